@@ -75,9 +75,6 @@ import { createProbes } from "./probes/probes.ts";
 import { podUidOf } from "./translate/labels.ts";
 import type { NodeFacts } from "./translate/node-facts.ts";
 
-/**
- * Network configurations in the directory that the runtime reads. Skips files that do not parse.
- */
 export async function readNetworkConfigs(
   files: Files,
   directory: string,
@@ -133,10 +130,7 @@ async function listenToApiServer(
   return server.port;
 }
 
-/**
- * Limits the control group of all pods, so that the kernel kills among pods when memory is short.
- * On failure only the limits of single pods apply.
- */
+/** The kernel then kills among pods when memory is short. On failure only the limits of single pods apply. */
 async function limitPodsGroup(sources: MachineSources, group: string, log: Logger): Promise<void> {
   const { memoryKiB, processes } = podQuotaOf(await readMachine(sources));
   try {
@@ -271,7 +265,6 @@ function machineSources({ files, runtime, facts }: Machine, { cniConfDir }: Flag
   return { files, runtime, podsDir: facts.podsDir, cniConfDir: resolve(cniConfDir) };
 }
 
-/** Registers the node and creates its lease. */
 async function startNode(
   { client, clock, log, signal }: DaemonContext,
   machine: Machine,
@@ -293,7 +286,6 @@ async function startNode(
   return node;
 }
 
-/** Wakes every pod with an object, a sandbox or a directory on this machine. */
 async function wakeAll(deps: PodDeps, queue: Queue): Promise<void> {
   const directories = await deps.files.list(deps.node.podsDir);
   const sandboxes = await deps.runtime.listSandboxes();
@@ -309,7 +301,6 @@ function followRuntime(deps: PodDeps, queue: Queue, signal: AbortSignal): void {
   };
   deps.runtime.watch((id) => {
     wake(id).catch((error: unknown) => {
-      // The runtime reports again when it is back.
       deps.log.warn("the container runtime is not running", { reason: messageOf(error) });
     });
   }, signal);
@@ -367,7 +358,7 @@ function composePods(
   };
 }
 
-/** Runs the loops until the signal is aborted. Pods keep running afterwards. */
+/** Pods keep running after the signal is aborted. */
 export async function runNode(context: DaemonContext, flags: Flags): Promise<void> {
   const { clock, health, log, metrics, signal } = context;
   const machine = await findMachine(context, flags);

@@ -11,9 +11,7 @@ export interface Flags extends CommonFlags, CriFlags {
   readonly stateDir: string;
   readonly cniConfDir: string;
   readonly cgroupParent: string;
-  /** Unset when pods cannot mount images. */
   readonly containerdDir?: string;
-  /** Unset when pods cannot use claims. */
   readonly claimsDir?: string;
   /** Unset when pods use the node's own resolvers. */
   readonly clusterDns?: string;
@@ -22,12 +20,9 @@ export interface Flags extends CommonFlags, CriFlags {
   readonly dataplaneGroup: number;
   /** HOST:PORT. Unset when pods get no address of the API server. */
   readonly podApiServer?: string;
-  /** Unset when another program binds pods to nodes. */
   readonly binderKubeconfig?: string;
-  /** Unset for the machine's first address. */
   readonly listenAddress?: string;
   readonly port: string;
-  /** Unset when the node serves no API. */
   readonly tlsCertFile?: string;
   readonly tlsPrivateKeyFile?: string;
   readonly clientCaFile?: string;
@@ -67,7 +62,7 @@ function addApiFlags(command: Command): Command {
     );
 }
 
-/** Prints help and exits when requested; exits with 2 on unknown arguments. */
+/** Exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addApiFlags(addCriFlags(addCommonFlags(new Command("node-runtime"))))
     .description("Runs the pods of one node on a container runtime that speaks CRI.")

@@ -15,10 +15,7 @@ import { podUidOf } from "./translate/labels.ts";
 interface LogBounds {
   /** Size above which a file is rotated, bytes. Source: Kubernetes kubelet, containerLogMaxSize. */
   readonly bytesMax: number;
-  /**
-   * Files per container run, including the current one; at least 2. Source: kubelet,
-   * containerLogMaxFiles.
-   */
+  /** Files per container run, including the current one; at least 2. Source: kubelet, containerLogMaxFiles. */
   readonly filesMax: number;
 }
 
@@ -31,13 +28,11 @@ function isRotated(name: string, base: string): boolean {
 }
 
 interface Rotation {
-  /** New name of the current file. */
   readonly to: string;
-  /** Names of old files to delete. */
   readonly remove: readonly string[];
 }
 
-/** Plans the rotation of log `base` among the `names` of its directory. `time` is now, RFC 3339. */
+/** `time` is now, RFC 3339. */
 export function planRotation(
   names: readonly string[],
   base: string,
@@ -52,7 +47,6 @@ export function planRotation(
   return { to, remove: old.slice(0, Math.max(0, old.length - retained)) };
 }
 
-/** Selects logs of runs that the runtime no longer lists; `bases` are the logs of listed runs. */
 export function selectStaleLogs(
   names: readonly string[],
   bases: readonly string[],
@@ -62,21 +56,15 @@ export function selectStaleLogs(
   return names.filter((name) => /^\d+\.log(\.\d+)?$/.test(name) && !isListed(name));
 }
 
-/** Shortest and longest check interval, milliseconds. */
 const CHECK_INTERVAL_MS = { least: 20, most: 500 };
 
 interface Growth {
-  /** Bytes added between two observations. */
   readonly bytes: number;
   readonly tookMs: number;
-  /** Bytes until the limit. */
   readonly leftBytes: number;
 }
 
-/**
- * Returns when the log is checked next, milliseconds: before it reaches its limit at the current
- * rate.
- */
+/** The log is checked before it reaches its limit at the current rate. */
 export function nextCheckMs({ bytes, tookMs, leftBytes }: Growth): number {
   if (bytes <= 0 || tookMs <= 0) return CHECK_INTERVAL_MS.most;
   const untilFullMs = (leftBytes * tookMs) / bytes;
@@ -88,11 +76,9 @@ interface LogRotationDeps {
   readonly files: Files;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Defaults to {@link LOG_BOUNDS}. */
   readonly bounds?: LogBounds;
 }
 
-/** Pause after a failed rotation. */
 const ROTATION_RETRY_INTERVAL_MS = 10_000;
 
 interface Run {
@@ -100,11 +86,10 @@ interface Run {
   readonly path: string;
   /** Set while the container runs. */
   stop: AbortController | undefined;
-  /** Size at the last observation. */
   readonly last: { bytes: number; atMs: number };
 }
 
-/** Resolves when the file's size differs or the file was replaced; at once if it already has. */
+/** Resolves at once if the file has already changed. */
 async function waitForChange(
   path: string,
   size: number | undefined,
@@ -137,7 +122,6 @@ class LogRotator {
     this.#signal = signal;
   }
 
-  /** Observes the runtime's containers; repeats if something changed meanwhile. */
   readonly observe = (): void => {
     this.#isObservationDue = true;
     if (!this.#isObserving) void this.#observeWhileDue();
@@ -173,7 +157,6 @@ class LogRotator {
     }
   }
 
-  /** Starts rotation for the containers of this node's pods, and returns their ids. */
   async #startRotation(): Promise<ReadonlySet<string>> {
     const all = await this.#deps.runtime.listContainers();
     const ownContainers = all.filter(({ labels }) => podUidOf(labels) !== undefined);
@@ -212,7 +195,6 @@ class LogRotator {
     }
   }
 
-  /** Rotates one log while its container runs. */
   async #rotateWhileRunning(run: Run, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#rotateIfFull(run, signal).catch((error: unknown) =>
@@ -239,7 +221,7 @@ class LogRotator {
     if (signal.aborted) return;
     const { clock, log } = this.#deps;
     log.warn("log of a container cannot be rotated", { path, err: error });
-    await clock.sleep(ROTATION_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted; rotation ends
+    await clock.sleep(ROTATION_RETRY_INTERVAL_MS, signal).catch(() => undefined);
   }
 
   async #rotate({ id, path }: Run): Promise<void> {
@@ -261,10 +243,7 @@ class LogRotator {
   }
 }
 
-/**
- * Rotates logs until the signal is aborted. A quiet log is only watched; a growing one is checked
- * sooner the faster it grows.
- */
+/** A quiet log is only watched; a growing one is checked sooner the faster it grows. */
 export function rotateLogs(deps: LogRotationDeps, signal: AbortSignal): void {
   const rotator = new LogRotator(deps, signal);
   deps.runtime.watch(rotator.observe, signal);

@@ -13,7 +13,6 @@ interface ClaimGrowthDeps extends Pick<ClaimMachine, "claimsDir" | "files"> {
 class ClaimGrowth implements Growths {
   readonly #deps: ClaimGrowthDeps;
   readonly #marks = new GrowthTracker();
-  /** Handles by pod uid, from the last measurement. */
   #users = new Map<string, Set<string>>();
 
   constructor(deps: ClaimGrowthDeps) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches claims for the pods of this node, as a mounted directory or a device. Each use is
-// recorded on disk before it begins, so that the last pod's end releases the claim even after a
-// crash.
+// Attaches claims for the pods of this node, as a mounted directory or a device. Each use is recorded on disk before it
+// begins, so that the last pod's end releases the claim even after a crash.
 import { join } from "node:path";
 import {
   PERSISTENT_VOLUME_CLAIMS,
@@ -23,16 +22,11 @@ interface ClaimVolume {
 }
 
 export interface ClaimUses {
-  /**
-   * Returns the path of the directory or device on the host.
-   * @throws AppError with RUNTIME_VOLUME_FAILED, or an `OS_` code
-   */
+  /** @throws AppError with RUNTIME_VOLUME_FAILED, or an `OS_` code */
   begin(pod: Pod, volume: ClaimVolume): Promise<string>;
-  /** Ends all uses of the pod; succeeds when there are none. */
   end(uid: string): Promise<void>;
 }
 
-/** The store is accessed with the node's account. */
 interface UseDeps extends ClaimMachine {
   readonly store: Store;
 }
@@ -51,10 +45,7 @@ function namesIn(
   return all.flatMap((container) => (select(container) ?? []).map(({ name }) => name));
 }
 
-/**
- * Rejects a block volume that is mounted and a file system that is used as a device; the container
- * would get an unusable path.
- */
+/** A container would get an unusable path from a mounted block volume or a file system used as a device. */
 function checkMode(pod: Pod, { name, claimName }: ClaimVolume, isDevice: boolean): void {
   const mounted = namesIn(pod, ({ volumeMounts }) => volumeMounts);
   const asDevice = namesIn(pod, ({ volumeDevices }) => volumeDevices);
@@ -68,7 +59,6 @@ function checkMode(pod: Pod, { name, claimName }: ClaimVolume, isDevice: boolean
 
 class NodeClaims implements ClaimUses {
   readonly #deps: UseDeps;
-  /** Serializes begin and end per handle. */
   readonly #mutex = new KeyedMutex();
 
   constructor(deps: UseDeps) {
@@ -149,10 +139,7 @@ class NodeClaims implements ClaimUses {
     return others.length === 0;
   }
 
-  /**
-   * Changes the group only before the first pod uses the files; afterwards a pod could move files
-   * while root changes them.
-   */
+  /** Changes the group only before the first pod uses the files; later a pod could move files meanwhile. */
   async #mount({ file, mount }: ClaimPaths, pod: Pod, isFirstUser: boolean): Promise<string> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     const group = fsGroup === undefined || !isFirstUser ? {} : { group: fsGroup };

@@ -13,11 +13,9 @@ export interface StorageCaches {
 export interface ClaimMachine {
   readonly disk: ClaimDisk;
   readonly files: Files;
-  /** Absolute directory of the storage of all claims. */
   readonly claimsDir: string;
 }
 
-/** Lives as long as the process. */
 export interface ClaimDeps extends ClaimMachine, StorageCaches {
   readonly store: Store;
   readonly clock: Clock;

@@ -9,16 +9,12 @@ export interface ClaimPaths {
   readonly directory: string;
   /** Sparse file of the claim's size. */
   readonly file: string;
-  /** Mount point while pods use the volume. */
   readonly mount: string;
   /** Contains one file per pod that uses the volume, named by uid. */
   readonly users: string;
 }
 
-/**
- * Returns the handle, which is also the volume's name. Source: Kubernetes external-provisioner,
- * pvc-UID.
- */
+/** Source: Kubernetes external-provisioner, pvc-UID. */
 export function handleOf(claimUid: string): string {
   return `pvc-${claimUid}`;
 }
@@ -33,7 +29,6 @@ export function claimPaths(claimsDir: string, handle: string): ClaimPaths {
   return { directory, file: at("volume.img"), mount: at("mount"), users: at("users") };
 }
 
-/** Provisioner of the storage class and CSI driver of the volumes. */
 export const PROVISIONER = "patchbay.io/local";
 /** Protects a volume's object until its file is removed or retained. */
 export const VOLUME_FINALIZER = "patchbay.io/local-volume";

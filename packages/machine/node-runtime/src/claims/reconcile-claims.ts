@@ -42,7 +42,6 @@ import { type VolumeAction, planVolume } from "./plan/volume.ts";
 import { join } from "node:path";
 import type { Change } from "@patchbay/core/ports";
 
-/** Tenants' data is readable by root only. */
 const PRIVATE = 0o700;
 
 function findClaimPaths({ claimsDir }: ClaimDeps, handle: string): ClaimPaths {
@@ -131,9 +130,7 @@ export async function actOnClaim(
   }
 }
 
-/**
- * Reads from the API server instead of the cache, because a removal is final and a watch may lag.
- */
+/** Reads from the API server, because a removal is final and a watch may lag. */
 async function mayBeRemoved({ store }: ClaimDeps, volume: PersistentVolume): Promise<boolean> {
   const now = await store.find(PERSISTENT_VOLUMES, keyOf(volume));
   if (now === undefined || now.metadata.uid !== volume.metadata.uid) return false;
@@ -165,7 +162,6 @@ async function removeStorage(deps: ClaimDeps, volume: PersistentVolume): Promise
   log.info("storage removed with its claim", { object: name });
 }
 
-/** Removes only our own finalizer. */
 async function removeVolumeFinalizer(
   { store }: ClaimDeps,
   { metadata }: PersistentVolume,
@@ -194,7 +190,7 @@ export async function actOnVolume(deps: ClaimDeps, action: VolumeAction): Promis
 
 const CONCURRENCY = 2;
 
-/** How often an unbound claim is checked again, milliseconds, because the disk may have grown. */
+/** The disk may have grown. */
 const CAPACITY_RECHECK_INTERVAL_MS = 60_000;
 
 async function collectFacts(
@@ -239,10 +235,7 @@ function nextPass(plan: readonly ClaimAction[]): Next {
   return waits ? after(CAPACITY_RECHECK_INTERVAL_MS) : done();
 }
 
-/**
- * Lists the volumes from the API server, one claim at a time, because a watch may lag and space
- * would be promised twice.
- */
+/** Reads from the API server, one claim at a time, because a watch may lag and space would be promised twice. */
 function makeVolume(deps: ClaimDeps, claim: PersistentVolumeClaim): Promise<Next> {
   return deps.mutex.runExclusive("room", async () => {
     const { items } = await deps.store.list(PERSISTENT_VOLUMES);
@@ -252,7 +245,6 @@ function makeVolume(deps: ClaimDeps, claim: PersistentVolumeClaim): Promise<Next
   });
 }
 
-/** Idempotent, and safe to interrupt at any point. */
 export async function reconcileClaim(deps: ClaimDeps, key: string): Promise<Next> {
   const claim = deps.claims.find(parseKey(key));
   if (claim === undefined) return done();
@@ -262,7 +254,6 @@ export async function reconcileClaim(deps: ClaimDeps, key: string): Promise<Next
   return nextPass(plan);
 }
 
-/** Idempotent, and safe to interrupt at any point. */
 export async function reconcileVolume(deps: ClaimDeps, name: string): Promise<Next> {
   const volume = deps.volumes.find({ name });
   if (volume === undefined) return done();
@@ -292,7 +283,6 @@ function wakePending(claims: readonly PersistentVolumeClaim[], queue: Queue): vo
     if (claim.status?.phase !== "Bound") queue.add(printKey(keyOf(claim)));
 }
 
-/** Claims and volumes reference each other, so a change of one wakes both. */
 function follow(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue): () => void {
   const { claims, classes, volumes } = deps;
   const stops = [
@@ -317,10 +307,7 @@ function follow(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue): () => v
   };
 }
 
-/**
- * Warns of storage without a volume object, for example after an old backup was restored. It is not
- * removed, because its owner is unknown.
- */
+/** Such storage, for example after an old backup was restored, is not removed, because its owner is unknown. */
 async function warnAboutOrphans({ claimsDir, files, log, volumes }: ClaimDeps): Promise<void> {
   const left = (await files.list(claimsDir)).filter(isHandle);
   for (const handle of left.filter((name) => volumes.find({ name }) === undefined)) {
@@ -328,7 +315,6 @@ async function warnAboutOrphans({ claimsDir, files, log, volumes }: ClaimDeps): 
   }
 }
 
-/** Runs until the signal is aborted. The caches must be synced. */
 export async function runClaimController(deps: ClaimDeps, signal: AbortSignal): Promise<void> {
   const { claims, clock, log, volumes, watches } = deps;
   await warnAboutOrphans(deps);

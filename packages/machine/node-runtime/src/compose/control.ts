@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control-plane loops of a standalone node: binds pods, provisions claims and fills the claims
-// of DataVolumes.
+// The control-plane loops of a standalone node: binds pods, provisions claims and fills the claims of DataVolumes.
 import {
   DATA_VOLUMES,
   PERSISTENT_VOLUME_CLAIMS,
@@ -102,10 +101,7 @@ function watchClaims(
   return { claims: { ...claims, watches } };
 }
 
-/**
- * Runs these loops with the binder's account, because a node's account may not bind pods. Without a
- * kubeconfig another program runs them.
- */
+/** Uses the binder's account, because a node's account may not bind pods. */
 export async function controlNode(
   context: DaemonContext,
   machine: { readonly files: Files; readonly claims?: ClaimMachine },
@@ -113,7 +109,7 @@ export async function controlNode(
 ): Promise<void> {
   if (kubeconfig === undefined) return;
   const { files, claims } = machine;
-  // Registered before the first wait, because the service is ready only when every loop runs.
+  // The service is ready only when every watched loop runs.
   const watch = context.health.watchLoop("binder");
   const at = { nodeName, watch, ...watchClaims(claims, context) };
   if (claims !== undefined) await files.ensureDirectory(claims.claimsDir, 0o700);

@@ -11,10 +11,7 @@ export interface ImageDeps extends AccessDeps, Pick<ImageGarbageDeps, "listAdded
   readonly grants: Grants;
 }
 
-/**
- * `directory` stores the grants. Without a containerd of its own the node cannot see which images
- * users added.
- */
+/** `directory` stores the grants. Without a containerd of its own the node cannot see which images users added. */
 export function createImageMemory(
   machine: Pick<VolumeMachine, "containerd" | "files" | "runner">,
   directory: string,
@@ -30,10 +27,7 @@ export function createImageMemory(
   };
 }
 
-/**
- * Watches the disk usage of pulls only where containerd belongs to this machine, because it needs
- * containerd's own tool.
- */
+/** containerd's own tool is needed to measure unpacked layers. */
 export function choosePullGuard(
   { clock, log, signal }: DaemonContext,
   { containerd: layout, files, runner }: Pick<VolumeMachine, "containerd" | "files" | "runner">,

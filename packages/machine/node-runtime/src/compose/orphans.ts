@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends shims and control groups that the runtime lost when a sandbox start was interrupted by a
-// crash.
+// Ends shims and control groups that the runtime lost when a sandbox start was interrupted by a crash.
 import { removeOrphans } from "@patchbay/containerd";
 import { messageOf } from "@patchbay/core";
 import { killAndWait } from "@patchbay/os";
@@ -8,10 +7,7 @@ import type { Clock, ContainerRuntime, Logger } from "@patchbay/core/ports";
 import type { Sweeper } from "../pods/deps.ts";
 import type { VolumeMachine } from "./volumes.ts";
 
-/**
- * Delays after a lost connection, milliseconds. containerd needs time to undo an interrupted start
- * itself.
- */
+/** Delays after a lost connection, milliseconds. containerd needs time to undo an interrupted start itself. */
 const SWEEP_DELAYS_MS: readonly number[] = [0, 3000, 30_000];
 
 /** Does nothing when another program manages containerd. */
@@ -39,7 +35,6 @@ export function createSweeper(
       await clock.sleep(ms, signal);
       await sweep();
     } catch (error) {
-      // The next lost connection starts another sweep.
       if (!signal.aborted) log.warn("cannot look for orphaned shims", { reason: messageOf(error) });
     }
   };
@@ -49,10 +44,7 @@ export function createSweeper(
   return { now: sweep, afterInterruption };
 }
 
-/**
- * The runtime reports each new connection without an id; the one before was lost, or this is the
- * first.
- */
+/** The runtime reports each new connection without an id; the one before was lost, or this is the first. */
 export function sweepAfterReconnects(
   runtime: Pick<ContainerRuntime, "watch">,
   sweeper: Sweeper,

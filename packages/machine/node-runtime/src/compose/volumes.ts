@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volumes of pods: connects the adapters, and starts the loops that refresh volumes and enforce
-// their limits.
+// Volumes of pods: connects the adapters, and starts the loops that refresh volumes and enforce their limits.
 import { names, PODS, type Pod } from "@patchbay/api";
 import { createImageViews, type ContainerdLayout } from "@patchbay/containerd";
 import { AppError, messageOf } from "@patchbay/core";
@@ -32,10 +31,7 @@ import {
   type VolumeDeps,
 } from "../volumes/index.ts";
 
-/**
- * Longest time that a pass over a pod may make no progress, milliseconds. It may check the file
- * systems of two claims, 600 s each.
- */
+/** A pass may check the file systems of two claims, 600 s each. */
 export const POD_PASS_TIMEOUT_MS = 1_800_000;
 
 export interface VolumeMachine {
@@ -44,9 +40,7 @@ export interface VolumeMachine {
   readonly facts: NodeFacts;
   /** Group of the vhost-user dataplane; 0 when it runs as root. */
   readonly dataplaneGroup: number;
-  /** Unset when the node offers no storage for claims. */
   readonly claims?: ClaimMachine;
-  /** Unset when pods cannot mount images. */
   readonly containerd?: ContainerdLayout;
 }
 
@@ -115,7 +109,7 @@ export function bindVolumes(deps: VolumeDeps): Volumes {
   };
 }
 
-/** Sets the pod's phase to Failed; the loop over pods then stops its containers. */
+/** The loop over pods then stops the pod's containers. */
 async function evict(context: DaemonContext, pod: Pod, message: string): Promise<void> {
   const fields = { status: { phase: "Failed", reason: "Evicted", message } };
   const patch = { type: "merge", fields } as const;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pod that fills a claim from an image, a claim or a URL. It runs prepare-disks of the launcher
-// image as the launchers' user. Pure.
+// The pod that fills a claim, by running prepare-disks of the launcher image as the launchers' user. Pure.
 import {
   apiVersionOf,
   DATA_VOLUMES,
@@ -33,13 +32,11 @@ interface Part {
   readonly volumes: readonly PodVolume[];
   readonly mounts: NonNullable<Container["volumeMounts"]>;
   readonly devices: NonNullable<Container["volumeDevices"]>;
-  /** Inside the container. */
   readonly path: string;
 }
 
 export interface FillerFacts {
   readonly order: FillOrder;
-  /** Volume mode of the claim that is copied. */
   readonly sourceMode: VolumeMode;
 }
 

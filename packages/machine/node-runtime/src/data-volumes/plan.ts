@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the next steps for one DataVolume: create its claim, fill it once with a pod, and report.
-// Pure.
+// Plans the next steps for one DataVolume. Pure.
 import {
   type ContainerStateDetails,
   type ContainerStatus,
@@ -26,7 +25,6 @@ import {
 
 interface FillProgress {
   readonly phase: "Pending" | "Running" | "Succeeded";
-  /** Whether the last attempt failed; another one follows. */
   readonly hasFailed: boolean;
   /** Cause of a failure or delay; empty otherwise. */
   readonly message: string;
@@ -74,7 +72,6 @@ function describeUnfinished(
   return failed("Pending", joined(reason, message));
 }
 
-/** Derives the progress from the pod's status. */
 export function progressOf(pod: Pod): FillProgress {
   const { phase, message, reason, containerStatuses = [] } = pod.status ?? {};
   if (phase === "Succeeded") return { phase, hasFailed: false, message: "" };
@@ -84,9 +81,7 @@ export function progressOf(pod: Pod): FillProgress {
   return describeUnfinished(pod, container, failure);
 }
 
-/** Pause before a failed filler pod is replaced, milliseconds. */
 const POD_REPLACEMENT_DELAY_MS = 30_000;
-/** How often a claim in use is observed again, milliseconds. */
 const IN_USE_RECHECK_INTERVAL_MS = 5_000;
 
 export interface DataVolumeFacts {
@@ -96,13 +91,11 @@ export interface DataVolumeFacts {
   readonly pod: Pod | undefined;
   /** The claim that is copied; unset for other sources, and while it does not exist. */
   readonly sourceClaim: PersistentVolumeClaim | undefined;
-  /** Names of pods that use the claim that is copied. */
   readonly sourceUsers: readonly string[];
   /** RFC 3339. */
   readonly now: string;
 }
 
-/** One idempotent step. */
 export type DataVolumeAction =
   | { readonly kind: "createClaim"; readonly claim: PersistentVolumeClaim }
   | { readonly kind: "createPod"; readonly pod: Pod }
@@ -257,7 +250,6 @@ function waiting(message: string): FillProgress {
   return { phase: "Pending", hasFailed: false, message };
 }
 
-/** Returns why the source cannot be copied yet; undefined when it can. */
 function findSourceBlocker({ sourceClaim, sourceUsers }: DataVolumeFacts, { source }: FillOrder) {
   if (source.kind !== "pvc") return undefined;
   const name = `the claim ${source.claimName}`;
@@ -325,7 +317,6 @@ function deletion(pod: Pod | undefined): readonly DataVolumeAction[] {
   return isDeleted ? [] : [{ kind: "deletePod", pod }];
 }
 
-/** Returns the steps; empty when the DataVolume is as requested. */
 export function planDataVolume(facts: DataVolumeFacts): DataVolumePlan {
   const { dataVolume, claim, pod } = facts;
   const { name, namespace = "", deletionTimestamp } = dataVolume.metadata;

@@ -28,10 +28,8 @@ import { listClaimNames } from "../claims/index.ts";
 import { fillerPodName } from "./filler-pod.ts";
 import { planDataVolume, type DataVolumeAction, type DataVolumeFacts } from "./plan.ts";
 
-/** Only plans and reports; the filler pods do the work. */
 const CONCURRENCY = 2;
 
-/** The store is accessed with the control plane's account. */
 export interface DataVolumeDeps {
   readonly store: Store;
   readonly clock: Clock;
@@ -39,7 +37,6 @@ export interface DataVolumeDeps {
   readonly recorder: EventRecorder;
   readonly dataVolumes: Cache<DataVolume>;
   readonly claims: Cache<PersistentVolumeClaim>;
-  /** Filler pods. */
   readonly pods: Cache<Pod>;
   readonly watch?: LoopWatch;
 }
@@ -55,7 +52,6 @@ async function findUsers(
     .map(({ metadata }) => metadata.name);
 }
 
-/** Lists pods only when a claim is to be copied. */
 async function observe(deps: DataVolumeDeps, dataVolume: DataVolume): Promise<DataVolumeFacts> {
   const { claims, pods, clock } = deps;
   const { namespace = "" } = dataVolume.metadata;
@@ -118,7 +114,6 @@ async function act(
   }
 }
 
-/** Idempotent, and safe to interrupt at any point. */
 export async function reconcileDataVolume(deps: DataVolumeDeps, key: string): Promise<Next> {
   const dataVolume = deps.dataVolumes.find(parseKey(key));
   if (dataVolume === undefined) return done();
@@ -127,7 +122,6 @@ export async function reconcileDataVolume(deps: DataVolumeDeps, key: string): Pr
   return requeueAfterMs === undefined ? done() : after(requeueAfterMs);
 }
 
-/** Runs until the signal is aborted. The caches must be synced. */
 export async function runDataVolumeController(
   deps: DataVolumeDeps,
   signal: AbortSignal,

@@ -9,7 +9,6 @@ import { repositoryOf } from "@patchbay/containerd";
 import { isLocalName, isFromRegistry, findListedName, referenceAliases } from "./names.ts";
 
 interface Grant {
-  /** The registry served the image anonymously. */
   readonly anyone: boolean;
   /** Hashes of the accepted credentials, latest last. */
   readonly credentials: readonly string[];
@@ -28,25 +27,18 @@ interface GrantedImage {
   readonly repository: string;
 }
 
-/**
- * Proofs of access to images, stored on disk. An image that one namespace pulled with its secret is
- * not available to others. Source: Kubernetes KEP-2535, ensure secret pulled images.
- */
+/** An image that one namespace pulled with its secret is not available to others. Source: KEP-2535. */
 export interface Grants {
-  /** Whether a registry served the image anonymously. */
   isPublic(image: GrantedImage): Promise<boolean>;
-  /** Whether a registry served the image to one of these credentials. */
   hasGrantFor(image: GrantedImage, credentials: readonly RegistryCredentials[]): Promise<boolean>;
-  /** Undefined credentials record an anonymous pull. */
+  /** Undefined credentials stand for an anonymous pull. */
   addGrant(image: GrantedImage, credentials: RegistryCredentials | undefined): Promise<void>;
-  /** Drops the grants of all other images. */
   retainOnly(ids: ReadonlySet<string>): Promise<void>;
 }
 
 interface GrantDeps {
   readonly files: Files;
   readonly log: Logger;
-  /** Absolute; created when needed. */
   readonly directory: string;
 }
 
@@ -84,7 +76,6 @@ function withCredentials(grant: Grant, hash: string | undefined): Grant {
 
 class GrantFiles implements Grants {
   readonly #deps: GrantDeps;
-  /** Cache of the files, by image id. */
   readonly #records = new Map<string, Record>();
 
   constructor(deps: GrantDeps) {
@@ -134,7 +125,7 @@ class GrantFiles implements Grants {
     return record;
   }
 
-  /** A failed write only means that the next process contacts the registry again. */
+  /** After a failed write the next process contacts the registry again. */
   async #write(id: string, record: Record): Promise<void> {
     const { directory, files, log } = this.#deps;
     try {
@@ -155,7 +146,6 @@ export function createGrants(deps: GrantDeps): Grants {
   return new GrantFiles(deps);
 }
 
-/** An image and the reference by which a pod names it. */
 interface NamedImage {
   readonly reference: string;
   readonly image: ContainerImage;
@@ -164,18 +154,11 @@ interface NamedImage {
 export interface ImageAccess {
   /** Whether a user named the image on this machine; such an image is available to every pod. */
   isAdded(named: NamedImage): Promise<boolean>;
-  /**
-   * Whether the registry served the image anonymously, or to one of these credentials. Resolves the
-   * credentials only when needed.
-   */
+  /** Whether a registry served the image anonymously, or to one of these credentials. */
   isGranted(
     named: NamedImage,
     credentials: () => Promise<readonly RegistryCredentials[]>,
   ): Promise<boolean>;
-  /**
-   * Records that the registry served this image to these credentials; undefined for an anonymous
-   * pull.
-   */
   recordPull(
     reference: string,
     id: string,
@@ -185,10 +168,7 @@ export interface ImageAccess {
 
 export interface AccessDeps {
   readonly grants: Grants;
-  /**
-   * Whether containerd marks the full reference as added by a user. Unset when the node cannot see
-   * these marks.
-   */
+  /** Whether containerd marks the full reference as added by a user. Unset when the node cannot see these marks. */
   readonly isMarkedAsAdded?: (name: string) => Promise<boolean>;
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registry credentials from a pod's pull secrets. Source: Kubernetes, "Images", pull secrets and
-// the reading of config.json.
+// Registry credentials from a pod's pull secrets. Source: Kubernetes, "Images", pull secrets and config.json.
 import {
   isJsonObject,
   parseJson,
@@ -12,7 +11,6 @@ import {
 import { fullReference, repositoryOf } from "@patchbay/containerd";
 import type { RegistryCredentials, Store } from "@patchbay/core/ports";
 
-/** One entry of a docker configuration. */
 interface Entry {
   /** Host with port; its labels may contain `*`. */
   readonly host: string;
@@ -78,9 +76,7 @@ function matchesWildcard(pattern: string, text: string): boolean {
   return text.length - next >= end.length && text.endsWith(end);
 }
 
-/**
- * Matches label by label, so `*.example.org` matches neither `example.org` nor `a.b.example.org`.
- */
+/** Matches label by label, so `*.example.org` matches neither `example.org` nor `a.b.example.org`. */
 function matchesHost(pattern: string, host: string): boolean {
   const labels = pattern.split(".");
   const own = host.split(".");
@@ -91,7 +87,7 @@ function matchesHost(pattern: string, host: string): boolean {
 }
 
 /**
- * Returns the credentials, most specific first; empty for an anonymous pull.
+ * Most specific first; empty for an anonymous pull.
  * @throws AppError with IMAGE_NAME_INVALID
  */
 export function credentialsFor(
@@ -108,7 +104,7 @@ export function credentialsFor(
     .map(({ credentials }) => credentials);
 }
 
-/** Skips missing secrets, like the kubelet, because the registry may need none. */
+/** The registry may need none of the missing secrets. Source: kubelet. */
 async function readPullSecrets(store: Store, pod: Pod): Promise<readonly Secret[]> {
   const { namespace = "" } = pod.metadata;
   const names = (pod.spec.imagePullSecrets ?? []).map(({ name = "" }) => name);
@@ -116,10 +112,7 @@ async function readPullSecrets(store: Store, pod: Pod): Promise<readonly Secret[
   return (await Promise.all(found)).filter((secret) => secret !== undefined);
 }
 
-/**
- * Returns the credentials, most specific first; empty for an anonymous pull.
- * @throws AppError with IMAGE_NAME_INVALID
- */
+/** @throws AppError with IMAGE_NAME_INVALID */
 export async function findPullCredentials(
   store: Store,
   pod: Pod,

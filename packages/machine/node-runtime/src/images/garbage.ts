@@ -14,10 +14,7 @@ import { messageOf } from "@patchbay/core";
 import { containersOf } from "../pods/facts.ts";
 import type { Grants } from "./access.ts";
 
-/**
- * Usage above which images are removed, and the usage to reach. Source: kubelet,
- * imageGCHighThresholdPercent and imageGCLowThresholdPercent.
- */
+/** Source: kubelet, imageGCHighThresholdPercent and imageGCLowThresholdPercent. */
 const HIGH_USAGE = 0.85;
 const LOW_USAGE = 0.8;
 
@@ -28,9 +25,7 @@ interface DiskSpace {
 
 interface NodeImages {
   readonly images: readonly ContainerImage[];
-  /** Ids and references in containers and pods of the node. */
   readonly used: ReadonlySet<string>;
-  /** References that users added on this machine. */
   readonly added: ReadonlySet<string>;
 }
 
@@ -46,7 +41,7 @@ function isUsed({ id, tags, digests }: ContainerImage, used: ReadonlySet<string>
   return [id, ...tags, ...digests].some((name) => used.has(name));
 }
 
-/** Returns the images to remove, largest first; empty while the disk has enough space. */
+/** Largest first; empty while the disk has enough space. */
 export function selectGarbage(
   { images, used, added }: NodeImages,
   disk: DiskSpace,
@@ -72,7 +67,6 @@ export interface ImageGarbageDeps {
   readonly log: Logger;
   /** On the file system of the images. */
   readonly podsDir: string;
-  /** Lists references that users added on this machine. */
   readonly listAdded: () => Promise<readonly string[]>;
   readonly grants: Pick<Grants, "retainOnly">;
 }
@@ -116,6 +110,6 @@ export async function runImageGarbageCollection(
     } catch (error) {
       deps.log.warn("images cannot be looked at", { reason: messageOf(error) });
     }
-    await deps.clock.sleep(GARBAGE_COLLECTION_INTERVAL_MS, signal).catch(() => undefined); // aborted; the loop ends
+    await deps.clock.sleep(GARBAGE_COLLECTION_INTERVAL_MS, signal).catch(() => undefined);
   }
 }

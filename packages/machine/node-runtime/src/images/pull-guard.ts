@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stops pulls whose layers would fill the disk. The free disk space is cheap to read and checked
-// often; the sizes of unpacked layers are read only when it has dropped.
+// Stops pulls whose layers would fill the disk. Unpacked layers are measured only when free space has dropped.
 import { printBytes, type DiskSpace } from "../volumes/storage/limits.ts";
 import { fullReference, type UnpackingLayer } from "@patchbay/containerd";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Clock, Files, Logger } from "@patchbay/core/ports";
 
-/** Largest share of the disk for one image. */
 const IMAGE_SHARE = 0.25;
-/**
- * Free space below which pulls are stopped: the smaller of both, and twice the limit below which
- * pods are evicted.
- */
+/** Twice the limit below which pods are evicted. */
 const LOW_SHARE = 0.1;
 const LOW_BYTES = 2 * 2 ** 30;
 
-/**
- * A registry reports the compressed size of a layer only, so the limit applies to unpacked bytes.
- */
+/** A registry reports only the compressed size of a layer. */
 function imageLimitBytes({ sizeBytes }: DiskSpace): number {
   return Math.floor(sizeBytes * IMAGE_SHARE);
 }
@@ -34,10 +27,7 @@ function findLargestPulls(unpacked: Unpacked): readonly string[] {
   return [...unpacked].filter(([, bytes]) => bytes === most).map(([reference]) => reference);
 }
 
-/**
- * Returns the pulls to stop, with the reason. When the disk is nearly full, stops the largest pull,
- * or all if no size is known.
- */
+/** When the disk is nearly full, stops the largest pull, or all if no size is known. */
 export function pullsToStop(unpacked: Unpacked, disk: DiskSpace): ReadonlyMap<string, string> {
   const limit = imageLimitBytes(disk);
   const large = [...unpacked].filter(([, bytes]) => bytes > limit);
@@ -53,14 +43,11 @@ export function pullsToStop(unpacked: Unpacked, disk: DiskSpace): ReadonlyMap<st
 }
 
 const DISK_CHECK_INTERVAL_MS = 250;
-/** Smaller writes are normal, bytes. */
+/** Smaller writes are normal. */
 const NORMAL_WRITES_BYTES = 32 * 2 ** 20;
 
 export interface PullGuard {
-  /**
-   * Runs the pull and aborts its signal to stop it.
-   * @throws AppError with RUNTIME_IMAGE_TOO_LARGE when it was stopped, and what the pull throws
-   */
+  /** @throws AppError with RUNTIME_IMAGE_TOO_LARGE when the pull was stopped, and what the pull throws */
   run<T>(reference: string, pull: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
@@ -68,7 +55,6 @@ interface GuardDeps {
   readonly files: Pick<Files, "space">;
   readonly clock: Clock;
   readonly log: Logger;
-  /** On the file system of the images. */
   readonly imagesDir: string;
   readonly listUnpacking: () => Promise<readonly UnpackingLayer[]>;
   readonly signal: AbortSignal;
@@ -90,7 +76,7 @@ function expandReference(reference: string): string {
 class GuardedPulls implements PullGuard {
   readonly #deps: GuardDeps;
   readonly #pulls = new Set<Pull>();
-  /** By key. Retained, because containerd no longer lists a layer after it is unpacked. */
+  /** containerd no longer lists a layer after it is unpacked. */
   readonly #layers = new Map<string, UnpackingLayer>();
   #isWatching = false;
   #freeBytes = Infinity;
@@ -122,7 +108,7 @@ class GuardedPulls implements PullGuard {
       } catch (error) {
         log.warn("pulls are not watched", { reason: messageOf(error) });
       }
-      await clock.sleep(DISK_CHECK_INTERVAL_MS, signal).catch(() => undefined); // the program ends
+      await clock.sleep(DISK_CHECK_INTERVAL_MS, signal).catch(() => undefined);
     }
     this.#isWatching = false;
     this.#layers.clear();
@@ -144,7 +130,6 @@ class GuardedPulls implements PullGuard {
     }
   }
 
-  /** Returns the unpacked bytes of each running pull. */
   #unpacked(): ReadonlyMap<string, number> {
     const amounts = new Map([...this.#pulls].map((pull) => [pull.reference, 0]));
     for (const [key, { reference = "", bytes }] of this.#layers) {
@@ -167,7 +152,6 @@ class GuardedPulls implements PullGuard {
   }
 }
 
-/** Used where unpacked layers cannot be measured. */
 export const NO_PULL_GUARD: PullGuard = {
   run: (_reference, pull) => pull(new AbortController().signal),
 };

@@ -6,7 +6,6 @@ import { AppError, messageOf } from "@patchbay/core";
 import type { Clock, ContainerRuntime, ExecPrograms, Logger } from "@patchbay/core/ports";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 
-/** A connection to be upgraded. */
 export interface Upgrade {
   readonly request: IncomingMessage;
   readonly socket: Socket;
@@ -18,7 +17,6 @@ const CONNECT_TIMEOUT_MS = 5000;
 
 const CLOSE_TIMEOUT_MS = 5000;
 
-/** Rewrites the request for the runtime's stream: its own target and host. */
 function buildRequestHead({ method = "POST", rawHeaders }: IncomingMessage, url: URL): string {
   const lines = [`${method} ${url.pathname}${url.search} HTTP/1.1`, `Host: ${url.host}`];
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -58,16 +56,12 @@ async function connectTo(url: URL): Promise<Socket> {
   return remote;
 }
 
-/** A client connection piped to a stream of the runtime. */
 export interface JoinedStream {
-  /**
-   * Which side ended first: "ended" when the program exited, "left" when the client disconnected.
-   */
+  /** Which side ended first: "ended" when the program exited, "left" when the client disconnected. */
   readonly over: Promise<"ended" | "left">;
   close(): void;
 }
 
-/** Pipes both ways until one side ends, and flushes what was sent before. */
 function join(client: Socket, remote: Socket, signal: AbortSignal): JoinedStream {
   const { promise: over, resolve } = Promise.withResolvers<"ended" | "left">();
   const destroy = (): void => {
@@ -98,9 +92,7 @@ function hasDisconnected(client: Socket): boolean {
 }
 
 /**
- * Forwards the request to the runtime's stream and pipes both ways; the runtime's answer, also a
- * rejection, is the client's answer. Returns undefined when the client disconnected before the
- * start.
+ * The runtime's answer is the client's answer. Undefined when the client disconnected before the start.
  * @throws AppError with CRI_UNAVAILABLE before anything was answered
  */
 export async function joinStream(
@@ -108,7 +100,7 @@ export async function joinStream(
   target: string,
   signal: AbortSignal,
 ): Promise<JoinedStream | undefined> {
-  if (hasDisconnected(socket)) return undefined; // while the stream was requested; no program has started
+  if (hasDisconnected(socket)) return undefined;
   const url = new URL(target);
   const remote = await connectTo(url);
   if (hasDisconnected(socket)) {
@@ -120,23 +112,18 @@ export async function joinStream(
   return join(socket, remote, signal);
 }
 
-/** Limit of running and starting sessions per container; a kubelet has none. */
+/** A kubelet has no limit. */
 export const SESSIONS_MAX = 32;
 
-/** Longest wait for the client's streams, without which containerd starts no program. */
+/** containerd starts no program before the client requests its streams. */
 const START_TIMEOUT_MS = 10_000;
 /** How long a program may still appear after its client disconnected. */
 const LATE_START_MS = 1000;
-/** Polling interval while a program starts. */
 const POLL = { firstMs: 10, maxMs: 200 };
-/** Time for a program to react to the end of its input. */
 const INPUT_END_GRACE_MS = 500;
 const KILL = { tries: 20, pauseMs: 1000 };
 
-/**
- * CRI names exec programs by such ids; other processes in a container have other names. Source:
- * containerd CRI, util.GenerateID.
- */
+/** Other processes in a container have other names. Source: containerd CRI, util.GenerateID. */
 const EXEC_ID = /^[0-9a-f]{64}$/;
 
 interface SessionDeps {
@@ -146,15 +133,11 @@ interface SessionDeps {
   readonly log: Logger;
 }
 
-/**
- * Exec sessions of one node. CRI starts a program without returning its id, so programs start one
- * at a time per container: the new id is the session's.
- */
+/** CRI does not return the id of a program, so programs start one at a time per container. */
 export class ExecSessions {
   readonly #deps: SessionDeps;
   readonly #signal: AbortSignal;
   readonly #mutex = new KeyedMutex();
-  /** By container id. */
   readonly #counts = new Map<string, number>();
 
   constructor(deps: SessionDeps, signal: AbortSignal) {
@@ -167,8 +150,7 @@ export class ExecSessions {
   }
 
   /**
-   * Opens an exec stream after earlier ones of the container have started, and ends its program
-   * when the client disconnects.
+   * Ends the program when the client disconnects.
    * @throws what `open` throws
    */
   async begin(containerId: string, open: () => Promise<JoinedStream | undefined>): Promise<void> {
@@ -180,9 +162,7 @@ export class ExecSessions {
     }
   }
 
-  /**
-   * Ends programs that an earlier process of this node started; their clients disconnected with it.
-   */
+  /** Programs of an earlier process of this node, whose clients disconnected with it. */
   async killOrphans(): Promise<void> {
     try {
       const containers = await this.#deps.runtime.listContainers();
@@ -201,7 +181,6 @@ export class ExecSessions {
     );
   }
 
-  /** Returns when the program has started; the session continues in the background. */
   async #begin(containerId: string, open: () => Promise<JoinedStream | undefined>): Promise<void> {
     const before = await this.#list(containerId);
     const stream = await open();
@@ -217,10 +196,7 @@ export class ExecSessions {
     if (end === "left" && own.length > 0) await this.#end(containerId, own);
   }
 
-  /**
-   * Returns the ids that appeared. An execSync program of a probe may be among them; it is short
-   * and normally over before the client disconnects.
-   */
+  /** May include an execSync program of a probe, which normally ends before the client disconnects. */
   async #findStarted(
     containerId: string,
     before: readonly string[],
@@ -284,7 +260,6 @@ export class ExecSessions {
     else this.#counts.delete(containerId);
   }
 
-  /** False when the signal was aborted. */
   async #sleep(ms: number): Promise<boolean> {
     try {
       await this.#deps.clock.sleep(ms, this.#signal);

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The format of a container's log file, and its output for `kubectl logs`. Source: Kubernetes
-// design "CRI: container logs".
+// A container's log file, and its output for `kubectl logs`. Source: Kubernetes design "CRI: container logs".
 
-/**
- * `2026-11-22T09:00:00.123456789Z stdout F text`; a long line is split into records, all but the
- * last with `P`.
- */
+/** `2026-11-22T09:00:00.123456789Z stdout F text`; a long line is split into records, all but the last with `P`. */
 interface LogRecord {
-  /** RFC 3339, verbatim. */
   readonly time: string;
   readonly stream: "stdout" | "stderr";
   /** Whether the line continues in the next record of the same stream. */
   readonly isPartial: boolean;
-  /** Without the newline. */
   readonly text: Buffer;
 }
 
 const BLANK = 0x20;
 
-/** Returns the text up to the next blank; undefined without one. */
 function fieldAt(line: Buffer, from: number): { value: string; next: number } | undefined {
   const end = line.indexOf(BLANK, from);
   if (end === -1) return undefined;
@@ -34,7 +27,6 @@ function isStream(value: string): value is LogRecord["stream"] {
   return value === "stdout" || value === "stderr";
 }
 
-/** Parses a line without its newline; undefined when it is malformed. */
 export function parseRecord(line: Buffer): LogRecord | undefined {
   const time = fieldAt(line, 0);
   const stream = time && fieldAt(line, time.next);
@@ -59,9 +51,8 @@ export function parseRecordTime(time: string): number {
 }
 
 export interface LogView {
-  /** Oldest record to show, milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   readonly sinceMs?: number;
-  /** Lines to skip at the beginning. */
   readonly skipLines: number;
   readonly timestamps: boolean;
   readonly limitBytes?: number;
@@ -72,7 +63,6 @@ const EMPTY: Buffer = Buffer.alloc(0);
 /** Runtimes split lines at 16 KiB of text, so a longer one is dropped. */
 const LINE_MAX_BYTES = 1024 * 1024;
 
-/** Splits chunks into lines; buffers an unfinished line. */
 class LineSplitter {
   #rest: Buffer = EMPTY;
 
@@ -87,17 +77,14 @@ class LineSplitter {
     this.#rest = rest.length > LINE_MAX_BYTES ? EMPTY : Buffer.from(rest);
   }
 
-  /** Drops the buffered rest before another file. */
   reset(): void {
     this.#rest = EMPTY;
   }
 }
 
-/** Formats one log, chunk by chunk. */
 export class LogPrinter {
   readonly #view: LogView;
   readonly #lines = new LineSplitter();
-  /** Streams whose last record was partial. */
   readonly #unfinished = new Set<LogRecord["stream"]>();
   #left: number;
   #skip: number;
@@ -112,7 +99,6 @@ export class LogPrinter {
     return this.#left <= 0;
   }
 
-  /** Returns the output for these bytes. */
   push(chunk: Buffer): Buffer {
     const shown: Buffer[] = [];
     for (const line of this.#lines.split(chunk)) {
@@ -155,7 +141,7 @@ export class LogPrinter {
   }
 }
 
-/** Counts the lines of a log, including an unfinished last line. */
+/** An unfinished last line counts. */
 export class LineCounter {
   readonly #lines = new LineSplitter();
   #finished = 0;

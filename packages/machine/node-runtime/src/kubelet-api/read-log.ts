@@ -5,7 +5,6 @@ import type { Clock } from "@patchbay/core/ports";
 import { LineCounter, LogPrinter, type LogView } from "./log-format.ts";
 
 export interface LogQuery extends Omit<LogView, "skipLines"> {
-  /** Number of lines at the end; unset for all. */
   readonly tailLines?: number;
   readonly follow: boolean;
 }
@@ -13,17 +12,16 @@ export interface LogQuery extends Omit<LogView, "skipLines"> {
 export interface ContainerLog {
   /** Absolute. After a rotation the runtime writes a new file at this path. */
   readonly path: string;
-  /** Whether the container may write more. */
   isRunning(): Promise<boolean>;
   /** Calls `changed` when `isRunning` may have changed, until aborted. */
   onChange(changed: () => void, signal: AbortSignal): void;
 }
 
 const CHUNK_BYTES = 64 * 1024;
-/** How long the runtime may still write to the old file after a rotation. */
+/** The runtime may still write to the old file after a rotation. */
 const REOPEN_DELAY_MS = 100;
 
-/** Remembers a change that happens while nobody waits. */
+/** Remembers a change that happens while nothing awaits it. */
 class Wakeup {
   #isDue = false;
   #wake: () => void = () => undefined;
@@ -47,7 +45,6 @@ class Wakeup {
   }
 }
 
-/** Returns how many lines precede the last `tailLines`. */
 async function countSkipped(file: GrowingFile, tailLines: number | undefined): Promise<number> {
   if (tailLines === undefined) return 0;
   const counter = new LineCounter();
@@ -65,7 +62,6 @@ interface LogFile {
   position: number;
 }
 
-/** Yields everything up to the current end of the file. */
 async function* readRest(logFile: LogFile, printer: LogPrinter): AsyncGenerator<Buffer> {
   while (!printer.isFull) {
     const chunk = await logFile.file.read(logFile.position, CHUNK_BYTES);
@@ -76,7 +72,7 @@ async function* readRest(logFile: LogFile, printer: LogPrinter): AsyncGenerator<
   }
 }
 
-/** Continues with the new file after a rotation; returns false when there is none. */
+/** Returns false when the log was not rotated. */
 async function* readReplacement(
   logFile: LogFile,
   printer: LogPrinter,
@@ -109,7 +105,7 @@ async function* follow(
   watchFile(log.path, wakeup.wake, signal);
   log.onChange(markStale, signal);
   while (!signal.aborted) {
-    // Checked before the rest is read, so that output before the exit is not missed.
+    // Output before the exit must not be missed.
     if (isStateStale) {
       isStateStale = false;
       isRunning = await log.isRunning();
@@ -147,8 +143,7 @@ async function* readFrom(
 }
 
 /**
- * Returns undefined when there is no log or the signal is aborted. The output ends with the log, at
- * the requested limits, or with the container when followed.
+ * Undefined when there is no log or the signal is aborted.
  * @throws AppError with OS_FILE_FAILED
  */
 export async function openLogReader(

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of the API server to the node: parsing, and the container that they address. Pure.
-// Source: Kubernetes kubelet, server.go.
+// Requests of the API server to the node, and the containers that they address. Pure. Source: kubelet, server.go.
 import type { LogQuery } from "./read-log.ts";
 import { parseRecordTime } from "./log-format.ts";
 import type { ContainerStatus, Pod } from "@patchbay/api";
@@ -34,7 +33,6 @@ export type KubeletRequest =
   | { readonly kind: "exec"; readonly of: ContainerName; readonly query: ExecQuery }
   | { readonly kind: "attach"; readonly of: ContainerName; readonly query: StreamQuery };
 
-/** The message is sent to the client. */
 export interface Refusal {
   readonly kind: "refused";
   readonly code: number;
@@ -51,7 +49,7 @@ function decode(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment);
   } catch {
-    return undefined; // a broken escape names nothing
+    return undefined; // an invalid escape
   }
 }
 
@@ -142,7 +140,6 @@ function parseVerb(
   }
 }
 
-/** `target` is a path with its query. */
 export function parseRequest(target: string, nowMs: number): KubeletRequest | Refusal {
   const [path = "", search = ""] = target.split(/\?(.*)/s);
   if (path === "/healthz") return { kind: "health" };
@@ -160,7 +157,6 @@ interface FoundContainer {
   readonly id: string;
 }
 
-/** Newest first. */
 function listRuns(
   containers: readonly ContainerSummary[],
   name: string,
@@ -201,10 +197,7 @@ export interface KnownPod {
   readonly containers: readonly ContainerSummary[];
 }
 
-/**
- * Finds the run whose log is requested. While a container waits for its restart, its latest run is
- * also the previous one.
- */
+/** While a container waits for its restart, its latest run is also the previous one. */
 export function findLogRun(
   known: KnownPod | undefined,
   of: ContainerName,

@@ -43,7 +43,6 @@ import { openLogReader, type ContainerLog } from "./read-log.ts";
 export interface KubeletApiDeps {
   readonly runtime: ContainerRuntime;
   readonly programs: ExecPrograms;
-  /** The pods of this node. */
   readonly pods: Cache<Pod>;
   readonly files: Files;
   readonly clock: Clock;
@@ -52,14 +51,10 @@ export interface KubeletApiDeps {
 
 export interface KubeletApiSettings {
   readonly listenAddress: string;
-  /** 0 selects a free port. */
   readonly port: number;
   readonly certFile: string;
   readonly keyFile: string;
-  /**
-   * Authority and accepted common names of the API server's client certificate; all others are
-   * rejected.
-   */
+  /** All other clients are rejected. */
   readonly clientCaFile: string;
   readonly clientNames: readonly string[];
 }
@@ -68,7 +63,6 @@ interface Serving extends KubeletApiDeps {
   readonly signal: AbortSignal;
   readonly authority: ClientAuthority;
   readonly sessions: ExecSessions;
-  /** Called after each change in the runtime. */
   readonly listeners: Set<() => void>;
 }
 
@@ -128,7 +122,6 @@ async function sendLog(
   serving: Serving,
 ): Promise<void> {
   const disconnected = new AbortController();
-  // The client may disconnect at any time from here on.
   response.once("close", () => {
     disconnected.abort();
   });
@@ -176,7 +169,7 @@ async function answer(
   }
 }
 
-/** Rejects on a connection that is no longer managed by the HTTP server. */
+/** The HTTP server no longer manages the connection. */
 function rejectUpgrade({ socket }: Upgrade, { code, message }: Refusal): void {
   const body = `${message}\n`;
   socket.end(
@@ -185,10 +178,7 @@ function rejectUpgrade({ socket }: Upgrade, { code, message }: Refusal): void {
   );
 }
 
-/**
- * Returns the URL of the runtime's stream. The pod's spec decides whether an attached container has
- * a terminal, not the client.
- */
+/** The pod's spec decides whether an attached container has a terminal, not the client. */
 function openStream(
   parsed: Extract<KubeletRequest, { kind: "attach" | "exec" }>,
   containerId: string,
@@ -224,7 +214,7 @@ async function answerUpgrade(upgrade: Upgrade, serving: Serving): Promise<void> 
 function onRequest(serving: Serving) {
   return (request: IncomingMessage, response: ServerResponse): void => {
     answer(request, response, serving).catch((error: unknown) => {
-      if (response.destroyed || serving.signal.aborted) return; // the client disconnected
+      if (response.destroyed || serving.signal.aborted) return;
       serving.log.warn("request of the API server failed", { err: error });
       if (response.headersSent) response.destroy();
       else sendText(response, 500, messageOf(error));
@@ -247,10 +237,7 @@ function onUpgrade(serving: Serving) {
   };
 }
 
-/**
- * Serves until the signal is aborted, which also ends followed logs and streams.
- * @throws AppError with OS_FILE_FAILED when a certificate file cannot be read.
- */
+/** @throws AppError with OS_FILE_FAILED when a certificate file cannot be read. */
 export async function serveKubeletApi(
   deps: KubeletApiDeps,
   settings: KubeletApiSettings,

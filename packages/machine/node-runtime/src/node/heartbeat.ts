@@ -36,7 +36,6 @@ async function renewLease(
     await store.patch(LEASES, key, { type: "merge", fields: { spec } });
   } catch (error) {
     if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
-    // The lease is deleted with its node.
     const owner = { apiVersion: node.apiVersion, kind: node.kind, name, uid };
     const lease: Lease = {
       apiVersion: apiVersionOf(LEASES),
@@ -48,7 +47,6 @@ async function renewLease(
   }
 }
 
-/** The store is accessed with the node's account. */
 export interface NodeDeps extends MachineSources {
   readonly store: Store;
   readonly clock: Clock;
@@ -69,12 +67,12 @@ async function registerNode(deps: NodeDeps, node: KubeNode): Promise<KubeNode | 
     deps.log.info("node registered", { node: deps.nodeName });
     return made;
   } catch (error) {
-    if (isAppError(error, "KUBE_ALREADY_EXISTS")) return undefined; // the watch is about to report it
+    if (isAppError(error, "KUBE_ALREADY_EXISTS")) return undefined;
     throw error;
   }
 }
 
-/** Registers the node or updates its labels and status; labels of other clients remain. */
+/** Labels of other clients remain. */
 async function reportNode(
   deps: NodeDeps,
   before: KubeNode | undefined,
@@ -96,20 +94,18 @@ async function reportNode(
   }
   const hasLabels = covers(before.metadata.labels, labels);
   if (hasLabels && !isStatusDue(before, status, nowMs)) return before;
-  // Writes labels through the status subresource, like a kubelet, because the node's account has no
-  // other right.
+  // Like a kubelet, because the node's account may write only the status.
   const metadata = { resourceVersion: before.metadata.resourceVersion, labels };
   const patch = { type: "merge", fields: { metadata, status } } as const;
   return deps.store.patch(NODES, { name: nodeName }, patch, { subresource: "status" });
 }
 
-/** Updates status and lease; the next heartbeat is due after {@link LEASE_RENEW_INTERVAL_MS}. */
 export async function sendHeartbeat(deps: NodeDeps, before: KubeNode | undefined): Promise<void> {
   const node = await reportNode(deps, before);
   if (node !== undefined) await renewLease(deps, node);
 }
 
-/** Sends heartbeats until the signal is aborted. `nodes` caches only this node. */
+/** `nodes` caches only this node. */
 export async function runHeartbeat(
   deps: NodeDeps,
   nodes: Cache<KubeNode>,

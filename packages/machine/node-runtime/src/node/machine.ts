@@ -8,10 +8,7 @@ import { DEVICES } from "../translate/resources.ts";
 
 const TIMEOUT_MS = 10_000;
 
-/**
- * Returns the program's standard output.
- * @throws AppError with OS_PROGRAM_FAILED, OS_PROGRAM_MISSING, OS_TIMED_OUT
- */
+/** @throws AppError with OS_PROGRAM_FAILED, OS_PROGRAM_MISSING, OS_TIMED_OUT */
 export async function runProgram(
   runner: ProcessRunner,
   ...argv: readonly [string, ...string[]]
@@ -22,11 +19,9 @@ export async function runProgram(
   throw new AppError("OS_PROGRAM_FAILED", details);
 }
 
-/** Facts that cannot change while the process runs. */
 export interface MachineIdentity {
   /** In the notation of Node.js: `x64` or `arm64`. */
   readonly architecture: string;
-  /** First global IPv4 address. */
   readonly hostIp: string;
   /** Source: proc(5) random/boot_id */
   readonly bootId: string;
@@ -41,7 +36,6 @@ export interface MachineIdentity {
   readonly runtimeVersion: string;
 }
 
-/** Facts that are read again for each heartbeat. */
 export interface MachineFacts {
   readonly cpus: number;
   readonly memoryKiB: number;
@@ -51,7 +45,6 @@ export interface MachineFacts {
   readonly diskFreeKiB: number;
   readonly threads: number;
   readonly threadsMax: number;
-  /** Resource names of the devices that pods may request. */
   readonly devices: readonly string[];
   readonly hasDefaultNetwork: boolean;
   /** Why no pod can run; undefined when pods can. */
@@ -63,10 +56,7 @@ interface IpLink {
   readonly addr_info?: readonly { readonly local?: string; readonly scope?: string }[];
 }
 
-/**
- * Returns the first global IPv4 address in the output of `ip -j addr`, or 127.0.0.1. Skips
- * addresses of the loopback link, where clusters may put addresses of Services.
- */
+/** Skips the loopback link, where clusters may put addresses of Services. */
 export function parseHostIp(text: string): string {
   // Source: iproute2 `ip -j addr`
   const links = JSON.parse(text === "" ? "[]" : text) as readonly IpLink[];
@@ -115,11 +105,9 @@ export interface MachineSources {
   readonly files: Files;
   readonly runtime: Pick<ContainerRuntime, "problem">;
   readonly podsDir: string;
-  /** Directory of the default network's configuration. */
   readonly cniConfDir: string;
 }
 
-/** A runtime that does not answer is a problem as well. */
 async function runtimeProblem({ runtime }: MachineSources): Promise<string | undefined> {
   try {
     return await runtime.problem();
@@ -128,10 +116,7 @@ async function runtimeProblem({ runtime }: MachineSources): Promise<string | und
   }
 }
 
-/**
- * Each thread needs a pid, so the lower limit applies. Source: proc(5) threads-max, pid_max;
- * Kubernetes kubelet, node.stats.rlimit
- */
+/** Each thread needs a pid. Source: proc(5) threads-max, pid_max; Kubernetes kubelet, node.stats.rlimit */
 async function readThreadsMax(files: Files): Promise<number> {
   const names = ["threads-max", "pid_max"];
   const most = names.map((name) => readLine(files, `/proc/sys/kernel/${name}`));

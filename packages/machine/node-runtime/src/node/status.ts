@@ -4,12 +4,9 @@ import type { MachineFacts, MachineIdentity } from "./machine.ts";
 import { names, type KubeNode, type NodeCondition } from "@patchbay/api";
 import { covers, isExtendedResource } from "@patchbay/core";
 
-/**
- * Reserved for the services, containerd and its shims: twice their measured use. Source:
- * docs/performance.md.
- */
+/** Twice the measured use of the services, containerd and its shims. Source: docs/performance.md. */
 const RESERVED_MEMORY_KIB = 2 ** 20;
-/** Limits the reservation on small machines, where the services use less. */
+/** The services use less on small machines. */
 const RESERVED_MEMORY_SHARE = 0.25;
 /** Leaves processes for the services and a login shell. */
 const POD_PROCESSES_SHARE = 0.8;
@@ -20,10 +17,7 @@ interface PodQuota {
   readonly processes: number;
 }
 
-/**
- * Returns what all pods together may use. The control plane shares the machine and must survive
- * greedy pods.
- */
+/** The control plane shares the machine and must survive greedy pods. */
 export function podQuotaOf({
   memoryKiB,
   threadsMax,
@@ -39,32 +33,20 @@ export type NodeStatus = NonNullable<KubeNode["status"]>;
 
 /** Source: Kubernetes kubelet, maxPods. */
 const PODS_MAX = "110";
-/** Devices per resource, like KubeVirt's device plugin; in the canonical form of a quantity. */
+/** Like KubeVirt's device plugin; in the canonical form of a quantity. */
 const DEVICES_MAX = "1k";
-/**
- * Available memory below this is pressure. Source: Kubernetes kubelet, evictionHard
- * memory.available.
- */
+/** Source: Kubernetes kubelet, evictionHard memory.available. */
 const MEMORY_PRESSURE_KIB = 100 * 1024;
-/**
- * Share of free disk and of free threads below which there is pressure. Source: kubelet,
- * evictionHard nodefs.available.
- */
+/** Of free disk and of free threads. Source: kubelet, evictionHard nodefs.available. */
 const PRESSURE_SHARE = 0.1;
-/**
- * Shortest duration of a pressure condition, so that it does not flap. Source: kubelet,
- * evictionPressureTransitionPeriod.
- */
+/** Prevents flapping. Source: kubelet, evictionPressureTransitionPeriod. */
 const PRESSURE_MIN_MS = 300_000;
-/**
- * Interval at which an unchanged status is written. Source: Kubernetes kubelet,
- * nodeStatusReportFrequency.
- */
+/** Source: Kubernetes kubelet, nodeStatusReportFrequency. */
 export const STATUS_HEARTBEAT_MS = 300_000;
-/** Kubernetes version whose API the runtime follows; a control plane checks the version skew. */
+/** A control plane checks the version skew. */
 const KUBELET_VERSION = "v1.30.0+patchbay";
 
-/** Go's names of architectures that Node.js names differently. */
+/** Go's names. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64" };
 
 interface NodeFacts {
@@ -86,16 +68,12 @@ export function buildNodeLabels(
     "kubernetes.io/arch": ARCHITECTURES[architecture] ?? architecture,
     "kubernetes.io/hostname": name,
     "kubernetes.io/os": "linux",
-    // Required by node selectors of KubeVirt's clients. Source: KubeVirt api/core/v1 types.go
-    // NodeSchedulable
+    // Required by node selectors of KubeVirt's clients. Source: KubeVirt api/core/v1 types.go NodeSchedulable
     "kubevirt.io/schedulable": "true",
   };
 }
 
-/**
- * Prints the canonical quantity: the largest unit with a whole number. Source: Kubernetes
- * resource.Quantity.
- */
+/** The largest unit with a whole number. Source: Kubernetes resource.Quantity. */
 function printKiB(kib: number): string {
   const units = ["Ki", "Mi", "Gi", "Ti"];
   let unit = 0;
@@ -117,15 +95,11 @@ function listNodeResources(machine: MachineFacts): Readonly<Record<string, strin
   };
 }
 
-/** Domains of the resources that the runtime itself offers. */
 const OWN_DOMAINS: readonly string[] = [names.TUN_RESOURCE, names.VHOST_USER_RESOURCE].map(
   (resource) => resource.replace(/\/.*/, "/"),
 );
 
-/**
- * Extended resources that an administrator or a marker DaemonSet added to the node's capacity.
- * Source: Kubernetes kubelet, nodestatus.MachineInfo, which copies capacity to allocatable.
- */
+/** Resources that other writers added. Source: Kubernetes kubelet, nodestatus.MachineInfo. */
 function listForeignResources(before: KubeNode | undefined): Readonly<Record<string, string>> {
   const all = Object.entries(before?.status?.capacity ?? {});
   return Object.fromEntries(
@@ -217,7 +191,6 @@ function conditionsOf(known: readonly NodeCondition[], facts: NodeFacts): readon
   return [...kept, ...findings.filter(isNew).map((one) => conditionOf(undefined, one, facts))];
 }
 
-/** Builds the whole status; conditions of other writers are unchanged. */
 export function buildNodeStatus(before: KubeNode | undefined, facts: NodeFacts): NodeStatus {
   const { name, identity, machine, port } = facts;
   const capacity = { ...listForeignResources(before), ...listNodeResources(machine) };
@@ -250,7 +223,6 @@ function withoutHeartbeats(status: NodeStatus): object {
   return { ...status, conditions };
 }
 
-/** Whether the status must be written: it changed, or its last heartbeat is old. */
 export function isStatusDue(before: KubeNode, status: NodeStatus, nowMs: number): boolean {
   if (!covers(before.status, withoutHeartbeats(status))) return true;
   const ready = before.status?.conditions?.find(({ type }) => type === "Ready");

@@ -20,7 +20,7 @@ import type { Stops } from "./stops.ts";
 export interface Volumes {
   /**
    * Idempotent. Returns each volume's path on the host, by name.
-   * @throws AppError while an object that a volume shows is missing
+   * @throws AppError while a volume's object is missing
    */
   prepare(pod: Pod): Promise<ReadonlyMap<string, string>>;
   /** Removes the volumes and the pod's directory; succeeds when they do not exist. */
@@ -35,7 +35,6 @@ export interface ProbedContainer {
 
 /** Probes of running containers; a changed result wakes the pod. */
 export interface Probes {
-  /** Probes exactly these containers of the pod. */
   retain(uid: string, containers: readonly ProbedContainer[]): void;
   /** By container id; contains no containers without probes. */
   healthOf(uid: string): ReadonlyMap<string, ContainerHealth>;
@@ -44,14 +43,10 @@ export interface Probes {
 /** Ends shims of sandboxes that the runtime has lost. */
 export interface Sweeper {
   readonly now: () => Promise<void>;
-  /**
-   * Sweeps now and a few times later, because containerd undoes an interrupted start in its own
-   * time.
-   */
+  /** Sweeps now and a few times later, because containerd undoes an interrupted start in its own time. */
   readonly afterInterruption: () => void;
 }
 
-/** Lives as long as the process. */
 export interface PodDeps {
   readonly store: Store;
   /** The pods of this node, indexed by {@link BY_UID}. */
@@ -68,17 +63,14 @@ export interface PodDeps {
   readonly volumes: Volumes;
   readonly probes: Probes;
   readonly admission: Admission;
-  /** Pauses after failed steps. */
   readonly pauses: Pauses<Reason>;
   readonly owners: Owners;
   readonly pulls: Pulls;
   readonly stops: Stops;
   readonly sweeper: Sweeper;
-  /** Creates a sandbox and records the bridges that CNI plugins create meanwhile. */
   readonly observeNetworks: <T>(makeSandbox: () => Promise<T>) => Promise<T>;
   /** Sandboxes whose network this process has released. */
   readonly released: Set<string>;
 }
 
-/** Index of the cache of pods, by uid. */
 export const BY_UID = "uid";

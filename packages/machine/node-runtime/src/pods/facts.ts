@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observed state of one pod: its object and its state in the container runtime.
 import type { Container, Pod } from "@patchbay/api";
 import type { ContainerImage, ContainerStatus, SandboxSummary } from "@patchbay/core/ports";
 
@@ -8,7 +7,6 @@ export interface SandboxFacts extends SandboxSummary {
   readonly ips: readonly string[];
 }
 
-/** A container of any of the pod's sandboxes. */
 export interface ContainerFacts extends ContainerStatus {
   readonly sandboxId: string;
 }
@@ -27,7 +25,6 @@ export type ImageFacts =
   /** The pull failed or is forbidden; the next attempt follows after the pause. */
   | { readonly kind: "failed"; readonly shown: Reason; readonly pauseMs: number };
 
-/** A failed step that waits for its next attempt. */
 export interface PausedStep {
   readonly shown: Reason;
   readonly pauseMs: number;
@@ -36,7 +33,6 @@ export interface PausedStep {
 export interface ContainerHealth {
   readonly isStarted: boolean;
   readonly isReady: boolean;
-  /** The container must be stopped and restarted. */
   readonly isUnhealthy: boolean;
 }
 
@@ -53,9 +49,8 @@ export interface PodFacts {
   readonly pod: Pod | undefined;
   /** Newest first. */
   readonly sandboxes: readonly SandboxFacts[];
-  /** Newest first. */
   readonly containers: readonly ContainerFacts[];
-  /** By reference; only images that a container or volume still waits for. */
+  /** Only images that a container or volume still waits for, by reference. */
   readonly images: ReadonlyMap<string, ImageFacts>;
   readonly paused: ReadonlyMap<string, PausedStep>;
   /** Why the node rejects the pod. */
@@ -64,11 +59,9 @@ export interface PodFacts {
   readonly released: ReadonlySet<string>;
   /** By container id; contains no containers without probes. */
   readonly health: ReadonlyMap<string, ContainerHealth>;
-  /** Whether the pod has directories on this machine. */
   readonly hasRemains: boolean;
 }
 
-/** Facts of a pod whose object exists. */
 export interface LivePodFacts extends PodFacts {
   readonly pod: Pod;
 }
@@ -81,7 +74,6 @@ export function findLatest(facts: PodFacts, name: string): ContainerFacts | unde
   return facts.containers.find((one) => one.name === name);
 }
 
-/** Returns the reported status of a container or init container. */
 export function statusBefore({ pod }: Pick<PodFacts, "pod">, name: string): StatusBefore {
   const { containerStatuses = [], initContainerStatuses = [] } = pod?.status ?? {};
   return [...containerStatuses, ...initContainerStatuses].find((one) => one.name === name);
@@ -91,10 +83,7 @@ type StatusBefore =
   | NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number]
   | undefined;
 
-/**
- * Whether the container was ever created. The runtime may have forgotten it, but the object's
- * status has not.
- */
+/** The runtime may have forgotten the container, but the object's status has not. */
 export function wasCreated(facts: PodFacts, name: string): boolean {
   return (
     findLatest(facts, name) !== undefined || statusBefore(facts, name)?.containerID !== undefined
@@ -112,7 +101,7 @@ export function containersOf({ spec }: Pod): readonly Container[] {
   return [...(spec.initContainers ?? []), ...spec.containers];
 }
 
-/** Why the pod never starts here; undefined when it may start, or has started. */
+/** Undefined when the pod may start, or has started. */
 export function finalRejection({ rejection, sandboxes }: PodFacts): Reason | undefined {
   return sandboxes.length > 0 ? undefined : rejection;
 }

@@ -23,10 +23,7 @@ import { listImageUses } from "./pulls.ts";
 import { checkedPodDirectory } from "../volumes/layout.ts";
 import { finalPhaseOf } from "./progress.ts";
 
-/**
- * Limits of a termination message. Source: Kubernetes kubecontainer,
- * MaxContainerTerminationMessageLogLength and MaxContainerTerminationMessageLogLines.
- */
+/** Source: kubecontainer, MaxContainerTerminationMessageLogLength and MaxContainerTerminationMessageLogLines. */
 const MESSAGE_BYTES = 2048;
 const MESSAGE_LINES = 80;
 /** Bytes read from the end of the log; each line also carries a timestamp. */
@@ -40,7 +37,7 @@ function textOf(line: string): string {
     : record.text.toString("latin1") + (record.isPartial ? "" : NEWLINE);
 }
 
-/** Extracts the message from the end of a log, which may start in the middle of a line. */
+/** The log's tail may start in the middle of a line. */
 export function parseLogTail(tail: Buffer): string {
   // latin1 maps each byte to one character, so offsets in the text are offsets in bytes.
   const logText = tail.toString("latin1").split(NEWLINE).map(textOf).join("").trimEnd();
@@ -65,9 +62,7 @@ function hasFailedWithoutMessage({ state, exitCode, message }: ContainerFacts): 
   return state === "EXITED" && exitCode !== 0 && message === "";
 }
 
-/**
- * Fills the message of failed containers with `FallbackToLogsOnError` from the end of their log.
- */
+/** Applies to failed containers with `FallbackToLogsOnError`. */
 export async function withLogTails({
   pod,
   containers,
@@ -87,7 +82,6 @@ export async function withLogTails({
   );
 }
 
-/** Names all fields that are in the way; undefined: none is. */
 export function findPolicyViolation(pod: Pod): Reason | undefined {
   const problems = podProblems(pod);
   if (problems.length === 0) return undefined;
@@ -129,7 +123,7 @@ async function observeContainers(
   return facts.flat().sort((one, other) => other.attempt - one.attempt || byAge(one, other));
 }
 
-/** A step that failed is retried at once when the pod's spec has changed. */
+/** A failed step is retried at once when the pod's spec has changed. */
 export function serializeInputs(pod: Pod | undefined): string {
   return JSON.stringify(pod?.spec);
 }
@@ -173,7 +167,6 @@ async function observeImages(
   return images;
 }
 
-/** A pod that is finished or being deleted is never rejected. */
 function findRejection(
   pod: Pod,
   { deps, sandboxes }: { readonly deps: PodDeps; readonly sandboxes: readonly SandboxFacts[] },

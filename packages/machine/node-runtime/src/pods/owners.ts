@@ -3,9 +3,8 @@ import type { ContainerRuntime } from "@patchbay/core/ports";
 import { podUidOf } from "../translate/labels.ts";
 
 export interface Owners {
-  /** Replaces the known ids of the pod. */
   retain(uid: string, ids: readonly string[]): void;
-  /** Returns the pod's uid; undefined when the runtime no longer knows the id. */
+  /** Undefined when the runtime no longer knows the id. */
   find(id: string): Promise<string | undefined>;
 }
 

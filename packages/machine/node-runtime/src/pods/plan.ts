@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the steps for one pod. Pure.
 import type { Container, Pod } from "@patchbay/api";
 import {
   containersOf,
@@ -22,7 +21,6 @@ import {
   restartWaitMs,
 } from "./progress.ts";
 
-/** Creates a container, or starts one that was created before. */
 export interface StartContainer {
   readonly kind: "startContainer";
   readonly container: string;
@@ -33,23 +31,18 @@ export interface StartContainer {
   readonly createdId?: string;
 }
 
-/** One idempotent step. */
 export type PodAction =
   | { readonly kind: "prepareVolumes" }
   | { readonly kind: "runSandbox"; readonly attempt: number }
   | { readonly kind: "pullImage"; readonly reference: string }
   | StartContainer
-  /** Signals the container, and kills it after the grace period; does not wait for its end. */
+  /** Does not wait for the container's end. */
   | { readonly kind: "stopContainer"; readonly id: string; readonly graceSeconds: number }
   | { readonly kind: "removeContainer"; readonly id: string }
-  /** Ends the sandbox's containers and releases its network. */
   | { readonly kind: "stopSandbox"; readonly id: string }
   | { readonly kind: "removeSandbox"; readonly id: string }
-  /** Schedules the next pass. */
   | { readonly kind: "wait"; readonly ms: number }
-  /** Removes the pod's volumes, logs and directories from this machine. */
   | { readonly kind: "removeRemains" }
-  /** Deletes the object after everything else is removed. */
   | { readonly kind: "deleteObject" };
 
 /** Dead containers retained per name besides the latest one, for `kubectl logs --previous`. */
@@ -98,9 +91,7 @@ function planDeletion(facts: LivePodFacts, nowMs: number): readonly PodAction[] 
   ];
 }
 
-/**
- * A finished pod releases its network. It retains its containers so that their logs stay readable.
- */
+/** The containers remain, so that their logs stay readable. */
 function planEnd(facts: PodFacts): readonly PodAction[] {
   return facts.sandboxes
     .filter(({ id }) => !facts.released.has(id))
@@ -122,7 +113,7 @@ function planSandbox(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   return [...removeSandboxes(facts), { kind: "runSandbox", attempt }, { kind: "prepareVolumes" }];
 }
 
-/** Returns the steps that an image still needs; undefined when it is present. */
+/** Undefined when the image is present. */
 function planImage(facts: LivePodFacts, reference: string): readonly PodAction[] | undefined {
   const image = facts.images.get(reference);
   if (image?.kind === "absent") return [{ kind: "pullImage", reference }];
@@ -130,7 +121,7 @@ function planImage(facts: LivePodFacts, reference: string): readonly PodAction[]
   return image?.kind === "present" ? undefined : []; // a running pull wakes the pod when it ends
 }
 
-/** Returns the steps that mounted images still need; undefined when all are present. */
+/** Undefined when all images are present. */
 function planVolumeImages(facts: LivePodFacts): readonly PodAction[] | undefined {
   const { volumes = [] } = facts.pod.spec;
   const steps = volumes.flatMap(({ image }) => {
@@ -140,7 +131,6 @@ function planVolumeImages(facts: LivePodFacts): readonly PodAction[] | undefined
   return steps.length === 0 ? undefined : steps.flat();
 }
 
-/** Creates the container, or pulls its image first. */
 function planStart(
   facts: LivePodFacts,
   container: Container,
@@ -172,7 +162,7 @@ function graceOf({ spec }: Pod, container: Container): number {
   return own ?? spec.terminationGracePeriodSeconds ?? GRACE_SECONDS;
 }
 
-/** A container may exist unstarted when this process stopped between the two calls. */
+/** This process may have stopped between creation and start. */
 function planCreated(facts: LivePodFacts, latest: ContainerFacts): readonly PodAction[] {
   const { id: createdId, attempt, name: container } = latest;
   const paused = facts.paused.get(containerStep(container));
@@ -181,7 +171,6 @@ function planCreated(facts: LivePodFacts, latest: ContainerFacts): readonly PodA
     : [wait(paused.pauseMs)];
 }
 
-/** Plans for a container of the current sandbox, or one that still runs in an old sandbox. */
 function planExisting(
   facts: LivePodFacts,
   container: Container,
@@ -212,13 +201,11 @@ function planContainer(
   if (latest === undefined) return planStart(facts, container);
   const isCurrent = latest.sandboxId === readySandbox(facts)?.id;
   if (isCurrent || isAlive(latest)) return planExisting(facts, container, { ...at, latest });
-  // A container that exited with an old sandbox still observes its restart delay. An init container
-  // runs again at once.
+  // A container that exited with an old sandbox still observes its restart delay. An init container runs again at once.
   const hasEnded = latest.state === "EXITED" && !at.isInit;
   return hasEnded ? planExited(facts, container, { ...at, latest }) : planStart(facts, container);
 }
 
-/** Removes dead containers beyond the retained ones. */
 function planSurplus(facts: LivePodFacts): readonly PodAction[] {
   const dead = facts.containers.filter(({ state }) => state === "EXITED");
   return containersOf(facts.pod).flatMap(({ name }) => {
@@ -238,7 +225,6 @@ function planContainers(facts: LivePodFacts, nowMs: number): readonly PodAction[
   );
 }
 
-/** Inserts the volumes before the first container that starts in a running sandbox. */
 function withVolumes(facts: LivePodFacts, steps: readonly PodAction[]): readonly PodAction[] {
   if (!steps.some(({ kind }) => kind === "startContainer")) return steps;
   const paused = facts.paused.get(VOLUMES_STEP);
@@ -258,7 +244,6 @@ function planRun(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   return isMade ? [...steps, ...containers] : steps;
 }
 
-/** Returns the steps in order; empty when the pod is as desired. */
 export function planPod(facts: PodFacts, nowMs: number): readonly PodAction[] {
   const { pod } = facts;
   if (pod === undefined) return removeAll(facts);

@@ -33,7 +33,6 @@ import {
 import { qosClassOf } from "../translate/resources.ts";
 
 export interface ConditionFacts {
-  /** Reported conditions; those of other writers are preserved. */
   readonly before: readonly Condition[];
   readonly isOver: boolean;
   readonly hasFailed: boolean;
@@ -77,7 +76,6 @@ function buildCondition(finding: Finding, { before, now }: ConditionFacts): Cond
   };
 }
 
-/** Preserves the order. */
 export function buildConditions(facts: ConditionFacts): readonly Condition[] {
   const { before } = facts;
   const findings: readonly Finding[] = [
@@ -93,9 +91,7 @@ export function buildConditions(facts: ConditionFacts): readonly Condition[] {
   return [...retained, ...own.filter(({ type }) => !before.some((one) => one.type === type))];
 }
 
-/**
- * Whether another writer has added a condition, so that a write of the list must not overwrite it.
- */
+/** A write of the list must then not overwrite the condition. */
 export function hasForeignCondition(conditions: readonly Condition[]): boolean {
   return conditions.some(({ type }) => !OWN.includes(type));
 }
@@ -129,7 +125,6 @@ function buildTerminatedState(ended: ContainerFacts, format: StatusFormat): Cont
   };
 }
 
-/** Returns what blocks the creation of the container. */
 function findBlocker(facts: LivePodFacts, { name, image }: Container): Reason | undefined {
   for (const step of [VOLUMES_STEP, SANDBOX_STEP, containerStep(name)]) {
     const paused = facts.paused.get(step);
@@ -151,7 +146,6 @@ function buildWaitingState(facts: LivePodFacts, container: Container): Container
   return { waiting: { reason: waitsForInit ? "PodInitializing" : "ContainerCreating" } };
 }
 
-/** The runtime has lost the container, so its exit is unknown. */
 function buildLostState(facts: LivePodFacts, name: string): ContainerStateDetails {
   const { state } = statusBefore(facts, name) ?? {};
   if (state?.terminated !== undefined) return { terminated: state.terminated };
@@ -164,7 +158,6 @@ function buildLostState(facts: LivePodFacts, name: string): ContainerStateDetail
   };
 }
 
-/** The container exited and waits for its restart. */
 function buildBackOffState(
   facts: LivePodFacts,
   container: Container,
@@ -214,7 +207,6 @@ function findState(
 
 type ReportedStatus = ContainerStatus | undefined;
 
-/** Returns the last reported state of the run before `latest`. */
 function findPreviousState(
   reported: ReportedStatus,
   latest: ContainerFacts,
@@ -225,7 +217,7 @@ function findPreviousState(
   return terminated === undefined ? (reported?.lastState ?? {}) : { terminated };
 }
 
-/** Returns how the previous run ended, from the runtime or else from the reported status. */
+/** Prefers the runtime's record to the reported status. */
 function findLastState(
   facts: LivePodFacts,
   name: string,
@@ -294,7 +286,6 @@ export function buildContainerStatus(
 export type PodStatus = NonNullable<Pod["status"]>;
 
 interface StatusContext extends StatusFormat {
-  /** Address of the node. */
   readonly hostIp: string;
   /** RFC 3339. */
   readonly now: string;
@@ -311,7 +302,6 @@ function findAddresses(facts: LivePodFacts, { hostIp }: StatusContext): Partial<
   return podIP === undefined ? {} : { podIP, podIPs: ips.map((ip) => ({ ip })) };
 }
 
-/** Returns a status equal to the reported one when nothing has changed. */
 export function buildPodStatus(facts: LivePodFacts, context: StatusContext): PodStatus {
   const { pod } = facts;
   const { spec, status: before } = pod;

@@ -15,35 +15,30 @@ import {
 /** Source: Kubernetes kubelet, MaxContainerBackOff and its first step. */
 const FIRST_SECONDS = 10;
 const MAX_SECONDS = 300;
-/**
- * A container that ran this long resets its back-off, milliseconds. Source: Kubernetes kubelet,
- * twice MaxContainerBackOff.
- */
+/** The back-off is then reset. Source: Kubernetes kubelet, twice MaxContainerBackOff. */
 const RECOVERED_MS = 600_000;
 
 export function millisecondsOf(nanoseconds: bigint): number {
   return Number(nanoseconds / 1_000_000n);
 }
 
-/** `container` is unset when the exit was not observed. */
 interface Exit {
   readonly exitCode: number;
   readonly container?: ContainerFacts;
 }
 
 /**
- * containerd's message for a start that ended with the caller's connection, either while it waited
- * or because containerd killed the shim. Source: Go's context, and os/exec CommandContext, in
- * containerd's CRI plugin StartContainer.
+ * containerd's message when the caller's connection closed during the start. Source: Go's context, and os/exec
+ * CommandContext, in containerd's CRI plugin StartContainer.
  */
 const INTERRUPTED_START = /context canceled|failed to start shim: .*signal: killed/s;
 
-/** Whether the start failed only because this process died; the program never ran. */
+/** The program never ran, because this process died. */
 function wasInterrupted({ reason, message, startedAt }: ContainerFacts): boolean {
   return startedAt === 0n && reason === "StartError" && INTERRUPTED_START.test(message);
 }
 
-/** Whether the container restarts after this exit. Init containers exit with 0 only once. */
+/** Init containers exit with 0 only once. */
 export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boolean {
   const { exitCode, container } = exit;
   if (container !== undefined && wasInterrupted(container)) return true;
@@ -52,10 +47,7 @@ export function shouldRestart({ spec }: Pod, exit: Exit, isInit: boolean): boole
   return exitCode !== 0 || (policy === "Always" && !isInit);
 }
 
-/**
- * Returns the restart back-off in seconds: 0, 10, 20, 40 … 300. The previous back-off is an
- * annotation of the container.
- */
+/** Seconds: 0, 10, 20, 40 … 300. An annotation of the container contains the previous delay. */
 export function restartDelayOf(ended: ContainerFacts): number {
   const text = ended.annotations[RESTART_DELAY_ANNOTATION];
   const before = Number(text ?? "0");
@@ -65,20 +57,15 @@ export function restartDelayOf(ended: ContainerFacts): number {
   return Math.min(Math.max(2 * before, FIRST_SECONDS), MAX_SECONDS);
 }
 
-/** Returns the milliseconds until the restart; 0 when it is due. */
 export function restartWaitMs(ended: ContainerFacts, nowMs: number): number {
   const dueMs = millisecondsOf(ended.finishedAt) + restartDelayOf(ended) * 1000;
   // Bounded, because the clock may have been set back.
   return Math.min(Math.max(dueMs - nowMs, 0), MAX_SECONDS * 1000);
 }
 
-/**
- * Reported for a container whose exit was not observed. Source: Kubernetes kubelet,
- * "ContainerStatusUnknown".
- */
+/** Source: Kubernetes kubelet, "ContainerStatusUnknown". */
 export const EXIT_CODE_UNKNOWN = 137;
 
-/** Returns the container's latest exit; undefined when it has not exited or was never created. */
 export function findExit(facts: LivePodFacts, { name }: Container): Exit | undefined {
   const container = findLatest(facts, name);
   if (container?.state === "EXITED") return { exitCode: container.exitCode, container };
@@ -87,7 +74,6 @@ export function findExit(facts: LivePodFacts, { name }: Container): Exit | undef
   return { exitCode: terminated?.exitCode ?? EXIT_CODE_UNKNOWN };
 }
 
-/** Whether the container exited and will not be restarted. */
 function isOver(facts: LivePodFacts, container: Container, isInit: boolean): boolean {
   const exit = findExit(facts, container);
   return exit !== undefined && !shouldRestart(facts.pod, exit, isInit);
@@ -104,7 +90,6 @@ function isInitDone(facts: LivePodFacts, container: Container): boolean {
   return latest.state === "EXITED" && latest.exitCode === 0 && (isCurrent || hasStarted(facts));
 }
 
-/** Whether a regular container was created in the current sandbox. */
 function hasStarted(facts: LivePodFacts): boolean {
   const current = readySandbox(facts)?.id;
   if (current === undefined) return false;
@@ -113,7 +98,6 @@ function hasStarted(facts: LivePodFacts): boolean {
   );
 }
 
-/** Returns the init container that runs next; undefined when all have completed. */
 export function nextInit(facts: LivePodFacts): Container | undefined {
   return (facts.pod.spec.initContainers ?? []).find((container) => !isInitDone(facts, container));
 }
@@ -126,7 +110,6 @@ function hasInitFailed(facts: LivePodFacts): boolean {
   });
 }
 
-/** Whether a pod with restartPolicy Never has lost its sandbox, and with it all containers. */
 function hasLostSandbox(facts: LivePodFacts): boolean {
   const { spec } = facts.pod;
   if (spec.restartPolicy !== "Never" || readySandbox(facts) !== undefined) return false;
@@ -137,10 +120,7 @@ function hasLostSandbox(facts: LivePodFacts): boolean {
 
 type Phase = NonNullable<NonNullable<Pod["status"]>["phase"]>;
 
-/**
- * Returns the pod's final phase, or undefined while it continues. A reported final phase never
- * changes.
- */
+/** A reported final phase never changes. */
 export function finalPhaseOf(facts: LivePodFacts): Phase | undefined {
   const reported = facts.pod.status?.phase;
   if (reported === "Succeeded" || reported === "Failed") return reported;

@@ -25,20 +25,16 @@ export interface ImageUse {
   readonly uid: string;
   readonly reference: string;
   readonly policy: PullPolicy;
-  /**
-   * The container or volume and its attempt; policy Always contacts the registry once per attempt.
-   */
+  /** Identifies the attempt of a container or volume; policy Always contacts the registry once per attempt. */
   readonly start: string;
 }
 
-/** An event about a pull. */
 interface PullNote {
   readonly type: "Normal" | "Warning";
   readonly reason: string;
   readonly message: string;
 }
 
-/** Credentials in the order of attempts; empty for an anonymous pull. */
 type FindCredentials = () => Promise<readonly RegistryCredentials[]>;
 
 interface PullContext {
@@ -64,10 +60,7 @@ interface PullDeps {
 
 /** Source: Kubernetes kubelet, imageBackOff and MaxContainerBackOff. */
 const PULL_BACKOFF = { firstMs: 10_000, maxMs: 300_000, jitter: 0.1 };
-/**
- * The runtime does not report images that a user adds, so a pod that waits for one polls at this
- * interval, milliseconds.
- */
+/** The runtime does not report images that a user adds. */
 const MISSING_IMAGE_RECHECK_MS = 3000;
 
 /** Source: Kubernetes core/v1 PullPolicy. */
@@ -86,9 +79,6 @@ class BackgroundPulls implements Pulls {
   readonly #pauses;
   /** uids of the waiting pods, by reference. */
   readonly #underWay = new Map<string, Set<string>>();
-  /**
-   * Attempts whose image was pulled, by uid; policy Always contacts the registry for each attempt.
-   */
   readonly #pulledStarts = new Map<string, Set<string>>();
 
   constructor(deps: PullDeps) {
@@ -131,10 +121,7 @@ class BackgroundPulls implements Pulls {
     this.#pauses.forget(uid);
   }
 
-  /**
-   * Whether the pod may use the image without contacting the registry: it was added by a user,
-   * pulled for this attempt, or granted before.
-   */
+  /** Does not contact the registry. */
   async #mayUse(
     use: ImageUse,
     image: ContainerImage,
@@ -173,13 +160,11 @@ class BackgroundPulls implements Pulls {
   }
 }
 
-/** The image id, and the credentials that the registry accepted. */
 interface Pulled {
   readonly id: string;
   readonly credentials: RegistryCredentials | undefined;
 }
 
-/** Tries each of the credentials, and throws the last error when all fail. */
 async function pullWithAny(
   by: { readonly runtime: ContainerRuntime; readonly signal: AbortSignal },
   image: string,
@@ -198,10 +183,7 @@ function startKey({ reference, start }: ImageUse): string {
   return `${start} ${reference}`;
 }
 
-/**
- * Scoped to the pod, because another pod's secret may succeed where this one's fails. Source:
- * Kubernetes kubelet, image_manager.go.
- */
+/** Another pod's secret may succeed where this one's fails. Source: Kubernetes kubelet, image_manager.go. */
 function stepKey({ uid, reference }: ImageUse): { readonly scope: string; readonly name: string } {
   return { scope: uid, name: reference };
 }
@@ -235,10 +217,6 @@ export function createPulls(deps: PullDeps): Pulls {
   return new BackgroundPulls(deps);
 }
 
-/**
- * Images that the pod needs next: those of its volumes first, then those of containers that do not
- * run.
- */
 export function listImageUses(facts: LivePodFacts): readonly ImageUse[] {
   const { pod, uid } = facts;
   const volumes = (pod.spec.volumes ?? []).flatMap(({ name, image }): readonly ImageUse[] => {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reconcile pass over one pod of this node. The key is the pod's uid, because an older pod
-// of the same name may still be terminating.
+// The reconcile pass over one pod, by uid, because an older pod of the same name may still be terminating.
 import { isAppError, messageOf, type AppError, covers, isEqual } from "@patchbay/core";
 import {
   earliest,
@@ -31,7 +30,6 @@ import { PODS, type Pod } from "@patchbay/api";
 import { hasForeignCondition, buildPodStatus } from "./pod-status.ts";
 import type { Change } from "@patchbay/core/ports";
 
-/** Returns the name of the step whose failure delays only this pod. */
 function findStepName(action: ExecutedAction): string | undefined {
   if (action.kind === "prepareVolumes") return VOLUMES_STEP;
   if (action.kind === "runSandbox") return SANDBOX_STEP;
@@ -54,7 +52,7 @@ function toReason(action: ExecutedAction, error: AppError): Reason {
 
 interface PlanResult {
   readonly hasActed: boolean;
-  /** Latest time of the next pass, milliseconds. Undefined when only a change wakes the pod. */
+  /** Undefined when only a change wakes the pod. */
   readonly waitMs: number | undefined;
 }
 
@@ -63,9 +61,6 @@ function isRequiredByLaterSteps({ kind }: ExecutedAction): boolean {
   return kind === "prepareVolumes" || kind === "runSandbox";
 }
 
-/**
- * A failed step is retried after a pause, unless the whole runtime is down or the error is a bug.
- */
 function canPause(error: unknown): error is AppError {
   return isAppError(error) && !isAppError(error, "CRI_UNAVAILABLE");
 }
@@ -111,10 +106,7 @@ function createStepRules(deps: PodDeps, facts: PodFacts): StepRules<ExecutedActi
   };
 }
 
-/**
- * Executes the plan. A failed step pauses; steps that do not need it continue.
- * @throws the error of a step that cannot pause: the runtime is down, or a removal failed
- */
+/** @throws the error of a step that cannot pause: the runtime is down, or a removal failed */
 async function act(
   plan: readonly PodAction[],
   facts: PodFacts,
@@ -139,10 +131,7 @@ async function act(
   return { hasActed: executed.length > 0, waitMs: earliest([...waits, againMs]) };
 }
 
-/**
- * Writes the status derived from `facts`, which must be read after the actions. Skips the write
- * when nothing changed.
- */
+/** `facts` must be read after the actions. */
 export async function reportStatus(facts: LivePodFacts, deps: PodDeps): Promise<void> {
   const { pod } = facts;
   const now = printTime(deps.clock.now());
@@ -151,15 +140,13 @@ export async function reportStatus(facts: LivePodFacts, deps: PodDeps): Promise<
   if (covers(pod.status, status)) return;
   const rejection = finalRejection(facts);
   if (rejection !== undefined) deps.recorder.record(pod, { type: "Warning", ...rejection });
-  // A merge patch replaces whole lists, so the resourceVersion protects conditions that other
-  // clients add meanwhile.
+  // A merge patch replaces whole lists.
   const isShared = hasForeignCondition(status.conditions ?? []);
   const { resourceVersion } = pod.metadata;
   const fields = { status, ...(isShared && { metadata: { resourceVersion } }) };
   await deps.store.patch(PODS, keyOf(pod), { type: "merge", fields }, { subresource: "status" });
 }
 
-/** Running containers of a pod that is not being deleted. */
 function listProbed(facts: PodFacts): readonly ProbedContainer[] {
   const { pod } = facts;
   const podIps = readySandbox(facts)?.ips ?? [];
@@ -177,29 +164,27 @@ async function reportIfExists(facts: PodFacts, deps: PodDeps): Promise<void> {
   try {
     await reportStatus({ ...facts, pod, health }, deps);
   } catch (error) {
-    // The object was deleted meanwhile; the watch is about to report that.
     if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
   }
 }
 
-/** Observes, plans, acts and reports. Idempotent, and safe to interrupt at any point. */
 export async function reconcilePod(uid: string, deps: PodDeps): Promise<Next> {
   const facts = await observe(uid, deps);
   const plan = planPod(facts, deps.clock.now());
   const isOver = plan.some(({ kind }) => kind === "deleteObject");
-  if (isOver) await reportIfExists(facts, deps); // the status must be written before the object is deleted
+  if (isOver) await reportIfExists(facts, deps); // before the object is deleted
   const { hasActed, waitMs } = await act(plan, facts, deps);
   if (!isOver) await reportIfExists(hasActed ? await observe(uid, deps) : facts, deps);
   return waitMs === undefined ? done() : after(waitMs);
 }
 
-/** Leaves out fields that the loop over pods ignores; each plug of a NIC writes two annotations. */
+/** Each plug of a NIC writes two annotations, which the loop over pods ignores. */
 function withoutIgnoredFields({ metadata, ...rest }: Pod): unknown {
   const unread = { annotations: undefined, managedFields: undefined, resourceVersion: undefined };
   return { ...rest, metadata: { ...metadata, ...unread } };
 }
 
-/** Whether a change of the object needs a pass. A pass costs at least four calls of the runtime. */
+/** A pass costs at least four calls of the runtime. */
 export function needsPass(change: Change<Pod>): boolean {
   return (
     change.kind !== "updated" ||

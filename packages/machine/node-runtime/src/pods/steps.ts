@@ -21,7 +21,6 @@ import { findPullCredentials } from "../images/credentials.ts";
 import { hostsFileOf, printHosts, hostnameOf, toSandboxConfig } from "../translate/sandbox.ts";
 import { listImageUses } from "./pulls.ts";
 
-/** The sandbox of the container. */
 interface SandboxContext {
   readonly id: string;
   readonly config: SandboxConfig;
@@ -56,9 +55,7 @@ async function readSources(deps: PodDeps, pod: Pod, container: Container): Promi
   return { configMaps, secrets };
 }
 
-/**
- * The runtime expands a directory into every device below it, so each path must be a device itself.
- */
+/** The runtime expands a directory into every device below it, so each path must be a device itself. */
 async function checkDevices(
   deps: PodDeps,
   container: Container,
@@ -74,7 +71,7 @@ async function checkDevices(
 
 async function createFromPlan(deps: PodDeps, plan: ContainerPlan): Promise<string | undefined> {
   const { pod, container, action, image, sandboxContext, volumes } = plan;
-  if (image?.kind !== "present") return undefined; // the plan was made from the same facts
+  if (image?.kind !== "present") return undefined;
   const config = toContainerConfig({
     pod,
     container,
@@ -99,7 +96,6 @@ async function makeContainer(deps: PodDeps, plan: ContainerPlan): Promise<void> 
   if (id !== undefined) await deps.runtime.startContainer(id);
 }
 
-/** Results of earlier steps of the same plan. */
 export interface Progress {
   sandboxContext: SandboxContext | undefined;
   volumes: ReadonlyMap<string, string> | undefined;
@@ -107,7 +103,6 @@ export interface Progress {
   early: Promise<ReadonlyMap<string, string>> | undefined;
 }
 
-/** Steps that need the pod's object. */
 type LiveAction = Extract<
   PodAction,
   {
@@ -132,16 +127,14 @@ async function findSandboxContext(
   return { id, config, ips: found.ips };
 }
 
-/** Starts preparing the volumes, which takes as long as the sandbox and does not depend on it. */
+/** Preparation takes as long as the sandbox and does not depend on it. */
 export function beginVolumes(deps: PodDeps, { pod }: PodFacts, progress: Progress): void {
   if (pod === undefined) return;
   progress.early = deps.volumes.prepare(pod);
   progress.early.catch(() => undefined); // the step that awaits it reports the error
 }
 
-/**
- * Readable by root and its group only. Source: Kubernetes kubelet, mode of the pods' directories.
- */
+/** Readable by root and its group only. Source: kubelet. */
 const POD_MODE = 0o750;
 
 async function runSandbox(
@@ -214,7 +207,7 @@ async function actLive(
   }
 }
 
-/** Removes the logs first, because the pod's directory marks that something remains. */
+/** The pod's directory marks that something remains, so the logs are removed first. */
 async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
   const { files, node } = deps;
   const logs = (await files.list(node.logDir)).filter((name) => name.endsWith(`_${uid}`));
@@ -225,11 +218,10 @@ async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
   await deps.volumes.remove(uid);
 }
 
-/** Steps that are executed at once; excludes waits. */
 export type ExecutedAction = Exclude<PodAction, { readonly kind: "wait" }>;
 type RemovingAction = Exclude<ExecutedAction, LiveAction>;
 
-/** A shim that crashed may leave processes that the runtime does not know about. */
+/** A crashed shim may leave processes that the runtime does not know about. */
 async function removeSandbox(deps: PodDeps, facts: PodFacts, id: string): Promise<void> {
   await deps.runtime.removeSandbox(id);
   deps.released.delete(id);

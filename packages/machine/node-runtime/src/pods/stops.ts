@@ -3,14 +3,11 @@ import { messageOf } from "@patchbay/core";
 import type { Clock, ContainerRuntime, Logger } from "@patchbay/core/ports";
 
 export interface Stops {
-  /**
-   * Stops the container unless a stop with the same or an earlier deadline is running. Wakes the
-   * pod when the call ends or fails.
-   */
+  /** Ignored while a stop with the same or an earlier deadline is running. Wakes the pod when the call ends. */
   begin(uid: string, id: string, graceSeconds: number): void;
 }
 
-/** A new deadline replaces the old one only when it is earlier by this much, milliseconds. */
+/** Avoids a second call for an insignificantly earlier deadline. */
 const DEADLINE_TOLERANCE_MS = 1000;
 const STOP_RETRY_INTERVAL_MS = 1000;
 

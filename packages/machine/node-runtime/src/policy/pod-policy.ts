@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether a pod may run on the node. Only the product's own pods may have access to the
-// node itself.
+// Decides whether a pod may run on the node. Only the product's own pods may have access to the node itself.
 import {
   names,
   type Pod,
@@ -16,7 +15,6 @@ interface PodProblem {
   readonly message: string;
 }
 
-/** Returns a list with one problem or none. */
 function problem(isBad: boolean, field: string, message: string): readonly PodProblem[] {
   return isBad ? [{ field, message }] : [];
 }
@@ -29,13 +27,9 @@ export function isUnprivilegedUser(user: number): boolean {
   return Number.isInteger(user) && user >= 1 && user <= ID_MAX;
 }
 
-/**
- * Service accounts of the product. Permission to use one in the product's namespace includes access
- * to the node.
- */
+/** Permission to use these in the product's namespace includes access to the node. */
 const ACCOUNTS: readonly string[] = ["virt-api", "virt-controller", "virt-handler", "net-agent"];
 
-/** Whether the pod is in the product's namespace and uses one of its service accounts. */
 export function isProductPod({ metadata, spec }: Pod): boolean {
   return (
     metadata.namespace === names.SERVICES_NAMESPACE &&
@@ -58,10 +52,7 @@ function runsAsLaunchers({ spec }: Pod): boolean {
   return [...users, ...groups].every((id) => id === names.LAUNCHER_UID);
 }
 
-/**
- * Pods with the launchers' identity may name host paths, because an administrator can open paths to
- * VMs (hostDisk). Whether a path is open is checked at mount time.
- */
+/** An administrator can open host paths to VMs (hostDisk); whether a path is open is checked at mount time. */
 function hostPathProblems(pod: Pod): readonly PodProblem[] {
   const isLikeLaunchers = runsAsLaunchers(pod);
   return (pod.spec.volumes ?? []).flatMap(({ name, hostPath }) => {
@@ -77,10 +68,7 @@ const HANDLERS = [
   "grpc",
 ] as const satisfies readonly (keyof Probe)[];
 
-/**
- * Returns the fields that are set, including unknown ones. A server may fill in null for unset
- * fields.
- */
+/** A server may fill in null for unset fields. */
 function listSetFields(fields: object, except: readonly string[] = []): readonly string[] {
   return Object.entries(fields)
     .filter(([key, value]) => value !== undefined && value !== null && !except.includes(key))
@@ -127,10 +115,7 @@ function findAmbiguousContainerFields(container: Container, at: string): readonl
   ];
 }
 
-/**
- * Finds fields that exclude each other. Such a pod is rejected, because a check of one field would
- * miss the other. The embedded API server rejects them at admission; other servers may not.
- */
+/** A check of one field would miss the other. Servers other than the embedded one may accept such pods. */
 function findAmbiguousFields({ spec }: Pod): readonly PodProblem[] {
   const { initContainers = [], containers, volumes = [] } = spec;
   return [
@@ -150,10 +135,7 @@ const UNSUPPORTED = "is not supported";
 const CONFIG_MAP_KEY = /^[\w-][\w.-]*$/;
 const ONLY_CONFIG_MAP_KEYS = "is not supported, but for a key of a configMap";
 
-/**
- * Only files that the node itself writes are safe: in other volumes a container could replace the
- * path with a link to a file of the node.
- */
+/** In other volumes a container could replace the path with a link to a file of the node. */
 function isConfigMapKey(subPath: string, volume: string, volumes: readonly PodVolume[]): boolean {
   const isConfigMapVolume = volumes.some(
     ({ name, configMap }) => name === volume && configMap !== undefined,
@@ -195,10 +177,7 @@ function findUnsupportedContainerFields(
   ];
 }
 
-/**
- * Finds unsupported fields. Such a pod is rejected, because ignoring a field would run something
- * else than requested.
- */
+/** Ignoring a field would run something else than requested. */
 function findUnsupportedFields({ spec }: Pod): readonly PodProblem[] {
   const { initContainers = [], containers, volumes = [] } = spec;
   const problemsOf = (all: readonly Container[], of: string): readonly PodProblem[] =>
@@ -206,10 +185,7 @@ function findUnsupportedFields({ spec }: Pod): readonly PodProblem[] {
   return [...problemsOf(initContainers, "initContainers"), ...problemsOf(containers, "containers")];
 }
 
-/**
- * Lower group ids belong to the operating system and come only from images. Source: Debian policy
- * 9.2.2, adduser.conf FIRST_GID.
- */
+/** Lower groups belong to the operating system. Source: Debian policy 9.2.2, adduser.conf FIRST_GID. */
 const FIRST_FREE_GROUP = 1000;
 /** These names become directory names. Source: RFC 1123 label, Kubernetes names. */
 const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -252,10 +228,7 @@ function userProblems(user: number | undefined, field: string): readonly PodProb
   return problem(isBad, field, `must be from 1 to ${String(ID_MAX)}: no container runs as root`);
 }
 
-/**
- * Allows free groups and the user's own. Group 42 could read files of the operating system's group
- * 42.
- */
+/** Allows free groups and the user's own. Group 42 could read files of the operating system's group 42. */
 function groupProblems(
   group: number | undefined,
   user: number | undefined,
@@ -335,7 +308,6 @@ function nodeProblems(pod: Pod): readonly PodProblem[] {
   ];
 }
 
-/** Returns all reasons why the pod may not run; empty when it may. */
 export function podProblems(pod: Pod): readonly PodProblem[] {
   const { initContainers = [], containers } = pod.spec;
   const common = [...nameProblems(pod), ...findAmbiguousFields(pod), ...findUnsupportedFields(pod)];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives a container's health from probe results. Pure. Source: Kubernetes kubelet,
-// prober/worker.go.
+// Derives a container's health from probe results. Pure. Source: Kubernetes kubelet, prober/worker.go.
 import type { Container, Probe } from "@patchbay/api";
 import type { ContainerHealth } from "../pods/facts.ts";
 
@@ -22,20 +21,17 @@ export interface ProbeState {
   /** Undefined until enough equal results arrived. */
   readonly isSuccess: boolean | undefined;
   readonly last: "success" | "failure" | undefined;
-  /** Number of consecutive `last` results. */
   readonly streak: number;
 }
 
 export const PROBE_KINDS: readonly ProbeKind[] = ["startup", "liveness", "readiness"];
 
-/** Contains only kinds that the container has. */
 export type ProbeStates = ReadonlyMap<ProbeKind, ProbeState>;
 
 export function findProbe(container: Container, kind: ProbeKind): Probe | undefined {
   return container[`${kind}Probe`];
 }
 
-/** Applies Kubernetes' defaults. */
 export function probeSettingsOf(probe: Probe): ProbeSettings {
   const { initialDelaySeconds = 0, periodSeconds = 10, timeoutSeconds = 1 } = probe;
   return {
@@ -47,12 +43,11 @@ export function probeSettingsOf(probe: Probe): ProbeSettings {
   };
 }
 
-/** `isKnown` restores a success that an earlier process of this node reported. */
+/** An earlier process of this node may have reported a success. */
 export function firstProbeState(isKnown: boolean): ProbeState {
   return { isSuccess: isKnown ? true : undefined, last: undefined, streak: 0 };
 }
 
-/** Adds a result; `isSuccess` changes when a threshold is reached. */
 export function nextProbeState(
   state: ProbeState,
   outcome: ProbeResult,
@@ -66,10 +61,7 @@ export function nextProbeState(
   return { isSuccess, last: outcome, streak };
 }
 
-/**
- * Whether a probe runs now: the startup probe until it succeeds, then the others; none once the
- * container is unhealthy.
- */
+/** The startup probe runs until it succeeds, then the others; none once the container is unhealthy. */
 export function isProbeDue(kind: ProbeKind, states: ProbeStates): boolean {
   const { isStarted, isUnhealthy } = deriveHealth(states);
   return !isUnhealthy && (kind === "startup") !== isStarted;

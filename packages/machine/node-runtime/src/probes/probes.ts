@@ -21,10 +21,7 @@ import {
   type ProbeState,
 } from "./probe-state.ts";
 
-/**
- * Concurrent probes per pod, because tenants define any number of probes and the node executes
- * them.
- */
+/** Concurrent probes per pod, because tenants define any number of probes and the node executes them. */
 const CONCURRENT_PROBES = 10;
 
 export interface ProbeDeps {
@@ -42,9 +39,7 @@ interface Watched {
   readonly spec: Container;
   readonly stop: AbortController;
   readonly states: Map<ProbeKind, ProbeState>;
-  /** Shared by the pod's containers. */
   readonly limit: LimitFunction;
-  /** Latest observation. */
   probed: ProbedContainer;
 }
 
@@ -68,7 +63,6 @@ function restoreStates(pod: Pod, { container, spec }: { container: string; spec:
 class ContainerProbes implements Probes {
   readonly #deps: ProbeDeps;
   readonly #watched = new Map<string, Map<string, Watched>>();
-  /** By pod uid, while one of its containers is probed. */
   readonly #limits = new Map<string, LimitFunction>();
 
   constructor(deps: ProbeDeps, signal: AbortSignal) {
@@ -100,7 +94,6 @@ class ContainerProbes implements Probes {
     return new Map([...watched].map(([id, { states }]) => [id, deriveHealth(states)]));
   }
 
-  /** Undefined when the container has no probes. */
   #begin(uid: string, probed: ProbedContainer): Watched | undefined {
     const spec = specOf(probed);
     if (spec === undefined) return undefined;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes one probe of a container.
 import type { Container, Probe } from "@patchbay/api";
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -19,7 +18,6 @@ type ProbeRequest =
       readonly path: string;
       readonly headers: readonly (readonly [name: string, value: string])[];
     }
-  /** The probe is invalid. */
   | { readonly kind: "none"; readonly reason: string };
 
 interface PodAddresses {
@@ -37,7 +35,6 @@ function invalid(reason: string): ProbeRequest {
   return { kind: "none", reason };
 }
 
-/** Accepts a number, or the name of a container port. */
 function resolvePort(container: Container, port: number | string): number | undefined {
   const number = Number(port);
   const found = Number.isInteger(number)
@@ -55,7 +52,6 @@ function resolveHost(
   return isOwn ? host : undefined;
 }
 
-/** Returns host and port, or why there are none. */
 function resolveAddress(
   action: { readonly host?: string; readonly port: number | string },
   container: Container,
@@ -94,10 +90,7 @@ function toHttpRequest(
   };
 }
 
-/**
- * Validates the probe. Tenants write probes and the node executes them, so only addresses of the
- * pod are allowed.
- */
+/** Tenants write probes and the node executes them, so only addresses of the pod are allowed. */
 export function toProbeRequest(
   probe: Probe,
   container: Container,
@@ -117,7 +110,6 @@ export function toProbeRequest(
 
 export interface ProbeReport {
   readonly outcome: ProbeResult;
-  /** Empty on success. */
   readonly message: string;
 }
 
@@ -212,7 +204,7 @@ async function runHttpProbe(
   return promise;
 }
 
-/** Executes one probe within its timeout. Never rejects. */
+/** Never rejects. */
 export async function runProbe(
   runtime: Pick<ContainerRuntime, "execSync">,
   probeRequest: ProbeRequest,

@@ -4,20 +4,13 @@ import type { Cache } from "@patchbay/core/ports";
 import type { Reason } from "../pods/facts.ts";
 import { allocatableOf, type Amounts, rejectionOf, shortagesOf } from "./resources.ts";
 
-/**
- * Admission of pods to this node, in order of arrival. A pod whose author set its node has passed
- * no scheduler.
- */
+/** Admission of pods to this node, in order of arrival. A pod whose author set its node has passed no scheduler. */
 export interface Admission {
-  /**
-   * Admits the pod and reserves its requests until it finishes, or returns why not. Always admits a
-   * pod that has started. Idempotent for admitted pods.
-   */
+  /** Reserves the pod's requests until it finishes. Always admits a pod that has started. Idempotent. */
   refuse(pod: Pod, hasBegun: boolean): Reason | undefined;
 }
 
 export interface AdmissionDeps {
-  /** The pods of this node. */
   readonly pods: Cache<Pod>;
   readonly findNode: () => KubeNode | undefined;
 }
@@ -26,10 +19,7 @@ function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? "";
 }
 
-/**
- * A restart loses no admission, because the node writes a start time into the status of admitted
- * pods.
- */
+/** A restart loses no admission, because the node writes a start time into the status of admitted pods. */
 export function createAdmission({ pods, findNode }: AdmissionDeps): Admission {
   const admitted = new Set<string>();
   let lastAllocatable: Amounts | undefined;

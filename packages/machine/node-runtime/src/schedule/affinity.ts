@@ -105,7 +105,6 @@ interface PodRules {
   }[];
 }
 
-/** The wire format; any field may be missing. */
 interface AffinityFields {
   readonly nodeAffinity?: {
     readonly requiredDuringSchedulingIgnoredDuringExecution?: {
@@ -150,10 +149,7 @@ function usesNamespaceSelector({ namespaceSelector }: PodTerm): boolean {
   return namespaceSelector !== undefined && Object.values(namespaceSelector).flat().length > 0;
 }
 
-/**
- * Returns why the pod's affinity is not supported. Such a pod stays unscheduled rather than on a
- * wrong node.
- */
+/** An unsupported pod stays unscheduled rather than on a wrong node. */
 export function findUnsupportedAffinity(pod: Pod): string | undefined {
   const { podAffinityTerms, antiAffinityTerms } = affinityOf(pod);
   if (![...podAffinityTerms, ...antiAffinityTerms].some(usesNamespaceSelector)) return undefined;
@@ -165,13 +161,11 @@ export interface PlacedPod {
   readonly node: KubeNode;
 }
 
-/** Whether the term of `owner` selects the other pod. */
 function selectsPod(term: PodTerm, owner: Pod, other: Pod): boolean {
   const { namespaces = [], namespaceSelector, labelSelector } = term;
   const own = owner.metadata.namespace ?? "";
   const isNamed = namespaces.includes(other.metadata.namespace ?? "");
-  // Labels of namespaces are unknown here, so only the empty selector is supported; it selects all
-  // namespaces.
+  // Labels of namespaces are unknown here, so only the empty selector is supported; it selects all namespaces.
   const isNamespaceSelected =
     namespaceSelector !== undefined ||
     isNamed ||
@@ -188,7 +182,6 @@ function isSameDomain(term: PodTerm, one: KubeNode, other: KubeNode): boolean {
   return domain !== undefined && domain === domainOf(term, other);
 }
 
-/** Whether the node's topology domain has a pod that the term selects. */
 export function hasMatchingPod(
   term: PodTerm,
   pod: Pod,
@@ -213,7 +206,6 @@ function findUnmetAffinity(pod: Pod, node: KubeNode, placed: readonly PlacedPod[
   return isSatisfied ? undefined : "node(s) didn't match pod affinity rules";
 }
 
-/** Whether the anti-affinity of an existing pod excludes this one. */
 function isExcludedByOthers(pod: Pod, node: KubeNode, placed: readonly PlacedPod[]): boolean {
   return placed.some((other) =>
     affinityOf(other.pod).antiAffinityTerms.some(
@@ -222,10 +214,7 @@ function isExcludedByOthers(pod: Pod, node: KubeNode, placed: readonly PlacedPod
   );
 }
 
-/**
- * Returns why pod affinity excludes the node; undefined when it does not. `placed` contains
- * unfinished pods of all nodes. Source: Kubernetes scheduler, InterPodAffinity.
- */
+/** `placed` contains unfinished pods of all nodes. Source: Kubernetes scheduler, InterPodAffinity. */
 export function findAffinityConflict(
   pod: Pod,
   node: KubeNode,

@@ -50,10 +50,9 @@ export interface BinderDeps {
 }
 
 interface BinderState {
-  /** All pods, indexed by node: {@link BY_NODE}. */
   readonly pods: Cache<Pod>;
   readonly nodes: Cache<KubeNode>;
-  /** Nodes of bound pods, by uid, until the watch reports the binding. */
+  /** By pod uid, until the watch reports the binding. */
   readonly bound: Map<string, string>;
 }
 
@@ -96,8 +95,7 @@ async function reportUnschedulable(deps: BinderDeps, pod: Pod, message: string):
     message,
     lastTransitionTime: since ?? printTime(deps.clock.now()),
   };
-  // A merge patch replaces the whole list, so the resourceVersion protects conditions that other
-  // clients add meanwhile.
+  // A merge patch replaces the whole list.
   const others = (pod.status?.conditions ?? []).filter(({ type }) => type !== condition.type);
   const { resourceVersion } = pod.metadata;
   const fields = { metadata: { resourceVersion }, status: { conditions: [...others, condition] } };
@@ -121,10 +119,6 @@ function createLookup({ claims, classes, volumes }: StorageCaches, pod: Pod): Cl
   };
 }
 
-/**
- * Binds the pod when its claims are bound; otherwise starts the binding of its claims or reports
- * what blocks them.
- */
 async function bindWithClaims(
   deps: BinderDeps,
   state: BinderState,
@@ -148,9 +142,7 @@ function isWaiting(pod: Pod, state: BinderState): boolean {
   return nodeNameOf(pod, state) === "" && pod.metadata.deletionTimestamp === undefined;
 }
 
-/**
- * Pods that use resources of a node, including those whose binding the watch has not reported yet.
- */
+/** Includes pods whose binding the watch has not reported yet. */
 function placedPods(state: BinderState): readonly PlacedPod[] {
   const unfinished = state.pods.list().filter((pod) => !isPodFinished(pod));
   return unfinished.flatMap((pod) => {
@@ -175,7 +167,6 @@ async function schedulePod(deps: BinderDeps, state: BinderState, key: string): P
   return done();
 }
 
-/** Whether the change released resources of a node. */
 function releasesResources(change: Change<Pod>): boolean {
   const before = change.kind === "added" ? undefined : change.previous;
   if (before === undefined || isPodFinished(before)) return false;
@@ -189,7 +180,6 @@ function byAge({ metadata: one }: Pod, { metadata: other }: Pod): number {
   return first === second ? 0 : first < second ? -1 : 1;
 }
 
-/** Wakes pods after changes of pods, nodes and claims. */
 function follow(deps: BinderDeps, { pods, nodes, bound }: BinderState, queue: Queue): void {
   const wakeAll = (): void => {
     const waiting = [...pods.listBy(BY_NODE, "")].sort(byAge);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evicts pods that do not tolerate a NoExecute taint. The toleration time starts when this process
-// first sees pod and taint, so a restart begins it anew. Source: Kubernetes
-// taint-eviction-controller.
+// Evicts pods that do not tolerate a NoExecute taint. A restart of this process restarts their toleration time. Source:
+// Kubernetes taint-eviction-controller.
 import { isPodFinished, PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { isEqual } from "@patchbay/core";
 import {
@@ -28,7 +27,7 @@ export interface EvictorDeps {
   readonly nodes: Cache<KubeNode>;
 }
 
-/** First observation of a pod with a taint, by key of the pod; `mark` identifies both. */
+/** By key of the pod. */
 type FirstObservations = Map<string, { readonly id: string; readonly firstMs: number }>;
 
 function findEviction({ pods, nodes }: EvictorDeps, key: string) {

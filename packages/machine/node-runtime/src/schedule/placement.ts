@@ -15,7 +15,6 @@ import {
 import { allocatableOf, describeShortage, shortagesOf } from "./resources.ts";
 import { toleratesCordon, findUntolerated, listUntoleratedSoft } from "./taints.ts";
 
-/** The wire format; any field may be missing. */
 interface VolumeAffinity {
   readonly required?: { readonly nodeSelectorTerms?: readonly NodeTerm[] };
 }
@@ -26,10 +25,7 @@ function isWithin({ spec }: PersistentVolume, node: KubeNode): boolean {
   return required === undefined || selectsNode(required.nodeSelectorTerms ?? [], node);
 }
 
-/**
- * Returns why the pod's volumes cannot be used on the node; undefined when they can. Claims without
- * a volume get one on the disk of `home`. Source: Kubernetes scheduler, volume binding.
- */
+/** Claims without a volume get one on the disk of `claimNode`. Source: Kubernetes scheduler, volume binding. */
 export function volumeProblem(
   pod: Pod,
   node: KubeNode,
@@ -45,9 +41,7 @@ export function volumeProblem(
 
 export interface ClusterState {
   readonly nodes: readonly KubeNode[];
-  /** Unfinished pods on known nodes. */
   readonly placed: readonly PlacedPod[];
-  /** Returns why the pod's volumes cannot be used on the node. */
   readonly volumeProblem: (node: KubeNode) => string | undefined;
 }
 
@@ -79,7 +73,7 @@ function podsOn({ placed }: ClusterState, node: KubeNode): readonly Pod[] {
   return placed.filter((one) => one.node.metadata.name === name).map(({ pod }) => pod);
 }
 
-/** Returns why the node is unsuitable: all resource shortages, or the first other reason. */
+/** All resource shortages, or the first other reason. */
 function problemsOf(pod: Pod, node: KubeNode, cluster: ClusterState): readonly string[] {
   const allocatable = allocatableOf(node);
   if (allocatable === undefined) return ["node(s) have not reported their resources"];
@@ -106,7 +100,7 @@ function sumWeights<T>(preferred: readonly Weighted<T>[], isMet: (term: T) => bo
   return preferred.reduce((sum, { weight, term }) => sum + (isMet(term) ? weight : 0), 0);
 }
 
-/** Scores the node; earlier numbers take precedence, and more is better. */
+/** Earlier numbers take precedence, and more is better. */
 function scoreNode(pod: Pod, node: KubeNode, cluster: ClusterState): readonly number[] {
   const { preferred } = affinityOf(pod);
   const at = { node, placed: cluster.placed };
@@ -118,7 +112,6 @@ function scoreNode(pod: Pod, node: KubeNode, cluster: ClusterState): readonly nu
   return [-taints.length, met, -podsOn(cluster, node).length];
 }
 
-/** Best first; ties are resolved by name. */
 function compare(
   [one, first]: readonly [KubeNode, readonly number[]],
   [other, second]: readonly [KubeNode, readonly number[]],

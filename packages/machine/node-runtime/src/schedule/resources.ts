@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resource requests of pods and the resources that a node has left. Pure. Source: Kubernetes
-// scheduler, NodeResourcesFit.
+// Resource requests of pods and what a node has left. Pure. Source: Kubernetes scheduler, NodeResourcesFit.
 import {
   parseQuantity,
   type Container,
@@ -16,7 +15,7 @@ export type Amounts = ReadonlyMap<string, number>;
 /** Source: Kubernetes meaning of CPU. */
 const PARTS_OF_CPU = 1000;
 
-/** Rounds to whole units, because sums of fractions such as 0.1 are inexact. */
+/** Sums of fractions such as 0.1 are inexact. */
 function unitsOf(resource: string, amount: number): number {
   return Math.ceil(resource === "cpu" ? Math.round(amount * 1e6) / (1e6 / PARTS_OF_CPU) : amount);
 }
@@ -25,10 +24,7 @@ function namesOf({ resources }: Container): readonly string[] {
   return Object.keys({ ...resources?.limits, ...resources?.requests });
 }
 
-/**
- * Sums the containers, or takes the largest init container if that is more, because init containers
- * run one by one. Source: Kubernetes "Resource sharing within containers".
- */
+/** Init containers run one by one. Source: Kubernetes "Resource sharing within containers". */
 export function podRequestOf({ spec }: Pod): Amounts {
   const { containers, initContainers = [] } = spec;
   const names = [...containers, ...initContainers].flatMap(namesOf);
@@ -71,7 +67,7 @@ function sumRequests(pods: readonly Pod[]): Amounts {
   return used;
 }
 
-/** Returns the resources that `pod` lacks beside `others`, by name; empty when it fits. */
+/** Resources that `pod` lacks beside `others`, sorted by name. */
 export function shortagesOf(
   pod: Pod,
   others: readonly Pod[],

@@ -19,10 +19,7 @@ function tolerationsOf({ spec }: Pod, taint: Taint): readonly Toleration[] {
   return (spec.tolerations ?? []).filter((toleration) => toleratesTaint(toleration, taint));
 }
 
-/**
- * Returns how long the pod may stay, seconds; undefined without limit. Source: Kubernetes
- * taint-eviction-controller.
- */
+/** Seconds; undefined without limit. Source: Kubernetes taint-eviction-controller. */
 function tolerationSecondsOf(pod: Pod, taint: Taint): number | undefined {
   const fitting = tolerationsOf(pod, taint);
   const seconds = fitting.map(({ tolerationSeconds }) => tolerationSeconds ?? Infinity);
@@ -30,7 +27,7 @@ function tolerationSecondsOf(pod: Pod, taint: Taint): number | undefined {
   return least === Infinity ? undefined : Math.max(0, least);
 }
 
-/** Returns the taint that evicts the pod first; undefined when it may stay. */
+/** The taint that evicts the pod first. */
 export function findTaintEviction(
   pod: Pod,
   taints: readonly Taint[],
@@ -46,13 +43,11 @@ export function toleratesCordon(pod: Pod): boolean {
   return tolerationsOf(pod, UNSCHEDULABLE).length > 0;
 }
 
-/** Returns the first taint that excludes the pod. */
 export function findUntolerated(pod: Pod, taints: readonly Taint[]): Taint | undefined {
   const enforced = taints.filter(({ effect }) => effect !== "PreferNoSchedule");
   return enforced.find((taint) => tolerationsOf(pod, taint).length === 0);
 }
 
-/** Returns the PreferNoSchedule taints that the pod does not tolerate. */
 export function listUntoleratedSoft(pod: Pod, taints: readonly Taint[]): readonly Taint[] {
   const preferred = taints.filter(({ effect }) => effect === "PreferNoSchedule");
   return preferred.filter((taint) => tolerationsOf(pod, taint).length === 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fake node for tests of the loop over pods. API server, runtime and disk survive crashes of the
-// process, which may happen at any effect.
+// A fake node for tests of the loop over pods. API server, runtime and disk survive crashes of the process, which may
+// happen at any effect.
 import { PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { createPauses, type Note } from "@patchbay/kube";

@@ -19,11 +19,8 @@ import { toContainerSecurity } from "./security.ts";
 export interface ContainerToMake extends EnvContext {
   readonly container: Container;
   readonly image: ContainerImage;
-  /** Starts at 0 and increases with each creation. */
   readonly attempt: number;
-  /** Back-off before this start, seconds; unset on the first start. */
   readonly delaySeconds?: number;
-  /** Paths on the host, by name. */
   readonly volumes: ReadonlyMap<string, string>;
   readonly podDirectory: string;
 }
@@ -33,7 +30,6 @@ const PROPAGATION: Readonly<Record<string, MountPropagation>> = {
   Bidirectional: "BIDIRECTIONAL",
 };
 
-/** Whether the pod may not write to the volume. */
 function isContentReadOnly(volume: PodVolume): boolean {
   const { image, configMap, secret, downwardAPI, projected, persistentVolumeClaim } = volume;
   const shown = [image, configMap, secret, downwardAPI, projected];
@@ -53,8 +49,7 @@ function toMount(make: ContainerToMake, mount: VolumeMount): ContainerMount {
   }
   return {
     containerPath: mount.mountPath,
-    // A single file of a ConfigMap; it keeps the content that it had when the container was
-    // created. Source: Kubernetes kubelet, subPath.
+    // The file keeps its content after the container's creation. Source: kubelet, subPath.
     hostPath: join(volume, mount.subPath ?? ""),
     readonly: isReadOnly(make.pod, mount),
     propagation: PROPAGATION[mount.mountPropagation ?? ""] ?? "PRIVATE",
@@ -74,7 +69,6 @@ function toMounts(make: ContainerToMake): readonly ContainerMount[] {
   return [...mounts, hosts];
 }
 
-/** Only claims can be block devices. */
 function toVolumeDevices({ pod, container, volumes }: ContainerToMake): readonly ContainerDevice[] {
   return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
     const claim = pod.spec.volumes?.find((one) => one.name === name)?.persistentVolumeClaim;

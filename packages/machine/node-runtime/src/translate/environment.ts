@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Environment variables and arguments of a container. Pure: the objects that they refer to are read
-// before.
+// Environment variables and arguments of a container. Pure: the objects that they refer to are read before.
 import type { Container, EnvFromSource, EnvVar, Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { fieldOf, resourceFieldOf } from "./fields.ts";
@@ -23,10 +22,7 @@ function resolveReference(
   return kind === "$" ? "$" : (variables.get(name) ?? whole ?? "");
 }
 
-/**
- * Computes the expanded length in advance, because variables that reference each other twice double
- * with each step.
- */
+/** Computed in advance, because variables that reference each other twice double with each step. */
 function fitsLimit(text: string, variables: ReadonlyMap<string, string>): boolean {
   let bytes = Buffer.byteLength(text);
   for (const match of text.matchAll(REFERENCE)) {
@@ -36,9 +32,7 @@ function fitsLimit(text: string, variables: ReadonlyMap<string, string>): boolea
   return bytes <= TEXT_MAX;
 }
 
-/**
- * Replaces each `$(NAME)` once; undefined when the result would exceed the limit for one argument.
- */
+/** Undefined when the result would exceed the limit for one argument. */
 export function expand(text: string, variables: ReadonlyMap<string, string>): string | undefined {
   if (!fitsLimit(text, variables)) return undefined;
   return text.replace(REFERENCE, (...match: readonly string[]) =>
@@ -46,11 +40,9 @@ export function expand(text: string, variables: ReadonlyMap<string, string>): st
   );
 }
 
-/** The size limit of a program's environment and arguments together. */
 export class SizeBudget {
   #left = ALL_MAX;
 
-  /** Consumes the text's bytes; false when they exceed the limit. */
   consume(text: string): boolean {
     const bytes = Buffer.byteLength(text);
     this.#left -= bytes + 1; // the zero byte
@@ -58,7 +50,7 @@ export class SizeBudget {
   }
 }
 
-/** ConfigMaps and Secrets of the pod's namespace, by name; missing objects have no entry. */
+/** By name; missing objects have no entry. */
 export interface EnvSources {
   readonly configMaps: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly secrets: ReadonlyMap<string, Readonly<Record<string, string>>>;
@@ -72,7 +64,6 @@ interface EnvReferences {
 export interface EnvContext {
   readonly pod: Pod;
   readonly node: NodeFacts;
-  /** Addresses of the sandbox. */
   readonly podIps: readonly string[];
   readonly sources: EnvSources;
 }
@@ -106,10 +97,7 @@ function rejection(container: Container, reason: string): AppError {
   return new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
 }
 
-/**
- * Throws when the value is undefined, because it was too long to expand, or when the size limit is
- * exceeded.
- */
+/** Throws when the value is undefined, because it was too long to expand. */
 function set(
   variables: Variables,
   container: Container,
@@ -221,9 +209,8 @@ function addOne(
 }
 
 /**
- * Returns the variables in order of definition: the API server's address, `envFrom`, `env`.
- * @throws AppError with RUNTIME_CONTAINER_REFUSED when a referenced object is missing, or the
- * environment is too large
+ * In order of definition.
+ * @throws AppError with RUNTIME_CONTAINER_REFUSED
  */
 export function buildEnvironment(
   container: Container,
@@ -242,10 +229,7 @@ export function buildEnvironment(
   return variables.values;
 }
 
-/**
- * Expands a command or arguments.
- * @throws AppError with RUNTIME_CONTAINER_REFUSED when they are too large
- */
+/** @throws AppError with RUNTIME_CONTAINER_REFUSED when the arguments are too large */
 export function expandArguments(
   container: Container,
   texts: readonly string[],

@@ -4,10 +4,9 @@ import { parseQuantity, type Container, type Pod, type ResourceFieldSelector } f
 import { memoryLimitOf } from "./resources.ts";
 import type { NodeFacts } from "./node-facts.ts";
 
-/** Values that the pod's status does not contain yet when its containers are created. */
+/** The pod's status does not contain these yet when its containers are created. */
 export interface FieldContext {
   readonly node: NodeFacts;
-  /** Addresses of the sandbox. */
   readonly podIps: readonly string[];
 }
 
@@ -33,10 +32,7 @@ function plainFieldOf(
   return fields[path];
 }
 
-/**
- * Returns the field as text; undefined when the field is not supported. Source: Kubernetes
- * fieldpath.
- */
+/** Source: Kubernetes fieldpath. */
 export function fieldOf(pod: Pod, path: string, context: FieldContext): string | undefined {
   const match = SUBSCRIPT.exec(path);
   if (match === null) return plainFieldOf(pod, path, context);
@@ -53,9 +49,7 @@ function amountOf(container: Container, resource: string): number {
   return parseQuantity(quantity ?? "0") ?? 0;
 }
 
-/**
- * Returns the amount in units of the divisor, rounded up. Uses `own` when no container is named.
- */
+/** Rounded up to units of the divisor. Uses `own` when no container is named. */
 export function resourceFieldOf(
   pod: Pod,
   { containerName, resource, divisor }: ResourceFieldSelector,

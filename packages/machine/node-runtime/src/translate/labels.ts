@@ -8,7 +8,7 @@ export const UID_LABEL = "io.kubernetes.pod.uid";
 const NAME_LABEL = "io.kubernetes.pod.name";
 const NAMESPACE_LABEL = "io.kubernetes.pod.namespace";
 const CONTAINER_LABEL = "io.kubernetes.container.name";
-/** Annotation of a container: the back-off before its start, seconds. */
+/** Back-off before the container's start, seconds. */
 export const RESTART_DELAY_ANNOTATION = "patchbay.io/restart-delay-seconds";
 
 export function sandboxLabels({ metadata }: Pod): Readonly<Record<string, string>> {
@@ -30,7 +30,6 @@ export function containerLabels(pod: Pod, container: string): Readonly<Record<st
   };
 }
 
-/** Returns the uid of the pod; undefined when the sandbox or container belongs to none. */
 export function podUidOf(labels: Readonly<Record<string, string>>): string | undefined {
   return labels[UID_LABEL];
 }

@@ -3,9 +3,7 @@
 import { parseQuantity, type Container, type Pod, names } from "@patchbay/api";
 import type { ContainerResources, ContainerDevice, ContainerMount } from "@patchbay/core/ports";
 
-/**
- * Limit of a container without a memory limit, so that no pod can use the machine's whole memory.
- */
+/** No pod can use the machine's whole memory. */
 const DEFAULT_MEMORY_BYTES: number = 512 * 2 ** 20;
 /** Microseconds. Source: Kubernetes kubelet cm, QuotaPeriod. */
 const CPU_PERIOD = 100_000;
@@ -60,17 +58,13 @@ function oomScoreOf(pod: Pod, container: Container, memoryBytes: number): number
   return Math.min(Math.max(score, 1000 + OOM_GUARANTEED), OOM_BEST_EFFORT - 1);
 }
 
-/**
- * Returns the container's limit, or else the larger of {@link DEFAULT_MEMORY_BYTES} and its
- * request, bytes.
- */
+/** Returns the container's limit, or else the larger of {@link DEFAULT_MEMORY_BYTES} and its request, bytes. */
 export function memoryLimitOf(container: Container): number {
   const limit = amountOf(container.resources?.limits, "memory") ?? 0;
   if (limit > 0) return Math.ceil(limit);
   return Math.ceil(Math.max(requestOf(container, "memory"), DEFAULT_MEMORY_BYTES));
 }
 
-/** `memoryBytes` is the machine's memory. */
 export function toContainerResources(
   pod: Pod,
   container: Container,
@@ -94,7 +88,6 @@ export const DEVICES: readonly (readonly [resource: string, device: string])[] =
   [names.VHOST_NET_RESOURCE, "/dev/vhost-net"],
 ];
 
-/** In the order of {@link DEVICES}. */
 export function toDevices({ resources }: Container): readonly ContainerDevice[] {
   const limits = resources?.limits ?? {};
   return DEVICES.filter(([resource]) => limits[resource] !== undefined).map(([, path]) => {
@@ -102,12 +95,10 @@ export function toDevices({ resources }: Container): readonly ContainerDevice[] 
   });
 }
 
-/** Whether the container requests vhost-user sockets. */
 export function requestsSockets({ resources }: Container): boolean {
   return resources?.limits?.[names.VHOST_USER_RESOURCE] !== undefined;
 }
 
-/** Mounts the pod's own socket directory, which is named by its uid. */
 export function toSocketMounts(container: Container, podUid: string): readonly ContainerMount[] {
   if (!requestsSockets(container)) return [];
   return [

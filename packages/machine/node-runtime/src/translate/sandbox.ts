@@ -12,7 +12,7 @@ export function hostsFileOf(podDirectory: string): string {
   return join(podDirectory, "etc-hosts");
 }
 
-/** Replaces the runtime's own file, which would be a copy of the node's. */
+/** The runtime's own file would be a copy of the node's. */
 export function printHosts(hostname: string, podIps: readonly string[]): string {
   const own = podIps.map((ip) => `${ip}\t${hostname}\n`);
   return `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n${own.join("")}`;
@@ -21,7 +21,6 @@ export function printHosts(hostname: string, podIps: readonly string[]): string 
 /** Source: Linux HOST_NAME_MAX, less one like the kubelet. */
 const HOSTNAME_MAX = 63;
 
-/** Returns the node's name for pods with host network. */
 export function hostnameOf({ metadata, spec }: Pod, nodeName: string): string {
   if (spec.hostNetwork === true) return nodeName;
   return (spec.hostname ?? metadata.name).slice(0, HOSTNAME_MAX).replace(/(?<![-.])[-.]+$/, "");
@@ -30,7 +29,6 @@ export function hostnameOf({ metadata, spec }: Pod, nodeName: string): string {
 /** Resolves names with fewer dots in the cluster first. Source: kubelet. */
 const CLUSTER_OPTIONS = ["ndots:5"];
 
-/** Returns the cluster's DNS, unless the pod's network or dnsPolicy excludes it. */
 function findClusterDns({ metadata, spec }: Pod, { dns }: NodeFacts): SandboxConfig["dns"] {
   const { dnsPolicy = "ClusterFirst", hostNetwork = false } = spec;
   const usesClusterDns =
@@ -44,7 +42,7 @@ function findClusterDns({ metadata, spec }: Pod, { dns }: NodeFacts): SandboxCon
   };
 }
 
-/** Returns the option without its value; the pod's option overrides the cluster's of that name. */
+/** The pod's option overrides the cluster's of that name. */
 function optionName(option: string): string {
   return option.split(":")[0] ?? "";
 }
@@ -58,7 +56,7 @@ function ownOptions({ spec }: Pod): readonly string[] {
 
 const NO_DNS = { servers: [], searches: [], options: [] };
 
-/** Combines the cluster's DNS with the pod's dnsConfig; undefined for the node's resolvers. */
+/** Undefined for the node's resolvers. */
 function combineDns(pod: Pod, node: NodeFacts): SandboxConfig["dns"] {
   const { nameservers = [], searches = [] } = pod.spec.dnsConfig ?? {};
   const clusterDns = findClusterDns(pod, node) ?? NO_DNS;
@@ -76,7 +74,6 @@ function combineDns(pod: Pod, node: NodeFacts): SandboxConfig["dns"] {
   };
 }
 
-/** `attempt` counts the pod's sandboxes from 0. */
 export function toSandboxConfig(pod: Pod, attempt: number, node: NodeFacts): SandboxConfig {
   const { name, namespace = "", uid = "" } = pod.metadata;
   const dns = combineDns(pod, node);
@@ -87,7 +84,7 @@ export function toSandboxConfig(pod: Pod, attempt: number, node: NodeFacts): San
     logDirectory: logDirectoryOf(pod, node.logDir),
     ...(dns !== undefined && { dns }),
     labels: sandboxLabels(pod),
-    // Not the pod's annotations, because runtimes act on some and any pod author can set them.
+    // Runtimes act on some annotations, and any pod author can set the pod's.
     annotations: {},
     cgroupParent: node.cgroupParent,
     sysctls: Object.fromEntries(sysctls.map((sysctl) => [sysctl.name, sysctl.value])),

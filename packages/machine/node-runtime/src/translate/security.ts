@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Security options of sandboxes and containers.
 import type { Container, Pod, SecurityContext } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type {
@@ -54,7 +53,6 @@ function groupsOf({ spec }: Pod): readonly number[] {
   return [...new Set([...supplementalGroups, ...(fsGroup === undefined ? [] : [fsGroup])])];
 }
 
-/** Namespaces, and the user of the sandbox's first process. */
 export function toSandboxSecurity(pod: Pod): SandboxConfig["security"] {
   const { runAsUser, runAsGroup } = pod.spec.securityContext ?? {};
   const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
@@ -74,7 +72,6 @@ function rejection(container: Container, reason: string): AppError {
   return new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
 }
 
-/** Returns the image's user, for pods that set none. */
 function findImageUser(
   container: Container,
   { uid, username }: ContainerImage,
@@ -95,7 +92,6 @@ function findImageUser(
   throw rejection(container, reason);
 }
 
-/** Merges the security contexts; the container's fields override the pod's. */
 function mergeSecurityContexts(
   { spec }: Pod,
   { securityContext: own }: Container,
@@ -109,8 +105,7 @@ function isSet([, value]: readonly [string, unknown]): boolean {
 }
 
 /**
- * The default group has the user's number. The image's group is not used, because the image's
- * author could choose any, and it is root's for unknown users.
+ * The image's author could choose any group, so the default group has the user's number.
  * @throws AppError with RUNTIME_CONTAINER_REFUSED when the user is root, or may be
  */
 function findUser(pod: Pod, container: Container, image: ContainerImage): User {
@@ -124,7 +119,6 @@ function findUser(pod: Pod, container: Container, image: ContainerImage): User {
   return { ...user, ...(group !== undefined && { runAsGroup: group }) };
 }
 
-/** Only the product's pods have capabilities. */
 function capabilitiesOf(pod: Pod, container: Container): ContainerSecurity["capabilities"] {
   if (!isProductPod(pod)) return { add: [], drop: ["ALL"] };
   const { add = [], drop = [] } = container.securityContext?.capabilities ?? {};

@@ -8,13 +8,12 @@ import type { PodObjects } from "./objects/pod-objects.ts";
 import type { PodTokens } from "./objects/pod-tokens.ts";
 
 export interface ImageViews {
-  /** Mounts the image's files read-only. Idempotent. */
+  /** Idempotent. */
   show(reference: string, path: string): Promise<void>;
   /** Reverts `show`; succeeds when nothing is mounted. */
   release(path: string): Promise<void>;
 }
 
-/** Lives as long as the process. */
 export interface VolumeDeps {
   readonly disk: VolumeDisk;
   readonly files: Files;
@@ -24,13 +23,11 @@ export interface VolumeDeps {
   readonly objects: PodObjects;
   readonly tokens: PodTokens;
   readonly images: ImageViews;
-  /** Socket directories of pods that request vhost-user, by uid. */
   readonly sockets: VhostDirectories;
   /** Serializes preparing, refreshing and removing the volumes of one pod, by uid. */
   readonly mutex: KeyedMutex;
   readonly claims: ClaimUses;
-  /** Whether the pod may mount any path of the node. */
   readonly mayUseHostPaths: (pod: Pod) => boolean;
-  /** Directories of the node that launchers may mount; undefined when the feature is disabled. */
+  /** Undefined when the feature is disabled. */
   readonly findHostDisks: () => Promise<readonly string[] | undefined>;
 }

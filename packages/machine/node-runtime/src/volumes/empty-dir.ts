@@ -28,7 +28,6 @@ function toAccess({ spec }: Pod): { uid: number; gid: number; mode: number } {
     : { uid: 0, gid: fsGroup, mode: MODE | SET_GROUP };
 }
 
-/** Returns the volume's sizeLimit in bytes; undefined when there is none. */
 function sizeLimitOf({ name, emptyDir }: EmptyDirToMake): number | undefined {
   const { sizeLimit } = emptyDir;
   if (sizeLimit === undefined) return undefined;
@@ -37,10 +36,7 @@ function sizeLimitOf({ name, emptyDir }: EmptyDirToMake): number | undefined {
   return bytes > 0 ? Math.ceil(bytes) : undefined; // 0 means no limit. Source: Kubernetes eviction manager
 }
 
-/**
- * Files in memory count towards the containers' memory, so more than all their limits cannot be
- * used.
- */
+/** Files in memory count towards the containers' memory limits. */
 function memoryBytesOf(make: EmptyDirToMake): number {
   const all = make.pod.spec.containers.map(memoryLimitOf);
   const ofPod = all.reduce((sum, bytes) => sum + bytes, 0);
@@ -51,8 +47,7 @@ async function makeOnDisk(deps: VolumeDeps, make: EmptyDirToMake): Promise<void>
   const { disk, files, log, node } = deps;
   const { pod, name, path } = make;
   const image = imageFile(node.podsDir, pod.metadata.uid ?? "", name);
-  // Without an image file the directory was created while no loop device was available; the pod's
-  // files are in it.
+  // Without an image file the directory was created while no loop device was available; the pod's files are in it.
   const hasImage = await files.exists(image);
   if ((await disk.kindOf(path)) !== undefined && !hasImage) return;
   const access = toAccess(pod);
@@ -61,7 +56,6 @@ async function makeOnDisk(deps: VolumeDeps, make: EmptyDirToMake): Promise<void>
   try {
     await disk.mountImage(path, { access, image, sizeBytes });
   } catch (error) {
-    // The image may contain the pod's files, so it is not replaced.
     if (hasImage) throw error;
     log.warn("volume has no file system of its own; its use is measured", {
       volume: name,
@@ -74,8 +68,7 @@ async function makeOnDisk(deps: VolumeDeps, make: EmptyDirToMake): Promise<void>
 
 /**
  * Idempotent.
- * @throws AppError with RUNTIME_VOLUME_FAILED for an invalid size or medium, or an `OS_` code while
- * an existing file system cannot be mounted
+ * @throws AppError with RUNTIME_VOLUME_FAILED, or an `OS_` code while a file system cannot be mounted
  */
 export async function makeEmptyDir(deps: VolumeDeps, make: EmptyDirToMake): Promise<void> {
   const { medium = "" } = make.emptyDir;

@@ -21,11 +21,9 @@ function refusalOf(path: string, directories: readonly string[] | undefined): st
 }
 
 /**
- * Mounts the directory through its file descriptor below the pod's own directory, because a
- * launcher that can write to a directory could replace a path in it with a symbolic link. An
- * existing mount remains until the pod is removed.
- * @throws AppError with RUNTIME_VOLUME_FAILED, OS_PATH_REFUSED, or an error of the machine or the
- * API server
+ * Mounts through a file descriptor, because a launcher with access to the directory could replace a path in it with a
+ * link.
+ * @throws AppError with RUNTIME_VOLUME_FAILED, OS_PATH_REFUSED
  */
 export async function mountHostDisk(
   { disk, findHostDisks, node }: VolumeDeps,
@@ -61,10 +59,7 @@ async function makeMissing({ disk, files }: VolumeDeps, { path, type }: HostPath
   if (type === "FileOrCreate") await files.writeAtomic(path, "", 0o644);
 }
 
-/**
- * Returns the path after checking its type; creates it if requested.
- * @throws AppError with RUNTIME_VOLUME_FAILED
- */
+/** @throws AppError with RUNTIME_VOLUME_FAILED */
 export async function findHostPath(
   deps: VolumeDeps,
   volume: { readonly name: string; readonly hostPath: HostPath },

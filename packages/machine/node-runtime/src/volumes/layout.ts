@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { AppError } from "@patchbay/core";
 import type { PodVolume } from "@patchbay/api";
 
-/** A uid becomes a directory name. */
 const UID = /^[a-zA-Z0-9][a-zA-Z0-9-]{0,127}$/;
 
 /** @throws AppError with OS_PATH_REFUSED when the uid cannot be a directory name */
@@ -24,7 +23,6 @@ const FOLDERS = {
   image: "kubernetes.io~image",
 } as const;
 
-/** Kinds of volumes with a directory below the pod's. */
 type OwnKind = keyof typeof FOLDERS;
 
 const OWN_KINDS = Object.keys(FOLDERS) as readonly OwnKind[]; // the keys are the kinds
@@ -46,17 +44,15 @@ export function volumePath(at: {
   return join(kindDirectory(at.podsDir, at.uid, at.kind), at.name);
 }
 
-/** Returns the image file of an emptyDir; the pod cannot see it. */
+/** The pod cannot see this file. */
 export function imageFile(podsDir: string, uid: string, name: string): string {
   return join(podDirectory(podsDir, uid), "disks", `${name}.ext4`);
 }
 
-/** Returns the mount point for a directory of the node that the pod may use. */
 export function hostDiskPath(podsDir: string, uid: string, name: string): string {
   return join(podDirectory(podsDir, uid), "volumes", "kubernetes.io~host-path", name);
 }
 
-/** Undefined for host paths, claims and unsupported kinds. */
 export function ownKindOf(volume: PodVolume): OwnKind | undefined {
   return OWN_KINDS.find((kind) => volume[kind] !== undefined);
 }

@@ -15,10 +15,9 @@ import { mountHostDisk, findHostPath } from "./host-paths.ts";
 import { ownKindOf, podDirectory, volumePath, kindDirectory } from "./layout.ts";
 import { join } from "node:path";
 
-/** Only root creates files in these volumes; the files have the pod's group. */
 const ACCESS = { uid: 0, gid: 0, mode: 0o755 } as const;
 
-/** Reads the objects and tokens of the pod's volumes, and subscribes to their changes. */
+/** Also subscribes to changes of the objects. */
 export async function readVolumeContents(deps: VolumeDeps, pod: Pod): Promise<VolumeContents> {
   const { objects, tokens, node } = deps;
   const { uid = "", namespace = "" } = pod.metadata;
@@ -41,10 +40,7 @@ export async function readVolumeContents(deps: VolumeDeps, pod: Pod): Promise<Vo
   };
 }
 
-/**
- * Writes the volume's files: ConfigMaps to the disk, all others to memory, so that no secret
- * reaches the disk. Returns whether anything changed.
- */
+/** Writes only ConfigMaps to the disk, so that no secret reaches it. Returns whether anything changed. */
 export async function publishVolume(
   { disk }: VolumeDeps,
   contents: VolumeContents,
@@ -56,12 +52,9 @@ export async function publishVolume(
   return disk.publish(at.path, files);
 }
 
-/**
- * Readable by root and its group only. Source: Kubernetes kubelet, mode of the pods' directories.
- */
+/** Readable by root and its group only. Source: kubelet. */
 const POD_ACCESS = { uid: 0, gid: 0, mode: 0o750 } as const;
 
-/** Undefined for kinds without a directory below the pod's. */
 export function findVolumePath(deps: VolumeDeps, pod: Pod, volume: PodVolume): string | undefined {
   const kind = ownKindOf(volume);
   if (kind === undefined) return undefined;
@@ -127,16 +120,13 @@ async function prepareLocked(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<st
 }
 
 /**
- * Creates missing volumes and returns their paths on the host, by name. Idempotent; volumes in use
- * are unchanged.
- * @throws AppError with RUNTIME_VOLUME_FAILED while an object that a volume shows is missing, or an
- * error of the machine
+ * Idempotent; volumes in use are unchanged.
+ * @throws AppError with RUNTIME_VOLUME_FAILED, or an error of the machine
  */
 export function prepareVolumes(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<string, string>> {
   return deps.mutex.runExclusive(pod.metadata.uid ?? "", () => prepareLocked(deps, pod));
 }
 
-/** {@link removeVolumes} for callers that hold the pod's lock. */
 export async function removeLocked(deps: VolumeDeps, uid: string): Promise<void> {
   const { claims, disk, files, images, node, objects, sockets, tokens } = deps;
   objects.hold(uid, "", []);
@@ -144,16 +134,13 @@ export async function removeLocked(deps: VolumeDeps, uid: string): Promise<void>
   const views = kindDirectory(node.podsDir, uid, "image");
   for (const name of await files.list(views)) await images.release(join(views, name));
   const directory = podDirectory(node.podsDir, uid);
-  await claims.end(uid); // before the directory, whose existence marks that there is something to release
+  await claims.end(uid); // before the directory, which marks that something remains
   await disk.unmountAll(directory);
   await sockets.remove(uid);
   await files.remove(directory);
 }
 
-/**
- * Unmounts and removes the pod's directory; succeeds when it does not exist. The pod's containers
- * must have ended, because their mounts are removed.
- */
+/** The pod's containers must have ended, because their mounts are removed. */
 export function removeVolumes(deps: VolumeDeps, uid: string): Promise<void> {
   return deps.mutex.runExclusive(uid, () => removeLocked(deps, uid));
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refreshes API-backed volumes while their pods run, when objects, labels, annotations or tokens
-// change.
+// Refreshes API-backed volumes while their pods run.
 import { isPodFinished, type Pod } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
 import { after, createQueue, done, runReconciler, type LoopWatch, type Next } from "@patchbay/kube";
@@ -14,7 +13,6 @@ import { findVolumePath, removeLocked, readVolumeContents, publishVolume } from 
 const EVICTED = "Evicted";
 const CONCURRENCY = 2;
 
-/** `uidIndex` names the index of the cache by uid. */
 interface CurrentPods {
   readonly pods: Cache<Pod>;
   readonly uidIndex: string;
@@ -25,7 +23,7 @@ function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? "";
 }
 
-/** A volume keeps its content when its object is deleted. Source: Kubernetes kubelet. */
+/** A volume keeps its content when its object is deleted. Source: kubelet. */
 async function refreshPod(deps: VolumeDeps, pod: Pod): Promise<void> {
   try {
     const contents = await readVolumeContents(deps, pod);
@@ -47,8 +45,7 @@ async function reconcilePod(deps: VolumeDeps, from: CurrentPods, uid: string): P
   if (pod === undefined || isPodFinished(pod)) {
     deps.objects.hold(uid, "", []);
     deps.tokens.forget(uid);
-    // An evicted pod must free the disk at once, or the next pod would be evicted although this
-    // object may exist for long.
+    // An evicted pod must free the disk at once; its object may exist for long.
     if (pod?.status?.reason === EVICTED) await removeLocked(deps, uid);
     return done();
   }
@@ -59,7 +56,6 @@ async function reconcilePod(deps: VolumeDeps, from: CurrentPods, uid: string): P
   return dueMs === undefined ? done() : after(dueMs);
 }
 
-/** Follows changes of objects and pods and the expiry of tokens until the signal is aborted. */
 export async function refreshVolumes(
   deps: VolumeDeps,
   from: CurrentPods,

@@ -29,10 +29,7 @@ export interface VolumeBench {
   readonly files: FakeFiles;
   readonly clock: FakeClock;
   readonly log: FakeLogger;
-  /**
-   * All opened watches by selection, for example `secrets ns metadata.name=a`, including ended
-   * ones.
-   */
+  /** All opened watches by selection, for example `secrets ns metadata.name=a`, including ended ones. */
   readonly watches: ReadonlyMap<string, { readonly cache: FakeCache<KubeObject>; isOpen: boolean }>;
   /** Mounted images, by path. */
   readonly views: ReadonlyMap<string, string>;
@@ -43,9 +40,7 @@ export interface VolumeBench {
   /** Creates or changes objects on the API server. */
   put(...objects: readonly (ConfigMap | Secret)[]): void;
   take(kind: "ConfigMap" | "Secret", name: string): void;
-  /**
-   * Sets the directories that VMs may use; undefined disables the feature, which is the default.
-   */
+  /** Sets the directories that VMs may use; undefined disables the feature, which is the default. */
   setHostDisks(directories: readonly string[] | undefined): void;
   refuseTokens(): void;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the provisioning and binding of one claim. Pure.
+// Plans the provisioning and binding of one claim, with Kubernetes' event texts. Pure.
 import {
   parseQuantity,
   type PersistentVolume,
@@ -26,18 +26,12 @@ import { printBytes } from "../../volumes/storage/limits.ts";
 const RESERVE_SHARE = 0.15;
 const RESERVE_BYTES = 20 * 2 ** 30;
 
-/**
- * Returns how many bytes all claims together may use. Claim files are sparse, so promised bytes
- * count instead of written ones; then no claim within its size can fill the disk.
- */
+/** Counts promised instead of written bytes, because claim files are sparse. */
 export function claimCapacityBytes(diskBytes: number): number {
   return Math.floor(diskBytes - Math.min(diskBytes * RESERVE_SHARE, RESERVE_BYTES));
 }
 
-/**
- * Sums the capacity of this machine's volumes. A volume counts until its object is deleted, because
- * its data is removed first.
- */
+/** A volume counts until its object is deleted, because its data is removed first. */
 export function sumPromisedBytes(volumes: readonly PersistentVolume[]): number {
   return volumes
     .filter(({ spec }) => spec.csi?.driver === PROVISIONER)
@@ -47,11 +41,10 @@ export function sumPromisedBytes(volumes: readonly PersistentVolume[]): number {
 
 interface ClaimCapacity {
   readonly diskBytes: number;
-  /** Capacity of the volumes of other claims. */
   readonly promisedBytes: number;
 }
 
-/** Never negative, although claims may exceed a limit that was introduced later. */
+/** Claims may exceed a limit that was introduced later. */
 export function freeClaimBytes({ diskBytes, promisedBytes }: ClaimCapacity): number {
   return Math.max(claimCapacityBytes(diskBytes) - promisedBytes, 0);
 }
@@ -72,7 +65,6 @@ function onlyOn(nodeName: string): object {
   return { required: { nodeSelectorTerms: [{ matchExpressions: [expression] }] } };
 }
 
-/** The volume stays in phase Pending until its storage exists. */
 export function buildVolume(
   claim: PersistentVolumeClaim,
   at: { readonly nodeName: string; readonly policy: "Delete" | "Retain" },
@@ -124,10 +116,7 @@ function traitsOf(spec: {
   return { accessModes, className: storageClassName, mode: volumeMode };
 }
 
-/**
- * Returns why the claim cannot use this unbound volume; undefined when it can. Source: Kubernetes
- * checkVolumeSatisfyClaim.
- */
+/** Source: Kubernetes checkVolumeSatisfyClaim. */
 function findMismatch(claim: PersistentVolumeClaim, volume: PersistentVolume): string | undefined {
   const requested = claim.spec.resources?.requests?.["storage"];
   const [wanted, offered] = [traitsOf(claim.spec), traitsOf(volume.spec)];
@@ -142,7 +131,6 @@ function findMismatch(claim: PersistentVolumeClaim, volume: PersistentVolume): s
 
 export interface ClaimFacts {
   readonly claim: PersistentVolumeClaim;
-  /** Undefined when no class has the name in the claim. */
   readonly storageClass: StorageClass | undefined;
   /** The volume that the claim names, or the one provisioned for it. */
   readonly volume: PersistentVolume | undefined;
@@ -150,9 +138,7 @@ export interface ClaimFacts {
   readonly claimCapacity: ClaimCapacity;
 }
 
-/** One idempotent step. */
 export type ClaimAction =
-  /** Records an event. */
   | {
       readonly kind: "note";
       readonly type: "Normal" | "Warning";
@@ -180,7 +166,6 @@ function warn(reason: string, message: string): readonly ClaimAction[] {
 /** Source: Kubernetes scheduler, ErrReasonNotEnoughSpace. */
 const NO_SPACE = "node(s) did not have enough free storage";
 
-/** Returns why the disk has no space for so many bytes; undefined when it has. */
 function describeShortage({ claim, claimCapacity }: ClaimFacts, bytes: number): string | undefined {
   if (bytes <= freeClaimBytes(claimCapacity)) return undefined;
   const requested = claim.spec.resources?.requests?.["storage"] ?? "";
@@ -205,7 +190,6 @@ function findUnsupportedField({ spec }: PersistentVolumeClaim): string | undefin
   return undefined;
 }
 
-/** Returns why no volume can be provisioned now. */
 function refusalOf(facts: ClaimFacts): string | undefined {
   const { resources, storageClassName = "" } = facts.claim.spec;
   const unsupported = findUnsupportedField(facts.claim);
@@ -215,7 +199,7 @@ function refusalOf(facts: ClaimFacts): string | undefined {
   if (bytes === undefined || bytes < 1) return `storage ${requested} is not a size`;
   const shortage = describeShortage(facts, bytes);
   if (shortage === undefined) return undefined;
-  return `failed to provision volume with StorageClass "${storageClassName}": ${shortage}`; // text of Kubernetes
+  return `failed to provision volume with StorageClass "${storageClassName}": ${shortage}`;
 }
 
 function findBlockers(facts: ClaimFacts, storageClass: StorageClass): readonly ClaimAction[] {
@@ -223,7 +207,7 @@ function findBlockers(facts: ClaimFacts, storageClass: StorageClass): readonly C
   const selected = claim.metadata.annotations?.[SELECTED_NODE];
   const isWaitForFirstConsumer = storageClass.volumeBindingMode === "WaitForFirstConsumer";
   if (isWaitForFirstConsumer && selected === undefined) {
-    const message = "waiting for first consumer to be created before binding"; // text of Kubernetes
+    const message = "waiting for first consumer to be created before binding";
     return [{ kind: "note", type: "Normal", reason: "WaitForFirstConsumer", message }];
   }
   if (isWaitForFirstConsumer && selected !== nodeName) {
@@ -236,13 +220,12 @@ function findBlockers(facts: ClaimFacts, storageClass: StorageClass): readonly C
   return refusal === undefined ? [] : warn("ProvisioningFailed", refusal);
 }
 
-/** Provisions a volume for a claim that has none, or reports what blocks it. */
 function planProvisioning(facts: ClaimFacts): readonly ClaimAction[] {
   const { claim, storageClass, nodeName } = facts;
   const { storageClassName = "" } = claim.spec;
   if (storageClassName === "") {
     const message = "no persistent volumes available for this claim and no storage class is set";
-    return warn("FailedBinding", message); // text of Kubernetes
+    return warn("FailedBinding", message);
   }
   if (storageClass === undefined) {
     const message = `storageclass.storage.k8s.io "${storageClassName}" not found`;
@@ -274,7 +257,6 @@ function boundStatus(volume: PersistentVolume): NonNullable<PersistentVolumeClai
   return { phase: "Bound", accessModes, capacity };
 }
 
-/** Binds claim and volume. The storage must exist first. */
 function planBinding(claim: PersistentVolumeClaim, volume: PersistentVolume): ClaimAction[] {
   const { name } = volume.metadata;
   const phase = volume.status?.phase ?? "Pending";
@@ -306,13 +288,12 @@ function planVolume(facts: ClaimFacts, volume: PersistentVolume): readonly Claim
   return [{ kind: "setClaimRef", volume }];
 }
 
-/** The claim's volume was deleted. */
 function planLostVolume({ claim }: ClaimFacts, volumeName: string): readonly ClaimAction[] {
   if (claim.status?.phase === "Lost") return [];
   if (claim.status?.phase !== "Bound") {
     return warn("FailedBinding", `volume "${volumeName}" not found`);
   }
-  const message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"; // text of Kubernetes
+  const message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!";
   return [{ kind: "reportClaim", status: { phase: "Lost" } }, ...warn("ClaimLost", message)];
 }
 
@@ -321,7 +302,6 @@ export function volumeNameOf({ metadata, spec }: PersistentVolumeClaim): string 
   return (spec.volumeName ?? "") === "" ? handleOf(metadata.uid ?? "") : (spec.volumeName ?? "");
 }
 
-/** Returns the steps in order; empty when the claim is as desired. */
 export function planClaim(facts: ClaimFacts): readonly ClaimAction[] {
   const { claim, volume } = facts;
   if (claim.metadata.deletionTimestamp !== undefined) return [];

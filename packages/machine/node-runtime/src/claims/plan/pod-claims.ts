@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides whether a pod's claims allow its binding to the node. Pure. Source: Kubernetes scheduler,
-// volume binding.
+// Decides whether a pod's claims allow its binding to the node. Pure. Source: Kubernetes scheduler, volume binding.
 import type { PersistentVolume, PersistentVolumeClaim, Pod, StorageClass } from "@patchbay/api";
 import { PROVISIONER, SELECTED_NODE } from "../names.ts";
 
-/**
- * How long claim and pod may exist before an unbound claim is reported, milliseconds. Creating a
- * file system on a busy disk takes a fraction of this.
- */
+/** How long claim and pod may exist before an unbound claim counts as a problem. */
 const BINDING_WAIT_MS = 30_000;
 
-/** Claims are looked up in the pod's namespace. */
 export interface ClaimLookup {
   readonly findClaim: (name: string) => PersistentVolumeClaim | undefined;
   readonly findClass: (name: string) => StorageClass | undefined;
   readonly findVolume: (name: string) => PersistentVolume | undefined;
 }
 
-/** What blocks the binding of a pod. */
 export interface PodClaims {
   /** Claims to annotate with the selected node. */
   readonly toSelect: readonly PersistentVolumeClaim[];
@@ -37,7 +31,6 @@ export function listClaimNames({ spec }: Pod): readonly string[] {
 
 type Finding =
   | { readonly kind: "bound" }
-  /** Binding has started, or needs no selected node. */
   | { readonly kind: "begun"; readonly claim: PersistentVolumeClaim }
   | { readonly kind: "select"; readonly claim: PersistentVolumeClaim }
   | { readonly kind: "problem"; readonly message: string };
@@ -92,7 +85,6 @@ function checkClaim(name: string, lookup: ClaimLookup): Finding {
   return claim.status?.phase === "Bound" ? { kind: "bound" } : checkUnboundClaim(claim, lookup);
 }
 
-/** Returns the time since which both exist. */
 function coexistenceStartMs(pod: Pod, claim: PersistentVolumeClaim): number {
   const times = [pod, claim].map(({ metadata }) => metadata.creationTimestamp ?? "");
   // oxlint-disable-next-line no-restricted-globals -- converts given times, reads no clock

@@ -5,18 +5,16 @@ import { PROVISIONER, VOLUME_FINALIZER } from "../names.ts";
 
 export interface VolumeFacts {
   readonly volume: PersistentVolume;
-  /** The claim with the name in the volume's claimRef. It may be a newer claim with another uid. */
+  /** May be a newer claim of the same name. */
   readonly claim: PersistentVolumeClaim | undefined;
 }
 
-/** One idempotent step. */
 export type VolumeAction =
   | {
       readonly kind: "reportVolume";
       readonly name: string;
       readonly phase: "Available" | "Released";
     }
-  /** Deletes the volume's data. */
   | { readonly kind: "removeStorage"; readonly volume: PersistentVolume }
   | { readonly kind: "deleteVolume"; readonly name: string }
   | { readonly kind: "removeVolumeFinalizer"; readonly volume: PersistentVolume };
@@ -41,7 +39,6 @@ function planFree(volume: PersistentVolume): readonly VolumeAction[] {
   return isBeingDeleted ? planFinalizerRemoval(volume) : report(volume, "Available");
 }
 
-/** The volume's claim was deleted. */
 function planReleased(volume: PersistentVolume): readonly VolumeAction[] {
   if (volume.spec.persistentVolumeReclaimPolicy !== "Delete") {
     return [...report(volume, "Released"), ...planFinalizerRemoval(volume)];
@@ -55,7 +52,6 @@ function planReleased(volume: PersistentVolume): readonly VolumeAction[] {
   ];
 }
 
-/** Returns the steps in order; empty when the volume is as desired. */
 export function planVolume({ volume, claim }: VolumeFacts): readonly VolumeAction[] {
   if (volume.spec.csi?.driver !== PROVISIONER) return [];
   const { claimRef } = volume.spec;

@@ -2,7 +2,6 @@
 // Objects and tokens that the volumes of a pod refer to. Pure.
 import type { Pod, PodVolume, VolumeProjection } from "@patchbay/api";
 
-/** A ConfigMap or Secret in the pod's namespace. */
 export interface ObjectReference {
   readonly kind: "configMap" | "secret";
   readonly name: string;
@@ -29,7 +28,6 @@ function ofVolume({ configMap, secret, projected }: PodVolume): readonly ObjectR
   ];
 }
 
-/** Key for maps. */
 export function printReference({ kind, name }: ObjectReference): string {
   return `${kind}/${name}`;
 }
@@ -45,9 +43,7 @@ export function tokenSourcesOf({ spec }: Pod): readonly TokenSource[] {
   );
 }
 
-/**
- * Whether the volume's content comes from the API server: objects, the pod's metadata or tokens.
- */
+/** Whether the volume's content comes from the API server: objects, the pod's metadata or tokens. */
 export function isApiBacked({ configMap, secret, downwardAPI, projected }: PodVolume): boolean {
   return [configMap, secret, downwardAPI, projected].some((kind) => kind !== undefined);
 }

@@ -16,31 +16,26 @@ import { fieldOf, resourceFieldOf } from "../../translate/fields.ts";
 import type { ObjectReference, TokenSource } from "./references.ts";
 
 interface VolumeReader {
-  /** Name of the volume. */
   readonly volume: string;
-  /** Group of the files; unset for root. */
+  /** Unset for root. */
   readonly fsGroup?: number;
-  /** The single user of all containers; unset when they differ or the images decide. */
+  /** Unset when the containers' users differ or the images decide. */
   readonly onlyUser?: number;
 }
 
 /** Source: core/v1 defaultMode of configMap, secret, downwardAPI and projected volumes. */
 const DEFAULT_MODE = 0o644;
-/** Permissions that the group always has. Source: Kubernetes volume_linux.go, roMask. */
+/** Source: Kubernetes volume_linux.go, roMask. */
 const GROUP_READS = 0o440;
 /** Source: Linux NAME_MAX, PATH_MAX. */
 const NAME_MAX = 255;
 const PATH_MAX = 4096;
 
-/** The reason is shown to the user. */
 export function volumeFailed(volume: string, reason: string): AppError {
   return new AppError("RUNTIME_VOLUME_FAILED", { volume, reason });
 }
 
-/**
- * Names with two leading dots are reserved for publishing. Source: Kubernetes atomic_writer.go
- * validatePath.
- */
+/** Names with two leading dots are reserved for publishing. Source: Kubernetes atomic_writer.go validatePath. */
 function isGoodPath(path: string): boolean {
   const names = path.split("/");
   const isGood = (name: string): boolean =>
@@ -48,7 +43,6 @@ function isGoodPath(path: string): boolean {
   return !path.startsWith("..") && Buffer.byteLength(path) < PATH_MAX && names.every(isGood);
 }
 
-/** Collects files by path; a later file replaces an earlier one. */
 class FileSet {
   readonly files = new Map<string, VolumeFile>();
   readonly #reader: VolumeReader;
@@ -57,11 +51,7 @@ class FileSet {
     this.#reader = reader;
   }
 
-  /**
-   * `uid` is the owner.
-   * @throws AppError with RUNTIME_VOLUME_FAILED when the path leaves the volume, or collides with a
-   * directory
-   */
+  /** @throws AppError with RUNTIME_VOLUME_FAILED when the path leaves the volume, or collides with a directory */
   add(
     path: string,
     bytes: Uint8Array,
@@ -93,7 +83,7 @@ interface WantedEntries {
   readonly mode: number;
 }
 
-/** Bytes by key; undefined when the object does not exist. */
+/** Undefined when the object does not exist. */
 export type Entries = ReadonlyMap<string, Uint8Array> | undefined;
 
 function decoded(data: Readonly<Record<string, string>> = {}): readonly [string, Uint8Array][] {
@@ -113,10 +103,7 @@ export function entriesOfSecret(secret: Secret | undefined): Entries {
   return secret === undefined ? undefined : new Map(decoded(secret.data));
 }
 
-/**
- * @throws AppError with RUNTIME_VOLUME_FAILED when the object or an entry is missing and not
- * optional
- */
+/** @throws AppError with RUNTIME_VOLUME_FAILED when the object or an entry is missing and not optional */
 function addEntries(files: FileSet, entries: Entries, wanted: WantedEntries): void {
   const { volume, what, items, optional = false, mode } = wanted;
   if (entries === undefined) {
@@ -134,10 +121,9 @@ function addEntries(files: FileSet, entries: Entries, wanted: WantedEntries): vo
   }
 }
 
-/** Control characters with an escape in Go but not in JSON. */
 const GO_LETTERS: Readonly<Record<string, string>> = { "07": "\\a", "0b": "\\v" };
 
-/** Quotes like Go's `%q`, which differs from JSON in control characters. */
+/** Quotes like Go's `%q`. */
 function quoted(text: string): string {
   return JSON.stringify(text).replace(
     /\\u00([01][0-9a-f])/g,
@@ -145,7 +131,7 @@ function quoted(text: string): string {
   );
 }
 
-/** One line `name="value"` per entry, sorted by name. Source: Kubernetes fieldpath.FormatMap. */
+/** Source: Kubernetes fieldpath.FormatMap. */
 function printMap(values: Readonly<Record<string, string>> = {}): string {
   return Object.keys(values)
     .sort()
@@ -158,12 +144,10 @@ function textOf(pod: Pod, file: DownwardFile, node: NodeFacts): string | undefin
   const path = file.fieldRef?.fieldPath ?? "";
   if (path === "metadata.labels") return printMap(pod.metadata.labels);
   if (path === "metadata.annotations") return printMap(pod.metadata.annotations);
-  // Fields of spec and status are for environment variables only; in a volume they would have to be
-  // refreshed.
+  // In a volume, fields of spec and status would have to be refreshed.
   return path.startsWith("metadata.") ? fieldOf(pod, path, { node, podIps: [] }) : undefined;
 }
 
-/** `mode` applies to files without one. */
 interface DownwardSource {
   readonly volume: string;
   readonly pod: Pod;
@@ -193,14 +177,10 @@ export interface VolumeContents {
   readonly pod: Pod;
   readonly node: NodeFacts;
   readonly entriesOf: (reference: ObjectReference) => Entries;
-  /** Undefined until the token has been issued. */
   readonly tokenOf: (source: TokenSource) => string | undefined;
 }
 
-/**
- * Only the user, if there is a single one, and the group may read a token. Source: Kubernetes
- * projected.go.
- */
+/** Source: Kubernetes projected.go. */
 const PRIVATE_MODE = 0o600;
 
 function findOnlyUser(pod: Pod): number | undefined {
@@ -280,10 +260,7 @@ function sourcesOf(volume: PodVolume): readonly VolumeProjection[] {
   return [{ secret: { ...rest, ...(secretName !== undefined && { name: secretName }) } }];
 }
 
-/**
- * Returns the files by path below the volume.
- * @throws AppError with RUNTIME_VOLUME_FAILED when an object is missing or a path is invalid
- */
+/** @throws AppError with RUNTIME_VOLUME_FAILED when an object is missing or a path is invalid */
 export function filesOf(
   volume: PodVolume,
   contents: VolumeContents,

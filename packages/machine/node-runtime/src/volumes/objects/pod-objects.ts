@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ConfigMaps and Secrets of this node's pods. Each is watched by name while a pod uses it; no
-// others are read.
+// ConfigMaps and Secrets of this node's pods, each watched by name while a pod uses it.
 import { CONFIG_MAPS, SECRETS, type KubeObject, type ResourceType } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { StartableCache } from "@patchbay/kube";
@@ -8,7 +7,7 @@ import type { Clock } from "@patchbay/core/ports";
 import { entriesOfConfigMap, entriesOfSecret, type Entries } from "../content/volume-files.ts";
 import { printReference, type ObjectReference } from "../content/references.ts";
 
-/** Opens a cache of one object; it sends no request before it is started. */
+/** Sends no request before the cache is started. */
 export type OpenCache = (
   type: ResourceType<KubeObject>,
   selection: { readonly namespace: string; readonly fieldSelector: string },
@@ -23,14 +22,11 @@ export interface PodObjects {
   /** Replaces the set of objects that the pod uses. */
   hold(uid: string, namespace: string, references: readonly ObjectReference[]): void;
   /**
-   * Returns the object's entries, or undefined when it does not exist. The pod must hold the
-   * object.
-   * @throws AppError with OS_TIMED_OUT when the API server has not answered within ten seconds
+   * The pod must hold the object.
+   * @throws AppError with OS_TIMED_OUT
    */
   read(namespace: string, reference: ObjectReference): Promise<Entries>;
-  /**
-   * Calls the listener with each pod whose object changes, until the returned function is called.
-   */
+  /** Unsubscribes when the returned function is called. */
   onChange(listener: (uid: string) => void): () => void;
 }
 
@@ -81,7 +77,7 @@ class WatchedObjects implements PodObjects {
     if (watched === undefined) return undefined;
     await this.#synced(watched.cache, reference);
     const object = watched.cache.find({ namespace, name: reference.name });
-    // The cache contains only objects of the reference's kind.
+    // the cache contains only objects of the reference's kind
     return reference.kind === "secret" ? entriesOfSecret(object) : entriesOfConfigMap(object);
   }
 

@@ -12,30 +12,23 @@ interface Token {
   readonly expiresMs: number;
 }
 
-/** Requests a token that is bound to the pod and becomes invalid with it. */
+/** The token is bound to the pod and becomes invalid with it. */
 export type RequestToken = (
   pod: Pod,
   source: Required<Pick<TokenSource, "expirationSeconds">> & Pick<TokenSource, "audience">,
 ) => Promise<Token>;
 
 export interface PodTokens {
-  /**
-   * The token has at least a fifth of its lifetime left, unless the API server refuses to issue a
-   * new one.
-   */
+  /** A fifth of the token's lifetime is left, unless the API server issues no new one. */
   find(pod: Pod, source: TokenSource): Promise<string>;
-  /**
-   * Returns when the next token must be replaced, milliseconds from now; undefined without tokens.
-   */
+  /** Milliseconds from now. */
   dueMs(uid: string): number | undefined;
   forget(uid: string): void;
 }
 
 /** Source: core/v1 ServiceAccountTokenProjection. */
 const DEFAULT_SECONDS = 3600;
-/**
- * A token is replaced after 80 % of its lifetime, or a day. Source: Kubernetes token_manager.go.
- */
+/** A token is replaced after 80 % of its lifetime, or a day. Source: Kubernetes token_manager.go. */
 const REPLACEMENT_SHARE = 0.8;
 const DAY_MS = 24 * 60 * 60 * 1000;
 const TOKEN_RETRY_INTERVAL_MS = 10_000;
@@ -107,10 +100,7 @@ interface TokenAnswer {
   readonly status?: { readonly token?: string; readonly expirationTimestamp?: string };
 }
 
-/**
- * Sends TokenRequests with the node's account, for the service account of the pod. Source:
- * Kubernetes authentication.k8s.io/v1.
- */
+/** Sent with the node's account. Source: Kubernetes authentication.k8s.io/v1. */
 export function createTokenRequester(client: Pick<KubeClient, "requestRaw">): RequestToken {
   return async ({ metadata, spec }, { audience, expirationSeconds }) => {
     const { namespace = "", name, uid } = metadata;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evicts pods that exceed their disk limits. The free disk space is cheap to read and checked
-// often; directory trees are walked only when a pod may have reached a limit.
+// Evicts pods that exceed their disk limits. Directory trees are walked only when a pod may have reached a limit.
 import type {
   ContainerWrites,
   ContainerRuntime,
@@ -27,10 +26,9 @@ import {
 import { messageOf } from "@patchbay/core";
 import type { Growths } from "./growth.ts";
 
-/** Bytes by pod uid and container name. */
+/** By pod uid and container name. */
 type WritableLayers = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
-/** Sums all runs of a container that still exist on the disk. */
 function writableLayersOf(all: readonly ContainerWrites[]): WritableLayers {
   const layers = new Map<string, Map<string, number>>();
   for (const { name, labels, writtenBytes } of all) {
@@ -56,7 +54,6 @@ interface NamedPath {
 
 interface MeasuredPaths {
   readonly pod: Pod;
-  /** With their own file systems, whose usage need not be walked. */
   readonly ownFileSystems: readonly NamedPath[];
   readonly volumes: readonly NamedPath[];
   readonly logs: readonly NamedPath[];
@@ -103,7 +100,7 @@ async function measurePod(
   return { volumes, containers: new Map(containers) };
 }
 
-/** By pod uid. All trees are walked in one call. */
+/** All trees are walked in one call. */
 async function measurePods(
   deps: MeasureDeps,
   pods: readonly Pod[],
@@ -126,9 +123,7 @@ export interface StorageDeps extends MeasureDeps {
   readonly pods: Cache<Pod>;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Growth of data that outlives pods; unset when there is none. */
   readonly growths?: Growths;
-  /** Sets phase Failed and reason Evicted, with this message. */
   readonly evict: (uid: string, message: string) => void;
 }
 
@@ -170,7 +165,6 @@ async function walk(deps: StorageDeps, disk: DiskSpace): Promise<Walk> {
   return { atMs, freeBytes: disk.freeBytes, headroomBytes: headroomOfAll(pods, usages) };
 }
 
-/** Walks the trees if necessary; returns the latest walk. */
 export async function checkStorage(
   deps: StorageDeps,
   last: Walk | undefined,
@@ -189,6 +183,6 @@ export async function enforceStorageLimits(deps: StorageDeps, signal: AbortSigna
     } catch (error) {
       deps.log.warn("storage not measured", { reason: messageOf(error) });
     }
-    await deps.clock.sleep(DISK_CHECK_INTERVAL_MS, signal).catch(() => undefined); // aborted; the loop ends
+    await deps.clock.sleep(DISK_CHECK_INTERVAL_MS, signal).catch(() => undefined);
   }
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recent growth of data that outlives pods. Pure. Older data is not counted, because no pod's
-// eviction would stop its growth.
+// Recent growth of data that outlives pods. Evicting a pod does not free older data. Pure.
 
 /** Growth is counted over one to two windows. */
 const WINDOW_MS = 1_800_000;
 
 export interface Growths {
-  /** Returns recently added bytes, by pod uid and displayed description. */
+  /** By pod uid and displayed description. */
   measure(): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>>;
-  /** Resets the growth after the pod was evicted for it, so that its successor starts at zero. */
   resetGrowth(uid: string): void;
 }
 
@@ -30,10 +28,7 @@ export class GrowthTracker {
   #marks: ReadonlyMap<string, Mark> | undefined;
   #sizes: ReadonlyMap<string, number> = new Map();
 
-  /**
-   * Returns the growth of each item since its mark. Needs all existing items; a new one has grown
-   * from zero.
-   */
+  /** A new item has grown from zero. */
   updateSizes(sizes: ReadonlyMap<string, number>, nowMs: number): ReadonlyMap<string, number> {
     const before = this.#marks;
     const marks = [...sizes].map(([name, bytes]) => {

@@ -2,16 +2,14 @@
 // Disk limits of pods, and the decision when to measure their usage. Pure.
 import { parseQuantity, type Container, type Pod, type PodVolume } from "@patchbay/api";
 
-/**
- * Default limit of a pod whose containers have none, in addition to volumes with their own limit.
- */
+/** In addition to volumes with their own limit. */
 export const DEFAULT_STORAGE_BYTES: number = 2 * 2 ** 30;
-/** Free space below which the largest pod is evicted: the smaller of both. */
+/** Below the smaller of both the largest pod is evicted. */
 const PRESSURE_SHARE = 0.05;
 const PRESSURE_BYTES = 2 ** 30;
 /** Pods that would free less are not evicted. */
 const EVICTION_MIN_BYTES = 64 * 2 ** 20;
-/** Longest time between walks, because one pod's writes may be hidden by another's deletions. */
+/** One pod's writes may be hidden by another's deletions. */
 const WALK_INTERVAL_MAX_MS = 60_000;
 const WALK_INTERVAL_MIN_MS = 10_000;
 
@@ -19,24 +17,19 @@ const WALK_INTERVAL_MIN_MS = 10_000;
 const NORMAL_WRITES_BYTES = 2 ** 20;
 
 export interface PodUsage {
-  /** By name of the volume; volumes in memory are not included. */
+  /** Without volumes in memory. */
   readonly volumes: ReadonlyMap<string, number>;
-  /** Logs and writable layer, by name of the container. */
+  /** Logs and writable layer. */
   readonly containers: ReadonlyMap<string, number>;
-  /**
-   * Growth of data that outlives the pod, by displayed description. It counts only when the disk is
-   * nearly full.
-   */
+  /** Counts only when the disk is nearly full. */
   readonly growth?: ReadonlyMap<string, number>;
 }
 
-/** File system of the pods' directories. */
 export interface DiskSpace {
   readonly sizeBytes: number;
   readonly freeBytes: number;
 }
 
-/** One measurement of the directory trees. */
 export interface Walk {
   readonly atMs: number;
   readonly freeBytes: number;
@@ -60,7 +53,6 @@ function sum(amounts: Iterable<number>): number {
   return [...amounts].reduce((total, one) => total + one, 0);
 }
 
-/** Sums the containers' limits, or else the default and the volumes' limits, bytes. */
 export function storageLimitOf({ spec }: Pod): number {
   const named = sum(spec.containers.map(containerLimitOf));
   if (named > 0) return Math.ceil(named);
@@ -106,7 +98,6 @@ function findContainerViolation({ spec }: Pod, { containers }: PodUsage): string
   return `Container ${over.name} (${used}) exceeded its local ephemeral storage limit "${limit}".`;
 }
 
-/** Describes the largest item, for example `volume "scratch" (1.5Gi)`. */
 function describeLargest({ volumes, containers, growth = new Map() }: PodUsage): string {
   const all = [
     ...[...growth].map(([what, bytes]) => ({ what, bytes })),
@@ -120,9 +111,6 @@ function describeLargest({ volumes, containers, growth = new Map() }: PodUsage):
   return `${most.what} (${printBytes(most.bytes)})`;
 }
 
-/**
- * Returns the eviction message with limit and usage; undefined when the pod is within its limits.
- */
 export function findLimitViolation(pod: Pod, usage: PodUsage): string | undefined {
   const violation = findVolumeViolation(pod, usage) ?? findContainerViolation(pod, usage);
   if (violation !== undefined) return violation;
@@ -139,16 +127,12 @@ function isLow(disk: DiskSpace): boolean {
   return disk.freeBytes < pressureBytes(disk);
 }
 
-/**
- * Whether evicting this pod helps: it stops the growth, or all pods together could free enough
- * space.
- */
+/** Evicting the pod stops its growth, or all pods together could free enough space. */
 function isHelpful(most: PodUsage, all: readonly PodUsage[], disk: DiskSpace): boolean {
   if (sum(most.growth?.values() ?? []) >= EVICTION_MIN_BYTES) return true;
   return sum(all.map(totalOf)) >= pressureBytes(disk) - disk.freeBytes;
 }
 
-/** Returns the pod that uses most; undefined when the disk has space or no eviction would help. */
 export function selectVictim(
   usages: ReadonlyMap<string, PodUsage>,
   disk: DiskSpace,
@@ -164,10 +148,6 @@ export function selectVictim(
   return { uid: most.uid, message };
 }
 
-/**
- * Whether the trees must be walked again: a pod may have reached a limit, the disk is nearly full,
- * or the last walk is old.
- */
 export function isWalkDue(
   last: Walk | undefined,
   now: DiskSpace & { readonly atMs: number },
@@ -183,7 +163,6 @@ export function isWalkDue(
   );
 }
 
-/** Returns the bytes until the pod reaches one of its limits. */
 export function headroomBytesOf(pod: Pod, usage: PodUsage): number {
   const volumes = (pod.spec.volumes ?? []).filter(isOnDisk).flatMap(({ name, emptyDir }) => {
     const limit = bytesOf(emptyDir?.sizeLimit);
