@@ -168,9 +168,12 @@ const NETWORKS = "k8s.v1.cni.cncf.io/networks";
 /** A pod that is no VM's. */
 async function runPlainPod(): Promise<string> {
   machine.apply({
-    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: PLAIN } },
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: PLAIN },
     spec: {
-      ...{ terminationGracePeriodSeconds: 1, securityContext: { runAsUser: 107 } },
+      terminationGracePeriodSeconds: 1,
+      securityContext: { runAsUser: 107 },
       containers: [{ name: "main", image: names.LAUNCHER_IMAGE, command: ["sleep", "600"] }],
     },
   });

@@ -48,7 +48,9 @@ describe("what did not pass", () => {
     },
   ])("$name has failed", ({ file, failure }) => {
     expect(countReport({ testResults: [aFile(file)] }, "/root")).toEqual({
-      ...{ passed: 0, failed: 1, failures: [failure] },
+      passed: 0,
+      failed: 1,
+      failures: [failure],
     });
   });
 
@@ -73,7 +75,10 @@ describe("what did not pass", () => {
     },
   ])("$name: not possible, neither passed nor failed", ({ file, passed, count }) => {
     expect(countReport({ testResults: [aFile(file)] }, "/root")).toEqual({
-      ...{ passed, failed: 0, failures: [], notPossible: { count, why: WHY } },
+      passed,
+      failed: 0,
+      failures: [],
+      notPossible: { count, why: WHY },
     });
   });
 

@@ -95,7 +95,9 @@ export function countReport({ testResults }: VitestReport, root: string): Report
   }
   const notPossible = { count: reasons.length, why: [...new Set(reasons)].join("; ") };
   return {
-    ...{ passed, failed: failures.length, failures },
+    passed,
+    failed: failures.length,
+    failures,
     ...(reasons.length > 0 && { notPossible }),
   };
 }

@@ -105,7 +105,9 @@ function suite(project: string, part?: Part): Suite {
       const output = join(root, ".cache", `${file}.json`);
       const times = join(root, ".cache", `${file}.times.json`);
       const reports = [
-        ...["--reporter=default", "--reporter=json", "--reporter=./hack/file-times.ts"],
+        "--reporter=default",
+        "--reporter=json",
+        "--reporter=./hack/file-times.ts",
         `--outputFile.json=${output}`,
       ];
       const argv = ["vitest", "run", "--project", project, ...chosen, ...SHORT, ...reports];
@@ -310,20 +312,18 @@ const passed = sumOf(results, ({ counts }) => counts.passed);
 const failed = sumOf(results, ({ counts }) => counts.failed);
 const parts = [
   "",
-  ...[
-    "Each, while others ran beside it, and what its processes computed (containers and daemons not counted):",
-    ...lines,
-    `${"all".padEnd(20)} ${printSeconds(sumOf(results, ({ counts }) => counts.processorSeconds ?? 0))} of a processor`,
-    "",
-  ],
-  ...[
-    "Stages, beside what they may take on two idle cores:",
-    ...times,
-    `${"all".padEnd(18)} ${printTime(wholeSeconds, BUDGET.seconds)}`,
-    `${"of processors".padEnd(18)} ${printTime(coreSeconds, BUDGET.coreSeconds)}  all that this machine computed, by the kernel's count`,
-    "",
-  ],
-  ...["Slowest files:", ...slowest, ""],
+  "Each, while others ran beside it, and what its processes computed (containers and daemons not counted):",
+  ...lines,
+  `${"all".padEnd(20)} ${printSeconds(sumOf(results, ({ counts }) => counts.processorSeconds ?? 0))} of a processor`,
+  "",
+  "Stages, beside what they may take on two idle cores:",
+  ...times,
+  `${"all".padEnd(18)} ${printTime(wholeSeconds, BUDGET.seconds)}`,
+  `${"of processors".padEnd(18)} ${printTime(coreSeconds, BUDGET.coreSeconds)}  all that this machine computed, by the kernel's count`,
+  "",
+  "Slowest files:",
+  ...slowest,
+  "",
 ];
 
 /** What `docs/test-results.md` shows of the last run. */

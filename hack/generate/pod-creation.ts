@@ -82,7 +82,8 @@ function renderPatch(objects: readonly KubeObject[]): string {
 function renderKustomization(folder: ManifestFolder): string {
   const target = { group: "apps", version: "v1", kind: "DaemonSet", name: "net-agent" };
   const text = stringify({
-    ...{ apiVersion: "kustomize.config.k8s.io/v1beta1", kind: "Kustomization" },
+    apiVersion: "kustomize.config.k8s.io/v1beta1",
+    kind: "Kustomization",
     bases: [`../../${folder}`],
     patchesJson6902: [{ target: { ...target, namespace: "patchbay" }, path: PATCH }],
   });

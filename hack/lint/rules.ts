@@ -11,6 +11,10 @@ interface ExportAll extends Node {
   readonly exported: Node | null;
 }
 
+interface Spread extends Node {
+  readonly argument: Node;
+}
+
 interface Call extends Node {
   readonly callee: Node & { readonly object?: Node; readonly property?: Node };
   readonly arguments: readonly Node[];
@@ -27,6 +31,7 @@ interface Visitor {
   ExportAllDeclaration?(node: ExportAll): void;
   ExportDefaultDeclaration?(node: Node): void;
   CallExpression?(node: Call): void;
+  SpreadElement?(node: Spread): void;
   Program?(): void;
 }
 
@@ -96,10 +101,23 @@ const explainedDirectives: Rule = {
   }),
 };
 
+const LITERALS = new Set(["ObjectExpression", "ArrayExpression"]);
+
+/** A spread of a literal only hides properties from limits on lines. */
+const noLiteralSpread: Rule = {
+  create: (context) => ({
+    SpreadElement(node) {
+      if (!LITERALS.has(node.argument.type)) return;
+      context.report({ node, message: "Write the properties or elements without the spread." });
+    },
+  }),
+};
+
 const rules: Readonly<Record<string, Rule>> = {
   "named-exports": namedExports,
   "constant-messages": constantMessages,
   "explained-directives": explainedDirectives,
+  "no-literal-spread": noLiteralSpread,
 };
 
 export default { meta: { name: "patchbay" }, rules };

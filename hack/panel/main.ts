@@ -16,8 +16,14 @@ const SCRIPTS = {
 };
 /** What of others is in the scripts and the style sheet. */
 const LIBRARIES = [
-  ...["preact", "@xterm/xterm", "@xterm/addon-fit", "@novnc/novnc"],
-  ...["yaml", "typebox", "ipaddr.js", "@noble/hashes"],
+  "preact",
+  "@xterm/xterm",
+  "@xterm/addon-fit",
+  "@novnc/novnc",
+  "yaml",
+  "typebox",
+  "ipaddr.js",
+  "@noble/hashes",
 ];
 const LICENCE_FILES = ["LICENSE", "LICENSE.txt", "LICENSE.md", "license"];
 

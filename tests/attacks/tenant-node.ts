@@ -19,14 +19,16 @@ import {
   startContainerdRuntime,
   type ContainerdRuntimeBench,
 } from "../contract/cri/containerd-runtime.ts";
-import { containerConfigOf } from "../../packages/machine/node-runtime/src/translate/container.ts";
-import { hostsFileOf } from "../../packages/machine/node-runtime/src/translate/hosts.ts";
+import { toContainerConfig } from "../../packages/machine/node-runtime/src/translate/container.ts";
+import {
+  hostsFileOf,
+  toSandboxConfig,
+} from "../../packages/machine/node-runtime/src/translate/sandbox.ts";
 import type { NodeFacts } from "../../packages/machine/node-runtime/src/translate/node-facts.ts";
-import { sandboxConfigOf } from "../../packages/machine/node-runtime/src/translate/sandbox.ts";
 import {
   createPodObjects,
   createPodTokens,
-  keepStorageLimits,
+  enforceStorageLimits,
   prepareVolumes,
   removeVolumes,
   type VolumeDeps,
@@ -99,7 +101,9 @@ export class TenantNode {
     this.bench = bench;
     this.#stop = stop;
     this.facts = {
-      ...{ name: "node", hostIp: "192.0.2.1", memoryBytes: 2 ** 34 },
+      name: "node",
+      hostIp: "192.0.2.1",
+      memoryBytes: 2 ** 34,
       podsDir: join(directory, "pods"),
       logDir: join(directory, "logs"),
       cgroupParent: bench.cgroupParent,
@@ -111,10 +115,15 @@ export class TenantNode {
       throw new Error("these pods have no tokens");
     };
     this.deps = {
-      ...{ files, clock, log, node: this.facts },
+      files,
+      clock,
+      log,
+      node: this.facts,
       disk: createVolumeDisk({ runner: createProcessRunner() }),
       sockets: createVhostDirectories({
-        ...{ runDir: join(directory, "run"), selinuxDir: directory, uid: names.LAUNCHER_UID },
+        runDir: join(directory, "run"),
+        selinuxDir: directory,
+        uid: names.LAUNCHER_UID,
       }),
       objects: createPodObjects({ openCache, clock }, stop.signal),
       tokens: createPodTokens(noToken, { clock, log }),
@@ -137,13 +146,19 @@ export class TenantNode {
     const paths = await prepareVolumes(deps, pod);
     const podDirectory = join(this.facts.podsDir, pod.metadata.uid ?? "");
     await deps.files.writeAtomic(hostsFileOf(podDirectory), "");
-    const sandbox = sandboxConfigOf(pod, 0, this.facts);
+    const sandbox = toSandboxConfig(pod, 0, this.facts);
     const sandboxId = await runtime.runSandbox(sandbox);
     const image = await runtime.findImage(reference);
     const [container] = pod.spec.containers;
     if (image === undefined || container === undefined) throw new Error("no image");
-    const config = containerConfigOf({
-      ...{ pod, container, image, attempt: 0, volumes: paths, podDirectory, node: this.facts },
+    const config = toContainerConfig({
+      pod,
+      container,
+      image,
+      attempt: 0,
+      volumes: paths,
+      podDirectory,
+      node: this.facts,
       podIps: [],
       sources: { configMaps: new Map(), secrets: new Map() },
     });
@@ -174,7 +189,7 @@ export class TenantNode {
     const evict = (_uid: string, message: string): void => {
       resolve(message);
     };
-    const looking = keepStorageLimits(
+    const looking = enforceStorageLimits(
       { disk, files, node, clock, log, pods, runtime, evict },
       over.signal,
     );

@@ -78,21 +78,39 @@ const STAYS = "it stays, because the fault is not in the guest or its pod";
 
 test.each([
   {
-    ...{ what: "what works stays", dead: undefined, keeps: false, flags: "--check" },
-    ...{ badge: "done", words: "it is in use, and no hop is dead", asked: ["addinterface"] },
+    what: "what works stays",
+    dead: undefined,
+    keeps: false,
+    flags: "--check",
+    badge: "done",
+    words: "it is in use, and no hop is dead",
+    asked: ["addinterface"],
   },
   {
-    ...{ what: "what does not work is taken out", dead: "tap", keeps: false, flags: "--check" },
-    ...{ badge: "unfit", words: `${DIES}; it is taken out again` },
+    what: "what does not work is taken out",
+    dead: "tap",
+    keeps: false,
+    flags: "--check",
+    badge: "unfit",
+    words: `${DIES}; it is taken out again`,
     asked: ["addinterface", "removeinterface"],
   },
   {
-    ...{ what: "what is to stay is told", dead: "tap", keeps: true, flags: "--check --keep" },
-    ...{ badge: "unfit", words: `${DIES}; it stays, as you chose`, asked: ["addinterface"] },
+    what: "what is to stay is told",
+    dead: "tap",
+    keeps: true,
+    flags: "--check --keep",
+    badge: "unfit",
+    words: `${DIES}; it stays, as you chose`,
+    asked: ["addinterface"],
   },
   {
-    ...{ what: "a fault outside the pod is told", dead: "uplink", keeps: false, flags: "--check" },
-    ...{ badge: "unfit", words: `frames die at uplink: it is down; ${STAYS}` },
+    what: "a fault outside the pod is told",
+    dead: "uplink",
+    keeps: false,
+    flags: "--check",
+    badge: "unfit",
+    words: `frames die at uplink: it is down; ${STAYS}`,
     asked: ["addinterface"],
   },
 ])("with a tick it is looked whether frames pass: $what", async (story) => {
@@ -218,18 +236,24 @@ test("a VMI without a VM: its NIC is moved, its link switched, its console and s
   const VMI = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances/db";
   expect(done(panel)).toMatchObject([
     {
-      ...{ method: "PATCH", path: VMI },
+      method: "PATCH",
+      path: VMI,
       body: [{ op: "test" }, { path: "/spec/networks/1/multus/networkName", value: "front" }],
     },
     {
-      ...{ method: "PATCH", path: VMI },
+      method: "PATCH",
+      path: VMI,
       body: [{ op: "test" }, { path: "/spec/domain/devices/interfaces/2/state", value: "up" }],
     },
   ]);
   await page.locator(".unit-name", { hasText: "db" }).click();
   await page.getByRole("button", { name: "Console" }).waitFor();
   expect(await page.locator(".buttons button").allTextContents()).toEqual([
-    ...["Console", "Screen", "Pause", "Reset", "Delete"],
+    "Console",
+    "Screen",
+    "Pause",
+    "Reset",
+    "Delete",
   ]);
 });
 

@@ -64,8 +64,12 @@ test("a cable to a network is a NIC in the guest, each phase of which is seen", 
 
 test("what somebody plugs elsewhere appears here", async () => {
   machine.patchbay(
-    ...["addinterface", "alpha", "--name", "other"],
-    ...["--network-attachment-definition-name", "red"],
+    "addinterface",
+    "alpha",
+    "--name",
+    "other",
+    "--network-attachment-definition-name",
+    "red",
   );
   const other = page.getByRole("button", { name: "interface other in use on red" });
   await expect.poll(() => other.count(), SLOW).toBe(1);

@@ -72,7 +72,9 @@ function statusOf(nic: NicSpec, index: number) {
     ...(guestName !== undefined && { interfaceName: guestName }),
     ...(address !== undefined && { ipAddresses: [address], ipAddress: address }),
     hotplug: {
-      ...{ type, phase, since: "2026-11-26T14:02:11Z" },
+      type,
+      phase,
+      since: "2026-11-26T14:02:11Z",
       ...(reason !== undefined && { reason, message, attempts: 4 }),
     },
   };
@@ -145,7 +147,10 @@ export const RACK: readonly VmOf[] = [
     nics: [
       { name: "default", address: "10.88.0.11", guestName: "enp1s0" },
       {
-        ...{ name: "storage", network: "storage", address: "10.77.3.4", guestName: "enp2s0" },
+        name: "storage",
+        network: "storage",
+        address: "10.77.3.4",
+        guestName: "enp2s0",
         operations: [PLUG],
       },
       {

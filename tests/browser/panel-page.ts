@@ -87,7 +87,9 @@ async function openPanelOf(config: KubeConfig, browser: Browser, look: Look): Pr
   };
   const page = await openPage(context, panel, listen);
   return {
-    ...{ panel, page, complaints },
+    panel,
+    page,
+    complaints,
     openAnother: (prepare) => openPage(context, panel, prepare),
     [Symbol.asyncDispose]: async () => {
       await context.close();

@@ -48,7 +48,10 @@ test("a VM's events are among its details", async () => {
       {
         metadata: { name: "db.1", creationTimestamp: "2026-11-26T14:00:00Z" },
         involvedObject: { kind: "VirtualMachineInstance", name: "db" },
-        ...{ type: "Warning", reason: "FailedMigration", message: "no node fits", count: 2 },
+        type: "Warning",
+        reason: "FailedMigration",
+        message: "no node fits",
+        count: 2,
       },
     ];
   });
@@ -114,7 +117,10 @@ test("at which hop frames of a NIC die is told to whoever asks", async () => {
   await using panel = await open();
   const { page, cluster } = panel;
   cluster.way = (iface) => ({
-    ...{ vmi: "default/db", interface: iface, firstDead: "uplink", milliseconds: 9 },
+    vmi: "default/db",
+    interface: iface,
+    firstDead: "uplink",
+    milliseconds: 9,
     hops: [
       { hop: "guest", state: "ok", why: "it answers at its tap" },
       { hop: "translation", state: "notApplicable", why: "bridged" },

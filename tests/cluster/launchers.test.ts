@@ -47,7 +47,9 @@ describe("on the cluster that is named", () => {
     putBack = room.allow("Sidecar");
     room.open(
       {
-        ...{ apiVersion: "v1", kind: "ConfigMap", metadata: { name: SCRIPTS } },
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        metadata: { name: SCRIPTS },
         data: { "marks.sh": MARKS },
       },
       marked(),

@@ -52,8 +52,13 @@ describe("on the cluster that is named", () => {
   test("a NIC is plugged by the command line, and the guest sees it", async () => {
     const since = room.console(VM).length;
     room.patchbay(
-      ...["addinterface", VM, "--name", "first", "--wait"],
-      ...["--network-attachment-definition-name", "blue"],
+      "addinterface",
+      VM,
+      "--name",
+      "first",
+      "--wait",
+      "--network-attachment-definition-name",
+      "blue",
     );
     await expectSeen("first", since);
   });
@@ -88,8 +93,12 @@ describe("on the cluster that is named", () => {
   test("a network that is not there is refused", () => {
     expect(() =>
       room.patchbay(
-        ...["addinterface", VM, "--name", "third"],
-        ...["--network-attachment-definition-name", "none"],
+        "addinterface",
+        VM,
+        "--name",
+        "third",
+        "--network-attachment-definition-name",
+        "none",
       ),
     ).toThrow("none");
   });

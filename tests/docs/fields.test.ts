@@ -14,8 +14,8 @@ const READERS = [
   "plug/virt-handler",
   "adapters/podnet",
 ];
-/** Read where older spellings are. */
-const SPELLINGS = "plug/api/src/spellings";
+/** Reads older names of fields. */
+const ALIASES = "plug/api/src/kinds/field-aliases.ts";
 
 function sourcesOf(folder: string): readonly string[] {
   return readdirSync(join(PACKAGES, folder), { recursive: true, encoding: "utf8" })
@@ -27,8 +27,11 @@ function sourcesOf(folder: string): readonly string[] {
 const AROUND_GUEST = /\.(chassis|dnsConfig|tolerations\[\]|downwardAPI\.fields\[\])\./;
 
 test("every field that is acted on is named by code that acts", () => {
-  const folders = [...READERS.map((name) => `${name}/src`), SPELLINGS];
-  const words = new Set(folders.flatMap(sourcesOf).flatMap((text) => text.match(/\w+/g) ?? []));
+  const sources = [
+    ...READERS.flatMap((name) => sourcesOf(`${name}/src`)),
+    readFileSync(join(PACKAGES, ALIASES), "utf8"),
+  ];
+  const words = new Set(sources.flatMap((text) => text.match(/\w+/g) ?? []));
   const fields = vmFields();
   // What has fields of its own is read where they are.
   const isLeaf = ({ path }: SchemaField): boolean =>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is there anything in the repository that belongs to one machine or one registry only? Does each file say what it is?
+// Files hold nothing of one machine or registry, and each is of a known kind.
 import { existsSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
@@ -53,7 +53,7 @@ const NAME = String.raw`[\w.@][\w.@-]*`;
 const FOLDERS = `(${NAME}/)*`;
 const KINDS: readonly RegExp[] = [
   // At the root, by name: what tools and people look for there.
-  /^(README|ARCHITECTURE|CONTRIBUTING)\.md$|^LICENSE$/,
+  /^(README|ARCHITECTURE|CONTRIBUTING|SECURITY|CHANGELOG|AGENTS|CODE_OF_CONDUCT)\.md$|^LICENSE$/,
   /^\.(dependency-cruiser\.cjs|gitignore|jscpd\.json|npmrc|oxfmtrc\.json|oxlintrc\.json)$/,
   /^(vitest\.config\.ts|package(-lock)?\.json|knip(\.production)?\.json)$/,
   /^tsconfig(\.(base|pure|tests))?\.json$/,
@@ -105,14 +105,13 @@ test.each([
   expect(KINDS.some((kind) => kind.test(path))).toBe(false);
 });
 
-test("every file of code begins with its licence, and all but tests with what they are for", () => {
+test("every file of code begins with its licence", () => {
   const code = files.filter(({ path }) =>
     /^(packages|tests|hack)\/.*\.(tsx?|js|cjs|cc|h)$/.test(path),
   );
-  const wrong = code.filter(({ path, text }) => {
-    const [first = "", second = ""] = text.replace(/^#!.*\n/, "").split("\n");
-    const says = path.endsWith(".test.ts") || /^(\/\/|\/\*) \S/.test(second);
-    return first !== "// SPDX-License-Identifier: Apache-2.0" || !says;
-  });
+  const wrong = code.filter(
+    ({ text }) =>
+      !text.replace(/^#!.*\n/, "").startsWith("// SPDX-License-Identifier: Apache-2.0\n"),
+  );
   expect(wrong.map(({ path }) => path)).toEqual([]);
 });

@@ -35,6 +35,21 @@ const ROWS = [
     want: ["patchbay(constant-messages)"],
   },
   {
+    name: "a spread of an object literal",
+    given: "export const both = { ...{ a: 1 }, b: 2 };",
+    want: ["patchbay(no-literal-spread)"],
+  },
+  {
+    name: "a spread of an array literal",
+    given: "export const both = [...[1, 2], 3];",
+    want: ["patchbay(no-literal-spread)"],
+  },
+  {
+    name: "a spread of a condition",
+    given: "export const some = (isSet: boolean): object => ({ ...(isSet ? { a: 1 } : {}) });",
+    want: [],
+  },
+  {
     name: "a regular expression that backtracks",
     given: "export const ways = /^(?:a+)+$/;",
     want: ["regexp(no-super-linear-backtracking)"],

@@ -68,7 +68,7 @@ describe("phases and reasons", () => {
   test.each([
     "packages/plug/core/src/status/hindrance.ts",
     "packages/plug/core/src/reasons/of-error.ts",
-    "packages/plug/net-agent/src/reconcilers/pod/name-in-use.ts",
+    "packages/plug/net-agent/src/reconcilers/pod/act.ts",
     "packages/plug/net-agent/src/reconcilers/pod/tell.ts",
     "packages/plug/virt-handler/src/reconcilers/vmi/announce.ts",
   ])("reasons of %s are explained", (path) => {

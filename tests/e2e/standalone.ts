@@ -32,7 +32,10 @@ function shareMounts(directory: string): void {
 
 function optionsOf({ apiPort, bridge, podSubnet, serviceSubnet, apiAddress }: Wanted) {
   return [
-    ...["--api-port", String(apiPort), "--bridge", bridge],
+    "--api-port",
+    String(apiPort),
+    "--bridge",
+    bridge,
     ...(podSubnet === undefined ? [] : ["--pod-subnet", podSubnet]),
     ...(serviceSubnet === undefined ? [] : ["--service-subnet", serviceSubnet]),
     ...(apiAddress === undefined ? [] : ["--api-address", apiAddress]),

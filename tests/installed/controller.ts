@@ -112,7 +112,9 @@ export async function runController(deps: ControllerDeps, signal: AbortSignal): 
     } catch (error) {
       if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
       await client.store.create(ENDPOINTS, {
-        ...{ apiVersion: "v1", kind: "Endpoints", metadata },
+        apiVersion: "v1",
+        kind: "Endpoints",
+        metadata,
         ...fields,
       });
     }

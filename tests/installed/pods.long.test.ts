@@ -217,7 +217,10 @@ test("metrics are read by who is bound to the role for it, of every service, and
     expect(await metricsOf(pod, refused)).toBe(403);
   }
   machine.kubectl(
-    ...["create", "clusterrolebinding", "pbi-reader", "--clusterrole=patchbay:metrics-reader"],
+    "create",
+    "clusterrolebinding",
+    "pbi-reader",
+    "--clusterrole=patchbay:metrics-reader",
     "--serviceaccount=patchbay:virt-handler",
   );
   // That the first one was refused counts for a minute.

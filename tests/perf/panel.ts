@@ -64,8 +64,12 @@ async function measureOne(count: number): Promise<readonly string[]> {
     const [median, high] = [percentile(times, 50), percentile(times, 95)];
     const memory = await panel.page.evaluate<number>("performance.memory.usedJSHeapSize / 2 ** 20");
     return [
-      ...[String(count), String(count * NICS), paintMs.toFixed(0)],
-      ...[median.toFixed(1), high.toFixed(1), memory.toFixed(0)],
+      String(count),
+      String(count * NICS),
+      paintMs.toFixed(0),
+      median.toFixed(1),
+      high.toFixed(1),
+      memory.toFixed(0),
     ];
   } finally {
     await browser.close();

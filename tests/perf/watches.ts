@@ -144,7 +144,11 @@ class Node {
     const [store, hypervisor, pods] = [this.#store, this.#hypervisor, this.#pods];
     this.#stop = new AbortController();
     const parts = {
-      ...{ nodeName: NODE, store, hypervisor, vmis: this.#vmis, concurrency: WORKERS },
+      nodeName: NODE,
+      store,
+      hypervisor,
+      vmis: this.#vmis,
+      concurrency: WORKERS,
       kubevirts: createFakeCache<KubeVirt>(),
       launchers: {
         open: ({ uid }: { readonly uid: string }) => Promise.resolve(launcherFor(pods, uid)),

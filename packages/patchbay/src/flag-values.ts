@@ -1,6 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does the text of a flag mean?
+import type { CommandSpec, FlagSpec } from "./command.ts";
 import { InvalidArgumentError } from "commander";
+
+/** The names of a flag that takes a value, for example `-t` and `--local-ssh-opts`; the long one is the last. */
+function namesOf({ flags }: FlagSpec): readonly string[] {
+  return flags.includes("<") ? flags.split(/[ ,]+/).filter((word) => word.startsWith("-")) : [];
+}
+
+/** The long name of each flag, by all its names. */
+function longNames({ flags }: CommandSpec): ReadonlyMap<string, string> {
+  return new Map(
+    flags.flatMap((flag) => {
+      const known = namesOf(flag);
+      return known.map((name) => [name, known.at(-1) ?? name] as const);
+    }),
+  );
+}
+
+function isCommand({ name, aliases = [] }: CommandSpec, words: readonly string[]): boolean {
+  const [group, word] = name.split(" ");
+  const first = words.indexOf(group ?? "");
+  if (first === -1) return false;
+  return word === undefined || [word, ...aliases].includes(words[first + 1] ?? "");
+}
+
+/** The arguments, with `--flag=-value` for `--flag -value`; what comes after `--` is left as it is. */
+export function joinFlagValues(
+  args: readonly string[],
+  commands: readonly CommandSpec[],
+): readonly string[] {
+  const command = commands.find((each) => isCommand(each, args));
+  if (command === undefined) return args;
+  const known = longNames(command);
+  const joined: string[] = [];
+  for (let index = 0; index < args.length; index += 1) {
+    const [arg = "", next = ""] = args.slice(index, index + 2);
+    if (arg === "--") return [...joined, ...args.slice(index)];
+    const long = known.get(arg);
+    const isJoined = long !== undefined && /^-./.test(next);
+    joined.push(isJoined ? `${long}=${next}` : arg);
+    if (isJoined) index += 1;
+  }
+  return joined;
+}
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 const PORT_MAX = 65_535;

@@ -10,8 +10,14 @@ import {
 } from "./command.ts";
 import { COMMAND_LINE, COMMANDS } from "./commands/table.ts";
 import { DEFAULT_DATA_DIR } from "./config.ts";
-import { joinFlagValues } from "./flag-words.ts";
-import { parseAmount, parseCount, parseDuration, parseGroup, parsePort } from "./flag-values.ts";
+import {
+  joinFlagValues,
+  parseAmount,
+  parseCount,
+  parseDuration,
+  parseGroup,
+  parsePort,
+} from "./flag-values.ts";
 
 /** What does not depend on the arguments. */
 export type Surroundings = Omit<Context, "global" | "commandLine">;

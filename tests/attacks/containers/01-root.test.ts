@@ -131,8 +131,12 @@ describe("a VM whose kernel's image is the launcher's", () => {
     const pod = launcherPodOf(
       { ...vmi, spec: { domain } },
       {
-        ...{ ...settings, ports: 0, claims: new Map(), definitions: new Map() },
-        ...{ bindings: {}, allowsHooks: false },
+        ...settings,
+        ports: 0,
+        claims: new Map(),
+        definitions: new Map(),
+        bindings: {},
+        allowsHooks: false,
       },
     );
     const { ownerReferences, ...metadata } = pod.metadata; // of a VMI that is not there

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { containerConfigFor, sandboxConfigFor } from "@patchbay/cri/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { askContainer } from "../../../packages/machine/node-runtime/src/probes/ask.ts";
+import { runProbe } from "../../../packages/machine/node-runtime/src/probes/run-probe.ts";
 import {
   startContainerdRuntime,
   type ContainerdRuntimeBench,
@@ -40,10 +40,10 @@ test("attack 130: probes that say 15 MiB each fail, and cost the node next to no
   const { runtime, chatterer, speaker } = bench;
   const asking = { containerId: id, timeoutSeconds: 60 };
   // The connection is made by the first.
-  await askContainer(runtime, { kind: "exec", command: speaker }, asking);
+  await runProbe(runtime, { kind: "exec", command: speaker }, asking);
   const before = bytesRead();
   for (let count = 0; count < PROBES; count += 1) {
-    expect(await askContainer(runtime, { kind: "exec", command: chatterer }, asking)).toEqual({
+    expect(await runProbe(runtime, { kind: "exec", command: chatterer }, asking)).toEqual({
       outcome: "failure",
       message: "it says too much",
     });

@@ -45,10 +45,10 @@ export class NodeLoop {
         this.queue.add(key);
       };
       const pod = podOf(key);
-      const pauseMs = sessions.pauseMs(pod);
+      const pauseMs = sessions.backoffMs(pod);
       if (pauseMs > 0) return after(pauseMs);
       try {
-        await sessions.use(pod, { wake, hear: () => undefined }, async ({ connection }) => {
+        await sessions.use(pod, { wake, onEvent: () => undefined }, async ({ connection }) => {
           await connection.findDomain(DOMAIN);
           await connection.readDomainXml(DOMAIN, "live");
         });

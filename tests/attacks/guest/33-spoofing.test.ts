@@ -188,8 +188,11 @@ describe("a guest that is held to its MAC and addresses", () => {
 test("attack 83: another's address in the pod's annotation does not let the guest say that it is here", async () => {
   const { podInterfaceName, mac } = guestWiring(1);
   const wiring = wiringOf({
-    ...{ name: "one", podInterfaceName, binding: { kind: "bridge" } },
-    ...{ iface: { name: "one", bridge: {}, macAddress: mac }, network: { name: "one", pod: {} } },
+    name: "one",
+    podInterfaceName,
+    binding: { kind: "bridge" },
+    iface: { name: "one", bridge: {}, macAddress: mac },
+    network: { name: "one", pod: {} },
     attachment: { name: "one", podInterfaceName, state: "Attached", ips: [OTHER.ipv4] },
     remembered: { podInterfaceName, index: 2, addresses: [`${OWN.ipv4}/24`], routes: [] },
   });

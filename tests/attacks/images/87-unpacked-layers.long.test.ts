@@ -49,7 +49,8 @@ function writeLayout(): void {
     Buffer.from(JSON.stringify({ os: "linux", architecture: "amd64", rootfs, config: {} })),
   );
   const manifest = {
-    ...{ schemaVersion: 2, mediaType: `${oci}.manifest.v1+json` },
+    schemaVersion: 2,
+    mediaType: `${oci}.manifest.v1+json`,
     config: { mediaType: `${oci}.config.v1+json`, ...config },
     layers: [{ mediaType: `${oci}.layer.v1.tar+gzip`, ...layer }],
   };

@@ -40,7 +40,7 @@ beforeEach(async () => {
   chownSync(path, LAUNCHER.uid, LAUNCHER.gid);
   chmodSync(path, 0o700);
   relay = await bench.receive({ greetingMs: 1000 });
-  relay.onWord((word) => words.push(word));
+  relay.onMessage((word) => words.push(word));
 });
 
 afterEach(async () => {
@@ -84,24 +84,33 @@ test.each([
   },
   {
     who: "the node of another migration",
-    ...{ name: SOURCE, groups: [names.RELAY_GROUP], said: greeting({ migration: "0" }) },
+    name: SOURCE,
+    groups: [names.RELAY_GROUP],
+    said: greeting({ migration: "0" }),
   },
   {
     who: "the node that asks for another channel there",
-    ...{ name: SOURCE, groups: [names.RELAY_GROUP], said: greeting({ channel: "memory" }) },
+    name: SOURCE,
+    groups: [names.RELAY_GROUP],
+    said: greeting({ channel: "memory" }),
   },
   {
     who: "another node that says that the guest is off",
-    ...{ name: "node-3", groups: [names.RELAY_GROUP] },
+    name: "node-3",
+    groups: [names.RELAY_GROUP],
     said: `${JSON.stringify({ migration: MIGRATION, says: "gone" })}\n`,
   },
   {
     who: "one that says nothing",
-    ...{ name: SOURCE, groups: [names.RELAY_GROUP], said: "" },
+    name: SOURCE,
+    groups: [names.RELAY_GROUP],
+    said: "",
   },
   {
     who: "one that says very much",
-    ...{ name: SOURCE, groups: [names.RELAY_GROUP], said: "x".repeat(1_000_000) },
+    name: SOURCE,
+    groups: [names.RELAY_GROUP],
+    said: "x".repeat(1_000_000),
   },
 ])("attack 106: $who does not", async ({ name, groups, said }) => {
   const identity = await bench.identityOf(name, groups);

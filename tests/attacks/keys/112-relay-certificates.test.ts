@@ -11,7 +11,10 @@ let machine: VirtApiMachine;
 
 beforeAll(async () => {
   machine = await VirtApiMachine.start((caFile) => [
-    ...["--webhook-client-ca-file", caFile, "--webhook-allowed-names", "webhook-client"],
+    "--webhook-client-ca-file",
+    caFile,
+    "--webhook-allowed-names",
+    "webhook-client",
   ]);
   const person = await machine.person("root", ["system:masters"]);
   const isServed = (): Promise<boolean> =>

@@ -10,7 +10,10 @@ let machine: VirtApiMachine;
 
 beforeAll(async () => {
   machine = await VirtApiMachine.start((caFile) => [
-    ...["--webhook-client-ca-file", caFile, "--webhook-allowed-names", "webhook-client"],
+    "--webhook-client-ca-file",
+    caFile,
+    "--webhook-allowed-names",
+    "webhook-client",
   ]);
   for (const node of ["a", "b"]) {
     await machine.api.post(VMIS, {

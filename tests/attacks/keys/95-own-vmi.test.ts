@@ -9,7 +9,10 @@ let machine: VirtApiMachine;
 
 beforeAll(async () => {
   machine = await VirtApiMachine.start((caFile) => [
-    ...["--webhook-client-ca-file", caFile, "--webhook-allowed-names", "webhook-client"],
+    "--webhook-client-ca-file",
+    caFile,
+    "--webhook-allowed-names",
+    "webhook-client",
   ]);
   await machine.api.post(VMIS, {
     apiVersion: "kubevirt.io/v1",

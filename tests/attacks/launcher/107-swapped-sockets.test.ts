@@ -39,7 +39,7 @@ test.each([
   }
   const receiving = await bench.receive();
   const words: Word[] = [];
-  receiving.onWord((word) => words.push(word));
+  receiving.onMessage((word) => words.push(word));
   await bench.send(receiving);
   connectUnix(join(bench.sourceDirectory, PEER_SOCKET)).on("error", () => undefined);
   const end = await eventually(() => words.find(({ kind }) => kind === "ended"), {

@@ -13,7 +13,7 @@ import { createClock, openVolumeSocket } from "@patchbay/os";
 import type { HookSidecars } from "@patchbay/core/ports";
 import { createBuiltChildStarter, aVmi } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { askHooks } from "../../../packages/plug/virt-handler/src/hooks/ask-hooks.ts";
+import { callHooks } from "../../../packages/plug/virt-handler/src/hooks/call-hooks.ts";
 
 const POD = { uid: "0f1e2d3c-0000-4000-8000-000000000001", namespace: "default", name: "vm" };
 const HOOK = "hook-sidecar-0";
@@ -204,8 +204,8 @@ test.each([
   onTestFinished(() => {
     served.close();
   });
-  const request = { pod: POD, sidecars: [HOOK], vmi: aVmi(), domainXml: DOMAIN, made: [] };
-  await expect(askHooks(request, hooks)).rejects.toMatchObject({
+  const request = { pod: POD, sidecars: [HOOK], vmi: aVmi(), domainXml: DOMAIN, hookNics: [] };
+  await expect(callHooks(request, hooks)).rejects.toMatchObject({
     code: "HOOK_ANSWER_REFUSED",
     details: { reason: expect.stringContaining(says) as string },
   });

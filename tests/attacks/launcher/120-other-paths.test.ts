@@ -48,13 +48,13 @@ test.each([
   await nodes.open();
   await nodes.until(async () => {
     const [, there] = [await nodes.stateOn("node1"), await nodes.stateOn("node2")];
-    const { targetNodeDomainFaults = [] } = await nodes.move();
+    const { targetNodeDomainFaults = [] } = await nodes.migrationState();
     return there === "paused" && targetNodeDomainFaults.length > 0;
   });
-  expect((await nodes.move()).targetNodeDomainFaults).toEqual([
+  expect((await nodes.migrationState()).targetNodeDomainFaults).toEqual([
     `${path}, which the VM does not use`,
   ]);
   await nodes.clock.advance(60_000);
   expect(await nodes.stateOn("node2")).toBe("paused");
-  expect(await nodes.move()).not.toHaveProperty("targetNodeDomainReadyTimestamp");
+  expect(await nodes.migrationState()).not.toHaveProperty("targetNodeDomainReadyTimestamp");
 });

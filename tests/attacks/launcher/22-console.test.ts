@@ -6,7 +6,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { connectBelow } from "../../../packages/plug/virt-handler/src/door/guest-streams.ts";
+import { connectInPodsDir } from "../../../packages/plug/virt-handler/src/server/guest-streams.ts";
 
 const POD = { uid: "0f1e2d3c-0000-4000-8000-000000000001", namespace: "default", name: "vm" };
 
@@ -49,7 +49,7 @@ test.each([
   },
 ])("attack 22: $name, and nobody is sent there", async ({ make }) => {
   make();
-  const connect = connectBelow(join(directory, "pods"));
+  const connect = connectInPodsDir(join(directory, "pods"));
   await expect(connect(POD, "serial0.sock")).rejects.toMatchObject({
     code: "OS_PATH_REFUSED",
     message: expect.stringContaining("serial0.sock is refused: ") as string,

@@ -74,11 +74,23 @@ afterEach(async () => {
 /** What is done for ever in the attacker's namespace. */
 const STORMS: Readonly<Record<string, () => readonly string[]>> = {
   "carriers, by a launcher without a capability": () => [
-    ...["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups", "--bounding-set", "-all"],
-    ...[join(directory, "program"), join(directory, "tun"), TAP],
+    "setpriv",
+    "--reuid",
+    USER,
+    "--regid",
+    USER,
+    "--clear-groups",
+    "--bounding-set",
+    "-all",
+    join(directory, "program"),
+    join(directory, "tun"),
+    TAP,
   ],
   "anything, by whoever may": () => [
-    ...["sh", "-c", `yes "$0" | ip -batch -`, `link set ${TAP} mtu 1400\nlink set ${TAP} mtu 1401`],
+    "sh",
+    "-c",
+    `yes "$0" | ip -batch -`,
+    `link set ${TAP} mtu 1400\nlink set ${TAP} mtu 1401`,
   ],
 };
 

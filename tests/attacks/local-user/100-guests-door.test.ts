@@ -12,7 +12,7 @@ import { createAuthority, issueCertificate } from "@patchbay/pki";
 import { eventually } from "@patchbay/support";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { serveRequests } from "../../../packages/plug/virt-handler/src/door/serve-requests.ts";
+import { serveRequests } from "../../../packages/plug/virt-handler/src/server/serve-requests.ts";
 import { LoopNode } from "../../../packages/plug/virt-handler/src/testing/loop-node.ts";
 import { aScheduledVmi } from "../../../packages/plug/virt-handler/src/testing/scene.ts";
 
@@ -36,13 +36,11 @@ let api: Issued;
 
 function issue(authority: Authority, commonName: string): Promise<Issued> {
   return issueCertificate(authority, {
-    ...{
-      commonName,
-      organizations: [],
-      usages: ["server", "client"],
-      ipAddresses: [],
-      validDays: 1,
-    },
+    commonName,
+    organizations: [],
+    usages: ["server", "client"],
+    ipAddresses: [],
+    validDays: 1,
     dnsNames: [commonName],
   });
 }
@@ -64,17 +62,20 @@ beforeAll(async () => {
   api = await issue(own, "virt-api");
   door = await serveRequests(
     {
-      ...{ listenAddress: "127.0.0.1", port: 0, clientName: "virt-api" },
+      listenAddress: "127.0.0.1",
+      port: 0,
+      clientName: "virt-api",
       clientCaFile: write("ca.crt", caPem),
       certFile: write("tls.crt", server.certPem),
       keyFile: write("tls.key", server.keyPem),
     },
     {
-      ask: node.ask,
+      request: node.request,
       open: () => Promise.reject(new Error("no stream is asked for")),
       capture: () => Promise.reject(new Error("no capture is asked for")),
       examine: () => Promise.reject(new Error("no doctor is asked for")),
-      ...{ log: createSilentLogger(), signal: stop.signal },
+      log: createSilentLogger(),
+      signal: stop.signal,
     },
   );
 });
@@ -91,8 +92,15 @@ afterAll(async () => {
 async function ask(shown: Partial<Issued>, path: string, body?: Buffer): Promise<unknown> {
   const { promise, resolve } = Promise.withResolvers<unknown>();
   const call = request({
-    ...{ host: "127.0.0.1", port: door.port, path, method: "PUT", agent: false },
-    ...{ ca: caPem, servername: "virt-handler", cert: shown.certPem, key: shown.keyPem },
+    host: "127.0.0.1",
+    port: door.port,
+    path,
+    method: "PUT",
+    agent: false,
+    ca: caPem,
+    servername: "virt-handler",
+    cert: shown.certPem,
+    key: shown.keyPem,
   });
   call.on("error", (error: NodeJS.ErrnoException) => {
     resolve(error.code);

@@ -5,21 +5,21 @@ import { once } from "node:events";
 import * as dns from "dns-packet";
 import { createClock } from "@patchbay/os";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { AskOthers } from "../../../packages/machine/service-net/src/dns/answer.ts";
-import { createOthers } from "../../../packages/machine/service-net/src/dns/others.ts";
+import type { ForwardQuery } from "../../../packages/machine/service-net/src/dns/answer.ts";
+import { createForwarder } from "../../../packages/machine/service-net/src/dns/forwarder.ts";
 
 /** A loopback address of this file's own. */
 const SERVER = "127.0.53.103";
 const ID = 4711;
 
 let server: Socket;
-let ask: AskOthers;
+let ask: ForwardQuery;
 
 beforeEach(async () => {
   server = createSocket("udp4");
   server.bind(0, SERVER);
   await once(server, "listening");
-  ask = createOthers({
+  ask = createForwarder({
     files: { readText: () => Promise.resolve(`nameserver 10.96.0.10\nnameserver ${SERVER}\n`) },
     clock: createClock(),
     randomId: () => ID,

@@ -239,7 +239,9 @@ describe("a page that was taken over", () => {
   test("attack 115: headers of the page do not reach the API server, nor its credentials the page", async () => {
     const headers = fromPage({
       "x-panel-key": await newKey(),
-      ...{ authorization: "Bearer other", "impersonate-user": "admin", cookie: "a=b" },
+      authorization: "Bearer other",
+      "impersonate-user": "admin",
+      cookie: "a=b",
     });
     const answer = await ask(VM, { headers });
     expect(answer.status).toBe(200);

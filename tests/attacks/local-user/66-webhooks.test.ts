@@ -30,7 +30,10 @@ describe("where the API server shows a certificate", () => {
 
   beforeAll(async () => {
     machine = await VirtApiMachine.start((caFile) => [
-      ...["--webhook-client-ca-file", caFile, "--webhook-allowed-names", "webhook-client"],
+      "--webhook-client-ca-file",
+      caFile,
+      "--webhook-allowed-names",
+      "webhook-client",
     ]);
   });
   afterAll(() => machine[Symbol.asyncDispose]());

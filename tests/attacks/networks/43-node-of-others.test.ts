@@ -18,7 +18,8 @@ let bridge: string;
 beforeAll(async () => {
   machine = await AgentMachine.start(async ({ store }) => {
     await store.create(KUBEVIRTS, {
-      ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt" },
+      apiVersion: "kubevirt.io/v1",
+      kind: "KubeVirt",
       metadata: { namespace: "default", name: "kubevirt" },
       spec: { configuration: { network: { tenantPolicy: { masters: ["eth1", "eth2"] } } } },
     });

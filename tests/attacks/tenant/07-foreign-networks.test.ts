@@ -48,7 +48,10 @@ test.each([
 ])("attack 7: a foreign namespace's network, named $what", async ({ what, metadata }) => {
   const name = `seven-${String(what.length)}`;
   const sandbox = await machine.runPod({
-    ...{ namespace: TENANT, name, networks: `${OWNER}/blue`, metadata },
+    namespace: TENANT,
+    name,
+    networks: `${OWNER}/blue`,
+    metadata,
   });
   expect(await errorsOf(name)).toEqual(["NetworkForbidden"]);
   expect(machine.node.nics(sandbox)).toEqual([]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Can who writes Services, or what stands behind them, take what others send, or reach what only the host reaches?
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { forwardsOf } from "../../../packages/machine/service-net/src/forward/forwards.ts";
+import { listForwards } from "../../../packages/machine/service-net/src/forward/forwards.ts";
 import { tableText } from "../../../packages/machine/service-net/src/forward/ruleset.ts";
 import {
   aService,
@@ -43,7 +43,7 @@ test("attack 101: what a Service's status says is forwarded to nobody", async ()
   const { code, body } = await api.patch(`${SERVICES}/balanced/status`, { status });
   expect([made.code, code]).toEqual([201, 200]);
   const told = { status: body.status };
-  const forwards = forwardsOf(
+  const forwards = listForwards(
     { ...aService({ type: "LoadBalancer" }), ...told },
     [aSlice([GUEST])],
     RANGES,
@@ -59,17 +59,17 @@ test.each([
   "10.88.0.5 . 22 }; delete table ip nat; #",
 ])("attack 102: a slice leads to %s", (address) => {
   const service = aService({ selector: {} });
-  expect(forwardsOf(service, [aSlice([{ addresses: [address] }])], RANGES)).toEqual([]);
+  expect(listForwards(service, [aSlice([{ addresses: [address] }])], RANGES)).toEqual([]);
 });
 
 test("attack 102: a slice of another protocol leads nowhere", () => {
   const ports = [{ name: "", port: 8080 }].map((port) => ({ ...port, protocol: "SCTP" }));
-  expect(forwardsOf(aService(), [aSlice([GUEST], { ports })], RANGES)).toEqual([]);
+  expect(listForwards(aService(), [aSlice([GUEST], { ports })], RANGES)).toEqual([]);
 });
 
 test("attack 102: no text of an object reaches nft but addresses and numbers, and names of objects", () => {
   const service = aService({ sessionAffinity: "ClientIP" });
-  const forwards = forwardsOf(service, [aSlice([GUEST])], RANGES);
+  const forwards = listForwards(service, [aSlice([GUEST])], RANGES);
   const networks = { serviceNetwork: "10.96.0.0/16", podNetwork: "10.88.0.0/24" };
   const text = tableText({ table: "t", dns: RANGES.dns, bridge: "br0", ...networks }, forwards);
   expect([...text.matchAll(/"([^"]*)"/g)].map(([, quoted]) => quoted)).toEqual([

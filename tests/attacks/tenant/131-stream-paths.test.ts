@@ -30,10 +30,14 @@ async function ask(path: string): Promise<string> {
     await once(socket, "secureConnect");
     const head = [
       `GET ${path} HTTP/1.1`,
-      ...["Host: virt-api", "Connection: Upgrade", "Upgrade: websocket"],
-      ...["Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="],
+      "Host: virt-api",
+      "Connection: Upgrade",
+      "Upgrade: websocket",
+      "Sec-WebSocket-Version: 13",
+      "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
       `Sec-WebSocket-Protocol: ${STREAM_PROTOCOL}`,
-      ...["X-Remote-User: mallory", "X-Remote-Group: system:authenticated"],
+      "X-Remote-User: mallory",
+      "X-Remote-Group: system:authenticated",
     ];
     socket.write(`${head.join("\r\n")}\r\n\r\n`);
     let said = "";

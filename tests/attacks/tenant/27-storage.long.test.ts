@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { VolumeDisk } from "@patchbay/core/ports";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { keepLogs } from "../../../packages/machine/node-runtime/src/log-rotation/keep-logs.ts";
+import { rotateLogs } from "../../../packages/machine/node-runtime/src/log-rotation.ts";
 import type { VolumeDeps } from "../../../packages/machine/node-runtime/src/volumes/index.ts";
 import { bytesOnDisk, TenantNode } from "../tenant-node.ts";
 
@@ -96,7 +96,7 @@ test("attack 28: files in the container's own root file system are counted too",
 test("attack 30: a flood of stdout keeps five files, however much it says", async () => {
   const { clock, files, log } = node.deps;
   const stop = new AbortController();
-  keepLogs({ runtime: node.bench.runtime, clock, files, log }, stop.signal);
+  rotateLogs({ runtime: node.bench.runtime, clock, files, log }, stop.signal);
   const pod = await node.run("loud", { script: "busybox yes flooooooooooooooooooooooooooooood" });
   const directory = node.logDirectory(pod);
   const seen = new Set<string>();

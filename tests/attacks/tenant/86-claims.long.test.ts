@@ -21,14 +21,14 @@ import { createFakeClock } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ClaimDeps } from "../../../packages/machine/node-runtime/src/claims/deps.ts";
-import { reconcileClaim } from "../../../packages/machine/node-runtime/src/claims/keep-claims.ts";
+import { reconcileClaim } from "../../../packages/machine/node-runtime/src/claims/reconcile-claims.ts";
 import {
   aClaim,
   aClass,
   HANDLE,
 } from "../../../packages/machine/node-runtime/src/claims/testing.ts";
-import { createClaimGrowth } from "../../../packages/machine/node-runtime/src/claims/use/claim-growth.ts";
-import { lookAtStorage } from "../../../packages/machine/node-runtime/src/volumes/storage/keep-storage.ts";
+import { createClaimGrowth } from "../../../packages/machine/node-runtime/src/claims/claim-growth.ts";
+import { checkStorage } from "../../../packages/machine/node-runtime/src/volumes/storage/enforce-limits.ts";
 
 const MEBIBYTE = 2 ** 20;
 const NUMBERS = [1, 2, 3];
@@ -58,7 +58,9 @@ function aPod(uid: string): Pod {
   const volumes = [{ name: "v", emptyDir: {} }];
   const containers = [{ name: "main", image: "i" }];
   return {
-    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: uid, namespace: "ns", uid } },
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: uid, namespace: "ns", uid },
     spec: { containers, ...(uid === "writer" ? {} : { volumes }) },
   };
 }
@@ -71,10 +73,17 @@ class Node {
   readonly classes = createFakeCache<StorageClass>();
   readonly notes: Note[] = [];
   readonly deps: ClaimDeps = {
-    ...{ store: this.store, claims: this.claims, volumes: this.volumes, classes: this.classes },
-    ...{ claimsDir: disk, disk: createClaimDisk({ runner: createProcessRunner() }) },
-    ...{ files: createFiles(), clock: createFakeClock(), log: createFakeLogger() },
-    ...{ nodeName: "node-1", mutex: new KeyedMutex() },
+    store: this.store,
+    claims: this.claims,
+    volumes: this.volumes,
+    classes: this.classes,
+    claimsDir: disk,
+    disk: createClaimDisk({ runner: createProcessRunner() }),
+    files: createFiles(),
+    clock: createFakeClock(),
+    log: createFakeLogger(),
+    nodeName: "node-1",
+    mutex: new KeyedMutex(),
     recorder: { record: (_, note) => void this.notes.push(note), flush: () => Promise.resolve() },
   };
 
@@ -133,20 +142,26 @@ test("attack 86: on a disk that older claims fill, whoever writes them goes, not
     const [clock, files] = [createFakeClock(), createFiles()];
     const volumes = createVolumeDisk({ runner: createProcessRunner() });
     const storage = {
-      ...{ clock, files, pods, log: createFakeLogger(), disk: volumes },
+      clock,
+      files,
+      pods,
+      log: createFakeLogger(),
+      disk: volumes,
       node: { ...FACTS, podsDir, logDir: join(small, "logs") },
       runtime: { listWrites: () => Promise.resolve([]) },
       growths: createClaimGrowth({
-        ...{ clock, files, claimsDir },
+        clock,
+        files,
+        claimsDir,
         usedBytes: (paths) => volumes.usedBytes(paths),
       }),
       evict: (uid: string, message: string) => void evicted.push(`${uid}: ${message}`),
     };
     writeFileSync(join(claim, "volume.img"), Buffer.alloc(MEBIBYTE));
-    const first = await lookAtStorage(storage, undefined);
+    const first = await checkStorage(storage, undefined);
     writeFileSync(join(claim, "volume.img"), Buffer.alloc(172 * MEBIBYTE));
     await clock.advance(10_000);
-    await lookAtStorage(storage, first);
+    await checkStorage(storage, first);
     expect(evicted).toHaveLength(1);
     expect(evicted[0]).toMatch(/^writer: .*low on resource.* new data of claim volume "pvc-/);
   } finally {

@@ -26,7 +26,9 @@ beforeEach(() => {
   node = new CniNode();
   sandbox = node.addSandbox();
   cni = createCni({
-    ...{ runner: createProcessRunner(), binDirs: ["/usr/lib/cni"], family: node.directory },
+    runner: createProcessRunner(),
+    binDirs: ["/usr/lib/cni"],
+    family: node.directory,
   });
 });
 
@@ -140,8 +142,11 @@ const ROWS: readonly Row[] = [
 
 function requestOf(plugins: Plugins, capabilityArgs: Row["capabilityArgs"]): AttachmentRequest {
   return {
-    ...{ containerId: sandbox.id, netnsPath: sandbox.netnsPath, interfaceName: "net1" },
-    ...{ config: { cniVersion: "1.0.0", name: "row", plugins }, args: [["IgnoreUnknown", "1"]] },
+    containerId: sandbox.id,
+    netnsPath: sandbox.netnsPath,
+    interfaceName: "net1",
+    config: { cniVersion: "1.0.0", name: "row", plugins },
+    args: [["IgnoreUnknown", "1"]],
     capabilityArgs: capabilityArgs ?? {},
   };
 }
@@ -170,7 +175,8 @@ async function startDhcp(): Promise<{
   const address = { ...STATIC, addresses: [{ address: "10.58.0.1/24" }] };
   await cni.add({
     ...requestOf([{ ...node.layer2Plugin(), ipam: address }], {}),
-    ...{ containerId: server.id, netnsPath: server.netnsPath },
+    containerId: server.id,
+    netnsPath: server.netnsPath,
   });
   const leases = join(node.directory, "dnsmasq.leases");
   const { from, to } = DHCP_RANGE;
@@ -183,9 +189,20 @@ async function startDhcp(): Promise<{
   helpers.push(
     daemon,
     spawn("ip", [
-      ...["netns", "exec", server.id, "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null"],
-      ...["--interface=net1", "--bind-interfaces", "--port=0", "--no-ping", "--user=root"],
-      ...[`--dhcp-range=${from},${to},2m`, `--dhcp-leasefile=${leases}`, "--pid-file="],
+      "netns",
+      "exec",
+      server.id,
+      "dnsmasq",
+      "--keep-in-foreground",
+      "--conf-file=/dev/null",
+      "--interface=net1",
+      "--bind-interfaces",
+      "--port=0",
+      "--no-ping",
+      "--user=root",
+      `--dhcp-range=${from},${to},2m`,
+      `--dhcp-leasefile=${leases}`,
+      "--pid-file=",
       "--dhcp-authoritative",
     ]),
   );

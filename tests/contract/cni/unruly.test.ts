@@ -19,7 +19,8 @@ beforeEach(() => {
   node = new CniNode();
   sandbox = node.addSandbox();
   cni = createCni({
-    ...{ runner: createProcessRunner(), binDirs: [node.binDir, "/usr/lib/cni"] },
+    runner: createProcessRunner(),
+    binDirs: [node.binDir, "/usr/lib/cni"],
     family: node.directory,
   });
 });
@@ -38,9 +39,12 @@ function pluginOf(name: string, add: string): AttachmentRequest {
   node.addPlugin(name, `[ "$CNI_COMMAND" = ADD ] || exec /usr/lib/cni/bridge\n${add}`);
   const plugins = [{ ...node.bridgePlugin(), type: name }];
   return {
-    ...{ containerId: sandbox.id, netnsPath: sandbox.netnsPath, interfaceName: "net1" },
+    containerId: sandbox.id,
+    netnsPath: sandbox.netnsPath,
+    interfaceName: "net1",
     config: { cniVersion: "1.0.0", name: "blue", plugins },
-    ...{ args: [["IgnoreUnknown", "1"]], capabilityArgs: {} },
+    args: [["IgnoreUnknown", "1"]],
+    capabilityArgs: {},
   };
 }
 

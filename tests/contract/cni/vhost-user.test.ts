@@ -60,7 +60,8 @@ test.each([
     said: { cniVersion: "1.0.0", interfaces: [{ name: "pod1", sandbox: "/run/netns/box" }] },
   });
   expect(JSON.parse(readFileSync(info, "utf8"))).toEqual({
-    ...{ type: "vhost-user", version: "1.1.0" },
+    type: "vhost-user",
+    version: "1.1.0",
     "vhost-user": { mode: "client", path: `${DIRECTORY}/pod1.sock` },
   });
   expect(call("CHECK", configOf(config), env).status).toBe(0);

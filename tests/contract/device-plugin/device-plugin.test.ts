@@ -114,7 +114,8 @@ test("its health is that of its file, told when that changes", async () => {
   rmSync(join(directory, "host/dev/net/tun"));
   await offered(0);
   await expect(kubelet.allocate(RESOURCE, [1])).rejects.toMatchObject({
-    ...{ code: 9, details: `${RESOURCE} cannot be allocated: this node has no /dev/net/tun` },
+    code: 9,
+    details: `${RESOURCE} cannot be allocated: this node has no /dev/net/tun`,
   });
   expect(readdirSync(join(directory, "host", dirname(COPY)))).toEqual([]);
   makeTun();
@@ -171,7 +172,8 @@ test("where it cannot be made nothing is given, and why is told", async () => {
   rmSync(join(directory, "host/run"), { recursive: true });
   writeFileSync(join(directory, "host/run"), "");
   await expect(kubelet.allocate(RESOURCE, [1])).rejects.toMatchObject({
-    ...{ code: 9, details: expect.stringContaining("/run/patchbay/devices") as string },
+    code: 9,
+    details: expect.stringContaining("/run/patchbay/devices") as string,
   });
 });
 

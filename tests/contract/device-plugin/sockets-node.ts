@@ -31,8 +31,10 @@ export class SocketsNode {
   /** The group is that of a dataplane that is not root. */
   constructor(dataplaneGroup?: number) {
     const places = {
-      ...{ runDir: this.here("/run"), selinuxDir: this.here("/selinux") },
-      ...{ uid: names.LAUNCHER_UID, ...(dataplaneGroup !== undefined && { dataplaneGroup }) },
+      runDir: this.here("/run"),
+      selinuxDir: this.here("/selinux"),
+      uid: names.LAUNCHER_UID,
+      ...(dataplaneGroup !== undefined && { dataplaneGroup }),
     };
     this.directories = createVhostDirectories(places);
     this.sockets = createVhostSockets({ ...places, podsDir: this.here("/pods") });
@@ -97,7 +99,8 @@ export class SocketsNode {
   async admit(pod: string, id: string): Promise<void> {
     await this.kubelet.allocateIds(SOCKETS.resource, [{ devicesIds: [id] }]);
     this.podResources.pods.push({
-      ...{ namespace: "ns1", name: pod },
+      namespace: "ns1",
+      name: pod,
       containers: [{ [SOCKETS.resource]: [id] }],
     });
   }

@@ -44,10 +44,7 @@ afterAll(() => {
 function copyFiles(...args: readonly string[]) {
   const script = `mount -t tmpfs none "$0/volume"; echo secret >"$0/volume/token"
     mount -t proc proc "$0/proc"; root=$0; exec chroot "$root" /copy-files "$@"`;
-  const { status, stderr } = attempt([
-    ...["unshare", "--mount", "sh", "-c", script, root],
-    ...args,
-  ]);
+  const { status, stderr } = attempt(["unshare", "--mount", "sh", "-c", script, root, ...args]);
   return { status, said: stderr.trim() };
 }
 

@@ -88,8 +88,16 @@ async function startListener(
     .listen(process.argv[1], () => process.stdout.write("listening"))`;
   const argv = [
     ...(netns === "host" ? [] : ["unshare", "--net"]),
-    ...["setpriv", "--reuid", String(uid), "--regid", String(uid), "--clear-groups"],
-    ...[process.execPath, "-e", listen, basename(path)],
+    "setpriv",
+    "--reuid",
+    String(uid),
+    "--regid",
+    String(uid),
+    "--clear-groups",
+    process.execPath,
+    "-e",
+    listen,
+    basename(path),
   ];
   // By its directory: the path is too long for a socket's address.
   const listener = spawn(argv[0] ?? "", argv.slice(1), {

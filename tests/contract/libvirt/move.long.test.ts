@@ -261,8 +261,13 @@ describe("a domain that moves runs nowhere twice", () => {
       there: { state: "paused" },
     });
     const steps = planDeparture({
-      ...{ migration: { migrationUid: "m", startTimestamp: "2026-01-01T00:00:00Z" }, domain, job },
-      ...{ hasRelay: false, isStalled: false, isLate: false, isHeard: false },
+      migration: { migrationUid: "m", startTimestamp: "2026-01-01T00:00:00Z" },
+      domain,
+      job,
+      hasRelay: false,
+      isStalled: false,
+      isLate: false,
+      isHeard: false,
       call: { failure: "its libvirt has ended" },
     });
     expect(steps.map(({ kind }) => kind)).toEqual(["announceMacs", "reportFailed", "goOn"]);

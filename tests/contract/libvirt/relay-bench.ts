@@ -56,16 +56,24 @@ export class RelayBench {
     organizations: readonly string[] = [names.RELAY_GROUP],
   ): Promise<RelayIdentity> {
     const { certPem, keyPem } = await issueCertificate(this.#authority, {
-      ...{ commonName, organizations, dnsNames: [], ipAddresses: [] },
-      ...{ usages: ["server", "client"], validDays: 1 },
+      commonName,
+      organizations,
+      dnsNames: [],
+      ipAddresses: [],
+      usages: ["server", "client"],
+      validDays: 1,
     });
     return { certPem, keyPem, authorityPem: this.#authority.certPem };
   }
 
   async #order(node: string, peerNode: string, change: Change): Promise<RelayOrder> {
     return {
-      ...{ migrationUid: MIGRATION, peerNode, identity: await this.identityOf(node) },
-      ...{ connections: { libvirt: 1, memory: 1 }, silenceMs: 60_000, greetingMs: 10_000 },
+      migrationUid: MIGRATION,
+      peerNode,
+      identity: await this.identityOf(node),
+      connections: { libvirt: 1, memory: 1 },
+      silenceMs: 60_000,
+      greetingMs: 10_000,
       sockets: { ...SOCKETS, libvirt: node === SOURCE ? PEER_SOCKET : LIBVIRT_SOCKET },
       ...change,
     };

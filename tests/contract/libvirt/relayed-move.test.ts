@@ -59,7 +59,9 @@ beforeEach(async () => {
   daemons = await Promise.all(
     [bench.sourceDirectory, bench.targetDirectory].map((directory) =>
       startSessionDaemon({
-        ...{ cacheDirectory, runDirectory: directory, launcherDirectory: directory },
+        cacheDirectory,
+        runDirectory: directory,
+        launcherDirectory: directory,
       }),
     ),
   );
@@ -86,7 +88,7 @@ afterEach(async () => {
 async function startRelays(change: Change = {}) {
   const receiving = await bench.receive(change);
   const words: Word[] = [];
-  receiving.onWord((word) => words.push(word));
+  receiving.onMessage((word) => words.push(word));
   return { receiving, words, sending: await bench.send(receiving, change) };
 }
 
@@ -124,8 +126,8 @@ test("a guest goes over, its node says that it is off there, and it goes on; the
   expect(await move()).toBeUndefined();
   expect(words).not.toContainEqual({ kind: "gone" });
   expect(await source.findDomain("vm1")).toMatchObject({ state: "shutoff", move: "left" });
-  await sending.tellGone();
-  await sending.tellGone();
+  await sending.reportGone();
+  await sending.reportGone();
   expect(words).toContainEqual({ kind: "gone" });
   await target.resumeDomain("vm1");
   expect((await target.findDomain("vm1"))?.state).toBe("running");

@@ -33,7 +33,8 @@ const ID = `contract-queues-${String(process.pid)}`;
 const DIRECTORY = `/run/patchbay/vhost-user/${ID}`;
 /** QEMU is in no container here, and comes to the dataplane's directory itself. */
 const PLACES = {
-  ...{ runDir: "/run", selinuxDir: "/sys/fs/selinux" },
+  runDir: "/run",
+  selinuxDir: "/sys/fs/selinux",
   uid: LAUNCHER.uid,
 };
 const BOOT_MS = 240_000;
@@ -56,15 +57,21 @@ const socketOf = (number: number): string => `${DIRECTORY}/${nicOf(number)}.sock
 function definition(at: string, number: number): string {
   const container = { image: "guest", kernelPath: "/vmlinux", initrdPath: "/initrd" };
   const domain = {
-    ...{ memory: { guest: "96Mi" }, cpu: { cores: QUEUES } },
+    memory: { guest: "96Mi" },
+    cpu: { cores: QUEUES },
     resources: { limits: { "vhost-user.patchbay.io/sockets": "1" } },
     firmware: { kernelBoot: { kernelArgs: KERNEL_ARGS, container } },
   };
   const vmi = aVmi();
   const metadata = { ...vmi.metadata, name: `vm${String(number)}`, uid: `uid-${String(number)}` };
   const nic = printNic({
-    ...{ alias: ALIAS, mac: `02:00:00:00:00:0${String(number)}`, model: "virtio", mtu: 0 },
-    ...{ linkUp: true, queues: QUEUES, pciAddress: { bus: 2, slot: 0, function: 0 } },
+    alias: ALIAS,
+    mac: `02:00:00:00:00:0${String(number)}`,
+    model: "virtio",
+    mtu: 0,
+    linkUp: true,
+    queues: QUEUES,
+    pciAddress: { bus: 2, slot: 0, function: 0 },
     socketPath: join(
       base,
       `${POD}/volumes/kubernetes.io~empty-dir/launcher/vhost-${nicOf(number)}`,

@@ -56,8 +56,13 @@ let pciAddress: PciAddress;
 
 function nic(linkUp = true): string {
   return printNic({
-    ...{ alias: ALIAS, mac: "02:00:00:00:00:01", model: "virtio", mtu: 0, linkUp },
-    ...{ queues: 2, pciAddress },
+    alias: ALIAS,
+    mac: "02:00:00:00:00:01",
+    model: "virtio",
+    mtu: 0,
+    linkUp,
+    queues: 2,
+    pciAddress,
     socketPath: join(volume, "vhost-pod1"),
   });
 }

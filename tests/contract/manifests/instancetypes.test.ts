@@ -204,13 +204,19 @@ describe("a VM that declares no NIC", () => {
 
 describe("a VM that leaves its parts to a volume", () => {
   const claim = (labels: object): object => ({
-    ...{ apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name: "golden", labels } },
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { name: "golden", labels },
     spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
   });
   const vm = (matcher: object): object => ({
-    ...{ apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", metadata: { name: "inferred" } },
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachine",
+    metadata: { name: "inferred" },
     spec: {
-      ...{ runStrategy: "Halted", instancetype: matcher, preference: matcher },
+      runStrategy: "Halted",
+      instancetype: matcher,
+      preference: matcher,
       template: {
         spec: {
           domain: { devices: { disks: [{ name: "root" }] } },
@@ -265,7 +271,9 @@ test.each(["v1", "v1beta1", "v1alpha1"])(
     const source = { apiGroup: "kubevirt.io", kind: "VirtualMachine", name: "vm" };
     const apiVersion = `export.kubevirt.io/${version}`;
     const { code, err } = await apply({
-      ...{ apiVersion, kind: "VirtualMachineExport", metadata: { name: "disks" } },
+      apiVersion,
+      kind: "VirtualMachineExport",
+      metadata: { name: "disks" },
       spec: { source, ttlDuration: "2h0m0s" },
     });
     expect(code).not.toBe(0);

@@ -86,7 +86,9 @@ test("a launcher whose guest can leave is not evicted, by whoever drains; its VM
 test("no migration is made of a VM that cannot be migrated, and of none that is not there", async () => {
   const migrate = (vmiName: string) =>
     admin.ask("POST", MIGRATIONS, {
-      ...{ ...KUBEVIRT, kind: "VirtualMachineInstanceMigration", metadata: { name: "m" } },
+      ...KUBEVIRT,
+      kind: "VirtualMachineInstanceMigration",
+      metadata: { name: "m" },
       spec: { vmiName },
     });
   const message = /Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: not yet/;

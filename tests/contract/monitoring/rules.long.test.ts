@@ -122,7 +122,10 @@ test("kubectl makes manifests of the folder, the dashboard among them", () => {
     (one) => one.toJS() as { readonly kind: string; readonly data?: Record<string, string> },
   );
   expect(objects.map(({ kind }) => kind).sort()).toEqual([
-    ...["ConfigMap", "PrometheusRule", "Service", "ServiceMonitor"],
+    "ConfigMap",
+    "PrometheusRule",
+    "Service",
+    "ServiceMonitor",
   ]);
   const [config] = objects.filter(({ kind }) => kind === "ConfigMap");
   expect(JSON.parse(config?.data?.["dashboard.json"] ?? "")).toEqual(dashboard);

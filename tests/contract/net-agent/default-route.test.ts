@@ -23,7 +23,9 @@ async function runPod(name: string, gateway: string): Promise<(...words: string[
   const networks = JSON.stringify([{ name: "routed", "default-route": [gateway] }]);
   let id = "";
   await machine.runPod({
-    ...{ namespace: NAMESPACE, name, networks },
+    namespace: NAMESPACE,
+    name,
+    networks,
     prepare: (sandbox) => {
       id = sandbox.id;
       run("ip", "-n", id, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0x");

@@ -29,7 +29,8 @@ beforeAll(async () => {
   await machine.admin.store.patch(NETWORK_ATTACHMENT_DEFINITIONS, key, { type: "merge", fields });
   kubelet = new TestPodResources(machine.podResourcesSocket);
   kubelet.pods.push({
-    ...{ namespace: NAMESPACE, name: "two" },
+    namespace: NAMESPACE,
+    name: "two",
     containers: [{ [RESOURCE]: devices }, { "vendor.io/other": ["x"] }],
   });
 });
@@ -79,7 +80,8 @@ test("without a kubelet the attachment waits, and says what for; as soon as ther
   expect(await machine.networkStatus(NAMESPACE, "two")).toMatchObject([{ "device-info": info }]);
   const [file = ""] = nics.infoFiles(machine.deviceInfoDir);
   expect(nics.given("ADD", "net1")).toMatchObject({
-    ...{ deviceID: device, pciBusID: device },
+    deviceID: device,
+    pciBusID: device,
     runtimeConfig: {
       deviceID: device,
       CNIDeviceInfoFile: join(machine.deviceInfoDir, "cni", file),

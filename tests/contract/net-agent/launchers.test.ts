@@ -28,7 +28,9 @@ beforeAll(async () => {
   machine = await AgentMachine.start();
   const { kind } = VIRTUAL_MACHINE_INSTANCES;
   const vmi = await machine.admin.store.create(VIRTUAL_MACHINE_INSTANCES, {
-    ...{ apiVersion: "kubevirt.io/v1", kind, metadata: { namespace: NAMESPACE, name: "vm1" } },
+    apiVersion: "kubevirt.io/v1",
+    kind,
+    metadata: { namespace: NAMESPACE, name: "vm1" },
     spec: { domain: {} },
   });
   const { uid = "" } = vmi.metadata;
@@ -99,10 +101,16 @@ test("what the runtime made when the pod was created is unplugged, and its secon
   const interfaceName = "pod0000000c01d";
   const config = { cniVersion: "1.0.0", name: "cold", plugins: [machine.node.bridgePlugin()] };
   const cni = createCni({
-    ...{ runner: createProcessRunner(), binDirs: ["/usr/lib/cni"], family: "runtime" },
+    runner: createProcessRunner(),
+    binDirs: ["/usr/lib/cni"],
+    family: "runtime",
   });
   const requestIn = ({ id: containerId, netnsPath }: Sandbox): AttachmentRequest => ({
-    ...{ containerId, netnsPath, interfaceName, config, capabilityArgs: {} },
+    containerId,
+    netnsPath,
+    interfaceName,
+    config,
+    capabilityArgs: {},
     args: [["IgnoreUnknown", "1"]],
   });
   const prepare = async (sandbox: Sandbox): Promise<Readonly<Record<string, string>>> => {
@@ -110,13 +118,12 @@ test("what the runtime made when the pod was created is unplugged, and its secon
     const results = join(machine.cacheDir, "results");
     mkdirSync(results, { recursive: true });
     const entry = {
-      ...{
-        kind: "cniCacheV1",
-        containerId: sandbox.id,
-        ifName: interfaceName,
-        networkName: "cold",
-      },
-      ...{ config: Buffer.from(JSON.stringify(config)).toString("base64"), result },
+      kind: "cniCacheV1",
+      containerId: sandbox.id,
+      ifName: interfaceName,
+      networkName: "cold",
+      config: Buffer.from(JSON.stringify(config)).toString("base64"),
+      result,
       cniArgs: [["IgnoreUnknown", "1"]],
     };
     writeFileSync(join(results, `cold-${sandbox.id}-${interfaceName}`), JSON.stringify(entry));

@@ -27,7 +27,10 @@ import { CniNode } from "../cni/node.ts";
 const NODE = "node-1";
 const ACCOUNT = "system:serviceaccount:patchbay:net-agent";
 const NAMESPACES = {
-  ...{ group: "", version: "v1", resource: "namespaces", kind: "Namespace" },
+  group: "",
+  version: "v1",
+  resource: "namespaces",
+  kind: "Namespace",
   namespaced: false,
 };
 
@@ -107,7 +110,9 @@ export class AgentMachine implements AsyncDisposable {
         : JSON.stringify({ cniVersion: "1.0.0", plugins: config });
     const { kind } = NETWORK_ATTACHMENT_DEFINITIONS;
     await this.admin.store.create(NETWORK_ATTACHMENT_DEFINITIONS, {
-      ...{ apiVersion: "k8s.cni.cncf.io/v1", kind, metadata: { namespace, name } },
+      apiVersion: "k8s.cni.cncf.io/v1",
+      kind,
+      metadata: { namespace, name },
       spec: { config: text },
     });
   }
@@ -209,8 +214,12 @@ export class AgentMachine implements AsyncDisposable {
     const { promise: isReady, resolve } = Promise.withResolvers<undefined>();
     const { clock, log } = this.#server;
     const context = {
-      ...{ client: await this.#server.client(ACCOUNT), clock, log },
-      ...{ metrics: this.#metrics, leaving: this.#stop.signal, signal: this.#stop.signal },
+      client: await this.#server.client(ACCOUNT),
+      clock,
+      log,
+      metrics: this.#metrics,
+      leaving: this.#stop.signal,
+      signal: this.#stop.signal,
       health: new DaemonHealth({ clock, log }),
       ready: () => {
         resolve(undefined);
@@ -220,9 +229,12 @@ export class AgentMachine implements AsyncDisposable {
       ...parseFlags(["node", "net-agent", "--node-name", NODE, "--log-level", "error"]),
       ...(hostProcess !== undefined && { hostProcess }),
       tenantPolicyMode,
-      ...{ criEndpoint: [this.#runtime.endpoint], stateDir: join(this.node.directory, "state") },
-      ...{ cniBinDir: [this.node.binDir, "/usr/lib/cni"], cniCacheDir: [this.cacheDir] },
-      ...{ definitionDir: this.#definitionDir, podResourcesSocket: this.podResourcesSocket },
+      criEndpoint: [this.#runtime.endpoint],
+      stateDir: join(this.node.directory, "state"),
+      cniBinDir: [this.node.binDir, "/usr/lib/cni"],
+      cniCacheDir: [this.cacheDir],
+      definitionDir: this.#definitionDir,
+      podResourcesSocket: this.podResourcesSocket,
       deviceInfoDir: this.deviceInfoDir,
       // Where these tests have addresses kept.
       tenantPolicy: { paths: [this.node.leaseDir] },

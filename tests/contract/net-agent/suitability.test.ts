@@ -80,15 +80,21 @@ describe("nobody asks, and yet it is told of", () => {
   test.each([
     { name: "no-json", config: "{", reason: "NetworkInvalid", says: /is not a JSON object/ },
     {
-      ...{ name: "no-plugin", config: '{"cniVersion":"1.0.0","type":"no-such-plugin"}' },
-      ...{ reason: "PluginMissing", says: /no-such-plugin was not found in .*; correct the name/ },
+      name: "no-plugin",
+      config: '{"cniVersion":"1.0.0","type":"no-such-plugin"}',
+      reason: "PluginMissing",
+      says: /no-such-plugin was not found in .*; correct the name/,
     },
     {
-      ...{ name: "no-ipam", config: '{"cniVersion":"1.0.0","type":"ptp","ipam":{"type":"nope"}}' },
-      ...{ reason: "PluginMissing", says: /plugin nope was not found in/ },
+      name: "no-ipam",
+      config: '{"cniVersion":"1.0.0","type":"ptp","ipam":{"type":"nope"}}',
+      reason: "PluginMissing",
+      says: /plugin nope was not found in/,
     },
     {
-      ...{ name: "empty-range", reason: "NetworkInvalid", says: /ipam: holds no address/ },
+      name: "empty-range",
+      reason: "NetworkInvalid",
+      says: /ipam: holds no address/,
       config:
         '{"cniVersion":"1.0.0","type":"ptp","ipam":{"type":"host-local","subnet":"10.1.0.0/24","rangeStart":"10.1.0.9","rangeEnd":"10.1.0.8"}}',
     },
@@ -194,14 +200,18 @@ test("ipvlan is told of as soon as the launcher of a VM asks for it", async () =
   await machine.putNad(NAMESPACE, "shared-mac", [{ type: "ipvlan", master }]);
   const { kind } = VIRTUAL_MACHINE_INSTANCES;
   const vmi = await machine.admin.store.create(VIRTUAL_MACHINE_INSTANCES, {
-    ...{ apiVersion: "kubevirt.io/v1", kind, metadata: { namespace: NAMESPACE, name: "vm" } },
+    apiVersion: "kubevirt.io/v1",
+    kind,
+    metadata: { namespace: NAMESPACE, name: "vm" },
     spec: { domain: {} },
   });
   const { uid = "" } = vmi.metadata;
   const owner = { apiVersion: "kubevirt.io/v1", kind, name: "vm", uid, controller: true };
   expect(await problemsOf("shared-mac")).toEqual([]);
   await machine.runPod({
-    ...{ namespace: NAMESPACE, name: "launcher", networks: "shared-mac" },
+    namespace: NAMESPACE,
+    name: "launcher",
+    networks: "shared-mac",
     metadata: { ownerReferences: [owner] },
   });
   expect(await waitFor("shared-mac", "NetworkCannotCarryVm")).toMatch(

@@ -23,7 +23,9 @@ beforeAll(async () => {
   machine = await AgentMachine.start();
   await machine.addNamespace(TENANT);
   await machine.admin.store.create(KUBEVIRTS, {
-    ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata: KEY },
+    apiVersion: "kubevirt.io/v1",
+    kind: "KubeVirt",
+    metadata: KEY,
     spec: { configuration: { network: { tenantPolicy: { plugins: ["!bridge", "*"] } } } },
   });
 });

@@ -42,8 +42,12 @@ export interface RunningPod {
 
 async function writeCertificates(directory: string, authority: Authority) {
   const { certPem, keyPem } = await issueCertificate(authority, {
-    ...{ commonName: `system:node:${NODE}`, organizations: ["system:nodes"], usages: ["server"] },
-    ...{ dnsNames: [NODE], ipAddresses: [], validDays: 1 },
+    commonName: `system:node:${NODE}`,
+    organizations: ["system:nodes"],
+    usages: ["server"],
+    dnsNames: [NODE],
+    ipAddresses: [],
+    validDays: 1,
   });
   const files = { certFile: certPem, keyFile: keyPem, clientCaFile: authority.certPem };
   for (const [name, text] of Object.entries(files)) writeFileSync(join(directory, name), text);
@@ -71,7 +75,9 @@ export async function startStreamNode(): Promise<StreamNode> {
   );
   await registerNode(session.api, NODE, port);
   return {
-    ...{ bench, programs, session },
+    bench,
+    programs,
+    session,
     pod: async (name, script) => {
       const path = await makePod(session.api, { name, nodeName: NODE }, ["main"]);
       // What the API server answers is the pod that it keeps.

@@ -7,7 +7,7 @@ import { createClock, createFiles } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { keepLogs } from "../../../packages/machine/node-runtime/src/log-rotation/keep-logs.ts";
+import { rotateLogs } from "../../../packages/machine/node-runtime/src/log-rotation.ts";
 import { upgrade } from "../apiserver/upgrade.ts";
 import { startStreamNode, type RunningPod, type StreamNode } from "./stream-node.ts";
 
@@ -199,7 +199,7 @@ describe("logs that grow", () => {
     const stop = new AbortController();
     const { runtime } = node.bench;
     const deps = { runtime, files: createFiles(), clock: createClock(), log: createSilentLogger() };
-    keepLogs({ ...deps, bounds: { bytesMax: 20_000, filesMax: 3 } }, stop.signal);
+    rotateLogs({ ...deps, bounds: { bytesMax: 20_000, filesMax: 3 } }, stop.signal);
     // Says nothing more until it is told to.
     const begin = `go=; trap 'go=1' USR1; echo 0; while [ -z "$go" ]; do busybox sleep 0.1; done`;
     const steps = ["seq 1 1500", "sleep 1", "seq 1501 3000", "sleep 1", "seq 3001 4000", "sleep 1"];

@@ -55,7 +55,9 @@ afterEach(clean);
 
 describeClaimDiskContract("a machine", () =>
   Promise.resolve({
-    ...{ disk, directory, close: clean },
+    disk,
+    directory,
+    close: clean,
     isMounted: (path: string) => mounts(path).includes(path),
   }),
 );

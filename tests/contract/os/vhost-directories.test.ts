@@ -66,7 +66,10 @@ test("one is root's, what is shown of it the launchers' to look into, and again 
 
 test("where the dataplane is not root its group makes too, and what it makes is of that group", async () => {
   const shared = createVhostDirectories({
-    ...{ runDir: here("/run"), selinuxDir: here("/selinux"), uid: 107, dataplaneGroup: 900 },
+    runDir: here("/run"),
+    selinuxDir: here("/selinux"),
+    uid: 107,
+    dataplaneGroup: 900,
   });
   await directories().make("a");
   for (let turn = 0; turn < 2; turn += 1) {

@@ -32,7 +32,10 @@ const here = (path: string): string => join(directory, path);
 const SHOWN = "/run/patchbay/vhost-user-shown/d";
 const sockets = (dataplaneGroup = 0) =>
   createVhostSockets({
-    ...{ podsDir: podsDir(), runDir: here("/run"), selinuxDir: here("/selinux"), uid: 107 },
+    podsDir: podsDir(),
+    runDir: here("/run"),
+    selinuxDir: here("/selinux"),
+    uid: 107,
     dataplaneGroup,
   });
 
@@ -146,7 +149,8 @@ describe("a socket that is shared", () => {
     rmSync(here(SHOWN), { recursive: true });
     await listen(SOCKET.path);
     expect(sockets().look(POD, SOCKET)).toMatchObject({
-      ...{ state: "refused", reason: "its directory is no pod's" },
+      state: "refused",
+      reason: "its directory is no pod's",
     });
     expect(() => {
       sockets().link(POD, SOCKET);

@@ -23,8 +23,8 @@ import { leaseOfRemembered, serversOf } from "../../../packages/plug/core/src/ad
 import {
   fitSearch,
   withFittingOptions,
-} from "../../../packages/plug/core/src/addresses/option-limits.ts";
-import { servedNics } from "../../../packages/plug/core/src/addresses/served-nic.ts";
+  servedNics,
+} from "../../../packages/plug/core/src/addresses/served-nic.ts";
 import { attachmentStatuses } from "../../../packages/plug/core/src/status/ifaces/attachments.ts";
 import { podNetworkFacts } from "../../../packages/plug/core/src/status/vmi.ts";
 import { askIpv4, askIpv6 } from "./dhcp-guest.ts";
@@ -88,7 +88,9 @@ function servedNicOf(entry: NetworkStatus): ServedNic {
     vmi: { ...vmi, status: { attachments: [...attachments] } },
     links: [{ name: podInterfaceName, index: 3, mtu: 1400, carrier: true }],
     remembered: [taken],
-    ...{ nics: [], guest: NO_VIEW, bindings: {} },
+    nics: [],
+    guest: NO_VIEW,
+    bindings: {},
   });
   const wired = new Set(expectedWirings(ifaces).map(({ tapName }) => tapName));
   const [nic] = servedNics({ vmi, ifaces: withWired(ifaces, wired) });

@@ -36,8 +36,20 @@ async function makeGuest(kind: string) {
   ip("route", "add", "default", "via", "10.9.0.254");
   ip("-6", "route", "add", "default", "via", "fd09::1");
   ip(
-    ...["link", "add", own.tapName, "type", "veth", "peer", "name", "eth0"],
-    ...["address", own.mac, "mtu", "1400", "netns", guest],
+    "link",
+    "add",
+    own.tapName,
+    "type",
+    "veth",
+    "peer",
+    "name",
+    "eth0",
+    "address",
+    own.mac,
+    "mtu",
+    "1400",
+    "netns",
+    guest,
   );
   run("ip", "-n", guest, "link", "set", "eth0", "up");
   const network = makeNetwork();

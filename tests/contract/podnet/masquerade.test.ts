@@ -13,8 +13,13 @@ const GUEST_MAC = "02:00:00:00:5e:01";
 const POD_MAC = "02:00:00:00:aa:05";
 const WIRING: MasqueradeWiring = {
   kind: "masquerade",
-  ...{ podInterfaceName: "eth0", bridgeName: "k6t-eth0", tapName: "tap0" },
-  ...{ mac: GUEST_MAC, mtu: 1400, owner: 107, queues: 1 },
+  podInterfaceName: "eth0",
+  bridgeName: "k6t-eth0",
+  tapName: "tap0",
+  mac: GUEST_MAC,
+  mtu: 1400,
+  owner: 107,
+  queues: 1,
   ipv4: { gateway: "10.0.2.1/24", guest: "10.0.2.2" },
   ipv6: { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" },
   ports: [],

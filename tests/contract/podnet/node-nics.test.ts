@@ -49,7 +49,8 @@ function routesOf(name: string, link: string): string[] {
       [
         dst,
         ...(gateway === undefined ? [] : ["via", gateway]),
-        ...["dev", link],
+        "dev",
+        link,
         ...(USUAL_METRICS.includes(metric) ? [] : ["metric", String(metric)]),
       ].join(" "),
     )
@@ -124,7 +125,8 @@ function sceneIn(namespaces: Namespaces, root: string, close: () => Promise<void
   const ip = (name: string, words: string): string => run("ip", "-n", name, ...words.split(" "));
   return {
     nics: createNodeNics({ netlink: createNetlink(), files: createFiles(), root }),
-    ...{ host: namespaces.open(host), pod: namespaces.open(pod) },
+    host: namespaces.open(host),
+    pod: namespaces.open(pod),
     lend: () => {
       ip(host, `link set card0 down alias card0`);
       ip(host, `link set card0 netns ${pod}`);

@@ -69,7 +69,7 @@ test("a session that ends under a pass does not lead it into another pod's names
     vhostSockets: createFakeVhostSockets(),
     log: createSilentLogger(),
   });
-  const ignore = { wake: () => undefined, hear: () => undefined };
+  const ignore = { wake: () => undefined, onEvent: () => undefined };
   await sessions.use(podOf("one"), ignore, async (one) => {
     await podNetwork.listLinks(one.launcher.netns);
     sessions.close(podOf("one"));

@@ -3,7 +3,7 @@
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Forward } from "../../../packages/machine/service-net/src/forward/forwards.ts";
-import { ForwardKeeper } from "../../../packages/machine/service-net/src/forward/keep.ts";
+import { ForwardTable } from "../../../packages/machine/service-net/src/forward/forward-table.ts";
 import {
   prepareHost,
   removeServices,
@@ -31,7 +31,7 @@ const UDP: Forward = { ...WEB, name: "blue/web:80/udp", protocol: "udp" };
 const BOTH = [`${ADDRESSES.a} . 8080`, `${ADDRESSES.b} . 8080`];
 
 let networks: Networks;
-let keeper: ForwardKeeper;
+let keeper: ForwardTable;
 
 beforeAll(async () => {
   networks = new Networks();
@@ -41,14 +41,14 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   const log = createSilentLogger();
-  keeper = new ForwardKeeper({
+  keeper = new ForwardTable({
     runner: networks.runner,
     log,
     settings: SETTINGS,
     countWrite: () => undefined,
   });
   await prepareHost(networks.runner, SERVICES);
-  await keeper.keep([WEB, UDP]);
+  await keeper.write([WEB, UDP]);
 });
 
 afterAll(() => {
@@ -83,10 +83,10 @@ test.each([
 
 test("several endpoints are asked by chance, and one by one client where that is wanted", async () => {
   const several = { ...WEB, endpoints: BOTH };
-  await keeper.keep([several, UDP]);
+  await keeper.write([several, UDP]);
   // That 20 times the same one is chosen happens once in 500,000 runs.
   expect(answerers(20, "host")).toEqual(new Set(["a", "b"]));
-  await keeper.keep([{ ...several, isSticky: true }, UDP]);
+  await keeper.write([{ ...several, isSticky: true }, UDP]);
   expect(answerers(10, "out").size).toBe(1);
 });
 
@@ -100,29 +100,29 @@ test.each(["b", "out"] as const)("nobody refuses datagrams of %s", (from) => {
 });
 
 test("what has no endpoint is refused at once", async () => {
-  await keeper.keep([]);
+  await keeper.write([]);
   expect(ask("b", WEB.address, 80)).toBe("refused ECONNREFUSED");
   expect(ask("out", ADDRESSES.outside, 30_080)).toBe("refused ECONNREFUSED");
 });
 
 test("a change keeps what others have, and what somebody has flushed is made anew", async () => {
-  await keeper.keep([{ ...WEB, endpoints: [`${ADDRESSES.b} . 8080`] }, UDP]);
+  await keeper.write([{ ...WEB, endpoints: [`${ADDRESSES.b} . 8080`] }, UDP]);
   expect(ask("host", WEB.address, 80)).toBe(`b ${ADDRESSES.host}`);
   expect(askByUdp("host", WEB.address, 80)).toBe(`a ${ADDRESSES.host}`);
   runAt("host", "nft", "flush", "ruleset");
-  await keeper.keep([WEB, UDP]);
+  await keeper.write([WEB, UDP]);
   expect(ask("host", WEB.address, 80)).toBe(`a ${ADDRESSES.host}`);
 });
 
 test("a process that follows another takes over what is there", async () => {
   const log = createSilentLogger();
-  const next = new ForwardKeeper({
+  const next = new ForwardTable({
     runner: networks.runner,
     log,
     settings: SETTINGS,
     countWrite: () => undefined,
   });
-  await next.keep([UDP]);
+  await next.write([UDP]);
   expect(ask("host", WEB.address, 80)).toBe("refused ECONNREFUSED");
   expect(askByUdp("host", WEB.address, 80)).toBe(`a ${ADDRESSES.host}`);
 });
@@ -132,9 +132,9 @@ test("many can be written, and changed one by one", async () => {
     const port = 1000 + index;
     return { ...WEB, name: `blue/s:${String(port)}/tcp`, port, nodePort: 30_100 + index };
   });
-  await keeper.keep([WEB, UDP, ...many]);
+  await keeper.write([WEB, UDP, ...many]);
   expect(ask("host", WEB.address, 1499)).toBe(`a ${ADDRESSES.host}`);
-  await keeper.keep([WEB, UDP, ...many.slice(0, -1)]);
+  await keeper.write([WEB, UDP, ...many.slice(0, -1)]);
   expect(ask("host", WEB.address, 1499)).toBe("refused ECONNREFUSED");
   expect(ask("host", WEB.address, 1498)).toBe(`a ${ADDRESSES.host}`);
 });

@@ -19,9 +19,11 @@ import {
 import { eventually } from "@patchbay/support";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createOpenHandlerStream } from "../../../packages/plug/virt-api/src/handlers/open-stream.ts";
-import { createAskHandler } from "../../../packages/plug/virt-api/src/handlers/ask-handler.ts";
-import { serveRequests } from "../../../packages/plug/virt-handler/src/door/serve-requests.ts";
+import {
+  createOpenHandlerStream,
+  createAskHandler,
+} from "../../../packages/plug/virt-api/src/handlers/client.ts";
+import { serveRequests } from "../../../packages/plug/virt-handler/src/server/serve-requests.ts";
 
 const KEY = { namespace: "ns", name: "vm" };
 
@@ -105,14 +107,20 @@ async function serve(
   };
   return serveRequests(
     {
-      ...{ listenAddress: "127.0.0.1", port: 0, clientName: "virt-api" },
+      listenAddress: "127.0.0.1",
+      port: 0,
+      clientName: "virt-api",
       certFile: file("tls.crt", server.certPem),
       keyFile: file("tls.key", server.keyPem),
       clientCaFile: file("ca.crt", own.certPem),
     },
     {
-      ...{ ask: answerTo, open: openEcho, capture: openEcho, examine: report },
-      ...{ log: createSilentLogger(), signal },
+      request: answerTo,
+      open: openEcho,
+      capture: openEcho,
+      examine: report,
+      log: createSilentLogger(),
+      signal,
     },
   );
 }
@@ -156,7 +164,8 @@ test("virt-api asks, and is told what came of it", async () => {
     body: { hostname: "web" },
   });
   expect(await askAs(client, own.certPem, { examine: "a/b" })).toMatchObject({
-    ...{ code: 200, body: { vmi: "ns/vm", interface: "a/b" } },
+    code: 200,
+    body: { vmi: "ns/vm", interface: "a/b" },
   });
   expect(await askAs(client, own.certPem, "userlist")).toEqual({
     code: 503,
@@ -243,7 +252,12 @@ describe("a console", () => {
     const answered = Promise.withResolvers<undefined>();
     hold = answered.promise;
     const asking = httpsRequest({
-      ...{ host: "127.0.0.1", port, cert, key, ca: own.certPem, servername: "virt-handler" },
+      host: "127.0.0.1",
+      port,
+      cert,
+      key,
+      ca: own.certPem,
+      servername: "virt-handler",
       path: "/v1/namespaces/ns/virtualmachineinstances/vm/console",
       headers: { connection: "Upgrade", upgrade: STREAM_PROTOCOL },
       agent: false,

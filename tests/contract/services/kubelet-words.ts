@@ -13,7 +13,11 @@ export function runningStatus(podIps: readonly string[]): object {
   return {
     phase: "Running",
     conditions: [
-      ...["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"],
+      "PodReadyToStartContainers",
+      "Initialized",
+      "Ready",
+      "ContainersReady",
+      "PodScheduled",
     ].map(condition),
     hostIP: "172.18.0.2",
     hostIPs: [{ ip: "172.18.0.2" }, { ip: "fc00:f853:ccd:e793::2" }],

@@ -96,7 +96,11 @@ async function startAgents(): Promise<void> {
   const { promise: ready, resolve } = Promise.withResolvers<undefined>();
   let starting = 2;
   const contextFor = async (account: string) => ({
-    ...{ clock, log, metrics: createMetrics(account), leaving: stop.signal, signal: stop.signal },
+    clock,
+    log,
+    metrics: createMetrics(account),
+    leaving: stop.signal,
+    signal: stop.signal,
     client: await server.client(`system:serviceaccount:patchbay:${account}`),
     health: new DaemonHealth({ clock, log }),
     ready: () => {
@@ -105,7 +109,10 @@ async function startAgents(): Promise<void> {
     },
   });
   const flags = {
-    ...{ nodeName: NODE, relayAddress: "127.0.0.1", hostProcess: host.pid ?? 0, concurrency: 4 },
+    nodeName: NODE,
+    relayAddress: "127.0.0.1",
+    hostProcess: host.pid ?? 0,
+    concurrency: 4,
     dataplaneGroup: 0,
     logLevel: "error",
   } as const;
@@ -113,13 +120,21 @@ async function startAgents(): Promise<void> {
   const at = (name: string): string => join(node.directory, name);
   agents = Promise.all([
     runAgent(await contextFor("net-agent"), {
-      ...{ ...agentFlags(["node", "net-agent"]), ...flags, ...own, stateDir: at("net-agent") },
+      ...agentFlags(["node", "net-agent"]),
+      ...flags,
+      ...own,
+      stateDir: at("net-agent"),
     }),
     runHandler(await contextFor("virt-handler"), {
-      ...{ ...flags, podsDir: at("pods"), stateDir: at("virt-handler") },
+      ...flags,
+      podsDir: at("pods"),
+      stateDir: at("virt-handler"),
       // Nobody asks for its guests.
-      ...{ listenAddress: "127.0.0.1", clientName: "virt-api" },
-      ...{ tlsCertFile: "", tlsPrivateKeyFile: "", clientCaFile: "" },
+      listenAddress: "127.0.0.1",
+      clientName: "virt-api",
+      tlsCertFile: "",
+      tlsPrivateKeyFile: "",
+      clientCaFile: "",
     }),
   ]);
   await Promise.race([ready, agents]);

@@ -12,8 +12,8 @@ import { addImage } from "../../../packages/machine/standalone/src/images/images
 import { withContainerd } from "../../../packages/machine/standalone/src/images/with-containerd.ts";
 import {
   listBootImages,
-  tryGuest,
-} from "../../../packages/machine/standalone/src/runtime/guest-trial.ts";
+  bootGuest,
+} from "../../../packages/machine/standalone/src/runtime/kvm-probe.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const TRIAL = { accelerator: "tcg", architecture: process.arch, timeoutMs: 60_000 } as const;
@@ -30,7 +30,7 @@ function tryAll() {
   return withContainerd(dataDir, async (access) => {
     const outcomes = [];
     for (const image of await listBootImages(access)) {
-      outcomes.push([image.name, await tryGuest(access, image, TRIAL)]);
+      outcomes.push([image.name, await bootGuest(access, image, TRIAL)]);
     }
     const left = await ctr(access, ["containers", "ls", "--quiet"]);
     return { outcomes, left };

@@ -8,7 +8,7 @@ import { createFiles, createProcessRunner } from "@patchbay/os";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { pathsOf } from "../../../packages/machine/standalone/src/data-dir/paths.ts";
-import { removeLoops } from "../../../packages/machine/standalone/src/host/loops.ts";
+import { removeLoops } from "../../../packages/machine/standalone/src/host/leftovers.ts";
 
 let directory = "";
 
@@ -44,7 +44,10 @@ test("a device that was left goes, another machine's stays", async () => {
   const other = attach("machine-2");
   const log = createFakeLogger();
   await removeLoops({
-    ...{ files: createFiles(), runner: createProcessRunner(), log, bootId: "" },
+    files: createFiles(),
+    runner: createProcessRunner(),
+    log,
+    bootId: "",
     paths: pathsOf(join(directory, "machine")),
   });
   expect(devicesHere()).toEqual([other]);

@@ -24,8 +24,8 @@ import {
   healthSocketOf,
   pathsOf,
 } from "../../../packages/machine/standalone/src/data-dir/paths.ts";
-import { newestCertificateMs } from "../../../packages/machine/standalone/src/data-dir/certificates.ts";
-import { removeServiceRules } from "../../../packages/machine/standalone/src/host/service-rules.ts";
+import { newestValidityStartMs } from "../../../packages/machine/standalone/src/data-dir/certificates.ts";
+import { removeServiceRules } from "../../../packages/machine/standalone/src/host/rules.ts";
 import { keepKinds, keepRights } from "../../../packages/machine/standalone/src/objects.ts";
 import { prepare } from "../../../packages/machine/standalone/src/prepare.ts";
 import {
@@ -33,7 +33,7 @@ import {
   type ComponentProgram,
 } from "../../../packages/machine/standalone/src/supervisor/component.ts";
 import { programsOf } from "../../../packages/machine/standalone/src/supervisor/components.ts";
-import { askHealth } from "../../../packages/machine/standalone/src/supervisor/liveness.ts";
+import { checkHealth } from "../../../packages/machine/standalone/src/supervisor/liveness.ts";
 import { Renewal } from "../../../packages/machine/standalone/src/supervisor/renewal.ts";
 import { asBuilt, processOf, type NamedProcess } from "./processes.ts";
 
@@ -79,7 +79,7 @@ async function waitForNext(name: string, before: NamedProcess): Promise<NamedPro
     { withinMs: TIMEOUT_MS },
   );
   const answers = (): Promise<boolean> =>
-    askHealth(healthSocketOf(paths, name), AbortSignal.timeout(PERIOD_MS)).then(() => true);
+    checkHealth(healthSocketOf(paths, name), AbortSignal.timeout(PERIOD_MS)).then(() => true);
   await eventually(answers, { withinMs: TIMEOUT_MS });
   return next;
 }
@@ -88,7 +88,8 @@ async function waitForNext(name: string, before: NamedProcess): Promise<NamedPro
 async function fillApiServer(nodeName: string): Promise<void> {
   const config = await loadKubeConfig({ kubeconfig: paths.kubeconfig });
   const client = createKubeClient(config, {
-    ...{ logger: createSilentLogger(), clock: createClock() },
+    logger: createSilentLogger(),
+    clock: createClock(),
     component: "standalone",
   });
   // It answers its supervisor before it listens to others.
@@ -158,14 +159,16 @@ test(
     );
     const now = { files, clock: real, runner, paths };
     const renewal = new Renewal({
-      ...{ clock: real, log: createSilentLogger(), announce: () => Promise.resolve() },
+      clock: real,
+      log: createSilentLogger(),
+      announce: () => Promise.resolve(),
       renew: async () => {
         await prepare(now, {});
       },
-      newestMs: () => newestCertificateMs(now),
+      newestMs: () => newestValidityStartMs(now),
       services: () => [server, controller],
     });
-    await renewal.look(AbortSignal.timeout(TIMEOUT_MS));
+    await renewal.renewAndRestart(AbortSignal.timeout(TIMEOUT_MS));
     const { endMs } = await shownAt(settings.apiPort, certificates.ca.certPem);
     expect(endMs - real.now()).toBeGreaterThan(360 * DAY_MS);
     expect(await Promise.all(pids.map((pid) => isRunning(pid)))).toEqual([false, false]);

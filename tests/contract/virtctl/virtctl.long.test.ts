@@ -13,8 +13,8 @@ import { createFakePacketCaptures } from "@patchbay/podnet/testing";
 import { eventually } from "@patchbay/support";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { serveRequests } from "../../../packages/plug/virt-handler/src/door/serve-requests.ts";
-import type { OpenGuestStream } from "../../../packages/plug/virt-handler/src/door/guest-streams.ts";
+import { serveRequests } from "../../../packages/plug/virt-handler/src/server/serve-requests.ts";
+import type { OpenGuestStream } from "../../../packages/plug/virt-handler/src/server/guest-streams.ts";
 import { LoopNode } from "../../../packages/plug/virt-handler/src/testing/loop-node.ts";
 import { SCREEN } from "../../../packages/plug/virt-api/src/testing/screen.ts";
 import { aScheduledVmi } from "../../../packages/plug/virt-handler/src/testing/scene.ts";
@@ -67,7 +67,7 @@ function openGuest(): OpenGuestStream {
       request.isBeside === true
         ? { path: join(directory, "screen.sock") }
         : { host: GUEST.address, port: GUEST.port };
-    const open = node.openBy(async () => {
+    const open = node.createOpenStream(async () => {
       const socket = connect(place);
       await once(socket, "connect");
       return socket;
@@ -85,7 +85,11 @@ async function startNode(): Promise<readonly string[]> {
   const authority = await createAuthority("guests", createClock());
   const issue = (commonName: string, usage: CertificateUsage) =>
     issueCertificate(authority, {
-      ...{ commonName, organizations: [], usages: [usage], ipAddresses: [], validDays: 1 },
+      commonName,
+      organizations: [],
+      usages: [usage],
+      ipAddresses: [],
+      validDays: 1,
       dnsNames: [commonName],
     });
   const [server, client] = [
@@ -95,14 +99,17 @@ async function startNode(): Promise<readonly string[]> {
   const caFile = write("ca.crt", authority.certPem);
   const door = await serveRequests(
     {
-      ...{ listenAddress: "127.0.0.1", port: 0, clientName: "virt-api", clientCaFile: caFile },
+      listenAddress: "127.0.0.1",
+      port: 0,
+      clientName: "virt-api",
+      clientCaFile: caFile,
       certFile: write("handler.crt", server.certPem),
       keyFile: write("handler.key", server.keyPem),
     },
     {
-      ask: node.ask,
+      request: node.request,
       open: openGuest(),
-      capture: node.captureBy(createFakePacketCaptures([])),
+      capture: node.createCapture(createFakePacketCaptures([])),
       examine: () => Promise.reject(new Error("virtctl asks no doctor")),
       log: createSilentLogger(),
       signal: stop.signal,
@@ -110,10 +117,14 @@ async function startNode(): Promise<readonly string[]> {
   );
   closed = door.closed;
   return [
-    ...["--virt-handler-address", `127.0.0.1:${String(door.port)}`],
-    ...["--virt-handler-ca-file", caFile],
-    ...["--virt-handler-client-cert-file", write("client.crt", client.certPem)],
-    ...["--virt-handler-client-key-file", write("client.key", client.keyPem)],
+    "--virt-handler-address",
+    `127.0.0.1:${String(door.port)}`,
+    "--virt-handler-ca-file",
+    caFile,
+    "--virt-handler-client-cert-file",
+    write("client.crt", client.certPem),
+    "--virt-handler-client-key-file",
+    write("client.key", client.keyPem),
   ];
 }
 

@@ -15,15 +15,14 @@ const OUT = {
   metadata: { name: "out", namespace: "default" },
   spec: {
     config: JSON.stringify({
-      ...{
-        cniVersion: "0.4.0",
-        name: "pbb-out",
-        type: "bridge",
-        bridge: "pbb-out",
-        isGateway: true,
-      },
+      cniVersion: "0.4.0",
+      name: "pbb-out",
+      type: "bridge",
+      bridge: "pbb-out",
+      isGateway: true,
       ipam: {
-        ...{ type: "host-local", subnet: "10.77.8.0/24" },
+        type: "host-local",
+        subnet: "10.77.8.0/24",
         routes: [{ dst: "0.0.0.0/0" }],
       },
     }),

@@ -45,7 +45,8 @@ test("a VM has a file of the node where it is allowed", { timeout: BOOT_MS }, as
   const volume = { hostDisk: { path, type: "DiskOrCreate", capacity: "8Mi" } };
   machine.apply(
     diskVmManifest({
-      ...{ name: NAME, disks: [{ name: "data", volume }] },
+      name: NAME,
+      disks: [{ name: "data", volume }],
       firmware: { kernelBoot: { kernelArgs: KERNEL_ARGS, container } },
     }),
   );

@@ -19,7 +19,9 @@ const ARGS_MAC = "02:00:00:00:0d:02";
 
 /** In QEMU's newer form, as KubeVirt's: the older makes devices before those of the domain, and takes their places. */
 const ARGS_DEVICE = JSON.stringify({
-  ...{ driver: "virtio-net-pci", netdev: "args1", id: "args1" },
+  driver: "virtio-net-pci",
+  netdev: "args1",
+  id: "args1",
   mac: ARGS_MAC,
 }).replaceAll('"', String.raw`\&quot;`);
 
@@ -53,7 +55,9 @@ const CLAIMED = {
 /** As its user does: by a pod that writes the program into it. */
 async function fillClaim(): Promise<void> {
   const container = {
-    ...{ name: "fill", image: SHIM, env: [{ name: "TEXT", value: USERS }] },
+    name: "fill",
+    image: SHIM,
+    env: [{ name: "TEXT", value: USERS }],
     command: [
       "sh",
       "-c",
@@ -64,13 +68,18 @@ async function fillClaim(): Promise<void> {
   const metadata = { name: CLAIM, namespace: "default" };
   machine.apply(
     {
-      ...{ apiVersion: "v1", kind: "PersistentVolumeClaim", metadata },
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata,
       spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "16Mi" } } },
     },
     {
-      ...{ apiVersion: "v1", kind: "Pod", metadata },
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata,
       spec: {
-        ...{ restartPolicy: "Never", containers: [container] },
+        restartPolicy: "Never",
+        containers: [container],
         securityContext: { runAsUser: 107, runAsGroup: 107, fsGroup: 107, runAsNonRoot: true },
         volumes: [{ name: "claim", persistentVolumeClaim: { claimName: CLAIM } }],
       },

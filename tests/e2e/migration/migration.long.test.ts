@@ -144,7 +144,8 @@ test("a guest whose migration is cancelled on its way, as virtctl does it, is he
     frames.close();
   }
   expect(machine.findVmi(GUEST)?.status?.migrationState).toMatchObject({
-    ...{ abortRequested: true, abortStatus: "Succeeded" },
+    abortRequested: true,
+    abortStatus: "Succeeded",
   });
   await eventually(() => isEqual(counts(), before), { withinMs: CHANGE_MS });
 });

@@ -82,7 +82,8 @@ beforeAll(async () => {
   machine.apply(
     definition("far", { type: "macvlan", master: PARENT, mode: "bridge" }),
     definition("served", {
-      ...{ type: "bridge", bridge: "pbt-served" },
+      type: "bridge",
+      bridge: "pbt-served",
       // The same on each node, as an IPAM of the cluster gives it.
       ipam: { type: "static", addresses: [{ address: "10.77.9.5/24" }] },
     }),
@@ -153,7 +154,8 @@ test(
     const frames = new Frames(BRIDGE, HERE);
     const stream = await NumberStream.listen(BRIDGE, `${HOST.late}/24`);
     const running = new RunningGuests({
-      ...{ domain: `default_${VM}`, nodes: [machine.dataDir, node?.dataDir ?? ""] },
+      domain: `default_${VM}`,
+      nodes: [machine.dataDir, node?.dataDir ?? ""],
       pods: () => Object.keys(machine.findVmi(VM)?.status?.activePods ?? {}),
     });
     const timeoutMs = MOVES * MOVE_MS;

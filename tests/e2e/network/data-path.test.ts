@@ -53,7 +53,8 @@ async function expectAnswer(ip: string, bytes = 56): Promise<void> {
 beforeAll(async () => {
   const config = { cniVersion: "0.4.0", name: NETWORK, type: "bridge", bridge: "pbt-jumbo" };
   machine.apply({
-    ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
     metadata: { name: NETWORK, namespace: "default" },
     spec: { config: JSON.stringify({ ...config, mtu: MTU }) },
   });

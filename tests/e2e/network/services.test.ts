@@ -180,7 +180,9 @@ test("the address of a Service leads to what a guest has on the network that the
       "patchbay.io/service-selector": `vm.kubevirt.io/name=${VM}`,
     };
     machine.apply({
-      ...{ apiVersion: "v1", kind: "Service", metadata: { name: "web-blue", annotations } },
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name: "web-blue", annotations },
       spec: { ports: [{ port: 80, targetPort: PORT }] },
     });
     const { clusterIP } = service("web-blue").spec;

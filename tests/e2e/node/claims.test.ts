@@ -64,7 +64,9 @@ test("a claim that names no class keeps what pods write, and nothing of it stays
   await run("reader", 'test "$(cat /v/file)" = kept');
   const { spec, status } = machine.find("pvc", CLAIM) ?? {};
   expect({ class: spec?.storageClassName, ...status }).toEqual({
-    ...{ class: "local", phase: "Bound", accessModes: ["ReadWriteOnce"] },
+    class: "local",
+    phase: "Bound",
+    accessModes: ["ReadWriteOnce"],
     capacity: { storage: "16Mi" },
   });
   await eventually(() => devices().length === 0, SOON);

@@ -207,8 +207,14 @@ describe("the number of ports", () => {
 function setClusterDefault(pcieRootPorts: number | null): void {
   const spec = { configuration: { network: { pcieRootPorts } } };
   machine.kubectl(
-    ...["patch", "kubevirt", "kubevirt", "-n", "patchbay"],
-    ...["--type=merge", "-p", JSON.stringify({ spec })],
+    "patch",
+    "kubevirt",
+    "kubevirt",
+    "-n",
+    "patchbay",
+    "--type=merge",
+    "-p",
+    JSON.stringify({ spec }),
   );
 }
 
@@ -246,8 +252,13 @@ describe("a VM that was first started by an older version", () => {
     const pcieTopology = { version: 1, interfaces: [{ name: "default", pciAddress }] };
     machine.apply(vmManifest({ name: "elder", running: false, pcieRootPorts: FEW_PORTS }));
     machine.kubectl(
-      ...["patch", "vm", "elder", "--subresource=status", "--type=merge"],
-      ...["-p", JSON.stringify({ status: { pcieTopology } })],
+      "patch",
+      "vm",
+      "elder",
+      "--subresource=status",
+      "--type=merge",
+      "-p",
+      JSON.stringify({ status: { pcieTopology } }),
     );
     machine.patchbay("start", "elder");
     await machine.booted("elder");

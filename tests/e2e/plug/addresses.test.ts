@@ -21,7 +21,11 @@ const LAN = {
   metadata: { name: "lan", namespace: "default" },
   spec: {
     config: JSON.stringify({
-      ...{ cniVersion: "0.4.0", name: "lan", type: "bridge", bridge: "pbt-lan", mtu: 1400 },
+      cniVersion: "0.4.0",
+      name: "lan",
+      type: "bridge",
+      bridge: "pbt-lan",
+      mtu: 1400,
       isGateway: true,
       ipam: {
         type: "host-local",
@@ -37,7 +41,10 @@ const OLD = {
   metadata: { name: "old-lan", namespace: "default" },
   spec: {
     config: JSON.stringify({
-      ...{ cniVersion: "0.4.0", name: "old-lan", type: "bridge", bridge: "pbt-old-lan" },
+      cniVersion: "0.4.0",
+      name: "old-lan",
+      type: "bridge",
+      bridge: "pbt-old-lan",
       ipam: { type: "host-local", ranges: [[{ subnet: "10.78.7.0/24" }]] },
     }),
   },

@@ -32,12 +32,16 @@ async function reportedName(iface: string): Promise<string> {
 beforeAll(async () => {
   const readinessProbe = { httpGet: { port: PORT }, periodSeconds: 1, timeoutSeconds: 5 };
   const livenessProbe = {
-    ...{ exec: { command: ["sh", "-c", "exit 0"] }, timeoutSeconds: 60, failureThreshold: 60 },
+    exec: { command: ["sh", "-c", "exit 0"] },
+    timeoutSeconds: 60,
+    failureThreshold: 60,
   };
   const deafProbe = { guestAgentPing: {}, periodSeconds: 1, failureThreshold: 1 };
   machine.apply(
     vmManifest({
-      ...{ name: VM, image: "agent", pcieRootPorts: FEW_PORTS },
+      name: VM,
+      image: "agent",
+      pcieRootPorts: FEW_PORTS,
       probes: { readinessProbe, livenessProbe },
     }),
     vmManifest({ name: DEAF, pcieRootPorts: FEW_PORTS, probes: { livenessProbe: deafProbe } }),

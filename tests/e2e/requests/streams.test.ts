@@ -7,7 +7,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { eventually } from "@patchbay/support";
-import { toPng } from "../../../packages/plug/virt-api/src/screen/png.ts";
+import { toPng } from "../../../packages/plug/virt-api/src/screen/screenshot.ts";
 import { takePicture } from "../../../packages/plug/virt-api/src/screen/rfb.ts";
 import { afterEach, expect, test } from "vitest";
 import { CHANGE_MS, guestNic, ifaceStatus, machine } from "../machine.ts";

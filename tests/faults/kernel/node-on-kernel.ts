@@ -208,7 +208,7 @@ export class NodeOnKernel implements TestNode {
         return openingTaps(await hypervisor.open(address), {
           daemon: hypervisor.daemonAt(address),
           openTap: (name) => this.#taps.open(path, name),
-          disguise: (xml) => xml,
+          rewriteXml: (xml) => xml,
         });
       },
       close: () => hypervisor.close(),

@@ -69,7 +69,6 @@ export class MemoryApiServer {
       }),
     update: (type, object, options) =>
       this.#change(type, object.metadata, () => this.#objects.update(type, object, options)),
-    // oxlint-disable-next-line max-params -- the port's
     patch: (type, key, patch, options) => {
       const write = (): ReturnType<typeof this.store.patch> =>
         this.#objects.patch(type, key, patch, options);

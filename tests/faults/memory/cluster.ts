@@ -120,8 +120,10 @@ export class Cluster {
       const { kind } = NETWORK_ATTACHMENT_DEFINITIONS;
       const config = JSON.stringify(this.#nodes[0]?.networkConfig(name));
       await this.#api.store.create(NETWORK_ATTACHMENT_DEFINITIONS, {
-        ...{ apiVersion: "k8s.cni.cncf.io/v1", kind },
-        ...{ metadata: { namespace: "default", name }, spec: { config } },
+        apiVersion: "k8s.cni.cncf.io/v1",
+        kind,
+        metadata: { namespace: "default", name },
+        spec: { config },
       });
     }
   }
@@ -139,7 +141,9 @@ export class Cluster {
   async askForMove(name: string): Promise<void> {
     const { kind } = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
     await this.#api.store.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
-      ...{ apiVersion: "kubevirt.io/v1", kind, metadata: { ...VM, name } },
+      apiVersion: "kubevirt.io/v1",
+      kind,
+      metadata: { ...VM, name },
       spec: { vmiName: VM.name },
     });
   }

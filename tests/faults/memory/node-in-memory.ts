@@ -5,7 +5,7 @@ import { createFakeSandboxes } from "@patchbay/cri/testing";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";
 import { createFakeRelays, type Relay } from "@patchbay/virt-handler/testing";
 import { names } from "@patchbay/api";
-import { SOCKETS, type Relays } from "../../../packages/plug/virt-handler/src/relays/own-relays.ts";
+import { SOCKETS, type Relays } from "../../../packages/plug/virt-handler/src/relays/relays.ts";
 import {
   createFakeFiles,
   createFakeLaunchers,
@@ -131,7 +131,7 @@ export class NodeInMemory implements TestNode {
       openTap: (name) => {
         this.#podNetwork.openTap(uid, name);
       },
-      disguise: (xml) => xml,
+      rewriteXml: (xml) => xml,
     });
   }
 

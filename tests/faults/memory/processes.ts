@@ -53,16 +53,15 @@ function controller(surroundings: Surroundings): Promise<void> {
       sidecarShimImage: "shim",
       concurrency: 4,
     } as const),
-    ...{ leaderElect: false, leaseNamespace: "patchbay" },
+    leaderElect: false,
+    leaseNamespace: "patchbay",
   };
   const health = new DaemonHealth(surroundings);
   const context = {
-    ...{
-      ...surroundings,
-      health,
-      metrics: createMetrics("virt-controller"),
-      ready: () => undefined,
-    },
+    ...surroundings,
+    health,
+    metrics: createMetrics("virt-controller"),
+    ready: () => undefined,
     leaving: surroundings.signal,
   };
   return runController(context, { ...flags, healthPort: 0 });
@@ -79,8 +78,13 @@ async function agent(surroundings: Surroundings): Promise<void> {
   const { files, stateDir } = ground;
   await runAgent(
     {
-      ...{ store: client.store, pods, nads, clock, log },
-      ...{ namespaces: ground.namespaces, sandboxes: ground.sandboxes },
+      store: client.store,
+      pods,
+      nads,
+      clock,
+      log,
+      namespaces: ground.namespaces,
+      sandboxes: ground.sandboxes,
       podNetwork: ground.podNetwork,
       defaultRoutes: ground.defaultRoutes,
       nodeNics: ground.nodeNics,
@@ -93,21 +97,19 @@ async function agent(surroundings: Surroundings): Promise<void> {
       resultCache: createResultCache(files, [`${stateDir}/cache`]),
       multusCache: createResultCache(files, [`${stateDir}/multus`]),
       events: eventsOf(surroundings, "net-agent"),
-      ...{
-        bootId: "boot-1",
-        hostNetnsInode: "host",
-        isIsolated: true,
-        mode: "alone",
-        findProblems: () => Promise.resolve([]),
-        policy: {
-          isEnforced: true,
-          setting: () => "",
-          current: () => DEFAULT_POLICY,
-          onChange: () => undefined,
-        },
-        listOwnBridges: () => Promise.resolve(new Set<string>()),
-        concurrency: 16,
+      bootId: "boot-1",
+      hostNetnsInode: "host",
+      isIsolated: true,
+      mode: "alone",
+      findProblems: () => Promise.resolve([]),
+      policy: {
+        isEnforced: true,
+        setting: () => "",
+        current: () => DEFAULT_POLICY,
+        onChange: () => undefined,
       },
+      listOwnBridges: () => Promise.resolve(new Set<string>()),
+      concurrency: 16,
     },
     signal,
   );
@@ -133,7 +135,12 @@ async function handler(surroundings: Surroundings): Promise<void> {
   await ground.addressServers.endLeft();
   await runHandler(
     {
-      ...{ nodeName, store: client.store, vmis, kubevirts, clock, log },
+      nodeName,
+      store: client.store,
+      vmis,
+      kubevirts,
+      clock,
+      log,
       hypervisor: ground.hypervisor,
       podNetwork: ground.podNetwork,
       launchers: ground.launchers,

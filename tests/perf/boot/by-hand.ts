@@ -17,9 +17,19 @@ export async function bootByHand(disk: string, timeoutMs: number): Promise<BootT
   const started = performance.now();
   execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", "-b", disk, "-F", "qcow2", overlay]);
   const options = [
-    ...["-machine", "q35,accel=tcg", "-m", "512", "-display", "none", "-nodefaults"],
-    ...["-drive", `file=${overlay},if=none,id=root,format=qcow2`],
-    ...["-device", "virtio-blk-pci,drive=root", "-serial", `file:${logPath}`],
+    "-machine",
+    "q35,accel=tcg",
+    "-m",
+    "512",
+    "-display",
+    "none",
+    "-nodefaults",
+    "-drive",
+    `file=${overlay},if=none,id=root,format=qcow2`,
+    "-device",
+    "virtio-blk-pci,drive=root",
+    "-serial",
+    `file:${logPath}`,
   ];
   const qemu = spawn("qemu-system-x86_64", options, { stdio: "ignore" });
   try {

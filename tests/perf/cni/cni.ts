@@ -79,7 +79,9 @@ async function putNetworks(client: KubeClient, node: CniNode): Promise<void> {
   const { kind } = NETWORK_ATTACHMENT_DEFINITIONS;
   for (const [index, name] of NETWORKS.entries()) {
     await client.store.create(NETWORK_ATTACHMENT_DEFINITIONS, {
-      ...{ apiVersion: "k8s.cni.cncf.io/v1", kind, metadata: { namespace: NAMESPACE, name } },
+      apiVersion: "k8s.cni.cncf.io/v1",
+      kind,
+      metadata: { namespace: NAMESPACE, name },
       spec: { config: JSON.stringify(configOf(node, index, "agent")) },
     });
   }
@@ -150,9 +152,18 @@ export async function measureCni(count: number): Promise<void> {
     const hand = byHand(node, sandboxes, AT_ONCE);
     const sinceMs = performance.now();
     agent = await Service.start("net-agent", [
-      ...["--kubeconfig", server.kubeconfig, "--node-name", NODE],
-      ...["--cri-endpoint", runtime.endpoint, "--state-dir", join(directory, "state")],
-      ...["--cni-bin-dir", PLUGINS, "--mode", "alone"],
+      "--kubeconfig",
+      server.kubeconfig,
+      "--node-name",
+      NODE,
+      "--cri-endpoint",
+      runtime.endpoint,
+      "--state-dir",
+      join(directory, "state"),
+      "--cni-bin-dir",
+      PLUGINS,
+      "--mode",
+      "alone",
     ]);
     await untilAll(pods, NETWORKS.length);
     const up = seconds(sinceMs);

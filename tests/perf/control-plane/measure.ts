@@ -198,7 +198,10 @@ export async function measure(stage: Stage, vms: number): Promise<readonly Row[]
   return [
     ["filling", `${(fillMs / 1000).toFixed(1)} s, ${ms(fillMs / vms)} each`],
     ...cpuRows("filling", { before: beforeFilling, after: filling, among: vms }),
-    ...[empty, filled, burst, after],
+    empty,
+    filled,
+    burst,
+    after,
     ...rest,
     ...singles,
     ...plugs,

@@ -86,9 +86,18 @@ export class Stage {
     const port = this.#at.ports.find((one) => !this.#virtApis.has(one));
     if (port === undefined) throw new Error(`${String(VIRT_APIS)} virt-apis run already`);
     const service = await Service.start("virt-api", [
-      ...["--kubeconfig", file("virt-api.kubeconfig"), "--drain-seconds", "2"],
-      ...["--listen-address", this.#at.address, "--port", String(port)],
-      ...["--tls-cert-file", file("virt-api.crt"), "--tls-private-key-file", file("virt-api.key")],
+      "--kubeconfig",
+      file("virt-api.kubeconfig"),
+      "--drain-seconds",
+      "2",
+      "--listen-address",
+      this.#at.address,
+      "--port",
+      String(port),
+      "--tls-cert-file",
+      file("virt-api.crt"),
+      "--tls-private-key-file",
+      file("virt-api.key"),
     ]);
     this.#virtApis.set(port, service);
     await this.#tellEndpoints();

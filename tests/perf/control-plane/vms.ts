@@ -188,7 +188,9 @@ export class Vms {
       const { spec, status } = vmis.find(key) ?? {};
       const lists = [
         this.#vms.find(key)?.spec.template.spec.networks,
-        ...[spec?.networks, spec?.domain.devices?.interfaces, status?.interfaces],
+        spec?.networks,
+        spec?.domain.devices?.interfaces,
+        status?.interfaces,
       ];
       const counts = lists.map((list) => list?.filter((entry) => entry.name === HOT).length);
       const named = annotations.get(name)?.split(`"${HOT}"`).length ?? 0;

@@ -63,7 +63,9 @@ function startGuest(machine: Machine): void {
   const patch = JSON.stringify({ spec: { configuration: { network } } });
   machine.kubectl("patch", "kubevirt/kubevirt", "-n", "patchbay", "--type", "merge", "-p", patch);
   const config = {
-    ...{ cniVersion: "1.0.0", name: "fast", type: `${TYPE}-perf` },
+    cniVersion: "1.0.0",
+    name: "fast",
+    type: `${TYPE}-perf`,
     capabilities: { CNIDeviceInfoFile: true },
   };
   const nics = [{ name: "default" }, { name: "plain", network: PLAIN.name }];
@@ -72,8 +74,9 @@ function startGuest(machine: Machine): void {
   const manifest = JSON.stringify(vmManifest({ name: VM, nics }));
   machine.apply(
     {
-      ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
-      ...{ metadata: { name: "fast", namespace: "default" } },
+      apiVersion: "k8s.cni.cncf.io/v1",
+      kind: "NetworkAttachmentDefinition",
+      metadata: { name: "fast", namespace: "default" },
       spec: { config: JSON.stringify(config) },
     },
     JSON.parse(manifest.replace('"domain":{', `"domain":{"resources":${limits},`)),
@@ -178,7 +181,9 @@ async function measure(machine: Machine, rounds: number): Promise<void> {
   await machine.booted(VM);
   const plain = await nicOf(machine, "plain");
   const body = {
-    ...{ name: "fast", networkAttachmentDefinitionName: "fast", binding: { name: "fast" } },
+    name: "fast",
+    networkAttachmentDefinitionName: "fast",
+    binding: { name: "fast" },
   };
   await eventually(() => machine.put(ADD, body).code === 0, SOON);
   const to = await macOf(machine, "fast");

@@ -64,8 +64,15 @@ async function wireByPatchbay(rules: Rules): Promise<void> {
     await createPodNetwork({ runner: createProcessRunner(), netlink: createNetlink() }).wireTap(
       netns,
       {
-        ...{ kind: "bridge", podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: TAP },
-        ...{ mac: GUEST_MAC, mtu: MTU, owner: 107, queues: 1, ...rules },
+        kind: "bridge",
+        podInterfaceName: "pod1",
+        bridgeName: "k6t-1",
+        tapName: TAP,
+        mac: GUEST_MAC,
+        mtu: MTU,
+        owner: 107,
+        queues: 1,
+        ...rules,
       },
     );
   } finally {

@@ -8,7 +8,8 @@ import { createFakeCni } from "./testing/fakes/cni.ts";
 
 const AT = { stateDir: "/state", bootId: "boot-1" };
 const BLUE: NetworkConfigList = {
-  ...{ cniVersion: "1.0.0", name: "blue" },
+  cniVersion: "1.0.0",
+  name: "blue",
   plugins: [{ type: "bridge", bridge: "br-blue" }],
 };
 
@@ -34,13 +35,23 @@ function creates(name: string, index: number): () => Promise<void> {
 
 function putBridge(name: string, index: number): void {
   links.push({
-    ...{ name, index, kind: "bridge", mac: "", mtu: 1500, up: true, carrier: true, addresses: [] },
+    name,
+    index,
+    kind: "bridge",
+    mac: "",
+    mtu: 1500,
+    up: true,
+    carrier: true,
+    addresses: [],
   });
 }
 
 function recorder(bootId = AT.bootId) {
   return createBridgeRecorder({
-    ...{ files, log, bootId, stateDir: AT.stateDir },
+    files,
+    log,
+    bootId,
+    stateDir: AT.stateDir,
     listHostLinks: () => listHostLinks(),
   });
 }
@@ -105,8 +116,12 @@ test("plugins whose ADDs are recorded answer as before", async () => {
     },
   });
   const request = {
-    ...{ containerId: "box", netnsPath: "/run/netns/box", interfaceName: "net1" },
-    ...{ config: BLUE, args: [], capabilityArgs: {} },
+    containerId: "box",
+    netnsPath: "/run/netns/box",
+    interfaceName: "net1",
+    config: BLUE,
+    args: [],
+    capabilityArgs: {},
   };
   const recorded = recordBridges(cni, recorder());
   const result = await recorded.add(request);

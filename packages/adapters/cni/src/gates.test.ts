@@ -51,7 +51,11 @@ test("one that is to be alone waits for those inside, and holds up those that co
   await late.end();
   await other.end();
   expect(log.slice(5)).toEqual([
-    ...["alone begins", "alone ends", "late begins", "late ends", "other ends"],
+    "alone begins",
+    "alone ends",
+    "late begins",
+    "late ends",
+    "other ends",
   ]);
 });
 

@@ -172,11 +172,18 @@ test("each of several interfaces gets its own addresses, the one that was asked 
   };
   expect(networkStatusesOf(result, "ns1/n", "net1")).toEqual([
     {
-      ...{ name: "ns1/n", interface: "net1", mac: MAC, dns: {}, gateway: ["192.0.2.254"] },
+      name: "ns1/n",
+      interface: "net1",
+      mac: MAC,
+      dns: {},
+      gateway: ["192.0.2.254"],
       ips: ["192.0.2.1", "192.0.2.5", "192.0.2.6", "192.0.2.2"],
     },
     {
-      ...{ name: "ns1/n", interface: "aux", mac: "02:00:00:00:00:01", dns: {} },
+      name: "ns1/n",
+      interface: "aux",
+      mac: "02:00:00:00:00:01",
+      dns: {},
       ips: ["192.0.2.3"],
     },
   ]);

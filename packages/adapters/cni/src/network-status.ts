@@ -124,7 +124,6 @@ function entriesOf(
  * those of host interfaces are left out. A result without any interface has no entry, as with Multus: KubeVirt derives from the
  * names in the status how it names all NICs of the pod. Source: NPWG 1.3 section 5.3; KubeVirt PodHasOrdinalInterfaceName.
  */
-// oxlint-disable-next-line max-params -- whose result it is, and what is known beside it
 export function networkStatusesOf(
   result: CniResult,
   name: string,

@@ -204,7 +204,9 @@ describe("ADD", () => {
     {
       name: "one that was killed since it wrote too much",
       answer: new AppError("OS_PROGRAM_FAILED", {
-        ...{ program: "first", exitCode: 143, stderr: "it wrote more than 1 bytes of output" },
+        program: "first",
+        exitCode: 143,
+        stderr: "it wrote more than 1 bytes of output",
       }),
       want: {
         code: "CNI_PLUGIN_FAILED",

@@ -29,7 +29,11 @@ async function del(
   };
   const { netnsPath, result } = where;
   const request: AttachmentRequest = {
-    ...{ containerId: "c1", interfaceName: "net1", config, args: [], capabilityArgs: {} },
+    containerId: "c1",
+    interfaceName: "net1",
+    config,
+    args: [],
+    capabilityArgs: {},
     ...(netnsPath !== undefined && { netnsPath }),
   };
   const host = hostProcess === undefined ? {} : { hostProcess };

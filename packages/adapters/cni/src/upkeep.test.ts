@@ -56,8 +56,12 @@ function configOf(
 
 function requestOf(config: NetworkConfigList): AttachmentRequest {
   return {
-    ...{ containerId: "box", netnsPath: "/run/netns/box", interfaceName: "net1", config },
-    ...{ args: [["IgnoreUnknown", "1"]], capabilityArgs: {} },
+    containerId: "box",
+    netnsPath: "/run/netns/box",
+    interfaceName: "net1",
+    config,
+    args: [["IgnoreUnknown", "1"]],
+    capabilityArgs: {},
   };
 }
 
@@ -73,8 +77,12 @@ describe("CHECK", () => {
       { ...common, type: "old" },
     ]);
     expect(calls[0]?.env).toMatchObject({
-      ...{ CNI_COMMAND: "CHECK", CNI_CONTAINERID: "box", CNI_NETNS: "/run/netns/box" },
-      ...{ CNI_IFNAME: "net1", CNI_PATH: "/b", CNI_ARGS: "IgnoreUnknown=1" },
+      CNI_COMMAND: "CHECK",
+      CNI_CONTAINERID: "box",
+      CNI_NETNS: "/run/netns/box",
+      CNI_IFNAME: "net1",
+      CNI_PATH: "/b",
+      CNI_ARGS: "IgnoreUnknown=1",
     });
   });
 
@@ -132,7 +140,8 @@ describe("STATUS", () => {
       { name: "blue", cniVersion: "1.1.0", type: "new" },
     ]);
     expect(calls[0]?.env).toEqual({
-      ...{ CNI_COMMAND: "STATUS", CNI_PATH: "/b" },
+      CNI_COMMAND: "STATUS",
+      CNI_PATH: "/b",
       PATH: expect.any(String) as string,
     });
   });

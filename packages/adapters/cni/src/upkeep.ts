@@ -51,12 +51,15 @@ export async function checkAll(
   for (const plugin of asked) {
     const list = { name: config.name, cniVersion };
     await invokePlugin(host, {
-      ...{ plugin: plugin.type, network: config.name, command: "CHECK" },
+      plugin: plugin.type,
+      network: config.name,
+      command: "CHECK",
       stdin: printPluginConfig(plugin, list, {
         capabilityArgs,
         prevResult: resultFor(plugin, prevResult),
       }),
-      ...{ env: envOf(request), timeoutMs: LOOK_TIMEOUT_MS },
+      env: envOf(request),
+      timeoutMs: LOOK_TIMEOUT_MS,
     });
   }
   return asked.length > 0;
@@ -86,9 +89,12 @@ export async function askStatus(
   const able = await pluginsOf(host, known, config);
   for (const plugin of able) {
     await invokePlugin(host, {
-      ...{ plugin: plugin.type, network: config.name, command: "STATUS" },
+      plugin: plugin.type,
+      network: config.name,
+      command: "STATUS",
       stdin: printPluginConfig(plugin, { name: config.name, cniVersion: VERSION }, {}),
-      ...{ env: {}, timeoutMs: LOOK_TIMEOUT_MS },
+      env: {},
+      timeoutMs: LOOK_TIMEOUT_MS,
     });
   }
   return able.length > 0;
@@ -115,9 +121,12 @@ export async function collectGarbage(
   const failures: unknown[] = [];
   for (const plugin of able) {
     await invokePlugin(host, {
-      ...{ plugin: plugin.type, network: config.name, command: "GC" },
+      plugin: plugin.type,
+      network: config.name,
+      command: "GC",
       stdin: printPluginConfig(plugin, { name: config.name, cniVersion: VERSION }, { more }),
-      ...{ env: {}, timeoutMs: GC_TIMEOUT_MS },
+      env: {},
+      timeoutMs: GC_TIMEOUT_MS,
     }).catch((error: unknown) => failures.push(error));
   }
   if (failures.length > 0) throw failures[0];

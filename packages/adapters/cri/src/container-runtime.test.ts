@@ -84,7 +84,7 @@ test("a container is asked for in the words of CRI", async () => {
       image: { image: "localhost/one:1" },
       command: ["run", "it"],
       envs: [{ key: "WHO", value: "suite" }],
-      mounts: [...[{ containerPath: "/a", hostPath: "/b", readonly: true }]].map((mount) => ({
+      mounts: [{ containerPath: "/a", hostPath: "/b", readonly: true }].map((mount) => ({
         ...mount,
         propagation: "PROPAGATION_HOST_TO_CONTAINER",
       })),
@@ -92,7 +92,10 @@ test("a container is asked for in the words of CRI", async () => {
       logPath: "main/2.log",
       linux: {
         resources: {
-          ...{ cpuShares: "2", cpuQuota: "0", memoryLimitInBytes: "5000000000", oomScoreAdj: "-5" },
+          cpuShares: "2",
+          cpuQuota: "0",
+          memoryLimitInBytes: "5000000000",
+          oomScoreAdj: "-5",
         },
         securityContext: {
           capabilities: { addCapabilities: [], dropCapabilities: ["ALL"] },
@@ -360,18 +363,20 @@ test.each([
 ])("a program that takes too long is told by $name", async ({ answer }) => {
   server.answers["ExecSync"] = answer;
   await expect(runtime.execSync("c", ["sleep"], 1)).rejects.toMatchObject({
-    ...{ code: "CRI_TIMED_OUT", details: { call: "ExecSync", timeoutMs: 1000 } },
+    code: "CRI_TIMED_OUT",
+    details: { call: "ExecSync", timeoutMs: 1000 },
   });
   expect(sent()).toEqual({ containerId: "c", cmd: ["sleep"], timeout: "1" });
 });
 
 test("what a program says is not received when it is long; all else is", async () => {
-  const said = (bytes: number) => () => ({ stdout: Buffer.alloc(bytes, "x"), exitCode: 0 });
-  server.answers["ExecSync"] = said(60_000);
+  const execAnswer = (bytes: number) => () => ({ stdout: Buffer.alloc(bytes, "x"), exitCode: 0 });
+  server.answers["ExecSync"] = execAnswer(60_000);
   expect((await runtime.execSync("c", ["speak"], 1)).stdout).toHaveLength(60_000);
-  server.answers["ExecSync"] = said(70_000);
+  server.answers["ExecSync"] = execAnswer(70_000);
   await expect(runtime.execSync("c", ["speak"], 1)).rejects.toMatchObject({
-    ...{ code: "CRI_FAILED", details: { call: "ExecSync", status: "RESOURCE_EXHAUSTED" } },
+    code: "CRI_FAILED",
+    details: { call: "ExecSync", status: "RESOURCE_EXHAUSTED" },
   });
   server.answers["ListContainers"] = () => ({ containers: [{ id: "x".repeat(70_000) }] });
   expect(await runtime.listContainers()).toHaveLength(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container runtime over CRI v1: each call of the port is one call on the wire.
+// A container runtime over CRI v1. Each method of the port is one call.
 import { AppError, isAppError } from "@patchbay/core/errors";
 import type {
   Clock,
@@ -13,7 +13,7 @@ import type {
   RuntimeFilter,
   SandboxConfig,
 } from "@patchbay/core/ports";
-import { findEndpoint, type FoundEndpoint } from "./endpoints.ts";
+import { findEndpoint, type EndpointFinder } from "./endpoints.ts";
 import { watchEvents } from "./events.ts";
 import type { Endpoint } from "./grpc.ts";
 import {
@@ -41,27 +41,25 @@ import {
   fromSandboxFilter,
 } from "./wire/to-wire.ts";
 
-/** Of calls that only read, milliseconds. */
-const READ_MS = 20_000;
-/** Of calls that change something. Source: kubelet, runtimeRequestTimeout. */
-const CHANGE_MS = 120_000;
-/** Of making a sandbox, with its network: twice that, as a kubelet allows. */
-const SANDBOX_MS = 240_000;
-/** Of fetching an image. containerd itself gives up when a minute brings nothing. */
-const PULL_MS = 1_800_000;
-/** How much later than the runtime's own deadline we give up, milliseconds. */
-const LATE_MS = 5000;
-/** CRI-O's exit code of a program whose deadline has passed. Source: CRI-O oci, ExecSyncContainer. */
-const EXEC_TIMED_OUT = -1;
+const READ_TIMEOUT_MS = 20_000;
+/** Source: kubelet, runtimeRequestTimeout. */
+const CHANGE_TIMEOUT_MS = 120_000;
+/** Twice {@link CHANGE_TIMEOUT_MS}, like the kubelet. */
+const SANDBOX_TIMEOUT_MS = 240_000;
+/** containerd itself gives up after a minute without data. */
+const PULL_TIMEOUT_MS = 1_800_000;
+/** The client gives up this much later than the runtime. */
+const RUNTIME_DEADLINE_MARGIN_MS = 5000;
+/** Source: CRI-O oci, ExecSyncContainer. */
+const EXEC_TIMED_OUT_EXIT_CODE = -1;
 
-/** What {@link createContainerRuntime} needs. */
 export interface CriOptions {
-  /** `unix:///…`; the first that speaks CRI v1 is taken, and kept. */
+  /** `unix:///…`. The first that answers CRI v1 is used from then on. */
   readonly endpoints: readonly string[];
   readonly clock: Clock;
 }
 
-/** A runtime at one of these endpoints. It connects at the first call; `close` ends the connection. */
+/** Connects at the first call; `close` closes the connection. */
 export function createContainerRuntime({ endpoints, clock }: CriOptions): ContainerRuntime {
   return new CriRuntime(findEndpoint(endpoints, clock), clock);
 }
@@ -70,11 +68,11 @@ const RUNTIME = "runtime.v1.RuntimeService";
 const IMAGES = "runtime.v1.ImageService";
 
 class CriRuntime implements ContainerRuntime {
-  readonly #found: FoundEndpoint;
+  readonly #endpoint: EndpointFinder;
   readonly #clock: Clock;
 
-  constructor(found: FoundEndpoint, clock: Clock) {
-    this.#found = found;
+  constructor(found: EndpointFinder, clock: Clock) {
+    this.#endpoint = found;
     this.#clock = clock;
   }
 
@@ -93,15 +91,15 @@ class CriRuntime implements ContainerRuntime {
   async runSandbox(config: SandboxConfig): Promise<string> {
     const request = { config: fromSandboxConfig(config) };
     type Answer = { readonly podSandboxId: string };
-    return (await this.#runtime<Answer>("RunPodSandbox", request, SANDBOX_MS)).podSandboxId;
+    return (await this.#runtime<Answer>("RunPodSandbox", request, SANDBOX_TIMEOUT_MS)).podSandboxId;
   }
 
   async stopSandbox(id: string): Promise<void> {
-    await this.#end("StopPodSandbox", { podSandboxId: id });
+    await this.#callIgnoringNotFound("StopPodSandbox", { podSandboxId: id });
   }
 
   async removeSandbox(id: string): Promise<void> {
-    await this.#end("RemovePodSandbox", { podSandboxId: id });
+    await this.#callIgnoringNotFound("RemovePodSandbox", { podSandboxId: id });
   }
 
   async listSandboxes(filter: RuntimeFilter = {}): ReturnType<ContainerRuntime["listSandboxes"]> {
@@ -112,7 +110,7 @@ class CriRuntime implements ContainerRuntime {
 
   async findSandbox(id: string): ReturnType<ContainerRuntime["findSandbox"]> {
     const request = { podSandboxId: id, verbose: true };
-    const answer = await unlessGone(
+    const answer = await ignoreNotFound(
       this.#runtime<WireSandboxStatusResponse>("PodSandboxStatus", request),
     );
     return answer === undefined ? undefined : toSandboxStatus(answer);
@@ -129,20 +127,24 @@ class CriRuntime implements ContainerRuntime {
       sandboxConfig: fromSandboxConfig(sandbox),
     };
     type Answer = { readonly containerId: string };
-    return (await this.#runtime<Answer>("CreateContainer", request, CHANGE_MS)).containerId;
+    return (await this.#runtime<Answer>("CreateContainer", request, CHANGE_TIMEOUT_MS)).containerId;
   }
 
   async startContainer(id: string): Promise<void> {
-    await this.#runtime("StartContainer", { containerId: id }, CHANGE_MS);
+    await this.#runtime("StartContainer", { containerId: id }, CHANGE_TIMEOUT_MS);
   }
 
   async stopContainer(id: string, graceSeconds: number): Promise<void> {
     const request = { containerId: id, timeout: graceSeconds };
-    await this.#end("StopContainer", request, CHANGE_MS + graceSeconds * 1000);
+    await this.#callIgnoringNotFound(
+      "StopContainer",
+      request,
+      CHANGE_TIMEOUT_MS + graceSeconds * 1000,
+    );
   }
 
   async removeContainer(id: string): Promise<void> {
-    await this.#end("RemoveContainer", { containerId: id });
+    await this.#callIgnoringNotFound("RemoveContainer", { containerId: id });
   }
 
   async listContainers(filter: RuntimeFilter = {}): ReturnType<ContainerRuntime["listContainers"]> {
@@ -154,7 +156,9 @@ class CriRuntime implements ContainerRuntime {
 
   async findContainer(id: string): ReturnType<ContainerRuntime["findContainer"]> {
     type Answer = { readonly status: WireContainerStatus | null };
-    const answer = await unlessGone(this.#runtime<Answer>("ContainerStatus", { containerId: id }));
+    const answer = await ignoreNotFound(
+      this.#runtime<Answer>("ContainerStatus", { containerId: id }),
+    );
     const status = answer?.status ?? undefined;
     return status === undefined ? undefined : toContainerStatus(status);
   }
@@ -176,12 +180,20 @@ class CriRuntime implements ContainerRuntime {
     const timedOut = (cause?: unknown): AppError =>
       new AppError("CRI_TIMED_OUT", { call: "ExecSync", timeoutMs }, { cause });
     try {
-      const call = { service: RUNTIME, method: "ExecSync", request, isTenants: true } as const;
-      const endpoint = await this.#found.get();
-      const said = await endpoint.call<Answer>(call, timeoutMs + LATE_MS);
-      if (said.exitCode === EXEC_TIMED_OUT) throw timedOut();
-      const [stdout, stderr] = [said.stdout.toString("utf8"), said.stderr.toString("utf8")];
-      return { exitCode: said.exitCode, stdout, stderr };
+      const call = {
+        service: RUNTIME,
+        method: "ExecSync",
+        request,
+        hasTenantOutput: true,
+      } as const;
+      const endpoint = await this.#endpoint.get();
+      const execAnswer = await endpoint.call<Answer>(call, timeoutMs + RUNTIME_DEADLINE_MARGIN_MS);
+      if (execAnswer.exitCode === EXEC_TIMED_OUT_EXIT_CODE) throw timedOut();
+      const [stdout, stderr] = [
+        execAnswer.stdout.toString("utf8"),
+        execAnswer.stderr.toString("utf8"),
+      ];
+      return { exitCode: execAnswer.exitCode, stdout, stderr };
     } catch (error) {
       throw isAppError(error, "CRI_TIMED_OUT") ? timedOut(error) : error;
     }
@@ -218,8 +230,8 @@ class CriRuntime implements ContainerRuntime {
     type Answer = { readonly imageRef: string };
     const method = "PullImage";
     const call = { service: IMAGES, method, request, ...(signal && { signal }) } as const;
-    const endpoint = await this.#found.get();
-    return (await endpoint.call<Answer>(call, PULL_MS)).imageRef;
+    const endpoint = await this.#endpoint.get();
+    return (await endpoint.call<Answer>(call, PULL_TIMEOUT_MS)).imageRef;
   }
 
   async listImages(): Promise<readonly ContainerImage[]> {
@@ -228,35 +240,46 @@ class CriRuntime implements ContainerRuntime {
   }
 
   async removeImage(id: string): Promise<void> {
-    await unlessGone(this.#images("RemoveImage", { image: { image: id } }, CHANGE_MS));
+    await ignoreNotFound(this.#images("RemoveImage", { image: { image: id } }, CHANGE_TIMEOUT_MS));
   }
 
   watch(changed: (id: string | undefined) => void, signal: AbortSignal): void {
-    const endpoint = (): Promise<Endpoint> => this.#found.get();
+    const endpoint = (): Promise<Endpoint> => this.#endpoint.get();
     watchEvents({ clock: this.#clock, endpoint }, changed, signal);
   }
 
   close(): void {
-    this.#found.close();
+    this.#endpoint.close();
   }
 
-  async #end(method: string, request: object, timeoutMs = CHANGE_MS): Promise<void> {
-    await unlessGone(this.#runtime(method, request, timeoutMs));
+  async #callIgnoringNotFound(
+    method: string,
+    request: object,
+    timeoutMs = CHANGE_TIMEOUT_MS,
+  ): Promise<void> {
+    await ignoreNotFound(this.#runtime(method, request, timeoutMs));
   }
 
-  async #runtime<Answer>(method: string, request: object, timeoutMs = READ_MS): Promise<Answer> {
-    const endpoint = await this.#found.get();
+  async #runtime<Answer>(
+    method: string,
+    request: object,
+    timeoutMs = READ_TIMEOUT_MS,
+  ): Promise<Answer> {
+    const endpoint = await this.#endpoint.get();
     return endpoint.call<Answer>({ service: RUNTIME, method, request }, timeoutMs);
   }
 
-  async #images<Answer>(method: string, request: object, timeoutMs = READ_MS): Promise<Answer> {
-    const endpoint = await this.#found.get();
+  async #images<Answer>(
+    method: string,
+    request: object,
+    timeoutMs = READ_TIMEOUT_MS,
+  ): Promise<Answer> {
+    const endpoint = await this.#endpoint.get();
     return endpoint.call<Answer>({ service: IMAGES, method, request }, timeoutMs);
   }
 }
 
-/** What was answered; undefined where the runtime knows nothing of what it was asked about. */
-async function unlessGone<Answer>(answer: Promise<Answer>): Promise<Answer | undefined> {
+async function ignoreNotFound<Answer>(answer: Promise<Answer>): Promise<Answer | undefined> {
   try {
     return await answer;
   } catch (error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { afterEach, expect, test } from "vitest";
-import { defaultEndpointsOf, findEndpoint, type FoundEndpoint } from "./endpoints.ts";
+import { defaultEndpoints, findEndpoint, type EndpointFinder } from "./endpoints.ts";
 import { ScriptedRuntime, wallClock } from "./testing/scripted-runtime.ts";
 
 const open: { close(): void }[] = [];
@@ -16,7 +16,7 @@ async function serve(services: readonly string[]): Promise<ScriptedRuntime> {
   return server;
 }
 
-function find(addresses: readonly string[]): FoundEndpoint {
+function find(addresses: readonly string[]): EndpointFinder {
   const found = findEndpoint(addresses, wallClock);
   open.push(found);
   return found;
@@ -53,8 +53,8 @@ test("whom nobody answers is told why, for each; and who comes later is found", 
 });
 
 test("the usual places are those of the machine of a process, where one is named", () => {
-  expect(defaultEndpointsOf(undefined)).toContain("unix:///run/crio/crio.sock");
-  expect(defaultEndpointsOf(1)).toEqual([
+  expect(defaultEndpoints(undefined)).toContain("unix:///run/crio/crio.sock");
+  expect(defaultEndpoints(1)).toEqual([
     "unix:///proc/1/root/run/containerd/containerd.sock",
     "unix:///proc/1/root/run/crio/crio.sock",
     "unix:///proc/1/root/run/k3s/containerd/containerd.sock",

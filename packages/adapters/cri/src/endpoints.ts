@@ -1,32 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where is the container runtime? Several places are asked in order; the first that speaks CRI v1 is kept.
+// Discovery of the container runtime: the first address that answers CRI v1 is used.
 import { AppError, isAppError, messageOf } from "@patchbay/core/errors";
 import type { Clock } from "@patchbay/core/ports";
 import { openEndpoint, type Endpoint } from "./grpc.ts";
 
-/** Where runtimes listen unless told otherwise: containerd, CRI-O, the containerd of k3s. */
+/** containerd, CRI-O and the containerd of k3s. */
 export const DEFAULT_CRI_ENDPOINTS: readonly string[] = [
   "unix:///run/containerd/containerd.sock",
   "unix:///run/crio/crio.sock",
   "unix:///run/k3s/containerd/containerd.sock",
 ];
 
-/**
- * The same places on the machine of a process: a pod that shares the host's process ids needs no directory of the host for
- * them, which a kubelet would make where the runtime is another one. Source: proc_pid_root(5)
- */
-export function defaultEndpointsOf(hostProcess: number | undefined): readonly string[] {
+/** In the mount namespace of a process, so that a pod needs no host path. Source: proc_pid_root(5) */
+export function defaultEndpoints(hostProcess: number | undefined): readonly string[] {
   if (hostProcess === undefined) return DEFAULT_CRI_ENDPOINTS;
   const root = `unix:///proc/${String(hostProcess)}/root`;
   return DEFAULT_CRI_ENDPOINTS.map((endpoint) => endpoint.replace("unix://", root));
 }
 
-/** How long one place may take to say whether it speaks CRI v1, milliseconds. */
 const VERSION_TIMEOUT_MS = 5000;
 
-/** The runtime, once it has been found. */
-export interface FoundEndpoint {
-  /** @throws AppError with CRI_UNAVAILABLE while nobody answers */
+export interface EndpointFinder {
+  /** @throws AppError with CRI_UNAVAILABLE while no address answers */
   get(): Promise<Endpoint>;
   close(): void;
 }
@@ -53,7 +48,7 @@ async function findFirst(addresses: readonly string[], clock: Clock): Promise<En
     try {
       return await probe(address, clock);
     } catch (error) {
-      reasons.push(reasonOf(error)); // the next one may answer
+      reasons.push(reasonOf(error));
     }
   }
   throw new AppError("CRI_UNAVAILABLE", {
@@ -62,29 +57,29 @@ async function findFirst(addresses: readonly string[], clock: Clock): Promise<En
   });
 }
 
-/** Looks at the addresses in order, at the first use and at each until one has answered. */
-export function findEndpoint(addresses: readonly string[], clock: Clock): FoundEndpoint {
-  let looking: Promise<Endpoint> | undefined;
+/** Probes the addresses in order at each use until one has answered. */
+export function findEndpoint(addresses: readonly string[], clock: Clock): EndpointFinder {
+  let probing: Promise<Endpoint> | undefined;
   let isClosed = false;
-  const look = async (): Promise<Endpoint> => {
+  const start = async (): Promise<Endpoint> => {
     try {
       const found = await findFirst(addresses, clock);
       if (isClosed) found.close();
       return found;
     } catch (error) {
-      looking = undefined;
+      probing = undefined;
       throw error;
     }
   };
   return {
-    get: () => (looking ??= look()),
+    get: () => (probing ??= start()),
     close: () => {
       isClosed = true;
-      looking?.then(
+      probing?.then(
         (endpoint) => {
           endpoint.close();
         },
-        () => undefined, // nothing is open
+        () => undefined,
       );
     },
   };

@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sandboxes and containers have changed? By containerd's own event service, else by CRI's; where a runtime has
-// neither, everything is looked at again every ten seconds.
+// Changes of sandboxes and containers, from containerd's event service or else from CRI's. Without either, `changed` is
+// called every ten seconds.
 import { isAppError } from "@patchbay/core/errors";
 import type { Clock } from "@patchbay/core/ports";
 import type { Call, Endpoint } from "./grpc.ts";
 
-/** How long it is waited before a stream is opened anew: at first, while the runtime is away, and at most; milliseconds. */
-const PAUSE = { firstMs: 100, awayMaxMs: 1000, maxMs: 10_000 };
+/** Pauses before a stream is reopened: first, longest while the runtime is down, and longest otherwise. */
+const RECONNECT_PAUSE = { firstMs: 100, awayMaxMs: 1000, maxMs: 10_000 };
 
-/**
- * containerd tells of a start and of an end before its CRI part has taken note of it: both are told again so much later,
- * milliseconds. Source: containerd CRI plugin, StartContainer, which writes the status down when the task has begun.
- */
-const AGAIN_MS: readonly number[] = [100, 1000];
+/** containerd sends events before its CRI plugin updates the status. Source: containerd CRI plugin, StartContainer. */
+const REPEAT_DELAYS_MS: readonly number[] = [100, 1000];
 
-/** Where pods' containers are. Source: containerd CRI plugin, constants.K8sContainerdNamespace. */
+/** Source: containerd CRI plugin, constants.K8sContainerdNamespace. */
 export const CONTAINERD_NAMESPACE = "k8s.io";
 const TASK_TOPICS: readonly string[] = ["/tasks/start", "/tasks/delete"];
 const TOPICS: readonly string[] = [...TASK_TOPICS, "/containers/delete"];
 
-/**
- * Shared by all who subscribe, in every version; of CRI's own stream the containerd of 1.7 gives each event to one
- * subscriber only, who may be the kubelet.
- */
+/** CRI's own stream of containerd 1.7 delivers each event to only one subscriber, which may be the kubelet. */
 const CONTAINERD_EVENTS: Call = {
   service: "containerd.services.events.v1.Events",
   method: "Subscribe",
@@ -51,16 +45,15 @@ interface ContainerEvent {
   readonly containerId: string;
 }
 
-/** What a watch needs. */
 export interface EventDeps {
   readonly clock: Clock;
-  /** The runtime. @throws AppError with CRI_UNAVAILABLE while nobody answers */
+  /** @throws AppError with CRI_UNAVAILABLE while the runtime does not answer */
   endpoint(): Promise<Endpoint>;
 }
 
 type Changed = (id: string | undefined) => void;
 
-/** Follows the runtime until aborted; each time that a connection is made it is told that anything may have changed. */
+/** Calls `changed` without an id after each connection, because any object may have changed. */
 export function watchEvents(deps: EventDeps, changed: Changed, signal: AbortSignal): void {
   void new EventWatch(deps, changed, signal).run();
 }
@@ -70,7 +63,7 @@ class EventWatch {
   readonly #changed: Changed;
   readonly #signal: AbortSignal;
   #hasService = true;
-  #pauseMs = PAUSE.firstMs;
+  #pauseMs = RECONNECT_PAUSE.firstMs;
 
   constructor(deps: EventDeps, changed: Changed, signal: AbortSignal) {
     this.#deps = deps;
@@ -89,11 +82,13 @@ class EventWatch {
           continue;
         }
       }
-      await this.#pause(isAppError(error, "CRI_UNAVAILABLE") ? PAUSE.awayMaxMs : PAUSE.maxMs);
+      await this.#pause(
+        isAppError(error, "CRI_UNAVAILABLE") ? RECONNECT_PAUSE.awayMaxMs : RECONNECT_PAUSE.maxMs,
+      );
     }
   }
 
-  /** One stream, to its end; returns why it ended. */
+  /** Returns the error that ended the stream. */
   async #follow(): Promise<unknown> {
     try {
       const endpoint = await this.#deps.endpoint();
@@ -101,7 +96,7 @@ class EventWatch {
       const cancel = this.#open(endpoint, resolve);
       this.#signal.addEventListener("abort", cancel, { once: true });
       try {
-        // Its answer says that the stream, opened before it, has come there too.
+        // The answer proves that the stream, which was opened before, is established.
         await endpoint.call(VERSION, VERSION_TIMEOUT_MS);
         this.#changed(undefined);
         return await over;
@@ -117,45 +112,44 @@ class EventWatch {
   #open(endpoint: Endpoint, ended: (error: unknown) => void): () => void {
     if (this.#hasService) {
       const message = (envelope: Envelope): void => {
-        this.#hear(envelope);
+        this.#handleEnvelope(envelope);
       };
       return endpoint.stream(CONTAINERD_EVENTS, { message, ended });
     }
     const message = ({ containerId }: ContainerEvent): void => {
-      this.#pauseMs = PAUSE.firstMs;
+      this.#pauseMs = RECONNECT_PAUSE.firstMs;
       this.#changed(containerId);
     };
     return endpoint.stream(CRI_EVENTS, { message, ended });
   }
 
-  #hear({ topic, event }: Envelope): void {
+  #handleEnvelope({ topic, event }: Envelope): void {
     const id = event?.value?.id;
     if (id === undefined) return;
-    this.#pauseMs = PAUSE.firstMs;
+    this.#pauseMs = RECONNECT_PAUSE.firstMs;
     this.#changed(id);
-    if (TASK_TOPICS.includes(topic)) void this.#tellAgain(id);
+    if (TASK_TOPICS.includes(topic)) void this.#repeat(id);
   }
 
-  async #tellAgain(id: string): Promise<void> {
-    for (const ms of AGAIN_MS) {
-      if (!(await this.#slept(ms))) return;
+  async #repeat(id: string): Promise<void> {
+    for (const ms of REPEAT_DELAYS_MS) {
+      if (!(await this.#sleep(ms))) return;
       this.#changed(id);
     }
   }
 
   async #pause(maxMs: number): Promise<void> {
     const ms = Math.min(this.#pauseMs, maxMs);
-    this.#pauseMs = Math.min(this.#pauseMs * 2, PAUSE.maxMs);
-    await this.#slept(ms);
+    this.#pauseMs = Math.min(this.#pauseMs * 2, RECONNECT_PAUSE.maxMs);
+    await this.#sleep(ms);
   }
 
-  /** Whether nobody aborted meanwhile. */
-  async #slept(ms: number): Promise<boolean> {
+  async #sleep(ms: number): Promise<boolean> {
     try {
       await this.#deps.clock.sleep(ms, this.#signal);
       return true;
     } catch {
-      return false; // aborted
+      return false;
     }
   }
 }

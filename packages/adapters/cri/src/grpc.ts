@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC over a unix socket: services of .proto files as functions that return promises, with deadlines.
+// gRPC clients over a unix socket, with deadlines and typed errors.
+import { AppError, messageOf } from "@patchbay/core/errors";
 import { fileURLToPath } from "node:url";
 import {
   Channel,
@@ -15,18 +16,69 @@ import {
 } from "@grpc/grpc-js";
 import { loadSync, type PackageDefinition } from "@grpc/proto-loader";
 import type { Clock } from "@patchbay/core/ports";
-import { toCriError } from "./errors.ts";
 
-/** How messages are read: numbers of 64 bits as text, enumerations by name, what is absent as its default or null. */
+/** Source: gRPC core, "Status codes and their use in gRPC". */
+const STATUSES: readonly string[] = [
+  "OK",
+  "CANCELLED",
+  "UNKNOWN",
+  "INVALID_ARGUMENT",
+  "DEADLINE_EXCEEDED",
+  "NOT_FOUND",
+  "ALREADY_EXISTS",
+  "PERMISSION_DENIED",
+  "RESOURCE_EXHAUSTED",
+  "FAILED_PRECONDITION",
+  "ABORTED",
+  "OUT_OF_RANGE",
+  "UNIMPLEMENTED",
+  "INTERNAL",
+  "UNAVAILABLE",
+  "DATA_LOSS",
+  "UNAUTHENTICATED",
+];
+
+interface FailedCall {
+  readonly method: string;
+  readonly timeoutMs: number;
+  readonly endpoint: string;
+  readonly isConnected: boolean;
+}
+
+function reasonOf(error: unknown): string {
+  const details = error instanceof Error && "details" in error ? error.details : undefined;
+  return typeof details === "string" && details !== "" ? details : messageOf(error);
+}
+
+function statusOf(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return (typeof code === "number" ? STATUSES[code] : undefined) ?? "UNKNOWN";
+}
+
+/** A runtime also reports an unreachable registry as UNAVAILABLE; its own connection is then still open. */
+export function toCriError(error: unknown, call: FailedCall): AppError {
+  const status = statusOf(error);
+  const reason = reasonOf(error);
+  const { method, timeoutMs, endpoint } = call;
+  if (status === "DEADLINE_EXCEEDED") {
+    return new AppError("CRI_TIMED_OUT", { call: method, timeoutMs }, { cause: error });
+  }
+  const isRegistryError = method === "PullImage" && call.isConnected;
+  const isDisconnected = status === "CANCELLED" || (status === "UNAVAILABLE" && !isRegistryError);
+  return isDisconnected
+    ? new AppError("CRI_UNAVAILABLE", { endpoint, reason }, { cause: error })
+    : new AppError("CRI_FAILED", { call: method, status, reason }, { cause: error });
+}
+
+/** 64-bit numbers become strings and enumerations names; missing fields have their default or null. */
 const MESSAGE_FORMAT = { longs: String, enums: String, defaults: true } as const;
 
-/** As large as a kubelet takes them, bytes. Source: kubelet remote runtime, maxMsgSize. */
+/** Source: kubelet remote runtime, maxMsgSize. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Where programs of tenants write the answer, bytes: longer ones are not received. A kubelet keeps 10 KiB of them. */
-const SAID_BYTES_MAX = 64 * 1024;
+/** A kubelet retains 10 KiB. */
+const TENANT_OUTPUT_BYTES_MAX = 64 * 1024;
 
-/** A runtime that was away is found again at most this late, milliseconds. */
 const RECONNECT_MS_MAX = 500;
 
 const CHANNEL_OPTIONS = {
@@ -40,7 +92,6 @@ const CHANNEL_OPTIONS = {
 /** Source: containerd namespaces, GRPCHeader. */
 const NAMESPACE_HEADER = "containerd-namespace";
 
-/** Services that are spoken, and the .proto that names each. */
 const SERVICES = {
   "runtime.v1.RuntimeService": "cri.proto",
   "runtime.v1.ImageService": "cri.proto",
@@ -48,37 +99,33 @@ const SERVICES = {
   "containerd.services.tasks.v1.Tasks": "containerd-tasks.proto",
 } as const;
 
-/** Name of a service on the wire. */
-export type ServiceName = keyof typeof SERVICES;
+type ServiceName = keyof typeof SERVICES;
 
-/** One call: what it is named on the wire, and what is sent. */
 export interface Call {
   readonly service: ServiceName;
   readonly method: string;
   readonly request: object;
-  /** Of containerd's own services: whose containers are meant. */
+  /** containerd's namespace, for its own services. */
   readonly namespace?: string;
-  /** Cancels it. */
   readonly signal?: AbortSignal;
-  /** Programs of tenants write the answer: a long one is the error RESOURCE_EXHAUSTED. */
-  readonly isTenants?: boolean;
+  /** A long answer then fails with RESOURCE_EXHAUSTED. */
+  readonly hasTenantOutput?: boolean;
 }
 
-/** What a stream tells. */
-export interface StreamEars<Message> {
+interface StreamHandlers<Message> {
   message(message: Message): void;
-  /** It is over: with its error, or undefined when the other side has ended it. */
+  /** Undefined when the server closed the stream. */
   ended(error: unknown): void;
 }
 
-/** One endpoint. Connects at the first call, and again whenever it has to. */
+/** Connects at the first call and reconnects when necessary. */
 export interface Endpoint {
   /** `unix:///…` */
   readonly address: string;
   /** @throws AppError with CRI_UNAVAILABLE, CRI_FAILED or CRI_TIMED_OUT */
   call<Response>(call: Call, timeoutMs: number): Promise<Response>;
-  /** Returns what ends the stream. */
-  stream<Message>(call: Call, ears: StreamEars<Message>): () => void;
+  /** The returned function cancels the stream. */
+  stream<Message>(call: Call, handlers: StreamHandlers<Message>): () => void;
   close(): void;
 }
 
@@ -96,13 +143,12 @@ function load(file: string): PackageDefinition {
 }
 
 function methodOf({ service, method }: Call): Method {
-  const definition = load(SERVICES[service])[service] as ServiceDefinition | undefined; // by its name a service
+  const definition = load(SERVICES[service])[service] as ServiceDefinition | undefined; // the keys of SERVICES are services
   const found = definition?.[method];
   if (found === undefined) throw new Error(`${service} has no method ${method}`);
-  return found as Method; // its types are those of the .proto
+  return found as Method; // the .proto defines its types
 }
 
-/** A channel that receives messages of so many bytes, and the client of it. Connects at the first call. */
 function openChannel(address: string, bytesMax: number) {
   const options = { ...CHANNEL_OPTIONS, "grpc.max_receive_message_length": bytesMax };
   const channel = new Channel(address, credentials.createInsecure(), options);
@@ -110,11 +156,10 @@ function openChannel(address: string, bytesMax: number) {
   return { channel, client };
 }
 
-/** Opens an endpoint; nothing is sent yet. */
 export function openEndpoint(address: string, clock: Pick<Clock, "now">): Endpoint {
   const { channel, client } = openChannel(address, MESSAGE_BYTES_MAX);
-  const tenants = openChannel(address, SAID_BYTES_MAX);
-  const wordOf = (error: unknown, method: string, timeoutMs: number): Error => {
+  const tenants = openChannel(address, TENANT_OUTPUT_BYTES_MAX);
+  const translateError = (error: unknown, method: string, timeoutMs: number): Error => {
     const isConnected = channel.getConnectivityState(false) === connectivityState.READY;
     return toCriError(error, { method, timeoutMs, endpoint: address, isConnected });
   };
@@ -123,22 +168,22 @@ export function openEndpoint(address: string, clock: Pick<Clock, "now">): Endpoi
     call: async <Response>(call: Call, timeoutMs: number) => {
       try {
         const options = { deadline: clock.now() + timeoutMs };
-        const asked = call.isTenants === true ? tenants.client : client;
-        return (await ask(asked, call, options)) as Response; // as the .proto says
+        const asked = call.hasTenantOutput === true ? tenants.client : client;
+        return (await callUnary(asked, call, options)) as Response; // the .proto defines its type
       } catch (error) {
-        throw wordOf(error, call.method, timeoutMs);
+        throw translateError(error, call.method, timeoutMs);
       }
     },
-    stream: <Message>(call: Call, ears: StreamEars<Message>) => {
+    stream: <Message>(call: Call, handlers: StreamHandlers<Message>) => {
       const messages = openStream(client, call);
       messages.on("data", (message: Message) => {
-        ears.message(message);
+        handlers.message(message);
       });
       messages.once("error", (error) => {
-        ears.ended(wordOf(error, call.method, 0));
+        handlers.ended(translateError(error, call.method, 0));
       });
       messages.once("end", () => {
-        ears.ended(undefined);
+        handlers.ended(undefined);
       });
       return () => {
         messages.cancel();
@@ -158,7 +203,7 @@ function openStream(client: Client, call: Call): ClientReadableStream<unknown> {
   return client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, call.request);
 }
 
-function ask(client: Client, call: Call, options: CallOptions): Promise<unknown> {
+function callUnary(client: Client, call: Call, options: CallOptions): Promise<unknown> {
   const { promise, resolve, reject } = Promise.withResolvers();
   const answer = (error: ServiceError | null, response?: unknown): void => {
     if (error === null) resolve(response);

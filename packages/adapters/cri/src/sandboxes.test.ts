@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Sandbox, SandboxStatus } from "@patchbay/core/ports";
-import { describeSandboxesContract } from "@patchbay/cri/testing";
-import { createFakeNamespaces } from "@patchbay/os/testing";
+import { describeSandboxesContract, createFakeContainerRuntime } from "@patchbay/cri/testing";
+import { createFakeNamespaces, createFakeClock, settle } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { createCriSandboxes, type SandboxDeps } from "./sandboxes.ts";
+import {
+  createCriSandboxes,
+  type SandboxDeps,
+  findProblem,
+  openSandboxes,
+  waitForRuntime,
+} from "./sandboxes.ts";
+import { AppError } from "@patchbay/core";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
 
 const BARE: SandboxStatus = {
   id: "box-1",
@@ -18,7 +26,10 @@ const IN_NODE_NETWORK: SandboxStatus = { ...BARE, pid: 77 };
 const WITHOUT_PROCESS = { ...BARE, netnsPath: "/run/netns/box-1" };
 const STATUS = { ...IN_NODE_NETWORK, netnsPath: "/run/netns/box-1" };
 const ONE: Sandbox = {
-  ...{ id: "box-1", podUid: "uid-1", netnsPath: "/run/netns/box-1", netnsInode: "1" },
+  id: "box-1",
+  podUid: "uid-1",
+  netnsPath: "/run/netns/box-1",
+  netnsInode: "1",
   pod: { namespace: "ns1", name: "pod" },
 };
 
@@ -40,7 +51,8 @@ describeSandboxesContract("CRI", () => {
   const namespaces = createFakeNamespaces();
   const toStatus = ({ id, podUid: uid, netnsPath, pod }: Sandbox): SandboxStatus => ({
     ...STATUS,
-    ...{ id, netnsPath },
+    id,
+    netnsPath,
     metadata: { ...pod, uid, attempt: statuses.size },
     labels: { "io.kubernetes.pod.uid": uid },
   });
@@ -201,4 +213,67 @@ test("of 1001 pods only the least recently requested one is listed again", async
   await sandboxes.find("uid-1000");
   for (const uid of ["uid-0", "uid-2", "uid-1000", "uid-1"]) await sandboxes.find(uid);
   expect(listed).toEqual(["uid-1000", "uid-1"]);
+});
+
+test("a runtime that comes later is waited for; why it is not there is told once", async () => {
+  const clock = createFakeClock();
+  const log = createFakeLogger();
+  const runtime = createFakeContainerRuntime(clock);
+  runtime.stop();
+  let isOver = false;
+  const waiting = waitForRuntime({ runtime, clock, log }, new AbortController().signal);
+  void waiting.then(() => {
+    isOver = true;
+  });
+  for (const ms of [100, 200, 400, 800, 1600, 2000, 2000]) {
+    await settle();
+    expect(clock.dueMs.map((due) => due - clock.now())).toEqual([ms]);
+    await clock.advance(ms);
+  }
+  expect(isOver).toBe(false);
+  runtime.failNext("version", new AppError("CRI_TIMED_OUT", { call: "Version", timeoutMs: 1 }));
+  runtime.start();
+  await clock.advance(2000);
+  await clock.advance(2000);
+  await waiting;
+  expect(log.lines).toMatchObject([
+    { level: "warn", message: "waiting for the container runtime" },
+    { level: "warn", fields: { reason: expect.stringContaining("did not finish") as string } },
+    { level: "info", message: "found the container runtime", fields: { name: "fake" } },
+  ]);
+});
+
+test("who stops does not wait any longer, nor does one that never asks keep anything open", async () => {
+  const stop = new AbortController();
+  const clock = createFakeClock();
+  const opened = openSandboxes(
+    {
+      hostProcess: undefined,
+      endpoints: ["unix:///nobody/is/here.sock"],
+      namespaces: createFakeNamespaces(),
+      clock,
+      log: createFakeLogger(),
+    },
+    stop.signal,
+  );
+  stop.abort(new Error("stopped"));
+  await opened.answered;
+  await expect(opened.sandboxes.find("uid-1")).rejects.toMatchObject({ code: "CRI_UNAVAILABLE" });
+  opened.close();
+});
+
+test("whether it answers is asked at that moment, and for three seconds at most", async () => {
+  const clock = createFakeClock();
+  const runtime = createFakeContainerRuntime(clock);
+  expect(await findProblem({ runtime, clock })).toBeUndefined();
+  runtime.stop();
+  expect(await findProblem({ runtime, clock })).toContain("no container runtime answers");
+  const hangs = { version: () => new Promise<never>(() => undefined) };
+  const answer = findProblem({ runtime: hangs, clock });
+  await settle();
+  await clock.advance(3000);
+  expect(await answer).toContain("did not finish Version within 3000 ms");
+  runtime.start();
+  expect(await findProblem({ runtime, clock })).toBeUndefined();
+  expect(clock.dueMs).toEqual([]);
 });

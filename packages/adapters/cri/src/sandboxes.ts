@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sandbox does a pod have, and in which network namespace? As the container runtime tells it, by CRI alone.
+// Sandboxes of pods and their network namespaces, read over CRI only.
 import type {
   ContainerRuntime,
   Namespaces,
@@ -7,51 +7,52 @@ import type {
   Sandboxes,
   SandboxStatus,
   SandboxSummary,
+  Clock,
+  Logger,
 } from "@patchbay/core/ports";
+import { AppError, messageOf } from "@patchbay/core/errors";
+import { createContainerRuntime } from "./container-runtime.ts";
+import { defaultEndpoints } from "./endpoints.ts";
 
-/** As a kubelet, and all that do its work, label sandboxes. Source: kubelet types, KubernetesPodUIDLabel. */
+/** Source: kubelet types, KubernetesPodUIDLabel. */
 const UID_LABEL = "io.kubernetes.pod.uid";
 
-/** What {@link createCriSandboxes} needs. */
 export interface SandboxDeps {
   readonly runtime: Pick<ContainerRuntime, "listSandboxes" | "findSandbox">;
   readonly namespaces: Namespaces;
 }
 
-/** Most pods whose sandbox is remembered; far more than a node runs. Source: kubelet, `--max-pods`, 110. */
-const REMEMBERED_MAX = 1000;
+/** Far above a node's pods. Source: kubelet, `--max-pods`, 110. */
+const CACHED_PODS_MAX = 1000;
 
-/**
- * Finds the ready sandbox of a pod, the last that was made. One in the node's network, or one whose namespace cannot be
- * opened, is none. One that was found before is not looked for again while it is ready.
- */
+/** Ignores sandboxes with host network, or with a namespace that cannot be opened. */
 export function createCriSandboxes({ runtime, namespaces }: SandboxDeps): Sandboxes {
-  const remembered = new Map<string, string>();
-  const askFor = async (id: string, podUid: string): Promise<SandboxStatus | undefined> => {
+  const cachedIds = new Map<string, string>();
+  const readSandbox = async (id: string, podUid: string): Promise<SandboxStatus | undefined> => {
     const status = await runtime.findSandbox(id);
     return status !== undefined && isReadyFor(status, podUid) ? status : undefined;
   };
-  const lookFor = async (podUid: string): Promise<SandboxStatus | undefined> => {
+  const findLatest = async (podUid: string): Promise<SandboxStatus | undefined> => {
     const listed = await runtime.listSandboxes({ labels: { [UID_LABEL]: podUid } });
     const last = lastReady(listed, podUid);
-    return last === undefined ? undefined : askFor(last.id, podUid);
+    return last === undefined ? undefined : readSandbox(last.id, podUid);
   };
   return {
     find: async (podUid) => {
-      const id = remembered.get(podUid);
-      const known = id === undefined ? undefined : await askFor(id, podUid);
-      const status = known ?? (await lookFor(podUid));
-      remembered.delete(podUid);
+      const id = cachedIds.get(podUid);
+      const known = id === undefined ? undefined : await readSandbox(id, podUid);
+      const status = known ?? (await findLatest(podUid));
+      cachedIds.delete(podUid);
       if (status === undefined) return undefined;
-      remembered.set(podUid, status.id);
-      const [oldest] = remembered.keys();
-      if (remembered.size > REMEMBERED_MAX && oldest !== undefined) remembered.delete(oldest);
+      cachedIds.set(podUid, status.id);
+      const [oldest] = cachedIds.keys();
+      if (cachedIds.size > CACHED_PODS_MAX && oldest !== undefined) cachedIds.delete(oldest);
       return toSandbox(status, namespaces);
     },
   };
 }
 
-/** A label is what somebody has written; the metadata is what the sandbox was made for. */
+/** Any client of the runtime can set labels, but not the metadata. */
 function isReadyFor({ state, metadata }: SandboxSummary, podUid: string): boolean {
   return state === "READY" && metadata.uid === podUid;
 }
@@ -62,7 +63,7 @@ function lastReady(listed: readonly SandboxSummary[], podUid: string): SandboxSu
     .toSorted((one, other) => other.metadata.attempt - one.metadata.attempt)[0];
 }
 
-/** The path that the runtime names may lie in a mount that is not seen from here; that of its process is seen everywhere. */
+/** The namespace's path may be in a mount that this process cannot see. */
 function pathsOf({ netnsPath, pid }: SandboxStatus): readonly string[] {
   if (netnsPath === undefined) return [];
   return pid === undefined ? [netnsPath] : [netnsPath, `/proc/${String(pid)}/ns/net`];
@@ -79,4 +80,93 @@ function toSandbox(status: SandboxStatus, namespaces: Namespaces): Sandbox | und
     return { id, podUid: metadata.uid, pod, netnsPath, netnsInode };
   }
   return undefined;
+}
+
+const RETRY_PAUSE = { firstMs: 100, maxMs: 2000 };
+
+interface RuntimeWait {
+  readonly runtime: Pick<ContainerRuntime, "version">;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Logs each new reason for a failure. */
+export async function waitForRuntime(
+  { runtime, clock, log }: RuntimeWait,
+  signal: AbortSignal,
+): Promise<void> {
+  let lastReason = "";
+  for (
+    let pauseMs = RETRY_PAUSE.firstMs;
+    !signal.aborted;
+    pauseMs = Math.min(pauseMs * 2, RETRY_PAUSE.maxMs)
+  ) {
+    try {
+      log.info("found the container runtime", { ...(await runtime.version()) });
+      return;
+    } catch (error) {
+      const reason = messageOf(error);
+      if (reason !== lastReason) log.warn("waiting for the container runtime", { reason });
+      lastReason = reason;
+    }
+    await clock.sleep(pauseMs, signal).catch(() => undefined);
+  }
+}
+
+/** Below the timeout of a probe (5 s). */
+const PROBLEM_TIMEOUT_MS = 3000;
+
+/** Returns the problem, or undefined when the runtime answers in time. */
+export async function findProblem({
+  runtime,
+  clock,
+}: Omit<RuntimeWait, "log">): Promise<string | undefined> {
+  const done = new AbortController();
+  const timeout = clock
+    .sleep(PROBLEM_TIMEOUT_MS, done.signal)
+    .then(() =>
+      messageOf(new AppError("CRI_TIMED_OUT", { call: "Version", timeoutMs: PROBLEM_TIMEOUT_MS })),
+    )
+    .catch(() => undefined);
+  const answer = runtime.version().then(() => undefined, messageOf);
+  try {
+    return await Promise.race([answer, timeout]);
+  } finally {
+    done.abort();
+  }
+}
+
+/** The sandboxes of a node's pods. */
+export interface OpenSandboxes {
+  readonly sandboxes: Sandboxes;
+  /** Checks the runtime now, within 3 s; undefined when it answers. */
+  findProblem(): Promise<string | undefined>;
+  /** Also resolves when the signal is aborted. */
+  readonly answered: Promise<void>;
+  close(): void;
+}
+
+interface OpenSandboxesOptions {
+  /** Undefined for the default addresses. */
+  readonly endpoints: readonly string[] | undefined;
+  /** Undefined for this process. */
+  readonly hostProcess: number | undefined;
+  readonly namespaces: Namespaces;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** The runtime may start later. */
+export function openSandboxes(options: OpenSandboxesOptions, signal: AbortSignal): OpenSandboxes {
+  const { hostProcess, namespaces, clock, log } = options;
+  const endpoints = options.endpoints ?? defaultEndpoints(hostProcess);
+  const runtime = createContainerRuntime({ endpoints, clock });
+  return {
+    sandboxes: createCriSandboxes({ runtime, namespaces }),
+    findProblem: () => findProblem({ runtime, clock }),
+    answered: waitForRuntime({ runtime, clock, log }, signal),
+    close: () => {
+      runtime.close();
+    },
+  };
 }

@@ -80,7 +80,8 @@ export const ALL_DIRECTORIES: ContainerAllocation = {
   devices: [],
   mounts: [
     {
-      ...{ containerPath: VHOST_USER_DIR, hostPath: VHOST_USER_DIR },
+      containerPath: VHOST_USER_DIR,
+      hostPath: VHOST_USER_DIR,
       readOnly: false,
     },
   ],

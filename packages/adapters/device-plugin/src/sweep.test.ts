@@ -10,7 +10,11 @@ test.each([
   { name: "gone by itself", there: [], inUse: [], suspects: ["a"], gone: [], next: [] },
   {
     name: "each for itself",
-    ...{ there: ["a", "b", "c"], inUse: ["b"], suspects: ["a"], gone: ["a"], next: ["c"] },
+    there: ["a", "b", "c"],
+    inUse: ["b"],
+    suspects: ["a"],
+    gone: ["a"],
+    next: ["c"],
   },
 ])("$name", ({ there, inUse, suspects, gone, next }) => {
   const facts = { there, inUse: new Set(inUse), suspects: new Set(suspects) };

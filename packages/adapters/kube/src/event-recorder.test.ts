@@ -63,7 +63,13 @@ function setUp({ host }: { host: string | undefined } = { host: "n1" }): Setting
   const warnings = (): number => logger.lines.filter(({ level }) => level === "warn").length;
   const refuse = (error: AppError): number => refusals.push(error);
   return {
-    ...{ recorder, clock, created, counts, messages, refuse, warnings },
+    recorder,
+    clock,
+    created,
+    counts,
+    messages,
+    refuse,
+    warnings,
     lines: () => logger.lines,
   };
 }
@@ -207,7 +213,8 @@ describe("an event", () => {
         kind: "Event",
         metadata: { namespace: "default", name: "n1.00001" },
         involvedObject: { apiVersion: "v1", kind: "Node", name: "n1" },
-        ...{ ...note, message: "x".repeat(1024) },
+        ...note,
+        message: "x".repeat(1024),
         count: 1,
         firstTimestamp: "1970-01-01T00:00:00Z",
         lastTimestamp: "1970-01-01T00:00:00Z",

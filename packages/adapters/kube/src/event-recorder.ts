@@ -77,8 +77,15 @@ function wordsOf({ type, reason, message }: Note): Pick<Note, "type" | "reason" 
 
 function begin(object: KubeObject, note: Note, nowMs: number): Remembered {
   return {
-    ...{ key: undefined, object, note, firstMs: nowMs, lastMs: nowMs },
-    ...{ count: 0, writtenCount: 0, coalesceMs: COALESCE_MS, isWriting: false },
+    key: undefined,
+    object,
+    note,
+    firstMs: nowMs,
+    lastMs: nowMs,
+    count: 0,
+    writtenCount: 0,
+    coalesceMs: COALESCE_MS,
+    isWriting: false,
   };
 }
 

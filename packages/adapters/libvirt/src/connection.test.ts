@@ -26,7 +26,9 @@ beforeEach(() => {
   requests = [];
   losses = 0;
   connection = new LibvirtConnection({
-    ...{ id: ID, clock, callTimeoutMs: 1000 },
+    id: ID,
+    clock,
+    callTimeoutMs: 1000,
     send: (request) => {
       requests.push(request);
     },

@@ -79,7 +79,9 @@ describe("what the child says", () => {
   test("numbers that are missing are -1", () => {
     const lifecycle = { kind: "lifecycle", domain: "d", event: "started" };
     expect(parseReply({ kind: "event", connection: 1, event: lifecycle })).toEqual({
-      ...{ kind: "event", connection: 1, event: { ...lifecycle, detail: -1 } },
+      kind: "event",
+      connection: 1,
+      event: { ...lifecycle, detail: -1 },
     });
     const failed = { kind: "failed", connection: 1, call: 2 };
     expect(parseReply({ ...failed, error: { number: "1", message: "m" } })).toEqual({
@@ -214,8 +216,10 @@ describe("what an agent says of itself", () => {
       want: {
         "agent.version": "7.2.0",
         "agent.command.count": "2",
-        ...{ "agent.command.0.name": "guest-ping", "agent.command.0.enabled": "true" },
-        ...{ "agent.command.1.name": "guest-exec", "agent.command.1.enabled": "false" },
+        "agent.command.0.name": "guest-ping",
+        "agent.command.0.enabled": "true",
+        "agent.command.1.name": "guest-exec",
+        "agent.command.1.enabled": "false",
       },
     },
     {

@@ -180,7 +180,9 @@ export function parseDomain(value: unknown): DomainInfo | undefined {
   const { name, uuid, state, persistent, move } = value;
   if (typeof name !== "string" || typeof uuid !== "string" || !STATES.has(state)) return undefined;
   return {
-    ...{ name, uuid, persistent: persistent === true },
+    name,
+    uuid,
+    persistent: persistent === true,
     state: state as DomainState, // one of the set
     ...(value["hasDiskError"] === true && { hasDiskError: true }),
     ...((move === "left" || move === "leaving") && { move }),

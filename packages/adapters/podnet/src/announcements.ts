@@ -59,7 +59,9 @@ function advertisementOf(mac: Uint8Array, address: Uint8Array): Uint8Array {
   const [advertisement, overrides, macOption] = [136, 0x20, 2];
   const message = Buffer.concat([
     Buffer.from([advertisement, 0, 0, 0, overrides, 0, 0, 0]),
-    ...[address, Buffer.from([macOption, 1]), mac],
+    address,
+    Buffer.from([macOption, 1]),
+    mac,
   ]);
   const icmp = 58;
   const summed = [address, ALL_NODES, Buffer.from([0, 0]), u16(message.length)];

@@ -5,7 +5,13 @@ import { planGiveBack } from "./give-back.ts";
 
 const MAC = "02:00:00:00:00:0a";
 const LINK: Link = {
-  ...{ name: "net1", index: 2, kind: "veth", mac: MAC, mtu: 1500, up: true, carrier: true },
+  name: "net1",
+  index: 2,
+  kind: "veth",
+  mac: MAC,
+  mtu: 1500,
+  up: true,
+  carrier: true,
   addresses: ["10.0.0.2/24", "fd00:0:0:0:0:0:0:2/64"],
 };
 

@@ -16,8 +16,13 @@ const NETNS = { fd: 8, inode: "42" };
 const MAC = "02:00:00:00:00:0a";
 const WIRING: BridgeWiring = {
   kind: "bridge",
-  ...{ podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: "tap1" },
-  ...{ mac: MAC, mtu: 1450, owner: 107, queues: 1 },
+  podInterfaceName: "pod1",
+  bridgeName: "k6t-1",
+  tapName: "tap1",
+  mac: MAC,
+  mtu: 1450,
+  owner: 107,
+  queues: 1,
 };
 // As around a guest that is held to nothing.
 const port = { master: 3, isLearning: false, groupMask: 0xfffd } as const;
@@ -26,7 +31,11 @@ const NIC: SketchedLink = { ...link, name: "pod1", index: 2, mac: MAC, kind: "ve
 const ENSLAVED: SketchedLink = { ...NIC, ...port };
 const TAP: SketchedLink = { ...link, name: "tap1", index: 4, kind: "tun", ...port };
 const BRIDGE: SketchedLink = {
-  ...{ ...link, name: "k6t-1", index: 3, kind: "bridge", mac: "5e:00:00:00:00:0a" },
+  ...link,
+  name: "k6t-1",
+  index: 3,
+  kind: "bridge",
+  mac: "5e:00:00:00:00:0a",
   flags: ["up", "carrier", "noArp"],
 };
 const FORWARDED: SketchedEntry = { mac: MAC, index: 4, master: 3, state: "static" };
@@ -113,8 +122,11 @@ describe("wiring a tap", () => {
       ...LINK_SET(3, 2),
       "makeTap tap1",
       ...LINK_SET(4, 6),
-      ...["newLink 2", "deleteAddress 2", ...LINK_SET(2, 3)],
-      ...["deleteNeighbour 2", "newNeighbour 4"],
+      "newLink 2",
+      "deleteAddress 2",
+      ...LINK_SET(2, 3),
+      "deleteNeighbour 2",
+      "newNeighbour 4",
     ]);
     expect(commands).toEqual([]);
   });

@@ -38,7 +38,9 @@ test("the bearer is asked for as the API server names it", async () => {
     {
       kind: "SubjectAccessReview",
       spec: {
-        ...{ user: "prometheus", groups: ["monitoring"], uid: "7" },
+        user: "prometheus",
+        groups: ["monitoring"],
+        uid: "7",
         nonResourceAttributes: { path: "/metrics", verb: "get" },
       },
     },

@@ -31,13 +31,19 @@ interface SubjectAccessReview extends KubeObject {
 }
 
 const TOKEN_REVIEWS: ResourceType<TokenReview> = {
-  ...{ group: "authentication.k8s.io", version: "v1", namespaced: false },
-  ...{ resource: "tokenreviews", kind: "TokenReview" },
+  group: "authentication.k8s.io",
+  version: "v1",
+  namespaced: false,
+  resource: "tokenreviews",
+  kind: "TokenReview",
 };
 
 const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
-  ...{ group: "authorization.k8s.io", version: "v1", namespaced: false },
-  ...{ resource: "subjectaccessreviews", kind: "SubjectAccessReview" },
+  group: "authorization.k8s.io",
+  version: "v1",
+  namespaced: false,
+  resource: "subjectaccessreviews",
+  kind: "SubjectAccessReview",
 };
 
 /** For how long an answer counts, milliseconds: who collects metrics asks twice a minute. */
@@ -61,7 +67,10 @@ async function review(store: Store, token: string): Promise<MetricsAccess> {
     kind: "SubjectAccessReview",
     metadata: NOBODY,
     spec: {
-      ...{ user: username, groups, uid, extra },
+      user: username,
+      groups,
+      uid,
+      extra,
       nonResourceAttributes: { path: "/metrics", verb: "get" },
     },
   });

@@ -28,7 +28,9 @@ async function serve(
     ...(askForAccess !== undefined && { askForAccess }),
   };
   const port = await serveMetrics(WHERE, served, {
-    ...{ clock: createClock(), log, signal: stop.signal },
+    clock: createClock(),
+    log,
+    signal: stop.signal,
   });
   return { port: port ?? 0, server: `http://127.0.0.1:${String(port)}` };
 }

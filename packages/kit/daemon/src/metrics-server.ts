@@ -92,8 +92,12 @@ async function makeSecureServer(listener: RequestListener, clock: Clock): Promis
   );
   const authority = await createAuthority("metrics", clock);
   const { certPem: cert, keyPem: key } = await issueCertificate(authority, {
-    ...{ commonName: "metrics", organizations: [], dnsNames: ["metrics"], ipAddresses: [] },
-    ...{ usages: ["server"], validDays: CERTIFICATE_DAYS },
+    commonName: "metrics",
+    organizations: [],
+    dnsNames: ["metrics"],
+    ipAddresses: [],
+    usages: ["server"],
+    validDays: CERTIFICATE_DAYS,
   });
   return createSecure({ cert, key, requestTimeout: REQUEST_TIMEOUT_MS }, listener);
 }

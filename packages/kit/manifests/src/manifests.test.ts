@@ -25,8 +25,11 @@ function roleOf(name: string): Role {
 function rightsIn(name: string): readonly string[] {
   const role = roleOf(name);
   const binding = {
-    ...{ apiVersion: role.apiVersion, kind: "ClusterRoleBinding", metadata: { name } },
-    ...{ roleRef: { kind: role.kind, name }, subjects: [{ kind: "User", name: "somebody" }] },
+    apiVersion: role.apiVersion,
+    kind: "ClusterRoleBinding",
+    metadata: { name },
+    roleRef: { kind: role.kind, name },
+    subjects: [{ kind: "User", name: "somebody" }],
   };
   return rightsOf([role, binding]).map(({ verb, resource }) => `${verb} ${resource}`);
 }

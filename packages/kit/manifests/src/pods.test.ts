@@ -156,8 +156,18 @@ test.each([
     user: 0,
     hostPID: true,
     add: [
-      ...["NET_ADMIN", "NET_BIND_SERVICE", "NET_RAW", "SYS_ADMIN", "SYS_PTRACE", "DAC_OVERRIDE"],
-      ...["MKNOD", "CHOWN", "SETUID", "SETGID", "SETPCAP", "KILL"],
+      "NET_ADMIN",
+      "NET_BIND_SERVICE",
+      "NET_RAW",
+      "SYS_ADMIN",
+      "SYS_PTRACE",
+      "DAC_OVERRIDE",
+      "MKNOD",
+      "CHOWN",
+      "SETUID",
+      "SETGID",
+      "SETPCAP",
+      "KILL",
     ],
     hostPaths: [
       "/var/lib/kubelet/pods rw HostToContainer",
@@ -173,10 +183,7 @@ test.each([
     name: "net-agent",
     user: 0,
     hostPID: true,
-    add: [
-      ...["NET_ADMIN", "NET_RAW", "SYS_ADMIN", "SYS_CHROOT"],
-      ...["SYS_PTRACE", "DAC_OVERRIDE", "KILL"],
-    ],
+    add: ["NET_ADMIN", "NET_RAW", "SYS_ADMIN", "SYS_CHROOT", "SYS_PTRACE", "DAC_OVERRIDE", "KILL"],
     hostPaths: [
       "/var/lib/net-agent rw",
       "/var/lib/cni rw",

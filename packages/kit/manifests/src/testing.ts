@@ -47,7 +47,9 @@ function rightsOfRule(user: string, rule: Rule): readonly Right[] {
     resources.flatMap((resource) =>
       verbs.flatMap((verb) =>
         targets.map((target) => ({
-          ...{ user, verb, resource: resourceText(group, resource) },
+          user,
+          verb,
+          resource: resourceText(group, resource),
           ...target,
         })),
       ),

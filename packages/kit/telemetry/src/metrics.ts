@@ -73,11 +73,13 @@ function createReconcileMetrics(
   });
   const shared = { labelNames: ["name"], buckets: RECONCILE_SECONDS, registers };
   const duration = new Histogram({
-    ...{ name: "kubevirt_workqueue_work_duration_seconds", ...shared },
+    name: "kubevirt_workqueue_work_duration_seconds",
+    ...shared,
     help: "Duration of one pass.",
   });
   const wait = new Histogram({
-    ...{ name: "kubevirt_workqueue_queue_duration_seconds", ...shared },
+    name: "kubevirt_workqueue_queue_duration_seconds",
+    ...shared,
     help: "How long a key waited for the pass.",
   });
   return {

@@ -1,111 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API server as a whole: opens the store, listens, stops.
 import { X509Certificate, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { type Server, createServer } from "node:https";
-import { createServer as createNetServer, type Server as NetServer, type Socket } from "node:net";
+import { type Server as NetServer, type Socket, createServer as createNetServer } from "node:net";
 import { AppError, messageOf } from "@patchbay/core/errors";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { Clock, Logger } from "@patchbay/core/ports";
 import { withBuiltInAdmission } from "./admission/built-in-admission.ts";
 import { makeWebhookAdmission } from "./admission/webhook/webhook-admission.ts";
-import { findByPath } from "./aggregation/api-services.ts";
-import { keepAuthenticationConfig } from "./aggregation/authentication-config.ts";
+import { findApiServiceByPath } from "./aggregation/api-services.ts";
+import { writeAuthenticationConfig } from "./aggregation/front-proxy.ts";
 import { startAvailability } from "./aggregation/availability.ts";
 import { startLocalApiServices } from "./aggregation/local-api-services.ts";
 import { makeAggregator } from "./aggregation/proxy.ts";
 import { RemoteDiscovery } from "./aggregation/remote-discovery.ts";
 import { Connections } from "./backend/connections.ts";
 import { serveUpgrades } from "./backend/tunnel.ts";
-import { makeStandardNamespaces } from "./controllers/bootstrap.ts";
-import { prepareAccess, startAccessControllers } from "./controllers/access/access.ts";
-import { startDefinitionCleanup } from "./controllers/definition/cleanup.ts";
-import { startDefinitionNames } from "./controllers/definition/names.ts";
-import { startDisruptionBudgets } from "./controllers/disruption/budgets.ts";
-import { startNodeLifecycle } from "./controllers/node/lifecycle.ts";
-import { startGarbageCollector } from "./controllers/owners/garbage-collector.ts";
-import { startNamespaceLifecycle } from "./controllers/namespace/lifecycle.ts";
-import { startStorageProtection } from "./controllers/storage/protection.ts";
+import {
+  createStandardNamespaces,
+  ensureNamespaceContents,
+  startNamespaceContents,
+} from "./controllers/namespace-contents.ts";
+import {
+  aggregateClusterRoles,
+  startClusterRoleAggregation,
+} from "./controllers/cluster-role-aggregation.ts";
+import { ensureDefaultRoles } from "./controllers/default-roles.ts";
+import { startTokenSecrets } from "./controllers/token-secrets.ts";
+import {
+  startDefinitionCleanup,
+  startDefinitionNames,
+} from "./controllers/custom-resource-definitions.ts";
+import { startDisruptionBudgets } from "./controllers/disruption-budgets.ts";
+import { startNodeLifecycle } from "./controllers/node-lifecycle.ts";
+import { startGarbageCollector } from "./controllers/garbage-collector.ts";
+import { startNamespaceLifecycle } from "./controllers/namespace-lifecycle.ts";
+import { startStorageProtection } from "./controllers/storage-protection.ts";
 import { type AppDeps, makeApp } from "./http/app.ts";
 import { isPodStream } from "./kubelet/connect.ts";
 import { makeAccess } from "./auth/access.ts";
 import type { TokenEntry } from "./auth/authentication.ts";
 import { Registry } from "./kinds/registry.ts";
-import { LIMITS, type Limits } from "./limits/limits.ts";
-import { Shares } from "./limits/per-user.ts";
+import { type Limits, LIMITS, Shares } from "./limits/limits.ts";
 import { FairQueue } from "./limits/fair-queue.ts";
 import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
 import { recordManagers, strictAdmission } from "./strict/strict-admission.ts";
-import { KIND_MANNERS, strictManners } from "./strict/watch-manners.ts";
+import { LENIENT_WATCH_BEHAVIOR, makeStrictWatchBehavior } from "./strict/watch-behavior.ts";
 
-/** A certificate and its key, PEM. The key is a secret. */
+/** PEM. The key is secret. */
 export interface KeyPair {
   readonly certPem: string;
   readonly keyPem: string;
 }
 
-/** How the server is to run. */
 export interface ApiServerOptions {
-  /** File of the store, whose directory must be there; `:memory:` keeps nothing. */
+  /** The directory must exist. `:memory:` keeps the store in memory. */
   readonly storePath: string;
   readonly host: string;
-  /** Another address to listen on, at the same port; absent: none. */
+  /** An additional address, with the same port. */
   readonly secondHost?: string;
-  /** 0: any free port. */
+  /** 0 chooses a free port. */
   readonly port: number;
   readonly tls: KeyPair;
-  /** Authority of client certificates (CN is the user, O are the groups) and of `tls`. */
+  /** CA of `tls` and of client certificates (CN is the user, O are the groups). */
   readonly clientCaPem: string;
-  /** What this server shows to aggregated servers. */
   readonly frontProxy: KeyPair;
-  /** Authority of `frontProxy`, PEM: aggregated servers are told to believe it. */
+  /** CA of `frontProxy`, published for extension API servers, PEM. */
   readonly frontProxyCaPem: string;
-  /** What this server shows to webhooks; absent: nothing. */
   readonly webhookClient?: KeyPair;
-  /** What this server shows to kubelets, whose certificates are of the authority of its clients; absent: nothing. */
+  /** Kubelets must present certificates issued by `clientCaPem`. */
   readonly kubeletClient?: KeyPair;
   readonly tokens: readonly TokenEntry[];
-  /** Signs tokens of service accounts: P-256, PKCS #8 PEM; absent: a new key, so that they end with this server. Secret. */
+  /** P-256, PKCS #8 PEM. Unset: a new key, so that tokens become invalid when the server stops. Secret. */
   readonly tokenKeyPem?: string;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** The metrics of services in the text format of Prometheus, for `/metrics`. Unset: the path is unknown. */
+  /** In the Prometheus text format. Unset: `/metrics` does not exist. */
   readonly readMetrics?: () => Promise<string>;
-  /** Network of which Services have their addresses, in CIDR form; absent: 10.96.0.0/16. */
+  /** CIDR of Service addresses. Default: 10.96.0.0/16. */
   readonly serviceNetwork?: string;
   /**
-   * For tests: behaves as a cluster's server does where this one is kinder. Objects are filled in with nulls, defaults
-   * and field managers, volumes that are images are unknown, `blockOwnerDeletion` needs a right on the owner, quiet
-   * watches get no bookmarks, watches end after seconds, and the first of each that goes on from before the start is too
-   * old. Absent: not.
+   * For tests: is as strict as a cluster's API server. Adds nulls, defaults and field managers to objects. Rejects
+   * image volumes. Requires a right on the owner for `blockOwnerDeletion`. Sends no bookmarks on idle watches and ends
+   * watches after seconds. Rejects the first watch of each user and selector that resumes from before the start.
    */
   readonly strict?: boolean;
-  /** For tests: objects record who manages their fields, as a cluster's do, and are as large. Absent: only if `strict`. */
+  /** For tests: records field managers, so that objects are as large as on a cluster. */
   readonly fieldManagers?: boolean;
-  /** Other bounds than {@link LIMITS}. */
   readonly limits?: Partial<Limits>;
 }
 
-/** A running server. */
 export interface RunningApiServer {
   /** For example `https://127.0.0.1:6443`. */
   readonly url: string;
   readonly port: number;
-  /** Ends open watches, writes what is queued, closes the store. */
+  /** Ends open watches, completes queued writes and closes the store. */
   close(): Promise<void>;
 }
 
-/**
- * Long selectors are part of the request line; the longest of ours has some hundred letters. Kubernetes takes 1 MiB. What is in here
- * is read before anybody's turn.
- */
+/** Patchbay's longest selector has a few hundred characters; Kubernetes allows 1 MiB. Headers have no limit per user. */
 const HEADERS_MAX_BYTES = 32 * 1024;
 
-const SERVICE_NETWORK = "10.96.0.0/16";
+const DEFAULT_SERVICE_NETWORK = "10.96.0.0/16";
 
-/** How often connections are looked at that are late, milliseconds. */
-const CHECKING_MS = 2000;
+const CONNECTION_CHECK_INTERVAL_MS = 2000;
 
 /** Characters of generated names. Source: Kubernetes util/rand. */
 const SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789";
@@ -117,11 +116,9 @@ function randomSuffix(): string {
     .join("");
 }
 
-/** What the controllers need beside what requests need. */
 type ServerDeps = AppDeps & { readonly connections: Connections; readonly rootCaPem: string };
 
-/** From 0, and below 1. */
-function randomPart(): number {
+function randomFraction(): number {
   return randomBytes(4).readUInt32BE() / 2 ** 32;
 }
 
@@ -156,16 +153,18 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     store,
     registry,
     admission: isStrict ? strictAdmission(builtIn, { ...access, registry }) : plain,
-    watchManners: isStrict ? strictManners(startRevision, randomPart) : KIND_MANNERS,
+    watchBehavior: isStrict
+      ? makeStrictWatchBehavior(startRevision, randomFraction)
+      : LENIENT_WATCH_BEHAVIOR,
     clock: options.clock,
     logger: options.logger,
     mutex: new KeyedMutex(),
     fairQueue: new FairQueue(),
     shares: new Shares(limits),
     limits,
-    serviceNetwork: options.serviceNetwork ?? SERVICE_NETWORK,
+    serviceNetwork: options.serviceNetwork ?? DEFAULT_SERVICE_NETWORK,
     ...(options.readMetrics !== undefined && { readMetrics: options.readMetrics }),
-    random: { uid: randomUUID, suffix: randomSuffix, part: randomPart },
+    random: { uid: randomUUID, suffix: randomSuffix, part: randomFraction },
     stop,
     remote: new RemoteDiscovery(store),
     aggregator: makeAggregator({ store, connections: aggregated, stop }),
@@ -181,13 +180,14 @@ function startControllers(deps: ServerDeps, stop: AbortSignal): void {
   startStorageProtection(deps, stop);
   startDefinitionCleanup(deps, stop);
   startDefinitionNames(deps, stop);
-  startAccessControllers(deps, stop);
+  startClusterRoleAggregation(deps, stop);
+  startNamespaceContents(deps, stop);
+  startTokenSecrets(deps, stop);
   startAvailability(deps, stop);
   startNodeLifecycle(deps, stop);
   startDisruptionBudgets(deps, stop);
 }
 
-/** CN of a certificate. */
 function commonNameOf(certPem: string): string {
   return /^CN=(.*)$/m.exec(new X509Certificate(certPem).subject)?.[1] ?? "";
 }
@@ -203,19 +203,19 @@ function tlsServer(options: ApiServerOptions, deps: AppDeps): Server {
       requestCert: true,
       rejectUnauthorized: false,
       keepAliveTimeout: 120_000,
-      // Of what a client sends; answers, such as watches, may go on.
+      // These limit requests only; responses such as watches may last.
       handshakeTimeout: limits.headersMs,
       headersTimeout: limits.headersMs,
       requestTimeout: limits.requestMs,
-      connectionsCheckingInterval: Math.min(limits.headersMs, CHECKING_MS),
+      connectionsCheckingInterval: Math.min(limits.headersMs, CONNECTION_CHECK_INTERVAL_MS),
       maxHeaderSize: HEADERS_MAX_BYTES,
       shouldUpgradeCallback: ({ url = "" }) =>
-        isPodStream(url) || findByPath(deps.store, url) !== undefined,
+        isPodStream(url) || findApiServiceByPath(deps.store, url) !== undefined,
     },
     app,
   );
   server.on("connection", (socket: Socket) => {
-    shares.addStranger(socket);
+    shares.addUnauthenticated(socket);
   });
   serveUpgrades(server, app);
   return server;
@@ -229,15 +229,16 @@ function makeServer(options: ApiServerOptions, deps: AppDeps): Server {
   }
 }
 
-/** What is there before anyone creates it. */
-async function prepare(
+async function createBuiltInObjects(
   options: ApiServerOptions,
   deps: ServerDeps,
   stop: AbortSignal,
 ): Promise<void> {
-  await makeStandardNamespaces(deps);
-  await prepareAccess(deps);
-  await keepAuthenticationConfig(deps, {
+  await createStandardNamespaces(deps);
+  await ensureDefaultRoles(deps);
+  await aggregateClusterRoles(deps);
+  await ensureNamespaceContents(deps);
+  await writeAuthenticationConfig(deps, {
     clientCaPem: options.clientCaPem,
     frontProxyCaPem: options.frontProxyCaPem,
     frontProxyName: commonNameOf(options.frontProxy.certPem),
@@ -245,7 +246,6 @@ async function prepare(
   await startLocalApiServices(deps, stop);
 }
 
-/** Where clients can connect, and how to let no more in. */
 interface Listening {
   readonly port: number;
   readonly close: () => void;
@@ -266,7 +266,6 @@ async function listenAt(server: NetServer, host: string, port: number): Promise<
   return typeof address === "object" && address !== null ? address.port : port;
 }
 
-/** Listens at one address or two; whoever connects to the second is served like all others. */
 async function listen(server: Server, options: ApiServerOptions): Promise<Listening> {
   const port = await listenAt(server, options.host, options.port);
   if (options.secondHost === undefined) return { port, close: () => undefined };
@@ -281,7 +280,7 @@ async function listen(server: Server, options: ApiServerOptions): Promise<Listen
 }
 
 async function closeServer(server: Server): Promise<void> {
-  // The ends of watches are written in this turn and the next one; who has been told the end counts as idle.
+  // The ends of watches are written in this and the next turn; only then the connections count as idle.
   for (let turn = 0; turn < 2; turn += 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -293,8 +292,8 @@ async function closeServer(server: Server): Promise<void> {
 }
 
 /**
- * Starts the server; it is ready when this resolves. A store that was left by a killed server opens as it was at the last acknowledgement.
- * @throws AppError with STORE_UNUSABLE, APISERVER_LISTEN_FAILED or APISERVER_TLS_INVALID.
+ * After a crash, the store contains all acknowledged writes.
+ * @throws AppError STORE_UNUSABLE, APISERVER_LISTEN_FAILED or APISERVER_TLS_INVALID
  */
 export async function startApiServer(options: ApiServerOptions): Promise<RunningApiServer> {
   const store = openStore(options.storePath, (error) => {
@@ -303,7 +302,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<Running
   const stopping = new AbortController();
   try {
     const deps = makeDeps(options, store, stopping.signal);
-    await prepare(options, deps, stopping.signal);
+    await createBuiltInObjects(options, deps, stopping.signal);
     startControllers(deps, stopping.signal);
     const server = makeServer(options, deps);
     const { port, close } = await listen(server, options);

@@ -15,8 +15,13 @@ test("a call speaks to that socket in the namespace of CRI, and fails in ctr's w
     'containerd failed at images ls: failed to dial "/s": connect: connection refused',
   );
   expect(runner.commands[0]?.argv).toEqual([
-    ...["ctr", "--address", "/s", "--namespace", "k8s.io"],
-    ...["images", "ls"],
+    "ctr",
+    "--address",
+    "/s",
+    "--namespace",
+    "k8s.io",
+    "images",
+    "ls",
   ]);
 });
 

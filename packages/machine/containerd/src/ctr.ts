@@ -1,39 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is containerd's own tool run? It speaks to one socket and in the namespace of CRI.
+// containerd's command-line tool, bound to one socket and the namespace of CRI.
 import { AppError } from "@patchbay/core";
 import type { Clock, ProcessRunner } from "@patchbay/core/ports";
 import type { ContainerdLayout } from "./layout.ts";
 
-/** Where CRI keeps everything. Source: containerd, CRI plugin. */
+/** Source: containerd, CRI plugin. */
 const NAMESPACE = "k8s.io";
 const TIMEOUT_MS = 60_000;
-/** Of what a program said last, characters. */
 const REASON_MAX = 500;
 
-/** Runs `ctr`. */
 export interface CtrDeps {
   readonly runner: ProcessRunner;
   readonly layout: Pick<ContainerdLayout, "socket">;
 }
 
-/** How to run it. */
 export interface CtrOptions {
-  /** A minute when absent. */
+  /** Defaults to a minute. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
-  /** Gets standard output as it comes, which is then not returned. */
+  /** Standard output is then not returned. */
   readonly onOutput?: (text: string) => void;
 }
 
-/** The last line of what a program said: ctr writes `ctr: ` and the reason. */
-export function reasonIn(stderr: string): string {
+/** The last line of the error output is `ctr: ` and the reason. */
+export function parseErrorText(stderr: string): string {
   const lines = stderr.split("\n").filter((line) => line.trim() !== "");
   return (lines.at(-1) ?? "it did not say why").replace(/^ctr: /, "").slice(0, REASON_MAX);
 }
 
 /**
- * Standard output of `ctr ARGS`.
- * @throws AppError with OS_PROGRAM_MISSING, OS_TIMED_OUT, and CONTAINERD_FAILED with its words
+ * Returns ctr's standard output.
+ * @throws AppError with OS_PROGRAM_MISSING, OS_TIMED_OUT, CONTAINERD_FAILED
  */
 export async function ctr(
   { runner, layout }: CtrDeps,
@@ -44,23 +41,22 @@ export async function ctr(
   const { exitCode, stdout, stderr } = await runner.run({ argv, timeoutMs, ...options });
   if (exitCode === 0) return stdout;
   const call = args.slice(0, 2).join(" ");
-  throw new AppError("CONTAINERD_FAILED", { call, reason: reasonIn(stderr) });
+  throw new AppError("CONTAINERD_FAILED", { call, reason: parseErrorText(stderr) });
 }
 
-/** Between two tries, milliseconds: a socket has a name for a moment before anybody listens at it. */
-const TRY_AGAIN_MS = 50;
+/** A socket file exists shortly before containerd accepts connections. */
+const SERVING_RETRY_INTERVAL_MS = 50;
 
-/** What is asked, and the time. */
 export interface WaitDeps extends CtrDeps {
   readonly clock: Clock;
 }
 
-async function askVersion(
+async function queryVersion(
   { runner, layout }: CtrDeps,
   leftMs: number,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  // It waits for the socket that long by itself.
+  // ctr itself waits this long for the socket.
   const seconds = `${String(Math.ceil(leftMs / 1000))}s`;
   const args = ["--address", layout.socket, "--connect-timeout", seconds, "version"];
   const { exitCode, stderr } = await runner.run({
@@ -68,12 +64,12 @@ async function askVersion(
     timeoutMs: leftMs + TIMEOUT_MS,
     signal,
   });
-  return exitCode === 0 ? undefined : reasonIn(stderr);
+  return exitCode === 0 ? undefined : parseErrorText(stderr);
 }
 
 /**
  * Resolves when containerd answers.
- * @throws AppError with CONTAINERD_FAILED when it does not in time
+ * @throws AppError with CONTAINERD_FAILED after the timeout
  */
 export async function waitUntilServing(
   deps: WaitDeps,
@@ -84,11 +80,11 @@ export async function waitUntilServing(
   const endMs = clock.monotonicMs() + timeoutMs;
   for (;;) {
     const leftMs = Math.max(1, endMs - clock.monotonicMs());
-    const reason = await askVersion(deps, leftMs, signal);
+    const reason = await queryVersion(deps, leftMs, signal);
     if (reason === undefined) return;
     if (clock.monotonicMs() >= endMs) {
       throw new AppError("CONTAINERD_FAILED", { call: "start", reason });
     }
-    await clock.sleep(TRY_AGAIN_MS, signal);
+    await clock.sleep(SERVING_RETRY_INTERVAL_MS, signal);
   }
 }

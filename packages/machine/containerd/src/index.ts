@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public door of containerd.
 export { ctr, waitUntilServing } from "./ctr.ts";
-export { listAdded } from "./images/added.ts";
+export { listAdded } from "./images/images.ts";
 export { archiveDirectory } from "./images/archive-directory.ts";
 export { measureImage } from "./images/measure-image.ts";
 export { listUnpacking, type UnpackingLayer } from "./images/unpacking.ts";
-export { PullProgress } from "./images/pull-progress.ts";
+export { PullProgress } from "./images/images.ts";
 export { createImageViews } from "./images/image-views.ts";
 export {
   findImage,
@@ -23,6 +22,6 @@ export { containerdCommand, prepareContainerd, removeDeadSocket } from "./prepar
 export { removeGroups } from "./leftovers/cgroups.ts";
 export { isMountPoint, mountsBelow, unmountBelow } from "./leftovers/mounts.ts";
 export { keepShimSockets } from "./leftovers/shim-sockets.ts";
-export { removeOrphans } from "./leftovers/orphans.ts";
+export { removeOrphans } from "./leftovers/remove-leftovers.ts";
 export { removeContainerdLeftovers } from "./leftovers/remove-leftovers.ts";
 export { listProcesses, shimsOf } from "./leftovers/shims.ts";

@@ -1,39 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does a containerd of one's own keep what? Everything lies below two directories, and nothing is the machine's.
+// Paths of a dedicated containerd. All are below two directories, and none is shared with the machine's containerd.
 import { join } from "node:path";
 import { AppError } from "@patchbay/core";
 
-/** Longest path of a unix socket, bytes. Source: linux/un.h UNIX_PATH_MAX, with the zero at its end. */
+/** Bytes, without the terminating zero. Source: linux/un.h UNIX_PATH_MAX. */
 const SOCKET_PATH_MAX = 107;
-/** What containerd appends for its second socket. Source: containerd, config `ttrpc.address`. */
+/** Suffix of containerd's second socket. Source: containerd, config `ttrpc.address`. */
 const TTRPC_SUFFIX = ".ttrpc";
 
-/** What is chosen; all paths are absolute. */
-export interface ContainerdPlaces {
+/** All paths are absolute. */
+export interface ContainerdDirectories {
   /** Configuration, images and state. */
   readonly directory: string;
-  /** Of the socket. */
   readonly runDirectory: string;
   /** Configurations of the pods' default network. */
   readonly cniConfDirectory: string;
 }
 
-/** Files and directories of one containerd. */
 export interface ContainerdLayout {
   readonly directory: string;
   readonly runDirectory: string;
   readonly cniConfDirectory: string;
-  /** `config.toml`. */
   readonly config: string;
-  /** What every container's specification begins with. */
   readonly baseSpec: string;
-  /** Images and snapshots. */
   readonly root: string;
-  /** What is of this start of the host: bundles of running containers, network namespaces. */
+  /** State of this boot of the host. */
   readonly state: string;
-  /** Says of which start of the host `state` is. */
+  /** The boot that `state` belongs to. */
   readonly stateBoot: string;
-  /** Containers whose shims have had sockets since the host started. */
+  /** File with the containers whose shims had sockets since the host booted. */
   readonly shims: string;
   readonly runcRoot: string;
   readonly opt: string;
@@ -42,12 +37,9 @@ export interface ContainerdLayout {
   readonly socket: string;
 }
 
-/**
- * The layout of a containerd.
- * @throws AppError with CONTAINERD_PATH_TOO_LONG when no socket can be made there.
- */
-export function layoutOf(places: ContainerdPlaces): ContainerdLayout {
-  const { directory, runDirectory } = places;
+/** @throws AppError with CONTAINERD_PATH_TOO_LONG when the socket's path would be too long */
+export function layoutOf(directories: ContainerdDirectories): ContainerdLayout {
+  const { directory, runDirectory } = directories;
   const socket = join(runDirectory, "containerd.sock");
   const longest = new TextEncoder().encode(`${socket}${TTRPC_SUFFIX}`).length;
   if (longest > SOCKET_PATH_MAX) {
@@ -56,7 +48,7 @@ export function layoutOf(places: ContainerdPlaces): ContainerdLayout {
   }
   const state = join(directory, "state");
   return {
-    ...places,
+    ...directories,
     config: join(directory, "config.toml"),
     baseSpec: join(directory, "base-spec.json"),
     root: join(directory, "root"),

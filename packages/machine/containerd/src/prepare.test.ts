@@ -56,8 +56,13 @@ describe("a containerd is prepared", () => {
       "ctr oci spec",
     ]);
     expect(modes.slice(0, 7)).toEqual([
-      ...["/d -", "/d/c 711", "/d/c/root 711", "/d/c/state 711"],
-      ...["/run/c 700", "/d/c/opt 700", "/d/c/registries 700"],
+      "/d -",
+      "/d/c 711",
+      "/d/c/root 711",
+      "/d/c/state 711",
+      "/run/c 700",
+      "/d/c/opt 700",
+      "/d/c/registries 700",
     ]);
     expect(writes).toEqual([layout.stateBoot, layout.baseSpec, layout.config]);
     expect(await files.readText(layout.config)).toContain('snapshotter = "overlayfs"');

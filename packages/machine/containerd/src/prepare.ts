@@ -1,35 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is on disk before containerd is started; all of it may be repeated.
-import { dirname } from "node:path";
+// Prepares the files of a containerd before its start. Idempotent.
+import { join, dirname } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/ports";
+import { type Snapshotter, baseSpecText, configText } from "./containerd-config.ts";
 import { AppError } from "@patchbay/core";
-import { baseSpecText } from "./config/base-spec.ts";
-import { configText, type Snapshotter } from "./config/config-text.ts";
-import { reasonIn } from "./ctr.ts";
+import { parseErrorText } from "./ctr.ts";
 import type { ContainerdLayout } from "./layout.ts";
-import { findSnapshotter } from "./snapshotter.ts";
+
+const MOUNT_TIMEOUT_MS = 10_000;
+
+/** Support depends on both the kernel and the file system. */
+async function findSnapshotter(
+  { files, runner }: { readonly files: Files; readonly runner: ProcessRunner },
+  directory: string,
+): Promise<Snapshotter> {
+  const trial = join(directory, "overlay-trial");
+  const [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map((name) =>
+    join(trial, name),
+  ) as [string, string, string, string]; // one for each name
+  for (const path of [lower, upper, work, merged]) await files.ensureDirectory(path);
+  const options = `lowerdir=${lower},upperdir=${upper},workdir=${work}`;
+  try {
+    const mount = ["mount", "-t", "overlay", "overlay", "-o", options, merged] as const;
+    const { exitCode } = await runner.run({ argv: mount, timeoutMs: MOUNT_TIMEOUT_MS });
+    if (exitCode !== 0) return "native";
+    await runner.run({ argv: ["umount", merged], timeoutMs: MOUNT_TIMEOUT_MS });
+    return "overlayfs";
+  } finally {
+    await files.remove(trial);
+  }
+}
 
 const PRIVATE = 0o700;
-/** Users of pods pass through to their root file systems. */
+/** Users of pods must be able to reach their root file systems. */
 const TRAVERSABLE = 0o711;
 const TIMEOUT_MS = 20_000;
 
-/** Files, programs and places of one containerd. */
-export interface PrepareDeps {
+interface PrepareDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;
   readonly layout: ContainerdLayout;
 }
 
-/** What is chosen for it. */
-export interface PrepareOptions {
-  /** Reference of the image of which every sandbox's first container is. */
+interface PrepareOptions {
   readonly sandboxImage: string;
-  /** Of this start of the host: what ran in another one is forgotten. */
+  /** State of another boot is removed. */
   readonly bootId: string;
 }
 
-async function makeDirectories({ files, layout }: PrepareDeps): Promise<void> {
+async function createDirectories({ files, layout }: PrepareDeps): Promise<void> {
   await files.ensureDirectory(dirname(layout.directory));
   for (const path of [layout.directory, layout.root, layout.state]) {
     await files.ensureDirectory(path, TRAVERSABLE);
@@ -39,8 +58,8 @@ async function makeDirectories({ files, layout }: PrepareDeps): Promise<void> {
   }
 }
 
-/** Of an earlier start of the host are names of processes that are others' by now. */
-async function forgetOldState({ files, layout }: PrepareDeps, bootId: string): Promise<void> {
+/** Pids of an earlier boot belong to other processes by now. */
+async function removeOldState({ files, layout }: PrepareDeps, bootId: string): Promise<void> {
   if ((await files.readText(layout.stateBoot)) === bootId) return;
   await files.remove(layout.state);
   await files.ensureDirectory(layout.state, TRAVERSABLE);
@@ -51,36 +70,35 @@ async function readBaseSpec({ runner }: PrepareDeps): Promise<string> {
   const argv = ["ctr", "oci", "spec"] as const;
   const { exitCode, stdout, stderr } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });
   if (exitCode === 0) return baseSpecText(stdout);
-  throw new AppError("CONTAINERD_FAILED", { call: "oci spec", reason: reasonIn(stderr) });
+  throw new AppError("CONTAINERD_FAILED", { call: "oci spec", reason: parseErrorText(stderr) });
 }
 
-async function keepText(files: Files, path: string, text: string): Promise<void> {
+async function writeIfChanged(files: Files, path: string, text: string): Promise<void> {
   if (text !== (await files.readText(path))) await files.writeAtomic(path, text);
 }
 
 /**
- * Makes directories and configuration; containerd is then started with {@link containerdCommand}.
- * @throws AppError with OS_PROGRAM_MISSING when containerd is not installed, CONTAINERD_FAILED
+ * Idempotent. Start containerd with {@link containerdCommand} afterwards.
+ * @throws AppError with OS_PROGRAM_MISSING, CONTAINERD_FAILED
  */
 export async function prepareContainerd(
   deps: PrepareDeps,
   { sandboxImage, bootId }: PrepareOptions,
 ): Promise<Snapshotter> {
   const { files, layout } = deps;
-  await makeDirectories(deps);
-  await forgetOldState(deps, bootId);
+  await createDirectories(deps);
+  await removeOldState(deps, bootId);
   const snapshotter = await findSnapshotter(deps, layout.directory);
-  await keepText(files, layout.baseSpec, await readBaseSpec(deps));
-  await keepText(files, layout.config, configText(layout, { snapshotter, sandboxImage }));
+  await writeIfChanged(files, layout.baseSpec, await readBaseSpec(deps));
+  await writeIfChanged(files, layout.config, configText(layout, { snapshotter, sandboxImage }));
   return snapshotter;
 }
 
-/** The command line of containerd. */
 export function containerdCommand({ config }: ContainerdLayout): readonly [string, ...string[]] {
   return ["containerd", "--config", config];
 }
 
-/** Before each start: whoever waits for the socket waits for the new one, and is not refused by a dead one. */
+/** Call before each start, so that clients wait for the new socket. */
 export async function removeDeadSocket(files: Files, { socket }: ContainerdLayout): Promise<void> {
   await files.remove(socket);
 }

@@ -1,9 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings the adapters together and starts the loops. No decisions.
-import { dirname, join, resolve } from "node:path";
+// Connects the adapters and starts the loops. No decisions.
+import { join, resolve, dirname } from "node:path";
+import { createBridgeRecorder, parseNetworkConfig } from "@patchbay/cni";
+import {
+  createNamespaces,
+  createNetlink,
+  readBootId,
+  limitControlGroup,
+  createClaimDisk,
+  createFiles,
+  createProcessRunner,
+} from "@patchbay/os";
+import { createPodNetwork, listHostLinks } from "@patchbay/podnet";
+import type {
+  Files,
+  Logger,
+  NetworkConfigList,
+  ProcessRunner,
+  Cache,
+  ContainerRuntime,
+  ExecPrograms,
+} from "@patchbay/core/ports";
+import { type Flags, architecture } from "./config.ts";
+import { type PodDeps, BY_UID } from "./pods/deps.ts";
+import { serveKubeletApi, type KubeletApiDeps } from "./kubelet-api/serve.ts";
+import { messageOf } from "@patchbay/core";
+import {
+  readMachine,
+  type MachineSources,
+  readIdentity,
+  type MachineIdentity,
+} from "./node/machine.ts";
+import { podQuotaOf } from "./node/status.ts";
 import { NODES, PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { layoutOf } from "@patchbay/containerd";
-import { messageOf } from "@patchbay/core";
 import {
   createContainerRuntime,
   createExecPrograms,
@@ -21,59 +51,113 @@ import {
   waitForCaches,
   type Queue,
 } from "@patchbay/kube";
-import { createClaimDisk, createFiles, createProcessRunner } from "@patchbay/os";
-import type { Cache, ContainerRuntime, ExecPrograms, Files } from "@patchbay/core/ports";
-import { architecture, type Flags } from "./config.ts";
 import { controlNode } from "./compose/control.ts";
-import { listenToApiServer } from "./compose/kubelet-api.ts";
-import { composeBridgeRecorder } from "./compose/created-bridges.ts";
-import { limitPods } from "./compose/pod-share.ts";
-import { imageMemoryOf, type ImageMemory } from "./compose/image-memory.ts";
-import { pullGuardOf } from "./compose/pull-guard.ts";
-import { createSweeper, sweepAfterCuts, sweepOf } from "./compose/orphans.ts";
+import { createImageMemory, type ImageDeps, choosePullGuard } from "./compose/images.ts";
+import { createSweeper, sweepAfterReconnects, createSweep } from "./compose/orphans.ts";
 import {
-  keepVolumes,
-  PASS_MS,
-  volumeDepsOf,
-  volumesOf,
+  runVolumes,
+  POD_PASS_TIMEOUT_MS,
+  createVolumeDeps,
+  bindVolumes,
   type VolumeMachine,
 } from "./compose/volumes.ts";
 import { createImageAccess } from "./images/access.ts";
-import { keepImages } from "./images/keep-images.ts";
-import { keepLogs } from "./log-rotation/keep-logs.ts";
-import { beat, keepNode, type NodeDeps } from "./node/keep-node.ts";
-import { readIdentity, type MachineIdentity, type MachineSources } from "./node/machine.ts";
-import { BY_UID, type PodDeps } from "./pods/deps.ts";
-import { reconcilePod } from "./pods/index.ts";
-import { isRelevant } from "./pods/relevance.ts";
+import { runImageGarbageCollection } from "./images/garbage.ts";
+import { rotateLogs } from "./log-rotation.ts";
+import { sendHeartbeat, runHeartbeat, type NodeDeps } from "./node/heartbeat.ts";
+import { reconcilePod, needsPass } from "./pods/reconcile-pod.ts";
 import type { VolumeDeps } from "./volumes/index.ts";
-import { createOwners } from "./pods/work/owners.ts";
-import { createPulls } from "./pods/work/pulls.ts";
-import { createStops } from "./pods/work/stops.ts";
+import { createOwners } from "./pods/owners.ts";
+import { createPulls } from "./pods/pulls.ts";
+import { createStops } from "./pods/stops.ts";
 import { createAdmission } from "./schedule/admission.ts";
 import { createProbes } from "./probes/probes.ts";
 import { podUidOf } from "./translate/labels.ts";
 import type { NodeFacts } from "./translate/node-facts.ts";
 
-/** How many pods are worked on at once. */
-const CONCURRENCY = 8;
-/** How soon a runtime that does not answer is asked again, milliseconds. */
-const ASK_AGAIN_MS = 500;
+export async function readNetworkConfigs(
+  files: Files,
+  directory: string,
+): Promise<readonly NetworkConfigList[]> {
+  const names = await files.list(directory);
+  const texts = await Promise.all(names.map((name) => files.readText(join(directory, name))));
+  return texts.flatMap((text) => {
+    const parsed = parseNetworkConfig(text ?? "", "");
+    return parsed.ok ? [parsed.config] : [];
+  });
+}
 
-/** The machine. */
+async function composeBridgeRecorder(
+  {
+    files,
+    runner,
+    log,
+  }: {
+    readonly files: Files;
+    readonly runner: ProcessRunner;
+    readonly log: Logger;
+  },
+  { stateDir, cniConfDir }: Flags,
+): Promise<PodDeps["observeNetworks"]> {
+  const namespaces = createNamespaces();
+  const podNetwork = createPodNetwork({ runner, netlink: createNetlink() });
+  const recorder = createBridgeRecorder({
+    files,
+    log,
+    stateDir: resolve(stateDir),
+    bootId: await readBootId(files),
+    listHostLinks: () => listHostLinks(undefined, { namespaces, podNetwork }),
+  });
+  const directory = resolve(cniConfDir);
+  return async (makeSandbox) =>
+    recorder.observe(await readNetworkConfigs(files, directory), makeSandbox);
+}
+
+/** Returns the port, or 0 when the flags name no certificates and nothing is served. */
+async function listenToApiServer(
+  deps: KubeletApiDeps & { readonly signal: AbortSignal; readonly hostIp: string },
+  flags: Flags,
+): Promise<number> {
+  const { tlsCertFile: certFile, tlsPrivateKeyFile: keyFile, clientCaFile } = flags;
+  if (certFile === undefined || keyFile === undefined || clientCaFile === undefined) return 0;
+  const { listenAddress = deps.hostIp, clientName: clientNames } = flags;
+  const settings = { listenAddress, port: Number(flags.port), certFile, keyFile };
+  const server = await serveKubeletApi(
+    deps,
+    { ...settings, clientCaFile, clientNames },
+    deps.signal,
+  );
+  return server.port;
+}
+
+/** The kernel then kills among pods when memory is short. On failure only the limits of single pods apply. */
+async function limitPodsGroup(sources: MachineSources, group: string, log: Logger): Promise<void> {
+  const { memoryKiB, processes } = podQuotaOf(await readMachine(sources));
+  try {
+    const missing = await limitControlGroup(group, { memoryBytes: memoryKiB * 1024, processes });
+    if (missing.length === 0) return;
+    log.warn("pods are not limited together", { reason: `no controller ${missing.join(", ")}` });
+  } catch (error) {
+    log.warn("pods are not limited together", { reason: messageOf(error) });
+  }
+}
+
+const CONCURRENCY = 8;
+const RUNTIME_RETRY_INTERVAL_MS = 500;
+
 interface Machine extends VolumeMachine {
   readonly runtime: ContainerRuntime;
   readonly programs: ExecPrograms;
   readonly runtimeName: string;
   readonly identity: MachineIdentity;
-  readonly memory: ImageMemory;
+  readonly memory: ImageDeps;
 }
 
 function uidOf(pod: Pod): string {
   return pod.metadata.uid ?? "";
 }
 
-/** Which runtime it is, once it answers: whoever starts both may have started it later. */
+/** Waits until the runtime answers, because both may start at the same time. */
 async function waitForRuntime(
   runtime: ContainerRuntime,
   { clock, log, signal }: DaemonContext,
@@ -83,7 +167,7 @@ async function waitForRuntime(
       return await runtime.version();
     } catch (error) {
       log.warn("the container runtime does not answer", { reason: messageOf(error) });
-      await clock.sleep(ASK_AGAIN_MS, signal);
+      await clock.sleep(RUNTIME_RETRY_INTERVAL_MS, signal);
     }
   }
 }
@@ -93,21 +177,21 @@ function parseAddress(address: string | undefined): Pick<NodeFacts, "apiServer">
   return host === "" || port === "" ? {} : { apiServer: { host, port } };
 }
 
-function endpointsOf({ criEndpoint }: Flags): readonly string[] {
+function criEndpoints({ criEndpoint }: Flags): readonly string[] {
   return criEndpoint ?? DEFAULT_CRI_ENDPOINTS;
 }
 
-/** Its tool speaks to the socket that CRI is spoken at. */
-function containerdOf(flags: Flags): Pick<Machine, "containerd"> {
+/** containerd's tool uses the socket on which containerd serves CRI. */
+function findContainerd(flags: Flags): Pick<Machine, "containerd"> {
   const { containerdDir, cniConfDir } = flags;
-  const socket = endpointsOf(flags)[0]?.replace(/^unix:\/\//, "");
+  const socket = criEndpoints(flags)[0]?.replace(/^unix:\/\//, "");
   if (containerdDir === undefined || socket === undefined) return {};
   const directory = resolve(containerdDir);
   const places = { directory, runDirectory: dirname(socket), cniConfDirectory: cniConfDir };
   return { containerd: layoutOf(places) };
 }
 
-function claimMachineOf(
+function findClaimMachine(
   { files, runner }: Pick<Machine, "files" | "runner">,
   { claimsDir }: Flags,
 ): Pick<Machine, "claims"> {
@@ -120,24 +204,26 @@ async function readMemory(files: Files): Promise<number> {
   return Number(/^MemTotal:\s*(\d+) kB$/m.exec(text)?.[1] ?? "0") * 1024;
 }
 
-/** Who answers pods for names. */
-function dnsFactsOf({ clusterDns: server, clusterDomain: domain }: Flags): Pick<NodeFacts, "dns"> {
+function findDnsFacts({
+  clusterDns: server,
+  clusterDomain: domain,
+}: Flags): Pick<NodeFacts, "dns"> {
   return server === undefined ? {} : { dns: { server, domain } };
 }
 
 async function findMachine(context: DaemonContext, flags: Flags): Promise<Machine> {
   const files = createFiles();
   const runner = createProcessRunner();
-  const place = { endpoints: endpointsOf(flags), clock: context.clock };
-  const runtime = createContainerRuntime(place);
-  const programs = createExecPrograms(place);
+  const connection = { endpoints: criEndpoints(flags), clock: context.clock };
+  const runtime = createContainerRuntime(connection);
+  const programs = createExecPrograms(connection);
   context.signal.addEventListener("abort", () => {
     runtime.close();
     programs.close();
   });
   const { name, version } = await waitForRuntime(runtime, context);
-  const told = { architecture: architecture(), runtimeVersion: `${name}://${version}` };
-  const identity = await readIdentity({ files, runner }, told);
+  const identitySources = { architecture: architecture(), runtimeVersion: `${name}://${version}` };
+  const identity = await readIdentity({ files, runner }, identitySources);
   const facts: NodeFacts = {
     name: flags.nodeName,
     hostIp: identity.hostIp,
@@ -145,23 +231,23 @@ async function findMachine(context: DaemonContext, flags: Flags): Promise<Machin
     logDir: resolve(flags.logDir),
     cgroupParent: flags.cgroupParent,
     memoryBytes: await readMemory(files),
-    ...dnsFactsOf(flags),
+    ...findDnsFacts(flags),
     ...parseAddress(flags.podApiServer),
   };
-  const claims = claimMachineOf({ files, runner }, flags);
+  const claims = findClaimMachine({ files, runner }, flags);
   await files.ensureDirectory(facts.podsDir);
   await files.ensureDirectory(facts.logDir, 0o700);
   const stateDir = resolve(flags.stateDir);
   await files.ensureDirectory(stateDir, 0o700);
   const { dataplaneGroup } = flags;
-  const own = { files, runner, dataplaneGroup, ...containerdOf(flags) };
-  const memory = imageMemoryOf(own, join(stateDir, "image-grants"), context.log);
+  const own = { files, runner, dataplaneGroup, ...findContainerd(flags) };
+  const memory = createImageMemory(own, join(stateDir, "image-grants"), context.log);
   return { ...own, runtime, programs, runtimeName: name, identity, facts, memory, ...claims };
 }
 
 function startNodes({ client, log, signal }: DaemonContext, nodeName: string): Cache<KubeNode> {
-  const itself = client.reflect(NODES, { fieldSelector: `metadata.name=${nodeName}` });
-  const nodes = createCache(itself, { logger: log });
+  const reflector = client.reflect(NODES, { fieldSelector: `metadata.name=${nodeName}` });
+  const nodes = createCache(reflector, { logger: log });
   nodes.start(signal);
   return nodes;
 }
@@ -175,11 +261,10 @@ function startPods({ client, log, signal }: DaemonContext, nodeName: string): Ca
   return pods;
 }
 
-function sourcesOf({ files, runtime, facts }: Machine, { cniConfDir }: Flags): MachineSources {
+function machineSources({ files, runtime, facts }: Machine, { cniConfDir }: Flags): MachineSources {
   return { files, runtime, podsDir: facts.podsDir, cniConfDir: resolve(cniConfDir) };
 }
 
-/** The node, registered and with a lease. */
 async function startNode(
   { client, clock, log, signal }: DaemonContext,
   machine: Machine,
@@ -188,23 +273,26 @@ async function startNode(
   const { nodeName } = at.flags;
   const { identity } = machine;
   const node: NodeDeps = {
-    ...{ store: client.store, clock, log, nodeName, identity, port: at.port },
-    ...sourcesOf(machine, at.flags),
+    store: client.store,
+    clock,
+    log,
+    nodeName,
+    identity,
+    port: at.port,
+    ...machineSources(machine, at.flags),
   };
   await waitForCaches([at.nodes], signal);
-  if (!signal.aborted) await beat(node, at.nodes.find({ name: nodeName }));
+  if (!signal.aborted) await sendHeartbeat(node, at.nodes.find({ name: nodeName }));
   return node;
 }
 
-/** Wakes every pod that is there and every one that has left something behind. */
 async function wakeAll(deps: PodDeps, queue: Queue): Promise<void> {
-  const left = await deps.files.list(deps.node.podsDir);
+  const directories = await deps.files.list(deps.node.podsDir);
   const sandboxes = await deps.runtime.listSandboxes();
   const uids = sandboxes.flatMap(({ labels }) => podUidOf(labels) ?? []);
-  for (const uid of [...left, ...uids, ...deps.pods.list().map(uidOf)]) queue.add(uid);
+  for (const uid of [...directories, ...uids, ...deps.pods.list().map(uidOf)]) queue.add(uid);
 }
 
-/** What the runtime tells wakes the pod that it is about. */
 function followRuntime(deps: PodDeps, queue: Queue, signal: AbortSignal): void {
   const wake = async (id: string | undefined): Promise<void> => {
     const uid = id === undefined ? undefined : await deps.owners.find(id);
@@ -213,7 +301,6 @@ function followRuntime(deps: PodDeps, queue: Queue, signal: AbortSignal): void {
   };
   deps.runtime.watch((id) => {
     wake(id).catch((error: unknown) => {
-      // It will tell when it is back.
       deps.log.warn("the container runtime is not running", { reason: messageOf(error) });
     });
   }, signal);
@@ -241,33 +328,44 @@ function composePods(
   const component = { component: "node-runtime", host: facts.name };
   const recorder = createEventRecorder({ store, clock, logger: log, ...component });
   return {
-    ...{ store, runtime, runtimeName, files, clock, log, node: facts },
-    ...{ pods, recorder },
+    store,
+    runtime,
+    runtimeName,
+    files,
+    clock,
+    log,
+    node: facts,
+    pods,
+    recorder,
     admission: createAdmission({ pods, findNode: () => nodes.find({ name: facts.name }) }),
-    volumes: volumesOf(volumes),
+    volumes: bindVolumes(volumes),
     disk: volumes.disk,
     probes: createProbes({ runtime, clock, log, recorder, hostIp: facts.hostIp, wake }, signal),
     pauses: createPauses({ clock }),
     owners: createOwners(runtime),
     pulls: createPulls({
-      ...{ runtime, clock, log, wake, guard: pullGuardOf(context, machine) },
+      runtime,
+      clock,
+      log,
+      wake,
+      guard: choosePullGuard(context, machine),
       access: createImageAccess(memory),
     }),
     stops: createStops({ runtime, clock, log, wake }),
-    sweeper: createSweeper({ sweep: sweepOf(machine, log), clock, log }, signal),
+    sweeper: createSweeper({ sweep: createSweep(machine, log), clock, log }, signal),
     released: new Set(),
     observeNetworks,
   };
 }
 
-/** Runs the loops until the signal is aborted; pods go on running. */
+/** Pods keep running after the signal is aborted. */
 export async function runNode(context: DaemonContext, flags: Flags): Promise<void> {
   const { clock, health, log, metrics, signal } = context;
   const machine = await findMachine(context, flags);
-  await limitPods(sourcesOf(machine, flags), flags.cgroupParent, log);
+  await limitPodsGroup(machineSources(machine, flags), flags.cgroupParent, log);
   health.addCheck(() => findProblem({ runtime: machine.runtime, clock }));
   const queue = createQueue({ clock, concurrency: CONCURRENCY });
-  const volumes = volumeDepsOf(context, machine);
+  const volumes = createVolumeDeps(context, machine);
   const nodes = startNodes(context, flags.nodeName);
   const observeNetworks = await composeBridgeRecorder({ ...machine, log }, flags);
   const deps = composePods(context, machine, { queue, volumes, nodes, observeNetworks });
@@ -278,16 +376,16 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
   await waitForCaches([deps.pods], signal);
   if (signal.aborted) return;
   deps.pods.onChange((change) => {
-    if (!isRelevant(change)) return;
+    if (!needsPass(change)) return;
     queue.add(uidOf(change.kind === "deleted" ? change.previous : change.current));
   });
   followRuntime(deps, queue, signal);
-  sweepAfterCuts(deps.runtime, deps.sweeper, signal);
-  keepLogs({ runtime: deps.runtime, files: deps.files, clock, log }, signal);
+  sweepAfterReconnects(deps.runtime, deps.sweeper, signal);
+  rotateLogs({ runtime: deps.runtime, files: deps.files, clock, log }, signal);
   await wakeAll(deps, queue);
   context.ready();
   const reconcile = (uid: string): ReturnType<typeof reconcilePod> => reconcilePod(uid, deps);
-  const watch = health.watchLoop("pod", PASS_MS);
+  const watch = health.watchLoop("pod", POD_PASS_TIMEOUT_MS);
   const lostWrites: LostWriteTeller = {
     events: deps.recorder,
     find: (_resource, key) => deps.pods.find(key),
@@ -295,9 +393,9 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
   const pods = { name: "pod", queue, reconcile, log, clock, metrics, watch, lostWrites };
   await Promise.all([
     runReconciler(pods, signal),
-    keepNode({ ...node, watch: health.watchLoop("node") }, nodes, signal),
-    keepVolumes(context, volumes, { ...machine, pods: deps.pods }),
-    keepImages({ ...deps, ...machine.memory, podsDir: deps.node.podsDir }, signal),
+    runHeartbeat({ ...node, watch: health.watchLoop("node") }, nodes, signal),
+    runVolumes(context, volumes, { ...machine, pods: deps.pods }),
+    runImageGarbageCollection({ ...deps, ...machine.memory, podsDir: deps.node.podsDir }, signal),
     controlNode(context, machine, flags),
   ]);
 }

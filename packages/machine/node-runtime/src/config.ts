@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of node-runtime.
 import { arch, hostname } from "node:os";
 import { addCommonFlags, addCriFlags, type CommonFlags, type CriFlags } from "@patchbay/daemon";
 import { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem } from "@patchbay/core";
 import { Command, InvalidArgumentError } from "commander";
 
-/** The flags with their defaults. */
 export interface Flags extends CommonFlags, CriFlags {
   readonly nodeName: string;
   readonly podsDir: string;
@@ -13,30 +11,25 @@ export interface Flags extends CommonFlags, CriFlags {
   readonly stateDir: string;
   readonly cniConfDir: string;
   readonly cgroupParent: string;
-  /** Absent: pods mount no images. */
   readonly containerdDir?: string;
-  /** Absent: pods have no claims. */
   readonly claimsDir?: string;
-  /** Absent: pods ask whom the node asks. */
+  /** Unset when pods use the node's own resolvers. */
   readonly clusterDns?: string;
   readonly clusterDomain: string;
-  /** Of a dataplane of vhost-user that is not root; 0: it is root. */
+  /** Group of a vhost-user dataplane that does not run as root; 0 when it does. */
   readonly dataplaneGroup: number;
-  /** HOST:PORT; absent: pods are not told. */
+  /** HOST:PORT. Unset when pods get no address of the API server. */
   readonly podApiServer?: string;
-  /** Absent: somebody else binds pods to nodes. */
   readonly binderKubeconfig?: string;
-  /** Absent: the node's own. */
   readonly listenAddress?: string;
   readonly port: string;
-  /** Absent: nobody is served. */
   readonly tlsCertFile?: string;
   readonly tlsPrivateKeyFile?: string;
   readonly clientCaFile?: string;
   readonly clientName: readonly string[];
 }
 
-/** The machine's, in Node.js's words: `x64` is Kubernetes' `amd64`. */
+/** In the notation of Node.js: `x64` is Kubernetes' `amd64`. */
 export function architecture(): string {
   return arch();
 }
@@ -69,7 +62,7 @@ function addApiFlags(command: Command): Command {
     );
 }
 
-/** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
+/** Exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addApiFlags(addCriFlags(addCommonFlags(new Command("node-runtime"))))
     .description("Runs the pods of one node on a container runtime that speaks CRI.")

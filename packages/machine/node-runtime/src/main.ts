@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program node-runtime.
 import { runDaemon } from "@patchbay/daemon";
 import { parseFlags } from "./config.ts";
 import { runNode } from "./compose.ts";

@@ -1,51 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings caches, loops, the kernel's table and the name server together. No decisions.
+// Connects caches, loops, the kernel's table and the name server. No decisions.
 import { randomInt } from "node:crypto";
 import type { Service } from "@patchbay/api";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createQueue, done, keyOf, printKey, runReconciler, waitForCaches } from "@patchbay/kube";
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import type { Flags } from "./config.ts";
-import { answerTo, type AnswerDeps } from "./dns/answer.ts";
-import { createOthers } from "./dns/others.ts";
+import { answerQuery, type AnswerDeps } from "./dns/answer.ts";
+import { createForwarder } from "./dns/forwarder.ts";
 import { serveNames } from "./dns/serve.ts";
 import type { Zone } from "./dns/zone.ts";
-import { distinct, forwardsOf, type Forward, type Ranges } from "./forward/forwards.ts";
-import { ForwardKeeper } from "./forward/keep.ts";
+import { dropDuplicates, listForwards, type Forward, type Ranges } from "./forward/forwards.ts";
+import { ForwardTable } from "./forward/forward-table.ts";
 import { dnsAddressOf, prepareHost, tableOf } from "./host/host.ts";
 import { createServiceCounters } from "./metrics.ts";
 import { slicesOf, wakeServices, watchObjects, type Objects } from "./objects.ts";
 import { reconcileSlices } from "./slices/reconcile.ts";
 
-/** The key of the whole table. */
 const TABLE = "table";
 const DNS_PORT = 53;
 const ID_COUNT = 65_536;
 
-function keyText(service: Service): string {
+function serviceKey(service: Service): string {
   return printKey(keyOf(service));
 }
 
 function allForwards({ services, slices }: Objects, ranges: Ranges): readonly Forward[] {
-  return distinct(
+  return dropDuplicates(
     services
       .list()
-      .flatMap((service) => forwardsOf(service, slicesOf(slices, keyText(service)), ranges)),
+      .flatMap((service) => listForwards(service, slicesOf(slices, serviceKey(service)), ranges)),
   );
 }
 
-function zoneOf({ services, slices, pods }: Objects, ranges: Ranges, domain: string): Zone {
+function createZone({ services, slices, pods }: Objects, ranges: Ranges, domain: string): Zone {
   return {
-    ...{ domain, ranges },
+    domain,
+    ranges,
     findService: (namespace, name) => services.find({ namespace, name }),
-    slicesOf: (service) => slicesOf(slices, keyText(service)),
+    slicesOf: (service) => slicesOf(slices, serviceKey(service)),
     hasNamespace: (namespace) =>
       pods.listBy("namespace", namespace).length > 0 ||
       services.list().some(({ metadata }) => metadata.namespace === namespace),
   };
 }
 
-/** Answers for names until the signal is aborted. */
 async function answerNames(
   { clock, log, signal }: DaemonContext,
   zone: Zone,
@@ -53,19 +52,21 @@ async function answerNames(
 ): Promise<void> {
   const own = zone.ranges.dns;
   const randomId = (): number => randomInt(ID_COUNT);
-  const askOthers = createOthers({ files: createFiles(), clock, randomId, own });
-  let turns = 0;
-  const deps: AnswerDeps = { zone, askOthers, turn: () => (turns += 1), countAnswer };
+  const forwardQuery = createForwarder({ files: createFiles(), clock, randomId, own });
+  let rotation = 0;
+  const deps: AnswerDeps = { zone, forwardQuery, nextRotation: () => (rotation += 1), countAnswer };
   await serveNames(
     {
-      ...{ address: own, port: DNS_PORT, log },
-      answer: (bytes, asker) => answerTo(bytes, asker, deps),
+      address: own,
+      port: DNS_PORT,
+      log,
+      answer: (bytes, asker) => answerQuery(bytes, asker, deps),
     },
     signal,
   );
 }
 
-/** Runs the loops until the signal is aborted. What the host has been given stays. */
+/** Rules and addresses on the host remain. */
 export async function runServices(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
   const { text: serviceNetwork } = flags.serviceSubnet;
@@ -84,28 +85,37 @@ export async function runServices(context: DaemonContext, flags: Flags): Promise
   await prepareHost(runner, serviceNetwork);
   await waitForCaches(caches, signal);
   const settings = {
-    ...{ table: tableOf(serviceNetwork), serviceNetwork, dns },
-    ...{ podNetwork: flags.podSubnet.text, bridge: flags.bridge },
+    table: tableOf(serviceNetwork),
+    serviceNetwork,
+    dns,
+    podNetwork: flags.podSubnet.text,
+    bridge: flags.bridge,
   };
   const { countAnswer, countWrite } = createServiceCounters(metrics, () => keeper.count);
-  const keeper = new ForwardKeeper({ runner, log, settings, countWrite });
-  await keeper.keep(allForwards(objects, ranges));
-  await answerNames(context, zoneOf(objects, ranges, flags.clusterDomain), countAnswer);
+  const keeper = new ForwardTable({ runner, log, settings, countWrite });
+  await keeper.write(allForwards(objects, ranges));
+  await answerNames(context, createZone(objects, ranges, flags.clusterDomain), countAnswer);
   context.ready();
   const loop = { log, clock, metrics };
   await Promise.all([
     runReconciler(
       {
-        ...{ ...loop, name: "slices", queue: slicesQueue, watch: health.watchLoop("slices") },
+        ...loop,
+        name: "slices",
+        queue: slicesQueue,
+        watch: health.watchLoop("slices"),
         reconcile: (key) => reconcileSlices(key, objects, client.store),
       },
       signal,
     ),
     runReconciler(
       {
-        ...{ ...loop, name: "forwards", queue: tableQueue, watch: health.watchLoop("forwards") },
+        ...loop,
+        name: "forwards",
+        queue: tableQueue,
+        watch: health.watchLoop("forwards"),
         reconcile: async () => {
-          await keeper.keep(allForwards(objects, ranges));
+          await keeper.write(allForwards(objects, ranges));
           return done();
         },
       },

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of service-net.
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command, InvalidArgumentError } from "commander";
 import { parseNetwork, type Network } from "./forward/network.ts";
 
-/** The flags with their defaults. */
 export interface Flags extends CommonFlags {
   readonly serviceSubnet: Network;
   readonly podSubnet: Network;
@@ -18,7 +16,7 @@ function toNetwork(text: string): Network {
   throw new InvalidArgumentError("It must be a network like 10.96.0.0/16.");
 }
 
-/** Source: linux/if.h IFNAMSIZ; what nft takes in quotes. */
+/** Characters that nft accepts in quotes. Source: linux/if.h IFNAMSIZ. */
 const LINK_NAME = /^[^\s"/:]{1,15}$/;
 
 function toLinkName(text: string): string {
@@ -26,7 +24,7 @@ function toLinkName(text: string): string {
   throw new InvalidArgumentError("It must be the name of a link.");
 }
 
-/** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
+/** Exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCommonFlags(new Command("service-net"))
     .description(

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program service-net.
 import { runDaemon } from "@patchbay/daemon";
 import { runServices } from "./compose.ts";
 import { parseFlags } from "./config.ts";

@@ -4,17 +4,20 @@ import { metricNamesOf, samplesIn } from "@patchbay/support";
 import { createMetrics, createSilentLogger } from "@patchbay/telemetry";
 import * as dns from "dns-packet";
 import { expect, test } from "vitest";
-import { answerTo, type AnswerDeps } from "./dns/answer.ts";
-import { forwardsOf } from "./forward/forwards.ts";
-import { ForwardKeeper } from "./forward/keep.ts";
+import { answerQuery, type AnswerDeps } from "./dns/answer.ts";
+import { listForwards } from "./forward/forwards.ts";
+import { ForwardTable } from "./forward/forward-table.ts";
 import { createServiceCounters } from "./metrics.ts";
 import { aService, aSlice, RANGES } from "./testing/objects.ts";
 
 /** Counted where loops and clients are made, as in each service. */
 const OF_EACH = /^(patchbay_(reconcile|api)|kubevirt_workqueue)_/;
 const SETTINGS = {
-  ...{ table: "t", serviceNetwork: RANGES.services.text, dns: RANGES.dns },
-  ...{ podNetwork: "10.88.0.0/16", bridge: "br0" },
+  table: "t",
+  serviceNetwork: RANGES.services.text,
+  dns: RANGES.dns,
+  podNetwork: "10.88.0.0/16",
+  bridge: "br0",
 };
 
 test("each number that the docs say service-net alone tells moves", async () => {
@@ -23,32 +26,33 @@ test("each number that the docs say service-net alone tells moves", async () => 
   const runner = createFakeProcessRunner({ nft: () => ({ exitCode: isRefused ? 1 : 0 }) });
   const { countAnswer, countWrite } = createServiceCounters(metrics, () => keeper.count);
   const log = createSilentLogger();
-  const keeper = new ForwardKeeper({ runner, log, settings: SETTINGS, countWrite });
-  const forwards = forwardsOf(aService(), [aSlice([{ addresses: ["10.88.0.5"] }])], RANGES);
+  const keeper = new ForwardTable({ runner, log, settings: SETTINGS, countWrite });
+  const forwards = listForwards(aService(), [aSlice([{ addresses: ["10.88.0.5"] }])], RANGES);
 
-  await keeper.keep([]);
-  await keeper.keep(forwards);
+  await keeper.write([]);
+  await keeper.write(forwards);
   isRefused = true;
-  await expect(keeper.keep([])).rejects.toMatchObject({ code: "SERVICE_RULES_REFUSED" });
+  await expect(keeper.write([])).rejects.toMatchObject({ code: "SERVICE_RULES_REFUSED" });
   isRefused = false;
-  await keeper.keep(forwards);
+  await keeper.write(forwards);
 
   const deps: AnswerDeps = {
     zone: {
-      ...{ domain: "cluster.local", ranges: RANGES },
+      domain: "cluster.local",
+      ranges: RANGES,
       findService: (_namespace, name) => (name === "web" ? aService() : undefined),
       slicesOf: () => [],
       hasNamespace: () => true,
     },
-    askOthers: (question, { isTcp }) => Promise.resolve(isTcp ? question : undefined),
-    turn: () => 0,
+    forwardQuery: (question, { isTcp }) => Promise.resolve(isTcp ? question : undefined),
+    nextRotation: () => 0,
     countAnswer,
   };
   const ask = async (name: string, more: dns.Packet & { readonly isTcp?: boolean } = {}) => {
     const { isTcp = false, ...packet } = more;
     const questions = [{ type: "A" as const, name }];
     const bytes = dns.encode({ type: "query", id: 1, questions, ...packet });
-    await answerTo(bytes, { address: "10.88.0.9", isTcp }, deps);
+    await answerQuery(bytes, { address: "10.88.0.9", isTcp }, deps);
   };
   await ask("web.blue.svc.cluster.local");
   await ask("nobody.blue.svc.cluster.local");

@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What service-net alone counts.
 import type { MetricFamily } from "@patchbay/core";
 import type { Metrics } from "@patchbay/telemetry";
 
-/** Who knew the answer to a question for a name: the zone of this machine, others, or nobody was asked; and what it was. */
+/** Source of an answer; `nobody` means a rejected query. */
 export interface Answered {
   readonly by: "own" | "others" | "nobody";
   readonly result: "done" | "missing" | "failed" | "refused";
 }
 
-/** How the kernel's table was written: what has changed, or all of it; or not at all. */
 export type TableWrite = "changed" | "whole" | "failed";
 
-/** Counts one. */
 export interface ServiceCounters {
   readonly countAnswer: (answered: Answered) => void;
   readonly countWrite: (result: TableWrite) => void;
 }
 
-/** Adds them to the program's metrics. `countForwards`: how much is in the table now. */
 export function createServiceCounters(
   metrics: Metrics,
   countForwards: () => number,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of the API server's objects, and whom a change concerns.
+// Caches of the API server's objects, and the Services that a change concerns.
 import {
   ENDPOINT_SLICES,
   ENDPOINTS,
@@ -23,17 +23,15 @@ import {
 import type { Cache, Logger } from "@patchbay/core/ports";
 import { isSelecting, selects } from "./slices/plan.ts";
 
-/** The caches of this program. */
 export interface Objects {
   readonly services: Cache<Service>;
   /** Index `namespace`. */
   readonly pods: Cache<Pod>;
-  /** Index `service`: by the key of the Service that they name. */
+  /** Index `service`: key of the slice's Service. */
   readonly slices: Cache<EndpointSlice>;
   readonly endpoints: Cache<Endpoints>;
 }
 
-/** The caches before they are started. */
 export interface StartableObjects extends Objects {
   readonly services: StartableCache<Service>;
   readonly pods: StartableCache<Pod>;
@@ -41,22 +39,24 @@ export interface StartableObjects extends Objects {
   readonly endpoints: StartableCache<Endpoints>;
 }
 
-/** The slices of a Service. */
 export function slicesOf(slices: Cache<EndpointSlice>, key: string): readonly EndpointSlice[] {
   return slices.listBy("service", key);
 }
 
-/** What of a pod is looked at. */
-function seenPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
+/** Retains only the fields that this program reads. */
+function trimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   const { name, namespace, uid, resourceVersion, labels, deletionTimestamp } = metadata;
   const { hostname, subdomain, nodeName, hostNetwork } = spec;
-  const seen = { name, namespace, uid, resourceVersion, labels, deletionTimestamp };
+  const metadataFields = { name, namespace, uid, resourceVersion, labels, deletionTimestamp };
   const containers = spec.containers.map(({ ports = [], ...container }) => ({
-    ...{ name: container.name, image: "", ports },
+    name: container.name,
+    image: "",
+    ports,
   }));
   return {
-    ...{ apiVersion, kind },
-    metadata: dropAbsent(seen),
+    apiVersion,
+    kind,
+    metadata: dropAbsent(metadataFields),
     spec: { ...dropAbsent({ hostname, subdomain, nodeName, hostNetwork }), containers },
     status: dropAbsent({
       phase: status?.phase,
@@ -66,11 +66,10 @@ function seenPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   };
 }
 
-/** Makes the caches; starts nothing. */
 export function watchObjects(client: KubeClient, logger: Logger): StartableObjects {
   return {
     services: createCache(client.reflect(SERVICES), { logger }),
-    pods: createCache(client.reflect(PODS, { trim: seenPod }), {
+    pods: createCache(client.reflect(PODS, { trim: trimPod }), {
       indexes: { namespace: ({ metadata }) => [metadata.namespace ?? ""] },
       logger,
     }),
@@ -87,7 +86,6 @@ export function watchObjects(client: KubeClient, logger: Logger): StartableObjec
   };
 }
 
-/** Calls `add` with the key of each Service whose slices a change may concern. */
 export function wakeServices(
   { services, pods, slices, endpoints }: Objects,
   add: (key: string) => void,

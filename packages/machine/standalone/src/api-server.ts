@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API server of a standalone machine, in this process.
+// The API server of a standalone machine, run in this process.
 import { startApiServer } from "@patchbay/apiserver";
 import { serveHealth } from "@patchbay/daemon/health";
 import { createClock, createFiles } from "@patchbay/os";
 import { createLogger, type LogLevel } from "@patchbay/telemetry/logger";
-import { keepAdminKubeconfig, keepServerCertificates } from "./data-dir/certificates.ts";
+import { ensureAdminKubeconfig, ensureServerCertificates } from "./data-dir/certificates.ts";
 import { printResult, stopSignal } from "./config.ts";
 import type { Print } from "./supervisor/follow.ts";
 import { readFields } from "./data-dir/json.ts";
 import { pathsOf, type Paths } from "./data-dir/paths.ts";
-import { readMetrics } from "./metrics/read.ts";
+import { readMetrics } from "./metrics.ts";
 import { apiServerOptions } from "./settings/api-server-options.ts";
 
-/** How the API server is to run. */
 export interface ApiServerRun {
   /** Absolute. */
   readonly dataDir: string;
-  /** TCP port on the loopback address; 0 takes a free one. Absent: that of the machine's settings. */
+  /** TCP port on the loopback address; 0 selects a free one. Defaults to the machine's settings. */
   readonly port?: number;
   readonly logLevel?: LogLevel;
-  /** A Unix socket where it answers whether it lives; absent: nowhere. */
   readonly healthSocket?: string;
-  /** Gets the one line `ready URL`; absent: standard output. */
+  /** Receives the line `ready URL`. Defaults to standard output. */
   readonly print?: Print;
-  /** Stops it; absent: SIGTERM and SIGINT do. */
+  /** Stops the server. Defaults to SIGTERM and SIGINT. */
   readonly signal?: AbortSignal;
 }
 
@@ -50,7 +48,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Runs the API server until it is told to stop; writes the administrator's kubeconfig.
+ * Also writes the administrator's kubeconfig.
  * @throws AppError with what startApiServer throws
  */
 export async function runApiServer(run: ApiServerRun): Promise<void> {
@@ -58,10 +56,10 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
   const paths = pathsOf(run.dataDir);
   const deps = { files: createFiles(), clock: createClock(), paths };
   await makeDirectories(paths);
-  const certificates = await keepServerCertificates(deps);
+  const certificates = await ensureServerCertificates(deps);
   const { ca, apiServer, frontProxyCa, frontProxyClient, tokenKeyPem } = certificates;
   const { webhookClient, kubeletClient } = certificates;
-  const kept = await readFields(deps.files, paths.settings);
+  const stored = await readFields(deps.files, paths.settings);
   const logger = createLogger({ component: "apiserver", level: run.logLevel ?? "info" });
   let isReady = false;
   const answers = { isLive: () => true, isReady: () => Promise.resolve(isReady) };
@@ -69,7 +67,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
   const server = await startApiServer({
     storePath: paths.store,
     host: "127.0.0.1",
-    ...apiServerOptions(run.port, kept),
+    ...apiServerOptions(run.port, stored),
     tls: apiServer,
     clientCaPem: ca.certPem,
     frontProxy: frontProxyClient,
@@ -82,7 +80,7 @@ export async function runApiServer(run: ApiServerRun): Promise<void> {
     logger,
     clock: deps.clock,
   });
-  await keepAdminKubeconfig(deps, ca, server.url);
+  await ensureAdminKubeconfig(deps, ca, server.url);
   isReady = true;
   (run.print ?? printResult)(`ready ${server.url}`);
   await aborted(signal);

@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this package needs to know of its own process: the flags of the supervisor, and how it is called again.
+// This package's own process: arguments, output, signals and host facts.
 import { hostname } from "node:os";
 import { fileURLToPath } from "node:url";
 import type { WantedSettings } from "./settings/settings.ts";
 
-/** From sources the supervisor runs sources too. */
+/** A supervisor that runs from sources starts its children from sources too. */
 const isSource = import.meta.url.endsWith(".ts");
 const main = fileURLToPath(
   isSource ? new URL("./main.ts", import.meta.url) : new URL("./main.js", import.meta.url),
 );
 
-/** Half of what V8 takes for short-lived objects, MB: the default of 16 costs 50 MB of memory and wins nothing here. */
-const YOUNG_OBJECTS = "--max-semi-space-size=4";
+/** MB. The default of 16 uses 50 MB more memory without a measurable gain. */
+const SEMI_SPACE_FLAG = "--max-semi-space-size=4";
 
-/** What the process is to be. */
 export type Role = "supervisor" | "apiserver";
 
-/** Arguments of the process. */
 export interface ProcessArguments extends WantedSettings {
   readonly role: Role;
   readonly dataDir: string;
 }
 
-/** The command line that starts this package in a process of its own. */
 export function commandFor(
   role: Role,
   dataDir: string,
@@ -31,55 +28,50 @@ export function commandFor(
   const options = isSource ? ["--conditions=@patchbay/source"] : [];
   return [
     process.execPath,
-    YOUNG_OBJECTS,
+    SEMI_SPACE_FLAG,
     ...options,
     main,
     JSON.stringify({ role, dataDir, ...wanted }),
   ];
 }
 
-/** Reads the arguments that {@link commandFor} wrote. */
 export function parseArguments(argv: readonly string[]): ProcessArguments {
-  // Written by commandFor only.
+  // Only commandFor writes them.
   return JSON.parse(argv[2] ?? "{}") as ProcessArguments;
 }
 
-/** Prints the one line that whoever started this process waits for. */
 export function printResult(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** Prints what is going on; results go to standard output, this does not. */
+/** Standard output is for results. */
 export function printProgress(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-/** This process. */
 export function ownPid(): number {
   return process.pid;
 }
 
-/** Whether this process is root's. */
 export function isRoot(): boolean {
   return process.geteuid?.() === 0;
 }
 
-/** As Node.js says: `x64` or `arm64`. */
+/** In the notation of Node.js: `x64` or `arm64`. */
 export function architecture(): string {
   return process.arch;
 }
 
-/** As Go and images say: `amd64` or `arm64`. */
+/** In the notation of Go and images: `amd64` or `arm64`. */
 export function goArchitecture(): string {
   return process.arch === "x64" ? "amd64" : process.arch;
 }
 
-/** The machine's name as a Kubernetes name. */
+/** Kubernetes names are lower case. */
 export function nodeNameOfHost(): string {
   return hostname().toLowerCase();
 }
 
-/** Aborted by SIGTERM or SIGINT. */
 export function stopSignal(): AbortSignal {
   const stop = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) {

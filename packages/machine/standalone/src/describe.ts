@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs of a machine, as whoever looks from beside it sees it.
+// The components of a machine, observed from outside.
 import { join } from "node:path";
 import { createFiles, isRunning, readBootId } from "@patchbay/os";
 import type { Files } from "@patchbay/core/ports";
 import { numberOf, readFields, textOf } from "./data-dir/json.ts";
 import { healthSocketOf, pathsOf, type Paths } from "./data-dir/paths.ts";
-import { askHealth } from "./supervisor/liveness.ts";
-import { findSupervisor, readState, reasonOf, type SupervisorPhase } from "./supervisor/state.ts";
+import { checkHealth } from "./supervisor/liveness.ts";
+import {
+  findSupervisor,
+  readState,
+  failureReason,
+  type SupervisorPhase,
+} from "./supervisor/state.ts";
 
-/** One component. */
 export interface MachineProcess {
   readonly name: string;
   readonly runs: boolean;
-  /** Absent: nobody can ask it. */
+  /** Unset when the component has no health socket. */
   readonly answers?: boolean;
 }
 
-/** All of them, by name, and who keeps them. */
 export interface MachineProcesses {
-  /** `stopped` where none runs. */
+  /** `stopped` when no supervisor runs. */
   readonly phase: SupervisorPhase;
-  /** Why it failed; empty where it did not say. */
   readonly reason: string;
   readonly all: readonly MachineProcess[];
 }
 
-/** Longest wait for an answer, milliseconds. */
-const ANSWER_MS = 3_000;
-const NOTE = ".json";
+const HEALTH_TIMEOUT_MS = 3_000;
+const RECORD_SUFFIX = ".json";
 const SUPERVISOR = "supervisor";
 
-/** A component whose process is noted; none for a note of something else. */
-async function lookAt(
+async function observeProcess(
   files: Files,
   paths: Paths,
   name: string,
 ): Promise<readonly MachineProcess[]> {
-  const fields = await readFields(files, join(paths.run, `${name}${NOTE}`));
+  const fields = await readFields(files, join(paths.run, `${name}${RECORD_SUFFIX}`));
   const pid = numberOf(fields, "pid");
   if (pid === undefined) return [];
   const process = { pid, startTime: textOf(fields, "startTime") };
@@ -44,27 +44,26 @@ async function lookAt(
   const runs = isOfThisBoot && (await isRunning(process));
   const socket = healthSocketOf(paths, name);
   if (!runs || !(await files.exists(socket))) return [{ name, runs }];
-  const answers = await askHealth(socket, AbortSignal.timeout(ANSWER_MS)).then(
+  const answers = await checkHealth(socket, AbortSignal.timeout(HEALTH_TIMEOUT_MS)).then(
     () => true,
     () => false,
   );
   return [{ name, runs, answers }];
 }
 
-/**
- * Looks at the processes that are noted in the data directory; changes nothing.
- * @throws AppError with OS_FILE_FAILED for whoever may not read it
- */
+/** @throws AppError with OS_FILE_FAILED for users who may not read the data directory */
 export async function describeMachine(dataDir: string): Promise<MachineProcesses> {
   const files = createFiles();
   const paths = pathsOf(dataDir);
   const supervisor = await findSupervisor(files, paths);
-  const notes = (await files.list(paths.run)).filter((file) => file.endsWith(NOTE));
-  const names = notes
-    .map((file) => file.slice(0, -NOTE.length))
+  const records = (await files.list(paths.run)).filter((file) => file.endsWith(RECORD_SUFFIX));
+  const names = records
+    .map((file) => file.slice(0, -RECORD_SUFFIX.length))
     .filter((name) => name !== SUPERVISOR);
-  const looked = await Promise.all(names.toSorted().map((name) => lookAt(files, paths, name)));
-  const all = looked.flat();
+  const observed = await Promise.all(
+    names.toSorted().map((name) => observeProcess(files, paths, name)),
+  );
+  const all = observed.flat();
   if (supervisor !== undefined) return { phase: supervisor.phase, reason: supervisor.reason, all };
-  return { phase: "stopped", reason: reasonOf(await readState(files, paths), ""), all };
+  return { phase: "stopped", reason: failureReason(await readState(files, paths), ""), all };
 }

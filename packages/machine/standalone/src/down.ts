@@ -1,28 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// `patchbay down`: shuts guests down, stops everything, cleans the host; data stays unless it is to be purged.
+// `patchbay down`: shuts down guests, stops all components and cleans the host. Data remains unless it is purged.
+import { join } from "node:path";
+import { listProcesses, shimsOf } from "@patchbay/containerd";
+import type { Files } from "@patchbay/core/ports";
+import { type Paths, pathsOf } from "./data-dir/paths.ts";
+import { containerdLayoutOf } from "./runtime/own-containerd.ts";
+import {
+  isRecordedRunning,
+  findSupervisor,
+  failureReason,
+  type Step,
+  type SupervisorState,
+} from "./supervisor/state.ts";
 import { AppError } from "@patchbay/core";
 import { createClock, createFiles, createProcessRunner, signalProcess } from "@patchbay/os";
-import type { Files } from "@patchbay/core/ports";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { isRoot, printProgress } from "./config.ts";
 import { follow, printSeconds, type Print } from "./supervisor/follow.ts";
-import { pathsOf, type Paths } from "./data-dir/paths.ts";
-import { purge, refuseForeign } from "./data-dir/purge.ts";
+import { purge, rejectUnmarked } from "./data-dir/ownership.ts";
 import { isInstalled, hasSystemd, stopService } from "./host/service-unit.ts";
 import { holdMachine } from "./supervisor/hold-machine.ts";
-import { hasRemains } from "./supervisor/remains.ts";
-import { findSupervisor, reasonOf, type Step, type SupervisorState } from "./supervisor/state.ts";
 
-/** Guests get their grace, and cleaning its time, milliseconds. */
+/** Components may remain after a crash or reboot. */
+export async function hasRemains(files: Files, paths: Paths): Promise<boolean> {
+  const components = (await files.list(paths.run)).filter(
+    (name) => name.endsWith(".json") && !name.startsWith("supervisor"),
+  );
+  for (const name of components) {
+    if (await isRecordedRunning(files, join(paths.run, name))) return true;
+  }
+  if ((await files.list(paths.pods)).length > 0) return true;
+  const { socket } = containerdLayoutOf(paths);
+  return shimsOf(await listProcesses(files), socket).length > 0;
+}
+
 const DOWN_TIMEOUT_MS = 300_000;
 
-/** What to take down. */
 export interface DownOptions {
   /** Absolute. */
   readonly dataDir: string;
-  /** Also deletes the data directory. */
   readonly purge?: boolean;
-  /** Gets each step as it is taken; absent: standard error. */
+  /** Receives each step. Defaults to standard error. */
   readonly print?: Print;
 }
 
@@ -32,8 +50,7 @@ interface Deps {
   readonly print: Print;
 }
 
-/** The supervisor does it; this process watches. */
-async function askSupervisor(supervisor: SupervisorState, deps: Deps): Promise<void> {
+async function stopSupervisor(supervisor: SupervisorState, deps: Deps): Promise<void> {
   const { files } = deps;
   if ((await isInstalled(files)) && (await hasSystemd(files))) {
     await stopService(createProcessRunner());
@@ -49,21 +66,20 @@ async function askSupervisor(supervisor: SupervisorState, deps: Deps): Promise<v
   });
   if (state?.phase === "stopped") return;
   throw new AppError("STANDALONE_STOP_FAILED", {
-    reason: reasonOf(state, "it died in the meantime"),
+    reason: failureReason(state, "it died in the meantime"),
   });
 }
 
-/** No supervisor is left: this process does its work once. */
-async function stopHere(deps: Deps): Promise<void> {
+async function stopWithoutSupervisor(deps: Deps): Promise<void> {
   const { files, paths, print } = deps;
   const clock = createClock();
-  const tell = ({ afterMs, text }: Step): void => {
+  const printStep = ({ afterMs, text }: Step): void => {
     print(`${printSeconds(afterMs)}  ${text}`);
   };
-  const { lock, bootId, state } = await holdMachine({ files, clock, paths }, tell);
+  const { lock, bootId, state } = await holdMachine({ files, clock, paths }, printStep);
   const log = createSilentLogger();
   const runner = createProcessRunner();
-  // Loaded only here: asking a supervisor needs none of it.
+  // not needed when a supervisor runs
   const { Supervisor } = await import("./supervisor/supervisor.ts");
   const supervisor = new Supervisor({ files, clock, runner, log, paths, bootId, state });
   await state.enter("stopping");
@@ -73,10 +89,7 @@ async function stopHere(deps: Deps): Promise<void> {
   lock.release();
 }
 
-/**
- * Takes the machine down; one that is not up is success.
- * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_NOT_FOUND, STANDALONE_NOT_OURS, STANDALONE_STOP_FAILED
- */
+/** @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_NOT_FOUND, STANDALONE_NOT_OURS, STANDALONE_STOP_FAILED */
 export async function down(options: DownOptions): Promise<void> {
   if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
   const { dataDir } = options;
@@ -86,12 +99,12 @@ export async function down(options: DownOptions): Promise<void> {
   const deps: Deps = { files, paths, print };
   const supervisor = await findSupervisor(files, paths);
   if (!(await files.exists(dataDir))) throw new AppError("STANDALONE_NOT_FOUND", { dataDir });
-  await refuseForeign(deps);
+  await rejectUnmarked(deps);
   if (supervisor !== undefined) {
-    await askSupervisor(supervisor, deps);
+    await stopSupervisor(supervisor, deps);
     print("patchbay is down");
   } else if (await hasRemains(files, paths)) {
-    await stopHere(deps);
+    await stopWithoutSupervisor(deps);
     print("patchbay is down");
   } else {
     print(`patchbay is not up in ${dataDir}`);

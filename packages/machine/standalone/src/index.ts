@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public door of standalone. Each command loads only what it needs.
+// Commands of a standalone machine. Each loads only the modules that it needs.
 import type { ApiServerRun } from "./api-server.ts";
 import type { MachineProcess, MachineProcesses } from "./describe.ts";
 import type { DownOptions } from "./down.ts";
@@ -21,79 +21,79 @@ export type {
 };
 
 /**
- * Brings everything up and returns when it is ready. A machine that is up already is left alone.
+ * Starts the machine and returns when it is ready; does nothing when it is up.
  * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_SETTING_INVALID, RUNTIME_START_FAILED
  */
 export async function up(options: UpOptions): Promise<void> {
-  const door = await import("./up.ts");
-  await door.up(options);
+  const module = await import("./up.ts");
+  await module.up(options);
 }
 
 /**
- * Takes the machine down; one that is not up is success.
+ * Stops the machine; succeeds when it is not up.
  * @throws AppError with STANDALONE_NOT_ROOT, STANDALONE_NOT_FOUND, STANDALONE_NOT_OURS, STANDALONE_STOP_FAILED
  */
 export async function down(options: DownOptions): Promise<void> {
-  const door = await import("./down.ts");
-  await door.down(options);
+  const module = await import("./down.ts");
+  await module.down(options);
 }
 
 /**
- * What runs of a machine; nothing is changed.
- * @throws AppError with OS_FILE_FAILED for whoever may not read its data directory
+ * Observes the machine's processes without changing anything.
+ * @throws AppError with OS_FILE_FAILED for users who may not read the data directory
  */
 export async function describeMachine(dataDir: string): Promise<MachineProcesses> {
-  const door = await import("./describe.ts");
-  return door.describeMachine(dataDir);
+  const module = await import("./describe.ts");
+  return module.describeMachine(dataDir);
 }
 
 /**
- * Runs the API server in this process until it is told to stop; writes the administrator's kubeconfig.
+ * Runs the API server in this process until it is stopped; writes the administrator's kubeconfig.
  * @throws AppError with STORE_UNUSABLE, APISERVER_LISTEN_FAILED, APISERVER_TLS_INVALID
  */
 export async function runApiServer(run: ApiServerRun): Promise<void> {
-  const door = await import("./api-server.ts");
-  await door.runApiServer(run);
+  const module = await import("./api-server.ts");
+  await module.runApiServer(run);
 }
 
 /**
- * Replaces all objects of a machine whose API server does not run by those of a backup.
+ * Replaces all objects with those of a backup. The machine's API server must not run.
  * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED
  */
 export async function restore(options: RestoreOptions): Promise<Restored> {
-  const door = await import("./restore.ts");
-  return door.restore(options);
+  const module = await import("./restore.ts");
+  return module.restore(options);
 }
 
 /**
- * Adds an image, in the place of what had the name.
+ * Adds an image, replacing an existing one of that name.
  * @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, STANDALONE_NOT_ROOT, CONTAINERD_FAILED
  */
 export async function addImage(image: ImageToAdd): Promise<MachineImage> {
-  const door = await import("./images/images.ts");
-  return door.addImage(image);
+  const module = await import("./images/images.ts");
+  return module.addImage(image);
 }
 
 /**
- * Images of the machine, sorted by reference; none when there is no machine.
+ * Lists images sorted by reference; empty when there is no machine.
  * @throws AppError with STANDALONE_NOT_ROOT, CONTAINERD_FAILED
  */
 export async function listImages(dataDir: string): Promise<readonly MachineImage[]> {
-  const door = await import("./images/images.ts");
-  return door.listImages(dataDir);
+  const module = await import("./images/images.ts");
+  return module.listImages(dataDir);
 }
 
-/** Names of the images that people added to a machine whose containerd runs; none of one that is down. */
+/** Lists names of images that users added; empty while containerd does not run. */
 export async function listRunningImages(dataDir: string): Promise<readonly string[]> {
-  const door = await import("./images/images.ts");
-  return door.listRunningImages(dataDir);
+  const module = await import("./images/images.ts");
+  return module.listRunningImages(dataDir);
 }
 
 /**
- * Removes an image; who uses it is for the caller to ask.
+ * Removes an image. The caller must check that no VM uses it.
  * @throws AppError with RUNTIME_IMAGE_MISSING, IMAGE_IN_USE, IMAGE_NAME_INVALID, STANDALONE_NOT_ROOT, CONTAINERD_FAILED
  */
 export async function removeImage(dataDir: string, name: string): Promise<void> {
-  const door = await import("./images/images.ts");
-  await door.removeImage(dataDir, name);
+  const module = await import("./images/images.ts");
+  await module.removeImage(dataDir, name);
 }

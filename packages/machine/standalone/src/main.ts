@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The supervisor's process, and the API server's; started by `patchbay up` and by the supervisor only.
+// The process of the supervisor or the API server. Only `patchbay up` and the supervisor start it.
 import { messageOf } from "@patchbay/core/errors";
 import { createLogger } from "@patchbay/telemetry/logger";
 import { parseArguments } from "./config.ts";
 import { healthSocketOf, pathsOf } from "./data-dir/paths.ts";
 
-// Child processes inherit it. With the caller's 077, containerd would unpack images that launchers cannot read.
+// Inherited by child processes. With umask 077, containerd would unpack images that launchers cannot read.
 process.umask(0o022);
 
 const { role, ...wanted } = parseArguments(process.argv);
@@ -13,7 +13,6 @@ const log = createLogger({ component: role, level: "info" });
 process.stdout.on("error", () => undefined);
 
 try {
-  // Each role loads its own half only.
   if (role === "apiserver") {
     const { runApiServer } = await import("./api-server.ts");
     const { dataDir } = wanted;
@@ -27,5 +26,5 @@ try {
   log.error("failed", { reason: messageOf(error), err: error });
   process.exitCode = 1;
 }
-// Components that were adopted are still watched, which would keep this process.
+// The watches on adopted components would keep the process alive.
 process.exit();

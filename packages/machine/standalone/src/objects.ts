@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Patchbay keeps in the API server of a standalone machine.
+// Objects that Patchbay maintains in the API server of a standalone machine.
 import {
   apiVersionOf,
   CLUSTER_INSTANCETYPES,
@@ -64,111 +64,101 @@ function newObject(
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, ...fields };
 }
 
-/** The product's namespace, the accounts of its components, and what they and users may do. */
+/** Writes the product's namespace, service accounts and roles. */
 export async function keepRights(store: Store, files: Files, nodeName: string): Promise<void> {
   await keepManifests(store, parseManifests(await readManifests(files, "standalone"), nodeName));
 }
 
-/** The product's kinds. */
 export async function keepKinds(store: Store): Promise<void> {
   const definitions = customResourceDefinitions();
   await Promise.all(definitions.map((definition) => keepObject(store, CRDS, definition)));
 }
 
-/** The KubeVirt object: the machine's own findings; what a person has set beside them stays. */
+/** Sets only the detected values of the KubeVirt object; a user's other settings remain. */
 export async function keepKubeVirt(store: Store, useEmulation: boolean): Promise<void> {
   const configuration = { developerConfiguration: { useEmulation } };
   const object = newObject(KUBEVIRTS, "kubevirt", { spec: { configuration } });
   await keepObject(store, KUBEVIRTS, object);
 }
 
-/** Where virt-api listens and who signed its certificate. */
 export interface VirtApiAddress {
   readonly port: number;
-  /** PEM. */
   readonly caPem: string;
 }
 
-/** A webhook and what it is asked about. */
 interface Webhook {
   readonly name: string;
-  /** Of virt-api. */
   readonly path: string;
   readonly group: string;
-  /** Absent: v1. */
+  /** Defaults to v1. */
   readonly versions?: readonly string[];
   readonly operations: readonly string[];
   readonly resources: readonly string[];
-  /** Whether objects of the cluster are among them. */
-  readonly isOfCluster?: boolean;
-  /** Whether a write waits for its word, or only gets it where virt-api is there. */
-  readonly isNeeded: boolean;
-  /** Labels of the objects; absent: all. */
+  readonly isClusterScoped?: boolean;
+  readonly isRequired: boolean;
+  /** Unset for all objects. */
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-const OF_VMS = { group: names.KUBEVIRT_GROUP, isNeeded: true };
-const BOTH_KINDS = ["virtualmachines", "virtualmachineinstances"];
-const WRITES = { ...OF_VMS, operations: ["CREATE", "UPDATE"], resources: BOTH_KINDS };
+const VM_RULE = { group: names.KUBEVIRT_GROUP, isRequired: true };
+const VM_RESOURCES = ["virtualmachines", "virtualmachineinstances"];
+const WRITES = { ...VM_RULE, operations: ["CREATE", "UPDATE"], resources: VM_RESOURCES };
 const MUTATE: Webhook = { name: "mutate", path: "mutate", ...WRITES };
 const VALIDATE: Webhook = { name: "validate", path: "validate", ...WRITES };
-/** An agent writes only what is of its node. */
-const GUARD: Webhook = {
-  ...OF_VMS,
+/** Restricts node agents to VMIs on their node. */
+const NODE_RESTRICTION: Webhook = {
+  ...VM_RULE,
   name: "guard",
   path: "validate",
   operations: ["UPDATE"],
   resources: ["virtualmachineinstances/status"],
 };
 
-/** Whoever writes a network that nothing can be attached to is told, and never kept from it. */
+/** Only warns, so a write never fails. */
 const NETWORKS: Webhook = {
   name: "networks",
   path: "validate",
   group: NETWORK_ATTACHMENT_DEFINITIONS.group,
   operations: ["CREATE", "UPDATE"],
   resources: [NETWORK_ATTACHMENT_DEFINITIONS.resource],
-  isNeeded: false,
+  isRequired: false,
 };
 
-/** What a launcher's networks are, its node says. */
+/** Checks updates of launcher pods, whose networks only their own node may report. */
 const LAUNCHER: Webhook = {
   name: "launcher",
   path: "validate",
   operations: ["UPDATE"],
   resources: [PODS.resource],
   group: PODS.group,
-  isNeeded: true,
+  isRequired: true,
   labels: { [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE },
 };
 
-const JUDGED = { path: "validate", operations: ["CREATE", "UPDATE"], isNeeded: true };
+const VALIDATED_WRITES = { path: "validate", operations: ["CREATE", "UPDATE"], isRequired: true };
 
-/** Instancetypes and preferences that contradict themselves. */
-const SIZES: Webhook = {
-  ...JUDGED,
+const INSTANCETYPE_RULES: Webhook = {
+  ...VALIDATED_WRITES,
   name: "instancetypes",
   group: names.INSTANCETYPE_GROUP,
   versions: [INSTANCETYPES.version],
   resources: [INSTANCETYPES, CLUSTER_INSTANCETYPES, PREFERENCES, CLUSTER_PREFERENCES].map(
     ({ resource }) => resource,
   ),
-  isOfCluster: true,
+  isClusterScoped: true,
 };
 
-/** DataVolumes with a source that the machine does not have. */
 const DATA_VOLUME_SOURCES: Webhook = {
-  ...JUDGED,
+  ...VALIDATED_WRITES,
   name: "data-volumes",
   group: DATA_VOLUMES.group,
   versions: [DATA_VOLUMES.version],
   resources: [DATA_VOLUMES.resource],
 };
 
-/** Migrations of VMs that cannot be migrated, and a drain's evictions of launchers. */
-const LEAVING: readonly Webhook[] = [
+const MIGRATION_RULES: readonly Webhook[] = [
   {
-    ...JUDGED,
+    ...VALIDATED_WRITES,
     name: "migrations",
     group: VIRTUAL_MACHINE_INSTANCE_MIGRATIONS.group,
     resources: [VIRTUAL_MACHINE_INSTANCE_MIGRATIONS.resource],
@@ -179,28 +169,27 @@ const LEAVING: readonly Webhook[] = [
     operations: ["CREATE"],
     resources: [`${PODS.resource}/eviction`],
     group: PODS.group,
-    isNeeded: false,
+    isRequired: false,
   },
 ];
 
-/** Kinds of KubeVirt that nothing acts on: who makes one is told what to do instead. */
-const REFUSED: readonly Webhook[] = [
+const UNSUPPORTED_KINDS: readonly Webhook[] = [
   {
-    ...JUDGED,
+    ...VALIDATED_WRITES,
     name: "refused",
     group: names.KUBEVIRT_GROUP,
     versions: ["*"],
     resources: ["virtualmachineinstancereplicasets"],
   },
   {
-    ...JUDGED,
+    ...VALIDATED_WRITES,
     name: "refused-pools",
     group: names.POOL_GROUP,
     versions: ["*"],
     resources: ["virtualmachinepools"],
   },
   {
-    ...JUDGED,
+    ...VALIDATED_WRITES,
     name: "refused-exports",
     group: names.EXPORT_GROUP,
     versions: ["*"],
@@ -208,14 +197,14 @@ const REFUSED: readonly Webhook[] = [
   },
 ];
 
-function ruleOf(webhook: Webhook): object {
-  const { group, versions = ["v1"], operations, resources, isOfCluster = false } = webhook;
-  const scope = isOfCluster ? "*" : "Namespaced";
+function toRule(webhook: Webhook): object {
+  const { group, versions = ["v1"], operations, resources, isClusterScoped = false } = webhook;
+  const scope = isClusterScoped ? "*" : "Namespaced";
   return { apiGroups: [group], apiVersions: versions, operations, resources, scope };
 }
 
-function printWebhook(webhook: Webhook, address: VirtApiAddress): object {
-  const { name, path, isNeeded, labels } = webhook;
+function toWebhook(webhook: Webhook, address: VirtApiAddress): object {
+  const { name, path, isRequired, labels } = webhook;
   const conditions = conditionsOf(name);
   return {
     name: `${name}.virt-api.patchbay.io`,
@@ -223,9 +212,9 @@ function printWebhook(webhook: Webhook, address: VirtApiAddress): object {
       url: `https://127.0.0.1:${String(address.port)}/${path}`,
       caBundle: Buffer.from(address.caPem).toString("base64"),
     },
-    rules: [ruleOf(webhook)],
+    rules: [toRule(webhook)],
     ...(labels === undefined ? {} : { objectSelector: { matchLabels: labels } }),
-    failurePolicy: isNeeded ? "Fail" : "Ignore",
+    failurePolicy: isRequired ? "Fail" : "Ignore",
     sideEffects: "None",
     admissionReviewVersions: ["v1"],
     timeoutSeconds: WEBHOOK_TIMEOUT_SECONDS,
@@ -233,10 +222,10 @@ function printWebhook(webhook: Webhook, address: VirtApiAddress): object {
   };
 }
 
-/** As the manifests of a cluster have them. */
+/** Same versions as in the cluster manifests. */
 const SUBRESOURCE_VERSIONS = ["v1", "v1alpha3"] as const;
 
-/** The way from the API server to virt-api: aggregation by a service, admission by URL. */
+/** Connects the API server to virt-api: aggregation by Service, admission by URL. */
 export async function keepVirtApi(store: Store, address: VirtApiAddress): Promise<void> {
   const { port, caPem } = address;
   const ports = [{ name: "https", port: 443, targetPort: port, protocol: "TCP" }];
@@ -261,14 +250,23 @@ export async function keepVirtApi(store: Store, address: VirtApiAddress): Promis
     const apiService = newObject(API_SERVICES, `${version}.${names.SUBRESOURCES_GROUP}`, { spec });
     await keepObject(store, API_SERVICES, apiService);
   }
-  for (const [type, asked] of [
+  for (const [type, entries] of [
     [MUTATING, [MUTATE]],
     [
       VALIDATING,
-      [VALIDATE, GUARD, NETWORKS, LAUNCHER, SIZES, DATA_VOLUME_SOURCES, ...LEAVING, ...REFUSED],
+      [
+        VALIDATE,
+        NODE_RESTRICTION,
+        NETWORKS,
+        LAUNCHER,
+        INSTANCETYPE_RULES,
+        DATA_VOLUME_SOURCES,
+        ...MIGRATION_RULES,
+        ...UNSUPPORTED_KINDS,
+      ],
     ],
   ] as const) {
-    const webhooks = asked.map((webhook) => printWebhook(webhook, address));
+    const webhooks = entries.map((webhook) => toWebhook(webhook, address));
     await keepObject(store, type, newObject(type, names.SERVICES_NAMESPACE, { webhooks }));
   }
 }

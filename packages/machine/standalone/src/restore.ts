@@ -1,29 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces the objects of a machine that is down by those of a backup.
 import { restoreStore } from "@patchbay/apiserver";
 import { AppError } from "@patchbay/core/errors";
 import { createFiles } from "@patchbay/os";
 import { pathsOf } from "./data-dir/paths.ts";
 
-/** What to restore. */
 export interface RestoreOptions {
   /** Absolute. */
   readonly dataDir: string;
-  /** File of a backup, as the API server's path `/backup` gives it. */
+  /** A backup from the API server's path `/backup`. */
   readonly file: string;
 }
 
-/** What was restored. */
 export interface Restored {
   readonly objects: number;
-  /** Revisions go on from here. */
   readonly revision: number;
 }
 
 const PRIVATE = 0o700;
 
 /**
- * Restores; the API server must not run.
+ * The API server must not run.
  * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED
  */
 export async function restore({ dataDir, file }: RestoreOptions): Promise<Restored> {

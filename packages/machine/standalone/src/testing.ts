@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door of standalone for tests: the parts of a machine, of which they make a second node.
+// Parts of a machine for tests that create a second node.
 export { keepComponentCertificates } from "./data-dir/certificates.ts";
 export { directoriesOf, pathsOf, type Paths } from "./data-dir/paths.ts";
 export { removeLeftovers } from "./host/leftovers.ts";

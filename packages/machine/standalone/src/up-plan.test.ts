@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { lastReason, planUp, wantedOf } from "./up-plan.ts";
+import { lastReason, planUp, selectSettings } from "./up-plan.ts";
 
 test.each([
   { phase: undefined, want: "start" },
@@ -41,6 +41,7 @@ test("the wanted settings are those that are set, and nothing else", () => {
     bridge: "br1",
     dataplaneGroup: 900,
   };
-  expect(wantedOf({ ...all, ...{ dataDir: "/d", installService: true } })).toStrictEqual(all);
-  expect(wantedOf({})).toStrictEqual({});
+  const settings = { ...all, dataDir: "/d", installService: true };
+  expect(selectSettings(settings)).toStrictEqual(all);
+  expect(selectSettings({})).toStrictEqual({});
 });

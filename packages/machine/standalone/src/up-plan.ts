@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `patchbay up` does, depending on the supervisor that runs. Pure.
+// Decisions of `patchbay up`. Pure.
 import { dropAbsent } from "@patchbay/core";
 import { parseFields, textOf } from "./data-dir/json.ts";
 import type { WantedSettings } from "./settings/settings.ts";
 import type { SupervisorPhase } from "./supervisor/state.ts";
 
-/**
- * - `report`: the machine is up;
- * - `follow`: wait for the supervisor that is starting;
- * - `replace`: wait for the end of the supervisor, then start another;
- * - `start`: none runs.
- */
+/** `follow` waits for a supervisor that is starting, `replace` for the end of one that is stopping. */
 export type UpPlan = "report" | "follow" | "replace" | "start";
 
-/** Decides by the phase of the supervisor that runs; undefined: none does. */
+/** `phase` is undefined when no supervisor runs. */
 export function planUp(phase: SupervisorPhase | undefined): UpPlan {
   if (phase === undefined) return "start";
   if (phase === "ready") return "report";
   return phase === "starting" ? "follow" : "replace";
 }
 
-/** The settings among the options of a command, without those that are not set. */
-export function wantedOf(options: WantedSettings): WantedSettings {
+export function selectSettings(options: WantedSettings): WantedSettings {
   const { apiPort, apiAddress, nodeName, podSubnet, serviceSubnet, bridge } = options;
   const { dataplaneGroup } = options;
   return dropAbsent({
@@ -35,7 +29,7 @@ export function wantedOf(options: WantedSettings): WantedSettings {
   });
 }
 
-/** The reason in the last line of a supervisor's log, or that line; empty without a log. */
+/** The reason in the last line of the supervisor's log, or that line. */
 export function lastReason(log: string | undefined): string {
   const last = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
   return textOf(parseFields(last), "reason") || last;

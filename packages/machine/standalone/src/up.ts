@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `patchbay up`: brings the machine up, or says that it is up.
+// `patchbay up`: starts the machine unless it is up.
 import { join } from "node:path";
 import { AppError } from "@patchbay/core";
 import { createFiles, createProcessRunner, startDetached, type ProcessName } from "@patchbay/os";
@@ -12,20 +12,17 @@ import { machineFacts, makeDirectories } from "./prepare.ts";
 import { installService } from "./host/service-unit.ts";
 import { ignoredFlags } from "./settings/problems.ts";
 import { checkSettings, readSettings, type WantedSettings } from "./settings/settings.ts";
-import { findSupervisor, reasonOf, type SupervisorState } from "./supervisor/state.ts";
-import { lastReason, planUp, wantedOf } from "./up-plan.ts";
+import { findSupervisor, failureReason, type SupervisorState } from "./supervisor/state.ts";
+import { lastReason, planUp, selectSettings } from "./up-plan.ts";
 
-/** How long everything may take to come up, milliseconds. */
 const UP_TIMEOUT_MS = 180_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** What to bring up. */
 export interface UpOptions extends WantedSettings {
   /** Absolute. */
   readonly dataDir: string;
-  /** Also writes a systemd unit that does the same at boot. */
   readonly installService?: boolean;
-  /** Gets each step as it is taken; absent: standard error. */
+  /** Receives each step. Defaults to standard error. */
   readonly print?: Print;
 }
 
@@ -38,31 +35,29 @@ interface Deps {
 
 async function startSupervisor(options: Options, paths: Paths): Promise<ProcessName> {
   return startDetached({
-    argv: commandFor("supervisor", options.dataDir, wantedOf(options)),
+    argv: commandFor("supervisor", options.dataDir, selectSettings(options)),
     env: { PATH },
     outFile: join(paths.run, "supervisor.out"),
     logFile: join(paths.logs, "supervisor.log"),
   });
 }
 
-/** Writes the unit and says so. */
 async function writeService(
   options: Options,
   files: Files,
   what: "enable" | "start",
 ): Promise<"enabled" | "started" | "written"> {
-  const command = commandFor("supervisor", options.dataDir, wantedOf(options));
+  const command = commandFor("supervisor", options.dataDir, selectSettings(options));
   const how = await installService({ files, runner: createProcessRunner() }, command, what);
-  const said = {
+  const texts = {
     enabled: "is enabled: it starts at the next boot",
     started: "is enabled and started",
     written: "is written; systemd does not run here",
   };
-  options.print(`systemd unit patchbay.service ${said[how]}`);
+  options.print(`systemd unit patchbay.service ${texts[how]}`);
   return how;
 }
 
-/** By systemd where that is wanted and possible, else as a process of its own. */
 async function launch(options: Options, files: Files, paths: Paths): Promise<ProcessName> {
   if (options.installService === true) {
     const how = await writeService(options, files, "start");
@@ -71,12 +66,11 @@ async function launch(options: Options, files: Files, paths: Paths): Promise<Pro
   return startSupervisor(options, paths);
 }
 
-/** The supervisor that systemd starts, as soon as it has said something. */
 async function waitForSupervisor(files: Files, paths: Paths): Promise<ProcessName> {
   const stop = new AbortController();
   const late = AbortSignal.timeout(UP_TIMEOUT_MS);
   const { promise, resolve, reject } = Promise.withResolvers<ProcessName>();
-  const look = (): void => {
+  const findRunning = (): void => {
     findSupervisor(files, paths).then((state) => {
       if (state !== undefined) resolve(state);
     }, reject);
@@ -84,12 +78,12 @@ async function waitForSupervisor(files: Files, paths: Paths): Promise<ProcessNam
   late.addEventListener(
     "abort",
     () => {
-      reject(tooLate());
+      reject(startTimedOut());
     },
     { once: true },
   );
-  files.watchDirectory(paths.run, look, AbortSignal.any([stop.signal, late]));
-  look();
+  files.watchDirectory(paths.run, findRunning, AbortSignal.any([stop.signal, late]));
+  findRunning();
   try {
     return await promise;
   } finally {
@@ -97,7 +91,7 @@ async function waitForSupervisor(files: Files, paths: Paths): Promise<ProcessNam
   }
 }
 
-function tooLate(): AppError {
+function startTimedOut(): AppError {
   const reason = `it was not ready within ${String(UP_TIMEOUT_MS / 1000)} s`;
   return new AppError("RUNTIME_START_FAILED", { component: "supervisor", reason });
 }
@@ -114,18 +108,16 @@ async function followUp(name: ProcessName, options: Options, deps: Deps): Promis
   });
   if (state?.phase === "ready") return;
   const log = ended ? await files.readText(join(paths.logs, "supervisor.log")) : "";
-  const reason = reasonOf(state, lastReason(log));
+  const reason = failureReason(state, lastReason(log));
   throw new AppError("RUNTIME_START_FAILED", { component: "the machine", reason });
 }
 
-/** A supervisor, once it is known that it can do what is asked. */
-async function startAnew(options: Options, deps: Deps): Promise<ProcessName> {
-  await checkSettings(deps, wantedOf(options), machineFacts(createProcessRunner()));
+async function startChecked(options: Options, deps: Deps): Promise<ProcessName> {
+  await checkSettings(deps, selectSettings(options), machineFacts(createProcessRunner()));
   await makeDirectories(deps);
   return launch(options, deps.files, deps.paths);
 }
 
-/** Waits for the end of a supervisor that is going down. */
 async function waitForDown(name: ProcessName, options: Options, deps: Deps): Promise<void> {
   options.print("the machine is going down; waiting for that");
   await follow({
@@ -138,7 +130,7 @@ async function waitForDown(name: ProcessName, options: Options, deps: Deps): Pro
   });
 }
 
-/** The supervisor that is on its way up; one that is on its way down is waited for. */
+/** Waits for the end of a supervisor that is stopping. */
 async function findStarting(
   running: SupervisorState | undefined,
   options: Options,
@@ -149,45 +141,44 @@ async function findStarting(
   return undefined;
 }
 
-async function followUpOrOther(name: ProcessName, options: Options, deps: Deps): Promise<void> {
+async function followUpOrCompeting(name: ProcessName, options: Options, deps: Deps): Promise<void> {
   try {
     await followUp(name, options, deps);
   } catch (error) {
-    // Somebody else's supervisor may have been faster.
+    // Another process may have started a supervisor first.
     const other = await findSupervisor(deps.files, deps.paths);
     if (other === undefined || other.pid === name.pid) throw error;
     await followUp(other, options, deps);
   }
 }
 
-/** A machine that is up, or on its way, is as it was asked for first; its unit can still be written. */
-async function leaveAlone(options: Options, deps: Deps): Promise<void> {
-  const ignored = ignoredFlags(wantedOf(options), await readSettings(deps));
+/** A running machine keeps its settings. */
+async function reportRunning(options: Options, deps: Deps): Promise<void> {
+  const ignored = ignoredFlags(selectSettings(options), await readSettings(deps));
   for (const line of ignored) options.print(line);
   if (options.installService !== true) return;
   await writeService(options, deps.files, "enable");
 }
 
 /**
- * Brings everything up and returns when it is ready. A machine that is up already is left alone.
- * @throws AppError with STANDALONE_NOT_ROOT, RUNTIME_START_FAILED, and before anything is made STANDALONE_SETTING_INVALID,
- * CONTAINERD_PATH_TOO_LONG
+ * Does nothing when the machine is up.
+ * @throws AppError with STANDALONE_NOT_ROOT, RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID, CONTAINERD_PATH_TOO_LONG
  */
-export async function up(asked: UpOptions): Promise<void> {
-  const options: Options = { print: printProgress, ...asked };
+export async function up(given: UpOptions): Promise<void> {
+  const options: Options = { print: printProgress, ...given };
   if (!isRoot()) throw new AppError("STANDALONE_NOT_ROOT");
   const files = createFiles();
   const paths = pathsOf(options.dataDir);
   const deps = { files, paths };
-  containerdLayoutOf(paths); // before anything is made
+  containerdLayoutOf(paths); // rejects a long path before anything is created
   const running = await findSupervisor(files, paths);
   const plan = planUp(running?.phase);
-  if (plan === "report" || plan === "follow") await leaveAlone(options, deps);
+  if (plan === "report" || plan === "follow") await reportRunning(options, deps);
   if (plan === "report") {
     options.print(`patchbay is already up in ${options.dataDir}`);
     return;
   }
   const starting = await findStarting(running, options, deps);
-  await followUpOrOther(starting ?? (await startAnew(options, deps)), options, deps);
+  await followUpOrCompeting(starting ?? (await startChecked(options, deps)), options, deps);
   options.print(`patchbay is up; kubeconfig: ${paths.kubeconfig}`);
 }

@@ -23,9 +23,17 @@ const down: Change = { kind: "link", unit, iface: "blue", to: "down" };
 const up: Change = { ...down, to: "up" };
 const stop: Change = { kind: "power", unit, action: "stop" };
 const order: NewVm = {
-  ...{ namespace: "ns", name: "new", image: "debian12", memory: "512Mi", cores: 2 },
-  ...{ disk: "", user: "", password: "" },
-  ...{ networks: ["ns/blue", "other/red"], sshKey: "ssh-ed25519 A", isStarted: true },
+  namespace: "ns",
+  name: "new",
+  image: "debian12",
+  memory: "512Mi",
+  cores: 2,
+  disk: "",
+  user: "",
+  password: "",
+  networks: ["ns/blue", "other/red"],
+  sshKey: "ssh-ed25519 A",
+  isStarted: true,
 };
 const create: Change = { kind: "create", order };
 const SPEC = {
@@ -36,7 +44,9 @@ const SPEC = {
   ],
 };
 const vm: VirtualMachine = {
-  ...{ apiVersion: "v1", kind: "VirtualMachine", metadata: { namespace: "ns", name: "a" } },
+  apiVersion: "v1",
+  kind: "VirtualMachine",
+  metadata: { namespace: "ns", name: "a" },
   spec: { template: { spec: SPEC } },
 };
 

@@ -9,7 +9,9 @@ function eventOf(more: object) {
   return {
     metadata: { name: "a", creationTimestamp: OLD },
     involvedObject: { kind: "VirtualMachineInstance", name: "db" },
-    ...{ type: "Normal", reason: "Created", message: "it runs" },
+    type: "Normal",
+    reason: "Created",
+    message: "it runs",
     ...more,
   };
 }

@@ -18,7 +18,11 @@ export const NO_FILTER: Filter = { text: "", namespace: "", node: "", network: "
 
 function wordsOf(unit: Unit): string {
   const plugs = unit.plugs.flatMap(({ name, network, mac, addresses, state, guestName }) => [
-    ...[name, network, mac, state, guestName],
+    name,
+    network,
+    mac,
+    state,
+    guestName,
     ...addresses,
   ]);
   return [unit.key, unit.node, unit.state, unit.system, ...plugs].join(" ").toLowerCase();

@@ -17,7 +17,10 @@ const unit = { key: "ns/a", namespace: "ns", name: "a", kind: "virtualmachines" 
 const plug: Change = { kind: "plug", unit, iface: "blue", network: "ns/blue" };
 const pull: Change = { kind: "pull", unit, iface: "blue" };
 const REPORT: DoctorReport = {
-  ...{ vmi: "ns/a", interface: "blue", milliseconds: 1, isUnplugReason: false },
+  vmi: "ns/a",
+  interface: "blue",
+  milliseconds: 1,
+  isUnplugReason: false,
   hops: [
     { hop: "guest", state: "ok", why: "it answers" },
     { hop: "uplink", state: "dead", why: "it is down" },
@@ -43,7 +46,8 @@ describe("on probation", () => {
     { phase: "Attaching", want: false },
   ] as const)("a NIC that is $phase is in use: $want", ({ phase, want }) => {
     const vmi: VirtualMachineInstance = {
-      ...{ apiVersion: "v1", kind: "VirtualMachineInstance" },
+      apiVersion: "v1",
+      kind: "VirtualMachineInstance",
       metadata: { namespace: "ns", name: "a" },
       spec: { domain: { devices: { interfaces: [{ name: "blue" }] } } },
       status: {

@@ -58,7 +58,8 @@ export const RIGHTS = {
     resource: "virtualmachineinstances/addinterface",
   },
   pullVmi: {
-    ...{ verb: "update", group: SUBRESOURCES },
+    verb: "update",
+    group: SUBRESOURCES,
     resource: "virtualmachineinstances/removeinterface",
   },
   editVmi: { verb: "patch", group: KUBEVIRT, resource: "virtualmachineinstances" },
@@ -76,7 +77,8 @@ export const RIGHTS = {
   console: { verb: "get", group: SUBRESOURCES, resource: "virtualmachineinstances/console" },
   doctor: { verb: "get", group: SUBRESOURCES, resource: "virtualmachineinstances/doctor" },
   traffic: {
-    ...{ verb: "get", group: SUBRESOURCES },
+    verb: "get",
+    group: SUBRESOURCES,
     resource: "virtualmachineinstances/interfacetraffic",
   },
   screen: { verb: "get", group: SUBRESOURCES, resource: "virtualmachineinstances/vnc" },

@@ -15,7 +15,9 @@ const networks = [
   { name: "blue", multus: { networkName: "blue" } },
 ];
 const vm: VirtualMachine = {
-  ...{ apiVersion: "v1", kind: "VirtualMachine", metadata: { namespace: "ns", name: "a" } },
+  apiVersion: "v1",
+  kind: "VirtualMachine",
+  metadata: { namespace: "ns", name: "a" },
   spec: { template: { spec: { domain: { devices: { interfaces } }, networks } } },
 };
 

@@ -139,7 +139,9 @@ export function unitOf(key: string, machine: Machine): Unit {
   const word = stateWord(machine);
   const memory = memoryOf(machine);
   return {
-    ...{ key, namespace, name },
+    key,
+    namespace,
+    name,
     kind: machine.vm === undefined ? "virtualmachineinstances" : "virtualmachines",
     tone: toneOf(word, machine.vmi),
     state: short(word),

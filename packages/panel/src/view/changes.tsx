@@ -12,8 +12,11 @@ import { isAllowed, isBusy, isSending, isSent, type Gathered, type PanelState } 
 
 const VERDICTS = { live: "live", start: "at next start", refused: "refused" } as const;
 const OUTCOMES = {
-  ...{ sending: "sending…", checking: "looking…" },
-  ...{ done: "done", unfit: "does not work", failed: "failed" },
+  sending: "sending…",
+  checking: "looking…",
+  done: "done",
+  unfit: "does not work",
+  failed: "failed",
 } as const;
 
 /** What would become of it, the other changes included. */

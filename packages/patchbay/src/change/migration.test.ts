@@ -91,7 +91,8 @@ test("the stage says why the target is not ready", () => {
   } as const;
   const vmi = vmiOf({ migrationUid: "new", targetAttachments: [failed] });
   expect(migrationStage(now({ phase: "PreparingTarget" }, vmi), FIRST)).toEqual({
-    ...{ phase: "PreparingTarget", message: "interface blue: no" },
+    phase: "PreparingTarget",
+    message: "interface blue: no",
   });
 });
 

@@ -36,7 +36,10 @@ function patchbay(...args: readonly string[]): Promise<Ended> {
 }
 
 const DELETED = {
-  ...{ name: "one", namespace: "blue", uid: "u1", resourceVersion: "2" },
+  name: "one",
+  namespace: "blue",
+  uid: "u1",
+  resourceVersion: "2",
   deletionTimestamp: "2026-01-01T00:00:00Z",
 };
 const ADD = ["addinterface", "one", "--name", "red"] as const;
@@ -300,7 +303,9 @@ describe("a dry run", () => {
     const { out, error } = await patchbay(...ADD_RED, "--dry-run", "-o", "json");
     expect(error).toBeUndefined();
     expect(JSON.parse(out)).toMatchObject({
-      ...{ result: "dryRun", note: message, warnings: ["network red is missing"] },
+      result: "dryRun",
+      note: message,
+      warnings: ["network red is missing"],
     });
     expect(machine.asked.filter(({ method }) => method === "PUT")).toMatchObject([
       { isDryRun: true },

@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is a subresource called, and its effect waited for and printed? The same for every command that changes a VM.
+import { printStage, type Step, StepRecorder, type StageOf } from "./steps.ts";
+import { oneLine } from "../print/safe.ts";
 import type { JsonPatchOperation } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import type { RawRequest, RawResponse } from "@patchbay/kube";
 import type { Context } from "../command.ts";
 import { hasFlag, numberOption, type Input } from "../input.ts";
 import { printResult } from "../print/output.ts";
-import { oneLine } from "../print/safe.ts";
-import { printStep } from "../print/step.ts";
 import type { Session } from "../session.ts";
 import { objectPath, printTarget, subresourcePath, type Target } from "../target.ts";
 import { TargetFollower, type Observation } from "./follow-target.ts";
-import { StepRecorder, type StageOf, type Step } from "./steps.ts";
 import type { Verdict } from "./verdict.ts";
 
+const TIME_WIDTH = 9;
+
+/** One line: seconds since the request, phase, and why it goes no further. */
+function printStep(step: Step): string {
+  const seconds = (step.elapsedMs / 1000).toFixed(3).padStart(TIME_WIDTH);
+  return `${seconds} s  ${oneLine(printStage(step))}\n`;
+}
+
 /** What is sent to the API server: a call of a subresource, or a JSON patch of the object itself. */
-export type ChangeRequest =
+type ChangeRequest =
   | {
       readonly kind: "subresource";
       readonly name: string;

@@ -134,7 +134,9 @@ describe("a caller that waits for a changed interface", () => {
   const attached = (networkName: string, podInterfaceName: string) =>
     ({ name: "red", networkName, podInterfaceName, state: "Attached" }) as const;
   const nic = (podInterfaceName: string, linkState: string) => ({
-    ...{ name: "red", podInterfaceName, linkState },
+    name: "red",
+    podInterfaceName,
+    linkState,
     hotplug: { type: "Plug", phase: "Ready" } as const,
   });
   const [OLD, NEW] = [attached("ns/a", "pod1"), attached("ns/b", "pod2")];
@@ -200,7 +202,9 @@ describe("a caller that waits for a changed interface", () => {
       ...vm({
         conditions: [
           {
-            ...{ type: "RestartRequired", status: "True", reason: "NonLiveFieldsChanged" },
+            type: "RestartRequired",
+            status: "True",
+            reason: "NonLiveFieldsChanged",
             message:
               "changed fields take effect at the next start: spec.template.spec.networks[0].multus.networkName",
           },

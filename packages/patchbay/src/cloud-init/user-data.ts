@@ -24,8 +24,15 @@ function isCloudConfig(text: string): boolean {
 
 /** What user data begin with, in small letters. Source: cloud-init, "User data formats", and type_from_starts_with. */
 const HEADERS = [
-  ...["#cloud-config", "#!", "## template:", "#cloud-boothook", "#part-handler"],
-  ...["#include", "#upstart-job", "content-type:", "mime-version:"],
+  "#cloud-config",
+  "#!",
+  "## template:",
+  "#cloud-boothook",
+  "#part-handler",
+  "#include",
+  "#upstart-job",
+  "content-type:",
+  "mime-version:",
 ];
 
 /** Why cloud-init would ignore the user data; undefined where it reads them. */

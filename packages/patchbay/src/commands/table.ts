@@ -2,40 +2,20 @@
 // Which commands are there? Each is in a file of its own.
 import type { Command, CommandLine } from "../command.ts";
 import { doctor } from "./cluster/doctor.ts";
-import { install } from "./cluster/install.ts";
-import { uninstall } from "./cluster/uninstall.ts";
-import { capture } from "./streams/capture.ts";
-import { guestConsole } from "./streams/console.ts";
-import { portForward } from "./streams/port-forward.ts";
+import { install, uninstall } from "./cluster/install.ts";
+import { capture, guestConsole, portForward, vnc } from "./streams/streams.ts";
 import { ui } from "./streams/ui.ts";
-import { scp } from "./streams/ssh/scp.ts";
-import { ssh } from "./streams/ssh/ssh.ts";
-import { vnc } from "./streams/vnc.ts";
+import { scp, ssh } from "./streams/ssh/ssh.ts";
 import { createVm } from "./create/create-vm.ts";
 import { GLOBAL_FLAGS } from "./flags.ts";
 import { GUEST_COMMANDS } from "./guest/requests.ts";
-import { imageAdd } from "./images/image-add.ts";
-import { imageList } from "./images/image-list.ts";
-import { imageRemove } from "./images/image-remove.ts";
-import { addInterface } from "./interfaces/add-interface.ts";
-import { explain } from "./interfaces/explain.ts";
-import { getInterfaces } from "./interfaces/get-interfaces.ts";
-import { history } from "./interfaces/history.ts";
-import { removeInterface } from "./interfaces/remove-interface.ts";
-import { setInterface } from "./interfaces/set-interface.ts";
+import { imageAdd, imageList, imageRemove } from "./images/images.ts";
+import { addInterface, removeInterface, setInterface } from "./interfaces/change-interface.ts";
+import { explain, getInterfaces, history } from "./interfaces/show-interfaces.ts";
 import { expose } from "./services/expose.ts";
-import { apiserver } from "./machine/apiserver.ts";
-import { down } from "./machine/down.ts";
-import { restore } from "./machine/restore.ts";
-import { up } from "./machine/up.ts";
-import { migrateCancel } from "./power/migrate-cancel.ts";
-import { migrate } from "./power/migrate.ts";
-import { restart } from "./power/restart.ts";
-import { start } from "./power/start.ts";
-import { stop } from "./power/stop.ts";
-import { complete } from "./shell/complete.ts";
-import { completion } from "./shell/completion.ts";
-import { version } from "./shell/version.ts";
+import { apiserver, down, restore, up } from "./machine/machine.ts";
+import { migrateCancel, migrate, restart, start, stop } from "./power/power.ts";
+import { complete, completion, version } from "./shell/shell.ts";
 
 const GROUPS: CommandLine["groups"] = {
   create: "Create objects",
@@ -46,16 +26,40 @@ const GROUPS: CommandLine["groups"] = {
 
 /** All commands, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
-  ...[up, down, apiserver, restore, imageAdd, imageList, imageRemove],
-  ...[install, uninstall, doctor],
+  up,
+  down,
+  apiserver,
+  restore,
+  imageAdd,
+  imageList,
+  imageRemove,
+  install,
+  uninstall,
+  doctor,
   createVm,
-  ...[addInterface, setInterface, removeInterface, getInterfaces, explain, history],
-  ...[start, stop, restart, migrate, migrateCancel],
+  addInterface,
+  setInterface,
+  removeInterface,
+  getInterfaces,
+  explain,
+  history,
+  start,
+  stop,
+  restart,
+  migrate,
+  migrateCancel,
   ...GUEST_COMMANDS,
   ui,
-  ...[guestConsole, vnc, portForward, ssh, scp, capture],
+  guestConsole,
+  vnc,
+  portForward,
+  ssh,
+  scp,
+  capture,
   expose,
-  ...[completion, complete, version],
+  completion,
+  complete,
+  version,
 ];
 
 /** What shells are told, and the help shows. */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads everything that is judged. VMs are sent as dry runs; a standalone machine starts one pod, which is deleted again.
+import { dirname, join, resolve } from "node:path";
+import { loadKubeConfig, parseTime } from "@patchbay/kube";
+import type { Files, ListOptions } from "@patchbay/core/ports";
 import { X509Certificate } from "node:crypto";
 import {
   API_SERVICES,
@@ -28,16 +31,43 @@ import {
   type VirtualMachine,
 } from "@patchbay/api";
 import { isAppError, messageOf } from "@patchbay/core";
-import { parseTime } from "@patchbay/kube";
-import type { ListOptions } from "@patchbay/core/ports";
 import { createFiles, readSelinux } from "@patchbay/os";
 import { describeMachine } from "@patchbay/standalone";
 import type { Context } from "../command.ts";
 import { chooseKubeConfig, type Session } from "../session.ts";
 import type { CertificateEnd, Facts, ServedApi, Trial, WantedApi } from "./facts.ts";
 import type { Asked } from "./finding.ts";
-import { findMachineDir } from "./machine-dir.ts";
 import { tryPod } from "./pod-trial.ts";
+
+async function serverIn(kubeconfig: string): Promise<string | undefined> {
+  try {
+    return (await loadKubeConfig({ kubeconfig })).server;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What identifies the machine. */
+interface MachineHints {
+  /** The kubeconfig in use. */
+  readonly kubeconfig: string;
+  /** The API server that it names. */
+  readonly server: string;
+  /** `--data-dir` or its default. */
+  readonly dataDir: string;
+}
+
+/** The kubeconfig's own directory or `dataDir`, if that holds a machine with this API server; undefined: neither does. */
+export async function findMachineDir(
+  files: Pick<Files, "exists">,
+  { kubeconfig, server, dataDir }: MachineHints,
+): Promise<string | undefined> {
+  for (const directory of [dirname(resolve(kubeconfig)), resolve(dataDir)]) {
+    const isMachine = await files.exists(join(directory, "run"));
+    if (isMachine && (await serverIn(join(directory, "kubeconfig"))) === server) return directory;
+  }
+  return undefined;
+}
 
 const OURS = { labelSelector: `${names.PART_OF_LABEL}=${names.PRODUCT}` };
 const LAUNCHERS = { labelSelector: `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}` };
@@ -225,7 +255,8 @@ export async function collectFacts(context: Context, session: Session): Promise<
   const ours = { ...OURS, namespace: names.SERVICES_NAMESPACE };
   return {
     serverVersion,
-    ...{ apiServices, webhooks },
+    apiServices,
+    webhooks,
     apis: await Promise.all(wantedApis().map((wanted) => readApi(session, wanted))),
     trial: await ask(tryOut(session)),
     certificates: await readCertificates(session, { apiServices, webhooks }),

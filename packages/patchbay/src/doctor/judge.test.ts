@@ -97,13 +97,19 @@ describe("a network that net-agent attaches against the tenant policy", () => {
   const reason = "DefinitionTolerated";
   const message = "bridge br1 is the node's own";
   const network = {
-    ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
     metadata: { namespace: "blue", name: "fast", uid: "u1" },
   };
   const event: KubeEvent = {
-    ...{ apiVersion: "v1", kind: "Event", metadata: { namespace: "blue", name: "e" } },
+    apiVersion: "v1",
+    kind: "Event",
+    metadata: { namespace: "blue", name: "e" },
     involvedObject: { kind: network.kind, namespace: "blue", name: "fast", uid: "u1" },
-    ...{ type: "Warning", reason, message, lastTimestamp: "2026-01-01T00:00:00Z" },
+    type: "Warning",
+    reason,
+    message,
+    lastTimestamp: "2026-01-01T00:00:00Z",
     source: { component: "net-agent", host: "n1" },
   };
   const api = (served: readonly string[]) => [
@@ -161,8 +167,12 @@ test("where only net-agent is installed, parts that are not installed are no fau
   const findings = judgeInstallation({
     ...HEALTHY,
     apis: [{ groupVersion: "kubevirt.io/v1", resources: ["a"], served: unseen }],
-    ...{ trial: unseen, apiServices: { seen: [] }, deployments: { seen: [] } },
-    ...{ leader: { seen: undefined }, vmis: unseen, nodes: nodeWith({ allocatable: {} }) },
+    trial: unseen,
+    apiServices: { seen: [] },
+    deployments: { seen: [] },
+    leader: { seen: undefined },
+    vmis: unseen,
+    nodes: nodeWith({ allocatable: {} }),
     daemonSets: { seen: daemonSets.filter(({ metadata }) => metadata.name === "net-agent") },
   });
   expect(findings.map(({ check, verdict }) => `${verdict} ${check}`)).toEqual([
@@ -220,7 +230,9 @@ describe("sockets of vhost-user", () => {
     const allocatable = { ...node?.status?.allocatable, ...offered };
     const nodes = node && { seen: [{ ...node, status: { ...node.status, allocatable } }] };
     const findings = judgeNodes({
-      ...{ ...HEALTHY, offersDataplane: true, ...facts },
+      ...HEALTHY,
+      offersDataplane: true,
+      ...facts,
       ...(nodes && { nodes }),
     });
     const told = findings.filter(({ verdict }) => verdict === "wrong").map(({ says }) => says);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that the doctor says of an installation, in the order in which one thing needs another.
 import { apiVersionOf, NETWORK_ATTACHMENT_DEFINITIONS } from "@patchbay/api";
-import { judgeAdmission } from "./checks/admission.ts";
-import { judgeApiServer, SERVER_CLOCK } from "./checks/api-server.ts";
-import { judgeCertificates } from "./checks/certificates.ts";
+import {
+  judgeAdmission,
+  judgeApiServer,
+  SERVER_CLOCK,
+  judgeCertificates,
+} from "./checks/api-server.ts";
 import { judgeComponents, judgeDaemonSets } from "./checks/components.ts";
 import { judgeLeftovers } from "./checks/leftovers.ts";
 import { judgeNetworks } from "./checks/networks.ts";
-import { judgeNodes } from "./checks/nodes.ts";
-import { judgePodStart } from "./checks/pod-start.ts";
-import { judgeSelinux } from "./checks/selinux.ts";
+import { judgeNodes, judgePodStart, judgeSelinux } from "./checks/nodes.ts";
 import { isNetAgentAlone, type Facts } from "./facts.ts";
 import { ifSeen, type Finding } from "./finding.ts";
 

@@ -5,7 +5,7 @@ import { createFakeStore } from "@patchbay/kube/testing";
 import { createClock } from "@patchbay/os";
 import { expect, test } from "vitest";
 import type { Session } from "../session.ts";
-import { judgePodStart } from "./checks/pod-start.ts";
+import { judgePodStart } from "./checks/nodes.ts";
 import { readTrial, tryPod } from "./pod-trial.ts";
 import { healthyFacts } from "./testing.ts";
 

@@ -17,8 +17,16 @@ import { printTable } from "./table.ts";
 type Cell = string | undefined;
 
 const HEADERS = [
-  ...["NAME", "NETWORK", "PHASE", "REASON", "LINK", "MAC", "IPS"],
-  ...["POD NIC", "PCI", "IN GUEST"],
+  "NAME",
+  "NETWORK",
+  "PHASE",
+  "REASON",
+  "LINK",
+  "MAC",
+  "IPS",
+  "POD NIC",
+  "PCI",
+  "IN GUEST",
 ];
 
 function printPorts(ports: VmiStatus["pciePorts"]): string {

@@ -5,14 +5,21 @@ import { printWays } from "./way.ts";
 test("a way is a column of hops, with what to do at the first that is dead", () => {
   const text = printWays([
     {
-      ...{ vmi: "default/alpha", interface: "blue", firstDead: "tap", milliseconds: 9 },
+      vmi: "default/alpha",
+      interface: "blue",
+      firstDead: "tap",
+      milliseconds: 9,
       isUnplugReason: true,
       hops: [
         { hop: "guest", state: "unknown", why: "no agent" },
         { hop: "device", name: "02:00:00:00:00:01", state: "ok", why: "its link is up" },
         ...(["tap", "podNic"] as const)
           .map((hop) => ({
-            ...{ hop, state: "dead", reason: "TapDown", why: "it is\u001b down", fix: "set it up" },
+            hop,
+            state: "dead",
+            reason: "TapDown",
+            why: "it is\u001b down",
+            fix: "set it up",
           }))
           .map((hop) => ({ ...hop, state: "dead" as const })),
         { hop: "translation", state: "notApplicable", why: "bridged" },

@@ -47,7 +47,9 @@ export class FakeMachine {
         const url = new URL(request.url ?? "/", "http://machine");
         const isDryRun = url.searchParams.has("dryRun");
         this.asked.push({
-          ...{ method: request.method ?? "", path: url.pathname, body },
+          method: request.method ?? "",
+          path: url.pathname,
+          body,
           ...(isDryRun && { isDryRun }),
         });
         this.requested(url.pathname);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { passedCall, passedStream } from "./calls.ts";
-import { knockProblem, type Knock } from "./gate.ts";
-import { Passes } from "./passes.ts";
+import { knockProblem, type Knock, Passes } from "./access.ts";
 import { offeredKey } from "./streams.ts";
 
 const VM = "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines";
@@ -25,14 +24,17 @@ describe("a request", () => {
   ])("$method $target is passed on", ({ method, target }) => {
     const [path, query] = target.split("?");
     expect(passedCall(method, target)).toEqual({
-      ...{ method, path },
+      method,
+      path,
       query: query === undefined ? {} : { dryRun: "All" },
     });
   });
 
   test("for the doctor names an interface", () => {
     expect(passedCall("GET", `${SUB_VMI}/doctor?interface=blue`)).toEqual({
-      ...{ method: "GET", path: `${SUB_VMI}/doctor`, query: { interface: "blue" } },
+      method: "GET",
+      path: `${SUB_VMI}/doctor`,
+      query: { interface: "blue" },
     });
   });
 
@@ -66,7 +68,9 @@ describe("a request", () => {
 
 describe("at the gate", () => {
   const own: Knock = {
-    ...{ method: "POST", host: "127.0.0.1:80", origin: "http://127.0.0.1:80" },
+    method: "POST",
+    host: "127.0.0.1:80",
+    origin: "http://127.0.0.1:80",
     site: "same-origin",
   };
   test.each<{ name: string; knock: Partial<Knock>; isStream?: boolean; want: boolean }>([

@@ -90,8 +90,12 @@ test.each([
   const headers = await open(client, onlyIn);
   const told = await firstLines(headers, 6);
   expect(told.map(({ of, kind }) => `${of} ${kind}`)).toEqual([
-    ...["vms scope", "vms listed", "vmis scope", "vmis listed"],
-    ...["networks scope", "networks listed"],
+    "vms scope",
+    "vms listed",
+    "vmis scope",
+    "vmis listed",
+    "networks scope",
+    "networks listed",
   ]);
   expect(told[0]?.namespace).toBe(want ?? null);
   expect(client.seen).toContainEqual(["virtualmachines", want]);
@@ -129,7 +133,9 @@ test("what the API server answers comes back whole: status, text, warnings", asy
   });
   expect(await response.json()).toMatchObject({ status: 201, warnings: ["old field"] });
   expect(client.seen.at(-1)).toMatchObject({
-    ...{ method: "PATCH", query: { dryRun: "All" }, body: [] },
+    method: "PATCH",
+    query: { dryRun: "All" },
+    body: [],
     contentType: "application/json-patch+json",
   });
 });

@@ -8,10 +8,8 @@ import { messageOf } from "@patchbay/core";
 import type { Clock } from "@patchbay/core/ports";
 import type { KubeClient } from "@patchbay/kube";
 import { passedCall, passedStream, type PassedCall } from "./calls.ts";
-import { knockProblem, type Knock } from "./gate.ts";
-import { headOf } from "./head.ts";
-import type { PanelFile } from "./page.ts";
-import { Passes, type RandomBytes } from "./passes.ts";
+import { knockProblem, type Knock, Passes, type RandomBytes } from "./access.ts";
+import { headOf, type PanelFile } from "./page.ts";
 import { GuestStreams, offeredKey } from "./streams.ts";
 import { tellChanges, type WatchScope } from "./watches.ts";
 

@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public door of api.
 export {
   parseAttachmentErrors,
   printAttachmentErrors,
   type AttachmentError,
   type AttachmentErrors,
-} from "./annotations/attachment-errors.ts";
-export { vhostUserOf, type VhostUserInfo } from "./annotations/device-info.ts";
+  vhostUserOf,
+  type VhostUserInfo,
+  parseNetworkStatus,
+  printNetworkStatus,
+  soundNetworkStatus,
+  type NetworkStatus,
+} from "./annotations/network-status.ts";
 export {
   keptIpsOf,
   parseKeptAddresses,
   printKeptAddresses,
   soundAddresses,
   type KeptAddresses,
-} from "./annotations/kept-addresses.ts";
-export { gatewaysOf, requestCausesOf } from "./annotations/network-request.ts";
+  parsePcieTopology,
+  printPcieTopology,
+} from "./annotations/restart-state.ts";
 export {
+  gatewaysOf,
+  requestCausesOf,
   isReadableSelection,
   NETWORKS_MAX,
   parseNetworks,
@@ -24,22 +31,36 @@ export {
   type NetworkSelection,
 } from "./annotations/networks.ts";
 export {
-  parseNetworkStatus,
-  printNetworkStatus,
-  soundNetworkStatus,
-  type NetworkStatus,
-} from "./annotations/network-status.ts";
-export {
   hookSidecarProblems,
   hookSidecarsOf,
   type HookSidecarRequest,
 } from "./annotations/hook-sidecars.ts";
-export { parsePcieTopology, printPcieTopology } from "./annotations/pcie-topology.ts";
 export { customResourceDefinitions } from "./crds/definitions.ts";
-export type { Attachment } from "./kinds/attachment.ts";
-export { bindingsOf, isBinding } from "./kinds/binding.ts";
-export type { ConfigMap, Secret } from "./kinds/kubernetes/config.ts";
+export {
+  type Attachment,
+  type IfaceHistory,
+  type IfaceOperation,
+  type OperationEnd,
+  IFACE_PHASES,
+  type HotplugType,
+  type IfacePhase,
+} from "./kinds/iface-status.ts";
+export {
+  bindingsOf,
+  isBinding,
+  isAbsent,
+  isDefaultNetwork,
+  type Iface,
+  type Network,
+  isSecurityMode,
+  SECURITY_MODES,
+  type ClusterSecurity,
+  type SecurityMode,
+  type DhcpOptions,
+} from "./kinds/network.ts";
 export type {
+  ConfigMap,
+  Secret,
   ApiService,
   KubeEvent,
   KubeNode,
@@ -47,78 +68,19 @@ export type {
   NodeCondition,
   Taint,
   WebhookConfiguration,
+  ControllerRevision,
+  DaemonSet,
+  Deployment,
 } from "./kinds/kubernetes/core-kinds.ts";
-export type { ControllerRevision } from "./kinds/kubernetes/controller-revision.ts";
-export type { DaemonSet, Deployment } from "./kinds/kubernetes/installed-kinds.ts";
-export type { Instancetype, InstancetypeSpec } from "./kinds/instancetype/instancetype.ts";
 export {
+  type Instancetype,
+  type InstancetypeSpec,
   CPU_TOPOLOGIES,
   type Preference,
   type PreferenceSpec,
-} from "./kinds/instancetype/preference.ts";
-export { refusalOf } from "./kinds/refused-kinds.ts";
-export type { DataVolume, DataVolumeStatus } from "./kinds/guest/data-volume.ts";
-export type { Disk } from "./kinds/guest/disk.ts";
+} from "./kinds/instancetype.ts";
 export {
-  configVersionOf,
-  evictionStrategyOf,
-  networkConfigOf,
-  type AutoBinding,
-  type EvictionStrategy,
-  overcommitConfigOf,
-  storageConfigOf,
-  logsConsoles,
-  offersDataplane,
-  usesEmulation,
-  type BindingPlugin,
-  type BindingRegistry,
-  type KubeVirt,
-  type KubeVirtStatus,
-  type NetworkConfig,
-  type OvercommitConfig,
-  type StorageConfig,
-} from "./kinds/kubevirt-config.ts";
-export {
-  controllerOf,
-  type Cause,
-  type Condition,
-  type KubeList,
-  type KubeObject,
-  type ObjectMeta,
-  type StatusBody,
-} from "./kinds/kubernetes/meta.ts";
-export { migrationConfigOf, type MigrationConfiguration } from "./kinds/migration/configuration.ts";
-export {
-  isMigrationFinal,
-  MIGRATION_PHASES,
-  MIGRATION_PRIORITIES,
-  type VirtualMachineInstanceMigration,
-} from "./kinds/migration/migration.ts";
-export type { MigrationPolicy } from "./kinds/migration/policy.ts";
-export type { MigrationState } from "./kinds/migration/state.ts";
-export type { NetworkAttachmentDefinition, NodeProblem } from "./kinds/nad.ts";
-export * as names from "./names.ts";
-export { isAbsent, isDefaultNetwork, type Iface, type Network } from "./kinds/network.ts";
-export type {
-  Container,
-  ContainerStateDetails,
-  ContainerStatus,
-  EnvFromSource,
-  EnvVar,
-  Probe,
-  SecurityContext,
-  VolumeMount,
-} from "./kinds/kubernetes/container.ts";
-export type { GuestProbe } from "./kinds/guest/probe.ts";
-export { isPodFinished, type Pod, type Toleration } from "./kinds/kubernetes/pod.ts";
-export type {
-  DownwardFile,
-  KeyToPath,
-  PodVolume,
-  ResourceFieldSelector,
-  VolumeProjection,
-} from "./kinds/kubernetes/pod-volume.ts";
-export {
+  refusalOf,
   API_SERVICES,
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
@@ -153,6 +115,66 @@ export {
   apiVersionOf,
   type ResourceType,
 } from "./kinds/resource.ts";
+export type { DataVolume, DataVolumeStatus, Disk, Volume } from "./kinds/guest/disks.ts";
+export {
+  configVersionOf,
+  evictionStrategyOf,
+  networkConfigOf,
+  type AutoBinding,
+  type EvictionStrategy,
+  overcommitConfigOf,
+  storageConfigOf,
+  logsConsoles,
+  offersDataplane,
+  usesEmulation,
+  type BindingPlugin,
+  type BindingRegistry,
+  type KubeVirt,
+  type KubeVirtStatus,
+  type NetworkConfig,
+  type OvercommitConfig,
+  type StorageConfig,
+} from "./kinds/kubevirt-config.ts";
+export {
+  controllerOf,
+  type Cause,
+  type Condition,
+  type KubeList,
+  type KubeObject,
+  type ObjectMeta,
+  type StatusBody,
+} from "./kinds/kubernetes/meta.ts";
+export {
+  migrationConfigOf,
+  type MigrationConfiguration,
+  isMigrationFinal,
+  MIGRATION_PHASES,
+  MIGRATION_PRIORITIES,
+  type VirtualMachineInstanceMigration,
+  type MigrationPolicy,
+  type MigrationState,
+} from "./kinds/migration.ts";
+export type { NetworkAttachmentDefinition, NodeProblem } from "./kinds/nad.ts";
+export * as names from "./names.ts";
+export {
+  type Container,
+  type ContainerStateDetails,
+  type ContainerStatus,
+  type EnvFromSource,
+  type EnvVar,
+  type Probe,
+  type SecurityContext,
+  type VolumeMount,
+  isPodFinished,
+  type Pod,
+  type Toleration,
+  type DownwardFile,
+  type KeyToPath,
+  type PodVolume,
+  type ResourceFieldSelector,
+  type VolumeProjection,
+} from "./kinds/kubernetes/pod.ts";
+export type { GuestProbe, VmiSpec } from "./kinds/vmi-spec.ts";
 export {
   SERVICE_NAME_LABEL,
   SLICE_ENDPOINTS_MAX,
@@ -186,8 +208,6 @@ export {
   type VmSpec,
   type VmStatus,
 } from "./kinds/vm.ts";
-export type { IfaceHistory, IfaceOperation, OperationEnd } from "./kinds/iface-history.ts";
-export { IFACE_PHASES, type HotplugType, type IfacePhase } from "./kinds/iface-phase.ts";
 export {
   isFinalPhase,
   isVmiFinal,
@@ -198,8 +218,6 @@ export {
   type VmiPhase,
   type VmiStatus,
 } from "./kinds/vmi.ts";
-export type { VmiSpec } from "./kinds/vmi-spec.ts";
-export type { Volume } from "./kinds/guest/volume.ts";
 export {
   effectiveVmiSpec,
   unactedFieldsOfVm,
@@ -208,23 +226,20 @@ export {
   vmFields,
   type FieldProblem,
   type UnactedFields,
-} from "./validate/unsupported.ts";
+  misshapenFields,
+  unreadableQuantities,
+} from "./validate/fields.ts";
 export type { SchemaField } from "./fields/walk.ts";
-export { inCurrentWords } from "./spellings/in-current-words.ts";
-export {
-  isSecurityMode,
-  SECURITY_MODES,
-  type ClusterSecurity,
-  type SecurityMode,
-} from "./kinds/guest/port-security.ts";
+export { inCurrentWords } from "./kinds/field-aliases.ts";
 export {
   POLICY_FIELD_NAMES,
   POLICY_FIELDS,
   type ClusterTenantPolicy,
   type PolicyFieldName,
+  policyCauses,
 } from "./kinds/tenant-policy.ts";
-export { natPrefixOf } from "./values/nat-prefix.ts";
 export {
+  natPrefixOf,
   IP_BITS,
   isWithin,
   networkOf,
@@ -232,10 +247,11 @@ export {
   parseSloppyIp,
   printAddress,
   type IpPrefix,
+  isLinkLocal,
+  linkLocalOf,
 } from "./values/ip.ts";
-export { isLinkLocal, linkLocalOf } from "./values/link-local.ts";
 export { isNicMac, MAC_BYTES, normalizeMac, parseMac } from "./values/mac.ts";
-export { parseNadName, type NadName } from "./values/nad-name.ts";
+export { parseNadName, type NadName } from "./values/name-syntax.ts";
 export {
   autoNicOf,
   declaresNoNics,
@@ -243,20 +259,25 @@ export {
   isSecondary,
   withDefaultBinding,
 } from "./validate/defaults.ts";
-export { isJsonObject, parseJson, printGoJson, type JsonObject } from "./values/json.ts";
-export type { JsonPatchOperation } from "./values/json-patch.ts";
+export {
+  isJsonObject,
+  parseJson,
+  printGoJson,
+  type JsonObject,
+  type JsonPatchOperation,
+} from "./values/json.ts";
 export { parseQuantity } from "./values/quantity.ts";
-export { validateVmChange, validateVmiChange } from "./validate/change.ts";
+export {
+  validateVmChange,
+  validateVmiChange,
+  guestProblems,
+  validateVmiSpec,
+  validateVmiNetworkChange,
+} from "./validate/spec.ts";
 export { vmNameCauses } from "./validate/guest/names.ts";
 export {
   instancetypeCauses,
   preferenceCauses,
   preferenceWarnings,
 } from "./validate/instancetypes.ts";
-export { policyCauses } from "./validate/tenant-policy.ts";
 export { ifacePath } from "./validate/rule.ts";
-export { misshapenFields } from "./fields/shape.ts";
-export { unreadableQuantities } from "./validate/quantities.ts";
-export { guestProblems, validateVmiSpec } from "./validate/spec.ts";
-export { validateVmiNetworkChange } from "./validate/vmi-change.ts";
-export type { DhcpOptions } from "./kinds/guest/dhcp-options.ts";

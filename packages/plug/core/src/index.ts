@@ -14,7 +14,7 @@ export {
 export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
 export type { ErrorEntry } from "./errors/entry.ts";
 export { isDomainBusy, leastPauseMs } from "./errors/least-pause.ts";
-export { bindingProblems } from "./bindings/binding-of.ts";
+export { bindingProblems } from "./bindings/resolve-binding.ts";
 export type {
   BridgeWiring,
   LeftWiring,
@@ -29,7 +29,7 @@ export type {
 } from "./bindings/pod-wiring.ts";
 export { hasRun } from "./node/has-run.ts";
 export { nearestName } from "./nearest-name.ts";
-export { claimModeOf, claimNamesOf } from "./spec/claims.ts";
+export { claimModeOf, claimNamesOf } from "./spec/disk-files.ts";
 export {
   FILL_MESSAGE_ANNOTATION,
   FILL_PHASE_ANNOTATION,
@@ -57,10 +57,10 @@ export {
   type NicAddresses,
   type NicRoute,
   type RememberedAddresses,
-} from "./addresses/nic-addresses.ts";
+} from "./addresses/lease.ts";
 export { parseResolver } from "./addresses/resolver.ts";
 export type { ServedNic } from "./addresses/served-nic.ts";
-export { labelValueOf } from "./spec/label-value.ts";
+export { labelValueOf } from "./spec/guest-names.ts";
 export { collectIfaceFacts } from "./iface/collect.ts";
 export { nextAskInMs } from "./guest/asks.ts";
 export { readGuestLinks } from "./guest/links.ts";
@@ -81,14 +81,14 @@ export {
   parseGuestRequest,
   type GuestRequest,
 } from "./guest/requests.ts";
-export { askedNetworksOf, seenService, serviceAskOf } from "./services/asked.ts";
-export { trustedNamespacesOf } from "./services/network.ts";
+export { askedNetworksOf, seenService, serviceAskOf } from "./services/service-request.ts";
+export { trustedNamespacesOf } from "./services/allowed-addresses.ts";
 export {
   NETWORK_SLICE_WRITER,
   networkServicePlan,
   seenByServices,
   selectsVmi,
-} from "./services/plan.ts";
+} from "./services/network-service.ts";
 export { planSlices, serviceKeyOf, slicesOfParts, type ServicePart } from "./services/slices.ts";
 export {
   isExtendedResource,
@@ -168,7 +168,14 @@ export { deviceTapsOf, type DeviceTaps } from "./iface/links/device-taps.ts";
 export { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem } from "./iface/links/dataplane-group.ts";
 export { linkFilterOf } from "./iface/links/link-filter.ts";
 export { orphanedWirings } from "./iface/links/orphaned-wirings.ts";
-export { driftIn, type Drift } from "./plan/node/drift.ts";
+export {
+  driftIn,
+  planNodeVm,
+  type Drift,
+  type DomainSnapshot,
+  type NodeAction,
+  type NodeVmFacts,
+} from "./plan/node/node-vm.ts";
 export { LINKS_RESTLESS, waitingForHooks } from "./reasons/words.ts";
 export {
   answeredCloudInit,
@@ -177,14 +184,14 @@ export {
   type HookedCloudInit,
 } from "./plan/node/hooks/cloud-init-data.ts";
 export { isoImage } from "./plan/node/hooks/iso-image.ts";
-export { refusedChanges } from "./plan/node/hooks/judge-changes.ts";
+export { refusedChanges } from "./plan/node/hooks/refused-changes.ts";
 export {
   hookNameOf,
   subscribersAt,
   subscriptionProblem,
   type Subscriber,
   type Subscription,
-} from "./plan/node/hooks/subscribed.ts";
+} from "./plan/node/hooks/subscriptions.ts";
 export { findMovedNic } from "./iface/moved-nic.ts";
 export {
   aliasOf,
@@ -192,25 +199,18 @@ export {
   isOwnPodInterfaceName,
   nameOfAlias,
 } from "./iface/names.ts";
-export type { UnplugRequest } from "./plan/node/unplug-request.ts";
+export type { UnplugRequest } from "./plan/node/nics.ts";
 export { letsGo } from "./iface/phase.ts";
 export { expectedWirings, withWired } from "./iface/links/wired.ts";
 export { vhostSocketsOf, type SeenSocket, type VhostSocket } from "./iface/links/vhost-socket.ts";
 export { wiringOf } from "./iface/links/wiring.ts";
-export { membersOf } from "./plan/request/body.ts";
-export { sharedLinkOf } from "./definition/segment.ts";
+export { membersOf, type Parsed, type NicPlan, type Refusal } from "./plan/request/refusal.ts";
+export { sharedLinkOf, needsOf, type DefinitionNeeds } from "./definition/needs.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { pciAddressCauses } from "./pcie/topology.ts";
 export { planNodeOffers, type NodeOffer } from "./plan/node/node-devices.ts";
 export { travellingDisks } from "./plan/node/guest/disks.ts";
-export { planDomain } from "./plan/node/domain.ts";
-export { domainNameOf, machineUuidOf } from "./plan/node/domain-name.ts";
-export {
-  planNodeVm,
-  type DomainSnapshot,
-  type NodeAction,
-  type NodeVmFacts,
-} from "./plan/node/node-vm.ts";
+export { planDomain, domainNameOf, machineUuidOf } from "./plan/node/domain.ts";
 export {
   planAttachmentActions,
   type AgentMode,
@@ -219,7 +219,6 @@ export {
   type ForeignAttachment,
   type OwnedAttachment,
 } from "./plan/attachments/attachment-actions.ts";
-export { needsOf, type DefinitionNeeds } from "./definition/needs.ts";
 export { problemsOf, type DefinitionFacts } from "./definition/suitability.ts";
 export {
   hasStaleProblems,
@@ -227,12 +226,16 @@ export {
   problemsPatch,
   tellProblems,
   type NodeFinding,
-} from "./definition/told-problems.ts";
+} from "./definition/reported-problems.ts";
 export {
   DEFAULT_POLICY,
   policyInForce,
   policySettingOf,
-} from "./plan/attachments/policy-in-force.ts";
+  leaseDirectoriesOf,
+  namesBridge,
+  policyProblems,
+  type TenantPolicy,
+} from "./plan/attachments/tenant-policy.ts";
 export {
   isFromNicMover,
   isSameNodeNic,
@@ -245,12 +248,6 @@ export {
   planBridgeRemoval,
   type CreatedBridge,
 } from "./plan/attachments/created-bridges.ts";
-export {
-  leaseDirectoriesOf,
-  namesBridge,
-  policyProblems,
-  type TenantPolicy,
-} from "./plan/attachments/tenant-policy.ts";
 export {
   findRouteRival,
   routesInTheWay,
@@ -331,7 +328,7 @@ export {
 } from "./instancetype/parts.ts";
 export type { RefsPlan } from "./instancetype/plan-refs.ts";
 export { expandedBy, readParts } from "./instancetype/read-parts.ts";
-export { dataVolumesOf } from "./plan/vm/data-volumes.ts";
+export { dataVolumesOf, waitsForBinding } from "./plan/vm/storage.ts";
 export { withPlug, type NicsChange } from "./plan/vm/nics.ts";
 export { vmStartProblems } from "./plan/vm/start-problems.ts";
 export {
@@ -344,31 +341,30 @@ export {
   type VmAction,
   type VmFacts,
 } from "./plan/vm/vm.ts";
-export { waitsForBinding } from "./plan/vm/storage.ts";
 export { hasVm, planImageQuestion, planVmi, type VmiAction, type VmiFacts } from "./plan/vm/vmi.ts";
 export { planAddIface } from "./plan/request/add-iface.ts";
 export { parseAddIface, parseRemoveIface } from "./plan/request/nic-body.ts";
 export { parseMigrateBody, planMigrate } from "./plan/request/migrate.ts";
 export { guestRequestProblem } from "./status/guest/guest-request.ts";
-export type { Parsed, NicPlan, Refusal } from "./plan/request/nic-plan.ts";
 export { planRemoveIface } from "./plan/request/remove-iface.ts";
 export {
   planRestart,
   planStart,
   planStop,
-  type RunStateFacts,
-  type RunStatePlan,
-} from "./plan/request/run-state.ts";
-export {
   parseRestartBody,
   parseStartBody,
   parseStopBody,
+  type RunStateFacts,
+  type RunStatePlan,
   type RunStateOptions,
-} from "./plan/request/run-state-body.ts";
+} from "./plan/request/run-state.ts";
 export { isOver, targetProblem, type NicTarget } from "./plan/request/target.ts";
-export { fixedNetworkCauses } from "./plan/request/fixed-networks.ts";
-export { pluggedBindingCauses, unpluggableCauses } from "./plan/request/plugged-bindings.ts";
-export { refuseVmiChange } from "./plan/request/vmi-change.ts";
+export {
+  fixedNetworkCauses,
+  pluggedBindingCauses,
+  unpluggableCauses,
+  refuseVmiChange,
+} from "./plan/request/spec-edits.ts";
 export {
   guestHindranceField,
   guestHindranceOf,
@@ -390,7 +386,7 @@ export {
   nodeVmStatus,
   type NodeVmStatus,
 } from "./status/node-vm.ts";
-export { newAddressChange } from "./addresses/changed-addresses.ts";
+export { newAddressChange } from "./addresses/kept-addresses.ts";
 export { findSyncError, newSyncError } from "./status/sync-error.ts";
 export { endedHistory } from "./status/history/record.ts";
 export { historyOf, seeNics, withHindrances, type SeenNics } from "./status/history/seen.ts";

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public door of domain.
-export type { ControllerDefinition, DiskDefinition } from "./definition/disk.ts";
-export type { DomainDefinition } from "./definition/domain.ts";
-export type { NicDefinition } from "./definition/nic.ts";
-export { machineFamilyOf } from "./machine.ts";
-export { findNicModel } from "./nic-model.ts";
-export { parsePciAddress, printPciAddress, type PciAddress } from "./pci/address.ts";
-export { countPorts, freeAddresses, spareVectors } from "./pci/capacity.ts";
-export { vectorsOf } from "./pci/interrupts.ts";
-export { layoutOf, TOPOLOGY_VERSION, type FixedDevice } from "./pci/layouts.ts";
+export type {
+  ControllerDefinition,
+  DiskDefinition,
+  DomainDefinition,
+  NicDefinition,
+} from "./definition.ts";
 export {
+  machineFamilyOf,
+  parsePciAddress,
+  printPciAddress,
+  type PciAddress,
+} from "./pci/addresses.ts";
+export { findNicModel, vectorsOf } from "./pci/interrupts.ts";
+export { countPorts, freeAddresses, spareVectors } from "./pci/capacity.ts";
+export {
+  layoutOf,
+  TOPOLOGY_VERSION,
+  type FixedDevice,
   planTopology,
   type DeviceToPlace,
   type NicToPlace,
@@ -17,7 +24,7 @@ export {
   type Topology,
   type TopologyProblem,
 } from "./pci/topology.ts";
-// What reads XML has a door of its own: its libraries take programs 10 MB that read none.
-export type { DomainChange } from "./overlay/lay-over.ts";
+// Only types: the XML parsers have separate exports, because they cost a program 10 MB.
+export type { DomainChange } from "./overlay/index.ts";
 export type { DomainFacts, NicFacts } from "./xml/parse.ts";
 export { printDomain, printNic } from "./xml/print/domain.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings together what answers the container runtime, where that is asked for. No decisions.
+// Wires up the server for the container runtime, if flags enable it. No decisions.
 import { names, type Pod } from "@patchbay/api";
 import { PLUGIN_PROGRAM } from "@patchbay/cni";
 import { parseKey } from "@patchbay/kube";
@@ -8,67 +8,69 @@ import type { Cache, Files, Logger } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
 import type { LoopParts } from "./loop.ts";
 import { readDefaultNetwork } from "./runtime/default-network.ts";
-import type { RuntimeDeps, RuntimeParts } from "./runtime/deps.ts";
-import { installPlugin, removePlugin, type PluginPlaces } from "./runtime/installation.ts";
+import type { RuntimeDeps, RuntimeOptions } from "./runtime/deps.ts";
+import { installPlugin, removePlugin, type PluginPaths } from "./runtime/installation.ts";
 import { serveRuntime } from "./runtime/serve.ts";
 
-interface RuntimeWorld {
+interface RuntimeAdapters {
   readonly files: Files;
   readonly log: Logger;
   readonly pods: Cache<Pod>;
 }
 
-/** Whether whoever takes this agent away has said that it is for good. */
-function isToLeave({ ownPod }: Flags, { pods }: RuntimeWorld): boolean {
+/** Whether the annotation on the agent's own pod says that the agent is being uninstalled. */
+function isUninstalling({ ownPod }: Flags, { pods }: RuntimeAdapters): boolean {
   const pod = ownPod === undefined ? undefined : pods.find(parseKey(ownPod));
   return pod?.metadata.annotations?.[names.LEAVE_RUNTIME_ANNOTATION] === "true";
 }
 
-/** What is done with the runtime's directories when answering begins and ends. */
-function keepInstalled(
-  places: PluginPlaces | undefined,
+/** Installs the plugin when the server starts, and removes it at the end if the agent is being uninstalled. */
+function installHooks(
+  places: PluginPaths | undefined,
   flags: Flags,
-  world: RuntimeWorld,
-): Pick<RuntimeParts, "served" | "leaving"> {
+  adapters: RuntimeAdapters,
+): Pick<RuntimeOptions, "onServing" | "onEnd"> {
   if (places === undefined) {
-    return { served: () => Promise.resolve(), leaving: () => Promise.resolve() };
+    return { onServing: () => Promise.resolve(), onEnd: () => Promise.resolve() };
   }
-  const deps = { ...world, putProgram: (path: string) => installProgram(PLUGIN_PROGRAM, path) };
+  const deps = { ...adapters, copyProgram: (path: string) => installProgram(PLUGIN_PROGRAM, path) };
   return {
-    served: () => installPlugin(places, deps),
-    leaving: async () => {
-      if (isToLeave(flags, world)) await removePlugin(places, deps);
+    onServing: () => installPlugin(places, deps),
+    onEnd: async () => {
+      if (isUninstalling(flags, adapters)) await removePlugin(places, deps);
     },
   };
 }
 
-/** How the container runtime is answered, where it is, and when that has begun. */
-export function answersTo(
+/** The server for the container runtime and its default network, with a promise that resolves when it serves. Empty without a socket. */
+export function composeRuntime(
   flags: Flags,
-  world: RuntimeWorld,
+  adapters: RuntimeAdapters,
 ): {
-  readonly begun: Promise<void>;
+  readonly serving: Promise<void>;
   readonly parts: Pick<LoopParts, "serveRuntime" | "readDefaultNetwork">;
 } {
-  const { cniSocket: socketPath, defaultNetwork: where, runtimeConfigDir: configDir } = flags;
-  if (socketPath === undefined) return { begun: Promise.resolve(), parts: {} };
-  const { files } = world;
+  const { cniSocket: socketPath, defaultNetwork: source, runtimeConfigDir: configDir } = flags;
+  if (socketPath === undefined) return { serving: Promise.resolve(), parts: {} };
+  const { files } = adapters;
   const { installPlugin: binDir } = flags;
   const places = binDir === undefined ? undefined : { binDir, configDir, socketPath };
-  const { served, leaving } = keepInstalled(places, flags, world);
-  const { promise: begun, resolve } = Promise.withResolvers<undefined>();
-  const parts: RuntimeParts = {
-    ...{ socketPath, nodeName: flags.nodeName, leaving },
+  const { onServing, onEnd } = installHooks(places, flags, adapters);
+  const { promise: serving, resolve } = Promise.withResolvers<undefined>();
+  const parts: RuntimeOptions = {
+    socketPath,
+    nodeName: flags.nodeName,
+    onEnd,
     ...(flags.hostProcess !== undefined && { hostProcess: flags.hostProcess }),
-    served: async () => {
-      await served();
+    onServing: async () => {
+      await onServing();
       resolve(undefined);
     },
   };
   const network: Pick<RuntimeDeps, "readDefaultNetwork"> = {
-    readDefaultNetwork: () => readDefaultNetwork(files, { where, confDir: configDir }),
+    readDefaultNetwork: () => readDefaultNetwork(files, { source, confDir: configDir }),
   };
   const serveWith: LoopParts["serveRuntime"] = (deps, signal) =>
     serveRuntime({ ...deps, ...parts, ...network }, files, signal);
-  return { begun: begun.then(() => undefined), parts: { ...network, serveRuntime: serveWith } };
+  return { serving: serving.then(() => undefined), parts: { ...network, serveRuntime: serveWith } };
 }

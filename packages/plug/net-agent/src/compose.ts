@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings the adapters together and starts the loop. No decisions.
+// Wires up the adapters and starts the loops. No decisions.
 import { KUBEVIRTS, NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
 import {
   createBridgeRecorder,
@@ -36,27 +36,26 @@ import {
 } from "@patchbay/podnet";
 import type { Cni, Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import type { Flags } from "./config.ts";
-import { countedCni } from "./counted-cni.ts";
-import { holdState } from "./hold-state.ts";
-import { hostOf, hostRootOf } from "./host/host.ts";
+import { countOperations } from "./cni-metrics.ts";
+import { lockState } from "./state-lock.ts";
+import { openHost, findHostRoot } from "./host.ts";
 import { runDefinitionLoop, type DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
-import { judge } from "./reconcilers/definition/observe.ts";
+import { checkDefinition } from "./reconcilers/definition/observe.ts";
 import { runLoop, type LoopParts } from "./loop.ts";
 import { enforcesPolicy, followPolicy } from "./policy.ts";
-import { answersTo } from "./compose-runtime.ts";
-import { BY_NETWORK, networksAskedBy } from "./wake.ts";
+import { composeRuntime } from "./compose-runtime.ts";
+import { BY_NETWORK, requestedNetworks } from "./wake.ts";
 
-/** What is known of the API server's objects; the listeners of the caches see every object. */
 function watchObjects(
   { client, log, signal }: DaemonContext,
   flags: Flags,
   events: EventRecorder,
 ): Pick<LoopParts, "pods" | "nads" | "policy"> & { readonly synced: Promise<void> } {
   const fieldSelector = `spec.nodeName=${flags.nodeName}`;
-  const indexes = { [BY_NETWORK]: networksAskedBy };
+  const indexes = { [BY_NETWORK]: requestedNetworks };
   const pods = createCache(client.reflect(PODS, { fieldSelector }), { indexes, logger: log });
   const nads = createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), { logger: log });
-  // Beside KubeVirt, or alone, there may be no such kind.
+  // This kind is missing in clusters without KubeVirt.
   const kubevirts = createCache(client.reflect(KUBEVIRTS, { isOptional: true }), { logger: log });
   const policy = followPolicy({
     isEnforced: enforcesPolicy(flags),
@@ -69,21 +68,21 @@ function watchObjects(
   return { pods, nads, policy, synced: waitForCaches([pods, nads, kubevirts], signal) };
 }
 
-/** What reaches into the namespaces of pods, and into that of the host. */
-function linksOf(
+/** Access to the network namespaces of pods and of the host. */
+function openLinks(
   { runner, files }: { readonly runner: ProcessRunner; readonly files: Files },
   { hostProcess }: Flags,
 ) {
   const netlink = createNetlink();
   return {
-    nodeNics: createNodeNics({ netlink, files, root: hostRootOf(hostProcess) }),
+    nodeNics: createNodeNics({ netlink, files, root: findHostRoot(hostProcess) }),
     podNetwork: createPodNetwork({ runner, netlink }),
     defaultRoutes: createDefaultRoutes(netlink),
   };
 }
 
-/** What is in files of this node: what others remember of what they attached, definitions, and what is told of devices. */
-function filesOf(
+/** Files of this node: caches of other CNI users, definitions and device information. */
+function openFiles(
   deps: { readonly files: Files; readonly log: Logger },
   { cniCacheDir, multusDir, definitionDir, deviceInfoDir }: Flags,
 ) {
@@ -95,15 +94,13 @@ function filesOf(
   };
 }
 
-/** Has whoever started the agent know of it, once all of that has come. */
-function tellReady(context: DaemonContext, ...all: readonly Promise<unknown>[]): void {
+function reportReady(context: DaemonContext, ...all: readonly Promise<unknown>[]): void {
   void Promise.all(all).then(() => {
     if (!context.signal.aborted) context.ready();
   });
 }
 
-/** How plugins are run. */
-function cniOf(
+function openCni(
   { runner, family }: { readonly runner: ProcessRunner; readonly family: string },
   { cniBinDir: binDirs, hostProcess }: Flags,
 ) {
@@ -111,14 +108,14 @@ function cniOf(
   return createCni({ runner, binDirs, family, ...host });
 }
 
-function eventsOf({ client, clock, log }: DaemonContext, { nodeName }: Flags): EventRecorder {
+function openEvents({ client, clock, log }: DaemonContext, { nodeName }: Flags): EventRecorder {
   const { store } = client;
   const about = { component: "net-agent", host: nodeName };
   return createEventRecorder({ store, clock, logger: log, ...about });
 }
 
-/** The same plugins, counted, and with a record of the bridges that they create. */
-function observedCni(
+/** Adds metrics and a record of the bridges that plugins create. */
+function observeCni(
   cni: Cni,
   deps: HostLinksDeps & {
     readonly files: Files;
@@ -131,50 +128,59 @@ function observedCni(
   const { files, log, bootId, metrics } = deps;
   const list = (): ReturnType<typeof listHostLinks> => listHostLinks(hostProcess, deps);
   const recorder = createBridgeRecorder({ files, log, bootId, stateDir, listHostLinks: list });
-  return recordBridges(countedCni(cni, metrics), recorder);
+  return recordBridges(countOperations(cni, metrics), recorder);
 }
 
-function podDevicesOf({ podResourcesSocket: socket }: Flags, clock: DaemonContext["clock"]) {
+function openPodDevices({ podResourcesSocket: socket }: Flags, clock: DaemonContext["clock"]) {
   return socket === "none" ? createNoPodDevices() : createPodDevices(socket, clock);
 }
 
-/** Runs the loops until the signal is aborted; an operation that has begun is ended first. */
+/** Runs the loops until the signal is aborted. Completes a running operation first. */
 export async function runAgent(context: DaemonContext, flags: Flags): Promise<void> {
   const { clock, log, health, signal } = context;
   const { store } = context.client;
   const files = createFiles();
   const runner = createProcessRunner();
-  const held = await holdState(flags.stateDir, { files, clock, log }, signal);
-  if (held === undefined) return;
+  const lock = await lockState(flags.stateDir, { files, clock, log }, signal);
+  if (lock === undefined) return;
   const family = `net-agent:${flags.stateDir}`;
-  // What plugins of a process that died have started would go on beside ours, and take addresses that we have freed.
+  // Plugins that an earlier process started may still run, and could use addresses that this process frees.
   await runner.endFamily(family);
   const namespaces = createNamespaces();
-  const events = eventsOf(context, flags);
+  const events = openEvents(context, flags);
   const { synced, ...objects } = watchObjects(context, flags, events);
   const node = openSandboxes(
     { endpoints: flags.criEndpoint, hostProcess: flags.hostProcess, namespaces, clock, log },
     signal,
   );
   health.addCheck(() => node.findProblem());
-  const runtime = answersTo(flags, { files, log, pods: objects.pods });
-  const links = linksOf({ runner, files }, flags);
+  const runtime = composeRuntime(flags, { files, log, pods: objects.pods });
+  const links = openLinks({ runner, files }, flags);
   const bootId = await readBootId(files);
   const host = { files, log, bootId, namespaces, metrics: context.metrics, ...links };
-  const { definitionFiles, ...remembered } = filesOf({ files, log }, flags);
+  const { definitionFiles, ...caches } = openFiles({ files, log }, flags);
   const definitions: DefinitionLoopParts = {
-    ...{ store, ...objects, ...runtime.parts, definitionFiles, events, clock, log },
-    ...hostOf({ files, namespaces, ...links }, flags),
-    ...{ nodeName: flags.nodeName, metrics: context.metrics },
+    store,
+    ...objects,
+    ...runtime.parts,
+    definitionFiles,
+    events,
+    clock,
+    log,
+    ...openHost({ files, namespaces, ...links }, flags),
+    nodeName: flags.nodeName,
+    metrics: context.metrics,
   };
   const parts: LoopParts = {
-    ...{ ...definitions, ...remembered, namespaces },
+    ...definitions,
+    ...caches,
+    namespaces,
     journal: createJournal(files, `${flags.stateDir}/journal`),
     sandboxes: node.sandboxes,
-    podDevices: podDevicesOf(flags, clock),
+    podDevices: openPodDevices(flags, clock),
     ...links,
-    findProblems: async (network) => (await judge(network, definitions)).problems,
-    cni: observedCni(cniOf({ runner, family }, flags), host, flags),
+    findProblems: async (network) => (await checkDefinition(network, definitions)).problems,
+    cni: observeCni(openCni({ runner, family }, flags), host, flags),
     bootId,
     hostNetnsInode: readNetnsInode(flags.hostProcess),
     isIsolated: flags.namespaceIsolation,
@@ -184,9 +190,9 @@ export async function runAgent(context: DaemonContext, flags: Flags): Promise<vo
     concurrency: flags.concurrency,
   };
   await synced;
-  tellReady(context, node.answered, runtime.begun);
+  reportReady(context, node.answered, runtime.serving);
   await Promise.all([runLoop(parts, signal), runDefinitionLoop(definitions, signal)]);
   await events.flush();
   node.close();
-  held.release();
+  lock.release();
 }

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of net-agent.
+// Command-line flags of net-agent.
+import {
+  POLICY_FIELD_NAMES,
+  POLICY_FIELDS,
+  policyCauses,
+  type ClusterTenantPolicy,
+  type PolicyFieldName,
+} from "@patchbay/api";
+import { InvalidArgumentError, Option, Command } from "commander";
 import { hostname } from "node:os";
-import type { ClusterTenantPolicy } from "@patchbay/api";
 import type { AgentMode } from "@patchbay/core";
 import {
   addCommonFlags,
@@ -11,45 +18,79 @@ import {
   type CriFlags,
   type HostFlags,
 } from "@patchbay/daemon";
-import { Command, InvalidArgumentError, Option } from "commander";
 import type { PolicyMode } from "./policy.ts";
-import { addPolicyFlags, namedLists } from "./policy-flags.ts";
 
-/** The flags with their defaults; directories are absolute or below the working directory. */
+/** Parses a comma-separated list and checks its entries. */
+function parseListOf(name: PolicyFieldName): (text: string) => readonly string[] {
+  return (text) => {
+    const entries = text
+      .split(",")
+      .map((part) => part.trim())
+      .filter((part) => part !== "");
+    const [cause] = policyCauses(name, entries, POLICY_FIELDS[name].flag);
+    if (cause === undefined) return entries;
+    throw new InvalidArgumentError(`${cause.message}.`);
+  };
+}
+
+function buildOption(name: PolicyFieldName): Option {
+  const { flag, entries, about, fallback } = POLICY_FIELDS[name];
+  return new Option(`${flag} <${entries}>`, about)
+    .argParser(parseListOf(name))
+    .default(undefined, `the KubeVirt object's, else ${fallback.join(",")}`);
+}
+
+export function addPolicyFlags(command: Command): Command {
+  for (const name of POLICY_FIELD_NAMES) command.addOption(buildOption(name));
+  return command;
+}
+
+/** Policy lists that were set by flags. */
+export function parsePolicyLists(command: Command): ClusterTenantPolicy {
+  const entries = POLICY_FIELD_NAMES.flatMap((name) => {
+    // the result of `parseListOf`
+    const list = command.getOptionValue(buildOption(name).attributeName()) as
+      | readonly string[]
+      | undefined;
+    return list === undefined ? [] : [[name, list] as const];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Directories are absolute or relative to the working directory. */
 export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly nodeName: string;
   readonly mode: AgentMode;
   readonly stateDir: string;
   readonly cniBinDir: readonly string[];
-  /** Where definitions without a configuration of their own are looked for. */
+  /** Configurations for definitions without `spec.config`. */
   readonly definitionDir: string;
-  /** Where runtimes remember their attachments, in `results`. */
+  /** Result caches of container runtimes; their files are in `results`. */
   readonly cniCacheDir: readonly string[];
-  /** Where Multus remembers its attachments, in `results`. */
+  /** Result cache of Multus; its files are in `results`. */
   readonly multusDir: string;
-  /** Absolute path of the kubelet's socket for resources of pods; `none`: its kubelet gives pods no devices. */
+  /** Absolute path of the kubelet's pod-resources socket; `none` if the node has no device plugins. */
   readonly podResourcesSocket: string;
-  /** Where device plugins and CNI plugins tell of devices, in `dp` and `cni`. */
+  /** Device information of device plugins (`dp`) and CNI plugins (`cni`). */
   readonly deviceInfoDir: string;
-  /** Whether pods may use networks of their own namespace, of `default` and of their VMI only. */
+  /** Whether pods may use only networks of their own namespace, of `default` and of their VMI. */
   readonly namespaceIsolation: boolean;
-  /** Bridges that are the node's own whatever their ports are. */
+  /** Bridges that belong to the node regardless of their ports. */
   readonly ownBridge: readonly string[];
-  /** What definitions of tenants may name, as far as flags say it. */
+  /** What tenants' definitions may use, as far as flags set it. */
   readonly tenantPolicy: ClusterTenantPolicy;
-  /** Whether what the policy forbids is refused, or attached with a warning. */
+  /** Whether violations of the policy are rejected, or attached with a warning. */
   readonly tenantPolicyMode: PolicyMode;
-  /** Where the container runtime's CNI plugin asks; absent: nobody is answered. */
+  /** Socket for the container runtime's CNI plugin; unset to serve none. */
   readonly cniSocket?: string;
-  /** The network that every pod gets, where the runtime is answered: see `readDefaultNetwork`. */
+  /** The network of every pod, if the runtime is served; see `readDefaultNetwork`. */
   readonly defaultNetwork: string;
-  /** Where the container runtime takes its configuration from. */
   readonly runtimeConfigDir: string;
-  /** The container runtime's directory of plugins, to which ours is copied; absent: somebody else does. */
+  /** The container runtime's plugin directory, to which patchbay-cni is copied; unset to copy nothing. */
   readonly installPlugin?: string;
-  /** NAMESPACE/NAME of the pod that this agent is; absent: it is none. */
+  /** NAMESPACE/NAME of the agent's own pod; unset outside a cluster. */
   readonly ownPod?: string;
-  /** How many pods are worked on at once; each has one operation at a time. */
+  /** Number of pods reconciled at a time. Each pod has one operation at a time. */
   readonly concurrency: number;
 }
 
@@ -60,7 +101,7 @@ const BIN_DIRS: readonly string[] = ["/opt/cni/bin", "/usr/lib/cni"];
 const DEFINITION_DIR = "/etc/cni/multus/net.d";
 /** Source: Multus cniDir. */
 const MULTUS_DIR = "/var/lib/cni/multus";
-/** Source: the same; CNI libcni CacheDir. */
+/** Source: Multus cniDir; CNI libcni CacheDir. */
 const CACHE_DIRS: readonly string[] = [MULTUS_DIR, "/var/lib/cni"];
 
 /** Source: kubelet podresources, DefaultSocketPath. */
@@ -79,12 +120,11 @@ function parsePath(text: string): string {
   throw new InvalidArgumentError("It must be an absolute path.");
 }
 
-/** Directories that are named take the place of the default. */
+/** The first directory that a flag names replaces the defaults. */
 function collectDirectory(value: string, previous: readonly string[]): readonly string[] {
   return previous === BIN_DIRS || previous === CACHE_DIRS ? [value] : [...previous, value];
 }
 
-/** What the container runtime is answered with. */
 function addRuntimeFlags(command: Command): Command {
   return command
     .option(
@@ -114,7 +154,6 @@ function addRuntimeFlags(command: Command): Command {
     );
 }
 
-/** Where devices of pods are told of. */
 function addDeviceFlags(command: Command): Command {
   return command
     .option(
@@ -131,7 +170,6 @@ function addDeviceFlags(command: Command): Command {
     );
 }
 
-/** Where things of CNI are on the node. */
 function addDirectoryFlags(command: Command): Command {
   return command
     .option(
@@ -158,7 +196,7 @@ function addDirectoryFlags(command: Command): Command {
     );
 }
 
-/** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
+/** Prints the help and exits on request, and exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCriFlags(addHostFlags(addCommonFlags(new Command("net-agent"))))
     .description("Attaches networks to the running pods of one node and detaches them.")
@@ -198,5 +236,8 @@ export function parseFlags(argv: readonly string[]): Flags {
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   const flags = addDeviceFlags(addRuntimeFlags(addDirectoryFlags(command)));
   addPolicyFlags(flags).parse([...argv]);
-  return { ...command.opts<Omit<Flags, "tenantPolicy">>(), tenantPolicy: namedLists(command) };
+  return {
+    ...command.opts<Omit<Flags, "tenantPolicy">>(),
+    tenantPolicy: parsePolicyLists(command),
+  };
 }

@@ -8,7 +8,10 @@ import { createFailures, type Failures } from "./failures.ts";
 const STEP = { scope: "uid-1", name: "add net1", circumstances: "blue" };
 const OTHER = { ...STEP, name: "add net2" };
 const REFUSED = new AppError("CNI_PLUGIN_FAILED", {
-  ...{ plugin: "ptp", command: "ADD", message: "no", cniCode: 999 },
+  plugin: "ptp",
+  command: "ADD",
+  message: "no",
+  cniCode: 999,
 });
 
 class Scene {
@@ -107,12 +110,12 @@ test("two errors of nobody's are told apart by their kind, and what is thrown ma
 
 test("what was last told of a step is remembered, also when it may be tried again", () => {
   const scene = new Scene();
-  expect(scene.failures.lastOf(STEP)).toBeUndefined();
+  expect(scene.failures.lastReport(STEP)).toBeUndefined();
   const { error } = fail(scene.failures, STEP, REFUSED);
   scene.nowMs += 100_000;
   expect(scene.failures.findHeld(STEP)).toBeUndefined();
-  expect(scene.failures.lastOf(STEP)).toBe(error);
-  expect(scene.failures.lastOf(OTHER)).toBeUndefined();
+  expect(scene.failures.lastReport(STEP)).toBe(error);
+  expect(scene.failures.lastReport(OTHER)).toBeUndefined();
 });
 
 test("a step that succeeds begins anew", () => {
@@ -121,7 +124,7 @@ test("a step that succeeds begins anew", () => {
   fail(failures, STEP, REFUSED);
   failures.succeed(STEP);
   expect(failures.findHeld(STEP)).toBeUndefined();
-  expect(failures.lastOf(STEP)).toBeUndefined();
+  expect(failures.lastReport(STEP)).toBeUndefined();
   const next = fail(failures, STEP, refusedWith({ message: "never" }));
   expect(next.error).not.toBe(first.error);
   expect(next.pauseMs).toBeLessThanOrEqual(1000);
@@ -134,7 +137,7 @@ test("steps that are no longer to be taken are forgotten, and those of other pod
   failures.retain("uid-1", [OTHER.name]);
   failures.retain("uid-3", []);
   const known = [STEP, OTHER, elsewhere].map((step) => [
-    failures.lastOf(step) !== undefined,
+    failures.lastReport(step) !== undefined,
     failures.findHeld(step) !== undefined,
   ]);
   expect(known).toEqual([
@@ -148,14 +151,14 @@ test("a pod that is forgotten has no failures", () => {
   const { failures } = new Scene();
   fail(failures, STEP, REFUSED);
   failures.forget("uid-1");
-  expect([failures.lastOf(STEP), failures.findHeld(STEP)]).toEqual([undefined, undefined]);
+  expect([failures.lastReport(STEP), failures.findHeld(STEP)]).toEqual([undefined, undefined]);
 });
 
 test("what the plan finds is news until it was told", () => {
   const { failures } = new Scene();
   const found = { reason: "HostNetwork", message: "no" };
-  expect(failures.isNews(STEP, found)).toBe(true);
-  expect(failures.isNews(STEP, { ...found })).toBe(false);
-  expect(failures.isNews(STEP, { ...found, message: "never" })).toBe(true);
-  expect(failures.isNews(STEP, { ...found, reason: "Other" })).toBe(true);
+  expect(failures.isNew(STEP, found)).toBe(true);
+  expect(failures.isNew(STEP, { ...found })).toBe(false);
+  expect(failures.isNew(STEP, { ...found, message: "never" })).toBe(true);
+  expect(failures.isNew(STEP, { ...found, reason: "Other" })).toBe(true);
 });

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steps of attachments failed, for how long are they left alone, and what is told of them? An attachment's own
-// writes wake its pod, and a plugin may put other words into each failure: neither must make it try or tell more often.
+// Backoff and reports of failed attachment steps. The agent's own writes wake the pod, and a plugin may vary its messages; neither
+// may cause more retries or events.
 import type { AttachmentError } from "@patchbay/api";
 import { isAppError, reasonOf, sayWithAdvice } from "@patchbay/core";
 import { createPauses, type Explanation, type Held, type Pauses, type Step } from "@patchbay/kube";
 import type { Clock } from "@patchbay/core/ports";
 
-/** What is remembered of steps that failed; a step's scope is the uid of its pod. */
+/** Failed steps. The scope of a step is the uid of its pod. */
 export interface Failures extends Pauses<AttachmentError> {
-  /** The words for a failure of the step, which is about that network: those of the first failure of its kind. */
+  /** The report for a failure of the step on that network: the message of the first failure of its kind. */
   explain(step: Step, error: unknown, network?: string): Explanation<AttachmentError>;
-  /** What was last told of a step that failed, also when it may be tried again. */
-  lastOf(step: Step): AttachmentError | undefined;
-  /** Whether it is to be told that the step found this: not again while it finds the same. */
-  isNews(step: Step, found: AttachmentError): boolean;
+  /** The last report of a failed step, also after its backoff. */
+  lastReport(step: Step): AttachmentError | undefined;
+  /** Whether the finding is new. The same finding is not reported again. */
+  isNew(step: Step, found: AttachmentError): boolean;
 }
 
-/** For so long a failure keeps its first words, milliseconds; as long as an event counts its repeats. */
-const TOLD_MS = 600_000;
+/** How long a failure keeps its first message, milliseconds. As long as an event counts repeats. */
+const REPORT_KEPT_MS = 600_000;
 
 function toAttachmentError(error: unknown, network?: string): AttachmentError {
   return { reason: reasonOf(error) ?? "CniFailed", message: sayWithAdvice(error, { network }) };
 }
 
-/** What stays the same while the words of a failure change. */
-function identityOf(error: unknown): string {
+/** The part of a failure that stays the same when its message varies. */
+function errorKind(error: unknown): string {
   if (!isAppError(error)) return error instanceof Error ? error.name : typeof error;
   const { plugin, command, cniCode } = error.details;
   return [error.code, plugin, command, cniCode].map(String).join(" ");
 }
 
-interface Told {
-  /** What of it must stay the same for the words to be kept. */
-  readonly what: string;
+interface Report {
+  /** If this stays the same, the message is kept. */
+  readonly key: string;
   readonly error: AttachmentError;
   readonly sinceMs: number;
 }
@@ -41,7 +41,7 @@ class StepFailures implements Failures {
   readonly #clock: Clock;
   readonly #pauses;
   /** By scope, then by name of the step. */
-  readonly #told = new Map<string, Map<string, Told>>();
+  readonly #told = new Map<string, Map<string, Report>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -52,12 +52,12 @@ class StepFailures implements Failures {
     return this.#pauses.findHeld(step);
   }
 
-  lastOf({ scope, name }: Step): AttachmentError | undefined {
+  lastReport({ scope, name }: Step): AttachmentError | undefined {
     return this.#told.get(scope)?.get(name)?.error;
   }
 
   explain(step: Step, thrown: unknown, network?: string): Explanation<AttachmentError> {
-    const code = identityOf(thrown);
+    const code = errorKind(thrown);
     return { code, shown: this.#tell(step, code, toAttachmentError(thrown, network)).error };
   }
 
@@ -70,15 +70,15 @@ class StepFailures implements Failures {
     this.#told.get(scope)?.delete(name);
   }
 
-  isNews(step: Step, found: AttachmentError): boolean {
+  isNew(step: Step, found: AttachmentError): boolean {
     return this.#tell(step, `${found.reason} ${found.message}`, found).error === found;
   }
 
   retain(scope: string, names: readonly string[]): void {
     this.#pauses.retain(scope, names);
-    const told = this.#told.get(scope);
-    for (const name of [...(told?.keys() ?? [])]) if (!names.includes(name)) told?.delete(name);
-    if (told?.size === 0) this.#told.delete(scope);
+    const report = this.#told.get(scope);
+    for (const name of [...(report?.keys() ?? [])]) if (!names.includes(name)) report?.delete(name);
+    if (report?.size === 0) this.#told.delete(scope);
   }
 
   forget(scope: string): void {
@@ -86,21 +86,21 @@ class StepFailures implements Failures {
     this.#told.delete(scope);
   }
 
-  /** The words that count: those that were told before, unless something else or much time has come between. */
-  #tell({ scope, name, circumstances }: Step, kind: string, error: AttachmentError): Told {
-    const steps = this.#told.get(scope) ?? new Map<string, Told>();
+  /** Returns the earlier report, unless the failure differs or the report is too old. */
+  #tell({ scope, name, circumstances }: Step, kind: string, error: AttachmentError): Report {
+    const steps = this.#told.get(scope) ?? new Map<string, Report>();
     this.#told.set(scope, steps);
     const nowMs = this.#clock.monotonicMs();
-    const what = JSON.stringify([kind, circumstances]);
+    const key = JSON.stringify([kind, circumstances]);
     const before = steps.get(name);
-    if (before?.what === what && nowMs - before.sinceMs < TOLD_MS) return before;
-    const told = { what, error, sinceMs: nowMs };
-    steps.set(name, told);
-    return told;
+    if (before?.key === key && nowMs - before.sinceMs < REPORT_KEPT_MS) return before;
+    const report = { key, error, sinceMs: nowMs };
+    steps.set(name, report);
+    return report;
   }
 }
 
-/** Remembers nothing yet, and nothing beyond this process: after a restart every step is tried at once. */
+/** Failures are not persisted: after a restart every step is tried at once. */
 export function createFailures(clock: Clock): Failures {
   return new StepFailures(clock);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop over the pods of one node, on whatever adapters it is given.
+// The reconcile loop over the pods of one node, independent of the adapters.
 import {
   createQueue,
   keyOf,
@@ -12,38 +12,37 @@ import {
   type ReconcileMetrics,
 } from "@patchbay/kube";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
-import { createBusySpell } from "./busy-spell.ts";
+import { createBatchStats } from "./cni-metrics.ts";
 import type { Deps } from "./deps.ts";
 import { createFailures } from "./failures.ts";
-import { runLeftoverLoop } from "./reconcilers/leftovers/loop.ts";
-import { runUpkeepLoop } from "./reconcilers/upkeep/loop.ts";
+import { runLeftoverLoop } from "./reconcilers/leftovers.ts";
+import { runUpkeepLoop } from "./reconcilers/upkeep/upkeep.ts";
 import { reconcilePod } from "./reconcilers/pod/index.ts";
 import { loadTrackedPods } from "./tracked-pods.ts";
-import { askedOf, wakePods } from "./wake.ts";
+import { inputsOf, wakePods } from "./wake.ts";
 
-/** A node, the caches that others fill, and how many of its pods are worked on at once. */
 export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "podMutex" | "progressed"> {
   readonly metrics?: ReconcileMetrics;
   readonly watch?: LoopWatch;
   readonly concurrency: number;
-  /** Answers the container runtime, until the signal is aborted; absent: nobody does. */
+  /** Serves the container runtime until the signal is aborted. Unset to serve none. */
   readonly serveRuntime?: (
     deps: Deps & { readonly wake: (key: string) => void },
     signal: AbortSignal,
   ) => Promise<void>;
 }
 
-/** Works on each pod that changes, and on what the journal holds; resolves once the signal is aborted. */
+/** Reconciles each pod that changes or has rows in the journal. Resolves when the signal is aborted. */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { pods, journal, clock, log, concurrency } = parts;
   const tracked = await loadTrackedPods(journal, log);
-  const circumstancesOf = (key: string): string => askedOf(pods.find(parseKey(key)));
-  // After a start of the node everybody's pods come at once.
+  const circumstancesOf = (key: string): string => inputsOf(pods.find(parseKey(key)));
+  // Keeps one namespace from delaying the others when all pods start after a reboot.
   const groupOf = (key: string): string => parseKey(key).namespace ?? "";
   const queue = createQueue({ clock, concurrency, circumstancesOf, groupOf });
-  const spell = createBusySpell(parts, () => queue.length === 0);
-  const own = { tracked, podMutex: new KeyedMutex(), failures: createFailures(clock) };
-  const deps = { ...parts, ...own, cni: spell.cni };
+  const spell = createBatchStats(parts, () => queue.length === 0);
+  const state = { tracked, podMutex: new KeyedMutex(), failures: createFailures(clock) };
+  const deps = { ...parts, ...state, cni: spell.cni };
   wakePods(queue, parts);
   for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
   for (const key of tracked.keys()) queue.add(key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program net-agent.
+// Entry point of net-agent.
 import { runDaemon } from "@patchbay/daemon";
 import { parseFlags } from "./config.ts";
 import { runAgent } from "./compose.ts";

@@ -11,7 +11,10 @@ const KEY = { namespace: "patchbay", name: "kubevirt" };
 
 function kubevirtWith(tenantPolicy?: ClusterTenantPolicy, phase = "Deployed"): KubeVirt {
   return {
-    ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata: KEY, status: { phase } },
+    apiVersion: "kubevirt.io/v1",
+    kind: "KubeVirt",
+    metadata: KEY,
+    status: { phase },
     spec: { configuration: { network: tenantPolicy === undefined ? {} : { tenantPolicy } } },
   };
 }

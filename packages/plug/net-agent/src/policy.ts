@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may definitions of tenants name now? The cluster's configuration may change it while the agent runs.
+// The current policy for tenants' definitions, which the cluster's configuration may change.
 import type { ClusterTenantPolicy, KubeVirt } from "@patchbay/api";
 import {
   DEFAULT_POLICY,
@@ -12,20 +12,17 @@ import {
 import type { EventRecorder } from "@patchbay/kube";
 import type { Cache, Logger } from "@patchbay/core/ports";
 
-/** The policy that counts. */
-export interface PolicyNow {
+export interface CurrentPolicy {
   current(): TenantPolicy;
-  /** Whether a definition that names what it may not is refused; otherwise it is attached with a warning. */
+  /** Whether violations are rejected; otherwise they are attached with a warning. */
   readonly isEnforced: boolean;
-  /** End of an advice that names a flag: the field that sets the policy for the cluster. Empty if no field does. */
+  /** Ending of a hint that names a flag: the field that sets the policy for the cluster. Empty without such a field. */
   setting(): string;
-  /** Calls `listener` after each change from now on. */
   onChange(listener: () => void): void;
 }
 
-/** Where it comes from, and who is told of what cannot be understood. */
 interface PolicyDeps {
-  /** Lists that the node's flags name. */
+  /** Lists that were set by flags of the node. */
   readonly flags: ClusterTenantPolicy;
   readonly isEnforced: boolean;
   readonly kubevirts: Cache<KubeVirt>;
@@ -33,7 +30,7 @@ interface PolicyDeps {
   readonly log: Logger;
 }
 
-class FollowedPolicy implements PolicyNow {
+class WatchedPolicy implements CurrentPolicy {
   readonly #deps: PolicyDeps;
   readonly #listeners: (() => void)[] = [];
   #policy: TenantPolicy | undefined;
@@ -41,9 +38,9 @@ class FollowedPolicy implements PolicyNow {
   constructor(deps: PolicyDeps) {
     this.#deps = deps;
     deps.kubevirts.onChange((change) => {
-      const isOfStatus =
+      const isStatusChange =
         change.kind === "updated" && isEqual(change.previous.spec, change.current.spec);
-      if (!isOfStatus) this.#look();
+      if (!isStatusChange) this.#look();
     });
   }
 
@@ -65,42 +62,40 @@ class FollowedPolicy implements PolicyNow {
 
   #look(): void {
     const { flags, kubevirts, log } = this.#deps;
-    // The cluster's configuration is the first of them, as for the others.
+    // The first object is the cluster's configuration, as for other components.
     const [kubevirt] = kubevirts.list();
     const { policy, causes } = policyInForce({ flags, kubevirt, before: this.#policy });
     if (kubevirt !== undefined && causes.length > 0) {
       this.#tell(kubevirt, causes.map(({ field, message }) => `${field}: ${message}`).join("; "));
     }
-    const isNews = !isEqual(policy, this.current());
+    const hasChanged = !isEqual(policy, this.current());
     this.#policy = policy;
-    if (!isNews) return;
+    if (!hasChanged) return;
     log.info("tenant policy changed", { policy: JSON.stringify(policy) });
     for (const listener of this.#listeners) listener();
   }
 
   #tell(kubevirt: KubeVirt, causes: string): void {
     const { events, log } = this.#deps;
-    const stays =
+    const consequence =
       this.#policy === undefined
         ? "such a list allows nothing until it is corrected"
         : "the policy of before stays until it is corrected";
-    log.warn("tenant policy not understood", { reason: `${causes}; ${stays}` });
-    const message = `${causes}; ${stays}`;
+    log.warn("tenant policy not understood", { reason: `${causes}; ${consequence}` });
+    const message = `${causes}; ${consequence}`;
     events.record(kubevirt, { type: "Warning", reason: "TenantPolicyInvalid", message });
   }
 }
 
-/** Follows the cluster's configuration from now on. */
-export function followPolicy(deps: PolicyDeps): PolicyNow {
-  return new FollowedPolicy(deps);
+export function followPolicy(deps: PolicyDeps): CurrentPolicy {
+  return new WatchedPolicy(deps);
 }
 
-/** Whether and how the policy is applied, by a flag. */
 export type PolicyMode = "auto" | "warn" | "enforce";
 
 /**
- * Whether the policy is enforced. Beside Multus it is no boundary, because Multus attaches in the next pod what this agent
- * refuses; it is one where the agent makes all attachments.
+ * Whether the policy is enforced. Beside Multus it is no security boundary, because Multus attaches in the next pod what this agent
+ * rejects. It is one if the agent makes all attachments.
  */
 export function enforcesPolicy({
   tenantPolicyMode,

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of net-agent that tests run on their own: its only other door is the program.
+// Parts of net-agent for tests of other packages.
 export { runLoop } from "./loop.ts";
-export { BY_NETWORK, networksAskedBy } from "./wake.ts";
+export { BY_NETWORK, requestedNetworks as networksAskedBy } from "./wake.ts";

@@ -6,10 +6,17 @@ import { expect, test } from "vitest";
 import { loadTrackedPods } from "./tracked-pods.ts";
 
 const ROW = {
-  ...{ podNamespace: "ns1", network: "ns1/blue", netnsInode: "1", bootId: "b", sequence: 1 },
-  ...{ state: "attached" as const },
+  podNamespace: "ns1",
+  network: "ns1/blue",
+  netnsInode: "1",
+  bootId: "b",
+  sequence: 1,
+  state: "attached" as const,
   request: {
-    ...{ containerId: "box", interfaceName: "net1", args: [], capabilityArgs: {} },
+    containerId: "box",
+    interfaceName: "net1",
+    args: [],
+    capabilityArgs: {},
     config: { cniVersion: "1.0.0", name: "blue", plugins: [{ type: "bridge" }] },
   },
 };

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pods, by key, does the journal hold rows of? A pod that is gone has no other trace.
+// Pods that have rows in the journal. A deleted pod leaves no other trace.
 import type { Journal } from "@patchbay/cni";
 import { messageOf } from "@patchbay/core";
 import type { Logger } from "@patchbay/core/ports";
 
-/** Uids of pods that leave something behind when they go (rows, failures), by NAMESPACE/NAME. */
+/** Uids of pods with rows or failures, by NAMESPACE/NAME. */
 export interface TrackedPods {
   add(key: string, uid: string): void;
   remove(key: string, uid: string): void;
-  /** Uids of that key, sorted. */
   uidsOf(key: string): readonly string[];
-  /** All keys, sorted. */
   keys(): readonly string[];
   /** Uids of pods whose rows could not be read at the start. */
   readonly unreadable: readonly string[];
 }
 
-/** Reads the journal once; afterwards it is told. One pod whose rows cannot be read keeps no other from its end. */
+/** Reads the journal once; callers report later changes. An unreadable pod does not affect the others. */
 export async function loadTrackedPods(journal: Journal, log: Logger): Promise<TrackedPods> {
   const tracked = new Map<string, Set<string>>();
   const add = (key: string, uid: string): void => {
@@ -28,7 +26,7 @@ export async function loadTrackedPods(journal: Journal, log: Logger): Promise<Tr
       for (const row of await journal.list(uid)) add(`${row.podNamespace}/${row.podName}`, uid);
     } catch (error) {
       unreadable.push(uid);
-      // A person must look at it; while the pod is there, each of its passes says so too.
+      // This needs a person. While the pod exists, each of its passes reports it too.
       log.error("journal of a pod cannot be read", { uid, reason: messageOf(error) });
     }
   }

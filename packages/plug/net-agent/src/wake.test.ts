@@ -2,12 +2,14 @@
 import { names, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
-import { askedOf, BY_NETWORK, networksAskedBy, wakePods } from "./wake.ts";
+import { inputsOf, BY_NETWORK, requestedNetworks, wakePods } from "./wake.ts";
 
 function aPod(name: string, networks?: string, generation = 1): Pod {
   const annotations = networks === undefined ? {} : { [names.NETWORKS_ANNOTATION]: networks };
   return {
-    ...{ apiVersion: "v1", kind: "Pod", spec: { containers: [] } },
+    apiVersion: "v1",
+    kind: "Pod",
+    spec: { containers: [] },
     metadata: { namespace: "ns1", name, uid: `uid-${name}`, generation, annotations },
   };
 }
@@ -19,7 +21,7 @@ function aNad(name: string): NetworkAttachmentDefinition {
 
 describe("a change wakes", () => {
   const woken: string[] = [];
-  const pods = createFakeCache<Pod>({ [BY_NETWORK]: networksAskedBy });
+  const pods = createFakeCache<Pod>({ [BY_NETWORK]: requestedNetworks });
   const nads = createFakeCache<NetworkAttachmentDefinition>();
   for (const pod of [
     aPod("asks", "blue"),
@@ -94,15 +96,15 @@ test.each([
   { name: "that cannot be read", networks: "[null]", want: [] },
   { name: "without a list", networks: undefined, want: [] },
 ])("the networks of a pod: $name", ({ networks, want }) => {
-  expect(networksAskedBy(aPod("p", networks))).toEqual(want);
+  expect(requestedNetworks(aPod("p", networks))).toEqual(want);
 });
 
 test("what is wanted of a pod changes with its annotation, with its spec, and when it is gone", () => {
   const { namespace = "", name, uid = "", generation = 0 } = aPod("p").metadata;
   const bare: Pod = { ...aPod("p"), metadata: { namespace, name, uid, generation } };
   const all = [aPod("p", "a"), aPod("p", "b"), aPod("p", "a", 2), aPod("p"), undefined].map(
-    askedOf,
+    inputsOf,
   );
   expect(new Set(all).size).toBe(5);
-  expect(askedOf(bare)).toBe(askedOf(aPod("p")));
+  expect(inputsOf(bare)).toBe(inputsOf(aPod("p")));
 });

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pods does a change concern? Their own changes, and those of the networks that they ask for.
+// Which pods to reconcile after a change of a pod, a network or the policy.
 import { names, parseNetworks, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api";
 import { keyOf, printKey, specVersionOf, type Queue } from "@patchbay/kube";
 import type { Cache } from "@patchbay/core/ports";
-import type { PolicyNow } from "./policy.ts";
+import type { CurrentPolicy } from "./policy.ts";
 
-/** Index of the cache of pods: by the networks that they ask for, as NAMESPACE/NAME. */
+/** Index of the pod cache by requested networks, NAMESPACE/NAME. */
 export const BY_NETWORK = "network";
 
-/** The networks that a pod asks for, as NAMESPACE/NAME; none where its annotation cannot be read. */
-export function networksAskedBy(pod: Pod): readonly string[] {
+/** The networks that a pod requests, as NAMESPACE/NAME; none if its annotation is invalid. */
+export function requestedNetworks(pod: Pod): readonly string[] {
   const networks = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   if (!networks.ok) return [];
   const own = pod.metadata.namespace ?? "";
@@ -18,14 +18,14 @@ export function networksAskedBy(pod: Pod): readonly string[] {
   });
 }
 
-/** What is wanted of a pod, in short: its annotation is no part of its generation. */
-export function askedOf(pod: Pod | undefined): string {
+/** The inputs of a pod's attachments. The annotation is included, because it does not change the generation. */
+export function inputsOf(pod: Pod | undefined): string {
   return `${specVersionOf(pod)} ${pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""}`;
 }
 
 /**
- * Wakes pods from now on; `pods` is indexed {@link BY_NETWORK}. A network that goes wakes its pods as one that comes does,
- * and another policy all pods that ask for networks.
+ * Wakes pods from now on. A new or deleted network wakes the pods that request it, and a new policy wakes all pods that request
+ * networks. `pods` must be indexed {@link BY_NETWORK}.
  */
 export function wakePods(
   queue: Pick<Queue, "add">,
@@ -36,7 +36,7 @@ export function wakePods(
   }: {
     readonly pods: Cache<Pod>;
     readonly nads: Cache<NetworkAttachmentDefinition>;
-    readonly policy: Pick<PolicyNow, "onChange">;
+    readonly policy: Pick<CurrentPolicy, "onChange">;
   },
 ): void {
   pods.onChange((change) => {
@@ -50,7 +50,7 @@ export function wakePods(
   });
   policy.onChange(() => {
     for (const pod of pods.list()) {
-      if (networksAskedBy(pod).length > 0) queue.add(printKey(keyOf(pod)));
+      if (requestedNetworks(pod).length > 0) queue.add(printKey(keyOf(pod)));
     }
   });
 }

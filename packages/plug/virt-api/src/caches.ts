@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-api watches: what requests are about, so that none of them has to be read first.
+// Caches of the objects that requests need, so that requests need not read them first.
 import {
+  type IfaceStatus,
+  type VirtualMachineInstance,
+  type VmiStatus,
   KUBEVIRTS,
   NETWORK_ATTACHMENT_DEFINITIONS,
   isVmiFinal,
@@ -11,21 +14,61 @@ import {
   type NetworkAttachmentDefinition,
   type ObjectMeta,
   type VirtualMachine,
-  type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { hasVm, launcherNamesOf, listMacs, sharedLinkOf, type MacOwner } from "@patchbay/core";
+import {
+  LIVE_MIGRATABLE,
+  hasVm,
+  launcherNamesOf,
+  listMacs,
+  sharedLinkOf,
+  type MacOwner,
+} from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, parseKey, type Known, type StartableCache } from "@patchbay/kube";
 import type { Cache, ObjectKey } from "@patchbay/core/ports";
-import { seenVmi } from "./seen-vmi.ts";
 
-/** The caches of this program. */
+function seenIface({ name, pciAddress }: IfaceStatus): IfaceStatus {
+  return { ...(name !== undefined && { name }), ...(pciAddress !== undefined && { pciAddress }) };
+}
+
+/** The fields that identify the owner node and whether the guest can migrate. */
+function seenMigration({
+  nodeName,
+  evacuationNodeName,
+  migrationState,
+  conditions = [],
+}: VmiStatus): VmiStatus {
+  const told = conditions.filter(({ type }) => type === LIVE_MIGRATABLE);
+  return {
+    ...(nodeName !== undefined && { nodeName }),
+    ...(evacuationNodeName !== undefined && { evacuationNodeName }),
+    ...(migrationState !== undefined && { migrationState }),
+    ...(told.length > 0 && { conditions: told }),
+  };
+}
+
+/** Trims the status to the fields that requests and admission read: phase, node, devices and ports. */
+export function seenVmi({ status, ...vmi }: VirtualMachineInstance): VirtualMachineInstance {
+  if (status === undefined) return vmi;
+  const { phase, pciePorts, attachments, interfaces } = status;
+  return {
+    ...vmi,
+    status: {
+      ...(phase !== undefined && { phase }),
+      ...seenMigration(status),
+      ...(pciePorts !== undefined && { pciePorts }),
+      ...(attachments !== undefined && { attachments }),
+      ...(interfaces !== undefined && { interfaces: interfaces.map(seenIface) }),
+    },
+  };
+}
+
 export interface Caches {
   readonly vms: StartableCache<VirtualMachine>;
   readonly vmis: StartableCache<VirtualMachineInstance>;
   readonly kubevirts: StartableCache<KubeVirt>;
-  /** Whether a definition is there; a cluster need not serve the kind. */
+  /** Optional: a cluster may lack the kind. */
   readonly nads: StartableCache<NetworkAttachmentDefinition>;
 }
 
@@ -33,7 +76,7 @@ function launchersOf(vmi: VirtualMachineInstance): readonly string[] {
   return launcherNamesOf(vmi).map((name) => `${vmi.metadata.namespace ?? ""}/${name}`);
 }
 
-/** Index functions by which those are found that have a MAC, a launcher pod of a name, or a namespace. */
+/** Indexes by MAC, by launcher pod and by namespace. */
 export const INDEXES = {
   vms: { mac: (vm: VirtualMachine) => listMacs(vm.spec.template.spec) },
   vmis: {
@@ -49,7 +92,7 @@ function withoutStatus({ apiVersion, kind, metadata, spec }: VirtualMachine): Vi
   return { apiVersion, kind, metadata, spec };
 }
 
-/** A definition with its configuration only where that names a link that networks can share. */
+/** Trims the configuration unless it names a link that networks can share. */
 export function seenNetwork({
   apiVersion,
   kind,
@@ -61,7 +104,7 @@ export function seenNetwork({
   return { apiVersion, kind, metadata, ...(isShared && { spec: { config } }) };
 }
 
-/** Makes them; they are empty until they are started. */
+/** Returns empty caches, which the caller starts. */
 export function createCaches({ client, log }: DaemonContext): Caches {
   const logger = log;
   return {
@@ -81,7 +124,6 @@ export function createCaches({ client, log }: DaemonContext): Caches {
   };
 }
 
-/** The kinds that are looked up by name. */
 export function knownKinds({ vms, vmis, nads }: Caches): readonly Known[] {
   return [
     { type: VIRTUAL_MACHINES, cache: vms },
@@ -94,18 +136,18 @@ function toOwner({ namespace = "", name }: ObjectMeta, spec: VmiSpec): MacOwner 
   return { namespace, name, spec };
 }
 
-/** Whether the VM of that name has a VMI whose guest has not ended. */
+/** Whether the VM has a VMI whose guest has not ended. */
 export function hasGuest(vmis: Cache<VirtualMachineInstance>, key: ObjectKey): boolean {
   const vmi = vmis.find(key);
   return vmi !== undefined && !isVmiFinal(vmi);
 }
 
-/** The link that a network (NAMESPACE/NAME) shares with others; without one its own name. */
+/** Returns the shared link of a network (NAMESPACE/NAME); without one, the network's name. */
 export function findSegment(nads: Cache<NetworkAttachmentDefinition>, network: string): string {
   return sharedLinkOf(nads.find(parseKey(network))?.spec?.config) ?? network;
 }
 
-/** VMs, and VMIs without a VM, that have one of the MACs (lower case, with colons). */
+/** Lists VMs, and VMIs without a VM, with one of the MACs (lower case, with colons). */
 export function listMacOwners(
   {
     vms,
@@ -123,7 +165,6 @@ export function listMacOwners(
   ]);
 }
 
-/** The VMI that has that launcher pod, as far as it is known. */
 export function findByLauncher(
   vmis: Cache<VirtualMachineInstance>,
   { namespace = "", name }: ObjectKey,

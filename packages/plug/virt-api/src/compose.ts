@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings caches, application and server together.
+import {
+  type KubeObject,
+  type ResourceType,
+  configVersionOf,
+  DATA_VOLUMES,
+  evictionStrategyOf,
+  networkConfigOf,
+} from "@patchbay/api";
+import { isAppError, messageOf } from "@patchbay/core";
+import { type KubeClient, createNearReader, createOwnWrites, waitForCaches } from "@patchbay/kube";
+import type { Logger } from "@patchbay/core/ports";
 import { randomBytes } from "node:crypto";
-import { configVersionOf, DATA_VOLUMES, evictionStrategyOf, networkConfigOf } from "@patchbay/api";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import {
   certificateInFiles,
@@ -11,21 +20,23 @@ import {
   type DaemonContext,
   type UpgradeListener,
 } from "@patchbay/daemon";
-import { createNearReader, createOwnWrites, waitForCaches } from "@patchbay/kube";
 import { createFiles } from "@patchbay/os";
-import { createDecisionCounter } from "./admission/decisions.ts";
+import { createDecisionCounter } from "./admission/review.ts";
 import {
   followFrontProxy,
   keepOwnCertificates,
   type OwnCertificates,
 } from "./certificates/cluster.ts";
-import type { ReadAuthority } from "./certificates/own-authority.ts";
-import { findByPods, type FindHandler } from "./handlers/address.ts";
-import { createAskHandler, type HandlerWays } from "./handlers/ask-handler.ts";
-import { createOpenHandlerStream } from "./handlers/open-stream.ts";
+import type { ReadAuthority } from "./certificates/secret.ts";
+import {
+  findByPods,
+  type FindHandler,
+  createAskHandler,
+  type HandlerWays,
+  createOpenHandlerStream,
+} from "./handlers/client.ts";
 import { credentialsInFiles } from "./handlers/credentials.ts";
-import { createApp, type Callers } from "./http/app.ts";
-import { counted } from "./http/call-name.ts";
+import { createApp, type Callers, counted } from "./http/app.ts";
 import {
   createCaches,
   findByLauncher,
@@ -37,11 +48,32 @@ import {
 } from "./caches.ts";
 import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
-import { askApiServer } from "./networks/access-review.ts";
+import { askApiServer } from "./networks.ts";
 import { ActiveStreams } from "./streams/active.ts";
 import { serveStreams } from "./streams/serve-streams.ts";
-import { askForPods } from "./callers/token-pod.ts";
-import { askDiscovery } from "./served-kinds.ts";
+import { askForPods } from "./callers.ts";
+
+/** Short, because a user waits for the response. */
+const TIMEOUT_MS = 2_000;
+
+/** Requests discovery each time, because kinds can be installed later. Assumes that the kind exists if the request fails. */
+function askDiscovery(
+  client: Pick<KubeClient, "requestRaw">,
+  log: Logger,
+  { group, version }: Pick<ResourceType<KubeObject>, "group" | "version">,
+): () => Promise<boolean> {
+  const path = `/apis/${group}/${version}`;
+  return async () => {
+    try {
+      await client.requestRaw({ method: "GET", path, timeoutMs: TIMEOUT_MS });
+      return true;
+    } catch (error) {
+      if (isAppError(error, "KUBE_NOT_FOUND")) return false;
+      log.warn("cannot ask which kinds there are", { path, reason: messageOf(error) });
+      return true;
+    }
+  };
+}
 
 async function callersOf(context: DaemonContext, flags: Flags): Promise<Callers> {
   const files = createFiles();
@@ -146,8 +178,8 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
     { listenAddress, port, certificate, clientAuthorities },
     { log, leaving, signal, onUpgrade: streamsOf(context, deps, callers) },
   );
-  // A stop that comes before the API server has answered ends the waiting too.
-  // Whether the cluster has networks at all is no condition.
+  // Also returns on an abort before the API server has responded. Does not wait for `nads`, because a cluster may
+  // lack the kind.
   await waitForCaches([vms, vmis, kubevirts], signal);
   if (!isOver()) {
     log.info("listening", { port: server.port });

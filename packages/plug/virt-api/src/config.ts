@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of virt-api.
 import { createRequire } from "node:module";
 import { addCommonFlags, toPort, type CommonFlags } from "@patchbay/daemon";
-import type { HandlerAddress } from "./handlers/address.ts";
+import type { HandlerAddress } from "./handlers/client.ts";
 import { Command, InvalidArgumentError } from "commander";
 
-/** A pod's own time to end is 30 s. Source: Kubernetes core/v1 terminationGracePeriodSeconds. */
+/** Below a pod's termination grace period of 30 s. Source: Kubernetes core/v1 terminationGracePeriodSeconds. */
 const DRAIN_SECONDS_MAX = 25;
 
-/** Files of certificates are PEM; what is not named is kept in the cluster. */
+/** Certificate files are PEM; unset ones are stored in the cluster. */
 export interface Flags extends CommonFlags {
   readonly listenAddress: string;
   readonly port: number;
@@ -18,12 +17,12 @@ export interface Flags extends CommonFlags {
   readonly requestheaderAllowedNames: readonly string[];
   readonly webhookClientCaFile?: string;
   readonly webhookAllowedNames: readonly string[];
-  /** The one virt-handler that there is; absent: each node has one in a pod. */
+  /** The only virt-handler; unset: each node runs one in a pod. */
   readonly virtHandlerAddress?: HandlerAddress;
   readonly virtHandlerCaFile?: string;
   readonly virtHandlerClientCertFile?: string;
   readonly virtHandlerClientKeyFile?: string;
-  /** For how long requests are answered after a stop. */
+  /** How long requests are served after a stop. */
   readonly drainSeconds: number;
 }
 
@@ -58,7 +57,7 @@ function addHandlerFlags(command: Command): Command {
     .option("--virt-handler-client-key-file <file>", "private key of that certificate, PEM");
 }
 
-/** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
+/** Prints help and exits on request; exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addHandlerFlags(addCommonFlags(new Command("virt-api")))
     .description("Serves the subresources of VMs and VMIs, and validates them at admission.")
@@ -103,10 +102,9 @@ export function parseFlags(argv: readonly string[]): Flags {
   return flags;
 }
 
-// The package's own file, beside sources and compiled files alike.
+// The path is the same for sources and compiled files.
 const load = createRequire(import.meta.url) as (path: string) => { readonly version: string };
 
-/** The version of this package. */
 export function readVersion(): string {
   return load("../package.json").version;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM with what it takes from its instancetype and its preference, as they are now.
+// VMs with their present instancetype and preference applied.
 import type { VirtualMachine } from "@patchbay/api";
 import {
   expandedBy,
@@ -12,13 +12,13 @@ import {
 } from "@patchbay/core";
 import type { Reader } from "@patchbay/kube";
 
-/** Nothing is read for a VM that takes nothing. */
+/** Reads nothing for a VM without either. */
 export async function expansionOf(reader: Reader, vm: VirtualMachine): Promise<Expansion> {
   if (!hasParts(vm)) return { vm, causes: [] };
   return expandedBy(vm, await readParts(vm, reader.find.bind(reader)));
 }
 
-/** The VM with the names that its volumes say. Where nobody serves a kind of CDI's, it has no objects. */
+/** Infers instancetype and preference from volumes. Treats objects of kinds that the cluster does not serve as missing. */
 export function inferencesOf(reader: Reader, vm: VirtualMachine): Promise<InferredVm> {
   return inferParts(vm, (type, key) =>
     reader.find(type, key).catch((error: unknown) => {

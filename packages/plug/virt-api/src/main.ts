@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program virt-api.
 import { runDaemon } from "@patchbay/daemon";
 import { parseFlags } from "./config.ts";
 import { runApi } from "./compose.ts";

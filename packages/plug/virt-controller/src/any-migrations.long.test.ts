@@ -29,7 +29,11 @@ function often(what: "ask" | "cancel" | "stop" | "learn" | "pass", weight: numbe
 }
 
 const happening: fc.Arbitrary<Happening> = fc.oneof(
-  ...[often("ask", 4), often("cancel", 1), often("stop", 1), often("learn", 8), often("pass", 8)],
+  often("ask", 4),
+  often("cancel", 1),
+  often("stop", 1),
+  often("learn", 8),
+  often("pass", 8),
   {
     weight: 3,
     arbitrary: fc.record({
@@ -138,14 +142,12 @@ test(
           for (const what of happenings) await happen(world, what);
           await world.settle();
           expect(await describeEnd(world)).toEqual({
-            ...{
-              open: undefined,
-              label: undefined,
-              waiting: 0,
-              surplus: 0,
-              leftPods: 0,
-              faults: [],
-            },
+            open: undefined,
+            label: undefined,
+            waiting: 0,
+            surplus: 0,
+            leftPods: 0,
+            faults: [],
           });
           expect(await networksAsWanted(world)).toBe(true);
         },

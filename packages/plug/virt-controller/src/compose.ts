@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings caches, queue and loop together.
+// Wires up caches, queue and loops.
 import { randomBytes } from "node:crypto";
 import {
   API_SERVICES,
@@ -73,27 +73,25 @@ import {
   knownParts,
   listPartCaches,
   onPartChange,
-  openPartsOf,
+  findMissingParts,
   type PartCaches,
 } from "./part-caches.ts";
 import { createLeadership, leadingFamily, type Leadership } from "./leadership.ts";
-import { reconcile } from "./reconcilers/index.ts";
-import { reconcileInstallation } from "./reconcilers/installation.ts";
+import { reconcile, reconcileInstallation } from "./reconcilers/index.ts";
 import { BY_MAC } from "./reconcilers/vm/create-vmi.ts";
 import { createDeferrals } from "./reconcilers/vm/deferrals.ts";
 import { BY_NETWORK } from "./services/caches.ts";
-import { createMigrationCache, wakeMigrating } from "./migrations.ts";
+import { createMigrationCache, wakeMigratingVmis } from "./migrations.ts";
 import { createServicesLoop } from "./services/loop.ts";
 
-/** How long a VM's status is put off at most while NICs go in and out of its guest, milliseconds. */
-const STATUS_WAIT_MS = 30_000;
+/** Longest delay of a VM's status while NICs are plugged and unplugged, milliseconds. */
+const STATUS_MAX_DELAY_MS = 30_000;
 
-/** Index of the cache of VMIs by the node that they are on; another is by the networks that their specification names. */
+/** Index of VMIs by node. */
 const BY_NODE = "node";
-/** Index of the cache of VMs: by the instancetype and the preference that they name and have no revision of yet. */
+/** Index of VMs by instancetype and preference for which they have no revision yet. */
 const BY_PART = "part";
 
-/** The caches of this program. */
 interface Caches {
   readonly vms: StartableCache<VirtualMachine>;
   readonly vmis: StartableCache<VirtualMachineInstance>;
@@ -107,18 +105,17 @@ interface Caches {
   readonly parts: PartCaches;
 }
 
-/** A launcher pod wakes the VMI that it says it was made for; the pass judges whether that is so. */
-function vmiKeyOf(pod: Pod): string | undefined {
+/** Key of the VMI that the launcher pod's owner reference names. The pass verifies the owner. */
+function findVmiKey(pod: Pod): string | undefined {
   const owner = controllerOf(pod);
   if (owner?.kind !== VIRTUAL_MACHINE_INSTANCES.kind) return undefined;
   return printKey({ namespace: pod.metadata.namespace ?? "", name: owner.name });
 }
 
-function ownKeyOf(object: KubeObject): string {
+function toKey(object: KubeObject): string {
   return printKey(keyOf(object));
 }
 
-/** Queues what a change is about. */
 function wake<T extends KubeObject>(
   cache: Cache<T>,
   queue: Queue,
@@ -130,20 +127,20 @@ function wake<T extends KubeObject>(
   });
 }
 
-/** A claim wakes the VMIs whose disks are on it. */
-function wakeUsers({ claims, vmis }: Caches, queue: Queue): void {
+/** Wakes the VMIs whose disks are on a changed claim. */
+function wakeClaimUsers({ claims, vmis }: Caches, queue: Queue): void {
   claims.onChange((change) => {
     const { metadata } = change.kind === "deleted" ? change.previous : change.current;
     for (const vmi of vmis.list()) {
       const isUser =
         vmi.metadata.namespace === metadata.namespace && claimNamesOf(vmi).includes(metadata.name);
-      if (isUser) queue.add(ownKeyOf(vmi));
+      if (isUser) queue.add(toKey(vmi));
     }
   });
 }
 
-/** Wakes the VMIs of a node that is lost, back, cordoned or uncordoned; heartbeats wake none. */
-function wakeGuestsOf({ nodes, vmis }: Caches, queue: Queue): void {
+/** Wakes the VMIs of a node that is lost, back, cordoned or uncordoned. Heartbeats wake none. */
+function wakeGuestsOfNode({ nodes, vmis }: Caches, queue: Queue): void {
   nodes.onChange((change) => {
     const previous = change.kind === "added" ? undefined : change.previous;
     const current = change.kind === "deleted" ? undefined : change.current;
@@ -151,26 +148,25 @@ function wakeGuestsOf({ nodes, vmis }: Caches, queue: Queue): void {
     if (!isLossNew && isSchedulable(previous) === isSchedulable(current)) return;
     const { name } = (current ?? previous)?.metadata ?? {};
     for (const vmi of name === undefined ? [] : vmis.listBy(BY_NODE, name)) {
-      queue.add(ownKeyOf(vmi));
+      queue.add(toKey(vmi));
     }
   });
 }
 
-/** A definition concerns the VMIs that are to be on its network. */
+/** Wakes the VMIs whose network has a changed definition. */
 function wakeNetworks({ nads, vmis }: Caches, queue: Queue): void {
   nads.onChange((change) => {
     const nad = change.kind === "deleted" ? change.previous : change.current;
-    for (const vmi of vmis.listBy(BY_NETWORK, ownKeyOf(nad))) queue.add(ownKeyOf(vmi));
+    for (const vmi of vmis.listBy(BY_NETWORK, toKey(nad))) queue.add(toKey(vmi));
   });
 }
 
-/** A guest that moves is on two nodes. */
-function nodesOf(vmi: VirtualMachineInstance): readonly string[] {
+/** The nodes of a VMI; a migrating guest has two. */
+function listNodes(vmi: VirtualMachineInstance): readonly string[] {
   const nodes = [vmi.status?.nodeName, openMigration(vmi)?.targetNode];
   return [...new Set(nodes.filter((node) => node !== undefined))];
 }
 
-/** Of an object that is gone nothing is remembered. */
 function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses, deferrals }: Deps): void {
   cache.onChange((change: Change<T>) => {
     if (change.kind !== "deleted") return;
@@ -180,29 +176,29 @@ function forgetDeleted<T extends KubeObject>(cache: Cache<T>, { pauses, deferral
   });
 }
 
-/** A change of the cluster's configuration concerns every VM and VMI; one of its status, which is told below, none. */
+/** Wakes all VMs and VMIs when the cluster's configuration changes, but not when only its status does. */
 function wakeAll({ kubevirts, vms, vmis }: Caches, queue: Queue): void {
   kubevirts.onChange((change) => {
     if (change.kind === "updated" && isEqual(change.previous.spec, change.current.spec)) return;
-    for (const object of [...vms.list(), ...vmis.list()]) queue.add(ownKeyOf(object));
+    for (const object of [...vms.list(), ...vmis.list()]) queue.add(toKey(object));
   });
 }
 
-/** An instancetype or a preference concerns the VMs that wait for it. */
-function wakeWaiting({ parts, vms }: Caches, queue: Queue): void {
+/** Wakes the VMs that wait for a changed instancetype or preference. */
+function wakePartUsers({ parts, vms }: Caches, queue: Queue): void {
   onPartChange(parts, (key) => {
-    for (const vm of vms.listBy(BY_PART, key)) queue.add(ownKeyOf(vm));
+    for (const vm of vms.listBy(BY_PART, key)) queue.add(toKey(vm));
   });
 }
 
 function createCaches({ client, log }: DaemonContext): Caches {
-  // Only spares memory: whose launcher a pod is, its owner says.
+  // The label only saves memory; passes check the owner reference.
   const labelSelector = `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}`;
   const logger = log;
   return {
     vms: createCache(client.reflect(VIRTUAL_MACHINES), {
       indexes: {
-        [BY_PART]: openPartsOf,
+        [BY_PART]: findMissingParts,
         [BY_MAC]: (vm) => listMacs(vm.spec.template.spec),
       },
       logger,
@@ -210,7 +206,7 @@ function createCaches({ client, log }: DaemonContext): Caches {
     parts: createPartCaches(client, logger),
     vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), {
       indexes: {
-        [BY_NODE]: nodesOf,
+        [BY_NODE]: listNodes,
         [BY_NETWORK]: (vmi) => networkNamesOf(vmi, {}),
         [BY_MAC]: (vmi) => listMacs(vmi.spec),
       },
@@ -222,7 +218,7 @@ function createCaches({ client, log }: DaemonContext): Caches {
     pods: createCache(client.reflect(PODS, { labelSelector, trim: seenLauncher }), { logger }),
     claims: createCache(client.reflect(PERSISTENT_VOLUME_CLAIMS), { logger }),
     nodes: createCache(client.reflect(NODES, { trim: seenNode }), { logger }),
-    // A cluster without Multus need not have the kind.
+    // The kind is missing in a cluster without Multus.
     nads: createCache(
       client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: seenDefinition, isOptional: true }),
       { logger },
@@ -251,7 +247,7 @@ function createDeps(
     ownWrites,
     macMutex: new KeyedMutex(),
     pauses: createPauses({ clock }),
-    deferrals: createDeferrals(clock, STATUS_WAIT_MS),
+    deferrals: createDeferrals(clock, STATUS_MAX_DELAY_MS),
     events: createEventRecorder({ store, clock, logger: log, component }),
     clock,
     log,
@@ -262,29 +258,32 @@ function createDeps(
   };
 }
 
-/** Keys of VMs, and of VMIs, which have the names of their VMs. */
+/** Queue of VMs and VMIs, which share their keys. */
 function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): Queue {
   const circumstancesOf = (key: string): string => {
     const object = parseKey(key);
     return specVersionOf(caches.vms.find(object)) + specVersionOf(caches.vmis.find(object));
   };
   const queue = createQueue({ clock, concurrency, circumstancesOf });
-  wake(caches.vms, queue, ownKeyOf);
-  wake(caches.vmis, queue, ownKeyOf);
-  wake(caches.pods, queue, vmiKeyOf);
-  wakeMigrating(caches.migrations, (key) => {
+  wake(caches.vms, queue, toKey);
+  wake(caches.vmis, queue, toKey);
+  wake(caches.pods, queue, findVmiKey);
+  wakeMigratingVmis(caches.migrations, (key) => {
     queue.add(key);
   });
-  wakeUsers(caches, queue);
-  wakeGuestsOf(caches, queue);
+  wakeClaimUsers(caches, queue);
+  wakeGuestsOfNode(caches, queue);
   wakeNetworks(caches, queue);
-  wakeWaiting(caches, queue);
+  wakePartUsers(caches, queue);
   wakeAll(caches, queue);
   return queue;
 }
 
-/** Whose writes are lost is found by its kind. */
-function lostWritesOf({ vms, vmis, migrations, pods }: Caches, { events }: Deps): LostWriteTeller {
+/** Finds the object of a lost write by its kind. */
+function buildLostWrites(
+  { vms, vmis, migrations, pods }: Caches,
+  { events }: Deps,
+): LostWriteTeller {
   const caches: Readonly<Record<string, Pick<Cache<KubeObject>, "find">>> = {
     [VIRTUAL_MACHINES.resource]: vms,
     [VIRTUAL_MACHINE_INSTANCES.resource]: vmis,
@@ -294,8 +293,8 @@ function lostWritesOf({ vms, vmis, migrations, pods }: Caches, { events }: Deps)
   return { events, find: (resource, key) => caches[resource]?.find(key) };
 }
 
-/** Tells how the installation is until the signal is aborted; where virt-api is not known, that too. */
-async function tellInstallation(
+/** Reports the state of the installation until the signal is aborted, including a missing APIService of virt-api. */
+async function runInstallationLoop(
   { client, clock, log, health, signal }: DaemonContext,
   { kubevirts, store }: Pick<Deps, "store" | "kubevirts">,
 ): Promise<void> {
@@ -317,7 +316,7 @@ async function tellInstallation(
 }
 
 /** Metrics of VMs, read from the caches at each scrape. */
-function familiesOf({ kubevirts, migrations, vmis, vms }: Caches): readonly MetricFamily[] {
+function collectMetrics({ kubevirts, migrations, vmis, vms }: Caches): readonly MetricFamily[] {
   const all = vmis.list();
   return [
     vmVnicFamily(vms.list()),
@@ -327,13 +326,12 @@ function familiesOf({ kubevirts, migrations, vmis, vms }: Caches): readonly Metr
   ];
 }
 
-/** Says who leads wherever somebody asks. */
-function tellLeader({ metrics, health }: DaemonContext, leadership: Leadership): void {
+function reportLeader({ metrics, health }: DaemonContext, leadership: Leadership): void {
   metrics.addSource(() => Promise.resolve([leadingFamily(leadership)]));
   health.addNote(() => leadership.describe());
 }
 
-/** Runs the loops until the signal is aborted, while this process leads. */
+/** Runs the loops until the signal is aborted, while this process is the leader. */
 export async function runController(context: DaemonContext, flags: Flags): Promise<void> {
   const { clock, log, metrics, health, signal } = context;
   const caches = createCaches(context);
@@ -345,20 +343,20 @@ export async function runController(context: DaemonContext, flags: Flags): Promi
   forgetDeleted(caches.vmis, deps);
   forgetDeleted(caches.migrations, deps);
   await Promise.all([startCaches(caches, signal), services.start(signal)]);
-  tellLeader(context, leadership);
+  reportLeader(context, leadership);
   health.tellConfig(() => configVersionOf(caches.kubevirts.list()[0]));
-  metrics.addSource(() => Promise.resolve(familiesOf(caches)));
+  metrics.addSource(() => Promise.resolve(collectMetrics(caches)));
   context.ready();
-  await leadership.campaign(signal).catch(() => undefined); // only the signal ends it so
+  await leadership.campaign(signal).catch(() => undefined); // rejects only when the signal is aborted
   if (signal.aborted) return;
   const reconcileOne = (key: string): Promise<Next> => reconcile(key, deps);
-  const lostWrites = lostWritesOf(caches, deps);
+  const lostWrites = buildLostWrites(caches, deps);
   const reconciling = { name: "vm", queue, reconcile: reconcileOne, log, clock, metrics };
   const loop = { ...reconciling, watch: health.watchLoop("vm"), lostWrites };
   await Promise.all([
     runReconciler(loop, signal),
     services.run(deps, signal),
-    tellInstallation(context, deps),
+    runInstallationLoop(context, deps),
     leadership.hold(signal),
   ]);
   await deps.events.flush();

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of virt-controller, and its version.
+// Command-line flags of virt-controller, and its version.
 import { createRequire } from "node:module";
 import { names } from "@patchbay/api";
 import { addCommonFlags, type CommonFlags } from "@patchbay/daemon";
 import { Command } from "commander";
 
-/** `concurrency` counts VMs: each is worked on with its VMI and pod. */
+/** `concurrency` counts VMs; each is reconciled together with its VMI and pod. */
 export interface Flags extends CommonFlags {
   readonly launcherImage: string;
-  /** Of hooks that name none. */
+  /** Image of hooks that name none. */
   readonly sidecarShimImage: string;
   readonly concurrency: number;
-  /** Whether there are several of this program, of which one at a time does the work. */
+  /** Whether to take part in leader election. */
   readonly leaderElect: boolean;
-  /** Where the Lease of the one that leads is. */
+  /** Namespace of the leader-election Lease. */
   readonly leaseNamespace: string;
 }
 
-/** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
+/** Prints the help and exits on request, and exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCommonFlags(new Command("virt-controller"))
     .description(
@@ -40,10 +40,9 @@ export function parseFlags(argv: readonly string[]): Flags {
   return command.parse([...argv]).opts<Flags>();
 }
 
-// The package's own file, beside sources and compiled files alike.
+// package.json has the same relative path from sources and from compiled files.
 const load = createRequire(import.meta.url) as (path: string) => { readonly version: string };
 
-/** The version of this package. */
 export function readVersion(): string {
   return load("../package.json").version;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loop is given.
+// Dependencies of the loop.
 import type {
   KubeNode,
   KubeVirt,
@@ -18,7 +18,7 @@ import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
 import type { ImageVolumes } from "./image-volumes.ts";
 import type { Deferrals } from "./reconcilers/vm/deferrals.ts";
 
-/** One set for the loop. Caches may be behind the server; with `ownWrites` they are never behind this process. */
+/** Caches may be behind the server, but with `ownWrites` never behind this process's own writes. */
 export interface Deps {
   readonly store: Store;
   readonly vms: Cache<VirtualMachine>;
@@ -31,15 +31,15 @@ export interface Deps {
   readonly nads: Cache<NetworkAttachmentDefinition>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly claims: Cache<PersistentVolumeClaim>;
-  /** Instancetypes, preferences and their revisions: from caches, and what those do not have from the server. */
+  /** Instancetypes, preferences and their revisions: from the caches, otherwise from the server. */
   readonly parts: Reader;
   readonly ownWrites: OwnWrites;
-  /** One VMI with a MAC is created at a time. */
+  /** Serializes the creation of VMIs with the same MAC. */
   readonly macMutex: KeyedMutex;
   readonly events: EventRecorder;
-  /** Steps that failed, and their words; scopes are uids. */
+  /** Failed steps, by uid of the object. */
   readonly pauses: Pauses<StepFailure>;
-  /** Statuses of VMs that are put off; by uid. */
+  /** Delayed status writes of VMs, by uid. */
   readonly deferrals: Deferrals;
   readonly clock: Clock;
   readonly log: Logger;

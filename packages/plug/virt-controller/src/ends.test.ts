@@ -115,7 +115,8 @@ test("each strategy has a row for each end", () => {
 test.each(ROWS)("$strategy, a guest that $end: $words, then $after", async (row) => {
   const { strategy, end, words, after } = row;
   expect(await play(strategy, end)).toEqual({
-    ...{ words, after },
+    words,
+    after,
     printed: after === ANOTHER ? "Running" : "Stopped",
     failures: words.includes("CrashLoopBackOff") ? 1 : 0,
   });

@@ -59,33 +59,33 @@ describe("an answer", () => {
     { name: "that refuses the volume: not kept", given: NO_SOURCE, want: false },
   ])("$name, and is remembered", async ({ given, want }) => {
     answer = given;
-    expect(await volumes.areKept(podNamed("a"))).toBe(want);
+    expect(await volumes.areSupported(podNamed("a"))).toBe(want);
     answer = want ? "dropped" : "kept";
-    expect(await volumes.areKept(podNamed("b"))).toBe(want);
+    expect(await volumes.areSupported(podNamed("b"))).toBe(want);
     expect(asked).toEqual(["a"]);
   });
 
   test("that refuses the pod for another reason tells nothing, and is not asked for again", async () => {
     answer = QUOTA;
-    expect(await volumes.areKept(podNamed("a"))).toBe(false);
+    expect(await volumes.areSupported(podNamed("a"))).toBe(false);
     answer = "kept";
-    expect(await volumes.areKept(podNamed("a"))).toBe(false);
-    expect(await volumes.areKept(podNamed("b"))).toBe(true);
-    expect(await volumes.areKept(podNamed("a"))).toBe(true);
+    expect(await volumes.areSupported(podNamed("a"))).toBe(false);
+    expect(await volumes.areSupported(podNamed("b"))).toBe(true);
+    expect(await volumes.areSupported(podNamed("a"))).toBe(true);
     expect(asked).toEqual(["a", "b"]);
   });
 
   test("that does not come is waited for", async () => {
     answer = AWAY;
-    await expect(volumes.areKept(podNamed("a"))).rejects.toBe(AWAY);
+    await expect(volumes.areSupported(podNamed("a"))).rejects.toBe(AWAY);
     answer = "kept";
-    expect(await volumes.areKept(podNamed("a"))).toBe(true);
+    expect(await volumes.areSupported(podNamed("a"))).toBe(true);
   });
 
   test("is wrong once a stored pod has lost its volume", async () => {
-    expect(await volumes.areKept(podNamed("a"))).toBe(true);
-    volumes.wereLost();
-    expect(await volumes.areKept(podNamed("b"))).toBe(false);
+    expect(await volumes.areSupported(podNamed("a"))).toBe(true);
+    volumes.reportLost();
+    expect(await volumes.areSupported(podNamed("b"))).toBe(false);
     expect(asked).toEqual(["a"]);
   });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does this process do the work, or does it stand by with warm caches until the one that does is gone?
+// Leader election. A process that does not lead waits with warm caches.
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { LEASES } from "@patchbay/api";
@@ -12,48 +12,49 @@ import type { Flags } from "./config.ts";
 /** Name of the Lease. Source: KubeVirt pkg/virt-controller/leaderelectionconfig. */
 const LEASE_NAME = "virt-controller";
 
-/** What this process may do, and who leads. */
 export interface Leadership {
-  /** Refuses writes while this process does not lead. */
+  /** Rejects writes while this process does not lead. */
   readonly store: Store;
   isLeading(): boolean;
-  /** For whoever asks `/readyz`. */
+  /** Text for `/readyz`. */
   describe(): string;
   /** Resolves when this process leads; rejects with the signal's reason. */
   campaign(signal: AbortSignal): Promise<void>;
   /**
-   * Goes on leading until the signal is aborted.
-   * @throws AppError with KUBE_LEASE_LOST when another one leads: nothing that is remembered here counts any more
+   * Leads until the signal is aborted.
+   * @throws AppError with KUBE_LEASE_LOST when another process leads, so that all state in memory is outdated
    */
   hold(signal: AbortSignal): Promise<void>;
-  /** Lets another one lead, once nothing is under way any more. */
+  /** Releases the Lease. Call it when no work is running any more. */
   release(): Promise<void>;
 }
 
-function aloneWith(store: Store): Leadership {
+function leadAlone(store: Store): Leadership {
   const nothing = (): Promise<void> => Promise.resolve();
   return {
     store,
     isLeading: () => true,
     describe: () => "alone",
-    ...{ campaign: nothing, hold: nothing, release: nothing },
+    campaign: nothing,
+    hold: nothing,
+    release: nothing,
   };
 }
 
-/** Takes part in the election where the flags say so, else leads alone. */
+/** Takes part in leader election if the flags demand it; otherwise always leads. */
 export async function createLeadership(
   { client, clock, log, signal }: DaemonContext,
   { leaderElect, leaseNamespace: namespace }: Flags,
 ): Promise<Leadership> {
   const { store } = client;
-  if (!leaderElect) return aloneWith(store);
+  if (!leaderElect) return leadAlone(store);
   const fieldSelector = `metadata.name=${LEASE_NAME}`;
   const leases = createCache(client.reflect(LEASES, { namespace, fieldSelector }), { logger: log });
   leases.start(signal);
   await waitForCaches([leases], signal);
   const identity = `${hostname()}_${randomUUID()}`;
   const key = { namespace, name: LEASE_NAME };
-  const elector = createElector({ ...{ key, identity, store, leases }, clock, log });
+  const elector = createElector({ key, identity, store, leases, clock, log });
   return {
     store: fencedStore(store, () => elector.writesLeftMs()),
     isLeading: () => elector.isLeading(),

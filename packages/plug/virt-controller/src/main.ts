@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program virt-controller.
+// Entry point of virt-controller.
 import { runDaemon } from "@patchbay/daemon";
 import { parseFlags } from "./config.ts";
 import { runController } from "./compose.ts";

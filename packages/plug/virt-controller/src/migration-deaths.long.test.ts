@@ -69,11 +69,9 @@ async function endOf(story: (world: TwoNodes) => Promise<void>, lost: number) {
   const [vmi, pods] = [await world.vmi(), await world.pods()];
   const { items } = await world.story.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
   const end = {
-    ...{
-      guest: world.guest,
-      pods: pods.map(({ metadata }) => metadata.name),
-      faults: world.faults,
-    },
+    guest: world.guest,
+    pods: pods.map(({ metadata }) => metadata.name),
+    faults: world.faults,
     open: vmi && openMigration(vmi),
     node: vmi?.status?.nodeName,
     label: vmi?.metadata.labels?.[names.MIGRATION_TARGET_NODE_LABEL],

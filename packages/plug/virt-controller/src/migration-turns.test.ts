@@ -36,7 +36,8 @@ async function configure(
   migrations: { parallelMigrationsPerCluster?: number; maxDowntimeMs?: number },
 ): Promise<void> {
   await story.bench.put(KUBEVIRTS, {
-    ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt" },
+    apiVersion: "kubevirt.io/v1",
+    kind: "KubeVirt",
     metadata: { name: "kubevirt", namespace: "patchbay", uid: "kv" },
     spec: { configuration: { migrations } },
   });
@@ -97,11 +98,13 @@ describe("settings", () => {
     const story = new Migrating();
     await configure(story, { maxDowntimeMs: 500 });
     await story.bench.put(NAMESPACES, {
-      ...{ apiVersion: "v1", kind: "Namespace" },
+      apiVersion: "v1",
+      kind: "Namespace",
       metadata: { name: "default", labels: { stage: "production" } },
     });
     await story.bench.put(MIGRATION_POLICIES, {
-      ...{ apiVersion: "migrations.kubevirt.io/v1alpha1", kind: "MigrationPolicy" },
+      apiVersion: "migrations.kubevirt.io/v1alpha1",
+      kind: "MigrationPolicy",
       metadata: { name: "careful" },
       spec: { selectors: { namespaceSelector: { stage: "production" } }, allowAutoConverge: true },
     });

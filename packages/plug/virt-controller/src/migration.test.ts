@@ -35,8 +35,11 @@ describe("a guest that moves", () => {
     const { metadata, status } = await story.vmi();
     const target = await story.target();
     expect(status?.migrationState).toMatchObject({
-      ...{ migrationUid: UID, sourceNode: "node1", sourcePod: LAUNCHER },
-      ...{ targetNode: "node2", targetPod: target.metadata.name },
+      migrationUid: UID,
+      sourceNode: "node1",
+      sourcePod: LAUNCHER,
+      targetNode: "node2",
+      targetPod: target.metadata.name,
       targetAttachments: [{ name: "one", networkName: "default/blue", state: "Attached" }],
       migrationConfiguration: { progressTimeout: 150, maxDowntimeMs: 900 },
     });
@@ -57,7 +60,12 @@ describe("a guest that moves", () => {
     await story.arrive();
     const { status } = (await story.migration()) ?? {};
     expect(status?.phaseTransitionTimestamps?.map(({ phase }) => phase)).toEqual([
-      ...["Pending", "Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running"],
+      "Pending",
+      "Scheduling",
+      "Scheduled",
+      "PreparingTarget",
+      "TargetReady",
+      "Running",
       "Succeeded",
     ]);
     expect(status?.migrationState).toMatchObject({ completed: true, mode: "PreCopy" });
@@ -84,7 +92,8 @@ describe("a guest that moves", () => {
     const { metadata, status } = await story.vmi();
     const target = await story.target();
     expect(status).toMatchObject({
-      ...{ phase: "Running", nodeName: "node2" },
+      phase: "Running",
+      nodeName: "node2",
       activePods: { [target.metadata.uid ?? ""]: "node2" },
       attachments: [{ name: "one", state: "Attached" }],
     });
@@ -130,7 +139,9 @@ describe("a guest that stays", () => {
     await act(story);
     const { metadata, status } = await story.vmi();
     expect(status?.migrationState).toMatchObject({
-      ...{ completed: true, failed: true, failureReason: expect.stringMatching(why) as string },
+      completed: true,
+      failed: true,
+      failureReason: expect.stringMatching(why) as string,
     });
     expect(status).toMatchObject({ nodeName: "node1", activePods: { "pod-uid": "node1" } });
     expect(status?.phase).toBe("Running");

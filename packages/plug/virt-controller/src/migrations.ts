@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Migrations as the watch tells of them, and whom a change of one concerns.
+// Cache of migrations, and the VMIs to wake when one changes.
 import {
   isMigrationFinal,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
@@ -12,7 +12,6 @@ import { BY_VMI, vmiKeyOfMigration } from "./reconcilers/migration/observe.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Makes it; it is empty until it is started. */
 export function createMigrationCache(
   client: KubeClient,
   logger: Logger,
@@ -23,13 +22,13 @@ export function createMigrationCache(
   });
 }
 
-/** A migration concerns its VMI; one that is over lets others begin. */
-export function wakeMigrating(migrations: Cache<Migration>, add: (key: string) => void): void {
+/** Wakes the VMI of a changed migration. When a migration ends, others that wait may start. */
+export function wakeMigratingVmis(migrations: Cache<Migration>, add: (key: string) => void): void {
   migrations.onChange((change) => {
     const migration = change.kind === "deleted" ? change.previous : change.current;
     add(vmiKeyOfMigration(migration));
-    const isOver = change.kind === "deleted" || isMigrationFinal(migration);
-    const waiting = isOver ? migrations.list().filter((each) => !hasMigrationBegun(each)) : [];
+    const hasEnded = change.kind === "deleted" || isMigrationFinal(migration);
+    const waiting = hasEnded ? migrations.list().filter((each) => !hasMigrationBegun(each)) : [];
     for (const each of waiting) add(vmiKeyOfMigration(each));
   });
 }

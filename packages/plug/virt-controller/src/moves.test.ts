@@ -79,7 +79,9 @@ async function runTarget(): Promise<Pod> {
     method: "POST",
     path: `/api/v1/namespaces/default/pods/${key.name}/binding`,
     body: {
-      ...{ apiVersion: "v1", kind: "Binding", metadata: { name: key.name } },
+      apiVersion: "v1",
+      kind: "Binding",
+      metadata: { name: key.name },
       target: { apiVersion: "v1", kind: "Node", name: "node2" },
     },
   });

@@ -45,7 +45,9 @@ beforeEach(async () => {
   const { kind } = NETWORK_ATTACHMENT_DEFINITIONS;
   const config = { type: "bridge", ipam: { type: "host-local", subnet: "10.77.1.0/24" } };
   await stage.admin.store.create(NETWORK_ATTACHMENT_DEFINITIONS, {
-    ...{ apiVersion: "k8s.cni.cncf.io/v1", kind, metadata: NAD },
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind,
+    metadata: NAD,
     spec: { config: JSON.stringify(config) },
   });
   return async () => {
@@ -63,7 +65,8 @@ async function serve(): Promise<void> {
   const hotplug = { type: "Plug", phase: "Ready" } as const;
   await stage.scene.reportVmi({ interfaces: [{ name: "one", hotplug }] });
   await stage.admin.store.create(SERVICES, {
-    ...{ apiVersion: "v1", kind: "Service" },
+    apiVersion: "v1",
+    kind: "Service",
     metadata: {
       ...SERVICE,
       annotations: {

@@ -30,7 +30,9 @@ async function define(name: string, resource?: string): Promise<NetworkAttachmen
   const annotations = resource === undefined ? {} : { [names.RESOURCE_NAME_ANNOTATION]: resource };
   const { kind } = NETWORK_ATTACHMENT_DEFINITIONS;
   return stage.admin.store.create(NETWORK_ATTACHMENT_DEFINITIONS, {
-    ...{ apiVersion: "k8s.cni.cncf.io/v1", kind, metadata: { ...key, annotations } },
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind,
+    metadata: { ...key, annotations },
     spec: { config: "{}" },
   });
 }
@@ -77,7 +79,9 @@ test("a plug to a network that the node does not have asks for nothing until it 
   ]);
   const vmi = await stage.scene.vmiWhen(({ status }) => status?.attachments?.length === 2);
   expect(vmi.status?.attachments?.[1]).toMatchObject({
-    ...{ name: "two", state: "Failed", reason: "NetworkNotOnNode" },
+    name: "two",
+    state: "Failed",
+    reason: "NetworkNotOnNode",
     message:
       "node node1 cannot make interfaces of network default/far: there is no eth7; node2 has it: a VM that is stopped and started there gets it",
   });
@@ -93,7 +97,9 @@ test("a launcher tells of NICs what its binding asks for, and keeps it current",
   const network = { binding: { own: { domainAttachmentType: "tap", downwardAPI: "device-info" } } };
   const key = { namespace: "patchbay", name: "kubevirt" };
   await stage.admin.store.create(KUBEVIRTS, {
-    ...{ apiVersion: "kubevirt.io/v1", kind, metadata: key },
+    apiVersion: "kubevirt.io/v1",
+    kind,
+    metadata: key,
     spec: { configuration: { network } },
   });
   await stage.scene.createVm([]);

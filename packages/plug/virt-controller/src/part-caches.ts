@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instancetypes, preferences and their revisions, as watches tell of them; and which VMs wait for one.
+// Caches of instancetypes, preferences and their revisions, and the VMs that wait for one.
 import {
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
@@ -18,7 +18,6 @@ import { matcherOf, PARTS, partTypeOf, usedRevisionOf } from "@patchbay/core";
 import type { Cache, Logger } from "@patchbay/core/ports";
 import { createCache, type KubeClient, type Known, type StartableCache } from "@patchbay/kube";
 
-/** One for each kind. */
 export interface PartCaches {
   readonly instancetypes: StartableCache<Instancetype>;
   readonly clusterInstancetypes: StartableCache<Instancetype>;
@@ -27,10 +26,9 @@ export interface PartCaches {
   readonly revisions: StartableCache<ControllerRevision>;
 }
 
-/** Revisions of others, such as DaemonSets, are none of ours. */
+/** Excludes revisions of other controllers, such as those of DaemonSets. */
 const REVISIONS = { labelSelector: `${names.REVISION_LABEL_PREFIX}kind` };
 
-/** Makes them; they are empty until they are started. */
 export function createPartCaches(client: KubeClient, logger: Logger): PartCaches {
   return {
     instancetypes: createCache(client.reflect(INSTANCETYPES), { logger }),
@@ -41,7 +39,6 @@ export function createPartCaches(client: KubeClient, logger: Logger): PartCaches
   };
 }
 
-/** All of them. */
 export function listPartCaches(caches: PartCaches): readonly StartableCache<KubeObject>[] {
   const { instancetypes, clusterInstancetypes, preferences, clusterPreferences } = caches;
   return [
@@ -67,7 +64,6 @@ function namedCaches(caches: PartCaches): readonly NamedCache[] {
   ];
 }
 
-/** The kinds that are looked up by name. */
 export function knownParts(caches: PartCaches): readonly Known[] {
   return [...namedCaches(caches), { type: CONTROLLER_REVISIONS, cache: caches.revisions }];
 }
@@ -76,8 +72,8 @@ function partKey({ resource }: ResourceType<KubeObject>, namespace: string, name
   return `${resource}/${namespace}/${name}`;
 }
 
-/** Instancetype and preference of a VM that it has no revision of yet. */
-export function openPartsOf(vm: VirtualMachine): readonly string[] {
+/** Keys of the instancetype and preference for which a VM has no revision yet. */
+export function findMissingParts(vm: VirtualMachine): readonly string[] {
   return PARTS.flatMap((part) => {
     const matcher = matcherOf(vm, part);
     const type = matcher && partTypeOf(part, matcher.kind);
@@ -87,12 +83,12 @@ export function openPartsOf(vm: VirtualMachine): readonly string[] {
   });
 }
 
-/** Tells which instancetype or preference comes, changes or goes, by the keys of `openPartsOf`. */
-export function onPartChange(caches: PartCaches, tell: (key: string) => void): void {
+/** Calls `onChange` with the key, as in `findMissingParts`, of each changed instancetype or preference. */
+export function onPartChange(caches: PartCaches, onChange: (key: string) => void): void {
   for (const { type, cache } of namedCaches(caches)) {
     cache.onChange((change) => {
       const { metadata } = change.kind === "deleted" ? change.previous : change.current;
-      tell(partKey(type, metadata.namespace ?? "", metadata.name));
+      onChange(partKey(type, metadata.namespace ?? "", metadata.name));
     });
   }
 }

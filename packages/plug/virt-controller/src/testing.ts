@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of virt-controller that tests run on their own: its only other door is the program.
+// Parts of virt-controller for tests of other packages.
 export { runController } from "./compose.ts";

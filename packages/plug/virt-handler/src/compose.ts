@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings caches, adapters, queue and loop together.
+// Wires up the adapters and starts the loop. No decisions.
 import { join } from "node:path";
 import {
   configVersionOf,
@@ -58,27 +58,31 @@ import type {
 } from "@patchbay/core/ports";
 import { createAddressStore } from "./addresses/address-store.ts";
 import type { Flags } from "./config.ts";
-import type { NodeDoctor } from "./door/guest-doctor.ts";
-import { connectBelow } from "./door/guest-streams.ts";
-import { serveRequests } from "./door/serve-requests.ts";
+import type { NodeDoctor } from "./server/guest-doctor.ts";
+import { connectInPodsDir } from "./server/guest-streams.ts";
+import { serveRequests } from "./server/serve-requests.ts";
 import { offerNodeDevices } from "./devices.ts";
-import { runLoop, type GuestWays } from "./loop.ts";
-import { createRelays, type Relays } from "./relays/own-relays.ts";
-import { identityOfVirtApi } from "./relays/asked-identity.ts";
-import { identityInDirectory, tellIdentity, type ReadIdentity } from "./relays/own-identity.ts";
+import { runLoop, type GuestAccess } from "./loop.ts";
+import { createRelays, type Relays } from "./relays/relays.ts";
+import {
+  identityFromVirtApi,
+  identityFromDirectory,
+  waitForIdentity,
+  type ReadIdentity,
+} from "./relays/node-identity.ts";
 
-/** Programs that change or read links, at once. More of them only take the processor from each other. */
-const PROCESSES = 8;
+/** Maximum number of child programs at a time that read or change links. More would only compete for the CPU. */
+const PROCESSES_MAX = 8;
 
-/** Below the kubelet's directory. Source: kubelet podresources, DefaultSocketPath. */
+/** Relative to the kubelet's directory. Source: kubelet podresources, DefaultSocketPath. */
 const POD_RESOURCES_SOCKET = "pod-resources/kubelet.sock";
-/** How often the kubelet is asked which directories of sockets pods still have, milliseconds. */
-const SWEEP_MS = 30_000;
+/** Interval for asking the kubelet which socket directories pods still use, milliseconds. */
+const SWEEP_INTERVAL_MS = 30_000;
 
-/** Whom children of ours become that speak to launchers. */
+/** User of the child processes that connect to launchers. */
 const LAUNCHERS_USER = { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID };
 
-/** The VMIs whose guests are here, and those whose guests are to come. */
+/** Watches the VMIs whose guests run on this node, and those whose guests migrate here. */
 function watchVmis(
   { client, clock, log, signal }: DaemonContext,
   nodeName: string,
@@ -106,7 +110,7 @@ function openHypervisor({ log, clock }: DaemonContext): Hypervisor {
   });
 }
 
-/** Hooks are spoken to as their pod's own user, who listens in a volume of the pod. */
+/** Connects to hooks as the user of their pod, through a volume of the pod. */
 function openHooks({ clock }: DaemonContext, { podsDir }: Flags): HookSidecars {
   return createHookSidecars({
     identity: LAUNCHERS_USER,
@@ -131,74 +135,75 @@ function openLaunchers(flags: Flags, sandboxes: Sandboxes): Launchers {
 
 function openPodNetwork({ hostProcess }: Flags): PodNetwork {
   return createPodNetwork({
-    runner: limitProcesses(createProcessRunner(), PROCESSES),
+    runner: limitProcesses(createProcessRunner(), PROCESSES_MAX),
     netlink: createNetlink(),
     ...(hostProcess !== undefined && { hostProcess }),
   });
 }
 
-/** Kept by others, or signed by virt-api. */
+/** Reads the certificate from a directory, or has virt-api sign one. */
 function openIdentity(
   { client }: DaemonContext,
   { relayCertificates: directory, nodeName }: Flags,
 ): ReadIdentity {
   return directory === undefined
-    ? identityOfVirtApi(client, nodeName)
-    : identityInDirectory(createFiles(), directory, nodeName);
+    ? identityFromVirtApi(client, nodeName)
+    : identityFromDirectory(createFiles(), directory, nodeName);
 }
 
 function openRelays(context: DaemonContext, flags: Flags): Relays {
   return createRelays({
-    ...{ starter: createChildStarter(), user: LAUNCHERS_USER },
-    ...{ identity: openIdentity(context, flags), address: flags.relayAddress },
+    starter: createChildStarter(),
+    user: LAUNCHERS_USER,
+    identity: openIdentity(context, flags),
+    address: flags.relayAddress,
   });
 }
 
-/** Those of a process that died would go on beside ours. */
-async function withoutLeft<T extends { endLeft(): Promise<void> }>(programs: T): Promise<T> {
+/** Ends programs that an earlier process of virt-handler left running. */
+async function endLeftovers<T extends { endLeft(): Promise<void> }>(programs: T): Promise<T> {
   await programs.endLeft();
   return programs;
 }
 
 function openCaptures({ stateDir }: Flags): Promise<PacketCaptures> {
   const family = `virt-handler-captures:${stateDir}`;
-  return withoutLeft(createPacketCaptures({ runner: createProcessRunner(), family }));
+  return endLeftovers(createPacketCaptures({ runner: createProcessRunner(), family }));
 }
 
-/** The node's own namespace stays open as long as this process does. */
+/** The node's namespace stays open for the life of this process. */
 function openDoctor({ clock }: DaemonContext, { hostProcess }: Flags): NodeDoctor {
   const path = `/proc/${String(hostProcess ?? "self")}/ns/net`;
   const node = createNamespaces().open(path);
   if (node === undefined) {
     throw new AppError("OS_PATH_REFUSED", { path, reason: "it is not a network namespace" });
   }
-  const runner = limitProcesses(createProcessRunner(), PROCESSES);
+  const runner = limitProcesses(createProcessRunner(), PROCESSES_MAX);
   return { doctor: createNicDoctor({ runner, netlink: createNetlink(), clock }), node };
 }
 
 function openAddressServers({ stateDir }: Flags): Promise<AddressServers> {
   const family = `virt-handler:${stateDir}`;
-  return withoutLeft(createAddressServers({ runner: createProcessRunner(), family }));
+  return endLeftovers(createAddressServers({ runner: createProcessRunner(), family }));
 }
 
-/** What the node's `/` is from here. */
-function hostRootOf({ hostProcess }: Flags): string {
+/** The host's root directory, as seen from this process. */
+function findHostRoot({ hostProcess }: Flags): string {
   return hostProcess === undefined ? "/" : `/proc/${String(hostProcess)}/root`;
 }
 
-/** Where sockets of vhost-user are on the node, and whose launchers are. */
-function vhostPlacesOf(flags: Flags): VhostDirectoriesOptions {
-  const root = hostRootOf(flags);
+function vhostOptions(flags: Flags): VhostDirectoriesOptions {
+  const root = findHostRoot(flags);
   const selinuxDir = join(root, "sys/fs/selinux");
   const { dataplaneGroup } = flags;
   return { runDir: join(root, "run"), selinuxDir, uid: names.LAUNCHER_UID, dataplaneGroup };
 }
 
 function openVhostSockets(flags: Flags): VhostSockets {
-  return createVhostSockets({ ...vhostPlacesOf(flags), podsDir: flags.podsDir });
+  return createVhostSockets({ ...vhostOptions(flags), podsDir: flags.podsDir });
 }
 
-/** Offers the node's devices to its kubelet, where one is named, until the signal is aborted. */
+/** Offers the node's devices to its kubelet until aborted. Does nothing without a kubelet directory. */
 function offerDevices(
   { clock, log, signal }: DaemonContext,
   flags: Flags,
@@ -207,24 +212,25 @@ function offerDevices(
   const { kubeletDir } = flags;
   if (kubeletDir === undefined) return Promise.resolve();
   const nodes = createDeviceNodes({ runner: createProcessRunner() });
-  const directories = createVhostDirectories(vhostPlacesOf(flags));
+  const directories = createVhostDirectories(vhostOptions(flags));
   const podDevices = createPodDevices(join(kubeletDir, POD_RESOURCES_SOCKET), clock);
-  const how = {
-    places: { kubeletDir, hostRoot: hostRootOf(flags) },
-    ...{ user: LAUNCHERS_USER, sweepEveryMs: SWEEP_MS },
+  const options = {
+    places: { kubeletDir, hostRoot: findHostRoot(flags) },
+    user: LAUNCHERS_USER,
+    sweepEveryMs: SWEEP_INTERVAL_MS,
     deps: { nodes, directories, podDevices, files: createFiles(), clock, log },
   };
   const offer = (one: NodeOffer, until: AbortSignal): Promise<void> => {
-    if (one.kind === "device") return offerDevice(one, how, until);
+    if (one.kind === "device") return offerDevice(one, options, until);
     return one.kind === "sockets"
-      ? offerSockets(one, how, until)
-      : offerAllSockets(one, how, until);
+      ? offerSockets(one, options, until)
+      : offerAllSockets(one, options, until);
   };
   return offerNodeDevices({ kubevirts, offer }, signal);
 }
 
-/** The runtime of the node, which may listen on the host's own files. */
-function openNode(
+/** The container runtime's socket may be on the host's file system. */
+function openRuntime(
   { clock, log, signal }: DaemonContext,
   { criEndpoint, hostProcess }: Flags,
 ): OpenSandboxes {
@@ -232,40 +238,50 @@ function openNode(
   return openSandboxes({ endpoints: criEndpoint, hostProcess, namespaces, clock, log }, signal);
 }
 
-/** How long is waited for certificates that virt-api has not made yet, milliseconds. */
-const CERTIFICATES_WAIT_MS = 5000;
+/** Retry interval until virt-api has created the certificates, milliseconds. */
+const CERTIFICATES_RETRY_INTERVAL_MS = 5000;
 
-/** Answers virt-api as soon as there are certificates for it, where a port is named. */
-async function openDoor(
+/** Starts the server for virt-api as soon as its certificates exist. Does nothing without a port. */
+async function serveVirtApi(
   context: DaemonContext,
   flags: Flags,
-  { ask, openBy, captureBy, examineBy }: GuestWays,
+  { request, createOpenStream, createCapture, createExamine }: GuestAccess,
 ): Promise<void> {
   const { clock, log, signal } = context;
-  const open = openBy(connectBelow(flags.podsDir));
+  const open = createOpenStream(connectInPodsDir(flags.podsDir));
   const { listenAddress, port, tlsCertFile, tlsPrivateKeyFile, clientCaFile, clientName } = flags;
   if (port === undefined) return;
-  const capture = captureBy(await openCaptures(flags));
-  const examine = examineBy(openDoctor(context, flags));
+  const capture = createCapture(await openCaptures(flags));
+  const examine = createExamine(openDoctor(context, flags));
   const files = { certFile: tlsCertFile, keyFile: tlsPrivateKeyFile, clientCaFile };
-  let told = "";
+  let lastReason = "";
   while (!signal.aborted) {
     try {
       const settings = { listenAddress, port, clientName, ...files };
-      const server = await serveRequests(settings, { ask, open, capture, examine, log, signal });
+      const server = await serveRequests(settings, {
+        request,
+        open,
+        capture,
+        examine,
+        log,
+        signal,
+      });
       log.info("listening for virt-api", { port: server.port });
       await server.closed;
       return;
     } catch (error) {
       const reason = messageOf(error);
-      if (reason !== told) log.warn("virt-api cannot be answered yet", { reason });
-      told = reason;
-      await clock.sleep(CERTIFICATES_WAIT_MS, signal).catch(() => undefined); // aborted: the loop ends
+      if (reason !== lastReason) log.warn("virt-api cannot be answered yet", { reason });
+      lastReason = reason;
+      await clock.sleep(CERTIFICATES_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
     }
   }
 }
 
-/** Is ready when the caches are read and the container runtime has answered; resolves after an abort, when libvirt's child has ended and all events are written. */
+/**
+ * Ready when the caches are synced and the container runtime has answered. Resolves after an abort, when libvirt's child process has
+ * ended and all events are written.
+ */
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
   const { nodeName, concurrency } = flags;
@@ -278,7 +294,7 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   const events = createEventRecorder({ store, clock, logger: log, component, host: nodeName });
   kubevirts.start(signal);
   await Promise.all([vmis.synced(), kubevirts.synced()]);
-  const node = openNode(context, flags);
+  const node = openRuntime(context, flags);
   health.addCheck(() => node.findProblem());
   health.tellConfig(() => configVersionOf(kubevirts.list()[0]));
   void node.answered.then(() => {
@@ -286,8 +302,17 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
   });
   const addressServers = await openAddressServers(flags);
   const parts = {
-    ...{ nodeName, store, vmis, kubevirts, hypervisor, events, clock, log, concurrency },
-    ...{ metrics, watch },
+    nodeName,
+    store,
+    vmis,
+    kubevirts,
+    hypervisor,
+    events,
+    clock,
+    log,
+    concurrency,
+    metrics,
+    watch,
     launchers: openLaunchers(flags, node.sandboxes),
     hooks: openHooks(context, flags),
     linkWatch: createLinkWatch(),
@@ -298,13 +323,13 @@ export async function runHandler(context: DaemonContext, flags: Flags): Promise<
     addressServers,
     linkCounters: createLinkCounters(),
     relays: openRelays(context, flags),
-    offerGuests: (ways: GuestWays) => {
-      void openDoor(context, flags, ways);
+    onGuestAccess: (access: GuestAccess) => {
+      void serveVirtApi(context, flags, access);
     },
   };
   await Promise.all([
     offerDevices(context, flags, kubevirts),
-    tellIdentity(openIdentity(context, flags), context, signal),
+    waitForIdentity(openIdentity(context, flags), context, signal),
     runLoop(parts, signal),
   ]);
   await hypervisor.close();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of virt-handler.
+// Command-line flags of virt-handler.
 import { hostname } from "node:os";
 import {
   addCommonFlags,
@@ -13,32 +13,32 @@ import {
 import { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem, HANDLER_CLIENT_NAME } from "@patchbay/core";
 import { Command, InvalidArgumentError } from "commander";
 
-/** What the command line says; the flags are listed in docs/reference/config.md. */
+/** The flags are listed in docs/reference/config.md. */
 export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly nodeName: string;
   readonly podsDir: string;
-  /** Of the kubelet that is offered devices; absent: none is. */
+  /** Directory of the kubelet that devices are offered to; unset to offer none. */
   readonly kubeletDir?: string;
-  /** Of a dataplane that is not root; 0: it is root. */
+  /** Group of a dataplane that does not run as root; 0 when it does. */
   readonly dataplaneGroup: number;
   readonly stateDir: string;
   readonly concurrency: number;
   readonly listenAddress: string;
-  /** Where virt-api asks for guests; absent: nobody may. */
+  /** Port for virt-api's requests; unset to serve none. */
   readonly port?: number;
   readonly tlsCertFile: string;
   readonly tlsPrivateKeyFile: string;
   readonly clientCaFile: string;
   readonly clientName: string;
-  /** Of what this node shows to another one when a guest moves; absent: virt-api is asked for it. */
+  /** Directory of the certificate for migrations; unset to have virt-api sign one. */
   readonly relayCertificates?: string;
   readonly relayAddress: string;
 }
 
-/** Where the manifests mount what virt-api makes for virt-handler. */
-const CERTIFICATES = "/etc/patchbay/virt-handler";
+/** Mount point of the certificates that virt-api creates for virt-handler. */
+const CERTIFICATES_DIR = "/etc/patchbay/virt-handler";
 
-/** More than a node has VMs: each waits for its own launcher, and none may wait for another's. */
+/** Exceeds the number of VMs on a node, so that no VM waits for another VM's launcher. */
 export const WORKERS = 512;
 
 function toDataplaneGroup(text: string): number {
@@ -47,7 +47,7 @@ function toDataplaneGroup(text: string): number {
   throw new InvalidArgumentError(problem);
 }
 
-/** Reads the arguments; prints help and exits where asked for, exits with 2 on unknown ones. */
+/** Prints the help and exits on request, and exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCriFlags(addHostFlags(addCommonFlags(new Command("virt-handler"))))
     .description("Creates the links and devices of the VMs of one node.")
@@ -70,12 +70,16 @@ export function parseFlags(argv: readonly string[]): Flags {
       "TCP port where virt-api asks for guests of this node; 0 takes a free one (default: nobody is answered)",
       toPort,
     )
-    .option("--tls-cert-file <file>", "certificate to serve with, PEM", `${CERTIFICATES}/tls.crt`)
-    .option("--tls-private-key-file <file>", "its key, PEM", `${CERTIFICATES}/tls.key`)
+    .option(
+      "--tls-cert-file <file>",
+      "certificate to serve with, PEM",
+      `${CERTIFICATES_DIR}/tls.crt`,
+    )
+    .option("--tls-private-key-file <file>", "its key, PEM", `${CERTIFICATES_DIR}/tls.key`)
     .option(
       "--client-ca-file <file>",
       "authority of virt-api's client certificate",
-      `${CERTIFICATES}/ca.crt`,
+      `${CERTIFICATES_DIR}/ca.crt`,
     )
     .option("--client-name <name>", "common name of that certificate", HANDLER_CLIENT_NAME)
     .option(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loop's passes share.
+// Dependencies and shared state of the loop over VMIs.
 import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
 import type { EventRecorder, OwnWrites } from "@patchbay/kube";
 import type {
@@ -17,22 +17,21 @@ import type { AddressStore } from "./addresses/address-store.ts";
 import type { GuestServers } from "./addresses/guest-servers.ts";
 import type { GuestHooks } from "./hooks/guest-hooks.ts";
 import type { Memory } from "./memory.ts";
-import type { Moves } from "./migration/moves.ts";
-import type { Relays } from "./relays/own-relays.ts";
+import type { MigrationRuns } from "./migration/migration-runs.ts";
+import type { Relays } from "./relays/relays.ts";
 import type { Sessions } from "./sessions/sessions.ts";
 
-/** One node as the loop is given it: its adapters, and the caches that others fill. */
 export interface NodeParts {
   readonly nodeName: string;
   readonly store: Store;
-  /** The VMIs of this node; what is in it already is worked on too. */
+  /** The VMIs of this node. The loop also reconciles the VMIs that are cached when it starts. */
   readonly vmis: Cache<VirtualMachineInstance>;
   readonly kubevirts: Cache<KubeVirt>;
   readonly podNetwork: PodNetwork;
   readonly vhostSockets: VhostSockets;
   readonly launcherDisks: LauncherDisks;
   readonly hypervisor: Hypervisor;
-  /** Ways to other nodes, for guests that move. */
+  /** Connections to other nodes, for migrations. */
   readonly relays: Relays;
   readonly addressStore: AddressStore;
   readonly events: EventRecorder;
@@ -40,13 +39,13 @@ export interface NodeParts {
   readonly log: Logger;
 }
 
-/** What the passes share beside that. */
+/** Dependencies of a pass: the node's adapters, and the state that passes share. */
 export interface Deps extends NodeParts, Memory {
   readonly sessions: Sessions;
   readonly guestServers: GuestServers;
   readonly guestHooks: GuestHooks;
   readonly ownWrites: OwnWrites;
-  readonly moves: Moves;
-  /** The launcher of each VMI that this process has worked with, by the VMI's uid. */
+  readonly migrationRuns: MigrationRuns;
+  /** The last known launcher of each VMI, by the VMI's uid. */
   readonly knownLaunchers: Map<string, LauncherPod>;
 }

@@ -1,52 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps offered to the node's kubelet what the configuration wants, as long as it wants it.
+// Offers devices to the node's kubelet as the configuration demands.
 import type { KubeVirt } from "@patchbay/api";
 import { planNodeOffers, type NodeOffer } from "@patchbay/core";
 import type { Cache } from "@patchbay/core/ports";
 
-/** What is needed to offer devices. */
-export interface DeviceParts {
+export interface OfferOptions {
   readonly kubevirts: Cache<KubeVirt>;
-  /** Offers one resource until aborted; resolves when nothing of the offer is left. */
+  /** Offers one resource until aborted; resolves when the offer is withdrawn completely. */
   offer(one: NodeOffer, signal: AbortSignal): Promise<void>;
 }
 
-interface Offered {
+interface Offer {
   readonly stop: AbortController;
-  readonly over: Promise<void>;
+  readonly ended: Promise<void>;
 }
 
-/** Offers what the configuration wants, until aborted; resolves when nothing is offered any more. */
-export async function offerNodeDevices(parts: DeviceParts, signal: AbortSignal): Promise<void> {
+/** Offers what the configuration demands until aborted; resolves when all offers are withdrawn. */
+export async function offerNodeDevices(parts: OfferOptions, signal: AbortSignal): Promise<void> {
   const { kubevirts } = parts;
-  const offered = new Map<string, Offered>();
+  const offered = new Map<string, Offer>();
   const ending = new Map<string, Promise<void>>();
-  const stopOffer = (resource: string, { stop, over }: Offered): void => {
+  const stopOffer = (resource: string, { stop, ended }: Offer): void => {
     offered.delete(resource);
-    ending.set(resource, over);
+    ending.set(resource, ended);
     stop.abort(new Error("it is no longer wanted"));
   };
-  const bring = (): void => {
+  const update = (): void => {
     const wanted = signal.aborted ? [] : planNodeOffers(kubevirts.list()[0]);
     for (const [resource, one] of [...offered]) {
       if (!wanted.some((device) => device.resource === resource)) stopOffer(resource, one);
     }
     for (const device of wanted.filter(({ resource }) => !offered.has(resource))) {
       const stop = new AbortController();
-      // Both would listen at one socket.
+      // Two offers of one resource would listen on the same socket.
       const before = ending.get(device.resource) ?? Promise.resolve();
-      const over = before.then(() => parts.offer(device, stop.signal));
-      offered.set(device.resource, { stop, over });
+      const ended = before.then(() => parts.offer(device, stop.signal));
+      offered.set(device.resource, { stop, ended });
     }
   };
-  const forget = kubevirts.onChange(bring);
-  bring();
+  const forget = kubevirts.onChange(update);
+  update();
   const { promise: aborted, resolve } = Promise.withResolvers<undefined>();
   signal.addEventListener("abort", () => {
     resolve(undefined);
   });
   if (!signal.aborted) await aborted;
   forget();
-  bring();
+  update();
   await Promise.all(ending.values());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop over the VMIs of one node, on whatever adapters it is given.
+// The reconcile loop over the VMIs of one node, independent of the adapters.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { MetricFamily } from "@patchbay/core";
 import {
@@ -23,59 +23,54 @@ import type {
   PacketCaptures,
 } from "@patchbay/core/ports";
 import type { Deps, NodeParts } from "./deps.ts";
-import { createExamineGuest, type ExamineGuest, type NodeDoctor } from "./door/guest-doctor.ts";
-import { createAskGuest, type AskGuest } from "./door/guest-requests.ts";
-import { createOpenCapture, type OpenCapture } from "./door/guest-captures.ts";
+import { createExamineGuest, type ExamineGuest, type NodeDoctor } from "./server/guest-doctor.ts";
+import { createRequestGuest, type RequestGuest } from "./server/guest-requests.ts";
+import { createOpenCapture, type OpenCapture } from "./server/guest-captures.ts";
 import {
   createOpenGuestStream,
   type ConnectToPod,
   type OpenGuestStream,
-} from "./door/guest-streams.ts";
+} from "./server/guest-streams.ts";
 import { createGuestServers } from "./addresses/guest-servers.ts";
-import { forgetNodeVm } from "./forget.ts";
+import { releaseVmi, reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createGuestHooks } from "./hooks/guest-hooks.ts";
 import { createMemory } from "./memory.ts";
-import { createMoves } from "./migration/moves.ts";
-import { createMoveSource } from "./migration/progress.ts";
-import { givenTo } from "./pace.ts";
+import { createMigrationRuns } from "./migration/migration-runs.ts";
+import { createMigrationMetrics } from "./migration/outgoing.ts";
+import { inputsOf } from "./rate-limits.ts";
 import { withBackoff } from "./sessions/backoff.ts";
-import { reconcileNodeVm } from "./reconcilers/vmi/index.ts";
 import { createSessions } from "./sessions/sessions.ts";
 import { measurePlugs, type PlugMetrics } from "./metrics/plugs.ts";
 import { createTrafficSource } from "./metrics/traffic.ts";
 
-/** What is counted, and what is read when it is asked for. */
+/** Counters, and metrics that are read at each scrape. */
 interface LoopMetrics extends ReconcileMetrics, PlugMetrics {
   addSource(read: () => Promise<readonly MetricFamily[]>): void;
 }
 
-/** What others than the loop do with guests. */
-export interface GuestWays {
-  readonly ask: AskGuest;
-  /** What opens their streams, by a way to the sockets of their pods. */
-  readonly openBy: (connect: ConnectToPod) => OpenGuestStream;
-  /** What shows their packets. */
-  readonly captureBy: (captures: PacketCaptures) => OpenCapture;
-  /** What tells where their frames die. */
-  readonly examineBy: (doctor: NodeDoctor) => ExamineGuest;
+/** Access to guests for the server that virt-api calls. */
+export interface GuestAccess {
+  readonly request: RequestGuest;
+  /** Builds the function that opens guest streams, from one that connects to sockets of pods. */
+  readonly createOpenStream: (connect: ConnectToPod) => OpenGuestStream;
+  readonly createCapture: (captures: PacketCaptures) => OpenCapture;
+  readonly createExamine: (doctor: NodeDoctor) => ExamineGuest;
 }
 
-/** A node, the ways to its launchers, and how many of its VMs are worked on at once. */
 interface LoopParts extends NodeParts {
   readonly launchers: Launchers;
   readonly linkWatch: LinkWatch;
   readonly addressServers: AddressServers;
   readonly hooks: HookSidecars;
-  /** Of the links in pods. */
   readonly linkCounters: LinkCounters;
   readonly metrics: LoopMetrics;
   readonly watch?: LoopWatch;
   readonly concurrency: number;
-  /** Is given the ways to guests, as soon as the loop runs. */
-  readonly offerGuests?: (ways: GuestWays) => void;
+  /** Called as soon as the loop runs. */
+  readonly onGuestAccess?: (access: GuestAccess) => void;
 }
 
-function depsOf(parts: LoopParts): Deps {
+function buildDeps(parts: LoopParts): Deps {
   const { launchers, hypervisor, linkWatch, vhostSockets, clock, log } = parts;
   return {
     ...parts,
@@ -87,45 +82,45 @@ function depsOf(parts: LoopParts): Deps {
     guestHooks: createGuestHooks(parts),
     ...createMemory(clock),
     ownWrites: createOwnWrites(parts.vmis),
-    moves: createMoves(),
+    migrationRuns: createMigrationRuns(),
     knownLaunchers: new Map(),
   };
 }
 
-/** Uids of the pods of this node that somebody may still work with. */
-function podsOf(vmis: readonly VirtualMachineInstance[]): ReadonlySet<string> {
+/** Uids of the pods that VMIs of this node still use. */
+function activePodUids(vmis: readonly VirtualMachineInstance[]): ReadonlySet<string> {
   return new Set(vmis.flatMap(({ status }) => Object.keys(status?.activePods ?? {})));
 }
 
 /**
- * Works on each VMI of the node when it, its launcher or its guest has changed; resolves once the signal is aborted and
- * all sessions are closed.
+ * Reconciles each VMI of the node when the VMI, its launcher or its guest changes. Resolves when the signal is aborted and all
+ * sessions are closed.
  */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { clock, concurrency, metrics, vmis } = parts;
-  const deps = depsOf(parts);
+  const deps = buildDeps(parts);
   const plugs = measurePlugs(vmis, metrics, clock);
   metrics.addSource(() => Promise.resolve(plugs.families()));
   metrics.addSource(createTrafficSource(parts.linkCounters, deps));
-  metrics.addSource(createMoveSource(deps));
-  const circumstancesOf = (key: string): string => givenTo(vmis.find(parseKey(key)));
-  await deps.addressStore.retainPods(podsOf(vmis.list()));
+  metrics.addSource(createMigrationMetrics(deps));
+  const circumstancesOf = (key: string): string => inputsOf(vmis.find(parseKey(key)));
+  await deps.addressStore.retainPods(activePodUids(vmis.list()));
   const queue = createQueue({ clock, concurrency, circumstancesOf });
   const wake = (key: string): void => {
     queue.add(key);
   };
   for (const vmi of vmis.list()) wake(printKey(keyOf(vmi)));
   const stop = vmis.onChange((change: Change<VirtualMachineInstance>) => {
-    if (change.kind === "deleted") forgetNodeVm(change.previous, deps);
+    if (change.kind === "deleted") releaseVmi(change.previous, deps);
     else wake(printKey(keyOf(change.current)));
   });
   const reconcile = (key: string): ReturnType<typeof reconcileNodeVm> =>
     reconcileNodeVm(key, deps, wake);
-  parts.offerGuests?.({
-    ask: createAskGuest({ ...deps, linkCounters: parts.linkCounters }, wake),
-    openBy: (connect) => createOpenGuestStream(deps, connect, wake),
-    captureBy: (captures) => createOpenCapture(deps, captures, wake),
-    examineBy: (doctor) => createExamineGuest(deps, doctor, wake),
+  parts.onGuestAccess?.({
+    request: createRequestGuest({ ...deps, linkCounters: parts.linkCounters }, wake),
+    createOpenStream: (connect) => createOpenGuestStream(deps, connect, wake),
+    createCapture: (captures) => createOpenCapture(deps, captures, wake),
+    createExamine: (doctor) => createExamineGuest(deps, doctor, wake),
   });
   const lostWrites: LostWriteTeller = {
     events: parts.events,
@@ -134,7 +129,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   await runReconciler({ ...parts, name: "vmi", queue, reconcile, lostWrites }, signal);
   stop();
   plugs.stop();
-  deps.moves.forgetAll();
+  deps.migrationRuns.forgetAll();
   deps.sessions.closeAll();
   await deps.guestServers.stopAll();
 }

@@ -19,31 +19,31 @@ function vmiOf(uid: string): ReturnType<typeof aScheduledVmi> {
 /** Everything that can be remembered of a VMI happens to it. */
 function live(uid: string, memory: Memory): void {
   const shown = { reason: "AttachFailed", message: "no", attempts: 1 } as const;
-  memory.steps.fail(stepOf(uid), { code: "LIBVIRT_REFUSED", shown });
-  while (memory.passes.take(vmiOf(uid)));
-  while (memory.writes.take(vmiOf(uid)));
-  while (memory.wirings.take(vmiOf(uid), "one"));
-  memory.failures.set(uid, 2);
-  memory.unplugRequests.note(uid, "one", 0);
+  memory.stepBackoff.fail(stepOf(uid), { code: "LIBVIRT_REFUSED", shown });
+  while (memory.passBudget.take(vmiOf(uid)));
+  while (memory.writeBudget.take(vmiOf(uid)));
+  while (memory.wiringBudget.take(vmiOf(uid), "one"));
+  memory.failedPasses.set(uid, 2);
+  memory.unplugRequests.record(uid, "one", 0);
   memory.deviceTaps.set(uid, new Map([["one", 4]]));
   const mac = "02:00:00:00:00:01";
   const links = [{ name: "eth0", mac, addresses: [] }];
   memory.taps.set(uid, new Map([["one", "tap1"]]));
-  memory.guests.note(vmiOf(uid), { links, macs: [mac] });
+  memory.guestAgents.recordAnswer(vmiOf(uid), { links, macs: [mac] });
 }
 
 /** Which of it is remembered. */
 function remembered(uid: string, memory: Memory): Readonly<Record<string, boolean>> {
   return {
-    step: memory.steps.findHeld(stepOf(uid)) !== undefined,
-    passes: !memory.passes.take(vmiOf(uid)),
-    writes: !memory.writes.take(vmiOf(uid)),
-    wirings: !memory.wirings.take(vmiOf(uid), "one"),
-    failures: memory.failures.has(uid),
+    step: memory.stepBackoff.findHeld(stepOf(uid)) !== undefined,
+    passes: !memory.passBudget.take(vmiOf(uid)),
+    writes: !memory.writeBudget.take(vmiOf(uid)),
+    wirings: !memory.wiringBudget.take(vmiOf(uid), "one"),
+    failures: memory.failedPasses.has(uid),
     tap: memory.deviceTaps.has(uid),
     request: memory.unplugRequests.find(uid, "one") !== undefined,
     taps: memory.taps.has(uid),
-    name: memory.guests.viewOf(vmiOf(uid)).nics.size > 0,
+    name: memory.guestAgents.viewOf(vmiOf(uid)).nics.size > 0,
   };
 }
 
@@ -53,7 +53,13 @@ test("all of a VMI is forgotten with it, and nothing of another", () => {
   live(OTHER, memory);
   forgetVmi(FIRST, memory);
   const all = (is: boolean): Readonly<Record<string, boolean>> => ({
-    ...{ step: is, passes: is, writes: is, failures: is, request: is, name: is, tap: is },
+    step: is,
+    passes: is,
+    writes: is,
+    failures: is,
+    request: is,
+    name: is,
+    tap: is,
     taps: is,
     wirings: is,
   });

@@ -1,46 +1,154 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the process remembers of the VMs of its node from pass to pass. Lost at a restart, which does no harm.
-import type { DeviceTaps } from "@patchbay/core";
+// State of the node's VMs between passes. A restart loses it, which is harmless.
+import { isFinalPhase, type IfaceHistory, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  endedHistory,
+  historyOf,
+  sayStory,
+  seeNics,
+  withHindrances,
+  type IfaceStage,
+  type SeenNics,
+  type UnplugRequest,
+  type DeviceTaps,
+} from "@patchbay/core";
 import type { Clock } from "@patchbay/core/ports";
-import { createGuests, type Guests } from "./guests.ts";
-import { createPace, type Pace } from "./pace.ts";
-import type { Taps } from "./metrics/taps.ts";
-import { createStories, type Stories } from "./stories.ts";
-import { createUnplugRequests, type UnplugRequests } from "./unplug-requests.ts";
+import { printTime } from "@patchbay/kube";
+import { createGuestAgents, type GuestAgents } from "./guest-agents.ts";
+import { createRateLimits, type RateLimits } from "./rate-limits.ts";
+import type { Taps } from "./metrics/plugs.ts";
 
-/** All of it is kept by the uid of the VMI, and forgotten with that. */
-export interface Memory extends Pace {
-  readonly unplugRequests: UnplugRequests;
-  readonly guests: Guests;
-  /** Taps with which devices were seen, by VMI uid. */
-  readonly deviceTaps: Map<string, DeviceTaps>;
-  readonly taps: Taps;
-  readonly stories: Stories;
+/** Phase timings of the NICs of each VM. */
+export interface PhaseTimings {
+  /** Records the current phases of the NICs, whether or not they are reported. */
+  observe(vmi: VirtualMachineInstance, now: readonly IfaceStage[]): void;
+  /** Describes how long the NIC took to reach its phase; undefined when that is unknown. */
+  describe(vmi: VirtualMachineInstance, iface: string): string | undefined;
+  /** The history to write to the status together with `next`. */
+  historyOf(vmi: VirtualMachineInstance, next: NextStatus): IfaceHistory;
+  /** Drops the finished operations, because they are in the status now. */
+  markWritten(uid: string): void;
+  forget(uid: string): void;
 }
 
-/** The memory of a process that was just started. */
-export function createMemory(clock: Clock): Memory {
+type NextStatus = Pick<NonNullable<VirtualMachineInstance["status"]>, "interfaces" | "phase">;
+
+export function createPhaseTimings(clock: Clock): PhaseTimings {
+  const known = new Map<string, SeenNics>();
   return {
-    ...createPace(clock),
-    unplugRequests: createUnplugRequests(clock),
-    guests: createGuests(clock),
-    deviceTaps: new Map(),
-    taps: new Map(),
-    stories: createStories(clock),
+    observe: (vmi, stages) => {
+      const { uid = "" } = vmi.metadata;
+      const at = { nowMs: clock.monotonicMs(), now: printTime(clock.now()) };
+      known.set(uid, seeNics(known.get(uid), { vmi, stages, at }));
+    },
+    describe: ({ metadata: { uid = "" } }, iface) =>
+      sayStory(known.get(uid)?.stories.get(iface), clock.monotonicMs()),
+    historyOf: (vmi, { interfaces = [], phase }) => {
+      const { uid = "" } = vmi.metadata;
+      const told = vmi.status?.interfaceHistory ?? [];
+      const seen = known.get(uid);
+      if (seen === undefined) return told;
+      const next = withHindrances(seen, interfaces);
+      known.set(uid, next);
+      const history = historyOf(told, next);
+      return isFinalPhase(phase) ? endedHistory(history, printTime(clock.now())) : history;
+    },
+    markWritten: (uid) => {
+      const seen = known.get(uid);
+      if (seen !== undefined) known.set(uid, { ...seen, ended: [] });
+    },
+    forget: (uid) => {
+      known.delete(uid);
+    },
   };
 }
 
-/** Nothing is left of a VMI: one of that uid would begin anew. */
+/** Unplug requests, by VMI uid and iface. */
+interface UnplugRequests {
+  /**
+   * Records a request before it is made, because the guest's refusal may arrive before libvirt's reply. `before` is the number of
+   * requests that earlier processes made. The returned function undoes the record when the request was not made.
+   */
+  record(uid: string, iface: string, before: number): () => void;
+  /** Records that libvirt reported the last request as failed. Does nothing without a request. */
+  recordRefusal(uid: string, iface: string): void;
+  find(uid: string, iface: string): UnplugRequest | undefined;
+  retain(uid: string, ifaces: readonly string[]): void;
+}
+
+interface Requests {
+  readonly lastMs: number;
+  readonly count: number;
+  readonly isRefused: boolean;
+}
+
+export function createUnplugRequests(clock: Clock): UnplugRequests {
+  const byVmi = new Map<string, ReadonlyMap<string, Requests>>();
+  const find = (uid: string, iface: string): Requests | undefined => byVmi.get(uid)?.get(iface);
+  const put = (uid: string, iface: string, requests: Requests | undefined): void => {
+    const all = new Map(byVmi.get(uid));
+    if (requests === undefined) all.delete(iface);
+    else all.set(iface, requests);
+    byVmi.set(uid, all);
+  };
+  return {
+    record(uid, iface, before): () => void {
+      const last = find(uid, iface);
+      const count = (last?.count ?? before) + 1;
+      put(uid, iface, { lastMs: clock.monotonicMs(), count, isRefused: false });
+      return () => {
+        put(uid, iface, last);
+      };
+    },
+    recordRefusal(uid, iface): void {
+      const requests = find(uid, iface);
+      if (requests !== undefined) put(uid, iface, { ...requests, isRefused: true });
+    },
+    find(uid, iface): UnplugRequest | undefined {
+      const requests = find(uid, iface);
+      if (requests === undefined) return undefined;
+      const { lastMs, count, isRefused } = requests;
+      return { count, agoMs: clock.monotonicMs() - lastMs, isRefused };
+    },
+    retain(uid, ifaces): void {
+      const kept = [...(byVmi.get(uid) ?? [])].filter(([iface]) => ifaces.includes(iface));
+      if (kept.length > 0) byVmi.set(uid, new Map(kept));
+      else byVmi.delete(uid);
+    },
+  };
+}
+
+/** Everything here is keyed by the VMI's uid and dropped with the VMI. */
+export interface Memory extends RateLimits {
+  readonly unplugRequests: UnplugRequests;
+  readonly guestAgents: GuestAgents;
+  /** Taps that devices were observed with, by VMI uid. */
+  readonly deviceTaps: Map<string, DeviceTaps>;
+  readonly taps: Taps;
+  readonly phaseTimings: PhaseTimings;
+}
+
+export function createMemory(clock: Clock): Memory {
+  return {
+    ...createRateLimits(clock),
+    unplugRequests: createUnplugRequests(clock),
+    guestAgents: createGuestAgents(clock),
+    deviceTaps: new Map(),
+    taps: new Map(),
+    phaseTimings: createPhaseTimings(clock),
+  };
+}
+
 export function forgetVmi(uid: string, memory: Memory): void {
-  memory.steps.forget(uid);
-  memory.passes.forget(uid);
-  memory.writes.forget(uid);
-  memory.wirings.forget(uid);
+  memory.stepBackoff.forget(uid);
+  memory.passBudget.forget(uid);
+  memory.writeBudget.forget(uid);
+  memory.wiringBudget.forget(uid);
   memory.transientSince.delete(uid);
-  memory.failures.delete(uid);
+  memory.failedPasses.delete(uid);
   memory.unplugRequests.retain(uid, []);
-  memory.guests.forget(uid);
+  memory.guestAgents.forget(uid);
   memory.deviceTaps.delete(uid);
   memory.taps.delete(uid);
-  memory.stories.forget(uid);
+  memory.phaseTimings.forget(uid);
 }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of virt-handler that tests run on their own: its only other door is the program.
+// Parts of virt-handler for tests of other packages.
 export { createAddressStore } from "./addresses/address-store.ts";
 export { WORKERS } from "./config.ts";
 export { runLoop } from "./loop.ts";
 export { startRelay, type Relay } from "./relays/relays.ts";
-export type { RelayIdentity, RelayOrder, Word } from "./relays/words.ts";
+export type {
+  RelayIdentity,
+  RelayOptions as RelayOrder,
+  RelayMessage as Word,
+} from "./relays/protocol.ts";
 export { createFakeRelays } from "./testing/fake-relays.ts";
 export { withBackoff } from "./sessions/backoff.ts";
 export { createSessions } from "./sessions/sessions.ts";

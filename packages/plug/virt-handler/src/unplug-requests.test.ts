@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createFakeClock } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { createUnplugRequests } from "./unplug-requests.ts";
+import { createUnplugRequests } from "./memory.ts";
 
 test("a guest that was not asked has no request, nor can it refuse one", () => {
   const requests = createUnplugRequests(createFakeClock());
-  requests.noteRefusal("a", "one");
+  requests.recordRefusal("a", "one");
   expect(requests.find("a", "one")).toBeUndefined();
 });
 
 test("requests are counted from those of earlier processes, and timed from the last", async () => {
   const clock = createFakeClock();
   const requests = createUnplugRequests(clock);
-  requests.note("a", "one", 3);
+  requests.record("a", "one", 3);
   await clock.advance(500);
-  requests.note("a", "one", 3);
+  requests.record("a", "one", 3);
   await clock.advance(20);
   expect(requests.find("a", "one")).toEqual({ count: 5, agoMs: 20, isRefused: false });
   expect(requests.find("a", "two")).toBeUndefined();
@@ -23,21 +23,21 @@ test("requests are counted from those of earlier processes, and timed from the l
 
 test("a refusal ends the last request, and no later one", () => {
   const requests = createUnplugRequests(createFakeClock());
-  requests.note("a", "one", 0);
-  requests.noteRefusal("a", "one");
+  requests.record("a", "one", 0);
+  requests.recordRefusal("a", "one");
   expect(requests.find("a", "one")).toEqual({ count: 1, agoMs: 0, isRefused: true });
-  requests.note("a", "one", 0);
+  requests.record("a", "one", 0);
   expect(requests.find("a", "one")).toEqual({ count: 2, agoMs: 0, isRefused: false });
 });
 
 test("a request that was not made after all is none, and the one before is the last", async () => {
   const clock = createFakeClock();
   const requests = createUnplugRequests(clock);
-  requests.note("a", "one", 0)();
+  requests.record("a", "one", 0)();
   expect(requests.find("a", "one")).toBeUndefined();
-  requests.note("a", "one", 0);
+  requests.record("a", "one", 0);
   await clock.advance(20);
-  requests.note("a", "one", 0)();
+  requests.record("a", "one", 0)();
   expect(requests.find("a", "one")).toEqual({ count: 1, agoMs: 20, isRefused: false });
 });
 
@@ -45,7 +45,7 @@ test("those of ifaces that let go are forgotten, and of no other VMI", () => {
   const requests = createUnplugRequests(createFakeClock());
   const counts = (): unknown =>
     ["a", "b"].map((uid) => ["one", "two"].map((iface) => requests.find(uid, iface)?.count ?? 0));
-  for (const uid of ["a", "b"]) for (const iface of ["one", "two"]) requests.note(uid, iface, 0);
+  for (const uid of ["a", "b"]) for (const iface of ["one", "two"]) requests.record(uid, iface, 0);
   requests.retain("a", ["two"]);
   expect(counts()).toEqual([
     [0, 1],

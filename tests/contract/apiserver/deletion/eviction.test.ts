@@ -49,7 +49,10 @@ test("a budget tells how many pods it has, and lets as many go as it may", async
     return status?.["disruptionsAllowed"] === 1;
   }, SOON);
   expect((await api.get(`${BUDGETS}/two`)).body.status).toMatchObject({
-    ...{ expectedPods: 3, currentHealthy: 3, desiredHealthy: 2, observedGeneration: 1 },
+    expectedPods: 3,
+    currentHealthy: 3,
+    desiredHealthy: 2,
+    observedGeneration: 1,
   });
   const answers = await Promise.all(["web1", "web2", "web3"].map(evict));
   expect(answers.filter(({ code }) => code === 201)).toHaveLength(1);

@@ -66,13 +66,18 @@ test("a class says in its table that it is the default", async () => {
 test("what a class promises stays", async () => {
   await api.post(CLASSES, { metadata: { name: "fixed" }, provisioner: "p" });
   const change = {
-    ...{ provisioner: "q", reclaimPolicy: "Retain", parameters: { a: "b" } },
+    provisioner: "q",
+    reclaimPolicy: "Retain",
+    parameters: { a: "b" },
     volumeBindingMode: "WaitForFirstConsumer",
   };
   const { code, body } = await api.patch(`${CLASSES}/fixed`, change);
   expect(code).toBe(422);
   expect(body.details.causes.map(({ field }) => field)).toEqual([
-    ...["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"],
+    "parameters",
+    "provisioner",
+    "reclaimPolicy",
+    "volumeBindingMode",
   ]);
   expect((await api.patch(`${CLASSES}/fixed`, { allowVolumeExpansion: true })).code).toBe(200);
 });

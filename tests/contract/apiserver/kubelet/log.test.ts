@@ -76,7 +76,8 @@ test("logs that are followed count as watches of their user", async () => {
 test.each([
   { code: 400, text: "container is waiting", want: [400, "BadRequest", "container is waiting"] },
   {
-    ...{ code: 404, text: "pod does not exist" },
+    code: 404,
+    text: "pod does not exist",
     want: [
       404,
       "NotFound",

@@ -27,8 +27,12 @@ type Plugin = NetworkConfigList["plugins"][number];
 
 function requestOf(plugins: readonly Plugin[], cniVersion = "1.0.0"): AttachmentRequest {
   return {
-    ...{ containerId: "box", netnsPath: "/run/netns/box", interfaceName: "net1" },
-    ...{ config: { cniVersion, name: "blue", plugins }, args: [], capabilityArgs: {} },
+    containerId: "box",
+    netnsPath: "/run/netns/box",
+    interfaceName: "net1",
+    config: { cniVersion, name: "blue", plugins },
+    args: [],
+    capabilityArgs: {},
   };
 }
 
@@ -138,8 +142,15 @@ const versions: Judge = ({ input }) => ({ supportedVersions: parseVersions(input
 const badContainer: Judge = async ({ input }) => {
   const request = { ...requestOf([]), containerId: input["containerID"] as string };
   const row: JournalRow = {
-    ...{ podUid: "u", podNamespace: "ns1", podName: "p", network: "ns1/n", request },
-    ...{ netnsInode: "1", bootId: "b", sequence: 1, state: "begun" },
+    podUid: "u",
+    podNamespace: "ns1",
+    podName: "p",
+    network: "ns1/n",
+    request,
+    netnsInode: "1",
+    bootId: "b",
+    sequence: 1,
+    state: "begun",
   };
   await failureOf(createJournal(createFakeFiles(), "/journal").write(row));
   return { refused: true };

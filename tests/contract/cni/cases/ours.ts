@@ -36,7 +36,8 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
   },
   "hostPort as string": {
     ours: accept({
-      ...{ name: "n", namespace: "ns1" },
+      name: "n",
+      namespace: "ns1",
       portMappings: [{ hostPort: "80", containerPort: 80 }],
     }),
     why: ALONE,
@@ -67,7 +68,10 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
     ours: {
       entries: [
         {
-          ...{ name: "ns1/n", interface: "net1", mac: "92:79:27:01:7c:cf", dns: {} },
+          name: "ns1/n",
+          interface: "net1",
+          mac: "92:79:27:01:7c:cf",
+          dns: {},
           ips: ["1.1.1.3"],
         },
       ],
@@ -78,12 +82,18 @@ export const VERDICTS: Readonly<Record<string, Verdict>> = {
     ours: {
       entries: [
         {
-          ...{ name: "m", interface: "example0", mac: "00:AA:BB:CC:DD:01", mtu: 1500 },
+          name: "m",
+          interface: "example0",
+          mac: "00:AA:BB:CC:DD:01",
+          mtu: 1500,
           ips: ["192.0.2.1", "192.0.2.2"],
           dns: { nameservers: ["8.8.8.8"], search: ["example.com"] },
         },
         {
-          ...{ name: "m", interface: "example1", mac: "00:AA:BB:CC:DD:02", mtu: 1500 },
+          name: "m",
+          interface: "example1",
+          mac: "00:AA:BB:CC:DD:02",
+          mtu: 1500,
           ips: ["192.0.2.3"],
           dns: { nameservers: ["8.8.8.8"], search: ["example.com"] },
         },

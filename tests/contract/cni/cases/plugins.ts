@@ -35,9 +35,13 @@ class Machine {
       encoding: "utf8",
       timeout: 120_000,
       env: {
-        ...{ PATH: process.env["PATH"], CNI_PATH: "/usr/lib/cni", CNI_COMMAND: command },
-        ...{ CNI_CONTAINERID: this.sandbox.id, CNI_NETNS: netns ?? this.sandbox.netnsPath },
-        ...{ CNI_IFNAME: ifname, CNI_ARGS: args },
+        PATH: process.env["PATH"],
+        CNI_PATH: "/usr/lib/cni",
+        CNI_COMMAND: command,
+        CNI_CONTAINERID: this.sandbox.id,
+        CNI_NETNS: netns ?? this.sandbox.netnsPath,
+        CNI_IFNAME: ifname,
+        CNI_ARGS: args,
       },
     });
     const answer = stdout.trim() === "" ? {} : (JSON.parse(stdout) as Fields);
@@ -71,7 +75,9 @@ const unknownCommand = on((machine) =>
 
 const missingName = on((machine) =>
   machine.call({
-    ...{ command: "ADD", plugin: machine.node.layer2Plugin(), config: { name: undefined } },
+    command: "ADD",
+    plugin: machine.node.layer2Plugin(),
+    config: { name: undefined },
   }),
 );
 
@@ -181,8 +187,12 @@ const killedGroup = on(async (machine) => {
   const cni = createCni({ runner, binDirs, family: node.directory, addTimeoutMs: 500 });
   const config = { cniVersion: "1.0.0", name: "blue", plugins: [hanging(node)] };
   const request = {
-    ...{ containerId: sandbox.id, netnsPath: sandbox.netnsPath, interfaceName: "net1" },
-    ...{ config, args: [], capabilityArgs: {} },
+    containerId: sandbox.id,
+    netnsPath: sandbox.netnsPath,
+    interfaceName: "net1",
+    config,
+    args: [],
+    capabilityArgs: {},
   };
   await cni.add(request).catch(() => undefined); // its deadline is what is looked at
   const pid = readFileSync(pidFile, "utf8").trim();

@@ -28,7 +28,7 @@ const parseAnnotation: Judge = ({ input }) => {
 function withDefaults(element: NetworkSelection, input: Fields): object {
   const { interfaceRequest, ...rest } = element;
   return {
-    ...{ namespace: input["podNamespace"] },
+    namespace: input["podNamespace"],
     ...(interfaceRequest === undefined ? {} : { interface: interfaceRequest }),
     ...rest,
   };
@@ -42,8 +42,12 @@ function plan(
   foreign: readonly NetworkStatus[],
 ): ReturnType<typeof planAttachmentActions<Owned>> {
   return planAttachmentActions({
-    ...{ namespace: "ns1", networks, isHostNetwork: false, owned },
-    ...{ mode: "multus", pod: "alive" },
+    namespace: "ns1",
+    networks,
+    isHostNetwork: false,
+    owned,
+    mode: "multus",
+    pod: "alive",
     foreign: foreign.flatMap(({ name: network, interface: interfaceName }) =>
       interfaceName === undefined ? [] : [{ network, interfaceName }],
     ),
@@ -68,8 +72,12 @@ const diff: Judge = ({ input }) => {
   const status = input["status"] as readonly NetworkStatus[];
   const owned = status
     .filter((entry) => !isClusters(entry))
-    .map(({ name: network, interface: interfaceName = "", mac = "" }): Owned => ({
-      ...{ network, interfaceName, mac, state: "attached", isStale: false, isAdopted: true },
+    .map(({ name: network, interface: interfaceName = "" }): Owned => ({
+      network,
+      interfaceName,
+      state: "attached",
+      isStale: false,
+      isAdopted: true,
     }));
   const actions = plan({ ok: true, elements }, owned, status.filter(isClusters));
   return {
@@ -153,11 +161,11 @@ const retryBudget: Judge = async ({ input }) => {
   const failures = input["consecutiveFailures"] as number;
   for (let done = 0; done < failures; done += 1) {
     world.cni.failNext("add", failure("ADD"));
-    await world.again();
+    await world.passAgain();
     world.nowMs += 60_000;
   }
   const tried = attempts();
-  await world.again();
+  await world.passAgain();
   return { attempts: tried, then: attempts() > tried ? "tried again" : "dropped" };
 };
 

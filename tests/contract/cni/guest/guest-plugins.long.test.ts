@@ -71,8 +71,11 @@ const ROWS: readonly Row[] = [
 
 function requestOf(plugins: Plugins): AttachmentRequest {
   return {
-    ...{ containerId: "pod", netnsPath: "/run/netns/pod", interfaceName: "net1" },
-    ...{ config: { cniVersion: "1.0.0", name: "row", plugins }, capabilityArgs: {} },
+    containerId: "pod",
+    netnsPath: "/run/netns/pod",
+    interfaceName: "net1",
+    config: { cniVersion: "1.0.0", name: "row", plugins },
+    capabilityArgs: {},
     args: [["IgnoreUnknown", "1"]],
   };
 }

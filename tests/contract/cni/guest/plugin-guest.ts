@@ -54,11 +54,26 @@ export class PluginGuest implements ProcessRunner {
     const path = join(directory, "line");
     // It ends also when nobody is left to end it.
     const process = spawn("timeout", [
-      ...[LIFE_SECONDS, "qemu-system-x86_64"],
-      ...["-nodefaults", "-display", "none", "-no-reboot", "-machine", "q35", "-m", "256"],
-      ...["-kernel", join(image, "vmlinuz"), "-initrd", join(image, "initrd")],
-      ...["-append", `${KERNEL_ARGS} panic=-1`],
-      ...["-serial", `file:${join(directory, "log")}`, "-serial", `unix:${path},server=on`],
+      LIFE_SECONDS,
+      "qemu-system-x86_64",
+      "-nodefaults",
+      "-display",
+      "none",
+      "-no-reboot",
+      "-machine",
+      "q35",
+      "-m",
+      "256",
+      "-kernel",
+      join(image, "vmlinuz"),
+      "-initrd",
+      join(image, "initrd"),
+      "-append",
+      `${KERNEL_ARGS} panic=-1`,
+      "-serial",
+      `file:${join(directory, "log")}`,
+      "-serial",
+      `unix:${path},server=on`,
     ]);
     // It waits for somebody at its second line.
     const socket = await eventually(() => dial(path), BOOT);

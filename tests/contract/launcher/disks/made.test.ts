@@ -55,10 +55,31 @@ test("what is on a disk can be read past the host's memory", () => {
   writeFileSync(work("odd.img"), "x".repeat(700));
   chownSync(work("odd.img"), USER, USER);
   const words = [
-    ...["direct", "overlay", "root", `${WORK}/out/a.qcow2`, `${WORK}/image/disk.img`, LIMIT, "--"],
-    ...["direct", "file", "odd", `${WORK}/odd.img`, LIMIT, "--"],
-    ...["direct", "iso", "small", `${WORK}/out/c.iso`, "cidata", "path=text:TEXT", "--"],
-    ...["direct", "empty", "more", `${WORK}/out/b.qcow2`, "1048576"],
+    "direct",
+    "overlay",
+    "root",
+    `${WORK}/out/a.qcow2`,
+    `${WORK}/image/disk.img`,
+    LIMIT,
+    "--",
+    "direct",
+    "file",
+    "odd",
+    `${WORK}/odd.img`,
+    LIMIT,
+    "--",
+    "direct",
+    "iso",
+    "small",
+    `${WORK}/out/c.iso`,
+    "cidata",
+    "path=text:TEXT",
+    "--",
+    "direct",
+    "empty",
+    "more",
+    `${WORK}/out/b.qcow2`,
+    "1048576",
   ];
   expect(prepare(words, { TEXT: "text" })).toEqual(READY);
 });

@@ -39,7 +39,11 @@ describe("an image that is refused", () => {
     writeFileSync(work("disk.img"), Buffer.concat([head, Buffer.alloc(4096)]));
     chownSync(work("disk.img"), USER, USER);
     const { status, said } = prepare([
-      ...["overlay", "root", `${WORK}/out/a.qcow2`, `${WORK}/disk.img`, LIMIT],
+      "overlay",
+      "root",
+      `${WORK}/out/a.qcow2`,
+      `${WORK}/disk.img`,
+      LIMIT,
     ]);
     expect(status).toBe(3);
     expect(said).toContain(`is compressed by ${program}; unpack it`);
@@ -123,9 +127,20 @@ describe("on a file system without direct I/O", () => {
 describe("several disks", () => {
   test("all that are wrong are named at once, the others are made", () => {
     const { status, said } = prepare([
-      ...["file", "data", `${WORK}/none.img`, LIMIT, "--"],
-      ...["empty", "more", `${WORK}/out/more.qcow2`, "1048576", "--"],
-      ...["empty", "lost", `${WORK}/none/lost.qcow2`, "1048576"],
+      "file",
+      "data",
+      `${WORK}/none.img`,
+      LIMIT,
+      "--",
+      "empty",
+      "more",
+      `${WORK}/out/more.qcow2`,
+      "1048576",
+      "--",
+      "empty",
+      "lost",
+      `${WORK}/none/lost.qcow2`,
+      "1048576",
     ]);
     expect(status).toBe(3);
     expect(said.split("\n")).toEqual([

@@ -40,13 +40,18 @@ interface Element {
 const MODERN = {
   members: ["name", "namespace", "mac", "interface", "cni-args"],
   order: "interfaces",
-  ...{ writesEmpty: true, hasBindings: true },
+  writesEmpty: true,
+  hasBindings: true,
 } as const;
 
 export const VERSIONS: readonly Version[] = [
   {
-    ...{ name: "v1.0", members: ["interface", "mac", "name", "namespace"], order: "networks" },
-    ...{ writesEmpty: false, hasBindings: false, renames: false },
+    name: "v1.0",
+    members: ["interface", "mac", "name", "namespace"],
+    order: "networks",
+    writesEmpty: false,
+    hasBindings: false,
+    renames: false,
   },
   { name: "v1.5", ...MODERN, renames: false },
   { name: "v1.9", ...MODERN, renames: true },

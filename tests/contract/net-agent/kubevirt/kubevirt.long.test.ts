@@ -118,7 +118,10 @@ describe.each(VERSIONS)("beside KubeVirt $name", (version) => {
       expect(leases).toHaveLength(2);
       expect(entries.flatMap(({ ips = [] }) => ips).toSorted()).toEqual(leases);
       expect(entries).toContainEqual({
-        ...{ name: "default/plain", interface: HASHED.blue, mac: BLUE.mac, dns: {} },
+        name: "default/plain",
+        interface: HASHED.blue,
+        mac: BLUE.mac,
+        dns: {},
       });
       for (let round = 0; round < 2; round += 1) {
         await vm.unplug("red");

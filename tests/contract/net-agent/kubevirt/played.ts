@@ -41,8 +41,12 @@ export const NAMESPACE = "default";
 export const WITHIN = { withinMs: 15_000 };
 /** What the cluster's own network left in the status, as Multus writes it. */
 export const POD_NETWORK = {
-  ...{ name: "kindnet", interface: "eth0", ips: ["10.244.0.7"], mac: "0a:58:0a:f4:00:07" },
-  ...{ default: true, dns: {} },
+  name: "kindnet",
+  interface: "eth0",
+  ips: ["10.244.0.7"],
+  mac: "0a:58:0a:f4:00:07",
+  default: true,
+  dns: {},
 };
 
 /** A virt-launcher pod that runs. */
@@ -75,7 +79,8 @@ export function specOf(...nics: readonly Nic[]): Pick<PlayedVmi, "interfaces" | 
     interfaces: [
       { name: "default", masquerade: {} },
       ...nics.map(({ name, mac }) => ({
-        ...{ name, bridge: {} },
+        name,
+        bridge: {},
         ...(mac === undefined ? {} : { macAddress: mac }),
       })),
     ],
@@ -116,11 +121,16 @@ export class PlayedVm {
     const { kind } = VIRTUAL_MACHINE_INSTANCES;
     const { name } = sketch;
     const vmi = await machine.admin.store.create(VIRTUAL_MACHINE_INSTANCES, {
-      ...{ apiVersion: "kubevirt.io/v1", kind, metadata: { namespace: NAMESPACE, name } },
+      apiVersion: "kubevirt.io/v1",
+      kind,
+      metadata: { namespace: NAMESPACE, name },
       spec: { domain: {} },
     });
     vm.#owner = {
-      ...{ apiVersion: "kubevirt.io/v1", kind, name, controller: true },
+      apiVersion: "kubevirt.io/v1",
+      kind,
+      name,
+      controller: true,
       uid: vmi.metadata.uid,
     };
     return vm;
@@ -298,7 +308,10 @@ export class PlayedVm {
     const name = `virt-launcher-${this.#name}-${String(this.#launchers)}`;
     const metadata = { ownerReferences: [this.#owner] } as Partial<Pod["metadata"]>; // made by `create`
     const sandbox = await this.#machine.runPod({
-      ...{ namespace: NAMESPACE, name, networks, metadata },
+      namespace: NAMESPACE,
+      name,
+      networks,
+      metadata,
       prepare: () =>
         Promise.resolve({ [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify([POD_NETWORK]) }),
     });

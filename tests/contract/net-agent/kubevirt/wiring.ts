@@ -38,7 +38,10 @@ function listLinks(netns: string): readonly JsonLink[] {
 /** Stops at the first that fails. */
 function inNetns(netns: string, commands: readonly string[]): void {
   execFileSync("ip", ["-n", netns, "-batch", "-"], {
-    ...{ input: commands.join("\n"), encoding: "utf8", timeout: 120_000, stdio: "pipe" },
+    input: commands.join("\n"),
+    encoding: "utf8",
+    timeout: 120_000,
+    stdio: "pipe",
   });
 }
 

@@ -57,7 +57,7 @@ function claimed(name: string, script: string, change: Partial<Pod["spec"]> = {}
   return shellPod(name, "", {
     terminationGracePeriodSeconds: 1,
     containers: [
-      { ...{ name: "compute", image, command }, volumeMounts: [{ name: "v", mountPath: "/v" }] },
+      { name: "compute", image, command, volumeMounts: [{ name: "v", mountPath: "/v" }] },
     ],
     volumes: [{ name: "v", persistentVolumeClaim: { claimName: "data" } }],
     ...change,
@@ -97,7 +97,9 @@ test(
     await succeed("writer");
     const { metadata, spec, status } = await claim();
     expect(status).toEqual({
-      ...{ phase: "Bound", accessModes: ["ReadWriteOnce"], capacity: { storage: "16Mi" } },
+      phase: "Bound",
+      accessModes: ["ReadWriteOnce"],
+      capacity: { storage: "16Mi" },
     });
     expect(spec).toMatchObject({
       volumeName: `pvc-${metadata.uid}`,

@@ -22,7 +22,9 @@ export async function serveStorage({ api }: RuntimeMachine): Promise<void> {
 export async function fill(machine: RuntimeMachine, name: string, source: object): Promise<void> {
   const storage = { resources: { requests: { storage: "16Mi" } } };
   const { code, body } = await machine.api.post(DATA_VOLUMES, {
-    ...{ apiVersion: "cdi.kubevirt.io/v1beta1", kind: "DataVolume", metadata: { name } },
+    apiVersion: "cdi.kubevirt.io/v1beta1",
+    kind: "DataVolume",
+    metadata: { name },
     spec: { source, storage },
   });
   if (code !== 201) throw new Error(JSON.stringify(body));

@@ -27,11 +27,11 @@ import { createClaimUses } from "../../../../packages/machine/node-runtime/src/c
 import {
   createPodObjects,
   createPodTokens,
-  hostDisksOf,
-  keepVolumesCurrent,
+  createHostDiskFinder,
+  refreshVolumes,
   prepareVolumes,
   removeVolumes,
-  tokenRequester,
+  createTokenRequester,
   type VolumeDeps,
 } from "../../../../packages/machine/node-runtime/src/volumes/index.ts";
 import { identity, QUIET, startHarness, type Harness } from "../../apiserver/harness.ts";
@@ -66,22 +66,28 @@ export class VolumeNode {
       selection: { fieldSelector: string },
     ) => createCache(client.reflect(type, selection), { logger: QUIET });
     this.deps = {
-      ...{ files, clock, log: QUIET },
+      files,
+      clock,
+      log: QUIET,
       disk: createVolumeDisk({ runner: createProcessRunner() }),
       sockets: createVhostDirectories({
-        ...{ runDir: join(directory, "run"), selinuxDir: directory, uid: names.LAUNCHER_UID },
+        runDir: join(directory, "run"),
+        selinuxDir: directory,
+        uid: names.LAUNCHER_UID,
       }),
       node: { ...node, podsDir: join(directory, "pods"), logDir: join(directory, "logs") },
       objects: createPodObjects({ openCache, clock }, stop.signal),
-      tokens: createPodTokens(tokenRequester(client), { clock, log: QUIET }),
+      tokens: createPodTokens(createTokenRequester(client), { clock, log: QUIET }),
       mutex: new KeyedMutex(),
       images: { show: () => Promise.resolve(), release: () => Promise.resolve() },
       claims: createClaimUses({
-        ...{ files, store: client.store, claimsDir: join(directory, "claims") },
+        files,
+        store: client.store,
+        claimsDir: join(directory, "claims"),
         disk: createClaimDisk({ runner: createProcessRunner() }),
       }),
       mayUseHostPaths: () => false,
-      findHostDisks: hostDisksOf(client.store),
+      findHostDisks: createHostDiskFinder(client.store),
     };
   }
 
@@ -119,7 +125,9 @@ export class VolumeNode {
     const containers = [{ name: "main", image: "i" }];
     const metadata = { name, labels: { app: "x" } };
     const { code, text } = await this.api.post("/api/v1/namespaces/default/pods", {
-      ...{ apiVersion: "v1", kind: "Pod", metadata },
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata,
       spec: { containers, automountServiceAccountToken: false, nodeName: NODE, ...spec },
     });
     if (code !== 201) throw new Error(text);
@@ -137,7 +145,7 @@ export class VolumeNode {
   /** Keeps volumes current from now on. */
   keepCurrent(): void {
     const from = { pods: this.pods, uidIndex: "uid" };
-    this.#current = keepVolumesCurrent(this.deps, from, this.#stop.signal);
+    this.#current = refreshVolumes(this.deps, from, this.#stop.signal);
   }
 
   podDirectory(pod: Pod): string {

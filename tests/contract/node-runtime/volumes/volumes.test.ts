@@ -92,7 +92,8 @@ describe("a claim", () => {
     await node.api.post("/api/v1/persistentvolumes", {
       metadata: { name: handle },
       spec: {
-        ...{ accessModes: ["ReadWriteOnce"], capacity: { storage: "1Mi" } },
+        accessModes: ["ReadWriteOnce"],
+        capacity: { storage: "1Mi" },
         claimRef: { namespace: "default", name, uid },
         csi: { driver: "patchbay.io/local", volumeHandle: handle },
       },

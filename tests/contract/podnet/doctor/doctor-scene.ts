@@ -18,20 +18,32 @@ export const [ADDRESS, GATEWAY] = ["10.9.0.1", "10.9.0.254"];
 const [BEHIND, OF_POD] = ["10.0.2.2", "10.9.0.5"];
 
 const MASQUERADE: MasqueradeWiring = {
-  ...{ kind: "masquerade", podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: "tap1" },
-  ...{ mac: MAC, mtu: 1500, owner: 107, queues: 1, ports: [] },
+  kind: "masquerade",
+  podInterfaceName: "pod1",
+  bridgeName: "k6t-1",
+  tapName: "tap1",
+  mac: MAC,
+  mtu: 1500,
+  owner: 107,
+  queues: 1,
+  ports: [],
   ipv4: { gateway: "10.0.2.1/24", guest: BEHIND },
 };
 /** Source: dnsmasq(8) */
 const DNSMASQ = [
-  ...["--keep-in-foreground", "--log-facility=-", "--conf-file=/dev/null", "--pid-file="],
-  ...["--user=root", "--port=0", "--interface=lan0", "--except-interface=lo", "--bind-interfaces"],
-  ...[
-    "--dhcp-leasefile=/dev/null",
-    "--leasefile-ro",
-    "--no-ping",
-    "--dhcp-range=10.9.0.50,10.9.0.50,1h",
-  ],
+  "--keep-in-foreground",
+  "--log-facility=-",
+  "--conf-file=/dev/null",
+  "--pid-file=",
+  "--user=root",
+  "--port=0",
+  "--interface=lan0",
+  "--except-interface=lo",
+  "--bind-interfaces",
+  "--dhcp-leasefile=/dev/null",
+  "--leasefile-ro",
+  "--no-ping",
+  "--dhcp-range=10.9.0.50,10.9.0.50,1h",
 ] as const;
 const GUARD = { macs: [MAC], addresses: [ADDRESS, "fe80::/10"], serves: false };
 
@@ -207,7 +219,9 @@ export class DoctorScene {
 
   nic(): ExaminedNic {
     return {
-      ...{ pod: this.#pod, node: this.#node, wiring: this.#wiring },
+      pod: this.#pod,
+      node: this.#node,
+      wiring: this.#wiring,
       asksDhcp: this.asksDhcp,
       withinMs: 60_000,
       addresses: this.known,

@@ -108,55 +108,79 @@ function ebtables(...words: readonly string[]): Plant {
 
 const IN_GUEST: readonly PlantedFault[] = [
   {
-    ...{ name: "link down in the guest", hop: "guest", reason: "GuestSilent" },
+    name: "link down in the guest",
+    hop: "guest",
+    reason: "GuestSilent",
     plant: link("guest", "eth0", "down"),
   },
   {
-    ...{ name: "wrong MAC in the guest", hop: "guest", reason: "WrongMacInGuest" },
+    name: "wrong MAC in the guest",
+    hop: "guest",
+    reason: "WrongMacInGuest",
     plant: link("guest", "eth0", "address", "02:00:00:00:5e:77"),
   },
   {
-    ...{ name: "wrong MAC in a guest without an agent", hop: "guest", reason: "WrongMacInGuest" },
+    name: "wrong MAC in a guest without an agent",
+    hop: "guest",
+    reason: "WrongMacInGuest",
     plant: (scene) => {
       run("ip", "-n", scene.guest, "link", "set", "eth0", "address", "02:00:00:00:5e:77");
       scene.hasAgent = false;
     },
   },
   {
-    ...{ name: "no address in the guest", hop: "guest", reason: "NoAddressInGuest" },
+    name: "no address in the guest",
+    hop: "guest",
+    reason: "NoAddressInGuest",
     plant: (scene) => scene.serveDhcp(true),
   },
   {
-    ...{ name: "no default route in the guest", hop: "guest", reason: "NoDefaultRoute" },
+    name: "no default route in the guest",
+    hop: "guest",
+    reason: "NoDefaultRoute",
     plant: ip("guest", "route", "del", "default"),
   },
   {
-    ...{ name: "firewall in the guest", hop: "guest", reason: "GuestSilent" },
+    name: "firewall in the guest",
+    hop: "guest",
+    reason: "GuestSilent",
     plant: nft("guest", "arp", ["input priority 0", "drop"]),
   },
   {
-    ...{ name: "duplicate address", hop: "guest", reason: "DuplicateAddress" },
+    name: "duplicate address",
+    hop: "guest",
+    reason: "DuplicateAddress",
     plant: ip("lan", "addr", "add", `${ADDRESS}/32`, "dev", "lan0"),
   },
   {
-    ...{ name: "firewall in the guest against IP", hop: "guest", reason: "GuestRefusesIp" },
+    name: "firewall in the guest against IP",
+    hop: "guest",
+    reason: "GuestRefusesIp",
     plant: nft("guest", "ip", ["input priority 0", "drop"]),
   },
   {
-    ...{ name: "firewall against IP behind the pod", hop: "guest", reason: "GuestRefusesIp" },
+    name: "firewall against IP behind the pod",
+    hop: "guest",
+    reason: "GuestRefusesIp",
     binding: "masquerade",
     plant: nft("guest", "ip", ["input priority 0", "drop"]),
   },
   {
-    ...{ name: "gateway's neighbor entry in the guest", hop: "guest", reason: "NeighborWrong" },
+    name: "gateway's neighbor entry in the guest",
+    hop: "guest",
+    reason: "NeighborWrong",
     plant: neighbor("guest", GATEWAY, "eth0"),
   },
   {
-    ...{ name: "loss of every fifth packet in the guest", hop: "guest", reason: "LossyLink" },
+    name: "loss of every fifth packet in the guest",
+    hop: "guest",
+    reason: "LossyLink",
     plant: nft("guest", "ip", ["input priority 0", EVERY_FIFTH]),
   },
   {
-    ...{ name: "link down on the device", hop: "device", reason: "DeviceLinkDown" },
+    name: "link down on the device",
+    hop: "device",
+    reason: "DeviceLinkDown",
     plant: link("guest", "wire0", "down"),
     facts: { device: { linkUp: false, mac: MAC, mtu: 1500 } },
   },
@@ -164,37 +188,51 @@ const IN_GUEST: readonly PlantedFault[] = [
 
 const AT_TAP: readonly PlantedFault[] = [
   {
-    ...{ name: "tap down", hop: "tap", reason: "TapDown" },
+    name: "tap down",
+    hop: "tap",
+    reason: "TapDown",
     plant: link("pod", "tap1", "down"),
   },
   {
-    ...{ name: "tap that nobody has open", hop: "tap", reason: "TapNotOpen" },
+    name: "tap that nobody has open",
+    hop: "tap",
+    reason: "TapNotOpen",
     plant: link("guest", "wire0", "down"),
   },
   {
-    ...{ name: "tap gone", hop: "tap", reason: "TapMissing" },
+    name: "tap gone",
+    hop: "tap",
+    reason: "TapMissing",
     plant: (scene) => {
       run("ip", "-n", scene.pod, "link", "del", "tap1");
       scene.hasAgent = false;
     },
   },
   {
-    ...{ name: "tap out of the bridge", hop: "tap", reason: "TapOutOfBridge" },
+    name: "tap out of the bridge",
+    hop: "tap",
+    reason: "TapOutOfBridge",
     plant: link("pod", "tap1", "nomaster"),
   },
   {
-    ...{ name: "MTU smaller at the tap", hop: "tap", reason: "MtuSmaller" },
+    name: "MTU smaller at the tap",
+    hop: "tap",
+    reason: "MtuSmaller",
     plant: link("pod", "tap1", "mtu", "1400"),
   },
   {
-    ...{ name: "send guard that refuses a second address", hop: "tap", reason: "GuardRefuses" },
+    name: "send guard that refuses a second address",
+    hop: "tap",
+    reason: "GuardRefuses",
     plant: async (scene) => {
       await scene.guardGuest();
       run("ip", "-n", scene.guest, "addr", "add", "10.9.0.77/24", "dev", "eth0");
     },
   },
   {
-    ...{ name: "second address of a guest without agent", hop: "tap", reason: "GuardRefuses" },
+    name: "second address of a guest without agent",
+    hop: "tap",
+    reason: "GuardRefuses",
     plant: async (scene) => {
       await scene.guardGuest();
       run("ip", "-n", scene.guest, "addr", "add", "10.9.0.77/32", "dev", "eth0");
@@ -203,78 +241,104 @@ const AT_TAP: readonly PlantedFault[] = [
     },
   },
   {
-    ...{ name: "send guard taken away", hop: "tap", reason: "RulesChanged" },
+    name: "send guard taken away",
+    hop: "tap",
+    reason: "RulesChanged",
     plant: async (scene) => {
       await scene.guardGuest();
       run("ip", "netns", "exec", scene.pod, "nft", "delete table netdev patchbay-tap1");
     },
   },
   {
-    ...{ name: "frames dropped at the tap", hop: "tap", reason: "FramesLost" },
+    name: "frames dropped at the tap",
+    hop: "tap",
+    reason: "FramesLost",
     plant: nft("pod", "netdev", ['ingress device "tap1" priority 0', "drop"]),
   },
   {
-    ...{ name: "loss of every fifth frame at the tap", hop: "tap", reason: "LossyLink" },
+    name: "loss of every fifth frame at the tap",
+    hop: "tap",
+    reason: "LossyLink",
     plant: nft("pod", "netdev", ['ingress device "tap1" priority 0', EVERY_FIFTH]),
   },
 ];
 
 const IN_POD: readonly PlantedFault[] = [
   {
-    ...{ name: "pod bridge down", hop: "podBridge", reason: "BridgeDown" },
+    name: "pod bridge down",
+    hop: "podBridge",
+    reason: "BridgeDown",
     plant: link("pod", "k6t-1", "down"),
   },
   {
-    ...{ name: "static entry of the guest gone", hop: "podBridge", reason: "EntryMissing" },
+    name: "static entry of the guest gone",
+    hop: "podBridge",
+    reason: "EntryMissing",
     plant: bridge("pod", "fdb", "del", MAC, "dev", "tap1", "master"),
   },
   {
-    ...{ name: "entry of the guest on the pod NIC", hop: "podBridge", reason: "EntryMissing" },
+    name: "entry of the guest on the pod NIC",
+    hop: "podBridge",
+    reason: "EntryMissing",
     plant: bridge("pod", "fdb", "replace", MAC, "dev", "pod1", "master", "permanent"),
   },
   {
-    ...{ name: "learning at the tap", hop: "podBridge", reason: "LearningOn" },
+    name: "learning at the tap",
+    hop: "podBridge",
+    reason: "LearningOn",
     plant: bridge("pod", "link", "set", "dev", "tap1", "learning", "on"),
   },
   {
-    ...{ name: "frames dropped in the pod", hop: "podBridge", reason: "FramesLost" },
+    name: "frames dropped in the pod",
+    hop: "podBridge",
+    reason: "FramesLost",
     plant: nft("pod", "bridge", [FORWARD, 'oifname "tap1" drop']),
   },
   {
-    ...{ name: "the guest's frames dropped in the pod", hop: "podBridge", reason: "FramesLost" },
+    name: "the guest's frames dropped in the pod",
+    hop: "podBridge",
+    reason: "FramesLost",
     plant: nft("pod", "bridge", [FORWARD, 'iifname "tap1" drop']),
   },
   {
-    ...{ name: "entry of the gateway on the tap", hop: "podBridge", reason: "EntryElsewhere" },
+    name: "entry of the gateway on the tap",
+    hop: "podBridge",
+    reason: "EntryElsewhere",
     plant: gatewayEntry("pod", "tap1"),
   },
   {
-    ...{
-      name: "neighbor entry of the guest in the pod",
-      hop: "podBridge",
-      reason: "NeighborWrong",
-    },
+    name: "neighbor entry of the guest in the pod",
+    hop: "podBridge",
+    reason: "NeighborWrong",
     binding: "masquerade",
     plant: neighbor("pod", "10.0.2.2", "k6t-1"),
   },
   {
-    ...{ name: "DHCP server of the pod dead", hop: "addresses", reason: "AddressServerDown" },
+    name: "DHCP server of the pod dead",
+    hop: "addresses",
+    reason: "AddressServerDown",
     plant: ip("guest", "addr", "flush", "dev", "eth0"),
     facts: { serves: false },
   },
   {
-    ...{ name: "range of the DHCP server exhausted", hop: "addresses", reason: "NobodyOffers" },
+    name: "range of the DHCP server exhausted",
+    hop: "addresses",
+    reason: "NobodyOffers",
     plant: (scene) => scene.serveDhcp(false),
   },
   {
-    ...{ name: "rules of masquerade gone", hop: "translation", reason: "RulesChanged" },
+    name: "rules of masquerade gone",
+    hop: "translation",
+    reason: "RulesChanged",
     binding: "masquerade",
     plant: (scene) => {
       run("ip", "netns", "exec", scene.pod, "nft", "delete table inet patchbay-pod1");
     },
   },
   {
-    ...{ name: "forwarding off behind the pod", hop: "translation", reason: "RulesChanged" },
+    name: "forwarding off behind the pod",
+    hop: "translation",
+    reason: "RulesChanged",
     binding: "masquerade",
     plant: (scene) => {
       const setting = "net.ipv4.conf.pod1.forwarding=0";
@@ -282,35 +346,51 @@ const IN_POD: readonly PlantedFault[] = [
     },
   },
   {
-    ...{ name: "pod NIC gone", hop: "podNic", reason: "NicMissing" },
+    name: "pod NIC gone",
+    hop: "podNic",
+    reason: "NicMissing",
     plant: ip("pod", "link", "del", "pod1"),
   },
   {
-    ...{ name: "pod NIC down", hop: "podNic", reason: "NicDown" },
+    name: "pod NIC down",
+    hop: "podNic",
+    reason: "NicDown",
     plant: link("pod", "pod1", "down"),
   },
   {
-    ...{ name: "pod NIC out of the bridge", hop: "podNic", reason: "NicOutOfBridge" },
+    name: "pod NIC out of the bridge",
+    hop: "podNic",
+    reason: "NicOutOfBridge",
     plant: link("pod", "pod1", "nomaster"),
   },
   {
-    ...{ name: "wrong MAC at the pod NIC", hop: "podNic", reason: "NicWrongMac" },
+    name: "wrong MAC at the pod NIC",
+    hop: "podNic",
+    reason: "NicWrongMac",
     plant: link("pod", "pod1", "address", "02:00:00:00:5e:78"),
   },
   {
-    ...{ name: "MTU smaller at the pod NIC", hop: "podNic", reason: "MtuSmaller" },
+    name: "MTU smaller at the pod NIC",
+    hop: "podNic",
+    reason: "MtuSmaller",
     plant: link("pod", "pod1", "mtu", "1400"),
   },
   {
-    ...{ name: "frames dropped as they leave the pod NIC", hop: "podNic", reason: "FramesLost" },
+    name: "frames dropped as they leave the pod NIC",
+    hop: "podNic",
+    reason: "FramesLost",
     plant: nft("pod", "netdev", ['egress device "pod1" priority 0', "drop"]),
   },
   {
-    ...{ name: "frames dropped as they come to the pod NIC", hop: "podNic", reason: "FramesLost" },
+    name: "frames dropped as they come to the pod NIC",
+    hop: "podNic",
+    reason: "FramesLost",
     plant: nft("pod", "netdev", ['ingress device "pod1" priority 0', "drop"]),
   },
   {
-    ...{ name: "gateway's neighbor entry in the pod", hop: "podNic", reason: "NeighborWrong" },
+    name: "gateway's neighbor entry in the pod",
+    hop: "podNic",
+    reason: "NeighborWrong",
     binding: "masquerade",
     plant: neighbor("pod", GATEWAY, "pod1"),
   },
@@ -318,19 +398,27 @@ const IN_POD: readonly PlantedFault[] = [
 
 const ON_NODE: readonly PlantedFault[] = [
   {
-    ...{ name: "peer down", hop: "nodePeer", reason: "PeerDown" },
+    name: "peer down",
+    hop: "nodePeer",
+    reason: "PeerDown",
     plant: peerLink("down"),
   },
   {
-    ...{ name: "peer out of its bridge", hop: "nodePeer", reason: "PeerOutOfBridge" },
+    name: "peer out of its bridge",
+    hop: "nodePeer",
+    reason: "PeerOutOfBridge",
     plant: peerLink("nomaster"),
   },
   {
-    ...{ name: "MTU smaller at the peer", hop: "nodePeer", reason: "MtuSmaller" },
+    name: "MTU smaller at the peer",
+    hop: "nodePeer",
+    reason: "MtuSmaller",
     plant: peerLink("mtu", "1400"),
   },
   {
-    ...{ name: "peer that does not forward", hop: "nodePeer", reason: "PortBlocked" },
+    name: "peer that does not forward",
+    hop: "nodePeer",
+    reason: "PortBlocked",
     plant: inOrder(
       peerLink("nomaster"),
       // Spanning tree listens for so long before a port forwards, hundredths of a second.
@@ -339,28 +427,38 @@ const ON_NODE: readonly PlantedFault[] = [
     ),
   },
   {
-    ...{ name: "frames dropped as they come to the node", hop: "nodePeer", reason: "FramesLost" },
+    name: "frames dropped as they come to the node",
+    hop: "nodePeer",
+    reason: "FramesLost",
     plant: nft("host", "netdev", [({ peer }) => `ingress device "${peer}" priority 0`, "drop"]),
   },
   {
-    ...{ name: "frames dropped as they leave the node", hop: "nodePeer", reason: "FramesLost" },
+    name: "frames dropped as they leave the node",
+    hop: "nodePeer",
+    reason: "FramesLost",
     plant: nft("host", "netdev", [({ peer }) => `egress device "${peer}" priority 0`, "drop"]),
   },
   {
-    ...{ name: "loss of every fifth frame at the peer", hop: "nodePeer", reason: "LossyLink" },
+    name: "loss of every fifth frame at the peer",
+    hop: "nodePeer",
+    reason: "LossyLink",
     plant: nft("host", "netdev", [
       ({ peer }) => `ingress device "${peer}" priority 0`,
       EVERY_FIFTH,
     ]),
   },
   {
-    ...{ name: "peer in another namespace", hop: "nodePeer", reason: "PeerElsewhere" },
+    name: "peer in another namespace",
+    hop: "nodePeer",
+    reason: "PeerElsewhere",
     plant: (scene) => {
       run("ip", "-n", scene.host, "link", "set", scene.peer, "netns", scene.lan);
     },
   },
   {
-    ...{ name: "peer that is up in another namespace", hop: "nodePeer", reason: "PeerElsewhere" },
+    name: "peer that is up in another namespace",
+    hop: "nodePeer",
+    reason: "PeerElsewhere",
     plant: (scene) => {
       const elsewhere = scene.namespaces.add(`x${scene.pod.slice(-3)}`);
       run("ip", "-n", scene.host, "link", "set", scene.peer, "netns", elsewhere);
@@ -368,150 +466,186 @@ const ON_NODE: readonly PlantedFault[] = [
     },
   },
   {
-    ...{ name: "bridge of the node down", hop: "nodeBridge", reason: "NodeBridgeDown" },
+    name: "bridge of the node down",
+    hop: "nodeBridge",
+    reason: "NodeBridgeDown",
     plant: link("host", "br0", "down"),
   },
   {
-    ...{ name: "firewall of the node against all", hop: "nodeBridge", reason: "FramesLost" },
+    name: "firewall of the node against all",
+    hop: "nodeBridge",
+    reason: "FramesLost",
     plant: nft("host", "bridge", [FORWARD, "drop"]),
   },
   {
-    ...{ name: "firewall of the node against IPv4", hop: "nodeBridge", reason: "FramesLost" },
+    name: "firewall of the node against IPv4",
+    hop: "nodeBridge",
+    reason: "FramesLost",
     plant: nft("host", "bridge", [FORWARD, "ether type ip drop"]),
   },
   {
-    ...{ name: "loss of answers alone", hop: "nodeBridge", reason: "FramesLost" },
+    name: "loss of answers alone",
+    hop: "nodeBridge",
+    reason: "FramesLost",
     plant: nft("host", "bridge", [FORWARD, ({ peer }) => `oifname "${peer}" drop`]),
   },
   {
-    ...{ name: "the guest's MAC behind another port", hop: "nodeBridge", reason: "EntryElsewhere" },
+    name: "the guest's MAC behind another port",
+    hop: "nodeBridge",
+    reason: "EntryElsewhere",
     plant: bridge("host", "fdb", "replace", MAC, "dev", "up1", "master", "static", "sticky"),
   },
   {
-    ...{
-      name: "the gateway's MAC behind another port",
-      hop: "nodeBridge",
-      reason: "EntryElsewhere",
-    },
+    name: "the gateway's MAC behind another port",
+    hop: "nodeBridge",
+    reason: "EntryElsewhere",
     plant: gatewayEntry("host", ({ peer }) => peer),
   },
   {
-    ...{
-      name: "neighbor entry of the guest on the node",
-      hop: "nodeBridge",
-      reason: "NeighborWrong",
-    },
+    name: "neighbor entry of the guest on the node",
+    hop: "nodeBridge",
+    reason: "NeighborWrong",
     plant: routed(neighbor("host", ADDRESS, "br0")),
   },
   {
-    ...{ name: "ebtables against what is forwarded", hop: "nodeBridge", reason: "FramesLost" },
+    name: "ebtables against what is forwarded",
+    hop: "nodeBridge",
+    reason: "FramesLost",
     plant: ebtables("-A", "FORWARD", "-p", "IPv4", "-j", "DROP"),
   },
   {
-    ...{ name: "ebtables against what comes in", hop: "nodeBridge", reason: "FramesLost" },
+    name: "ebtables against what comes in",
+    hop: "nodeBridge",
+    reason: "FramesLost",
     plant: routed(ebtables("-t", "nat", "-A", "PREROUTING", "-j", "DROP")),
   },
   {
-    ...{ name: "loss of every fifth frame in the bridge", hop: "nodeBridge", reason: "LossyLink" },
+    name: "loss of every fifth frame in the bridge",
+    hop: "nodeBridge",
+    reason: "LossyLink",
     plant: nft("host", "bridge", [FORWARD, EVERY_FIFTH]),
   },
 ];
 
 const BEYOND: readonly PlantedFault[] = [
   {
-    ...{ name: "bridge without uplink", hop: "uplink", reason: "UplinkMissing" },
+    name: "bridge without uplink",
+    hop: "uplink",
+    reason: "UplinkMissing",
     plant: link("host", "up1", "nomaster"),
   },
   {
-    ...{ name: "uplink down", hop: "uplink", reason: "UplinkDown" },
+    name: "uplink down",
+    hop: "uplink",
+    reason: "UplinkDown",
     plant: link("host", "up1", "down"),
   },
   {
-    ...{ name: "uplink without carrier", hop: "uplink", reason: "NoCarrier" },
+    name: "uplink without carrier",
+    hop: "uplink",
+    reason: "NoCarrier",
     plant: link("host", "up0", "down"),
   },
   {
-    ...{ name: "MTU smaller at the uplink", hop: "uplink", reason: "MtuSmaller" },
+    name: "MTU smaller at the uplink",
+    hop: "uplink",
+    reason: "MtuSmaller",
     plant: link("host", "up1", "mtu", "1400"),
   },
   {
-    ...{ name: "gateway gone", hop: "gateway", reason: "GatewaySilent" },
+    name: "gateway gone",
+    hop: "gateway",
+    reason: "GatewaySilent",
     plant: ip("lan", "addr", "del", `${GATEWAY}/24`, "dev", "lan0"),
   },
   {
-    ...{ name: "gateway that another host claims", hop: "gateway", reason: "GatewayClaimed" },
+    name: "gateway that another host claims",
+    hop: "gateway",
+    reason: "GatewayClaimed",
     plant: (scene) => {
       scene.addClaimant(GATEWAY);
     },
   },
   {
-    ...{ name: "gateway of the node that a host claims", hop: "gateway", reason: "GatewayClaimed" },
+    name: "gateway of the node that a host claims",
+    hop: "gateway",
+    reason: "GatewayClaimed",
     plant: routed((scene) => {
       scene.addClaimant(GATEWAY);
     }),
   },
   {
-    ...{
-      name: "neighbor entry of the guest at the gateway",
-      hop: "gateway",
-      reason: "NeighborWrong",
-    },
+    name: "neighbor entry of the guest at the gateway",
+    hop: "gateway",
+    reason: "NeighborWrong",
     plant: neighbor("lan", ADDRESS, "lan0"),
   },
   {
-    ...{
-      name: "gateway's address gone from the node",
-      hop: "gateway",
-      reason: "GatewayAddressMissing",
-    },
+    name: "gateway's address gone from the node",
+    hop: "gateway",
+    reason: "GatewayAddressMissing",
     plant: routed(ip("host", "addr", "del", `${GATEWAY}/24`, "dev", "br0")),
   },
   {
-    ...{
-      name: "gateway's address with a wrong prefix",
-      hop: "gateway",
-      reason: "GatewayPrefixWrong",
-    },
+    name: "gateway's address with a wrong prefix",
+    hop: "gateway",
+    reason: "GatewayPrefixWrong",
     plant: routed(
       ip("host", "addr", "del", `${GATEWAY}/24`, "dev", "br0"),
       ip("host", "addr", "add", `${GATEWAY}/30`, "dev", "br0"),
     ),
   },
   {
-    ...{ name: "node that forwards nothing", hop: "gateway", reason: "ForwardingRefused" },
+    name: "node that forwards nothing",
+    hop: "gateway",
+    reason: "ForwardingRefused",
     plant: routed(nft("host", "ip", [FORWARD, "drop"])),
   },
   {
-    ...{ name: "node that forwards no answers", hop: "gateway", reason: "ForwardingRefused" },
+    name: "node that forwards no answers",
+    hop: "gateway",
+    reason: "ForwardingRefused",
     plant: routed(nft("host", "ip", [FORWARD, 'iifname "ex0" drop'])),
   },
   {
-    ...{ name: "masquerade of the node gone", hop: "gateway", reason: "MasqueradeMissing" },
+    name: "masquerade of the node gone",
+    hop: "gateway",
+    reason: "MasqueradeMissing",
     plant: routed((scene) => {
       run("ip", "netns", "exec", scene.host, "nft", "delete table ip masq");
     }),
   },
   {
-    ...{ name: "masquerade gone behind the pod", hop: "gateway", reason: "MasqueradeMissing" },
+    name: "masquerade gone behind the pod",
+    hop: "gateway",
+    reason: "MasqueradeMissing",
     binding: "masquerade",
     plant: routed((scene) => {
       run("ip", "netns", "exec", scene.host, "nft", "delete table ip masq");
     }),
   },
   {
-    ...{ name: "loss of every fifth packet at the gateway", hop: "gateway", reason: "LossyLink" },
+    name: "loss of every fifth packet at the gateway",
+    hop: "gateway",
+    reason: "LossyLink",
     plant: nft("lan", "ip", ["input priority 0", EVERY_FIFTH]),
   },
   {
-    ...{ name: "another VLAN at the switch's port", hop: "gateway", reason: "GatewaySilent" },
+    name: "another VLAN at the switch's port",
+    hop: "gateway",
+    reason: "GatewaySilent",
     plant: (scene) => scene.putSwitch({ uplink: 10, gateway: 20 }),
   },
   {
-    ...{ name: "switch that finishes no checksums", hop: "gateway", reason: "ChecksumUnfinished" },
+    name: "switch that finishes no checksums",
+    hop: "gateway",
+    reason: "ChecksumUnfinished",
     plant: (scene) => scene.putSwitch({ uplink: 10, gateway: 10 }),
   },
   {
-    ...{ name: "MTU smaller beyond the node", hop: "gateway", reason: "MtuSmaller" },
+    name: "MTU smaller beyond the node",
+    hop: "gateway",
+    reason: "MtuSmaller",
     plant: link("host", "up0", "mtu", "1400"),
   },
 ];

@@ -29,14 +29,22 @@ function argumentsOf(
     `net_vhost${String(index)},iface=${path},queues=${String(queues)}`,
   ]);
   return [
-    ...["-l", "0-1", "--no-huge", "-m", "512", "--no-pci", "--no-telemetry"],
+    "-l",
+    "0-1",
+    "--no-huge",
+    "-m",
+    "512",
+    "--no-pci",
+    "--no-telemetry",
     `--file-prefix=patchbay-${String(process.pid)}`,
     ...devices,
     "--",
     ...forwardingOf(forwarding),
     isAsked ? "--interactive" : "--auto-start",
-    ...["--no-lsc-interrupt", "--total-num-mbufs=16384"],
-    ...[`--rxq=${String(queues)}`, `--txq=${String(queues)}`],
+    "--no-lsc-interrupt",
+    "--total-num-mbufs=16384",
+    `--rxq=${String(queues)}`,
+    `--txq=${String(queues)}`,
   ];
 }
 

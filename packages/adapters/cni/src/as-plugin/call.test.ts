@@ -35,7 +35,9 @@ test("an ADD has the sandbox, its pod and what the runtime gives along", () => {
   const runtimeConfig = { portMappings: [] };
   const body = bodyOf({}, { ...CONFIG, runtimeConfig });
   expect(parsePluginCall(body)).toEqual({
-    ...{ command: "ADD", containerId: "box-1", interfaceName: "eth0" },
+    command: "ADD",
+    containerId: "box-1",
+    interfaceName: "eth0",
     netnsPath: "/run/netns/cni-1",
     args: [
       ["IgnoreUnknown", "1"],
@@ -47,7 +49,9 @@ test("an ADD has the sandbox, its pod and what the runtime gives along", () => {
     pod: { namespace: "ns1", name: "pod", uid: "uid-1" },
     config: { ...CONFIG, runtimeConfig },
     cniVersion: "1.0.0",
-    ...{ runtimeConfig, valid: [], attributes: {} },
+    runtimeConfig,
+    valid: [],
+    attributes: {},
   });
 });
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server at a unix socket that answers as a test says: for what no real runtime here does, as CRI-O's streams.
+// A gRPC server on a unix socket with scripted answers, for behavior that no available runtime has, such as CRI-O's
+// streams.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
@@ -17,17 +18,16 @@ import {
 import { loadSync } from "@grpc/proto-loader";
 import type { Clock } from "@patchbay/core/ports";
 
-/** Time as gRPC counts its deadlines; nobody may sleep by it. */
+/** The clock of gRPC deadlines; it cannot sleep. */
 export const wallClock: Clock = {
   now: () => Date.now(),
   monotonicMs: () => performance.now(),
   sleep: () => Promise.reject(new Error("take a fake clock")),
 };
 
-/** What a method answers; a thrown error is the call's, with its `code` and `details`. */
+/** Returns the answer; a thrown error is sent with its `code` and `details`. */
 export type Answer = (request: Record<string, unknown>) => object | Promise<object>;
 
-/** What a stream is: it gets the ways to write and to end. */
 export type Stream = (stream: ServerWritableStream<object, object>) => void;
 
 const PROTOS = ["cri.proto", "containerd-events.proto", "containerd-tasks.proto"];
@@ -35,18 +35,19 @@ const PROTOS = ["cri.proto", "containerd-events.proto", "containerd-tasks.proto"
 function definitionsOf(): Readonly<Record<string, ServiceDefinition>> {
   const loaded = PROTOS.map((file) =>
     loadSync(fileURLToPath(new URL(`../../proto/${file}`, import.meta.url)), {
-      ...{ longs: String, enums: String, defaults: true },
+      longs: String,
+      enums: String,
+      defaults: true,
     }),
   );
-  return Object.assign({}, ...loaded) as Readonly<Record<string, ServiceDefinition>>; // services among types
+  return Object.assign({}, ...loaded) as Readonly<Record<string, ServiceDefinition>>; // the .proto files contain services and types
 }
 
-/** An error as gRPC sends it. */
 export function grpcError(code: keyof typeof status, details = ""): Error {
   return Object.assign(new Error(details), { code: status[code], details });
 }
 
-/** A runtime whose methods are given by name, for example `Version`; all others are not implemented. */
+/** Methods are scripted by name, for example `Version`; others are unimplemented. */
 export class ScriptedRuntime {
   readonly calls: {
     readonly method: string;
@@ -61,7 +62,7 @@ export class ScriptedRuntime {
   readonly streams: Record<string, Stream> = {};
   #server: Server | undefined;
 
-  /** `services`: which it has at all. */
+  /** `services` are the names of the offered services. */
   constructor(services: readonly string[]) {
     this.#services = services;
     this.address = `unix://${this.#directory}/cri.sock`;
@@ -130,7 +131,7 @@ export class ScriptedRuntime {
             answer(null, response);
           },
           (error: unknown) => {
-            answer(error as Error); // what the script threw
+            answer(error as Error); // thrown by the script
           },
         );
     };

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A runtime that tells of sandboxes, and can do nothing else: for tests that make namespaces themselves.
+// A runtime that only lists sandboxes, for tests that create network namespaces themselves.
 import { isJsonObject } from "@patchbay/api";
 import type { Sandbox } from "@patchbay/core/ports";
 import { grpcError, ScriptedRuntime } from "./scripted-runtime.ts";
 
 const UID_LABEL = "io.kubernetes.pod.uid";
 
-/** Tells of the sandboxes that a test puts there. */
 export class ToldSandboxes {
   readonly #server = new ScriptedRuntime(["runtime.v1.RuntimeService"]);
   readonly #sandboxes = new Map<string, Sandbox>();
-  /** Whether it answers nothing, as a runtime that is being started. */
+  /** Whether calls fail as if the runtime was down. */
   isAway = false;
 
   private constructor() {
@@ -31,7 +30,7 @@ export class ToldSandboxes {
     }
   }
 
-  /** Resolves when it listens. */
+  /** Resolves when the server listens. */
   static async start(): Promise<ToldSandboxes> {
     const told = new ToldSandboxes();
     await told.#server.start();
@@ -43,12 +42,11 @@ export class ToldSandboxes {
     return this.#server.address;
   }
 
-  /** That of a pod is gone. */
   take(podUid: string): void {
     this.#sandboxes.delete(podUid);
   }
 
-  /** In place of the pod's one before. */
+  /** Replaces the pod's previous sandbox. */
   put(sandbox: Sandbox): void {
     this.#sandboxes.set(sandbox.podUid, sandbox);
   }
@@ -64,7 +62,6 @@ export class ToldSandboxes {
   }
 }
 
-/** The pod that a filter asks for. */
 function uidOf(filter: unknown): string | undefined {
   const labels = isJsonObject(filter) ? filter["labelSelector"] : undefined;
   const uid = isJsonObject(labels) ? labels[UID_LABEL] : undefined;

@@ -8,6 +8,7 @@ import {
   toProblem,
   toSandboxStatus,
   toSandboxSummary,
+  parseSandboxInfo,
 } from "./from-wire.ts";
 import type { WireSandbox, WireSandboxStatus } from "./messages.ts";
 
@@ -85,7 +86,8 @@ const CONTAINER = {
   metadata: { name: "main", attempt: 3 },
   image: { image: "localhost/one:1" },
   createdAt: "5",
-  ...{ labels: {}, annotations: {} },
+  labels: {},
+  annotations: {},
 };
 
 test.each([
@@ -95,8 +97,15 @@ test.each([
   ["CONTAINER_UNKNOWN", "UNKNOWN"],
 ] as const)("a container in a list is, of %s, %s", (state, want) => {
   expect(toContainerSummary({ ...CONTAINER, podSandboxId: "box", state })).toEqual({
-    ...{ id: "c", sandboxId: "box", name: "main", attempt: 3, image: "localhost/one:1" },
-    ...{ createdAt: 5n, labels: {}, annotations: {}, state: want },
+    id: "c",
+    sandboxId: "box",
+    name: "main",
+    attempt: 3,
+    image: "localhost/one:1",
+    createdAt: 5n,
+    labels: {},
+    annotations: {},
+    state: want,
   });
 });
 
@@ -109,11 +118,21 @@ test("the status of a container", () => {
       ...rest,
       ...times,
       state: "CONTAINER_EXITED",
-      ...{ metadata: null, image: null },
+      metadata: null,
+      image: null,
     }),
   ).toEqual({
-    ...{ id: "c", name: "", attempt: 0, image: "", state: "EXITED", labels: {}, annotations: {} },
-    ...{ createdAt: 5n, startedAt: 6n, finishedAt: 7n, ...rest },
+    id: "c",
+    name: "",
+    attempt: 0,
+    image: "",
+    state: "EXITED",
+    labels: {},
+    annotations: {},
+    createdAt: 5n,
+    startedAt: 6n,
+    finishedAt: 7n,
+    ...rest,
   });
 });
 
@@ -123,7 +142,11 @@ test.each([
 ])("an image whose user is %j", (uid, want) => {
   const image = { id: "i", repoTags: ["t"], repoDigests: ["d"], size: "210000000", username: "" };
   expect(toImage({ ...image, uid })).toEqual({
-    ...{ id: "i", tags: ["t"], digests: ["d"], bytes: 210_000_000, username: "" },
+    id: "i",
+    tags: ["t"],
+    digests: ["d"],
+    bytes: 210_000_000,
+    username: "",
     ...want,
   });
 });
@@ -161,3 +184,100 @@ test("what a container wrote is a number, and none before it was measured", () =
     writtenBytes: 0,
   });
 });
+
+/** containerd's, shortened: members that are left out are not read. */
+const CONTAINERD = {
+  pid: 30648,
+  processStatus: "running",
+  netNamespaceClosed: false,
+  image: "localhost/patchbay/pause:dev",
+  snapshotter: "overlayfs",
+  runtimeType: "io.containerd.runc.v2",
+  config: { metadata: { name: "pod", uid: "uid-1", namespace: "ns1" } },
+  runtimeSpec: {
+    ociVersion: "1.0.2-dev",
+    linux: {
+      cgroupsPath: "/pods/535546765df3",
+      namespaces: [
+        { type: "pid" },
+        { type: "ipc" },
+        { type: "uts" },
+        { type: "mount" },
+        { type: "network", path: "/var/run/netns/cni-602e50c2-6991-5ef1-9316-993299838d70" },
+      ],
+    },
+  },
+};
+
+/** CRI-O's when it has a pause container of its own. */
+const CRIO = {
+  image: "pause:3.9",
+  pid: 4711,
+  runtimeSpec: {
+    ociVersion: "1.0.2-dev",
+    process: { user: { uid: 0, gid: 0 }, args: ["/pause"], cwd: "/" },
+    annotations: { "io.kubernetes.cri-o.ContainerType": "sandbox" },
+    linux: {
+      namespaces: [
+        { type: "pid" },
+        { type: "network", path: "/var/run/netns/7d4f6a1c-0a0a-4c1d-93d5-6a2b9f0e7f11" },
+        { type: "ipc", path: "/var/run/ipcns/7d4f6a1c-0a0a-4c1d-93d5-6a2b9f0e7f11" },
+        { type: "uts", path: "/var/run/utsns/7d4f6a1c-0a0a-4c1d-93d5-6a2b9f0e7f11" },
+        { type: "mount" },
+      ],
+    },
+  },
+};
+
+/** CRI-O's as it comes (`drop_infra_ctr`): there is no process, the specification alone is told. */
+const CRIO_WITHOUT_PAUSE = { runtimeSpec: CRIO.runtimeSpec };
+
+const HOST_NETWORK = {
+  ...CONTAINERD,
+  runtimeSpec: { linux: { namespaces: [{ type: "pid" }, { type: "ipc" }, { type: "mount" }] } },
+};
+
+test.each([
+  {
+    name: "containerd's",
+    info: CONTAINERD,
+    want: { pid: 30648, netnsPath: "/var/run/netns/cni-602e50c2-6991-5ef1-9316-993299838d70" },
+  },
+  {
+    name: "containerd's of a sandbox that has ended",
+    info: { ...CONTAINERD, pid: 0, processStatus: "deleted", netNamespaceClosed: true },
+    want: { netnsPath: "/var/run/netns/cni-602e50c2-6991-5ef1-9316-993299838d70" },
+  },
+  { name: "containerd's in the node's network", info: HOST_NETWORK, want: { pid: 30648 } },
+  {
+    name: "CRI-O's",
+    info: CRIO,
+    want: { pid: 4711, netnsPath: "/var/run/netns/7d4f6a1c-0a0a-4c1d-93d5-6a2b9f0e7f11" },
+  },
+  {
+    name: "CRI-O's without a pause container",
+    info: CRIO_WITHOUT_PAUSE,
+    want: { netnsPath: "/var/run/netns/7d4f6a1c-0a0a-4c1d-93d5-6a2b9f0e7f11" },
+  },
+  {
+    name: "a namespace that the runtime has made with the process: no path",
+    info: { pid: 5, runtimeSpec: { linux: { namespaces: [{ type: "network" }] } } },
+    want: { pid: 5 },
+  },
+  {
+    name: "a path that is not absolute",
+    info: { pid: 5, runtimeSpec: { linux: { namespaces: [{ type: "network", path: "net" }] } } },
+    want: { pid: 5 },
+  },
+  { name: "other types", info: { pid: "5", runtimeSpec: { linux: { namespaces: {} } } }, want: {} },
+  { name: "a list", info: [], want: {} },
+])("what a verbose answer tells: $name", ({ info, want }) => {
+  expect(parseSandboxInfo({ info: JSON.stringify(info) })).toEqual(want);
+});
+
+test.each([{ info: {} }, { info: { info: "" } }, { info: { info: '{"pid":' } }])(
+  "nothing is told by %j",
+  ({ info }) => {
+    expect(parseSandboxInfo(info)).toEqual({});
+  },
+);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of CRI v1 → what the port says of sandboxes, containers and images. Pure.
+// Converts CRI v1 messages to the types of the port. Pure.
 import type {
   ContainerImage,
   ContainerState,
@@ -20,9 +20,53 @@ import type {
   WireSandboxStatus,
   WireSandboxStatusResponse,
 } from "./messages.ts";
-import { parseSandboxInfo } from "./sandbox-info.ts";
 
-const NOBODY = { name: "", namespace: "", uid: "", attempt: 0 };
+interface SandboxInfo {
+  /** Pid of the pause container; unset when it has exited or does not exist (CRI-O's `drop_infra_ctr`). */
+  readonly pid?: number;
+  /** Unset for host network. */
+  readonly netnsPath?: string;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+function isJson(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function readField(value: unknown, key: string): unknown {
+  return isJson(value) ? value[key] : undefined;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // the runtime decides the format
+  }
+}
+
+function findNetnsPath(info: unknown): string | undefined {
+  const namespaces = readField(readField(readField(info, "runtimeSpec"), "linux"), "namespaces");
+  const network: unknown = Array.isArray(namespaces)
+    ? namespaces.find((namespace: unknown) => readField(namespace, "type") === "network")
+    : undefined;
+  const path = readField(network, "path");
+  return typeof path === "string" && path.startsWith("/") ? path : undefined;
+}
+
+/** In containerd and CRI-O, `info` is JSON. Source: containerd 1.6 sandbox_status.go, CRI-O 1.29 sandbox_status.go. */
+export function parseSandboxInfo(info: Readonly<Record<string, string>>): SandboxInfo {
+  const told = parse(info["info"] ?? "");
+  const pid = readField(told, "pid");
+  const netnsPath = findNetnsPath(told);
+  return {
+    ...(typeof pid === "number" && pid > 0 ? { pid } : {}),
+    ...(netnsPath === undefined ? {} : { netnsPath }),
+  };
+}
+
+const EMPTY_METADATA = { name: "", namespace: "", uid: "", attempt: 0 };
 
 const CONTAINER_STATES: Readonly<Record<WireContainerState, ContainerState>> = {
   CONTAINER_CREATED: "CREATED",
@@ -31,16 +75,16 @@ const CONTAINER_STATES: Readonly<Record<WireContainerState, ContainerState>> = {
   CONTAINER_UNKNOWN: "UNKNOWN",
 };
 
-/** A line of a list. */
 export function toSandboxSummary(sandbox: WireSandbox): SandboxSummary {
   const { id, metadata, state, createdAt, labels, annotations } = sandbox;
-  const { name, namespace, uid, attempt } = metadata ?? NOBODY;
+  const { name, namespace, uid, attempt } = metadata ?? EMPTY_METADATA;
   return {
     id,
     metadata: { name, namespace, uid, attempt },
     state: state === "SANDBOX_READY" ? "READY" : "NOTREADY",
     createdAt: BigInt(createdAt),
-    ...{ labels, annotations },
+    labels,
+    annotations,
   };
 }
 
@@ -49,14 +93,13 @@ function ipsOf({ network }: WireSandboxStatus): readonly string[] {
   return [network.ip, ...network.additionalIps.map(({ ip }) => ip)].filter((ip) => ip !== "");
 }
 
-/** A status with what the verbose part adds; undefined when the answer has none. */
 export function toSandboxStatus(answer: WireSandboxStatusResponse): SandboxStatus | undefined {
   const { status } = answer;
   if (status === null) return undefined;
   const { pid, netnsPath } = parseSandboxInfo(answer.info);
   const known = { ...toSandboxSummary(status), ...(pid === undefined ? {} : { pid }) };
   if (status.linux?.namespaces?.options?.network === "NODE") return { ...known, ips: [] };
-  // Where a path is not told, that of the living process is.
+  // Falls back to the namespace of the sandbox's process.
   const path = netnsPath ?? (pid === undefined ? undefined : `/proc/${String(pid)}/ns/net`);
   return { ...known, ips: ipsOf(status), ...(path === undefined ? {} : { netnsPath: path }) };
 }
@@ -72,16 +115,15 @@ function toContainerParts(
     state: CONTAINER_STATES[state],
     createdAt: BigInt(createdAt),
     image: image?.image ?? "",
-    ...{ labels, annotations },
+    labels,
+    annotations,
   };
 }
 
-/** A line of a list. */
 export function toContainerSummary(container: WireContainer): ContainerSummary {
   return { ...toContainerParts(container), sandboxId: container.podSandboxId };
 }
 
-/** What it has written. */
 export function toContainerWrites({
   attributes,
   writableLayer,
@@ -91,30 +133,36 @@ export function toContainerWrites({
   return { id, name: metadata?.name ?? "", labels, writtenBytes };
 }
 
-/** A status. */
 export function toContainerStatus(status: WireContainerStatus): ContainerStatus {
   const { startedAt, finishedAt, exitCode, reason, message, imageRef, logPath } = status;
   return {
     ...toContainerParts(status),
     startedAt: BigInt(startedAt),
     finishedAt: BigInt(finishedAt),
-    ...{ exitCode, reason, message, imageRef, logPath },
+    exitCode,
+    reason,
+    message,
+    imageRef,
+    logPath,
   };
 }
 
-/** An image. */
 export function toImage(image: WireImage): ContainerImage {
   const { id, repoTags: tags, repoDigests: digests, size, uid, username } = image;
   return {
-    ...{ id, tags, digests, bytes: Number(size), username },
+    id,
+    tags,
+    digests,
+    bytes: Number(size),
+    username,
     ...(uid === null ? {} : { uid: Number(uid.value) }),
   };
 }
 
-/** The conditions that must be true. Source: CRI RuntimeCondition. */
+/** Source: CRI RuntimeCondition. */
 const REQUIRED: readonly string[] = ["RuntimeReady", "NetworkReady"];
 
-/** What the first condition that must be true, and is not, says. */
+/** Describes the first required condition that is not true. */
 export function toProblem(conditions: readonly WireCondition[]): string | undefined {
   for (const type of REQUIRED) {
     const condition = conditions.find((it) => it.type === type);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of CRI v1 as they are read: numbers of 64 bits are text, what is absent is its default or null.
+// Types of CRI v1 messages, with the field names of cri.proto. 64-bit numbers are strings.
 
-/** Source: CRI PodSandboxMetadata. */
 export interface WireSandboxMetadata {
   readonly name: string;
   readonly namespace: string;
@@ -11,7 +10,6 @@ export interface WireSandboxMetadata {
 
 type Texts = Readonly<Record<string, string>>;
 
-/** Source: CRI PodSandbox. */
 export interface WireSandbox {
   readonly id: string;
   readonly metadata: WireSandboxMetadata | null;
@@ -21,7 +19,6 @@ export interface WireSandbox {
   readonly annotations: Texts;
 }
 
-/** Source: CRI PodSandboxStatus. */
 export interface WireSandboxStatus extends WireSandbox {
   readonly network: {
     readonly ip: string;
@@ -32,20 +29,17 @@ export interface WireSandboxStatus extends WireSandbox {
   } | null;
 }
 
-/** Source: CRI PodSandboxStatusResponse. */
 export interface WireSandboxStatusResponse {
   readonly status: WireSandboxStatus | null;
   readonly info: Texts;
 }
 
-/** Source: CRI ContainerState. */
 export type WireContainerState =
   | "CONTAINER_CREATED"
   | "CONTAINER_RUNNING"
   | "CONTAINER_EXITED"
   | "CONTAINER_UNKNOWN";
 
-/** Source: CRI Container. */
 export interface WireContainer {
   readonly id: string;
   readonly podSandboxId: string;
@@ -57,7 +51,6 @@ export interface WireContainer {
   readonly annotations: Texts;
 }
 
-/** Source: CRI ContainerStats. */
 export interface WireContainerStats {
   readonly attributes: {
     readonly id: string;
@@ -68,7 +61,6 @@ export interface WireContainerStats {
   readonly writableLayer: { readonly usedBytes: { readonly value: string } | null } | null;
 }
 
-/** Source: CRI ContainerStatus. */
 export interface WireContainerStatus extends Omit<WireContainer, "podSandboxId"> {
   readonly startedAt: string;
   readonly finishedAt: string;
@@ -79,7 +71,6 @@ export interface WireContainerStatus extends Omit<WireContainer, "podSandboxId">
   readonly logPath: string;
 }
 
-/** Source: CRI Image. */
 export interface WireImage {
   readonly id: string;
   readonly repoTags: readonly string[];
@@ -89,7 +80,6 @@ export interface WireImage {
   readonly username: string;
 }
 
-/** Source: CRI RuntimeCondition. */
 export interface WireCondition {
   readonly type: string;
   readonly status: boolean;

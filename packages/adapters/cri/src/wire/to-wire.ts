@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the port asks for → requests of CRI v1. Pure. Members that are left out are the wire's defaults.
+// Converts requests of the port to CRI v1 messages. Pure. Omitted fields have their default.
 import type {
   ContainerConfig,
   ContainerMount,
@@ -20,11 +20,14 @@ function profile(type: SecurityProfile): Wire {
   return { profileType: type };
 }
 
-/** Source: CRI PodSandboxConfig. */
 export function fromSandboxConfig(config: SandboxConfig): Wire {
   const { metadata, hostname, logDirectory, dns, labels, annotations, security } = config;
   return {
-    ...{ metadata, hostname, logDirectory, labels, annotations },
+    metadata,
+    hostname,
+    logDirectory,
+    labels,
+    annotations,
     ...(dns === undefined ? {} : { dnsConfig: dns }),
     linux: {
       cgroupParent: config.cgroupParent,
@@ -51,11 +54,9 @@ function fromResources({ memoryLimitBytes, ...resources }: ContainerResources): 
 }
 
 /**
- * As whom a container runs. Both numbers go as one name where the group is known: a runtime that is given a user alone
- * adds what the image's /etc/group has for that user, and `1000:1000` is a member of nothing, since no name has a colon.
- * The user goes as a number too, which the name goes before: whoever it names owns the container's devices.
- * Equivalent to: `supplemental_groups_policy` Strict, which containerd has from 2.0. Source: containerd 1.6 WithUser,
- * WithAdditionalGIDs, generateUserString, getDeviceUserGroupID.
+ * With a known group both numbers form one user name, because a runtime adds the groups of the image's /etc/group to a
+ * plain user, and no name there contains a colon. The number decides the owner of devices. Source: containerd 1.6
+ * WithUser, WithAdditionalGIDs, generateUserString, getDeviceUserGroupID.
  */
 function fromUser({ runAsUser, runAsGroup, runAsUsername }: ContainerSecurity): Wire {
   const number = { runAsUser: value(runAsUser) };
@@ -71,20 +72,32 @@ function fromSecurity(security: ContainerSecurity): Wire {
   return {
     capabilities: { addCapabilities: capabilities.add, dropCapabilities: capabilities.drop },
     namespaceOptions: namespaces,
-    ...{ privileged, readonlyRootfs, supplementalGroups, maskedPaths, readonlyPaths },
+    privileged,
+    readonlyRootfs,
+    supplementalGroups,
+    maskedPaths,
+    readonlyPaths,
     ...fromUser(security),
     noNewPrivs: noNewPrivileges,
     seccomp: profile(seccomp),
   };
 }
 
-/** Source: CRI ContainerConfig. */
 export function fromContainerConfig(config: ContainerConfig): Wire {
   const { metadata, image, command, args, workingDir, env, mounts, devices } = config;
   const { labels, annotations, logPath, stdin, stdinOnce, tty, resources, security } = config;
   return {
-    ...{ metadata, command, args, workingDir, devices, labels, annotations, logPath },
-    ...{ stdin, stdinOnce, tty },
+    metadata,
+    command,
+    args,
+    workingDir,
+    devices,
+    labels,
+    annotations,
+    logPath,
+    stdin,
+    stdinOnce,
+    tty,
     image: { image },
     envs: env.map(([key, text]) => ({ key, value: text })),
     mounts: mounts.map(fromMount),
@@ -92,12 +105,10 @@ export function fromContainerConfig(config: ContainerConfig): Wire {
   };
 }
 
-/** Source: CRI PodSandboxFilter. */
 export function fromSandboxFilter({ sandboxId, labels }: RuntimeFilter): Wire {
   return { filter: { id: sandboxId, labelSelector: labels } };
 }
 
-/** Source: CRI ContainerFilter. */
 export function fromContainerFilter({ sandboxId, labels }: RuntimeFilter): Wire {
   return { filter: { podSandboxId: sandboxId, labelSelector: labels } };
 }

@@ -32,7 +32,9 @@ const { PodResourcesLister } = loadPackageDefinition(
 /** One container, with what a kubelet tells of it beside its devices. */
 function toContainer(devices: PodOfKubelet["containers"][number], index: number): object {
   return {
-    ...{ name: `c${String(index)}`, cpuIds: [1, 2], memory: [{ memoryType: "memory", size: 1 }] },
+    name: `c${String(index)}`,
+    cpuIds: [1, 2],
+    memory: [{ memoryType: "memory", size: 1 }],
     devices: Object.entries(devices).map(([resourceName, deviceIds]) => {
       return { resourceName, deviceIds, topology: { nodes: [{ ID: 0 }] } };
     }),

@@ -165,7 +165,9 @@ export class HttpClient {
     this.#onRequest?.(kindOfRequest(request));
     const { origin, pathname, search } = new URL(urlOf(this.server, request));
     const response = await send.call(transport.dispatcher, {
-      ...{ origin, path: `${pathname}${search}`, method: request.method },
+      origin,
+      path: `${pathname}${search}`,
+      method: request.method,
       headers: { ...headersOf(request, this.#userAgent), ...transport.headers },
       body: request.body === undefined ? null : printGoJson(request.body),
       signal,

@@ -118,7 +118,9 @@ describe("a kubeconfig", () => {
     );
     const config = await loadKubeConfig({ kubeconfig: write("config", text) });
     expect(await config.readCredentials()).toStrictEqual({
-      ...{ cert: "CERT", key: "KEY", token: "from-plugin" },
+      cert: "CERT",
+      key: "KEY",
+      token: "from-plugin",
     });
   });
 
@@ -248,7 +250,9 @@ describe("without a kubeconfig", () => {
     write("token", "one\n");
     const config = await loadKubeConfig({ accountDirectory: directory });
     expect(config).toMatchObject({
-      ...{ server: "https://10.0.0.1:443", namespace: "blue", skipTlsVerify: false },
+      server: "https://10.0.0.1:443",
+      namespace: "blue",
+      skipTlsVerify: false,
     });
     expect(await config.readCredentials()).toEqual({ ca: "CA", token: "one" });
     write("token", "two\n");

@@ -37,7 +37,9 @@ export interface Transport {
 function createDispatcher(config: KubeConfig, credentials: Credentials): Dispatcher {
   const { ca, cert, key } = credentials;
   const tls = {
-    ...{ ca, cert, key },
+    ca,
+    cert,
+    key,
     servername: config.tlsServerName,
     rejectUnauthorized: !config.skipTlsVerify,
     timeout: CONNECT_TIMEOUT_MS,

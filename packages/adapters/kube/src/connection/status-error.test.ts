@@ -47,12 +47,16 @@ describe("the details", () => {
   const detailsOf = (status: number, body: unknown): unknown =>
     toStatusError({ status, text: JSON.stringify(body) }, asked).details;
   const cause = (reason: string, field?: string, message?: string): object => ({
-    ...{ reason, field, message },
+    reason,
+    field,
+    message,
   });
 
   test("say what was asked and what was answered, and no more", () => {
     expect(detailsOf(403, { kind: "Status", message: "no" })).toStrictEqual({
-      ...{ ...asked, status: 403, message: "no" },
+      ...asked,
+      status: 403,
+      message: "no",
     });
   });
 
@@ -64,7 +68,9 @@ describe("the details", () => {
       cause("FieldValueInvalid"),
     ];
     expect(detailsOf(422, { kind: "Status", message: "no", details: { causes } })).toStrictEqual({
-      ...{ ...asked, status: 422, message: "no" },
+      ...asked,
+      status: 422,
+      message: "no",
       causes: "spec.x: bad\nworse\nworst\nFieldValueInvalid",
       causeType: "FieldValueInvalid",
     });

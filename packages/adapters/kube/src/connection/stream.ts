@@ -64,12 +64,19 @@ export async function openStream(config: KubeConfig, call: StreamCall): Promise<
   const { ca, cert, key } = credentials;
   // Loaded only here: most programs open no stream.
   const { WebSocket, createWebSocketStream } = await import("ws");
-  const socket = new WebSocket(`${server.replace(/^http/, "ws")}${call.path}`, call.protocol, {
-    ...{ ca, cert, key, servername, rejectUnauthorized: !skipTlsVerify },
+  // The types of ws lack `servername`, which it passes to tls.connect.
+  const options = {
+    ca,
+    cert,
+    key,
+    servername,
+    rejectUnauthorized: !skipTlsVerify,
     headers: headersFor(config, credentials),
     handshakeTimeout: ANSWER_MS,
     perMessageDeflate: false,
-  });
+  };
+  const url = `${server.replace(/^http/, "ws")}${call.path}`;
+  const socket = new WebSocket(url, call.protocol, options);
   // Made before the answer: the first words may come in one segment with it, and are lost where nobody listens yet.
   const stream = createWebSocketStream(socket);
   stream.on("error", () => stream.destroy());

@@ -55,8 +55,10 @@ test("a lease counts its holders, and remembers since when one holds it", () => 
   expect([first, renewed, taken].map(({ spec }) => spec)).toMatchObject([
     { holderIdentity: "a", acquireTime: "1970-01-01T00:00:00.000000Z", leaseTransitions: 0 },
     {
-      ...{ holderIdentity: "a", leaseTransitions: 0 },
-      ...{ acquireTime: "1970-01-01T00:00:00.000000Z", renewTime: "1970-01-01T00:00:01.000000Z" },
+      holderIdentity: "a",
+      leaseTransitions: 0,
+      acquireTime: "1970-01-01T00:00:00.000000Z",
+      renewTime: "1970-01-01T00:00:01.000000Z",
     },
     { holderIdentity: "b", acquireTime: "1970-01-01T00:00:02.000000Z", leaseTransitions: 1 },
   ]);

@@ -60,11 +60,17 @@ function candidate(identity: string): Candidate {
   };
   const stop = new AbortController();
   const elector = createElector({
-    ...{ key: KEY, identity, store, leases, clock },
+    key: KEY,
+    identity,
+    store,
+    leases,
+    clock,
     log: createSilentLogger(),
   });
   const made = {
-    ...{ elector, leases, signal: stop.signal },
+    elector,
+    leases,
+    signal: stop.signal,
     freeze: () => {
       isFrozen = true;
     },

@@ -59,7 +59,8 @@ async function reflect(
     told.push([reflection.kind, ...objects.map(({ metadata }) => metadata.name)].join(" "));
   });
   const look = (): Seen => ({
-    ...{ told, pausesMs },
+    told,
+    pausesMs,
     warnings: logger.lines.filter(({ level }) => level === "warn").length,
     requests: server.seen.length,
   });

@@ -20,7 +20,10 @@ test("a key that is removed does not come, and its group has no turn for it", ()
   const line = new FairLine((key) => key.slice(0, 1));
   for (const key of ["a1", "a2", "b1"]) line.add(key);
   expect([line.remove("b1"), line.remove("b1"), line.remove("a2"), line.remove("c")]).toEqual([
-    ...[true, false, true, false],
+    true,
+    false,
+    true,
+    false,
   ]);
   expect([line.size, line.take(), line.take()]).toEqual([1, "a1", undefined]);
 });

@@ -73,8 +73,11 @@ describe("a queue", () => {
     queue.add("c");
     await clock.advance(10);
     expect(queue.figures()).toEqual({
-      ...{ depth: 1, adds: 3, retries: 1 },
-      ...{ unfinishedSeconds: 1.51, longestRunningSeconds: 1.51 },
+      depth: 1,
+      adds: 3,
+      retries: 1,
+      unfinishedSeconds: 1.51,
+      longestRunningSeconds: 1.51,
     });
   });
 

@@ -98,8 +98,11 @@ describe("a reconciler", () => {
     for (const key of ["a", "b", "c"]) add(key);
     await clock.advance(3_000);
     expect(queues.get("test")?.()).toEqual({
-      ...{ depth: 2, adds: 3, retries: 0 },
-      ...{ unfinishedSeconds: 3, longestRunningSeconds: 3 },
+      depth: 2,
+      adds: 3,
+      retries: 0,
+      unfinishedSeconds: 3,
+      longestRunningSeconds: 3,
     });
     work.resolve(done());
     await stop();

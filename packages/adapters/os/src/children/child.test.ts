@@ -69,7 +69,9 @@ describe("child starter", () => {
     });
     const said = join(directory, "said");
     const starting = createChildStarter().start({
-      ...{ module: hasty, env: { SAID: said }, readyTimeoutMs: 20_000 },
+      module: hasty,
+      env: { SAID: said },
+      readyTimeoutMs: 20_000,
     });
     // Nothing is read before the child has said that it is ready, and all that follows.
     const deadline = performance.now() + 20_000;

@@ -142,9 +142,16 @@ describe("an open launcher", () => {
   test("has its hook sidecars in the order of their numbers", async () => {
     await listen();
     for (const name of [
-      ...["hook-sidecar-10", "hook-sidecar-2", "hook-sidecar-0", "hook-sidecar-x"],
-      ...["hook-sidecar-", "hook-sidecar-1000", "hook-sidecar-1x", "hook-sidecar-x1"],
-      ...["hook-sidecat-1", "old-hook-sidecar-3"],
+      "hook-sidecar-10",
+      "hook-sidecar-2",
+      "hook-sidecar-0",
+      "hook-sidecar-x",
+      "hook-sidecar-",
+      "hook-sidecar-1000",
+      "hook-sidecar-1x",
+      "hook-sidecar-x1",
+      "hook-sidecat-1",
+      "old-hook-sidecar-3",
     ]) {
       mkdirSync(join(volumes(), name));
     }

@@ -18,6 +18,7 @@ test("one that cannot be run is an error of the kernel", async () => {
 
 test("one that is not there is named", async () => {
   await expect(runInForeground(["no-such-program-anywhere"])).rejects.toMatchObject({
-    ...{ code: "OS_PROGRAM_MISSING", details: { program: "no-such-program-anywhere" } },
+    code: "OS_PROGRAM_MISSING",
+    details: { program: "no-such-program-anywhere" },
   });
 });

@@ -26,10 +26,25 @@ export function fileBytesOf({ kind, sizeBytes }: ClaimSize): number {
 /** Arguments of mke2fs before the file. With a journal: what is in it must survive the loss of power. */
 export function formatOf({ sizeBytes }: ClaimSize): readonly string[] {
   return [
-    ...["-q", "-F", "-t", "ext4", "-b", String(BLOCK_BYTES), "-i", "16384", "-I", "256"],
+    "-q",
+    "-F",
+    "-t",
+    "ext4",
+    "-b",
+    String(BLOCK_BYTES),
+    "-i",
+    "16384",
+    "-I",
+    "256",
     // Nothing is kept for root: the size is the pod's.
-    ...["-m", "0", "-O", "^resize_inode", "-J", `size=${String(journalMib(sizeBytes))}`],
-    ...["-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"],
+    "-m",
+    "0",
+    "-O",
+    "^resize_inode",
+    "-J",
+    `size=${String(journalMib(sizeBytes))}`,
+    "-E",
+    "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
   ];
 }
 

@@ -29,13 +29,35 @@ const LIMITS = ["--as=268435456", "--nofile=32", "--nproc=8", "--fsize=0", "--co
 function argvOf({ link, filter }: CapturedLink): readonly [string, ...string[]] {
   return [
     ...(["nsenter", "--net=/proc/self/fd/3", "sh", "-c", 'exec "$@" 3<&-', "sh"] as const),
-    ...["prlimit", ...LIMITS],
-    ...["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups", "--no-new-privs"],
-    ...["--inh-caps", CAPABILITIES, "--ambient-caps", CAPABILITIES, "--bounding-set", CAPABILITIES],
+    "prlimit",
+    ...LIMITS,
+    "setpriv",
+    "--reuid",
+    USER,
+    "--regid",
+    USER,
+    "--clear-groups",
+    "--no-new-privs",
+    "--inh-caps",
+    CAPABILITIES,
+    "--ambient-caps",
+    CAPABILITIES,
+    "--bounding-set",
+    CAPABILITIES,
     // A change of user takes back what was set before.
-    ...["--pdeathsig", "KILL"],
+    "--pdeathsig",
+    "KILL",
     // Whole packets as they come, no names looked up; what follows `--` is the filter, whatever it begins with.
-    ...["tcpdump", "-n", "-U", "--immediate-mode", "-i", link, "-w", "-", "--", filter],
+    "tcpdump",
+    "-n",
+    "-U",
+    "--immediate-mode",
+    "-i",
+    link,
+    "-w",
+    "-",
+    "--",
+    filter,
   ];
 }
 

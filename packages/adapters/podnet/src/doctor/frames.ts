@@ -179,8 +179,13 @@ export function connection({ from, to, id }: Ends, addresses: readonly [string, 
   const [headBytes, syn, windowBytes] = [20, 0x02, 1024];
   const port = 0xc000 | (id & 0x3fff);
   const segment = Buffer.concat([
-    ...[u16(port), u16(UNUSED_PORT), u32(id), u32(0)],
-    ...[Buffer.from([headBytes << 2, syn]), u16(windowBytes), u32(0)],
+    u16(port),
+    u16(UNUSED_PORT),
+    u32(id),
+    u32(0),
+    Buffer.from([headBytes << 2, syn]),
+    u16(windowBytes),
+    u32(0),
   ]);
   const summed = [...ends, Buffer.from([0, TCP]), u16(segment.length), segment];
   segment.writeUInt16BE(checksumOf(Buffer.concat(summed)), 16);

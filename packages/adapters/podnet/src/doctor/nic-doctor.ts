@@ -152,7 +152,11 @@ function traceOf(probe: ProbeName, trail: Trail): readonly FrameTrace[] {
   if (answered.size === 0 && times < TIMES_MIN) return [];
   return [
     {
-      ...{ probe, asked: [...asked], answered: [...answered], by: [...by], to: [...to] },
+      probe,
+      asked: [...asked],
+      answered: [...answered],
+      by: [...by],
+      to: [...to],
       ...(refused === undefined ? {} : { refused }),
     },
   ];

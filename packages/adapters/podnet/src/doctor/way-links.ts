@@ -96,7 +96,8 @@ async function tell(netlink: Netlink, netns: NetnsHandle): Promise<readonly Told
     const master = links.find(({ index }) => index === link.masterIndex)?.name;
     return {
       ...link,
-      ...{ vlans: [], ...vlans.get(link.index) },
+      vlans: [],
+      ...vlans.get(link.index),
       addresses: addresses.filter(({ index }) => index === link.index).map(({ text }) => text),
       ...(master === undefined ? {} : { master }),
     };

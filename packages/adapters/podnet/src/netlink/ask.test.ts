@@ -9,15 +9,30 @@ const NETNS = { fd: 8, inode: "42" };
 const MAC = "02:00:00:00:0a:01";
 const NIC: SketchedLink = { name: "pod1", index: 2, kind: "veth", mac: MAC, mtu: 1400 };
 const BRIDGE: SketchedLink = {
-  ...{ name: "k6t-1", index: 3, kind: "bridge", mac: "5e:00:00:00:0a:01", mtu: 1400 },
+  name: "k6t-1",
+  index: 3,
+  kind: "bridge",
+  mac: "5e:00:00:00:0a:01",
+  mtu: 1400,
   flags: ["up", "carrier", "noArp"],
 };
 const TAP: SketchedLink = {
-  ...{ name: "tap1", index: 4, kind: "tun", mac: "16:0d:a3:7f:6f:38", mtu: 1400 },
-  ...{ flags: ["up"], master: 3, isLearning: false, takesMany: false },
+  name: "tap1",
+  index: 4,
+  kind: "tun",
+  mac: "16:0d:a3:7f:6f:38",
+  mtu: 1400,
+  flags: ["up"],
+  master: 3,
+  isLearning: false,
+  takesMany: false,
 };
 const LOOPBACK: SketchedLink = {
-  ...{ name: "lo", index: 1, mac: "00:00:00:00:00:00", mtu: 65536, flags: ["up", "carrier"] },
+  name: "lo",
+  index: 1,
+  mac: "00:00:00:00:00:00",
+  mtu: 65536,
+  flags: ["up", "carrier"],
   addresses: ["127.0.0.1/8", "00000000000000000000000000000001/128"],
 };
 
@@ -35,23 +50,49 @@ describe("links", () => {
     expect(await askLinks(netlink, NETNS)).toEqual([
       {
         ...other,
-        ...{ name: "k6t-1", index: 3, kind: "bridge", mac: "5e:00:00:00:0a:01", mtu: 1400 },
-        ...{ up: true, carrier: true, noArp: true, plain: true },
+        name: "k6t-1",
+        index: 3,
+        kind: "bridge",
+        mac: "5e:00:00:00:0a:01",
+        mtu: 1400,
+        up: true,
+        carrier: true,
+        noArp: true,
+        plain: true,
       },
       {
         ...other,
-        ...{ name: "lo", index: 1, kind: "", mac: "00:00:00:00:00:00", mtu: 65536 },
-        ...{ up: true, carrier: true, addresses: ["127.0.0.1/8", "::1/128"] },
+        name: "lo",
+        index: 1,
+        kind: "",
+        mac: "00:00:00:00:00:00",
+        mtu: 65536,
+        up: true,
+        carrier: true,
+        addresses: ["127.0.0.1/8", "::1/128"],
       },
       {
         ...other,
-        ...{ name: "pod1", index: 2, kind: "veth", mac: MAC, mtu: 1400 },
-        ...{ up: false, carrier: false },
+        name: "pod1",
+        index: 2,
+        kind: "veth",
+        mac: MAC,
+        mtu: 1400,
+        up: false,
+        carrier: false,
       },
       {
         ...other,
-        ...{ name: "tap1", index: 4, kind: "tun", mac: "16:0d:a3:7f:6f:38", mtu: 1400 },
-        ...{ up: true, carrier: false, master: "k6t-1", learning: false, takesQueues: "one" },
+        name: "tap1",
+        index: 4,
+        kind: "tun",
+        mac: "16:0d:a3:7f:6f:38",
+        mtu: 1400,
+        up: true,
+        carrier: false,
+        master: "k6t-1",
+        learning: false,
+        takesQueues: "one",
       },
     ]);
   });

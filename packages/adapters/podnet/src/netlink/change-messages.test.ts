@@ -67,8 +67,10 @@ const ROWS: readonly Row[] = [
   {
     words: "ip addr add 10.0.0.1/24 dev k6t-1 noprefixroute",
     change: {
-      ...{ op: "addAddress", link: "k6t-1" },
-      ...{ address: "10.0.0.1/24", flags: ["noprefixroute"] },
+      op: "addAddress",
+      link: "k6t-1",
+      address: "10.0.0.1/24",
+      flags: ["noprefixroute"],
     },
     hex: "30000000140005060000000000000000 02180000 03000000 080002000a000001 080001000a000001 0800080000020000",
   },

@@ -33,8 +33,15 @@ export function versionIn(view: DataView): 4 | 6 {
 
 /** Attributes of a link. Source: linux/if_link.h */
 export const IFLA = {
-  ...{ address: 1, name: 3, mtu: 4, master: 10, info: 18, alias: 20 },
-  ...{ netnsFd: 28, mask: 29, permanentAddress: 54 },
+  address: 1,
+  name: 3,
+  mtu: 4,
+  master: 10,
+  info: 18,
+  alias: 20,
+  netnsFd: 28,
+  mask: 29,
+  permanentAddress: 54,
 };
 /** Those of its kind. */
 export const INFO = { kind: 1, data: 2, portData: 5 };

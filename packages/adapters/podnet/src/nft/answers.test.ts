@@ -3,7 +3,9 @@ import { expect, test } from "vitest";
 import { answersTable, type AnswersWiring } from "./answers.ts";
 
 const WIRING: AnswersWiring = {
-  ...{ bridgeName: "k6t-1", podInterfaceName: "pod1", tapName: "tap1" },
+  bridgeName: "k6t-1",
+  podInterfaceName: "pod1",
+  tapName: "tap1",
   bridgeMac: "5e:00:00:00:00:01",
   answers: { addresses: ["169.254.75.10/32"] },
 };

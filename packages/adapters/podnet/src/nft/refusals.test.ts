@@ -41,12 +41,17 @@ describe("frames that a guest was refused", () => {
 
   test("are told by reason, the most frequent first, and not where there are none", () => {
     const text = [
-      ...["table netdev patchbay-tap1 {", "\tchain from-guest {"],
+      "table netdev patchbay-tap1 {",
+      "\tchain from-guest {",
       "\t\tether daddr 01:00:0c:cc:cc:cc counter packets 2 bytes 120 drop",
       "\t\tether daddr 01:00:0c:cc:cc:cd counter packets 3 bytes 180 drop",
       "\t\tcounter packets 0 bytes 0 drop",
-      ...["\t}", "\tchain ipv4-source {", "\t\tip saddr 10.9.0.1 accept"],
-      ...["\t\tcounter packets 12 bytes 1176 drop", "\t}", "}"],
+      "\t}",
+      "\tchain ipv4-source {",
+      "\t\tip saddr 10.9.0.1 accept",
+      "\t\tcounter packets 12 bytes 1176 drop",
+      "\t}",
+      "}",
     ];
     expect(parseRefusals(text.join("\n"))).toEqual([
       { what: "IPv4 from another address", frames: 12, isOfIpv4Address: true },

@@ -102,7 +102,13 @@ function givenSayings({ index: now }: SeenNic, nic: NodeNic): readonly Saying[] 
 function nicOf(link: SeenNic, messages: readonly Message[]): NodeNic {
   const { name, index, kind, mac, mtu, up, alias, permanentMac } = link;
   return {
-    ...{ name, index, kind, mac, mtu, up, alias },
+    name,
+    index,
+    kind,
+    mac,
+    mtu,
+    up,
+    alias,
     ...(permanentMac === "" ? {} : { permanentMac }),
     addresses: addressesIn(messages, index),
     routes: routesIn(messages, index),

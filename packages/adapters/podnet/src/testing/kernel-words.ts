@@ -93,7 +93,8 @@ function linkMessage(link: SketchedLink): Uint8Array {
   );
   const { name, mac = "02:00:00:00:00:01", mtu = 1500, master } = link;
   const parts = [
-    ...[attribute(IFLA.name, name), attribute(IFLA.address, macBytes(mac))],
+    attribute(IFLA.name, name),
+    attribute(IFLA.address, macBytes(mac)),
     attribute(IFLA.mtu, u32(mtu)),
     ...(master === undefined ? [] : [attribute(IFLA.master, u32(master))]),
     attribute(IFLA.info, Buffer.concat(infoOf(link))),

@@ -41,8 +41,12 @@ const NIC: WiredLink = {
 };
 const BRIDGE: WiredLink = {
   ...NIC,
-  ...{ name: "k6t-1", index: 3, kind: "bridge", mac: "5e:00:00:00:00:0a" },
-  ...{ noArp: true, plain: true },
+  name: "k6t-1",
+  index: 3,
+  kind: "bridge",
+  mac: "5e:00:00:00:00:0a",
+  noArp: true,
+  plain: true,
 };
 const ENSLAVED: WiredLink = { ...NIC, master: "k6t-1", learning: false };
 const TAP: WiredLink = {

@@ -7,8 +7,11 @@ import { planAddresses, planSettings, settingsAfter } from "./masquerade-plan.ts
 
 const WIRING = {
   kind: "masquerade",
-  ...{ podInterfaceName: "eth0", bridgeName: "k6t-eth0", tapName: "tap0" },
-  ...{ mac: "02:00:00:00:5e:01", mtu: 1400 },
+  podInterfaceName: "eth0",
+  bridgeName: "k6t-eth0",
+  tapName: "tap0",
+  mac: "02:00:00:00:5e:01",
+  mtu: 1400,
   ipv4: { gateway: "10.0.2.1/24", guest: "10.0.2.2" },
   ipv6: { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" },
   ports: [],

@@ -36,7 +36,10 @@ export function planAddresses(
 ): readonly LinkChange[] {
   const present = links.get(bridgeName)?.addresses ?? [];
   const addition = (address: string, ...flags: readonly AddressFlag[]): LinkChange => ({
-    ...{ op: "addAddress", link: bridgeName, address, flags },
+    op: "addAddress",
+    link: bridgeName,
+    address,
+    flags,
   });
   const wanted = [
     ipv4 === undefined ? [] : addition(ipv4.gateway),

@@ -26,8 +26,12 @@ beforeAll(async () => {
 
 async function certificate(authority: Authority, commonName = "proxy"): Promise<X509Certificate> {
   const issued = await issueCertificate(authority, {
-    ...{ commonName, organizations: ["group"], usages: ["client"] },
-    ...{ dnsNames: [], ipAddresses: [], validDays: 1 },
+    commonName,
+    organizations: ["group"],
+    usages: ["client"],
+    dnsNames: [],
+    ipAddresses: [],
+    validDays: 1,
   });
   return new X509Certificate(issued.certPem);
 }

@@ -51,8 +51,12 @@ afterEach(() => {
 /** Puts a new certificate there; gives its fingerprint. */
 async function renew(): Promise<string> {
   const issued = await issueCertificate(authority, {
-    ...{ commonName: "virt-api", organizations: [], usages: ["server"] },
-    ...{ dnsNames: ["localhost"], ipAddresses: ["127.0.0.1"], validDays: 1 },
+    commonName: "virt-api",
+    organizations: [],
+    usages: ["server"],
+    dnsNames: ["localhost"],
+    ipAddresses: ["127.0.0.1"],
+    validDays: 1,
   });
   await files.writeAtomic(FILES.keyFile, issued.keyPem);
   await files.writeAtomic(FILES.certFile, issued.certPem);

@@ -52,8 +52,8 @@ function withAnnotations(workload: KubeObject & { readonly spec?: unknown }): Ku
     },
     spec: { ...podSpec, containers: changed.map(({ container }) => container) },
   };
-  const changedSpec = { ...spec, template: changedTemplate };
-  return { ...workload, ...{ spec: changedSpec } };
+  const changedWorkload = { ...workload, spec: { ...spec, template: changedTemplate } };
+  return changedWorkload;
 }
 
 /** The objects as an API server takes them that gives this answer at `/version`. */

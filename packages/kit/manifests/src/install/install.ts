@@ -80,7 +80,8 @@ function withConditions(object: KubeObject): KubeObject {
     const matchConditions = conditionsOf(webhook.name);
     return matchConditions.length === 0 ? webhook : { ...webhook, matchConditions };
   });
-  return { ...object, ...{ webhooks: conditioned } };
+  const changed: WebhookConfiguration = { ...object, webhooks: conditioned };
+  return changed;
 }
 
 /** Whether the API server keeps match conditions: from 1.28 on by default, before it refuses or drops them. */

@@ -100,7 +100,8 @@ export function withPodCreation(objects: readonly KubeObject[]): readonly KubeOb
     });
     const changed = {
       ...pod,
-      ...{ hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" },
+      hostNetwork: true,
+      dnsPolicy: "ClusterFirstWithHostNet",
       containers: listOf(pod, "containers").map(toContainer),
       volumes: [...listOf(pod, "volumes"), ...volumes],
     };

@@ -119,8 +119,9 @@ test.each([
   { conditions: [{ type: "NamesAccepted", status: "True" }], want: false },
   { conditions: undefined, want: false },
 ])("a kind is served once its definition says so: $conditions", ({ conditions, want }) => {
-  const definition = { apiVersion: "x/v1", kind: "y", metadata: { name: "a" } };
-  expect(isEstablished({ ...definition, ...{ status: { conditions } } })).toBe(want);
+  const metadata = { name: "a" };
+  const definition = { apiVersion: "x/v1", kind: "y", metadata, status: { conditions } };
+  expect(isEstablished(definition)).toBe(want);
   expect(isEstablished(undefined)).toBe(false);
 });
 
@@ -147,15 +148,9 @@ describe("an object that is there", () => {
 
   test("keeps the authority in an APIService and in webhooks, by their names", () => {
     const service = { apiVersion: "x/v1", kind: "APIService", metadata };
-    expect(
-      carryOver(
-        { ...service, ...{ spec: { caBundle: "c", group: "old" } } },
-        {
-          ...service,
-          ...{ spec: { group: "new" } },
-        },
-      ),
-    ).toMatchObject({ spec: { caBundle: "c", group: "new" } });
+    const old = { ...service, spec: { caBundle: "c", group: "old" } };
+    const next = { ...service, spec: { group: "new" } };
+    expect(carryOver(old, next)).toMatchObject({ spec: { caBundle: "c", group: "new" } });
     const webhooks = { apiVersion: "x/v1", kind: "MutatingWebhookConfiguration", metadata };
     const found = { webhooks: [{ name: "b", clientConfig: { url: "u", caBundle: "c" } }] };
     const wanted = {

@@ -118,7 +118,8 @@ test.each([
   "install does not write over a definition of networks with $mark mark",
   async ({ labels, want }) => {
     const metadata = { ...definition().metadata, labels };
-    store.put(DEFINITIONS, { ...definition(), metadata, ...{ spec: { of: "another" } } });
+    const stored = { ...definition(), metadata, spec: { of: "another" } };
+    store.put(DEFINITIONS, stored);
     const changes: string[] = [];
     await install(store, {
       objects: [definition()],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server itself says to a write, around what webhooks say.
+// Built-in admission plugins, run before and after the webhooks.
 import type { Clock } from "@patchbay/core/ports";
 import { checkEscalation } from "../auth/rbac/escalation.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
@@ -7,12 +7,10 @@ import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
 import type { Admission, AdmissionQuestion, Mutation } from "./admission.ts";
 import { restrictNode } from "./node-restriction.ts";
-import { giveAccount } from "./service-account.ts";
-import { giveStorageClass } from "./storage-class.ts";
-import { refuseUploadClaims } from "./upload-claim.ts";
+import { setServiceAccount } from "./service-account.ts";
+import { setDefaultStorageClass, rejectUploadClaims } from "./persistent-volume-claim.ts";
 
-/** Where accounts, roles and pods of nodes are looked up, and who decides whether rights may be given away. */
-export interface BuiltInAdmissionDeps {
+interface BuiltInAdmissionDeps {
   readonly store: Pick<Store, "find" | "list" | "subscribe">;
   readonly clock: Clock;
   readonly random: { readonly suffix: () => string };
@@ -28,31 +26,30 @@ class BuiltInAdmission implements Admission {
     this.#webhooks = webhooks;
   }
 
-  /** Pods get their account and claims their class before webhooks see them; rights are counted after webhooks have had their say. */
+  /** Webhooks see the account and the class. Escalation is checked last, because webhooks may change rules. */
   async mutate(
-    question: Mutation,
+    request: Mutation,
     complete: (object: KubeObject) => KubeObject,
   ): Promise<KubeObject> {
-    await giveAccount(question, this.#deps);
-    giveStorageClass(question, this.#deps.store);
-    const object = await this.#webhooks.mutate(question, complete);
-    checkEscalation({ ...question, object }, this.#deps.authorizer);
+    await setServiceAccount(request, this.#deps);
+    setDefaultStorageClass(request, this.#deps.store);
+    const object = await this.#webhooks.mutate(request, complete);
+    checkEscalation({ ...request, object }, this.#deps.authorizer);
     return object;
   }
 
-  async validate(question: AdmissionQuestion): Promise<void> {
-    restrictNode(question, this.#deps.store);
-    refuseUploadClaims(question, this.#deps.store);
-    return this.#webhooks.validate(question);
+  async validate(request: AdmissionQuestion): Promise<void> {
+    restrictNode(request, this.#deps.store);
+    rejectUploadClaims(request, this.#deps.store);
+    return this.#webhooks.validate(request);
   }
 
-  async admitDeletion(question: AdmissionQuestion): Promise<void> {
-    restrictNode(question, this.#deps.store);
-    return this.#webhooks.admitDeletion(question);
+  async admitDeletion(request: AdmissionQuestion): Promise<void> {
+    restrictNode(request, this.#deps.store);
+    return this.#webhooks.admitDeletion(request);
   }
 }
 
-/** Puts the server's own rules around those of webhooks. */
 export function withBuiltInAdmission(deps: BuiltInAdmissionDeps, webhooks: Admission): Admission {
   return new BuiltInAdmission(deps, webhooks);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node writes only what is its own, whatever its role grants. Source: Kubernetes NodeRestriction admission.
-import { nodeOf } from "../auth/node/node-authorizer.ts";
-import { forbiddenBecause } from "../auth/refusal.ts";
+// Nodes write only their own objects, whatever their roles grant. Source: Kubernetes NodeRestriction admission.
+import { nodeNameOf } from "../auth/node-authorizer.ts";
+import { forbiddenBecause } from "../auth/forbidden.ts";
 import { equalJson, fieldsOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
@@ -9,10 +9,9 @@ import type { AdmissionQuestion } from "./admission.ts";
 
 const LEASE_NAMESPACE = "kube-node-lease";
 const OWN_POD_SUBRESOURCES: readonly string[] = ["status", "eviction"];
-/** Labels below these domains are the cluster's own. */
-const RESERVED = /(^|\.)(kubernetes\.io|k8s\.io)$/;
-/** Of those a node may set these about itself. Source: kubelet pkg/apis well_known_labels.go. */
-const OWN_LABELS: ReadonlySet<string> = new Set([
+const RESERVED_DOMAIN = /(^|\.)(kubernetes\.io|k8s\.io)$/;
+/** Reserved labels that a kubelet may set. Source: kubelet pkg/apis well_known_labels.go. */
+const KUBELET_LABELS: ReadonlySet<string> = new Set([
   "kubernetes.io/hostname",
   "kubernetes.io/arch",
   "kubernetes.io/os",
@@ -25,7 +24,7 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
   "topology.kubernetes.io/zone",
   "topology.kubernetes.io/region",
 ]);
-const OWN_DOMAINS = /(^|\.)(kubelet|node)\.kubernetes\.io$/;
+const KUBELET_DOMAIN = /(^|\.)(kubelet|node)\.kubernetes\.io$/;
 
 function isMirror({ metadata }: KubeObject): boolean {
   return metadata.annotations?.["kubernetes.io/config.mirror"] !== undefined;
@@ -33,8 +32,8 @@ function isMirror({ metadata }: KubeObject): boolean {
 
 type Fault = string | undefined;
 
-function podSubresourceFault(node: string, question: AdmissionQuestion): Fault {
-  const { subresource, object, oldObject } = question;
+function podSubresourceFault(node: string, request: AdmissionQuestion): Fault {
+  const { subresource, object, oldObject } = request;
   if (!OWN_POD_SUBRESOURCES.includes(subresource)) {
     return `unexpected pod subresource ${subresource}, only 'status' and 'eviction' are allowed`;
   }
@@ -43,10 +42,10 @@ function podSubresourceFault(node: string, question: AdmissionQuestion): Fault {
   return isRelabelled ? `node ${node} cannot update labels through pod status` : undefined;
 }
 
-function podWriteFault(node: string, question: AdmissionQuestion): Fault {
-  const { operation, subresource, object } = question;
+function podWriteFault(node: string, request: AdmissionQuestion): Fault {
+  const { operation, subresource, object } = request;
   if (subresource !== "") {
-    return podSubresourceFault(node, question);
+    return podSubresourceFault(node, request);
   }
   if (operation === "UPDATE") {
     return `node ${node} is not allowed to update pods, only their status`;
@@ -57,20 +56,20 @@ function podWriteFault(node: string, question: AdmissionQuestion): Fault {
     : undefined;
 }
 
-function podFault(node: string, question: AdmissionQuestion): Fault {
-  const fault = podWriteFault(node, question);
-  const { operation, oldObject } = question;
+function podFault(node: string, request: AdmissionQuestion): Fault {
+  const fault = podWriteFault(node, request);
+  const { operation, oldObject } = request;
   const isOwn = oldObject === undefined || textAt(oldObject, "spec", "nodeName") === node;
   if (fault !== undefined || isOwn) {
     return fault;
   }
-  const what = operation === "DELETE" ? "delete pods" : "update the status of pods";
-  return `node ${node} can only ${what} with spec.nodeName set to itself`;
+  const action = operation === "DELETE" ? "delete pods" : "update the status of pods";
+  return `node ${node} can only ${action} with spec.nodeName set to itself`;
 }
 
 function isReservedLabel(label: string): boolean {
   const domain = label.includes("/") ? (label.split("/")[0] ?? "") : "";
-  return RESERVED.test(domain) && !OWN_LABELS.has(label) && !OWN_DOMAINS.test(domain);
+  return RESERVED_DOMAIN.test(domain) && !KUBELET_LABELS.has(label) && !KUBELET_DOMAIN.test(domain);
 }
 
 function changedLabels({ object, oldObject }: AdmissionQuestion): readonly string[] {
@@ -80,30 +79,31 @@ function changedLabels({ object, oldObject }: AdmissionQuestion): readonly strin
   return [...names].filter((name) => before[name] !== after[name]);
 }
 
-function nodeFault(node: string, question: AdmissionQuestion): Fault {
-  const { operation, name, object, oldObject } = question;
+function nodeFault(node: string, request: AdmissionQuestion): Fault {
+  const { operation, name, object, oldObject } = request;
   if (name !== node) {
     return `node ${node} is not allowed to modify node ${name}`;
   }
   if (operation === "DELETE") {
     return undefined;
   }
-  const taints = (of: KubeObject | undefined): unknown => fieldsOf(of?.["spec"])["taints"] ?? [];
+  const taints = (nodeObject: KubeObject | undefined): unknown =>
+    fieldsOf(nodeObject?.["spec"])["taints"] ?? [];
   if (operation === "UPDATE" && !equalJson(taints(object), taints(oldObject))) {
     return `node ${node} is not allowed to modify taints`;
   }
-  const labels = changedLabels(question).filter(isReservedLabel);
+  const labels = changedLabels(request).filter(isReservedLabel);
   return labels.length === 0
     ? undefined
     : `is not allowed to modify labels: ${labels.toSorted().join(", ")}`;
 }
 
 function leaseFault(node: string, { namespace, name, object }: AdmissionQuestion): Fault {
-  const asked = name === "" ? (object?.metadata.name ?? "") : name;
+  const leaseName = name === "" ? (object?.metadata.name ?? "") : name;
   if (namespace !== LEASE_NAMESPACE) {
     return `can only access leases in the "${LEASE_NAMESPACE}" system namespace`;
   }
-  return asked === node
+  return leaseName === node
     ? undefined
     : "can only access node lease with the same name as the requesting node";
 }
@@ -118,9 +118,9 @@ function uidFault(reference: unknown, pod: KubeObject): Fault {
     : `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`;
 }
 
-/** A node asks for tokens of its own pods only, which end with the pods. */
-function tokenFault(node: string, question: AdmissionQuestion, store: PodLookup): Fault {
-  const { namespace, subresource, operation, object } = question;
+/** Tokens must be bound to the node's own pods, so that they expire with the pods. */
+function tokenFault(node: string, request: AdmissionQuestion, store: PodLookup): Fault {
+  const { namespace, subresource, operation, object } = request;
   if (subresource !== "token" || operation !== "CREATE") {
     return undefined;
   }
@@ -136,9 +136,8 @@ function tokenFault(node: string, question: AdmissionQuestion, store: PodLookup)
   return uidFault(reference, pod);
 }
 
-/** Where pods are looked up. */
 type PodLookup = Pick<Store, "find">;
-type Rule = (node: string, question: AdmissionQuestion, store: PodLookup) => Fault;
+type Rule = (node: string, request: AdmissionQuestion, store: PodLookup) => Fault;
 
 const RULES: Readonly<Record<string, Rule>> = {
   "/serviceaccounts": tokenFault,
@@ -147,12 +146,12 @@ const RULES: Readonly<Record<string, Rule>> = {
   "coordination.k8s.io/leases": leaseFault,
 };
 
-/** Refuses what a node writes of others. Throws a StatusError 403. */
-export function restrictNode(question: AdmissionQuestion, store: PodLookup): void {
-  const node = nodeOf(question.user);
-  const { kind, name, object } = question;
+/** Throws a StatusError 403 if a node writes an object that is not its own. */
+export function restrictNode(request: AdmissionQuestion, store: PodLookup): void {
+  const node = nodeNameOf(request.user);
+  const { kind, name, object } = request;
   const rule = RULES[`${kind.group}/${kind.resource}`];
-  const fault = node === undefined ? undefined : rule?.(node, question, store);
+  const fault = node === undefined ? undefined : rule?.(node, request, store);
   if (fault !== undefined) {
     const about = {
       group: kind.group,

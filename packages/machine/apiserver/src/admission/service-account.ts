@@ -1,37 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which account does a new pod run as? Source: Kubernetes ServiceAccount admission;
+// Service account and token volume of new pods. Source: Kubernetes ServiceAccount admission.
 import type { Clock } from "@patchbay/core/ports";
-import { forbiddenBecause } from "../auth/refusal.ts";
-import { type Fields, copyJson, fieldsOf, listOf, textAt } from "../objects/json.ts";
+import { forbiddenBecause } from "../auth/forbidden.ts";
+import { CONTAINER_LISTS, objectItems } from "../kinds/workload/pod-defaults.ts";
+import { type Fields, copyJson, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
 import type { Mutation } from "./admission.ts";
-import { giveToken } from "./token-volume.ts";
 
-/** The account of pods that name none; every namespace gets it a moment after it is made. */
+const MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount";
+const VOLUME_NAME_PREFIX = "kube-api-access-";
+/** 0644. Source: Kubernetes ServiceAccount admission. */
+const VOLUME_MODE = 420;
+/** One hour plus 7 s, so that such tokens can be recognized. Source: as above. */
+const TOKEN_EXPIRATION_SECONDS = 3607;
+
+function tokenVolume(name: string): Fields {
+  const namespace = { apiVersion: "v1", fieldPath: "metadata.namespace" };
+  return {
+    name,
+    projected: {
+      defaultMode: VOLUME_MODE,
+      sources: [
+        { serviceAccountToken: { expirationSeconds: TOKEN_EXPIRATION_SECONDS, path: "token" } },
+        { configMap: { name: "kube-root-ca.crt", items: [{ key: "ca.crt", path: "ca.crt" }] } },
+        { downwardAPI: { items: [{ path: "namespace", fieldRef: namespace }] } },
+      ],
+    },
+  };
+}
+
+function shouldMountToken(spec: Fields, account: unknown): boolean {
+  const podSetting = spec["automountServiceAccountToken"];
+  return (podSetting ?? valueAt(account, "automountServiceAccountToken") ?? true) === true;
+}
+
+function hasMount(container: Fields): boolean {
+  return listOf(container["volumeMounts"]).some((one) => textAt(one, "mountPath") === MOUNT_PATH);
+}
+
+/** Mounts the volume in each container that mounts nothing at that path. */
+export function addTokenVolume(spec: Fields, account: unknown, suffix: () => string): void {
+  if (!shouldMountToken(spec, account)) {
+    return;
+  }
+  const containers = CONTAINER_LISTS.flatMap((list) => objectItems(spec, list));
+  const unmounted = containers.filter((container) => !hasMount(container));
+  if (unmounted.length === 0) {
+    return;
+  }
+  const volumes = listOf(spec["volumes"]);
+  const existing = volumes
+    .map((one) => textAt(one, "name"))
+    .find((name) => name.startsWith(VOLUME_NAME_PREFIX));
+  const name = existing ?? `${VOLUME_NAME_PREFIX}${suffix()}`;
+  if (existing === undefined) {
+    spec["volumes"] = [...volumes, tokenVolume(name)];
+  }
+  for (const container of unmounted) {
+    const mount = { name, readOnly: true, mountPath: MOUNT_PATH };
+    container["volumeMounts"] = [...listOf(container["volumeMounts"]), mount];
+  }
+}
+
+/** Each namespace gets it shortly after its creation. */
 export const DEFAULT_ACCOUNT = "default";
 
-/** How long a pod waits for the default account of a new namespace. */
 const DEFAULT_ACCOUNT_WAIT_MS = 1000;
 
 const BUCKET = "/serviceaccounts";
 
-/** Where accounts are looked up. */
-export interface AccountLookup {
+interface AccountLookup {
   readonly store: Pick<Store, "find" | "subscribe">;
   readonly clock: Clock;
   readonly random: { readonly suffix: () => string };
 }
 
-/** Resolves with the account when it is there, or with undefined when the time is up. */
-async function awaitAccount(
+/** Waits for the default account only. Returns undefined on timeout. */
+async function waitForAccount(
   lookup: AccountLookup,
   address: { readonly namespace: string; readonly name: string },
 ): Promise<KubeObject | undefined> {
   const find = () => lookup.store.find({ bucket: BUCKET, ...address })?.view();
-  const found = find();
-  if (found !== undefined || address.name !== DEFAULT_ACCOUNT) {
-    return found;
+  const existing = find();
+  if (existing !== undefined || address.name !== DEFAULT_ACCOUNT) {
+    return existing;
   }
   const done = new AbortController();
   const unsubscribe = lookup.store.subscribe(() => {
@@ -42,23 +95,23 @@ async function awaitAccount(
   try {
     await lookup.clock.sleep(DEFAULT_ACCOUNT_WAIT_MS, done.signal);
   } catch {
-    // It is there.
+    // The account exists now.
   } finally {
     unsubscribe();
   }
   return find();
 }
 
-function giveSecrets(spec: Fields, account: KubeObject): void {
+function addPullSecrets(spec: Fields, account: KubeObject): void {
   const secrets = listOf(account["imagePullSecrets"]);
   if (listOf(spec["imagePullSecrets"]).length === 0 && secrets.length > 0) {
     spec["imagePullSecrets"] = copyJson(secrets);
   }
 }
 
-/** Sets the account of a new pod. Throws a StatusError 403 where there is no such account. */
-export async function giveAccount(question: Mutation, lookup: AccountLookup): Promise<void> {
-  const { kind, subresource, operation, object, namespace } = question;
+/** Also adds pull secrets and the token volume. Throws a StatusError 403 if the account does not exist. */
+export async function setServiceAccount(request: Mutation, lookup: AccountLookup): Promise<void> {
+  const { kind, subresource, operation, object, namespace } = request;
   if (
     kind.group !== "" ||
     kind.resource !== "pods" ||
@@ -70,7 +123,7 @@ export async function giveAccount(question: Mutation, lookup: AccountLookup): Pr
   const spec = fieldsOf(object["spec"]);
   const name =
     textAt(spec, "serviceAccountName") || textAt(spec, "serviceAccount") || DEFAULT_ACCOUNT;
-  const account = await awaitAccount(lookup, { namespace, name });
+  const account = await waitForAccount(lookup, { namespace, name });
   if (account === undefined) {
     const about = { group: "", resource: "pods", name: object.metadata.name };
     throw forbiddenBecause(
@@ -80,6 +133,6 @@ export async function giveAccount(question: Mutation, lookup: AccountLookup): Pr
   }
   spec["serviceAccountName"] = name;
   spec["serviceAccount"] = name;
-  giveSecrets(spec, account);
-  giveToken(spec, account, lookup.random.suffix);
+  addPullSecrets(spec, account);
+  addTokenVolume(spec, account, lookup.random.suffix);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which group versions other servers have, and where those servers are.
+// APIServices: paths, backends and priorities. Source of the priorities: kube-apiserver, apiVersionPriorities.
 import { type Peer, toPem } from "../backend/connections.ts";
 import {
   type Resolution,
   resolveService,
-  serverNameOf,
+  toServerName,
   toServiceReference,
 } from "../backend/service-address.ts";
 import { isFields, listOf, textAt, valueAt } from "../objects/json.ts";
@@ -13,17 +13,16 @@ import type { Store } from "../storage/store.ts";
 
 export const API_SERVICES_BUCKET = "apiregistration.k8s.io/apiservices";
 
-/** Its resources, and its OpenAPI document. */
-const PATH = /^(?:\/openapi\/v3)?\/apis\/([^/?]+)\/([^/?]+)/;
+/** Resources and the OpenAPI document of a group version. */
+const AGGREGATED_PATH = /^(?:\/openapi\/v3)?\/apis\/([^/?]+)\/([^/?]+)/;
 
-/** Whether another server has the group version. */
+/** Whether an extension API server serves the group version. */
 export function isAggregated(apiService: KubeObject): boolean {
   return isFields(valueAt(apiService, "spec", "service"));
 }
 
-/** The APIService that a path belongs to, where another server has it. */
-export function findByPath(store: Store, url: string): KubeObject | undefined {
-  const [, group, version] = PATH.exec(url) ?? [];
+export function findApiServiceByPath(store: Store, url: string): KubeObject | undefined {
+  const [, group, version] = AGGREGATED_PATH.exec(url) ?? [];
   if (group === undefined || version === undefined) {
     return undefined;
   }
@@ -32,27 +31,63 @@ export function findByPath(store: Store, url: string): KubeObject | undefined {
   return object !== undefined && isAggregated(object) ? object : undefined;
 }
 
-/** The condition that says whether requests are passed on; undefined before the first look. */
 export function availableCondition(apiService: KubeObject): unknown {
   return listOf(valueAt(apiService, "status", "conditions")).find(
     (condition) => textAt(condition, "type") === "Available",
   );
 }
 
-/** Where the server of an APIService listens. */
 export function resolveApiService(store: Store, apiService: KubeObject): Resolution {
   return resolveService(store, toServiceReference(valueAt(apiService, "spec", "service")));
 }
 
-/** The server of an APIService, as it must prove itself. */
 export function toPeer(
   apiService: KubeObject,
   resolution: Extract<Resolution, { found: true }>,
 ): Peer {
   return {
-    at: resolution.at,
-    serverName: serverNameOf(toServiceReference(valueAt(apiService, "spec", "service"))),
+    addresses: resolution.addresses,
+    serverName: toServerName(toServiceReference(valueAt(apiService, "spec", "service"))),
     caPem: toPem(textAt(apiService, "spec", "caBundle")),
     insecure: valueAt(apiService, "spec", "insecureSkipTLSVerify") === true,
   };
+}
+
+/** Higher values are listed first. */
+export interface Priority {
+  readonly group: number;
+  readonly version: number;
+}
+
+const BUILT_IN_GROUP_PRIORITIES: Readonly<Record<string, number>> = {
+  "": 18_000,
+  apps: 17_800,
+  "events.k8s.io": 17_750,
+  "authentication.k8s.io": 17_700,
+  "authorization.k8s.io": 17_600,
+  autoscaling: 17_500,
+  batch: 17_400,
+  "certificates.k8s.io": 17_300,
+  "networking.k8s.io": 17_200,
+  policy: 17_100,
+  "rbac.authorization.k8s.io": 17_000,
+  "storage.k8s.io": 16_800,
+  "apiextensions.k8s.io": 16_700,
+  "admissionregistration.k8s.io": 16_700,
+  "scheduling.k8s.io": 16_600,
+  "coordination.k8s.io": 16_500,
+  "node.k8s.io": 16_300,
+  "discovery.k8s.io": 16_200,
+  "flowcontrol.apiserver.k8s.io": 16_100,
+};
+
+/** Groups of CustomResourceDefinitions come after the built-in groups. */
+const CUSTOM_PRIORITY: Priority = { group: 1000, version: 100 };
+
+export function localPriority(group: string, version: string, isCustom: boolean): Priority {
+  if (isCustom) {
+    return CUSTOM_PRIORITY;
+  }
+  const newest = group === "autoscaling" && version === "v2" ? 30 : 15;
+  return { group: BUILT_IN_GROUP_PRIORITIES[group] ?? 16_000, version: group === "" ? 1 : newest };
 }

@@ -1,25 +1,154 @@
 // SPDX-License-Identifier: Apache-2.0
-// Says in each APIService whether its server can be reached: condition Available.
-import { changeInternally } from "../controllers/internal-call.ts";
+// Condition Available of APIServices. Source: Kubernetes kube-aggregator.
+import { messageOf } from "@patchbay/core/errors";
+import { type Connections, type Peer, printHostPort } from "../backend/connections.ts";
+import { type BackendResponse, exchange } from "../backend/exchange.ts";
+import {
+  type ServiceReference,
+  type UnresolvedReason,
+  toServiceReference,
+} from "../backend/service-address.ts";
+import { changeInternally } from "../controllers/internal-writes.ts";
 import { WorkQueue } from "../controllers/work-queue.ts";
-import { equalJson, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
+import {
+  type Fields,
+  equalJson,
+  fieldsOf,
+  listOf,
+  parseJson,
+  textAt,
+  valueAt,
+} from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
-import type { Change } from "../storage/store.ts";
+import type { Change, Store } from "../storage/store.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
-import { API_SERVICES_BUCKET, availableCondition, isAggregated } from "./api-services.ts";
-import { type Availability, type ProbeDeps, probe } from "./probe.ts";
+import {
+  API_SERVICES_BUCKET,
+  availableCondition,
+  isAggregated,
+  resolveApiService,
+  toPeer,
+} from "./api-services.ts";
+import { userHeaders } from "./front-proxy.ts";
+import type { RemoteDiscovery } from "./remote-discovery.ts";
 
-/** How often a server is asked while nothing changes. Source: Kubernetes kube-aggregator. */
-const PROBE_EVERY_MS = 30_000;
+interface Availability {
+  readonly status: "True" | "False";
+  readonly reason: "Local" | "Passed" | "FailedDiscoveryCheck" | UnresolvedReason;
+  readonly message: string;
+}
 
-/** A server that comes back is known so soon: whoever starts servers does not wait for the API server to notice. */
-const RETRY_MAX_MS = 1000;
+interface ProbeDeps {
+  readonly store: Store;
+  readonly connections: Connections;
+  readonly remote: RemoteDiscovery;
+}
+
+const PROBE_TIMEOUT_MS = 5000;
+
+const PROBE_USER = { name: "system:kube-aggregator", groups: ["system:masters"] };
+
+export const LOCALLY_AVAILABLE: Availability = {
+  status: "True",
+  reason: "Local",
+  message: "Local APIServices are always available",
+};
+
+function describeUnavailable(
+  reference: ServiceReference,
+  reason: UnresolvedReason,
+  portName: string,
+): string {
+  const where = `service/${reference.name} in "${reference.namespace}"`;
+  switch (reason) {
+    case "ServiceNotFound":
+      return `${where} is not present`;
+    case "ServicePortError":
+      return `${where} is not listening on port ${String(reference.port)}`;
+    case "EndpointsNotFound":
+      return `cannot find endpoints for ${where}`;
+    case "MissingEndpoints":
+      return `endpoints for ${where} have no addresses with port name "${portName}"`;
+  }
+}
+
+async function fetchDiscovery(peer: Peer, path: string, connections: Connections): Promise<string> {
+  const [address = { host: "", port: 0 }] = peer.addresses;
+  const url = `https://${printHostPort(address)}${path}`;
+  const headers = {
+    host: printHostPort(address),
+    accept: "application/json",
+    ...userHeaders(PROBE_USER),
+  };
+  const backendRequest = { method: "GET", path, headers, timeoutMs: PROBE_TIMEOUT_MS } as const;
+  const failing = `failing or missing response from ${url}`;
+  let response: BackendResponse;
+  try {
+    response = await exchange(peer, backendRequest, connections);
+  } catch (error) {
+    throw new Error(`${failing}: Get "${url}": ${messageOf(error)}`, { cause: error });
+  }
+  if (response.code < 200 || response.code > 299) {
+    throw new Error(`${failing}: bad status from ${url}: ${String(response.code)}`);
+  }
+  return response.text;
+}
+
+function parseFields(text: string): Fields {
+  try {
+    return fieldsOf(parseJson(text));
+  } catch {
+    // The server is available, but its resources are unknown.
+    return {};
+  }
+}
+
+async function fetchOpenApiUrl(peer: Peer, key: string, connections: Connections): Promise<string> {
+  try {
+    const index = parseFields(await fetchDiscovery(peer, "/openapi/v3", connections));
+    return textAt(index, "paths", key, "serverRelativeURL");
+  } catch {
+    // OpenAPI is optional.
+    return "";
+  }
+}
+
+/** Skips verification of the certificate, because each proxied request verifies it. */
+async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Availability> {
+  if (!isAggregated(apiService)) {
+    return LOCALLY_AVAILABLE;
+  }
+  const resolution = resolveApiService(deps.store, apiService);
+  if (!resolution.found) {
+    const { reason, portName } = resolution;
+    const reference = toServiceReference(valueAt(apiService, "spec", "service"));
+    return { status: "False", reason, message: describeUnavailable(reference, reason, portName) };
+  }
+  const peer = { ...toPeer(apiService, resolution), caPem: "", insecure: true };
+  const [group, version] = [
+    textAt(apiService, "spec", "group"),
+    textAt(apiService, "spec", "version"),
+  ];
+  const path = `apis/${group}/${version}`;
+  try {
+    const resources = parseFields(await fetchDiscovery(peer, `/${path}`, deps.connections));
+    const openApiUrl = await fetchOpenApiUrl(peer, path, deps.connections);
+    deps.remote.remember(apiService.metadata.name, { resources, openApiUrl });
+  } catch (error) {
+    return { status: "False", reason: "FailedDiscoveryCheck", message: messageOf(error) };
+  }
+  return { status: "True", reason: "Passed", message: "all checks passed" };
+}
+
+const PROBE_INTERVAL_MS = 30_000;
+
+/** Limits the backoff, so that a server becomes available soon after it starts. */
+const PROBE_RETRY_MAX_MS = 1000;
 
 const BACKENDS: ReadonlySet<string> = new Set(["/services", "/endpoints"]);
 
-/** The server's own parts, to write conditions, and those that reach other servers. */
-export type AvailabilityDeps = VerbDeps & Pick<ProbeDeps, "connections" | "remote">;
+type AvailabilityDeps = VerbDeps & Pick<ProbeDeps, "connections" | "remote">;
 
 function withCondition(apiService: KubeObject, available: Availability, now: string): KubeObject {
   const status = fieldsOf(apiService["status"]);
@@ -32,25 +161,24 @@ function withCondition(apiService: KubeObject, available: Availability, now: str
   return apiService;
 }
 
-/** Whether the condition says it already: then nothing is written, and admission is not asked. */
-function isSaid(apiService: KubeObject, available: Availability): boolean {
-  const said = availableCondition(apiService);
-  return Object.entries(available).every(([key, value]) => textAt(said, key) === value);
+function isReported(apiService: KubeObject, available: Availability): boolean {
+  const condition = availableCondition(apiService);
+  return Object.entries(available).every(([key, value]) => textAt(condition, key) === value);
 }
 
-/** Throws where the server did not answer, so that it is asked again soon. */
-async function report(deps: AvailabilityDeps, name: string): Promise<void> {
+/** Throws if the server failed the probe, so that the queue retries soon. */
+async function updateCondition(deps: AvailabilityDeps, name: string): Promise<void> {
   const address = { bucket: API_SERVICES_BUCKET, namespace: "", name };
   const kind = deps.registry.findByBucket(API_SERVICES_BUCKET);
-  const seen = deps.store.find(address)?.view();
-  if (kind === undefined || seen === undefined) {
+  const observed = deps.store.find(address)?.view();
+  if (kind === undefined || observed === undefined) {
     return;
   }
-  const available = await probe(seen, deps);
-  if (!isSaid(seen, available)) {
-    const at = { kind, address, subresource: "status" };
-    await changeInternally(deps, at, (apiService) =>
-      equalJson(apiService["spec"], seen["spec"])
+  const available = await probe(observed, deps);
+  if (!isReported(observed, available)) {
+    const target = { kind, address, subresource: "status" };
+    await changeInternally(deps, target, (apiService) =>
+      equalJson(apiService["spec"], observed["spec"])
         ? withCondition(apiService, available, rfc3339(deps.clock.now()))
         : apiService,
     );
@@ -60,8 +188,7 @@ async function report(deps: AvailabilityDeps, name: string): Promise<void> {
   }
 }
 
-/** APIServices that a change may make available or not. */
-function concernedBy(deps: VerbDeps, { current, previous }: Change): readonly string[] {
+function affectedApiServices(deps: VerbDeps, { current, previous }: Change): readonly string[] {
   const { bucket, namespace, name } = current.address;
   if (bucket === API_SERVICES_BUCKET) {
     const isSame = equalJson(current.view()["spec"], previous?.view()["spec"]);
@@ -78,14 +205,13 @@ function concernedBy(deps: VerbDeps, { current, previous }: Change): readonly st
     : [];
 }
 
-/** Adds what another server has, time and again. */
-async function repeat(
+async function probePeriodically(
   deps: VerbDeps,
   stop: AbortSignal,
   add: (name: string) => void,
 ): Promise<void> {
   while (!stop.aborted) {
-    await deps.clock.sleep(PROBE_EVERY_MS, stop).catch(() => undefined);
+    await deps.clock.sleep(PROBE_INTERVAL_MS, stop).catch(() => undefined);
     for (const stored of deps.store.list({ bucket: API_SERVICES_BUCKET })) {
       if (isAggregated(stored.view())) {
         add(stored.address.name);
@@ -94,22 +220,21 @@ async function repeat(
   }
 }
 
-/** Starts the controller; it follows the store until `stop` is aborted. */
 export function startAvailability(deps: AvailabilityDeps, stop: AbortSignal): void {
   const { clock, logger, store } = deps;
-  const work = (name: string) => report(deps, name);
+  const work = (name: string) => updateCondition(deps, name);
   const name = "apiservice-availability";
-  const queue = new WorkQueue({ name, clock, logger, stop, work, retryMaxMs: RETRY_MAX_MS });
+  const queue = new WorkQueue({ name, clock, logger, stop, work, retryMaxMs: PROBE_RETRY_MAX_MS });
   const unsubscribe = store.subscribe((changes) => {
-    for (const concerned of changes.flatMap((change) => concernedBy(deps, change))) {
-      queue.add(concerned);
+    for (const affected of changes.flatMap((change) => affectedApiServices(deps, change))) {
+      queue.add(affected);
     }
   });
   stop.addEventListener("abort", unsubscribe);
   for (const stored of store.list({ bucket: API_SERVICES_BUCKET })) {
     queue.add(stored.address.name);
   }
-  void repeat(deps, stop, (aggregated) => {
+  void probePeriodically(deps, stop, (aggregated) => {
     queue.add(aggregated);
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps an APIService for each group version that this server has itself. Source: Kubernetes kube-aggregator, autoregister.
+// An APIService for each group version of this server. Source: Kubernetes kube-aggregator, autoregister.
 import { WorkQueue } from "../controllers/work-queue.ts";
 import { API_SERVICE } from "../kinds/extension/api-service.ts";
 import { apiVersionOf } from "../kinds/kind.ts";
@@ -9,35 +9,34 @@ import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Transaction } from "../storage/store.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
-import { API_SERVICES_BUCKET } from "./api-services.ts";
-import { localPriority } from "./priorities.ts";
-import { LOCAL } from "./probe.ts";
+import { API_SERVICES_BUCKET, localPriority } from "./api-services.ts";
+import { LOCALLY_AVAILABLE } from "./availability.ts";
 
-const LABEL = "kube-aggregator.kubernetes.io/automanaged";
+const MANAGED_LABEL = "kube-aggregator.kubernetes.io/automanaged";
 
-/** `onstart`: kept at the start of the server; `true`: always. */
+/** `onstart`: created when the server starts; `true`: reconciled continuously. */
 type Management = "onstart" | "true";
 
-interface Wanted {
+interface DesiredApiService {
   readonly name: string;
   readonly group: string;
   readonly version: string;
   readonly management: Management;
 }
 
-/** The group of APIServices has none: it is there before them. */
-function wantedOf(deps: VerbDeps): ReadonlyMap<string, Wanted> {
-  const wanted = deps.registry
+/** The group of APIServices itself has none. */
+function desiredApiServices(deps: VerbDeps): ReadonlyMap<string, DesiredApiService> {
+  const desired = deps.registry
     .list()
     .filter((kind) => kind.group !== API_SERVICE.group)
-    .map(({ group, version, custom }): Wanted => {
+    .map(({ group, version, custom }): DesiredApiService => {
       const management = custom === undefined ? "onstart" : "true";
       return { name: `${version}.${group}`, group, version, management };
     });
-  return new Map(wanted.map((one) => [one.name, one]));
+  return new Map(desired.map((one) => [one.name, one]));
 }
 
-function specOf({ group, version, management }: Wanted): Record<string, unknown> {
+function toSpec({ group, version, management }: DesiredApiService): Record<string, unknown> {
   const priority = localPriority(group, version, management === "true");
   return {
     ...(group === "" ? {} : { group }),
@@ -47,19 +46,19 @@ function specOf({ group, version, management }: Wanted): Record<string, unknown>
   };
 }
 
-function newObject(deps: VerbDeps, wanted: Wanted): KubeObject {
+function newObject(deps: VerbDeps, desired: DesiredApiService): KubeObject {
   const now = rfc3339(deps.clock.now());
   return {
     apiVersion: apiVersionOf(API_SERVICE),
     kind: API_SERVICE.kind,
     metadata: {
-      name: wanted.name,
+      name: desired.name,
       uid: deps.random.uid(),
       creationTimestamp: now,
-      labels: { [LABEL]: wanted.management },
+      labels: { [MANAGED_LABEL]: desired.management },
     },
-    spec: specOf(wanted),
-    status: { conditions: [{ type: "Available", ...LOCAL, lastTransitionTime: now }] },
+    spec: toSpec(desired),
+    status: { conditions: [{ type: "Available", ...LOCALLY_AVAILABLE, lastTransitionTime: now }] },
   };
 }
 
@@ -67,53 +66,55 @@ function addressOf(name: string) {
   return { bucket: API_SERVICES_BUCKET, namespace: "", name };
 }
 
-/** Puts one where it is missing, and its specification right where it is ours; others' stay. */
-function keep(deps: VerbDeps, transaction: Transaction, wanted: Wanted): void {
-  const stored = transaction.find(addressOf(wanted.name));
+/** Leaves APIServices without the managed label alone. */
+function ensureApiService(
+  deps: VerbDeps,
+  transaction: Transaction,
+  desired: DesiredApiService,
+): void {
+  const stored = transaction.find(addressOf(desired.name));
   if (stored === undefined) {
-    transaction.put(addressOf(wanted.name), newObject(deps, wanted));
+    transaction.put(addressOf(desired.name), newObject(deps, desired));
     return;
   }
-  const isOurs = stored.view().metadata.labels?.[LABEL] === wanted.management;
-  if (isOurs && !equalJson(fieldsOf(stored.view()["spec"]), specOf(wanted))) {
-    transaction.put(addressOf(wanted.name), { ...stored.copy(), spec: specOf(wanted) });
+  const isOurs = stored.view().metadata.labels?.[MANAGED_LABEL] === desired.management;
+  if (isOurs && !equalJson(fieldsOf(stored.view()["spec"]), toSpec(desired))) {
+    transaction.put(addressOf(desired.name), { ...stored.copy(), spec: toSpec(desired) });
   }
 }
 
-/** Keeps and removes; `managements`: which of them are looked at now. */
 async function sync(deps: VerbDeps, managements: readonly Management[]): Promise<void> {
-  const wanted = wantedOf(deps);
+  const desired = desiredApiServices(deps);
   await deps.store.write((transaction) => {
-    for (const one of wanted.values()) {
+    for (const one of desired.values()) {
       if (managements.includes(one.management)) {
-        keep(deps, transaction, one);
+        ensureApiService(deps, transaction, one);
       }
     }
     for (const stored of deps.store.list({ bucket: API_SERVICES_BUCKET })) {
-      const management = textAt(stored.view(), "metadata", "labels", LABEL);
-      const isOurs = managements.some((looked) => looked === management);
-      if (isOurs && !wanted.has(stored.address.name)) {
+      const management = textAt(stored.view(), "metadata", "labels", MANAGED_LABEL);
+      const isOurs = managements.some((mode) => mode === management);
+      if (isOurs && !desired.has(stored.address.name)) {
         transaction.remove(stored.address, stored.copy());
       }
     }
   });
 }
 
-/** Makes what is missing, then follows the definitions until `stop` is aborted. */
 export async function startLocalApiServices(deps: VerbDeps, stop: AbortSignal): Promise<void> {
   const { clock, logger, store } = deps;
   await sync(deps, ["onstart", "true"]);
   const work = () => sync(deps, ["true"]);
   const queue = new WorkQueue({ name: "local-apiservices", clock, logger, stop, work });
   const unsubscribe = store.subscribe((changes) => {
-    const concerns = changes.some(
+    const isRelevant = changes.some(
       ({ current: { address }, type, current }) =>
         address.bucket === DEFINITIONS_BUCKET ||
         (address.bucket === API_SERVICES_BUCKET &&
           type !== "ADDED" &&
-          textAt(current.view(), "metadata", "labels", LABEL) === "true"),
+          textAt(current.view(), "metadata", "labels", MANAGED_LABEL) === "true"),
     );
-    if (concerns) {
+    if (isRelevant) {
       queue.add("all");
     }
   });

@@ -13,7 +13,7 @@ import {
   upgradeInMemory,
 } from "../testing/memory-network.ts";
 import { startTestServer } from "../testing/test-server.ts";
-import { findByPath } from "./api-services.ts";
+import { findApiServiceByPath } from "./api-services.ts";
 import { makeAggregator } from "./proxy.ts";
 
 const USER = { name: "eve", uid: "u1", groups: ["g1", "g2"], extra: { "a/b": ["x"] } };
@@ -35,7 +35,7 @@ test.each([
     spec: { group: "near.io", version: "v1" },
   };
   await server.put(BUCKET, apiService(), local);
-  expect(findByPath(server.deps.store, path) !== undefined).toBe(want);
+  expect(findApiServiceByPath(server.deps.store, path) !== undefined).toBe(want);
   await server.close();
 });
 
@@ -129,7 +129,7 @@ describe("a request for another server", () => {
     expect(connections.asked).toEqual([
       {
         peer: {
-          at: [
+          addresses: [
             { host: "10.0.0.1", port: 8443 },
             { host: "10.0.0.2", port: 8443 },
           ],

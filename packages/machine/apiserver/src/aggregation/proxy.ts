@@ -1,26 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose request is it: this server's, or that of an aggregated one?
+import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
-import type { Connections } from "../backend/connections.ts";
-import type { Forwarding } from "../backend/forward-request.ts";
+import { type Connections, describeFailure } from "../backend/connections.ts";
+import { type Forwarding, forwardResponse, openRequest } from "../backend/forward-request.ts";
 import { isUpgrade, tunnel } from "../backend/tunnel.ts";
 import type { Aggregator } from "../http/app.ts";
+import { StatusError } from "../meta/status.ts";
 import { textAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
-import { availableCondition, findByPath, resolveApiService, toPeer } from "./api-services.ts";
-import { forward, sendUnavailable } from "./forward.ts";
-import { requestHeaders } from "./front-proxy-headers.ts";
+import {
+  availableCondition,
+  findApiServiceByPath,
+  resolveApiService,
+  toPeer,
+} from "./api-services.ts";
+import { requestHeaders } from "./front-proxy.ts";
 
-/** Where APIServices and the Services behind them are found, and how their servers are reached. */
-export interface ProxyDeps {
+/** Source: kube-apiserver --request-timeout. */
+const REQUEST_TIMEOUT_MS = 60_000;
+
+/** Requests for these subresources have no deadline. */
+const LONG_RUNNING_PATH = /\/(attach|exec|log|portforward|proxy)(\/|$)/;
+
+function timeoutError(): StatusError {
+  const message = "Timeout: request did not complete within the allotted timeout";
+  return new StatusError({ code: 504, reason: "Timeout", message, details: {} });
+}
+
+function sendUnavailable(response: ServerResponse, text: string): void {
+  response.writeHead(503, {
+    "content-type": "text/plain; charset=utf-8",
+    "x-content-type-options": "nosniff",
+  });
+  response.end(`${text}\n`);
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+function parseTimeout(duration: string): number {
+  const parts = [...duration.matchAll(/(?<!\d)(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
+  const requestedMs = parts.reduce(
+    (sum, [, amount, unit]) => sum + Number(amount) * (UNITS_MS[unit ?? ""] ?? 0),
+    0,
+  );
+  return requestedMs > 0 ? Math.min(requestedMs, REQUEST_TIMEOUT_MS) : REQUEST_TIMEOUT_MS;
+}
+
+function requestDeadline(request: IncomingMessage): AbortSignal | undefined {
+  const url = new URL(request.url ?? "", "https://localhost");
+  const watch = url.searchParams.get("watch");
+  const isLongRunning =
+    (watch !== null && watch !== "false" && watch !== "0") ||
+    url.searchParams.get("follow") === "true" ||
+    LONG_RUNNING_PATH.test(url.pathname);
+  return isLongRunning
+    ? undefined
+    : AbortSignal.timeout(parseTimeout(url.searchParams.get("timeout") ?? ""));
+}
+
+/** Throws a StatusError 504 at the deadline. */
+async function forward(forwarding: Forwarding): Promise<void> {
+  const { request, response } = forwarding;
+  const deadline = requestDeadline(request);
+  let outgoing: ClientRequest;
+  try {
+    outgoing = await openRequest(forwarding);
+  } catch (error) {
+    sendUnavailable(response, `error trying to reach service: ${messageOf(error)}`);
+    return;
+  }
+  const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+  const abort = (): void => {
+    outgoing.destroy();
+    if (response.headersSent) {
+      response.destroy();
+    } else {
+      reject(timeoutError());
+    }
+  };
+  deadline?.addEventListener("abort", abort);
+  response.on("close", () => {
+    deadline?.removeEventListener("abort", abort);
+    outgoing.destroy();
+    resolve(undefined);
+  });
+  outgoing.on("error", (error) => {
+    // At the deadline the client has already received a response; destroying it would cut that off.
+    if (deadline?.aborted === true) return;
+    if (response.headersSent) {
+      response.destroy();
+    } else {
+      sendUnavailable(
+        response,
+        `error trying to reach service: ${describeFailure(error, { host: "", port: 0 })}`,
+      );
+    }
+  });
+  outgoing.on("response", (backendResponse) => {
+    forwardResponse(backendResponse, response);
+  });
+  if (deadline?.aborted === true) {
+    // The deadline passed before the connection was open, so no event follows.
+    abort();
+  } else {
+    request.pipe(outgoing);
+  }
+  return promise;
+}
+
+interface ProxyDeps {
   readonly store: Store;
   readonly connections: Connections;
-  /** Aborted when the server stops: open tunnels end. */
   readonly stop: AbortSignal;
 }
 
-/** Passes an upgrade on, or says why it cannot. */
-async function tunnelOrSay(forwarding: Forwarding, stop: AbortSignal): Promise<void> {
+async function tunnelUpgrade(forwarding: Forwarding, stop: AbortSignal): Promise<void> {
   try {
     await tunnel(forwarding, stop);
   } catch (error) {
@@ -28,11 +122,11 @@ async function tunnelOrSay(forwarding: Forwarding, stop: AbortSignal): Promise<v
   }
 }
 
-/** Makes the proxy. An APIService that names a Service wins over a definition of the same group version. */
+/** An APIService with a Service takes precedence over a definition of the same group version. */
 export function makeAggregator(deps: ProxyDeps): Aggregator {
   return {
     serve: async (request, response, user) => {
-      const apiService = findByPath(deps.store, request.url ?? "");
+      const apiService = findApiServiceByPath(deps.store, request.url ?? "");
       if (apiService === undefined) {
         return false;
       }
@@ -44,10 +138,14 @@ export function makeAggregator(deps: ProxyDeps): Aggregator {
       }
       const peer = toPeer(apiService, resolution);
       const forwarding: Forwarding = {
-        ...{ request, response, peer, connections: deps.connections, path: request.url ?? "" },
+        request,
+        response,
+        peer,
+        connections: deps.connections,
+        path: request.url ?? "",
         headersFor: (host) => requestHeaders(request, user, host),
       };
-      await (isUpgrade(request) ? tunnelOrSay(forwarding, deps.stop) : forward(forwarding));
+      await (isUpgrade(request) ? tunnelUpgrade(forwarding, deps.stop) : forward(forwarding));
       return true;
     },
   };

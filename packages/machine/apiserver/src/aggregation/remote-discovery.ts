@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// What aggregated servers have, as they said when they were last asked.
+// Discovery documents of extension API servers, as of the last probe.
 import { type Fields, isFields, textAt } from "../objects/json.ts";
 import type { Store } from "../storage/store.ts";
-import { API_SERVICES_BUCKET, availableCondition, isAggregated } from "./api-services.ts";
-import { type Priority, localPriority } from "./priorities.ts";
+import {
+  API_SERVICES_BUCKET,
+  type Priority,
+  availableCondition,
+  isAggregated,
+  localPriority,
+} from "./api-services.ts";
 
-/** What a server said of a group version. */
-export interface RemoteDocuments {
+interface RemoteDocuments {
   /** metav1.APIResourceList. */
   readonly resources: Fields;
-  /** Address of its OpenAPI v3 document; empty where it has none. */
+  /** Path of its OpenAPI v3 document; empty if it has none. */
   readonly openApiUrl: string;
 }
 
-/** A group version of another server. */
 export interface RemoteVersion {
   readonly group: string;
   readonly version: string;
   readonly isAvailable: boolean;
-  /** Undefined until the server has answered once. */
+  /** Undefined until the first successful probe. */
   readonly documents: RemoteDocuments | undefined;
 }
 
-/** Group versions of other servers, and the order of all. */
 export class RemoteDiscovery {
   readonly #store: Store;
-  /** By name of the APIService. */
   readonly #documents = new Map<string, RemoteDocuments>();
 
   constructor(store: Store) {
     this.#store = store;
   }
 
-  /** Keeps what a server said. */
   remember(name: string, documents: RemoteDocuments): void {
     this.#documents.set(name, documents);
   }
@@ -48,20 +48,19 @@ export class RemoteDiscovery {
       }));
   }
 
-  /** Whether another server has the group version. */
   has(group: string, version: string): boolean {
     const address = { bucket: API_SERVICES_BUCKET, namespace: "", name: `${version}.${group}` };
     const object = this.#store.find(address)?.view();
     return object !== undefined && isAggregated(object);
   }
 
-  /** How group versions are ordered. One that has no APIService yet is that of a new definition. */
+  /** A group version without an APIService belongs to a new CustomResourceDefinition. */
   priorities(): (group: string, version: string) => Priority {
-    const known = new Map(
-      this.#apiServices().map(({ metadata, spec }) => [metadata.name, priorityOf(spec)]),
+    const byName = new Map(
+      this.#apiServices().map(({ metadata, spec }) => [metadata.name, toPriority(spec)]),
     );
     return (group, version) =>
-      known.get(`${version}.${group}`) ?? localPriority(group, version, true);
+      byName.get(`${version}.${group}`) ?? localPriority(group, version, true);
   }
 
   #apiServices() {
@@ -69,7 +68,7 @@ export class RemoteDiscovery {
   }
 }
 
-function priorityOf(spec: unknown): Priority {
+function toPriority(spec: unknown): Priority {
   const { groupPriorityMinimum, versionPriority } = isFields(spec) ? spec : {};
   return { group: Number(groupPriorityMinimum ?? 0), version: Number(versionPriority ?? 0) };
 }

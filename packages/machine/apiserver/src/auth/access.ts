@@ -1,38 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that knows users and their rights, put together.
 import type { Clock, Logger } from "@patchbay/core/ports";
 import type { Store } from "../storage/store.ts";
-import { AccessLog } from "./access-log.ts";
-import { AccountTokens } from "./tokens/account-tokens.ts";
 import { Authentication, type TokenEntry } from "./authentication.ts";
-import { withNodes } from "./node/node-authorizer.ts";
+import type { AccessAttributes, Authorizer } from "./authorizer.ts";
+import { withNodeAuthorizer } from "./node-authorizer.ts";
 import { makeRbac } from "./rbac/rbac.ts";
-import type { Authorizer } from "./authorizer.ts";
+import { AccountTokens } from "./tokens/account-tokens.ts";
+import type { User } from "./user.ts";
 
-/** How users are known. */
-export interface AccessOptions {
+/** People's use of rights is not logged. */
+const PROGRAM_USER = /^system:(serviceaccount|node):/;
+
+/** Bounds memory, because clients choose the names in paths. */
+const LOG_LINES_MAX = 5000;
+
+/** For example `virtualmachines.kubevirt.io/status`. */
+function resourceText({ group, resource, subresource }: AccessAttributes): string {
+  const whole = group === "" ? resource : `${resource}.${group}`;
+  return subresource === "" ? whole : `${whole}/${subresource}`;
+}
+
+/** Logs the first use of each right by a program, and the first denial of each right to anyone. */
+export class AccessLog {
+  readonly #logger: Logger;
+  readonly #logged = new Set<string>();
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  record(user: User, attributes: AccessAttributes, allowed: boolean): void {
+    if (attributes.path !== "" || (allowed && !PROGRAM_USER.test(user.name))) {
+      return;
+    }
+    const { verb, namespace, name } = attributes;
+    const resource = resourceText(attributes);
+    const line = `${user.name} ${verb} ${resource} ${String(allowed)}`;
+    if (this.#logged.has(line) || this.#logged.size === LOG_LINES_MAX) {
+      return;
+    }
+    this.#logged.add(line);
+    const fields = { user: user.name, verb, resource, object: `${namespace}/${name}` };
+    this.#logger.info(allowed ? "right used" : "right missing", fields);
+  }
+}
+
+interface AccessOptions {
   readonly tokens: readonly TokenEntry[];
   readonly tokenKeyPem?: string;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** Users and their rights. */
-export interface Access {
+interface Access {
   readonly accountTokens: AccountTokens;
   readonly authentication: Authentication;
   readonly authorizer: Authorizer;
   readonly accessLog: AccessLog;
 }
 
-/** Puts it together. Throws an AppError with APISERVER_TLS_INVALID where the key is none. */
+/** Throws an AppError APISERVER_TLS_INVALID if the token key is invalid. */
 export function makeAccess(options: AccessOptions, store: Store): Access {
   const { tokens, tokenKeyPem, clock, logger } = options;
   const accountTokens = new AccountTokens({ store, clock, keyPem: tokenKeyPem });
   return {
     accountTokens,
     authentication: new Authentication(tokens, accountTokens),
-    authorizer: withNodes(makeRbac(store), store),
+    authorizer: withNodeAuthorizer(makeRbac(store), store),
     accessLog: new AccessLog(logger),
   };
 }

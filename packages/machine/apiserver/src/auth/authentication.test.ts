@@ -6,8 +6,7 @@ import { createFakeClock } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { openStore } from "../storage/sqlite-store.ts";
 import { Authentication, TokenRefused } from "./authentication.ts";
-import { ISSUER } from "./tokens/account-claims.ts";
-import { AccountTokens } from "./tokens/account-tokens.ts";
+import { AccountTokens, ISSUER } from "./tokens/account-tokens.ts";
 
 const ADMIN = { name: "root", groups: ["system:masters", "system:authenticated"] };
 
@@ -50,11 +49,11 @@ describe("a request", () => {
     { name: "with a token", header: "Bearer secret", want: "root" },
     { name: "with blanks around its token", header: "  BEARER secret ", want: "root" },
   ])("$name is of $want", async ({ header, want }) => {
-    expect((await authentication.find(requestOf(header))).name).toBe(want);
+    expect((await authentication.authenticate(requestOf(header))).name).toBe(want);
   });
 
   test("with a wrong token is refused", async () => {
-    const asked = authentication.find(requestOf("Bearer wrong"));
+    const asked = authentication.authenticate(requestOf("Bearer wrong"));
     await expect(asked).rejects.toMatchObject({ code: 401 });
   });
 
@@ -96,7 +95,10 @@ describe("a request", () => {
     },
   ])("over TLS with $name is of $want", async ({ subject, header, want, groups }) => {
     const { socket } = tlsSocket(subject);
-    expect(await authentication.find(requestOf(header, socket))).toEqual({ name: want, groups });
+    expect(await authentication.authenticate(requestOf(header, socket))).toEqual({
+      name: want,
+      groups,
+    });
   });
 
   test.each([
@@ -104,15 +106,15 @@ describe("a request", () => {
     { name: "no name", subject: { O: "a" }, authorized: true },
   ])("with a certificate of $name is refused", async ({ subject, authorized }) => {
     const { socket } = tlsSocket(subject, authorized);
-    await expect(authentication.find(requestOf(undefined, socket))).rejects.toMatchObject({
+    await expect(authentication.authenticate(requestOf(undefined, socket))).rejects.toMatchObject({
       code: 401,
     });
   });
 
   test("reads the certificate once for each connection", async () => {
     const { socket, counts } = tlsSocket({ CN: "node" });
-    await authentication.find(requestOf(undefined, socket));
-    await authentication.find(requestOf(undefined, socket));
+    await authentication.authenticate(requestOf(undefined, socket));
+    await authentication.authenticate(requestOf(undefined, socket));
     expect(counts.read).toBe(1);
   });
 });
@@ -161,7 +163,7 @@ describe("a token", () => {
       ),
     );
     await clock.advance(600_000);
-    await expect(authentication.find(requestOf(`Bearer ${token}`))).rejects.toMatchObject({
+    await expect(authentication.authenticate(requestOf(`Bearer ${token}`))).rejects.toMatchObject({
       code: 401,
     });
   });

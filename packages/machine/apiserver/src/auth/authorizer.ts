@@ -1,27 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who decides about rights, and what can be asked.
-import type { PolicyRule } from "./rbac/policy-rule.ts";
-import type { Authorize, User } from "./user.ts";
+import { listOf, valueAt } from "../objects/json.ts";
+import type { User } from "./user.ts";
 
-/** Rules that apply to somebody. */
+/** Source: Kubernetes authorization.Attributes. */
+export interface AccessAttributes {
+  readonly verb: string;
+  readonly group: string;
+  readonly version: string;
+  readonly resource: string;
+  readonly subresource: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** Set for non-resource paths only. */
+  readonly path: string;
+}
+
+export interface AccessDecision {
+  readonly allowed: boolean;
+  readonly reason: string;
+  /** The node authorizer allows it, because the node's pods need it; no role allows it. */
+  readonly isAllowedByPods?: boolean;
+}
+
+export type Authorize = (user: User, attributes: AccessAttributes) => AccessDecision;
+
 export interface HeldRules {
   readonly rules: readonly PolicyRule[];
-  /** Why there may be more of them; empty where these are all. */
+  /** Why rules may be missing. */
   readonly errors: readonly string[];
 }
 
-/** Who may do what, and why. */
 export interface Authorizer {
   readonly authorize: Authorize;
-  /** All rules that apply to the user in a namespace; in the empty one, those that apply everywhere. */
+  /** An empty namespace means cluster-wide rules only. */
   rulesFor(user: User, namespace: string): HeldRules;
-  /** Rules of the role that a binding in the namespace names; undefined where there is no such role. */
-  rulesOf(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
+  /** Returns undefined if the role does not exist. */
+  rulesOfRole(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
 }
 
-/** Which role a binding gives. Source: rbac/v1 RoleRef. */
+/** Source: rbac/v1 RoleRef. */
 export interface RoleRef {
   readonly apiGroup: string;
   readonly kind: string;
   readonly name: string;
+}
+
+/** All lists must match, each by any item. Source: rbac/v1 PolicyRule. */
+export interface PolicyRule {
+  readonly verbs: readonly string[];
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  /** An empty list matches all names, and requests without a name. */
+  readonly resourceNames: readonly string[];
+  readonly nonResourceURLs: readonly string[];
+}
+
+const WILDCARD = "*";
+
+function stringsAt(value: unknown, key: string): readonly string[] {
+  return listOf(valueAt(value, key)).map(String);
+}
+
+export function parseRules(rules: unknown): readonly PolicyRule[] {
+  return listOf(rules).map((rule) => ({
+    verbs: stringsAt(rule, "verbs"),
+    apiGroups: stringsAt(rule, "apiGroups"),
+    resources: stringsAt(rule, "resources"),
+    resourceNames: stringsAt(rule, "resourceNames"),
+    nonResourceURLs: stringsAt(rule, "nonResourceURLs"),
+  }));
+}
+
+export function includesOrWildcard(list: readonly string[], item: string): boolean {
+  return list.includes(WILDCARD) || list.includes(item);
+}
+
+/** `pods` does not match `pods/log`; a star before the slash matches it for every resource. */
+export function matchesResource(list: readonly string[], resource: string): boolean {
+  const slash = resource.indexOf("/");
+  return (
+    includesOrWildcard(list, resource) || (slash >= 0 && list.includes(`*${resource.slice(slash)}`))
+  );
+}
+
+/** A trailing `*` matches any suffix. */
+export function matchesPath(list: readonly string[], path: string): boolean {
+  return list.some(
+    (pattern) =>
+      pattern === path || (pattern.endsWith(WILDCARD) && path.startsWith(pattern.slice(0, -1))),
+  );
+}
+
+export function ruleAllows(rule: PolicyRule, attributes: AccessAttributes): boolean {
+  const { verb, group, resource, subresource, name, path } = attributes;
+  if (!includesOrWildcard(rule.verbs, verb)) {
+    return false;
+  }
+  if (path !== "") {
+    return matchesPath(rule.nonResourceURLs, path);
+  }
+  const whole = subresource === "" ? resource : `${resource}/${subresource}`;
+  return (
+    includesOrWildcard(rule.apiGroups, group) &&
+    matchesResource(rule.resources, whole) &&
+    (rule.resourceNames.length === 0 || rule.resourceNames.includes(name))
+  );
 }

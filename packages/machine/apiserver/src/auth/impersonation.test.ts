@@ -2,9 +2,9 @@
 // For whom a user acts, and which rights that needs.
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
-import { NobodyImpersonated, impersonate } from "./impersonation.ts";
-import { groupsOfServiceAccount, parseServiceAccount } from "./service-account-name.ts";
-import type { AccessAttributes, User } from "./user.ts";
+import { MissingImpersonatedUser, impersonate } from "./impersonation.ts";
+import { type User, serviceAccountGroups, parseServiceAccount } from "./user.ts";
+import type { AccessAttributes } from "./authorizer.ts";
 
 const BOB: User = { name: "bob", groups: ["system:authenticated"] };
 
@@ -141,7 +141,7 @@ test.each<{ headers: Distinct; want: string }>([
   },
 ])("$want alone names nobody", ({ headers, want }) => {
   expect(() => act(headers)).toThrow(
-    new NobodyImpersonated(`requested ${want} without impersonating a user`),
+    new MissingImpersonatedUser(`requested ${want} without impersonating a user`),
   );
 });
 
@@ -153,5 +153,5 @@ test.each([
   { user: "eve:ns:sa", want: undefined },
 ])("$user is an account: $want", ({ user, want }) => {
   expect(parseServiceAccount(user)).toEqual(want);
-  expect(groupsOfServiceAccount("ns")).toContain("system:serviceaccounts:ns");
+  expect(serviceAccountGroups("ns")).toContain("system:serviceaccounts:ns");
 });

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// For whom does a user act? Source: Kubernetes "User impersonation".
+// Impersonation headers. Source: Kubernetes "User impersonation".
 import type { IncomingMessage } from "node:http";
-import { forbiddenTo } from "./refusal.ts";
-import { groupsOfServiceAccount, parseServiceAccount } from "./service-account-name.ts";
+import { forbiddenTo } from "./forbidden.ts";
 import {
   ANONYMOUS,
   AUTHENTICATED,
-  type AccessAttributes,
-  type Authorize,
   UNAUTHENTICATED,
   type User,
+  serviceAccountGroups,
+  parseServiceAccount,
 } from "./user.ts";
+import type { AccessAttributes, Authorize } from "./authorizer.ts";
 
-const PREFIX = "impersonate-";
-const EXTRA = "impersonate-extra-";
+const HEADER_PREFIX = "impersonate-";
+const EXTRA_HEADER_PREFIX = "impersonate-extra-";
 
-/** Headers that ask for somebody's groups or the like, but name nobody. */
-export class NobodyImpersonated extends Error {
+export class MissingImpersonatedUser extends Error {
   override readonly name = "NobodyImpersonated";
 }
 
@@ -27,9 +26,9 @@ interface Impersonation {
   readonly extra: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Keys of extra headers are percent-encoded; a broken one is taken as it is. */
+/** Keys are percent-encoded; an invalid escape is taken literally. */
 function extraKey(header: string): string {
-  const key = header.slice(EXTRA.length);
+  const key = header.slice(EXTRA_HEADER_PREFIX.length);
   try {
     return decodeURIComponent(key);
   } catch {
@@ -37,29 +36,28 @@ function extraKey(header: string): string {
   }
 }
 
-function impersonationOf(request: IncomingMessage): Impersonation {
+function parseImpersonation(request: IncomingMessage): Impersonation {
   const headers = request.headersDistinct;
-  const one = (name: string) => headers[name]?.[0] ?? "";
-  const extra = Object.entries(headers).filter(([name]) => name.startsWith(EXTRA));
+  const firstValue = (name: string) => headers[name]?.[0] ?? "";
+  const extra = Object.entries(headers).filter(([name]) => name.startsWith(EXTRA_HEADER_PREFIX));
   return {
-    user: one("impersonate-user"),
+    user: firstValue("impersonate-user"),
     groups: headers["impersonate-group"] ?? [],
-    uid: one("impersonate-uid"),
+    uid: firstValue("impersonate-uid"),
     extra: new Map(extra.map(([name, values]) => [extraKey(name), values ?? []])),
   };
 }
 
-/** One right for everything that is asked for. */
-function rightsFor(impersonation: Impersonation): readonly AccessAttributes[] {
-  const impersonate = {
+function requiredRights(impersonation: Impersonation): readonly AccessAttributes[] {
+  const request = {
     verb: "impersonate",
     version: "v1",
     subresource: "",
     namespace: "",
     path: "",
   };
-  const core = { ...impersonate, group: "" };
-  const authentication = { ...impersonate, group: "authentication.k8s.io" };
+  const core = { ...request, group: "" };
+  const authentication = { ...request, group: "authentication.k8s.io" };
   const account = parseServiceAccount(impersonation.user);
   const extra = [...impersonation.extra].flatMap(([subresource, values]) =>
     values.map((name) => ({ ...authentication, resource: "userextras", subresource, name })),
@@ -76,21 +74,21 @@ function rightsFor(impersonation: Impersonation): readonly AccessAttributes[] {
   ];
 }
 
-function groupsOf(impersonation: Impersonation): readonly string[] {
+function impersonatedGroups(impersonation: Impersonation): readonly string[] {
   const account = parseServiceAccount(impersonation.user);
   const groups =
     impersonation.groups.length === 0 && account !== undefined
-      ? groupsOfServiceAccount(account.namespace)
+      ? serviceAccountGroups(account.namespace)
       : impersonation.groups;
   if (groups.includes(UNAUTHENTICATED)) {
     return groups;
   }
-  const known = impersonation.user === ANONYMOUS.name ? UNAUTHENTICATED : AUTHENTICATED;
-  return groups.includes(known) ? groups : [...groups, known];
+  const implied = impersonation.user === ANONYMOUS.name ? UNAUTHENTICATED : AUTHENTICATED;
+  return groups.includes(implied) ? groups : [...groups, implied];
 }
 
-/** What is asked for, as Go prints a list of object references. */
-function printed(impersonation: Impersonation): string {
+/** Formats like Go's list of object references. */
+function printReferences(impersonation: Impersonation): string {
   const extra = [...impersonation.extra].flatMap(([key, values]) =>
     values.map((value) => `{UserExtra  ${value}  authentication.k8s.io/v1  ${key}}`),
   );
@@ -100,19 +98,21 @@ function printed(impersonation: Impersonation): string {
   return `[${[...groups, ...extra, ...uid].join(" ")}]`;
 }
 
-/** Takes the headers away: servers behind this one get the user that came of them. */
-function forget(request: IncomingMessage): void {
-  for (const name of Object.keys(request.headers).filter((header) => header.startsWith(PREFIX))) {
+/** Backends receive the impersonated user in front proxy headers instead. */
+function removeHeaders(request: IncomingMessage): void {
+  for (const name of Object.keys(request.headers).filter((header) =>
+    header.startsWith(HEADER_PREFIX),
+  )) {
     Reflect.deleteProperty(request.headers, name);
   }
 }
 
-/** Whom the user acts for; themselves unless they ask otherwise. Throws a StatusError 403, or NobodyImpersonated. */
+/** Throws a StatusError 403, or MissingImpersonatedUser. */
 export function impersonate(request: IncomingMessage, user: User, authorize: Authorize): User {
-  if (!Object.keys(request.headers).some((name) => name.startsWith(PREFIX))) {
+  if (!Object.keys(request.headers).some((name) => name.startsWith(HEADER_PREFIX))) {
     return user;
   }
-  const impersonation = impersonationOf(request);
+  const impersonation = parseImpersonation(request);
   if (impersonation.user === "") {
     if (
       impersonation.groups.length === 0 &&
@@ -121,20 +121,20 @@ export function impersonate(request: IncomingMessage, user: User, authorize: Aut
     ) {
       return user;
     }
-    throw new NobodyImpersonated(
-      `requested ${printed(impersonation)} without impersonating a user`,
+    throw new MissingImpersonatedUser(
+      `requested ${printReferences(impersonation)} without impersonating a user`,
     );
   }
-  for (const attributes of rightsFor(impersonation)) {
+  for (const attributes of requiredRights(impersonation)) {
     const { allowed, reason } = authorize(user, attributes);
     if (!allowed) {
       throw forbiddenTo(user, attributes, reason);
     }
   }
-  forget(request);
+  removeHeaders(request);
   return {
     name: impersonation.user,
-    groups: groupsOf(impersonation),
+    groups: impersonatedGroups(impersonation),
     ...(impersonation.uid === "" ? {} : { uid: impersonation.uid }),
     ...(impersonation.extra.size === 0 ? {} : { extra: Object.fromEntries(impersonation.extra) }),
   };

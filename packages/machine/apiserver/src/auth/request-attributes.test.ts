@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { attributesOf } from "./request-attributes.ts";
+import { toAccessAttributes } from "./request-attributes.ts";
 
 const NONE = { group: "", version: "", resource: "", subresource: "", namespace: "", name: "" };
 const CORE = { ...NONE, version: "v1", path: "" };
@@ -109,5 +109,5 @@ const ROWS = [
 test.each(ROWS)("$given", ({ given, want }) => {
   const [method = "", target = ""] = given.split(" ");
   const { pathname, searchParams } = new URL(target, "https://localhost");
-  expect(attributesOf({ method, path: pathname, query: searchParams })).toEqual(want);
+  expect(toAccessAttributes({ method, path: pathname, query: searchParams })).toEqual(want);
 });

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a request want, in the words of roles? Source: Kubernetes apiserver RequestInfo.
+// Source: Kubernetes apiserver RequestInfo.
 import { pathSegmentFault } from "../meta/names.ts";
-import type { AccessAttributes } from "./user.ts";
+import type { AccessAttributes } from "./authorizer.ts";
 
-/** A request, as far as rights depend on it. */
 export interface RequestLine {
   readonly method: string;
-  /** Without query. */
+  /** Without the query. */
   readonly path: string;
   readonly query: URLSearchParams;
 }
@@ -20,12 +19,12 @@ const VERBS: Readonly<Record<string, string>> = {
   DELETE: "delete",
 };
 
-/** Subresources of a namespace: what follows in the path is no resource in it. */
+/** The segment after these is not a resource in the namespace. */
 const NAMESPACE_SUBRESOURCES: readonly string[] = ["status", "finalize"];
 
 const EXACT_NAME = /^metadata\.name==?([^=]*)$/;
 
-function segmentsOf(path: string): readonly string[] {
+function splitSegments(path: string): readonly string[] {
   return path
     .replace(/^\/+|(?<!\/)\/+$/g, "")
     .split("/")
@@ -33,18 +32,17 @@ function segmentsOf(path: string): readonly string[] {
       try {
         return decodeURIComponent(segment);
       } catch {
-        // A broken escape is a name that nothing has.
+        // No object has such a name.
         return segment;
       }
     });
 }
 
-function ofPath({ method, path }: RequestLine): AccessAttributes {
-  const nothing = { group: "", version: "", resource: "", subresource: "" };
-  return { ...nothing, verb: method.toLowerCase(), namespace: "", name: "", path };
+function nonResourceAttributes({ method, path }: RequestLine): AccessAttributes {
+  const empty = { group: "", version: "", resource: "", subresource: "" };
+  return { ...empty, verb: method.toLowerCase(), namespace: "", name: "", path };
 }
 
-/** Group, version and the rest of a resource's path; undefined for other paths. */
 function splitPath(
   segments: readonly string[],
 ): { group: string; version: string; rest: readonly string[] } | undefined {
@@ -57,8 +55,7 @@ function splitPath(
     : undefined;
 }
 
-/** The path below the version, from the resource on, and the namespace that it names. */
-function withoutNamespace(rest: readonly string[]): {
+function splitNamespace(rest: readonly string[]): {
   namespace: string;
   parts: readonly string[];
 } {
@@ -73,47 +70,50 @@ function isRead(method: string): boolean {
   return VERBS[method] === "get";
 }
 
-/** Whether a list is to be followed; only `false` and `0` mean no. Source: Kubernetes apimachinery Convert_Slice_string_To_bool. */
-export function asksToWatch(query: URLSearchParams): boolean {
+/** Only `false` and `0` disable a watch. Source: apimachinery Convert_Slice_string_To_bool. */
+export function isWatchQuery(query: URLSearchParams): boolean {
   return query.has("watch") && !/^(false|0)$/i.test(query.get("watch") ?? "");
 }
 
-/** The one name that a field selector leaves. */
 function selectedName(query: URLSearchParams): string {
   const terms = (query.get("fieldSelector") ?? "").split(/(?<!\\),/);
   const name = terms.map((term) => EXACT_NAME.exec(term)?.[1] ?? "").find((text) => text !== "");
   return name !== undefined && pathSegmentFault(name) === undefined ? name : "";
 }
 
-/** Verb and name of a request without a name in its path. */
-function ofCollection(
+function collectionAttributes(
   method: string,
   query: URLSearchParams,
 ): Pick<AccessAttributes, "verb" | "name"> {
   if (isRead(method)) {
-    return { verb: asksToWatch(query) ? "watch" : "list", name: selectedName(query) };
+    return { verb: isWatchQuery(query) ? "watch" : "list", name: selectedName(query) };
   }
   return { verb: method === "DELETE" ? "deletecollection" : (VERBS[method] ?? ""), name: "" };
 }
 
-/** What a request for a resource wants; `rest` is the path below the version. */
-function ofResource(line: RequestLine, rest: readonly string[]) {
+function resourceAttributes(line: RequestLine, rest: readonly string[]) {
   const { method, query } = line;
-  const { namespace, parts } = withoutNamespace(rest);
+  const { namespace, parts } = splitNamespace(rest);
   const [resource = "", name = "", subresource = ""] = parts;
-  const found = name === "" ? ofCollection(method, query) : { verb: VERBS[method] ?? "", name };
-  return { ...found, resource, subresource, namespace, path: "" };
+  const verbAndName =
+    name === "" ? collectionAttributes(method, query) : { verb: VERBS[method] ?? "", name };
+  return { ...verbAndName, resource, subresource, namespace, path: "" };
 }
 
-/** What the request wants. */
-export function attributesOf(line: RequestLine): AccessAttributes {
-  const split = splitPath(segmentsOf(line.path));
+export function toAccessAttributes(line: RequestLine): AccessAttributes {
+  const split = splitPath(splitSegments(line.path));
   if (split === undefined) {
-    return ofPath(line);
+    return nonResourceAttributes(line);
   }
   const { group, version, rest } = split;
   const isPrefixed = rest[0] === "watch" && rest.length > 1;
-  const asked = { group, version, ...ofResource(line, isPrefixed ? rest.slice(1) : rest) };
-  // What is watched is the resource itself, whatever follows in the path.
-  return isPrefixed && isRead(line.method) ? { ...asked, subresource: "", verb: "watch" } : asked;
+  const attributes = {
+    group,
+    version,
+    ...resourceAttributes(line, isPrefixed ? rest.slice(1) : rest),
+  };
+  // A path below `/watch/` always watches the resource itself.
+  return isPrefixed && isRead(line.method)
+    ? { ...attributes, subresource: "", verb: "watch" }
+    : attributes;
 }

@@ -1,45 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who asks, and whether they may.
+import type { Fields } from "../objects/json.ts";
 
-/** Group of everyone whom the server knows. */
 export const AUTHENTICATED = "system:authenticated";
 
-/** Group of everyone whom the server does not know. */
 export const UNAUTHENTICATED = "system:unauthenticated";
 
-/** A user as authentication found them. */
 export interface User {
   readonly name: string;
   readonly groups: readonly string[];
-  /** Tells users of one name apart, where the name was given anew. */
+  /** Distinguishes users whose name was reused. */
   readonly uid?: string;
-  /** What else is known, for example the pod that a token is bound to. */
+  /** For example the pod that a token is bound to. */
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Who comes without credentials. */
 export const ANONYMOUS: User = { name: "system:anonymous", groups: [UNAUTHENTICATED] };
 
-/** What someone wants to do. Source: Kubernetes authorization.Attributes. */
-export interface AccessAttributes {
-  readonly verb: string;
-  readonly group: string;
-  readonly version: string;
-  readonly resource: string;
-  readonly subresource: string;
+const ACCOUNT_USER_PREFIX = "system:serviceaccount:";
+const ACCOUNTS_GROUP = "system:serviceaccounts";
+
+interface ServiceAccountName {
   readonly namespace: string;
   readonly name: string;
-  /** Set for paths that are no resources. */
-  readonly path: string;
 }
 
-/** The answer, with a reason for people. */
-export interface AccessDecision {
-  readonly allowed: boolean;
-  readonly reason: string;
-  /** No role allows it: the node's pods need it. */
-  readonly isByPods?: boolean;
+/** Source: Kubernetes apiserver serviceaccount/util. */
+export function serviceAccountUser({ namespace, name }: ServiceAccountName): string {
+  return `${ACCOUNT_USER_PREFIX}${namespace}:${name}`;
 }
 
-/** The one place where rights are decided. */
-export type Authorize = (user: User, attributes: AccessAttributes) => AccessDecision;
+export function parseServiceAccount(user: string): ServiceAccountName | undefined {
+  if (!user.startsWith(ACCOUNT_USER_PREFIX)) {
+    return undefined;
+  }
+  const [namespace = "", name = "", ...rest] = user.slice(ACCOUNT_USER_PREFIX.length).split(":");
+  return namespace === "" || name === "" || rest.length > 0 ? undefined : { namespace, name };
+}
+
+export function serviceAccountGroups(namespace: string): readonly string[] {
+  return [ACCOUNTS_GROUP, `${ACCOUNTS_GROUP}:${namespace}`];
+}
+
+/** Source: authentication/v1 UserInfo. */
+export function userInfo(user: User): Fields {
+  return {
+    username: user.name,
+    ...(user.uid === undefined ? {} : { uid: user.uid }),
+    groups: user.groups,
+    ...(user.extra === undefined ? {} : { extra: user.extra }),
+  };
+}

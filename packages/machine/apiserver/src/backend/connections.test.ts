@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { Connections, type Peer, toPem } from "./connections.ts";
+import { Connections, type Peer, describeFailure, isConnectFailure, toPem } from "./connections.ts";
 
 const AT = { host: "10.0.0.1", port: 443 };
-const PEER: Peer = { at: [AT], serverName: "webhook.default.svc", caPem: "CA" };
+const PEER: Peer = { addresses: [AT], serverName: "webhook.default.svc", caPem: "CA" };
 
 function agentOf(peer: Peer, connections: Connections) {
-  const { agent } = connections.optionsFor(peer, AT);
+  const { agent } = connections.requestOptions(peer, AT);
   if (typeof agent !== "object") throw new Error("there is no agent");
   // An agent shows the options that it was made with.
   return agent as typeof agent & { readonly options: Readonly<Record<string, unknown>> };
@@ -14,14 +14,14 @@ function agentOf(peer: Peer, connections: Connections) {
 
 describe("a request to a peer", () => {
   test("goes to one of its addresses, and expects the peer's name", () => {
-    expect(new Connections().optionsFor(PEER, AT)).toMatchObject({
+    expect(new Connections().requestOptions(PEER, AT)).toMatchObject({
       ...AT,
       servername: "webhook.default.svc",
     });
   });
 
   test.each(["10.0.0.1", "fd00::1"])("names no address in TLS: %s", (serverName) => {
-    const options = new Connections().optionsFor({ ...PEER, serverName }, AT);
+    const options = new Connections().requestOptions({ ...PEER, serverName }, AT);
     expect(options).not.toHaveProperty("servername");
   });
 
@@ -52,25 +52,50 @@ describe("connections are kept", () => {
   test("for each address, name, authority and strictness by themselves", () => {
     const connections = new Connections();
     const agents = [
-      connections.optionsFor(PEER, AT).agent,
-      connections.optionsFor(PEER, other).agent,
-      connections.optionsFor(PEER, { ...AT, port: 444 }).agent,
-      connections.optionsFor({ ...PEER, serverName: "other" }, AT).agent,
-      connections.optionsFor({ ...PEER, caPem: "OTHER" }, AT).agent,
-      connections.optionsFor({ ...PEER, insecure: true }, AT).agent,
+      connections.requestOptions(PEER, AT).agent,
+      connections.requestOptions(PEER, other).agent,
+      connections.requestOptions(PEER, { ...AT, port: 444 }).agent,
+      connections.requestOptions({ ...PEER, serverName: "other" }, AT).agent,
+      connections.requestOptions({ ...PEER, caPem: "OTHER" }, AT).agent,
+      connections.requestOptions({ ...PEER, insecure: true }, AT).agent,
     ];
     expect(new Set(agents).size).toBe(agents.length);
-    expect(connections.optionsFor({ ...PEER }, { ...AT }).agent).toBe(agents[0]);
+    expect(connections.requestOptions({ ...PEER }, { ...AT }).agent).toBe(agents[0]);
   });
 
   test("until they are closed", () => {
     const connections = new Connections();
-    const before = connections.optionsFor(PEER, AT).agent;
+    const before = connections.requestOptions(PEER, AT).agent;
     connections.close();
-    expect(connections.optionsFor(PEER, AT).agent).not.toBe(before);
+    expect(connections.requestOptions(PEER, AT).agent).not.toBe(before);
   });
 });
 
 test("the authority of a webhook is read from base64", () => {
   expect(toPem(Buffer.from("PEM ä").toString("base64"))).toBe("PEM ä");
+});
+
+const ADDRESS = { host: "::1", port: 9 };
+
+test.each([
+  { code: "ECONNREFUSED", want: "dial tcp [::1]:9: connect: connection refused" },
+  { code: "EHOSTUNREACH", want: "dial tcp [::1]:9: connect: no route to host" },
+  { code: "ENOTFOUND", want: "dial tcp: lookup ::1: no such host" },
+  { code: "ECONNRESET", want: "EOF" },
+  {
+    code: "DEPTH_ZERO_SELF_SIGNED_CERT",
+    want: "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+  },
+  {
+    code: "CERT_HAS_EXPIRED",
+    want: "tls: failed to verify certificate: x509: certificate has expired or is not yet valid",
+  },
+  { code: "", want: "something else" },
+])("$code", ({ code, want }) => {
+  expect(describeFailure(Object.assign(new Error("something else"), { code }), ADDRESS)).toBe(want);
+});
+
+test("only where nobody is there another address may be tried", () => {
+  expect(isConnectFailure(Object.assign(new Error(""), { code: "ECONNREFUSED" }))).toBe(true);
+  expect(isConnectFailure(Object.assign(new Error(""), { code: "ECONNRESET" }))).toBe(false);
 });

@@ -1,39 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLS connections to servers behind this one: aggregated APIs and webhooks.
+// TLS connections to backends (extension API servers, webhooks, kubelets), and messages for their failures.
 import { Agent, type RequestOptions } from "node:https";
 import { isIP } from "node:net";
+import { messageOf } from "@patchbay/core/errors";
 import { printJson } from "../objects/json.ts";
 import type { HostPort } from "./service-address.ts";
 
-/** A server to connect to, and whom it must prove to be. */
+const UNKNOWN_AUTHORITY =
+  "tls: failed to verify certificate: x509: certificate signed by unknown authority";
+
+const AUTHORITY_CODES: ReadonlySet<string> = new Set([
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "CERT_SIGNATURE_FAILURE",
+  "CERT_UNTRUSTED",
+]);
+
+/** Go's messages for failed system calls. */
+const DIAL_ERRORS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connect: connection refused",
+  EHOSTUNREACH: "connect: no route to host",
+  ENETUNREACH: "connect: network is unreachable",
+  ETIMEDOUT: "i/o timeout",
+};
+
+const CERTIFICATE_ERRORS: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: "certificate has expired or is not yet valid",
+  CERT_NOT_YET_VALID: "certificate has expired or is not yet valid",
+};
+
+export function errorCode(error: unknown): string {
+  const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code : "";
+}
+
+export function printHostPort({ host, port }: HostPort): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${String(port)}`;
+}
+
+/** Uses the words of Go's HTTP client. */
+export function describeFailure(error: unknown, address: HostPort): string {
+  const code = errorCode(error);
+  const dial = DIAL_ERRORS[code];
+  if (dial !== undefined) {
+    return `dial tcp ${printHostPort(address)}: ${dial}`;
+  }
+  if (code === "ENOTFOUND" || code === "EAI_AGAIN") {
+    return `dial tcp: lookup ${address.host}: no such host`;
+  }
+  if (AUTHORITY_CODES.has(code)) {
+    return UNKNOWN_AUTHORITY;
+  }
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID" || CERTIFICATE_ERRORS[code] !== undefined) {
+    return `tls: failed to verify certificate: x509: ${CERTIFICATE_ERRORS[code] ?? messageOf(error)}`;
+  }
+  return code === "ECONNRESET" || code === "EPIPE" ? "EOF" : messageOf(error);
+}
+
+/** Whether the request was not sent yet, so that another address may be tried. */
+export function isConnectFailure(error: unknown): boolean {
+  return DIAL_ERRORS[errorCode(error)] !== undefined;
+}
+
 export interface Peer {
-  /** Addresses that all lead to it, one at least. */
-  readonly at: readonly HostPort[];
-  /** Name that its certificate must have. */
+  /** Equivalent addresses, at least one. */
+  readonly addresses: readonly HostPort[];
   readonly serverName: string;
-  /** Authority of its certificate; empty: the machine's authorities. */
+  /** CA of its certificate, PEM. Empty: the system's CAs. */
   readonly caPem: string;
-  /** Whether its certificate is not looked at. */
   readonly insecure?: boolean;
 }
 
-/** What this server shows to peers. The key is a secret. */
-export interface ClientCertificate {
+/** Certificate of this server as a client. The key is secret. */
+interface ClientCertificate {
   readonly certPem: string;
   readonly keyPem: string;
 }
 
-/** A base64 `caBundle` as PEM. */
 export function toPem(caBundle: string): string {
   return Buffer.from(caBundle, "base64").toString("utf8");
 }
 
-/** An address is no server name: TLS knows names only, and the certificate is checked against the host. */
-function nameOf(serverName: string): { readonly servername?: string } {
+/** SNI allows no IP addresses; Node.js then verifies the certificate against the host. */
+function serverNameOption(serverName: string): { readonly servername?: string } {
   return isIP(serverName) === 0 ? { servername: serverName } : {};
 }
 
-/** Connections that are kept open, one pool for each address of a peer. */
+/** Keep-alive connections, one pool for each address of a peer. */
 export class Connections {
   readonly #agents = new Map<string, Agent>();
   readonly #certificate: ClientCertificate | undefined;
@@ -42,13 +98,12 @@ export class Connections {
     this.#certificate = certificate;
   }
 
-  /** What a request to one address of `peer` needs. */
-  optionsFor(peer: Peer, at: HostPort): RequestOptions {
+  requestOptions(peer: Peer, address: HostPort): RequestOptions {
     return {
-      host: at.host,
-      port: at.port,
-      agent: this.#agentFor(peer, at),
-      ...nameOf(peer.serverName),
+      host: address.host,
+      port: address.port,
+      agent: this.#agentFor(peer, address),
+      ...serverNameOption(peer.serverName),
     };
   }
 
@@ -59,15 +114,15 @@ export class Connections {
     this.#agents.clear();
   }
 
-  #agentFor(peer: Peer, at: HostPort): Agent {
-    const key = printJson([at.host, at.port, peer.serverName, peer.caPem, peer.insecure]);
-    const known = this.#agents.get(key);
-    if (known !== undefined) {
-      return known;
+  #agentFor(peer: Peer, address: HostPort): Agent {
+    const key = printJson([address.host, address.port, peer.serverName, peer.caPem, peer.insecure]);
+    const existing = this.#agents.get(key);
+    if (existing !== undefined) {
+      return existing;
     }
     const agent = new Agent({
       keepAlive: true,
-      ...nameOf(peer.serverName),
+      ...serverNameOption(peer.serverName),
       rejectUnauthorized: peer.insecure !== true,
       ...(peer.caPem === "" ? {} : { ca: peer.caPem }),
       ...(this.#certificate === undefined

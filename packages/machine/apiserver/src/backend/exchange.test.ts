@@ -6,7 +6,11 @@ import type { Peer } from "./connections.ts";
 import { exchange } from "./exchange.ts";
 
 function peerAt(...hosts: readonly string[]): Peer {
-  return { at: hosts.map((host) => ({ host, port: 443 })), serverName: "a.b.svc", caPem: "" };
+  return {
+    addresses: hosts.map((host) => ({ host, port: 443 })),
+    serverName: "a.b.svc",
+    caPem: "",
+  };
 }
 
 const QUESTION = {

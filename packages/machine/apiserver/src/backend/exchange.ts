@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request to a server behind this one, read whole, with a deadline; addresses that refuse are passed over.
 import { type RequestOptions, request } from "node:https";
 import type { OutgoingHttpHeaders } from "node:http";
-import type { Connections, Peer } from "./connections.ts";
-import { codeOf, describeFailure, isUnreached } from "./failure.ts";
+import {
+  type Connections,
+  type Peer,
+  errorCode,
+  describeFailure,
+  isConnectFailure,
+} from "./connections.ts";
 import type { HostPort } from "./service-address.ts";
 
-/** An answer that is longer than this is refused. */
-const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
+const RESPONSE_MAX_BYTES = 16 * 1024 * 1024;
 
-/** What to ask. */
-export interface Question {
+interface BackendRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly headers: OutgoingHttpHeaders;
-  /** Body; absent: none. */
   readonly text?: string;
   readonly timeoutMs: number;
 }
 
-/** What was answered. */
-export interface Answer {
+export interface BackendResponse {
   readonly code: number;
   readonly contentType: string;
   readonly text: string;
 }
 
-async function readAll(answer: AsyncIterable<Buffer>): Promise<string> {
+async function readAll(response: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of answer) {
+  for await (const chunk of response) {
     bytes += chunk.length;
-    if (bytes > ANSWER_MAX_BYTES) {
+    if (bytes > RESPONSE_MAX_BYTES) {
       throw new Error("the answer is too long");
     }
     chunks.push(chunk);
@@ -39,23 +39,23 @@ async function readAll(answer: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** Asks once; a connection that was kept open and has been closed meanwhile is made anew. */
-function askAt(options: RequestOptions, text: string | undefined): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+/** Retries if the backend has closed the keep-alive connection meanwhile. */
+function sendRequest(options: RequestOptions, text: string | undefined): Promise<BackendResponse> {
+  const { promise, resolve, reject } = Promise.withResolvers<BackendResponse>();
   const outgoing = request(options);
   outgoing.on("error", (error) => {
-    if (outgoing.reusedSocket && codeOf(error) === "ECONNRESET") {
-      askAt(options, text).then(resolve, reject);
+    if (outgoing.reusedSocket && errorCode(error) === "ECONNRESET") {
+      sendRequest(options, text).then(resolve, reject);
     } else {
       reject(error);
     }
   });
-  outgoing.on("response", (answer) => {
-    readAll(answer)
+  outgoing.on("response", (response) => {
+    readAll(response)
       .then((received) => {
         resolve({
-          code: answer.statusCode ?? 0,
-          contentType: answer.headers["content-type"] ?? "",
+          code: response.statusCode ?? 0,
+          contentType: response.headers["content-type"] ?? "",
           text: received,
         });
       })
@@ -65,18 +65,18 @@ function askAt(options: RequestOptions, text: string | undefined): Promise<Answe
   return promise;
 }
 
-/** Runs `attempt` on one address after the other, as long as nobody is there. Throws what the last one threw. */
-export async function atAnyAddress<T>(
+/** Tries the next address only if one refuses the connection. */
+export async function tryAddresses<T>(
   peer: Peer,
-  attempt: (at: HostPort) => Promise<T>,
+  attempt: (address: HostPort) => Promise<T>,
 ): Promise<T> {
   let failure: unknown = new Error("no address");
-  for (const at of peer.at) {
+  for (const address of peer.addresses) {
     try {
-      return await attempt(at);
+      return await attempt(address);
     } catch (error) {
       failure = error;
-      if (!isUnreached(error)) {
+      if (!isConnectFailure(error)) {
         throw error;
       }
     }
@@ -84,23 +84,23 @@ export async function atAnyAddress<T>(
   throw failure;
 }
 
-/** Asks and reads the answer, whatever its code. Throws an Error with a text for people where nothing can be had. */
+/** Throws an Error with a message for users if there is no response. */
 export async function exchange(
   peer: Peer,
-  question: Question,
+  backendRequest: BackendRequest,
   connections: Connections,
-): Promise<Answer> {
-  const signal = AbortSignal.timeout(question.timeoutMs);
-  const { method, path, headers, text } = question;
+): Promise<BackendResponse> {
+  const signal = AbortSignal.timeout(backendRequest.timeoutMs);
+  const { method, path, headers, text } = backendRequest;
   let last: HostPort = { host: "", port: 0 };
   try {
-    return await atAnyAddress(peer, (at) => {
-      last = at;
-      const options = connections.optionsFor(peer, at);
-      return askAt({ ...options, method, path, headers, signal }, text);
+    return await tryAddresses(peer, (address) => {
+      last = address;
+      const options = connections.requestOptions(peer, address);
+      return sendRequest({ ...options, method, path, headers, signal }, text);
     });
   } catch (error) {
-    const why = signal.aborted ? "context deadline exceeded" : describeFailure(error, last);
-    throw new Error(why, { cause: error });
+    const reason = signal.aborted ? "context deadline exceeded" : describeFailure(error, last);
+    throw new Error(reason, { cause: error });
   }
 }

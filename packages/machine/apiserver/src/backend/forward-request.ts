@@ -1,42 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request that is passed on to a server behind this one, and its answer that is passed back, as they stream.
+import { once } from "node:events";
 import type {
   ClientRequest,
+  IncomingHttpHeaders,
   IncomingMessage,
   OutgoingHttpHeaders,
   ServerResponse,
 } from "node:http";
 import { type RequestOptions, request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
-import { once } from "node:events";
-import type { Connections, Peer } from "./connections.ts";
-import { atAnyAddress } from "./exchange.ts";
-import { describeFailure, printHostPort } from "./failure.ts";
-import { responseHeaders } from "./forwarded-headers.ts";
+import { type Connections, type Peer, describeFailure, printHostPort } from "./connections.ts";
+import { tryAddresses } from "./exchange.ts";
 import type { HostPort } from "./service-address.ts";
 
-/** One request, and as what it goes where. */
+const HOP_BY_HOP =
+  /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
+
+/** Headers that only this server may set, and credentials for this server. */
+const SERVER_ONLY =
+  /^(authorization|host|impersonate-.*|x-remote-(user|uid|group|extra-.*)|x-forwarded-uri)$/;
+
+function endToEndHeaders(headers: IncomingHttpHeaders): [string, string | string[] | undefined][] {
+  const named = (headers.connection ?? "").split(",").map((name) => name.trim().toLowerCase());
+  return Object.entries(headers).filter(
+    ([name]) => !HOP_BY_HOP.test(name) && !named.includes(name),
+  );
+}
+
+/** Removes the client's credentials and user headers. */
+export function forwardedHeaders({ headers }: IncomingMessage, host: string): OutgoingHttpHeaders {
+  const forwarded = endToEndHeaders(headers).filter(([name]) => !SERVER_ONLY.test(name));
+  return {
+    ...Object.fromEntries(forwarded),
+    ...(headers["transfer-encoding"] === undefined ? {} : { "transfer-encoding": "chunked" }),
+    host,
+  };
+}
+
+export function responseHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
+  return {
+    ...Object.fromEntries(endToEndHeaders(headers)),
+    ...(headers.trailer === undefined ? {} : { trailer: headers.trailer }),
+  };
+}
+
 export interface Forwarding {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly peer: Peer;
   readonly connections: Connections;
-  /** Path and query there. */
   readonly path: string;
-  /** The headers there, for a server at `host`. */
   readonly headersFor: (host: string) => OutgoingHttpHeaders;
 }
 
 /** Source: Kubernetes apimachinery, proxy.UpgradeAwareHandler. */
-const REDIRECTED = "the backend attempted to redirect this request, which is not permitted";
+const REDIRECT_MESSAGE = "the backend attempted to redirect this request, which is not permitted";
 
-/** Opens a request and waits until there is a connection. Nothing of the body has been sent then. */
-async function openAt(options: RequestOptions): Promise<ClientRequest> {
+/** No body bytes are sent yet. */
+async function openConnected(options: RequestOptions): Promise<ClientRequest> {
   const outgoing = httpsRequest(options);
-  // The event of a request has its socket.
+  // The `socket` event's argument.
   const [socket] = (await once(outgoing, "socket")) as [Socket];
   if (!outgoing.reusedSocket) {
-    // A request without a connection fails with the connection.
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     outgoing.once("error", reject);
     socket.once("secureConnect", resolve);
@@ -46,21 +71,21 @@ async function openAt(options: RequestOptions): Promise<ClientRequest> {
   return outgoing;
 }
 
-/** A request to the first address that answers; `more`: headers beside the usual. Throws an Error with a text for people. */
+/** Throws an Error with a message for users. */
 export async function openRequest(
   forwarding: Forwarding,
-  more: OutgoingHttpHeaders = {},
+  extraHeaders: OutgoingHttpHeaders = {},
 ): Promise<ClientRequest> {
   const { request, peer, connections, path, headersFor } = forwarding;
   let last: HostPort = { host: "", port: 0 };
   try {
-    return await atAnyAddress(peer, (at) => {
-      last = at;
-      return openAt({
-        ...connections.optionsFor(peer, at),
+    return await tryAddresses(peer, (address) => {
+      last = address;
+      return openConnected({
+        ...connections.requestOptions(peer, address),
         method: request.method,
         path,
-        headers: { ...headersFor(printHostPort(at)), ...more },
+        headers: { ...headersFor(printHostPort(address)), ...extraHeaders },
       });
     });
   } catch (error) {
@@ -68,32 +93,31 @@ export async function openRequest(
   }
 }
 
-/** Whether the answer sends the client elsewhere: it would take its credentials there. */
+/** The client would send its credentials to the target of a redirect. */
 function isRedirect({ statusCode = 0, headers }: IncomingMessage): boolean {
   return statusCode >= 300 && statusCode < 400 && (headers.location ?? "") !== "";
 }
 
-/** Passes an answer back: body and trailers as they come. A redirection is not passed on. */
-export function forwardAnswer(answer: IncomingMessage, response: ServerResponse): void {
-  if (isRedirect(answer)) {
-    answer.destroy();
-    response.writeHead(502).end(REDIRECTED);
+export function forwardResponse(backendResponse: IncomingMessage, response: ServerResponse): void {
+  if (isRedirect(backendResponse)) {
+    backendResponse.destroy();
+    response.writeHead(502).end(REDIRECT_MESSAGE);
     return;
   }
   response.writeHead(
-    answer.statusCode ?? 502,
-    answer.statusMessage,
-    responseHeaders(answer.headers),
+    backendResponse.statusCode ?? 502,
+    backendResponse.statusMessage,
+    responseHeaders(backendResponse.headers),
   );
   response.flushHeaders();
-  answer.pipe(response, { end: false });
-  answer.on("end", () => {
-    response.addTrailers(answer.trailers);
+  backendResponse.pipe(response, { end: false });
+  backendResponse.on("end", () => {
+    response.addTrailers(backendResponse.trailers);
     response.end();
   });
-  answer.on("error", () => response.destroy());
-  answer.on("close", () => {
-    if (!answer.complete) {
+  backendResponse.on("error", () => response.destroy());
+  backendResponse.on("close", () => {
+    if (!backendResponse.complete) {
       response.destroy();
     }
   });

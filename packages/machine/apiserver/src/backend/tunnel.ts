@@ -1,28 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Upgraded connections (WebSocket, SPDY): asked for like any other request, then bytes both ways.
 import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { Socket } from "node:net";
-import { type Forwarding, openRequest, forwardAnswer } from "./forward-request.ts";
+import { type Forwarding, openRequest, forwardResponse } from "./forward-request.ts";
 
-/** After how long a silence TCP asks whether a peer still exists, milliseconds: a stream may be silent for days. */
-const PROBE_AFTER_MS = 30_000;
+/** Streams may be idle for days. */
+const KEEPALIVE_DELAY_MS = 30_000;
 
-/** What is left of a request whose connection is to become something else. */
 interface Upgrade {
   readonly socket: Socket;
-  /** What the client sent behind the request. */
   readonly head: Buffer;
 }
 
 const UPGRADES = new WeakMap<IncomingMessage, Upgrade>();
 
-/** Whether the request wants its connection to become something else. */
 export function isUpgrade(request: IncomingMessage): boolean {
   return UPGRADES.has(request);
 }
 
-/** Hands upgrades to `listener` as requests: they are authenticated, authorized and refused like all others. */
+/** Upgrade requests pass `listener`, so that they are authenticated and authorized like all others. */
 export function serveUpgrades(server: Server, listener: RequestListener): void {
   server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     if (!(socket instanceof Socket)) {
@@ -41,16 +37,18 @@ export function serveUpgrades(server: Server, listener: RequestListener): void {
   });
 }
 
-function headText(answer: IncomingMessage): string {
-  const lines = [`HTTP/1.1 101 ${answer.statusMessage ?? "Switching Protocols"}`];
-  for (let index = 0; index < answer.rawHeaders.length; index += 2) {
-    lines.push(`${answer.rawHeaders[index] ?? ""}: ${answer.rawHeaders[index + 1] ?? ""}`);
+function printHead(backendResponse: IncomingMessage): string {
+  const lines = [`HTTP/1.1 101 ${backendResponse.statusMessage ?? "Switching Protocols"}`];
+  for (let index = 0; index < backendResponse.rawHeaders.length; index += 2) {
+    lines.push(
+      `${backendResponse.rawHeaders[index] ?? ""}: ${backendResponse.rawHeaders[index + 1] ?? ""}`,
+    );
   }
   return `${lines.join("\r\n")}\r\n\r\n`;
 }
 
-/** Bytes both ways until one side ends; what is on its way then still arrives. */
-function join(left: Socket, right: Socket, stop: AbortSignal): void {
+/** Copies bytes in both directions until one side closes; flushes pending bytes first. */
+function pipeBothWays(left: Socket, right: Socket, stop: AbortSignal): void {
   const destroy = (): void => {
     left.destroy();
     right.destroy();
@@ -62,7 +60,7 @@ function join(left: Socket, right: Socket, stop: AbortSignal): void {
   ] as const) {
     from.setTimeout(0);
     from.setNoDelay(true);
-    from.setKeepAlive(true, PROBE_AFTER_MS);
+    from.setKeepAlive(true, KEEPALIVE_DELAY_MS);
     from.pipe(to);
     from.on("error", destroy);
     from.on("close", () => {
@@ -72,7 +70,7 @@ function join(left: Socket, right: Socket, stop: AbortSignal): void {
   }
 }
 
-/** Passes an upgrade on; where the server refuses it, its answer. Throws an Error with a text for people while nothing was answered. */
+/** Forwards the response if the backend refuses. Throws an Error if nothing was sent to the client yet. */
 export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise<void> {
   const { request, response } = forwarding;
   const upgrade = UPGRADES.get(request);
@@ -85,18 +83,18 @@ export async function tunnel(forwarding: Forwarding, stop: AbortSignal): Promise
   socket.once("close", () => outgoing.destroy());
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
   outgoing.on("error", reject);
-  outgoing.on("response", (answer) => {
-    forwardAnswer(answer, response);
+  outgoing.on("response", (backendResponse) => {
+    forwardResponse(backendResponse, response);
     response.once("close", () => {
       resolve(undefined);
     });
   });
-  outgoing.on("upgrade", (answer, remote, remoteHead) => {
+  outgoing.on("upgrade", (backendResponse, remote, remoteHead) => {
     response.detachSocket(socket);
-    socket.write(headText(answer));
+    socket.write(printHead(backendResponse));
     socket.write(remoteHead);
     remote.write(head);
-    join(socket, remote, stop);
+    pipeBothWays(socket, remote, stop);
     resolve(undefined);
   });
   outgoing.end();

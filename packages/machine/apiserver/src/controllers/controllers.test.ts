@@ -4,9 +4,9 @@ import { describe, expect, test } from "vitest";
 import type { KubeObject, Meta } from "../objects/object.ts";
 import { startControllerTest } from "../testing/test-controllers.ts";
 import { runTurns } from "../testing/test-server.ts";
-import { makeStandardNamespaces } from "./bootstrap.ts";
-import { startNamespaceLifecycle } from "./namespace/lifecycle.ts";
-import { startNodeLifecycle } from "./node/lifecycle.ts";
+import { createStandardNamespaces } from "./namespace-contents.ts";
+import { startNamespaceLifecycle } from "./namespace-lifecycle.ts";
+import { startNodeLifecycle } from "./node-lifecycle.ts";
 
 const NOW = "2026-01-01T00:00:00Z";
 const TERMINATING = { deletionTimestamp: NOW };
@@ -117,7 +117,7 @@ describe("the lifecycle of namespaces", () => {
 test("the standard namespaces are made where they are missing", async () => {
   await using given = await startControllerTest();
   const { server } = given;
-  await given.start(makeStandardNamespaces);
+  await given.start(createStandardNamespaces);
   expect(server.stored("namespaces", "kube-system", "")).toMatchObject({
     apiVersion: "v1",
     kind: "Namespace",

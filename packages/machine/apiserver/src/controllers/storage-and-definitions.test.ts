@@ -5,10 +5,9 @@ import type { KubeObject, Meta } from "../objects/object.ts";
 import { aPod, widgetDefinition } from "../testing/objects.ts";
 import { startControllerTest } from "../testing/test-controllers.ts";
 import { runTurns } from "../testing/test-server.ts";
-import { startDefinitionCleanup } from "./definition/cleanup.ts";
-import { startDefinitionNames } from "./definition/names.ts";
-import { startDisruptionBudgets } from "./disruption/budgets.ts";
-import { startStorageProtection } from "./storage/protection.ts";
+import { startDefinitionCleanup, startDefinitionNames } from "./custom-resource-definitions.ts";
+import { startDisruptionBudgets } from "./disruption-budgets.ts";
+import { startStorageProtection } from "./storage-protection.ts";
 
 const NOW = "2026-01-01T00:00:00Z";
 const TERMINATING = { deletionTimestamp: NOW };
@@ -83,7 +82,9 @@ describe("disruption budgets", () => {
 describe("protection of storage", () => {
   const claim = (name: string, more: Partial<Meta> = TERMINATING) =>
     anObject("PersistentVolumeClaim", {
-      ...{ name, namespace: "default", finalizers: ["kubernetes.io/pvc-protection"] },
+      name,
+      namespace: "default",
+      finalizers: ["kubernetes.io/pvc-protection"],
       ...more,
     });
   const volume = (name: string, phase: string) =>
@@ -105,7 +106,10 @@ describe("protection of storage", () => {
     await server.put("pods", user("p1", "used"), user("p2", "waiting", ""));
     await server.put(
       "persistentvolumeclaims",
-      ...[claim("used"), claim("waiting"), claim("free"), claim("living", {})],
+      claim("used"),
+      claim("waiting"),
+      claim("free"),
+      claim("living", {}),
       claim("kept", { ...TERMINATING, finalizers: ["kubernetes.io/pvc-protection", "test.io/x"] }),
     );
     await server.put("persistentvolumes", volume("bound", "Bound"), volume("released", "Released"));

@@ -1,29 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that something has to be done about: each once, few at a time, again later where it failed.
 import { messageOf } from "@patchbay/core/errors";
 import type { Clock, Logger } from "@patchbay/core/ports";
 
-const PARALLEL = 8;
+const PARALLEL_MAX = 8;
 const RETRY_MIN_MS = 50;
 const RETRY_MAX_MS = 30_000;
 
-/** What is done about keys, how its failures are told apart from others' in the log, and when all ends. */
-export interface QueueDeps {
+interface QueueDeps {
   readonly name: string;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly stop: AbortSignal;
-  /** Does what has to be done about a key; may be repeated. */
+  /** Must be idempotent. */
   readonly work: (key: string) => Promise<void>;
-  /** Longest pause after failures; absent: half a minute. */
   readonly retryMaxMs?: number;
 }
 
-/** Keys that wait for work; one that is added while it is worked on is worked on again. */
+/** A key that is added during its processing is processed once more. */
 export class WorkQueue {
   readonly #deps: QueueDeps;
   readonly #waiting = new Set<string>();
-  /** The keys of `#waiting` from `#head` on, the oldest first. */
+  /** Keys of `#waiting` from `#head` on, oldest first. */
   #order: string[] = [];
   #head = 0;
   readonly #working = new Set<string>();
@@ -34,7 +31,6 @@ export class WorkQueue {
     this.#deps = deps;
   }
 
-  /** Work on `key` soon; a key that is being worked on is worked on again. */
   add(key: string): void {
     if (!this.#waiting.has(key)) {
       this.#waiting.add(key);
@@ -43,7 +39,7 @@ export class WorkQueue {
     this.#schedule();
   }
 
-  /** A few keys in each turn of the event loop: requests are served in between. */
+  /** Starts a few keys in each turn of the event loop, so that requests are served in between. */
   #schedule(): void {
     if (!this.#scheduled) {
       this.#scheduled = true;
@@ -56,7 +52,7 @@ export class WorkQueue {
 
   #start(): void {
     const end = this.#order.length;
-    while (this.#head < end && this.#working.size < PARALLEL && !this.#deps.stop.aborted) {
+    while (this.#head < end && this.#working.size < PARALLEL_MAX && !this.#deps.stop.aborted) {
       const key = this.#order[this.#head] ?? "";
       this.#head += 1;
       if (this.#working.has(key)) {
@@ -100,7 +96,7 @@ export class WorkQueue {
       await this.#deps.clock.sleep(delayMs, this.#deps.stop);
       this.add(key);
     } catch {
-      // The server stops.
+      // The server is stopping.
     }
   }
 }

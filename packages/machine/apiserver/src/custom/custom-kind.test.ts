@@ -5,7 +5,7 @@ import { ALL_VERBS, type Kind } from "../kinds/kind.ts";
 import type { Fields } from "../objects/json.ts";
 import { objectOf, printCauses, withDefaults } from "../testing/judge.ts";
 import { widgetDefinition } from "../testing/objects.ts";
-import { kindsOf } from "./custom-kind.ts";
+import { toColumns, kindsOf } from "./custom-kind.ts";
 
 const REVISION = 7;
 const schema = {
@@ -59,7 +59,7 @@ test("a kind has the names that were accepted, and all verbs", () => {
   });
   expect(strategy).toMatchObject({
     hasStatus: false,
-    statusTakesMetadata: false,
+    statusWritesMetadata: false,
     hasGeneration: true,
     allowsUnconditionalUpdate: false,
     allowsCreateOnUpdate: false,
@@ -155,4 +155,36 @@ test("objects are pruned and defaulted, and their metadata left alone", () => {
   expect(printCauses(causes)).toEqual([
     'spec.size: Invalid value: "string": spec.size in body must be of type integer: "string"',
   ]);
+});
+
+const OBJECT = {
+  apiVersion: "x.io/v1",
+  kind: "X",
+  metadata: { name: "x", creationTimestamp: "2024-01-01T00:00:00Z" },
+  spec: { n: 1.5, t: "a", b: true, l: ["a", "b"], o: { k: 1 }, big: 2n ** 60n },
+};
+const NOW_MS = 1_704_067_260_000;
+
+test.each([
+  ["string", ".spec.t", "a"],
+  ["string", ".spec.n", "1.5"],
+  ["string", ".spec.o", '{"k":1}'],
+  ["string", ".spec.none", null],
+  ["integer", ".spec.n", 1],
+  ["integer", ".spec.big", 2n ** 60n],
+  ["integer", ".spec.t", null],
+  ["number", ".spec.n", 1.5],
+  ["number", ".spec.b", null],
+  ["boolean", ".spec.b", true],
+  ["boolean", ".spec.t", null],
+  ["date", ".metadata.creationTimestamp", "60s"],
+  ["date", ".spec.n", null],
+  ["date", ".spec.t", "<invalid>"],
+])("a column of type %s at %s shows %s", (type, jsonPath, want) => {
+  const [column] = toColumns([{ name: "C", type, jsonPath }]);
+  expect(column?.cell(OBJECT, NOW_MS)).toBe(want);
+});
+
+test("without columns there is the age", () => {
+  expect(toColumns(undefined).map(({ name }) => name)).toEqual(["Age"]);
 });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kinds that a CustomResourceDefinition defines, one for each served version.
 import {
-  ALL_VERBS,
+  type Column,
   type CustomKind,
   type Kind,
   type ScaleValues,
   type Strategy,
   type Subresource,
+  ALL_VERBS,
 } from "../kinds/kind.ts";
 import {
   type Fields,
@@ -18,10 +18,67 @@ import {
   valueAt,
 } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
-import { applyDefaults } from "../schema/default.ts";
-import { pruneObject, unknownFields } from "../schema/prune.ts";
+import { parseTime } from "../objects/time.ts";
+import { applyDefaults, pruneObject, unknownFields } from "../schema/prune-and-default.ts";
 import { makeValidator } from "../schema/validator.ts";
-import { columnsOf } from "./columns.ts";
+import { AGE, ageOf } from "../table/age.ts";
+import { parsePath } from "../table/json-path.ts";
+
+function toColumnType(type: string): Column["type"] {
+  switch (type) {
+    case "integer":
+    case "number":
+    case "boolean":
+    case "date":
+      return type;
+    default:
+      return "string";
+  }
+}
+
+/** Values of another type than the column's are null. Source: apiextensions tableconvertor. */
+const CELLS: Readonly<Record<Column["type"], (value: unknown, nowMs: number) => unknown>> = {
+  boolean: (value) => (typeof value === "boolean" ? value : null),
+  date: (value, nowMs) => (typeof value === "string" ? dateCell(value, nowMs) : null),
+  integer: (value) => (typeof value === "number" ? Math.trunc(value) : toBigInteger(value)),
+  number: (value) => (typeof value === "number" ? value : toBigInteger(value)),
+  string: asText,
+};
+
+function dateCell(text: string, nowMs: number): string {
+  return Number.isNaN(parseTime(text)) ? "<invalid>" : ageOf(text, nowMs);
+}
+
+function toBigInteger(value: unknown): unknown {
+  return typeof value === "bigint" ? value : null;
+}
+
+function toCell(type: Column["type"], value: unknown, nowMs: number): unknown {
+  return value === undefined || value === null ? null : CELLS[type](value, nowMs);
+}
+
+/** Source: apiextensions/v1 CustomResourceColumnDefinition. */
+export function toColumn(definition: Fields): Column {
+  const find = parsePath(textAt(definition, "jsonPath"));
+  const type = toColumnType(textAt(definition, "type"));
+  return {
+    name: textAt(definition, "name"),
+    type,
+    format: textAt(definition, "format"),
+    description: textAt(definition, "description"),
+    priority: Number(valueAt(definition, "priority") ?? 0),
+    cell: (object, nowMs) => {
+      const values = find(object);
+      const value = values.length > 1 ? values.map(String).join(",") : values[0];
+      return toCell(type, value, nowMs);
+    },
+  };
+}
+
+export function toColumns(definitions: unknown): readonly Column[] {
+  const columns = listOf(definitions).map((definition) => toColumn(fieldsOf(definition)));
+  return columns.length === 0 ? [AGE] : columns;
+}
 
 function scaleValues(scale: unknown): ScaleValues | undefined {
   if (!isFields(scale)) {
@@ -39,7 +96,7 @@ function scaleValues(scale: unknown): ScaleValues | undefined {
   };
 }
 
-function subresourcesOf(hasStatus: boolean, hasScale: boolean): Subresource[] {
+function toSubresources(hasStatus: boolean, hasScale: boolean): Subresource[] {
   const verbs = ["get", "patch", "update"] as const;
   return [
     ...(hasStatus ? [{ name: "status", verbs }] : []),
@@ -49,13 +106,13 @@ function subresourcesOf(hasStatus: boolean, hasScale: boolean): Subresource[] {
   ];
 }
 
-function strategyOf(version: Fields): Strategy {
+function toStrategy(version: Fields): Strategy {
   const schema = fieldsOf(valueAt(version, "schema", "openAPIV3Schema"));
   const validate = makeValidator(schema);
   const selectable = listOf(version["selectableFields"]).map((field) => textAt(field, "jsonPath"));
   return {
     hasStatus: isFields(valueAt(version, "subresources", "status")),
-    statusTakesMetadata: false,
+    statusWritesMetadata: false,
     hasGeneration: true,
     allowsUnconditionalUpdate: false,
     allowsCreateOnUpdate: false,
@@ -77,11 +134,11 @@ function strategyOf(version: Fields): Strategy {
         },
       ]),
     ),
-    columns: columnsOf(version["additionalPrinterColumns"]),
+    columns: toColumns(version["additionalPrinterColumns"]),
   };
 }
 
-function deprecationOf(
+function toDeprecation(
   version: Fields,
   apiVersion: string,
   kind: string,
@@ -93,8 +150,7 @@ function deprecationOf(
   return { deprecationWarning: text === "" ? `${apiVersion} ${kind} is deprecated` : text };
 }
 
-/** Text values of a list. */
-function textsOf(value: unknown): string[] {
+function toStrings(value: unknown): string[] {
   return listOf(value).filter((item): item is string => typeof item === "string");
 }
 
@@ -104,14 +160,14 @@ function toKind(definition: KubeObject, version: Fields, schemaRevision: number)
   const versions = listOf(valueAt(definition, "spec", "versions"));
   const stored = versions.find((candidate) => valueAt(candidate, "storage") === true);
   const name = textAt(version, "name");
-  const strategy = strategyOf(version);
+  const strategy = toStrategy(version);
   const scale = scaleValues(valueAt(version, "subresources", "scale"));
   const custom: CustomKind = {
     storageApiVersion: `${group}/${textAt(stored, "name")}`,
     schemaRevision,
     terminating: definition.metadata.deletionTimestamp !== undefined,
     schema: fieldsOf(valueAt(version, "schema", "openAPIV3Schema")),
-    ...deprecationOf(version, `${group}/${name}`, textAt(names, "kind")),
+    ...toDeprecation(version, `${group}/${name}`, textAt(names, "kind")),
   };
   return {
     group,
@@ -120,18 +176,18 @@ function toKind(definition: KubeObject, version: Fields, schemaRevision: number)
     kind: textAt(names, "kind"),
     listKind: textAt(names, "listKind"),
     singular: textAt(names, "singular"),
-    shortNames: textsOf(names["shortNames"]),
-    categories: textsOf(names["categories"]),
+    shortNames: toStrings(names["shortNames"]),
+    categories: toStrings(names["categories"]),
     namespaced: textAt(definition, "spec", "scope") === "Namespaced",
     verbs: custom.terminating ? ALL_VERBS.filter((verb) => verb !== "create") : ALL_VERBS,
-    subresources: subresourcesOf(strategy.hasStatus, scale !== undefined),
+    subresources: toSubresources(strategy.hasStatus, scale !== undefined),
     strategy,
     ...(scale === undefined ? {} : { scale }),
     custom,
   };
 }
 
-/** Kinds of the served versions; none while the definition is not established. `schemaRevision`: of the definition's last change. */
+/** None until the definition is established. */
 export function kindsOf(definition: KubeObject, schemaRevision: number): readonly Kind[] {
   const established = listOf(valueAt(definition, "status", "conditions")).some(
     (condition) =>

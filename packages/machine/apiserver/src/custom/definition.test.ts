@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { created, objectOf, withDefaults } from "../testing/judge.ts";
-import { CLEANUP_FINALIZER, definitionKind, withNames } from "./definition.ts";
+import { CLEANUP_FINALIZER, definitionKind, withNameConditions } from "./definition.ts";
 
 const DEFINITION = definitionKind(() => []);
 const names = { plural: "widgets", kind: "Widget" };
@@ -139,7 +139,7 @@ test("an established definition stays so, conditions of others stay, and times w
       storedVersions: ["v0"],
     },
   });
-  expect(withNames(definition, [otherDefinition({ kind: "Widget" })], T1)).toEqual({
+  expect(withNameConditions(definition, [otherDefinition({ kind: "Widget" })], T1)).toEqual({
     conditions: [
       {
         type: "NamesAccepted",

@@ -1,18 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to CustomResourceDefinitions: defaults, names and conditions. Source: apiextensions/v1.
+// Source: apiextensions/v1.
 import { type Kind, defineKind } from "../kinds/kind.ts";
 import { type Fields, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
-import { definitionCauses, definitionChange } from "./definition-causes.ts";
-import { nameConflict, othersOf } from "./names.ts";
-import { definitionWarnings } from "./not-supported.ts";
+import {
+  definitionCauses,
+  definitionUpdateCauses,
+  definitionWarnings,
+} from "./definition-validation.ts";
 
-/** Keeps a definition until its objects are gone. */
+interface NameConflict {
+  readonly reason: string;
+  readonly message: string;
+}
+
+function acceptedNames(definition: KubeObject): Fields {
+  return fieldsOf(valueAt(definition, "status", "acceptedNames"));
+}
+
+function resourceNames(names: Fields): unknown[] {
+  return [names["plural"], names["singular"], ...listOf(names["shortNames"])];
+}
+
+const NAME_CHECKS: readonly (readonly [string, string, "resource" | "kind"])[] = [
+  ["plural", "PluralConflict", "resource"],
+  ["singular", "SingularConflict", "resource"],
+  ["shortNames", "ShortNamesConflict", "resource"],
+  ["kind", "KindConflict", "kind"],
+  ["listKind", "ListKindConflict", "kind"],
+];
+
+/** The last conflict, as Kubernetes reports it. Source: apiextensions/v1 "naming". */
+function nameConflict(
+  definition: KubeObject,
+  others: readonly KubeObject[],
+): NameConflict | undefined {
+  const accepted = others.map(acceptedNames);
+  const inUse = {
+    resource: new Set(accepted.flatMap(resourceNames)),
+    kind: new Set(accepted.flatMap((names) => [names["kind"], names["listKind"]])),
+  };
+  const names = fieldsOf(valueAt(definition, "spec", "names"));
+  return NAME_CHECKS.flatMap(([key, reason, nameType]) =>
+    [names[key]]
+      .flat()
+      .filter((name) => typeof name === "string" && inUse[nameType].has(name))
+      .map((name) => ({ reason, message: `${JSON.stringify(name)} is already in use` })),
+  ).at(-1);
+}
+
+function sameGroupDefinitions(
+  definition: KubeObject,
+  all: readonly KubeObject[],
+): readonly KubeObject[] {
+  const group = textAt(definition, "spec", "group");
+  return all.filter(
+    (other) =>
+      other.metadata.name !== definition.metadata.name && textAt(other, "spec", "group") === group,
+  );
+}
+
 export const CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io";
 export const DEFINITIONS_BUCKET = "apiextensions.k8s.io/customresourcedefinitions";
 
-/** Other definitions of a group that were accepted. */
-export type AcceptedDefinitions = (group: string) => readonly KubeObject[];
+type AcceptedDefinitions = (group: string) => readonly KubeObject[];
 
 function applyDefaults(definition: KubeObject): void {
   const spec = fieldsOf(definition["spec"]);
@@ -32,13 +83,13 @@ interface Condition {
   readonly message: string;
 }
 
-/** What is known of the names; once established, a definition stays so. */
-function conditionsOf(
+/** An established definition stays established. */
+function nameConditions(
   definition: KubeObject,
   others: readonly KubeObject[],
   wasEstablished: boolean,
 ): readonly Condition[] {
-  const conflict = nameConflict(definition, othersOf(definition, others));
+  const conflict = nameConflict(definition, sameGroupDefinitions(definition, others));
   const established = wasEstablished || conflict === undefined;
   return [
     {
@@ -56,22 +107,22 @@ function conditionsOf(
   ];
 }
 
-function conditionOf(definition: KubeObject, type: string): unknown {
+function findCondition(definition: KubeObject, type: string): unknown {
   return listOf(valueAt(definition, "status", "conditions")).find(
     (condition) => textAt(condition, "type") === type,
   );
 }
 
-/** Status with what the names lead to beside `others`; conditions of others stay, and so do times where nothing changed. */
-export function withNames(
+/** Retains other conditions, and the transition times of unchanged ones. */
+export function withNameConditions(
   definition: KubeObject,
   others: readonly KubeObject[],
   now: string,
 ): Fields {
   const status = fieldsOf(definition["status"]);
-  const wasEstablished = textAt(conditionOf(definition, "Established"), "status") === "True";
-  const conditions = conditionsOf(definition, others, wasEstablished).map((condition) => {
-    const before = conditionOf(definition, condition.type);
+  const wasEstablished = textAt(findCondition(definition, "Established"), "status") === "True";
+  const conditions = nameConditions(definition, others, wasEstablished).map((condition) => {
+    const before = findCondition(definition, condition.type);
     const same = textAt(before, "status") === condition.status;
     return {
       ...condition,
@@ -79,12 +130,12 @@ export function withNames(
     };
   });
   const accepted = conditions[0]?.status === "True";
-  const foreign = listOf(status["conditions"]).filter(
+  const otherConditions = listOf(status["conditions"]).filter(
     (condition) => !conditions.some(({ type }) => type === textAt(condition, "type")),
   );
   return {
     ...status,
-    conditions: [...conditions, ...foreign],
+    conditions: [...conditions, ...otherConditions],
     acceptedNames: accepted
       ? fieldsOf(valueAt(definition, "spec", "names"))
       : (status["acceptedNames"] ?? { plural: "", kind: "" }),
@@ -105,21 +156,24 @@ function prepareCreate(definition: KubeObject, accepted: AcceptedDefinitions): v
     ...new Set([...(definition.metadata.finalizers ?? []), CLEANUP_FINALIZER]),
   ];
   definition["status"] = {
-    ...withNames(definition, others, definition.metadata.creationTimestamp ?? ""),
+    ...withNameConditions(definition, others, definition.metadata.creationTimestamp ?? ""),
     storedVersions: [storageVersion(definition)],
   };
 }
 
 function prepareUpdate(definition: KubeObject, accepted: AcceptedDefinitions): void {
   const others = accepted(textAt(definition, "spec", "group"));
-  // Names change rarely; the time of creation is near enough for a condition that changes with them.
-  const status = withNames(definition, others, definition.metadata.creationTimestamp ?? "");
+  // No clock is available here, and names rarely change.
+  const status = withNameConditions(
+    definition,
+    others,
+    definition.metadata.creationTimestamp ?? "",
+  );
   const stored = listOf(status["storedVersions"]);
   status["storedVersions"] = [...new Set([...stored, storageVersion(definition)])];
   definition["status"] = status;
 }
 
-/** CustomResourceDefinitions; `accepted` tells the definitions whose names are taken. */
 export function definitionKind(accepted: AcceptedDefinitions): Kind {
   return defineKind({
     group: "apiextensions.k8s.io",
@@ -141,7 +195,7 @@ export function definitionKind(accepted: AcceptedDefinitions): Kind {
         prepareUpdate(definition, accepted);
       },
       validate: definitionCauses,
-      validateUpdate: definitionChange,
+      validateUpdate: definitionUpdateCauses,
       warnings: definitionWarnings,
       columns: [
         { name: "Created At", type: "date", cell: (object) => object.metadata.creationTimestamp },

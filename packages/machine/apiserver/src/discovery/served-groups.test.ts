@@ -1,7 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // In which order are groups offered?
 import { expect, test } from "vitest";
-import { groupsOf } from "./served-groups.ts";
+import { compareVersions, toServedGroups } from "./served-groups.ts";
+
+test("stable before beta before alpha, higher numbers first, others last", () => {
+  const given = ["v1alpha1", "foo", "v2", "v1beta2", "bar", "v10", "v1", "v1alpha2", "v1beta10"];
+  expect(given.sort(compareVersions)).toEqual([
+    "v10",
+    "v2",
+    "v1",
+    "v1beta10",
+    "v1beta2",
+    "v1alpha2",
+    "v1alpha1",
+    "bar",
+    "foo",
+  ]);
+});
 
 test("groups and versions are sorted by priority, then by name, and the core group is none", () => {
   const groupVersions = [
@@ -14,7 +29,7 @@ test("groups and versions are sorted by priority, then by name, and the core gro
     ["c", "v1"],
     ["b", "v1"],
   ] as const;
-  const groups = groupsOf(groupVersions, (group, version) =>
+  const groups = toServedGroups(groupVersions, (group, version) =>
     group === "c" && version === "v1" ? { group: 2000, version: 200 } : { group: 1, version: 1 },
   );
   expect(groups).toEqual([

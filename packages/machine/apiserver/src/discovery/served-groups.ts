@@ -1,30 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which groups are there, with which versions, and in which order?
-import type { Priority } from "../aggregation/priorities.ts";
-import { compareVersions } from "./version-order.ts";
+import type { Priority } from "../aggregation/api-services.ts";
 
-/** A group and its versions, the preferred one first. */
+const VERSION = /^v(\d+)(?:(alpha|beta)(\d+))?$/;
+
+function versionRank(version: string): readonly number[] {
+  const match = VERSION.exec(version);
+  if (match === null) {
+    return [3, 0, 0];
+  }
+  const [, major = "0", stage, minor = "0"] = match;
+  const stages: Readonly<Record<string, number>> = { beta: 1, alpha: 2 };
+  return [stage === undefined ? 0 : (stages[stage] ?? 2), -Number(major), -Number(minor)];
+}
+
+/** Source: Kubernetes "Version priority" of CustomResourceDefinitions. */
+export function compareVersions(left: string, right: string): number {
+  const [a, b] = [versionRank(left), versionRank(right)];
+  const position = a.findIndex((rank, index) => rank !== b[index]);
+  return position < 0 ? left.localeCompare(right) : (a[position] ?? 0) - (b[position] ?? 0);
+}
+
+/** The preferred version is first. */
 export interface ServedGroup {
   readonly name: string;
   readonly versions: readonly string[];
 }
 
-/** The group of APIServices has none itself, and comes first. */
-const FIRST = "apiregistration.k8s.io";
+/** It has no APIService with a priority. */
+const FIRST_GROUP = "apiregistration.k8s.io";
 
-/** The highest that any version of a group asks for. */
-function rankOfGroup(
+function groupRank(
   group: string,
   versions: readonly string[],
   priorityOf: (group: string, version: string) => Priority,
 ): number {
-  return group === FIRST
+  return group === FIRST_GROUP
     ? Number.MAX_SAFE_INTEGER
     : Math.max(...versions.map((version) => priorityOf(group, version).group));
 }
 
-/** Groups of kinds and of aggregated services, by their priorities, then by name; the core group is left out. */
-export function groupsOf(
+/** Leaves out the core group. */
+export function toServedGroups(
   groupVersions: Iterable<readonly [string, string]>,
   priorityOf: (group: string, version: string) => Priority,
 ): readonly ServedGroup[] {
@@ -38,7 +54,7 @@ export function groupsOf(
     .filter(([name]) => name !== "")
     .map(([name, versions]) => ({
       name,
-      rank: rankOfGroup(name, [...versions], priorityOf),
+      rank: groupRank(name, [...versions], priorityOf),
       versions: [...versions].sort(
         (left, right) =>
           priorityOf(name, right).version - priorityOf(name, left).version ||

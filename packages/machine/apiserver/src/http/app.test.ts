@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { tooManyRequests } from "../meta/status.ts";
 import type { ReceivedAnswer, SentRequest } from "../testing/memory-network.ts";
 import { type Headers, type TestApp, json, startTestApp } from "../testing/test-app.ts";
-import { userOf } from "./gate.ts";
+import { authenticatedUser } from "./access-filter.ts";
 
 let app: TestApp;
 
@@ -430,5 +430,5 @@ test("a refusal for now says when to come again", async () => {
 });
 
 test("only requests that have passed have a user", () => {
-  expect(() => userOf({} as IncomingMessage)).toThrow("Unauthorized");
+  expect(() => authenticatedUser({} as IncomingMessage)).toThrow("Unauthorized");
 });

@@ -1,48 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// The routes of the server, and how refusals and failures are answered.
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { printJson } from "../objects/json.ts";
-import { chooseRepresentation } from "./answer/accept.ts";
+import { chooseRepresentation } from "./response/accept.ts";
 import { expectedBytes } from "./body.ts";
-import { routeBackup } from "./routes/backup.ts";
+import {
+  type MetricsDeps,
+  routeBackup,
+  routeHealth,
+  routeMetrics,
+  routeOpenId,
+} from "./routes/system.ts";
 import { type DiscoveryDeps, type SendFields, routeDiscovery } from "./routes/discovery.ts";
 import { type DispatchDeps, dispatch } from "./dispatch.ts";
-import { type GateDeps, gate, userOf } from "./gate.ts";
-import { routeHealth } from "./routes/health.ts";
-import { routeMetrics, type MetricsDeps } from "./routes/metrics.ts";
+import { type AccessFilterDeps, accessFilter, authenticatedUser } from "./access-filter.ts";
 import { routeOpenApi } from "./routes/openapi.ts";
-import { routeOpenId } from "./routes/openid.ts";
-import { inFormat, lengthOf, piecesOf, renderReply, type Rendered } from "./answer/render.ts";
-import { sendPieces } from "./answer/send-pieces.ts";
+import {
+  type Rendered,
+  formatJson,
+  renderReply,
+  renderingCost,
+  streamReply,
+} from "./response/render.ts";
+import { sendPieces } from "./response/send-pieces.ts";
 import { StatusError, internalError, tooLarge, unknownPath } from "../meta/status.ts";
 import { parseTarget } from "./target.ts";
 import { withReserved } from "../limits/budget.ts";
 import type { Limits } from "../limits/limits.ts";
-import { Pace } from "../limits/pace.ts";
+import { Pace } from "../limits/fair-queue.ts";
 import { type Call, type Reply, queueIfHeavy } from "../verbs/call.ts";
 import type { User } from "../auth/user.ts";
 import { OBJECT_MAX_LENGTH, ObjectTooLong } from "../storage/store.ts";
 
-/** A server behind this one. */
 export interface Aggregator {
-  /** Serves the request where the path belongs to an aggregated API; false where it does not. */
+  /** Returns false if this server serves the path itself. */
   serve(request: IncomingMessage, response: ServerResponse, user: User): Promise<boolean>;
 }
 
-/** What all routes together are given; `aggregator` gets what is not for this server. */
-export interface AppDeps extends DispatchDeps, DiscoveryDeps, GateDeps, MetricsDeps {
+export interface AppDeps extends DispatchDeps, DiscoveryDeps, AccessFilterDeps, MetricsDeps {
   readonly aggregator: Aggregator;
 }
 
-/** Longer answers are sent at the pace of the client. */
-const WHOLE_LENGTH = 16 * 1024;
+const STREAMED_TEXT_MIN_LENGTH = 16 * 1024;
 
 async function send(response: ServerResponse, rendered: Rendered, limits: Limits): Promise<void> {
   const { code, contentType, text } = rendered;
-  if (text.length > WHOLE_LENGTH) {
+  if (text.length > STREAMED_TEXT_MIN_LENGTH) {
     const { unreadMs } = limits;
     await sendPieces(response, { code, contentType, pieces: [text], unreadMs });
     return;
@@ -56,7 +61,7 @@ async function send(response: ServerResponse, rendered: Rendered, limits: Limits
 
 async function serveResource(request: Request, response: Response, deps: AppDeps): Promise<void> {
   const url = new URL(request.originalUrl, "https://localhost");
-  const user = userOf(request);
+  const user = authenticatedUser(request);
   if (await deps.aggregator.serve(request, response, user)) {
     return;
   }
@@ -66,7 +71,7 @@ async function serveResource(request: Request, response: Response, deps: AppDeps
   }
   const { received } = deps.shares.of(user.name);
   const amount = request.method === "GET" ? 0 : expectedBytes(request);
-  const served = await withReserved(received, { amount, response }, () =>
+  const served = await withReserved(received, amount, response, () =>
     dispatch({ target, query: url.searchParams, user, request, response }, deps),
   );
   if (served?.reply !== undefined) {
@@ -74,18 +79,17 @@ async function serveResource(request: Request, response: Response, deps: AppDeps
   }
 }
 
-/** Sends the answer when its user has room for it. */
 async function sendReply(
   response: Response,
   { call, reply }: { readonly call: Call; readonly reply: Reply },
   deps: AppDeps,
 ): Promise<void> {
   const { limits, clock } = deps;
-  const { answers } = deps.shares.of(call.user.name);
+  const { responses } = deps.shares.of(call.user.name);
   const nowMs = clock.now();
-  const pieces = piecesOf(call, reply, { nowMs, pace: new Pace(deps, call.user.name) });
-  const length = pieces === undefined ? lengthOf(call, reply) : OBJECT_MAX_LENGTH;
-  await withReserved(answers, { amount: length, response }, async () => {
+  const pieces = streamReply(call, reply, { nowMs, pace: new Pace(deps, call.user.name) });
+  const length = pieces === undefined ? renderingCost(call, reply) : OBJECT_MAX_LENGTH;
+  await withReserved(responses, length, response, async () => {
     if (pieces !== undefined) {
       await sendPieces(response, { code: 200, ...pieces, unreadMs: limits.unreadMs });
       return;
@@ -123,7 +127,7 @@ function sendError(
   }
   const yaml = (request.headers.accept ?? "").startsWith("application/yaml");
   const representation = { format: yaml ? "yaml" : "json", as: "object", pretty: false } as const;
-  const rendered = inFormat(printJson(status.toBody()), representation);
+  const rendered = formatJson(printJson(status.toBody()), representation);
   void send(response, { code: status.code, ...rendered }, deps.limits);
 }
 
@@ -137,19 +141,18 @@ function fieldsSender(limits: Limits): SendFields {
   return (request, response, fields) => {
     const pretty = request.query["pretty"] === "true";
     const { format } = chooseRepresentation(request.headers.accept ?? "", pretty);
-    const rendered = inFormat(printJson(fields), { format, as: "object", pretty });
+    const rendered = formatJson(printJson(fields), { format, as: "object", pretty });
     void send(response, { code: 200, ...rendered }, limits);
   };
 }
 
-/** Makes the handler of all requests: the gate, other servers' APIs, documents, resources, and refusals for the rest. */
 export function makeApp(deps: AppDeps): Express {
   const app = express();
   const sendFields = fieldsSender(deps.limits);
   app.disable("x-powered-by");
   app.disable("etag");
   app.use(commonHeaders);
-  app.use(gate(deps));
+  app.use(accessFilter(deps));
   routeHealth(app);
   routeBackup(app, deps);
   routeMetrics(app, deps);
@@ -157,8 +160,8 @@ export function makeApp(deps: AppDeps): Express {
   routeDiscovery(app, deps, sendFields);
   routeOpenApi(app, deps, sendFields);
   app.use((request: Request, response: Response) => serveResource(request, response, deps));
-  // Express knows an error handler by its four parameters.
-  // oxlint-disable-next-line max-params, typescript/no-unused-vars -- see above
+  // Express recognizes an error handler by its four parameters.
+  // oxlint-disable-next-line typescript/no-unused-vars -- see above
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     sendError(error, { request, response }, deps);
   });

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the body of a request: size, content type, JSON or YAML.
 import type { IncomingMessage } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
 import { extentFault } from "../objects/extent.ts";
@@ -14,30 +13,27 @@ const BODY_MAX_BYTES = 3 * 1024 * 1024;
 const PROTOBUF = "application/vnd.kubernetes.protobuf";
 const OBJECT_TYPES: readonly string[] = ["application/json", "application/yaml"];
 
-/** Bytes that a body may have, as far as its head tells. */
 export function expectedBytes({ headers }: Pick<IncomingMessage, "headers">): number {
   const length = Number(headers["content-length"] ?? 0);
-  const isTold = headers["transfer-encoding"] === undefined && Number.isSafeInteger(length);
-  return isTold ? Math.min(length, BODY_MAX_BYTES) : BODY_MAX_BYTES;
+  const isKnown = headers["transfer-encoding"] === undefined && Number.isSafeInteger(length);
+  return isKnown ? Math.min(length, BODY_MAX_BYTES) : BODY_MAX_BYTES;
 }
 
-/** A body as it arrived. */
 export interface Body {
   readonly text: string;
-  /** Without parameters, lower case; empty where none was given. */
+  /** Lower case, without parameters; empty without the header. */
   readonly contentType: string;
 }
 
-/** The body as JSON. Throws StatusErrors 400, 413 and 415. */
-function fromProtobuf(received: Buffer): Body {
-  const decoded = decodeWhole(received);
+function decodeProtobufBody(received: Buffer): Body {
+  const decoded = decodeFields(received);
   if (decoded === undefined) {
     throw unsupportedMediaType(PROTOBUF, OBJECT_TYPES);
   }
   return { text: printJson(decoded), contentType: "application/json" };
 }
 
-function decodeWhole(received: Buffer): Fields | undefined {
+function decodeFields(received: Buffer): Fields | undefined {
   try {
     return decodeProtobuf(received);
   } catch (error) {
@@ -45,12 +41,12 @@ function decodeWhole(received: Buffer): Fields | undefined {
   }
 }
 
-/** Reads everything. Throws a StatusError 413 where it is too much. */
+/** Throws a StatusError 413 if the body is too large. */
 export async function readBody(request: IncomingMessage): Promise<Body> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request) {
-    // A request without an encoding gives buffers.
+    // Chunks are buffers unless an encoding is set.
     const buffer = chunk as Buffer;
     bytes += buffer.length;
     if (bytes <= BODY_MAX_BYTES) {
@@ -64,12 +60,11 @@ export async function readBody(request: IncomingMessage): Promise<Body> {
   const contentType = (header.split(";")[0] ?? "").trim().toLowerCase();
   const received = Buffer.concat(chunks);
   return contentType === PROTOBUF && received.length > 0
-    ? fromProtobuf(received)
+    ? decodeProtobufBody(received)
     : { text: received.toString("utf8"), contentType };
 }
 
-/** Refuses what would take too long to work on, or cannot be followed. */
-function checkExtent(text: string, isYaml: boolean): void {
+function checkSize(text: string, isYaml: boolean): void {
   const fault = extentFault(text);
   if (fault === "deep") {
     throw badRequest("couldn't get version/kind; json parse error: exceeded max depth");
@@ -79,10 +74,10 @@ function checkExtent(text: string, isYaml: boolean): void {
   }
 }
 
-/** Parses JSON or YAML text. Throws StatusErrors 400 and 413. */
+/** Throws StatusErrors 400 and 413. */
 export function parseText(text: string, contentType: string): unknown {
   const isYaml = contentType === "application/yaml" || contentType.endsWith("+yaml");
-  checkExtent(text, isYaml);
+  checkSize(text, isYaml);
   try {
     return isYaml ? parseYaml(text) : parseJson(text);
   } catch (error) {
@@ -90,7 +85,7 @@ export function parseText(text: string, contentType: string): unknown {
   }
 }
 
-/** The object in a body. Throws a StatusError 400 or 415. */
+/** Throws StatusErrors 400, 413 and 415. */
 export function parseObject(body: Body): Fields {
   if (body.contentType !== "" && !OBJECT_TYPES.includes(body.contentType)) {
     throw unsupportedMediaType(body.contentType, OBJECT_TYPES);

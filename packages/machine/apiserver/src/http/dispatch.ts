@@ -1,41 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a request for a resource to the verb that serves it.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Kind } from "../kinds/kind.ts";
 import { isReview } from "../kinds/access/reviews.ts";
 import { createObject } from "../verbs/create.ts";
 import { type Call, type Reply, queueIfHeavy } from "../verbs/call.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
-import { deleteCollection } from "../verbs/delete-collection.ts";
-import { deleteObject } from "../verbs/delete.ts";
+import { deleteCollection, deleteObject } from "../verbs/delete.ts";
 import { getObject } from "../verbs/get.ts";
-import { type KubeletDeps, serveStream, serveLog } from "../kubelet/connect.ts";
-import { refusePortForward } from "../verbs/subresource/port-forward.ts";
+import { type KubeletDeps, serveLog, serveStream } from "../kubelet/connect.ts";
+import { bindPod, evictPod, refusePortForward } from "../verbs/subresource/pod.ts";
 import { listObjects } from "../verbs/list.ts";
 import { checkWriteOptions } from "../verbs/options/write-options.ts";
 import { patchObject } from "../verbs/patch.ts";
-import { type ReviewDeps, answerReview } from "../verbs/review/review.ts";
-import { bindPod } from "../verbs/subresource/binding.ts";
-import { evictPod } from "../verbs/subresource/eviction.ts";
-import { finalizeNamespace } from "../verbs/subresource/finalize.ts";
+import { type ReviewDeps, answerReview } from "../verbs/review.ts";
+import { finalizeNamespace, updateObject } from "../verbs/update.ts";
 import { serveScale } from "../verbs/subresource/scale.ts";
 import { type TokenRequestDeps, requestToken } from "../verbs/subresource/token-request.ts";
-import { updateObject } from "../verbs/update.ts";
 import { watchObjects } from "../verbs/watch/watch.ts";
-import { chooseRepresentation, chooseStream, isForPeople } from "./answer/accept.ts";
-import { readBody } from "./body.ts";
 import { absentFeature, absentResource } from "../meta/absent-groups.ts";
 import { badRequest, methodNotAllowed, unknownPath } from "../meta/status.ts";
-import type { Target } from "./target.ts";
-import { setWarnings } from "./answer/warnings.ts";
-import { asksToWatch } from "../auth/request-attributes.ts";
+import { isWatchQuery } from "../auth/request-attributes.ts";
 import type { User } from "../auth/user.ts";
+import { chooseRepresentation, chooseStream, wantsPrettyPrint } from "./response/accept.ts";
+import { readBody } from "./body.ts";
+import type { Target } from "./target.ts";
+import { setWarnings } from "./response/warnings.ts";
 
-/** What all verbs together are given. */
 export type DispatchDeps = VerbDeps & ReviewDeps & TokenRequestDeps & KubeletDeps;
 
-/** One request for a resource whose user is known and may ask for it; its body is not read yet. */
-export interface ResourceRequest {
+/** The user is authorized, and the body is not read yet. */
+interface ResourceRequest {
   readonly target: Target;
   readonly query: URLSearchParams;
   readonly user: User;
@@ -43,89 +37,88 @@ export interface ResourceRequest {
   readonly response: ServerResponse;
 }
 
-/** Serves a call; undefined where it has answered by itself. */
-type Serve = (
+/** Returns undefined if it has sent the response itself. */
+type Handler = (
   call: Call,
   deps: DispatchDeps,
-  given: ResourceRequest,
+  resourceRequest: ResourceRequest,
 ) => Reply | Promise<Reply | undefined>;
 
-const COLLECTION: Readonly<Record<string, Serve>> = {
+const COLLECTION_HANDLERS: Readonly<Record<string, Handler>> = {
   GET: listObjects,
   POST: createObject,
   DELETE: deleteCollection,
 };
 
-const OBJECT: Readonly<Record<string, Serve>> = {
+const OBJECT_HANDLERS: Readonly<Record<string, Handler>> = {
   GET: getObject,
   PUT: (call, deps) => updateObject(call, deps, "main"),
   PATCH: (call, deps) => patchObject(call, deps, "main"),
   DELETE: deleteObject,
 };
 
-const STATUS: Readonly<Record<string, Serve>> = {
+const STATUS_HANDLERS: Readonly<Record<string, Handler>> = {
   GET: getObject,
   PUT: (call, deps) => updateObject(call, deps, "status"),
   PATCH: (call, deps) => patchObject(call, deps, "status"),
 };
 
-const serveStreamed: Serve = async (call, deps, given) => {
-  await serveStream(call, deps, given);
+const handleStream: Handler = async (call, deps, resourceRequest) => {
+  await serveStream(call, deps, resourceRequest);
   return undefined;
 };
 
-const serveLogged: Serve = async (call, deps, given) => {
-  await serveLog(call, deps, given);
+const handleLog: Handler = async (call, deps, resourceRequest) => {
+  await serveLog(call, deps, resourceRequest);
   return undefined;
 };
 
-const serveScaled: Serve = (call, deps, { request }) =>
+const handleScale: Handler = (call, deps, { request }) =>
   serveScale(call, deps, request.method ?? "GET");
 
-const SUBRESOURCES: Readonly<Record<string, Readonly<Record<string, Serve>>>> = {
-  status: STATUS,
-  attach: { GET: serveStreamed, POST: serveStreamed },
-  exec: { GET: serveStreamed, POST: serveStreamed },
-  log: { GET: serveLogged },
+const SUBRESOURCE_HANDLERS: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
+  status: STATUS_HANDLERS,
+  attach: { GET: handleStream, POST: handleStream },
+  exec: { GET: handleStream, POST: handleStream },
+  log: { GET: handleLog },
   portforward: { GET: refusePortForward, POST: refusePortForward },
   binding: { POST: bindPod },
   eviction: { POST: evictPod },
   finalize: { PUT: finalizeNamespace },
-  scale: { GET: serveScaled, PUT: serveScaled, PATCH: serveScaled },
+  scale: { GET: handleScale, PUT: handleScale, PATCH: handleScale },
   token: { POST: requestToken },
 };
 
-const VERB_OF: Readonly<Record<string, string>> = {
+const VERBS: Readonly<Record<string, string>> = {
   POST: "create",
   PUT: "update",
   PATCH: "patch",
 };
 
-/** The verb as discovery and authorization name it. */
-function verbOf(method: string, target: Target, query: URLSearchParams): string {
+function toVerb(method: string, target: Target, query: URLSearchParams): string {
   if (method === "GET") {
-    const listing = asksToWatch(query) ? "watch" : "list";
+    const listing = isWatchQuery(query) ? "watch" : "list";
     return target.watch ? "watch" : target.name === "" ? listing : "get";
   }
   if (method === "DELETE") {
     return target.name === "" ? "deletecollection" : "delete";
   }
-  return VERB_OF[method] ?? method.toLowerCase();
+  return VERBS[method] ?? method.toLowerCase();
 }
 
-function serverOf(kind: Kind, target: Target, method: string): Serve {
+function findHandler(kind: Kind, target: Target, method: string): Handler {
   if (target.subresource !== "") {
     const subresource = kind.subresources.find(({ name }) => name === target.subresource);
-    const serve = SUBRESOURCES[target.subresource]?.[method];
+    const handler = SUBRESOURCE_HANDLERS[target.subresource]?.[method];
     if (subresource === undefined) {
       throw unknownPath();
     }
-    if (serve === undefined) {
+    if (handler === undefined) {
       throw methodNotAllowed();
     }
-    return serve;
+    return handler;
   }
-  const serve = (target.name === "" ? COLLECTION : OBJECT)[method];
+  const serve = (target.name === "" ? COLLECTION_HANDLERS : OBJECT_HANDLERS)[method];
   if (serve === undefined) {
     throw methodNotAllowed();
   }
@@ -142,22 +135,22 @@ function checkScope(kind: Kind, target: Target): void {
 function checkVerb(kind: Kind, verb: string, target: Target): void {
   const allowed = target.subresource !== "" || kind.verbs.some((name) => name === verb);
   const collective = verb === "create" || verb === "deletecollection";
-  const nowhere = collective && kind.namespaced && target.namespace === "";
-  if (nowhere && kind.custom !== undefined) {
+  const lacksNamespace = collective && kind.namespaced && target.namespace === "";
+  if (lacksNamespace && kind.custom !== undefined) {
     throw unknownPath();
   }
-  if (!allowed || nowhere) {
+  if (!allowed || lacksNamespace) {
     throw methodNotAllowed();
   }
 }
 
-async function toCall(kind: Kind, given: ResourceRequest, verb: string): Promise<Call> {
-  const { target, query, user, request } = given;
+async function toCall(kind: Kind, resourceRequest: ResourceRequest, verb: string): Promise<Call> {
+  const { target, query, user, request } = resourceRequest;
   const { accept = "", "user-agent": userAgent = "" } = request.headers;
   const representation =
     verb === "watch"
       ? chooseStream(accept)
-      : chooseRepresentation(accept, isForPeople(query, userAgent));
+      : chooseRepresentation(accept, wantsPrettyPrint(query, userAgent));
   return {
     kind,
     namespace: target.namespace,
@@ -171,26 +164,28 @@ async function toCall(kind: Kind, given: ResourceRequest, verb: string): Promise
   };
 }
 
-/** A call and its answer; no answer where the verb streamed it itself. */
+/** `reply` is undefined if the verb has sent the response itself. */
 export interface Served {
   readonly call: Call;
   readonly reply: Reply | undefined;
 }
 
-/** Serves a request for a resource. Throws StatusErrors. */
-export async function dispatch(given: ResourceRequest, deps: DispatchDeps): Promise<Served> {
-  const { target, query, request, response } = given;
+export async function dispatch(
+  resourceRequest: ResourceRequest,
+  deps: DispatchDeps,
+): Promise<Served> {
+  const { target, query, request, response } = resourceRequest;
   const kind = deps.registry.find(target.group, target.version, target.resource);
   if (kind === undefined) {
     const refusal = absentResource(target.group, target.resource);
     throw refusal === undefined ? unknownPath(absentFeature(target.group)) : badRequest(refusal);
   }
   const method = request.method ?? "GET";
-  const verb = verbOf(method, target, query);
+  const verb = toVerb(method, target, query);
   checkScope(kind, target);
-  const serve = serverOf(kind, target, method);
+  const handler = findHandler(kind, target, method);
   checkVerb(kind, verb, target);
-  const call = await toCall(kind, given, verb);
+  const call = await toCall(kind, resourceRequest, verb);
   checkWriteOptions(verb, query, call.body.contentType);
   setWarnings(response, call.warnings);
   if (verb === "watch") {
@@ -199,7 +194,9 @@ export async function dispatch(given: ResourceRequest, deps: DispatchDeps): Prom
   }
   try {
     await queueIfHeavy(call, deps, call.body.text.length);
-    const reply = isReview(kind) ? await answerReview(call, deps) : await serve(call, deps, given);
+    const reply = isReview(kind)
+      ? await answerReview(call, deps)
+      : await handler(call, deps, resourceRequest);
     return { call, reply };
   } finally {
     setWarnings(response, call.warnings);

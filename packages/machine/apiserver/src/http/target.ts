@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a path addresses. Source: Kubernetes apiserver RequestInfo.
+// Source: Kubernetes apiserver RequestInfo.
 
-/** A resource path, taken apart. Absent parts are empty. */
+/** Missing parts are empty. */
 export interface Target {
   readonly group: string;
   readonly version: string;
@@ -9,12 +9,12 @@ export interface Target {
   readonly resource: string;
   readonly name: string;
   readonly subresource: string;
-  /** Whether the path itself asks to watch, as it did before there was a parameter for it. */
+  /** The path itself requests a watch (deprecated form). */
   readonly watch: boolean;
 }
 
-/** The parts of a path. One with a broken escape or an escaped slash addresses nothing. */
-function decoded(path: string): string[] | undefined {
+/** Returns undefined if a segment has an invalid escape or an escaped slash. */
+function decodeSegments(path: string): string[] | undefined {
   try {
     const parts = path.split("/").slice(1).map(decodeURIComponent);
     return parts.some((part) => part.includes("/")) ? undefined : parts;
@@ -34,21 +34,20 @@ function splitGroup(
     : undefined;
 }
 
-function inNamespace(rest: readonly string[]): boolean {
+function isInNamespace(rest: readonly string[]): boolean {
   const isSubresource = rest.length === 3 && (rest[2] === "status" || rest[2] === "finalize");
   return rest[0] === "namespaces" && rest.length > 2 && !isSubresource;
 }
 
-/** Takes a path apart; undefined where it addresses no resource. */
 export function parseTarget(path: string): Target | undefined {
-  const split = splitGroup(decoded(path.replace(/\/$/, "")) ?? []);
+  const split = splitGroup(decodeSegments(path.replace(/\/$/, "")) ?? []);
   if (split === undefined) {
     return undefined;
   }
   const { group, version } = split;
   const watch = split.rest[0] === "watch" && split.rest.length > 1;
   const rest = watch ? split.rest.slice(1) : split.rest;
-  const namespace = inNamespace(rest) ? (rest[1] ?? "") : "";
-  const [resource = "", name = "", ...subresource] = inNamespace(rest) ? rest.slice(2) : rest;
+  const namespace = isInNamespace(rest) ? (rest[1] ?? "") : "";
+  const [resource = "", name = "", ...subresource] = isInNamespace(rest) ? rest.slice(2) : rest;
   return { group, version, namespace, resource, name, subresource: subresource.join("/"), watch };
 }

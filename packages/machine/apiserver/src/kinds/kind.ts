@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server knows of a kind. Everything particular to one kind is data or a function here.
+// Kinds as data: everything that is particular to one kind is a member of `Kind` or of its `Strategy`.
 import type { Cause } from "../meta/status.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { type ObjectShape, kindShape } from "../shapes/shape.ts";
 
-/** Verbs of resources, as discovery names them. */
 export type Verb =
   | "create"
   | "delete"
@@ -16,7 +15,6 @@ export type Verb =
   | "update"
   | "watch";
 
-/** All verbs, in discovery's order. */
 export const ALL_VERBS: readonly Verb[] = [
   "create",
   "delete",
@@ -28,11 +26,10 @@ export const ALL_VERBS: readonly Verb[] = [
   "watch",
 ];
 
-/** A subresource, as discovery shows it. */
 export interface Subresource {
   readonly name: string;
   readonly verbs: readonly Verb[];
-  /** Kind of its body, where it is not the parent's. */
+  /** Kind of the request body, when it differs from the parent's. */
   readonly kind?: string;
   readonly group?: string;
   readonly version?: string;
@@ -44,73 +41,63 @@ export interface Column {
   readonly type: "string" | "integer" | "number" | "boolean" | "date";
   readonly format?: string;
   readonly description?: string;
-  /** 0: always; above: with `-o wide`. */
+  /** 0: always shown; greater: only with `-o wide`. */
   readonly priority?: number;
-  /** The cell; `nowMs` for ages. */
   readonly cell: (object: KubeObject, nowMs: number) => unknown;
 }
 
-/** What objects of a kind share, at the moment of a write. */
-export interface Claims {
-  /** All others of the kind, in whatever namespace; asked for only where something is to be given. */
-  readonly others: () => readonly KubeObject[];
-  /** Network of Services, in CIDR form. */
+export interface ClaimContext {
+  /** All other objects of the kind. Expensive, so call it only when a value must be allocated. */
+  readonly otherObjects: () => readonly KubeObject[];
+  /** Service network in CIDR form. */
   readonly network: string;
-  /** From 0, and below 1. */
+  /** From 0 up to but not including 1. */
   readonly random: () => number;
 }
 
-/** What a kind does differently. Absent members: the usual. */
+/** What a kind does differently from other kinds. Unset members have the usual behavior. */
 export interface Strategy {
-  /** Clients' main writes leave status alone; `/status` changes nothing else. */
+  /** Writes to the main resource ignore status, and writes to `/status` ignore everything else. */
   readonly hasStatus: boolean;
-  /** Whether `/status` writes take labels and annotations too, as built-in kinds do. */
-  readonly statusTakesMetadata: boolean;
-  /** Whether metadata.generation counts changes of the specification. */
+  /** Whether `/status` writes also change labels and annotations, as for built-in kinds. */
+  readonly statusWritesMetadata: boolean;
   readonly hasGeneration: boolean;
-  /** Whether PUT needs no resourceVersion. */
   readonly allowsUnconditionalUpdate: boolean;
-  /** Whether PUT makes an absent object. */
   readonly allowsCreateOnUpdate: boolean;
-  /** Whether a new object may come with its status, as nodes do that register themselves. */
-  readonly keepsStatusAtCreate?: boolean;
-  /** Whether DELETE answers with the object that is gone. */
+  /** Whether POST keeps the status: kubelets register their Node together with its status. */
+  readonly acceptsStatusOnCreate?: boolean;
+  /** Whether DELETE returns the deleted object instead of a Status. */
   readonly returnsDeleted?: boolean;
-  /** What else changes when deletion begins. Changes `object`. */
   readonly beginDeletion?: (object: KubeObject) => void;
-  /** Whether strategic merge patches are understood. */
   readonly allowsStrategicMerge: boolean;
-  /** Fills in defaults; also at reading for custom resources. Changes `object`. */
+  /** Fills in defaults. Custom resources are also defaulted when they are read. Changes `object`. */
   readonly applyDefaults?: (object: KubeObject) => void;
-  /** Paths of fields that the kind does not know and will drop. */
+  /** Paths of fields that are not in the schema and will be dropped. */
   readonly unknownFields?: (object: KubeObject) => readonly string[];
-  /** Before validation of a new object: what clients may not set. Changes `object`. */
+  /** Runs before the validation of a new object and resets fields that clients may not set. Changes `object`. */
   readonly prepareCreate?: (object: KubeObject) => void;
-  /** Before validation of a change: what clients may not change. Changes `object`. */
+  /** Runs before the validation of an update and restores fields that clients may not change. Changes `object`. */
   readonly prepareUpdate?: (object: KubeObject, current: KubeObject) => void;
-  /** What a client is told that writes this object. */
   readonly warnings?: (object: KubeObject) => readonly string[];
-  /** Every cause for which the object is refused. */
   readonly validate?: (object: KubeObject) => readonly Cause[];
-  /** Every cause for which the change is refused, beside `validate`. */
+  /** Runs in addition to `validate`. */
   readonly validateUpdate?: (object: KubeObject, current: KubeObject) => readonly Cause[];
-  /** Takes what only one object can have, in the mutation that writes it: every cause for which that cannot be. Changes `object`. */
+  /** Claims unique values such as IPs and ports in the write's transaction; returns all conflicts. Changes `object`. */
   readonly claim?: (
     object: KubeObject,
     current: KubeObject | undefined,
-    claims: Claims,
+    context: ClaimContext,
   ) => readonly Cause[];
-  /** Causes for which a name is refused; default: DNS subdomain. */
+  /** Returns what is wrong with a name. Default: a name must be a DNS subdomain. */
   readonly validateName?: (name: string) => string | undefined;
-  /** Fields beside metadata.name and metadata.namespace that field selectors may name. */
+  /** Fields that field selectors may use, in addition to metadata.name and metadata.namespace. */
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>;
-  /** Seconds of grace at deletion; undefined: removed at once. `asked`: what the client wants. */
-  readonly graceSeconds?: (object: KubeObject, asked: number | undefined) => number | undefined;
-  /** Columns between Name and Age. */
+  /** Grace period of a deletion in seconds; undefined deletes at once. `requested` is the client's gracePeriodSeconds. */
+  readonly graceSeconds?: (object: KubeObject, requested: number | undefined) => number | undefined;
+  /** Columns after Name. */
   readonly columns: readonly Column[];
 }
 
-/** A kind in one version. */
 export interface Kind {
   readonly group: string;
   readonly version: string;
@@ -124,25 +111,22 @@ export interface Kind {
   readonly verbs: readonly Verb[];
   readonly subresources: readonly Subresource[];
   readonly strategy: Strategy;
-  /** Form of a built-in kind: what is not in it is dropped. */
+  /** Field types of a built-in kind. Fields that are not in it are dropped. */
   readonly shape?: ObjectShape;
-  /** Where the scale subresource finds its values; absent where there is none. */
+  /** Unset when the kind has no scale subresource. */
   readonly scale?: ScaleValues;
-  /** Set for kinds that are another view on the objects of a built-in kind. */
   readonly view?: StoredView;
-  /** Set for kinds that a CustomResourceDefinition defines. */
   readonly custom?: CustomKind;
 }
 
-/** What only custom resources have. */
 export interface CustomKind {
   /** apiVersion under which objects are stored. */
   readonly storageApiVersion: string;
-  /** States with an older revision are pruned and defaulted again when they are read. */
+  /** Objects with an older revision are pruned and defaulted again when they are read. */
   readonly schemaRevision: number;
-  /** Header of deprecated versions. */
+  /** Text of the Warning header, for deprecated versions. */
   readonly deprecationWarning?: string;
-  /** No new objects: the definition is being deleted. */
+  /** Set while the definition is being deleted: creating objects is rejected. */
   readonly terminating: boolean;
   /** Structural schema (OpenAPI v3). */
   readonly schema: Fields;
@@ -150,36 +134,31 @@ export interface CustomKind {
 
 /** Where the scale subresource finds its values. Source: autoscaling/v1 Scale. */
 export interface ScaleValues {
-  /** Path of the wanted number. */
   readonly spec: readonly string[];
-  /** Path of the present number. */
   readonly status: readonly string[];
-  /** The selector of what is counted, as text; empty where there is none. */
+  /** The pods' label selector as text; empty when there is none. */
   readonly selector: (object: KubeObject) => string;
 }
 
-/** How objects of another built-in kind are shown as this one. Both functions make new objects. */
+/** Shows objects of another built-in kind as this kind. Both functions return new objects. */
 export interface StoredView {
-  /** Where the objects are stored. */
   readonly bucket: string;
   readonly fromStored: (object: KubeObject) => KubeObject;
   readonly toStored: (object: KubeObject) => KubeObject;
 }
 
-/** Where objects of a kind are stored; versions share it. */
+/** The store's bucket for a kind. All versions of a kind share one. */
 export function bucketOf(kind: Pick<Kind, "group" | "resource" | "view">): string {
   return kind.view?.bucket ?? `${kind.group}/${kind.resource}`;
 }
 
-/** `apiVersion` of a kind. */
 export function apiVersionOf(kind: Pick<Kind, "group" | "version">): string {
   return kind.group === "" ? kind.version : `${kind.group}/${kind.version}`;
 }
 
-/** What built-in kinds usually do. */
-const PLAIN: Strategy = {
+const DEFAULT_STRATEGY: Strategy = {
   hasStatus: false,
-  statusTakesMetadata: true,
+  statusWritesMetadata: true,
   hasGeneration: false,
   allowsUnconditionalUpdate: true,
   allowsCreateOnUpdate: false,
@@ -188,14 +167,13 @@ const PLAIN: Strategy = {
   columns: [],
 };
 
-/** What a built-in kind says of itself; the rest follows. */
-export type KindSketch = Pick<Kind, "group" | "version" | "resource" | "kind"> &
+export type KindOptions = Pick<Kind, "group" | "version" | "resource" | "kind"> &
   Partial<Omit<Kind, "strategy" | "shape">> & { readonly strategy?: Partial<Strategy> };
 
-function shapeOf(sketch: KindSketch): ObjectShape {
-  const shape = kindShape(apiVersionOf(sketch), sketch.kind);
+function requireShape(options: KindOptions): ObjectShape {
+  const shape = kindShape(apiVersionOf(options), options.kind);
   if (shape === undefined) {
-    throw new Error(`${sketch.kind} has no shape; add it to hack/generate/shape-facts.ts`);
+    throw new Error(`${options.kind} has no shape; add it to hack/generate/shape-facts.ts`);
   }
   return shape;
 }
@@ -208,24 +186,23 @@ const SCALE: Subresource = {
   version: "v1",
 };
 
-/** Completes a built-in kind: namespaced, all verbs, usual names. */
-export function defineKind(sketch: KindSketch): Kind {
-  const strategy: Strategy = { ...PLAIN, ...sketch.strategy };
+export function defineKind(options: KindOptions): Kind {
+  const strategy: Strategy = { ...DEFAULT_STRATEGY, ...options.strategy };
   const status: Subresource = { name: "status", verbs: ["get", "patch", "update"] };
   return {
-    listKind: `${sketch.kind}List`,
-    singular: sketch.kind.toLowerCase(),
+    listKind: `${options.kind}List`,
+    singular: options.kind.toLowerCase(),
     shortNames: [],
     categories: [],
     namespaced: true,
     verbs: ALL_VERBS,
-    ...sketch,
+    ...options,
     subresources: [
-      ...(sketch.scale === undefined ? [] : [SCALE]),
+      ...(options.scale === undefined ? [] : [SCALE]),
       ...(strategy.hasStatus ? [status] : []),
-      ...(sketch.subresources ?? []),
+      ...(options.subresources ?? []),
     ],
     strategy,
-    shape: shapeOf(sketch),
+    shape: requireShape(options),
   };
 }

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openStore } from "../storage/sqlite-store.ts";
-import { KEPT_KINDS } from "./kept/table.ts";
+import { STORE_ONLY_KINDS } from "./store-only/store-only-kinds.ts";
 import { Registry } from "./registry.ts";
 
 const PAGE = join(import.meta.dirname, "../../../../../docs/reference/machine/kinds.md");
@@ -36,6 +36,6 @@ const USED = ["ControllerRevision"];
 
 test("nobody acts on those that are only kept, and on no others", () => {
   const nobodys = rows.filter(({ who }) => who.startsWith("nobody")).map(({ kind }) => kind);
-  const kept = KEPT_KINDS.map(({ kind }) => kind).filter((kind) => !USED.includes(kind));
+  const kept = STORE_ONLY_KINDS.map(({ kind }) => kind).filter((kind) => !USED.includes(kind));
   expect(nobodys.toSorted()).toEqual(kept.toSorted());
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kinds are served right now: the built-in ones, and those of the CustomResourceDefinitions in the store.
+// All kinds that are served: the built-in ones and those of stored CustomResourceDefinitions.
 import { DEFINITIONS_BUCKET, definitionKind } from "../custom/definition.ts";
 import { kindsOf } from "../custom/custom-kind.ts";
 import { equalJson, textAt, valueAt } from "../objects/json.ts";
@@ -7,16 +7,15 @@ import type { Change, Store, StoredObject } from "../storage/store.ts";
 import { API_SERVICE } from "./extension/api-service.ts";
 import { CONFIG_MAP } from "./config/config-map.ts";
 import { POD_DISRUPTION_BUDGET } from "./workload/disruption-budget.ts";
-import { ENDPOINTS } from "./network/endpoints.ts";
-import { ENDPOINT_SLICE } from "./network/endpoint-slice.ts";
-import { EVENT, NEW_EVENT } from "./cluster/event.ts";
-import { KEPT_KINDS } from "./kept/table.ts";
+import { ENDPOINTS, ENDPOINT_SLICE } from "./network/endpoints.ts";
+import { EVENT, EVENTS_K8S_IO_EVENT } from "./cluster/event.ts";
+import { STORE_ONLY_KINDS } from "./store-only/store-only-kinds.ts";
 import { type Kind, bucketOf } from "./kind.ts";
 import { LEASE } from "./cluster/lease.ts";
 import { NAMESPACE } from "./cluster/namespace.ts";
 import { NODE } from "./cluster/node.ts";
-import { PERSISTENT_VOLUME } from "./storage/volume.ts";
-import { PERSISTENT_VOLUME_CLAIM } from "./storage/claim.ts";
+import { PERSISTENT_VOLUME } from "./storage/persistent-volume.ts";
+import { PERSISTENT_VOLUME_CLAIM } from "./storage/persistent-volume-claim.ts";
 import { POD } from "./workload/pod.ts";
 import { RBAC_KINDS } from "./access/rbac.ts";
 import { REVIEW_KINDS } from "./access/reviews.ts";
@@ -32,7 +31,7 @@ const BUILT_IN: readonly Kind[] = [
   ENDPOINTS,
   ENDPOINT_SLICE,
   EVENT,
-  NEW_EVENT,
+  EVENTS_K8S_IO_EVENT,
   NAMESPACE,
   NODE,
   PERSISTENT_VOLUME,
@@ -44,16 +43,14 @@ const BUILT_IN: readonly Kind[] = [
   SERVICE_ACCOUNT,
   STORAGE_CLASS,
   LEASE,
-  ...KEPT_KINDS,
+  ...STORE_ONLY_KINDS,
   ...RBAC_KINDS,
   ...WEBHOOK_CONFIGURATION_KINDS,
   ...REVIEW_KINDS,
 ];
 
-/** Kinds by group, version and resource. */
 export class Registry {
   readonly #builtIn: readonly Kind[];
-  /** By name of the definition. */
   readonly #custom = new Map<string, readonly Kind[]>();
   #all: ReadonlyMap<string, Kind> = new Map();
   #list: readonly Kind[] = [];
@@ -70,7 +67,7 @@ export class Registry {
     }
     this.#rebuild();
     store.subscribe((changes) => {
-      this.#follow(changes);
+      this.#handleChanges(changes);
     });
   }
 
@@ -78,17 +75,15 @@ export class Registry {
     return this.#all.get(`${group}/${version}/${resource}`);
   }
 
-  /** All kinds, sorted by group, version and resource. The same list as long as nothing changes. */
+  /** All kinds, sorted by group, version and resource. Returns the same array until a definition changes. */
   list(): readonly Kind[] {
     return this.#list;
   }
 
-  /** The kind whose objects a bucket has, in whatever version. */
   findByBucket(bucket: string): Kind | undefined {
     return this.list().find((kind) => kind.view === undefined && bucketOf(kind) === bucket);
   }
 
-  /** The kind that an ownerReference names. */
   findByKind(apiVersion: string, name: string): Kind | undefined {
     const [group, version] = apiVersion.includes("/") ? apiVersion.split("/") : ["", apiVersion];
     return this.list().find(
@@ -96,21 +91,23 @@ export class Registry {
     );
   }
 
-  #follow(changes: readonly Change[]): void {
-    const own = changes.filter((change) => change.current.address.bucket === DEFINITIONS_BUCKET);
-    for (const change of own) {
+  #handleChanges(changes: readonly Change[]): void {
+    const definitionChanges = changes.filter(
+      (change) => change.current.address.bucket === DEFINITIONS_BUCKET,
+    );
+    for (const change of definitionChanges) {
       if (change.type === "DELETED") {
         this.#custom.delete(change.current.address.name);
       } else {
         this.#define(change.current, this.#schemaRevision(change));
       }
     }
-    if (own.length > 0) {
+    if (definitionChanges.length > 0) {
       this.#rebuild();
     }
   }
 
-  /** A change that leaves the versions alone asks no reader to prune and default again. */
+  /** Keeps the old revision if spec.versions is unchanged, so that objects are not pruned and defaulted again. */
   #schemaRevision(change: Change): number {
     const before = change.previous?.view();
     const same = equalJson(

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label selectors inside objects as text and as predicates. Source: metav1.LabelSelector.
-import { type LabelMatcher, matcherOf } from "../meta/label-selector.ts";
-import { type Fields, fieldsOf, isFields, listOf, textAt } from "../objects/json.ts";
+// Label selectors inside objects. Source: metav1.LabelSelector and its validation.
+import { type LabelMatcher, makeLabelMatcher } from "../meta/label-selector.ts";
+import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
+import type { Cause } from "../meta/status.ts";
+import { forbiddenValue, invalidValue, requiredValue } from "../meta/causes.ts";
+import { labelValueFault, qualifiedFault } from "../meta/names.ts";
 
-function expressionsOf(selector: Fields): readonly Fields[] {
+function listExpressions(selector: Fields): readonly Fields[] {
   return listOf(selector["matchExpressions"]).filter(isFields);
 }
 
-function labelsOf(value: unknown): Record<string, string> {
+function toLabels(value: unknown): Record<string, string> {
   return Object.fromEntries(
     Object.entries(fieldsOf(value)).map(([key, text]) => [key, String(text)]),
   );
 }
 
-function expressionText(expression: Fields): string {
+function printExpression(expression: Fields): string {
   const key = textAt(expression, "key");
   const values = `(${listOf(expression["values"]).map(String).sort().join(",")})`;
   const texts: Readonly<Record<string, string>> = {
@@ -25,14 +28,14 @@ function expressionText(expression: Fields): string {
   return texts[textAt(expression, "operator")] ?? key;
 }
 
-/** The selector as clients write it in a query; empty where there is none. */
-export function selectorText(value: unknown): string {
+/** The selector in the syntax of the labelSelector query parameter; empty when there is none. */
+export function printSelector(value: unknown): string {
   const selector = fieldsOf(value);
-  const labels = Object.entries(labelsOf(selector["matchLabels"])).map(
+  const labels = Object.entries(toLabels(selector["matchLabels"])).map(
     ([key, text]) => [key, `${key}=${text}`] as const,
   );
-  const expressions = expressionsOf(selector).map(
-    (expression) => [textAt(expression, "key"), expressionText(expression)] as const,
+  const expressions = listExpressions(selector).map(
+    (expression) => [textAt(expression, "key"), printExpression(expression)] as const,
   );
   return [...labels, ...expressions]
     .sort(([left], [right]) => (left < right ? -1 : 1))
@@ -40,15 +43,67 @@ export function selectorText(value: unknown): string {
     .join(",");
 }
 
-/** Which labels a selector matches. */
 export function selectorMatcher(value: unknown): LabelMatcher {
   const selector = fieldsOf(value);
-  return matcherOf({
-    matchLabels: labelsOf(selector["matchLabels"]),
-    matchExpressions: expressionsOf(selector).map((expression) => ({
+  return makeLabelMatcher({
+    matchLabels: toLabels(selector["matchLabels"]),
+    matchExpressions: listExpressions(selector).map((expression) => ({
       key: textAt(expression, "key"),
       operator: textAt(expression, "operator"),
       values: listOf(expression["values"]).map(String),
     })),
   });
+}
+
+function expressionCauses(expression: unknown, field: string): Cause[] {
+  const operator = textAt(expression, "operator");
+  const key = textAt(expression, "key");
+  const values = listOf(valueAt(expression, "values"));
+  const keyFault = qualifiedFault(key);
+  const causes: Cause[] =
+    keyFault === undefined ? [] : [invalidValue(`${field}.key`, key, keyFault)];
+  switch (operator) {
+    case "In":
+    case "NotIn":
+      if (values.length === 0) {
+        causes.push(
+          requiredValue(`${field}.values`, "must be specified when `operator` is 'In' or 'NotIn'"),
+        );
+      }
+      break;
+    case "Exists":
+    case "DoesNotExist":
+      if (values.length > 0) {
+        causes.push(
+          forbiddenValue(
+            `${field}.values`,
+            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+          ),
+        );
+      }
+      break;
+    default:
+      causes.push(invalidValue(`${field}.operator`, operator, "not a valid selector operator"));
+  }
+  return causes;
+}
+
+export function selectorCauses(selector: unknown, field: string): Cause[] {
+  const labels = Object.entries(fieldsOf(valueAt(selector, "matchLabels")));
+  const expressions = listOf(valueAt(selector, "matchExpressions"));
+  return [
+    ...labels.flatMap(([key, value]) => {
+      const keyFault = qualifiedFault(key);
+      const valueFault = labelValueFault(String(value));
+      return [
+        ...(keyFault === undefined ? [] : [invalidValue(`${field}.matchLabels`, key, keyFault)]),
+        ...(valueFault === undefined
+          ? []
+          : [invalidValue(`${field}.matchLabels`, value, valueFault)]),
+      ];
+    }),
+    ...expressions.flatMap((expression, index) =>
+      expressionCauses(expression, `${field}.matchExpressions[${String(index)}]`),
+    ),
+  ];
 }

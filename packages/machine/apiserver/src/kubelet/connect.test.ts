@@ -3,10 +3,9 @@
 import { once } from "node:events";
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
 import type { Duplex } from "node:stream";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { AppDeps } from "../http/app.ts";
-import { LIMITS } from "../limits/limits.ts";
-import { Shares } from "../limits/per-user.ts";
+import { LIMITS, Shares } from "../limits/limits.ts";
 import {
   MemoryConnections,
   type ReceivedAnswer,
@@ -16,8 +15,8 @@ import {
 } from "../testing/memory-network.ts";
 import { aPod } from "../testing/objects.ts";
 import { type TestApp, json, startTestApp } from "../testing/test-app.ts";
-import { runTurns, until } from "../testing/test-server.ts";
-import { isPodStream } from "./connect.ts";
+import { type TestServer, runTurns, startTestServer, until } from "../testing/test-server.ts";
+import { isPodStream, findKubelet } from "./connect.ts";
 
 const KUBELET = "10.0.0.9:10250";
 const PODS = "/api/v1/namespaces/default/pods";
@@ -102,7 +101,9 @@ describe("a log", () => {
     expect(first?.request.headers.host).toBe(KUBELET);
     expect(first?.request.headers.authorization).toBeUndefined();
     const at = { host: "10.0.0.9", port: 10250 };
-    expect(connections.asked).toEqual([{ at, peer: { at: [at], serverName: "n1", caPem: "CA" } }]);
+    expect(connections.asked).toEqual([
+      { at, peer: { addresses: [at], serverName: "n1", caPem: "CA" } },
+    ]);
     expect(opened).toEqual(['{"user":"admin","resource":"pods/log","object":"default/p1"}']);
   });
 
@@ -280,8 +281,14 @@ describe("a program", () => {
     const { answer, socket } = await open(EXEC, { method: "POST", headers: { "x-mine": "1" } });
     expect([answer.statusCode, answer.statusMessage]).toEqual([101, "Changed"]);
     expect(answer.rawHeaders).toEqual([
-      ...["Connection", "Upgrade", "Upgrade", "x"],
-      ...["X-Two", "a", "X-Two", "b"],
+      "Connection",
+      "Upgrade",
+      "Upgrade",
+      "x",
+      "X-Two",
+      "a",
+      "X-Two",
+      "b",
     ]);
     expect(await firstPiece(socket)).toBe("hi");
     const [request] = requests;
@@ -405,4 +412,75 @@ test.each([
   { url: "/healthz", want: false },
 ])("$url is a stream of a pod: $want", ({ url, want }) => {
   expect(isPodStream(url)).toBe(want);
+});
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer();
+});
+
+afterAll(async () => {
+  await server.close();
+});
+
+const EXTERNAL = { type: "ExternalIP", address: "203.0.113.9" };
+const HOSTNAME = { type: "Hostname", address: "n1.example" };
+const INTERNAL = { type: "InternalIP", address: "10.0.0.9" };
+const SECOND = { type: "InternalIP", address: "fd00::9" };
+const DNS = { type: "InternalDNS", address: "n1.internal" };
+
+function daemonEndpoints(port: unknown) {
+  return { kubeletEndpoint: { Port: port } };
+}
+
+async function find(status: unknown) {
+  await server.put("nodes", {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "n1", uid: "u" },
+    status,
+  });
+  return findKubelet(server.deps.store, "n1", "CA");
+}
+
+test.each([
+  {
+    name: "the internal address is preferred, the first one of several",
+    status: { addresses: [HOSTNAME, EXTERNAL, INTERNAL, SECOND] },
+    want: { host: "10.0.0.9", port: 10250 },
+  },
+  {
+    name: "the external address is the second choice",
+    status: { addresses: [HOSTNAME, EXTERNAL] },
+    want: { host: "203.0.113.9", port: 10250 },
+  },
+  {
+    name: "the name is the last choice",
+    status: { addresses: [DNS, HOSTNAME] },
+    want: { host: "n1.example", port: 10250 },
+  },
+  {
+    name: "the node names the port",
+    status: { addresses: [INTERNAL], daemonEndpoints: daemonEndpoints(1) },
+    want: { host: "10.0.0.9", port: 1 },
+  },
+  {
+    name: "port 0 is the default",
+    status: { addresses: [INTERNAL], daemonEndpoints: daemonEndpoints(0) },
+    want: { host: "10.0.0.9", port: 10250 },
+  },
+])("$name", async ({ status, want }) => {
+  expect(await find(status)).toEqual({ addresses: [want], serverName: "n1", caPem: "CA" });
+});
+
+test("a node without a usable address is an error of the server", async () => {
+  await expect(find({ addresses: [DNS] })).rejects.toMatchObject({
+    code: 500,
+    message: "no preferred addresses found; known addresses: []",
+  });
+});
+
+test("an unknown node is not found", () => {
+  expect(() => findKubelet(server.deps.store, "none", "CA")).toThrow('nodes "none" not found');
 });

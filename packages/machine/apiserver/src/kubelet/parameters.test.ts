@@ -3,9 +3,12 @@
 import { describe, expect, test } from "vitest";
 import { StatusError } from "../meta/status.ts";
 import type { KubeObject } from "../objects/object.ts";
-import { connectionOf, execParametersOf } from "./exec-options.ts";
-import { logParametersOf } from "./log-options.ts";
-import { chooseContainer } from "./pod-container.ts";
+import {
+  chooseContainer,
+  toConnectOptions,
+  toExecParameters,
+  toLogParameters,
+} from "./parameters.ts";
 
 function refusal(ask: () => unknown): readonly [number, string] | undefined {
   try {
@@ -26,7 +29,7 @@ describe("a log", () => {
       want: "limitBytes=1&sinceTime=2026-11-22T09%3A00%3A00Z",
     },
   ])("is asked for by $query", ({ query, want }) => {
-    expect(logParametersOf(new URLSearchParams(query), "p").toString()).toBe(want);
+    expect(toLogParameters(new URLSearchParams(query), "p").toString()).toBe(want);
   });
 
   test.each([
@@ -37,24 +40,28 @@ describe("a log", () => {
     ["sinceTime=now", 400, "parsing time"],
     ["sinceTime=2026-11-22T09:00:00Z&sinceSeconds=5", 422, "at most one of"],
   ])("is refused for %s", (query, code, text) => {
-    const refused = refusal(() => logParametersOf(new URLSearchParams(query), "p"));
+    const refused = refusal(() => toLogParameters(new URLSearchParams(query), "p"));
     expect(refused).toEqual([code, expect.stringContaining(text)]);
   });
 });
 
 test("a program is named to the kubelet as it is named here", () => {
   const query = new URLSearchParams("command=sh&command=-c&command=a%26b&stdin=true&tty=1&x=y");
-  expect(execParametersOf(query).toString()).toBe(
+  expect(toExecParameters(query).toString()).toBe(
     "command=sh&command=-c&command=a%26b&input=1&tty=1",
   );
-  expect(connectionOf(new URLSearchParams("container=c&stdout=true&command=ls"))).toEqual({
-    ...{ container: "c", stdout: true, command: ["ls"] },
+  expect(toConnectOptions(new URLSearchParams("container=c&stdout=true&command=ls"))).toEqual({
+    container: "c",
+    stdout: true,
+    command: ["ls"],
   });
 });
 
 describe("a container", () => {
   const podOf = (containers: readonly string[], initial: readonly string[] = []): KubeObject => ({
-    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: "p" } },
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "p" },
     spec: {
       containers: containers.map((name) => ({ name })),
       initContainers: initial.map((name) => ({ name })),
@@ -80,4 +87,71 @@ describe("a container", () => {
   ])("is refused", (pod, asked, message) => {
     expect(refusal(() => chooseContainer(pod, asked))).toEqual([400, message]);
   });
+});
+
+const parametersOf = (query: string): string =>
+  toLogParameters(new URLSearchParams(query), "p").toString();
+
+test.each([
+  { query: "", want: "" },
+  { query: "follow", want: "follow=true" },
+  {
+    query: "follow=1&previous=yes&timestamps=TRUE",
+    want: "follow=true&previous=true&timestamps=true",
+  },
+  { query: "follow=false&previous=0&timestamps=False", want: "" },
+  {
+    query: "follow=falsehood&previous=00&timestamps=not-false",
+    want: "follow=true&previous=true&timestamps=true",
+  },
+  {
+    query: "tailLines=0&limitBytes=1&sinceSeconds=1",
+    want: "tailLines=0&limitBytes=1&sinceSeconds=1",
+  },
+  { query: "tailLines=&sinceTime=&container=c", want: "" },
+  { query: "tailLines=123456789012345", want: "tailLines=123456789012345" },
+  {
+    query: "sinceTime=2026-01-01T00:00:00Z&sinceSeconds=",
+    want: "sinceTime=2026-01-01T00%3A00%3A00Z",
+  },
+])("of $query the kubelet gets $want", ({ query, want }) => {
+  expect(parametersOf(query)).toBe(want);
+});
+
+test.each(["x5", "5x", "1.5", "1234567890123456", "--1", "%205"])(
+  "tailLines %s is not a number: 400",
+  (text) => {
+    expect(() => parametersOf(`tailLines=${text}`)).toThrow(
+      expect.objectContaining({ code: 400 }) as Error,
+    );
+  },
+);
+
+test("a text that is not a time is refused with 400", () => {
+  expect(() => parametersOf("sinceTime=today")).toThrow(
+    expect.objectContaining({ code: 400 }) as Error,
+  );
+});
+
+test("all options out of range are reported at once", () => {
+  const query = "tailLines=-1&limitBytes=0&sinceSeconds=0&sinceTime=2026-01-01T00:00:00Z";
+  expect(() => parametersOf(query)).toThrow(
+    expect.objectContaining({
+      code: 422,
+      details: expect.objectContaining({
+        name: "p",
+        causes: [
+          { field: "tailLines", message: "must be greater than or equal to 0" },
+          { field: "limitBytes", message: "must be greater than 0" },
+          { field: "sinceSeconds", message: "must be greater than 0" },
+          { field: "", message: "at most one of" },
+        ].map(({ field, message }): unknown =>
+          expect.objectContaining({
+            field,
+            message: expect.stringContaining(message) as string,
+          }),
+        ),
+      }) as object,
+    }) as Error,
+  );
 });

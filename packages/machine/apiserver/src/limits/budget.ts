@@ -1,105 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much may be held at once? Whoever wants more waits, in the order in which they came.
 
 import type { ServerResponse } from "node:http";
 
-interface Waiting {
+interface Reservation {
   readonly amount: number;
-  readonly enter: () => void;
+  readonly admit: () => void;
 }
 
-/** An amount that is spent and given back. */
 export class Budget {
   readonly #maximum: number;
-  readonly #queue = new Set<Waiting>();
+  readonly #queue = new Set<Reservation>();
   #spent = 0;
 
   constructor(maximum: number) {
     this.#maximum = maximum;
   }
 
-  /** Whether nothing is left. */
   get isSpent(): boolean {
     return this.#spent >= this.#maximum;
   }
 
-  /** Spends it even where it is not there: what cannot be kept from happening is counted all the same. */
+  /** Spends even more than is left, for amounts that cannot be refused. */
   spend(amount: number): void {
     this.#spent += amount;
   }
 
   giveBack(amount: number): void {
     this.#spent -= amount;
-    this.#letIn();
+    this.#admitWaiting();
   }
 
-  /** Spends it as soon as it is there, or everything is given back. False where `signal` was aborted before: then nothing is spent. */
+  /** An amount above the maximum waits until nothing else is spent. Returns false if `signal` is aborted first. */
   async reserve(amount: number, signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) {
       return false;
     }
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const waiting: Waiting = {
+    const waiting: Reservation = {
       amount,
-      enter: () => {
+      admit: () => {
         resolve(true);
       },
     };
-    const leave = (): void => {
-      // Whoever has entered is no longer there.
+    const cancel = (): void => {
       if (this.#queue.delete(waiting)) {
         resolve(false);
-        this.#letIn();
+        this.#admitWaiting();
       }
     };
-    signal.addEventListener("abort", leave);
+    signal.addEventListener("abort", cancel);
     this.#queue.add(waiting);
-    this.#letIn();
+    this.#admitWaiting();
     try {
       return await promise;
     } finally {
-      signal.removeEventListener("abort", leave);
+      signal.removeEventListener("abort", cancel);
     }
   }
 
-  #letIn(): void {
+  #admitWaiting(): void {
     for (const waiting of this.#queue) {
       if (this.#spent > 0 && this.#spent + waiting.amount > this.#maximum) {
         return;
       }
       this.#queue.delete(waiting);
       this.#spent += waiting.amount;
-      waiting.enter();
+      waiting.admit();
     }
   }
 }
 
-/** Small amounts are not worth waiting for. */
-const SMALL = 16 * 1024;
+/** Smaller amounts are not reserved. */
+const UNCOUNTED_MAX = 16 * 1024;
 
-/** Does `work` with a part of a budget, which is given back at its end; undefined where the client leaves before there is room. */
+/** Returns undefined if the client disconnects before there is room. */
 export async function withReserved<T>(
   budget: Budget,
-  wanted: { readonly amount: number; readonly response: ServerResponse },
+  amount: number,
+  response: ServerResponse,
   work: () => Promise<T>,
 ): Promise<T | undefined> {
-  const { amount, response } = wanted;
-  if (amount <= SMALL) {
+  if (amount <= UNCOUNTED_MAX) {
     return work();
   }
-  const gone = new AbortController();
-  const leave = (): void => {
-    gone.abort();
+  const disconnected = new AbortController();
+  const onClose = (): void => {
+    disconnected.abort();
   };
-  response.once("close", leave);
+  response.once("close", onClose);
   try {
-    if (response.destroyed || !(await budget.reserve(amount, gone.signal))) {
+    if (response.destroyed || !(await budget.reserve(amount, disconnected.signal))) {
       return undefined;
     }
     return await work().finally(() => {
       budget.giveBack(amount);
     });
   } finally {
-    response.off("close", leave);
+    response.off("close", onClose);
   }
 }

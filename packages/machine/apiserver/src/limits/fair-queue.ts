@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may use the processor next for more than a moment? One piece of work in each turn of the event loop, users by turns.
+import type { Clock } from "@patchbay/core/ports";
 
-/** Lets long work through piece by piece: between two pieces everything else is served. */
+/** Runs one piece of long work in each turn of the event loop, and alternates between users. */
 export class FairQueue {
-  /** Who waits, by user; users in the order in which they are served. */
   readonly #waiting = new Map<string, ((value: undefined) => void)[]>();
   #isScheduled = false;
 
-  /** Resolves when the user's next piece of work may be done; it begins in that turn. */
+  /** The next piece must start in the turn in which the promise resolves. */
   take(user: string): Promise<undefined> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    const own = this.#waiting.get(user);
-    if (own === undefined) {
+    const queue = this.#waiting.get(user);
+    if (queue === undefined) {
       this.#waiting.set(user, [resolve]);
     } else {
-      own.push(resolve);
+      queue.push(resolve);
     }
     this.#schedule();
     return promise;
@@ -25,22 +24,21 @@ export class FairQueue {
       this.#isScheduled = true;
       setImmediate(() => {
         this.#isScheduled = false;
-        this.#letOneThrough();
+        this.#resolveNext();
       });
     }
   }
 
-  #letOneThrough(): void {
+  #resolveNext(): void {
     const [next] = this.#waiting;
     if (next === undefined) {
       return;
     }
-    const [user, own] = next;
-    const resolve = own.shift();
-    // Behind all others, or gone.
+    const [user, queue] = next;
+    const resolve = queue.shift();
     this.#waiting.delete(user);
-    if (own.length > 0) {
-      this.#waiting.set(user, own);
+    if (queue.length > 0) {
+      this.#waiting.set(user, queue);
     }
     if (this.#waiting.size > 0) {
       this.#schedule();
@@ -49,10 +47,38 @@ export class FairQueue {
   }
 }
 
-/** Characters that are worked on in less than a moment. */
+/** In characters. Shorter texts are processed without waiting. */
 const LIGHT_LENGTH = 16 * 1024;
 
-/** Whether a text is worth a turn of its own. */
 export function isHeavy(length: number): boolean {
   return length > LIGHT_LENGTH;
+}
+
+const SLICE_MS = 10;
+
+/** The work checks `isOver` before each object, and then awaits `next`. */
+export class Pace {
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #fairQueue: FairQueue;
+  readonly #user: string;
+  #begunMs: number;
+
+  constructor(
+    deps: { readonly clock: Pick<Clock, "monotonicMs">; readonly fairQueue: FairQueue },
+    user: string,
+  ) {
+    this.#clock = deps.clock;
+    this.#fairQueue = deps.fairQueue;
+    this.#user = user;
+    this.#begunMs = deps.clock.monotonicMs();
+  }
+
+  get isOver(): boolean {
+    return this.#clock.monotonicMs() - this.#begunMs >= SLICE_MS;
+  }
+
+  async next(): Promise<void> {
+    await this.#fairQueue.take(this.#user);
+    this.#begunMs = this.#clock.monotonicMs();
+  }
 }

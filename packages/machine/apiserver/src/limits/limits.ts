@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much may one client take? The numbers, in one place.
+// Limits for each user.
+import type { Socket } from "node:net";
+import { Strangers } from "@patchbay/core/strangers";
+import { tooManyRequests } from "../meta/status.ts";
+import { Budget } from "./budget.ts";
 
-/** How much one user may take of memory, connections and time. */
 export interface Limits {
-  /** Milliseconds in which the head of a request must have come, and a connection must have said whom it is for. */
+  /** Deadline for the TLS handshake, and for the headers of a request. */
   readonly headersMs: number;
-  /** Milliseconds in which a whole request must have come. */
   readonly requestMs: number;
-  /** Milliseconds after which an answer that nobody reads is cut off. */
+  /** Clients that read nothing for this long are disconnected. */
   readonly unreadMs: number;
-  /** Connections by which nobody is known yet; the oldest gives way to a new one. */
+  /** Unauthenticated connections. Above the limit, the oldest is closed. */
   readonly strangers: number;
-  /** Connections of one user. */
   readonly connections: number;
-  /** Open watches of one user. */
   readonly watches: number;
-  /** Bytes of bodies of one user that are worked on at once. */
+  /** Request bodies in progress. */
   readonly receivedBytes: number;
-  /** Bytes that one user has asked for and not taken: of answers, and the same of watches. */
+  /** Responses that are not read yet; the same again for watch events. */
   readonly waitingBytes: number;
 }
 
 const MIB = 1024 * 1024;
 
-/** Generous: the busiest of Patchbay's own components has ten watches and a dozen connections. */
+/** Generous: Patchbay's busiest component has ten watches and a dozen connections. */
 export const LIMITS: Limits = {
   headersMs: 10_000,
   requestMs: 60_000,
@@ -34,3 +34,70 @@ export const LIMITS: Limits = {
   receivedBytes: 32 * MIB,
   waitingBytes: 32 * MIB,
 };
+
+class UserQuota {
+  readonly received: Budget;
+  readonly responses: Budget;
+  /** Separate, so that unread watches do not block responses. */
+  readonly events: Budget;
+  readonly #limits: Limits;
+  readonly #connections = new Set<Socket>();
+  #watches = 0;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+    this.received = new Budget(limits.receivedBytes);
+    this.responses = new Budget(limits.waitingBytes);
+    this.events = new Budget(limits.waitingBytes);
+  }
+
+  /** Throws a StatusError 429 above the limit. */
+  addConnection(socket: Socket): void {
+    if (this.#connections.has(socket) || socket.destroyed) {
+      return;
+    }
+    if (this.#connections.size >= this.#limits.connections) {
+      throw tooManyRequests("too many connections of this user");
+    }
+    this.#connections.add(socket);
+    socket.once("close", () => this.#connections.delete(socket));
+  }
+
+  /** Returns a function that ends the count. Throws a StatusError 429 above the limit. */
+  addWatch(): () => void {
+    if (this.#watches >= this.#limits.watches) {
+      throw tooManyRequests("too many watches of this user");
+    }
+    this.#watches += 1;
+    return () => {
+      this.#watches -= 1;
+    };
+  }
+}
+
+export class Shares {
+  readonly #limits: Limits;
+  readonly #quotas = new Map<string, UserQuota>();
+  readonly #unauthenticated: Strangers;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+    this.#unauthenticated = new Strangers(limits.strangers);
+  }
+
+  addUnauthenticated(socket: Socket): void {
+    this.#unauthenticated.add(socket);
+  }
+
+  /** Throws a StatusError 429 above the limit. */
+  addConnection(user: string, socket: Socket): void {
+    this.of(user).addConnection(socket);
+    this.#unauthenticated.know(socket);
+  }
+
+  of(user: string): UserQuota {
+    const quota = this.#quotas.get(user) ?? new UserQuota(this.#limits);
+    this.#quotas.set(user, quota);
+    return quota;
+  }
+}

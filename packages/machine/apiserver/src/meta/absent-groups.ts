@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups that KubeVirt's clients ask for and that nothing here serves: which feature stands behind each, so that who asks is
-// told more than that there is no such path. Source: KubeVirt virtctl vmexport and image-upload; CDI.
+// API groups that KubeVirt's clients use and Patchbay does not serve. A request for one of them gets a 404 that names
+// the missing feature. Source: KubeVirt virtctl vmexport and image-upload; CDI.
 
 const CDI =
   "the Containerized Data Importer, which uploads disks; wrap one as an image (patchbay image add), or fill a claim by a DataVolume with source registry, http or pvc";
@@ -13,9 +13,9 @@ const FEATURES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Why a path of a group that nothing serves is refused with more than a 404. virtctl memory-dump --create-claim reads CDI's
- * settings before it makes its claim, and goes on at a 404: any other answer ends it while it has made nothing. Source:
- * KubeVirt virtctl memorydump calcPVCNeededSize.
+ * The message of a refusal other than 404. virtctl memory-dump --create-claim reads CDI's configuration first, and
+ * continues after a 404. Any other error stops it before it creates a claim. Source: KubeVirt virtctl memorydump
+ * calcPVCNeededSize.
  */
 export function absentResource(group: string, resource: string): string | undefined {
   return group === "cdi.kubevirt.io" && resource === "cdiconfigs"
@@ -23,7 +23,7 @@ export function absentResource(group: string, resource: string): string | undefi
     : undefined;
 }
 
-/** What is missing with the group, in words; undefined: nothing that is known. A definition of the group is served first. */
+/** Undefined when the group is unknown. A CustomResourceDefinition of the group takes precedence. */
 export function absentFeature(group: string): string | undefined {
   return Object.hasOwn(FEATURES, group) ? FEATURES[group] : undefined;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which labels does a selector match?
 import { expect, test } from "vitest";
-import { matcherOf, parseLabelSelector } from "./label-selector.ts";
+import { makeLabelMatcher, parseLabelSelector } from "./label-selector.ts";
 
 const labels = { app: "a", tier: "web", size: "7", empty: "" };
 
@@ -92,5 +92,5 @@ test.each([
     want: true,
   },
 ])("a selector in an object: $name", ({ selector, want }) => {
-  expect(matcherOf(selector)(labels)).toBe(want);
+  expect(makeLabelMatcher(selector)(labels)).toBe(want);
 });

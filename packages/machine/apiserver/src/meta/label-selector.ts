@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Label selectors: text to predicate. Source: Kubernetes labels.Parse.
+// Parser for the labelSelector query parameter. Source: Kubernetes labels.Parse.
 import { badRequest } from "./status.ts";
 import { labelValueFault, qualifiedFault } from "./names.ts";
 
-/** Whether labels match. */
 export type LabelMatcher = (labels: Readonly<Record<string, string>>) => boolean;
 
 type Operator = "=" | "!=" | "in" | "notin" | "exists" | "!" | ">" | "<";
@@ -15,16 +14,14 @@ interface Requirement {
 }
 
 const INTEGER = /^[-+]?\d+$/;
-/** Everything but white space belongs to a token. */
-const TOKEN = /==|!=|[=!(),<>]|[^\s=!(),<>]+/g;
+const TOKEN_PATTERN = /==|!=|[=!(),<>]|[^\s=!(),<>]+/g;
 
-function refused(text: string, why: string): Error {
+function parseError(text: string, why: string): Error {
   return badRequest(`unable to parse requirement: ${why} in label selector "${text}"`);
 }
 
 const PUNCTUATION = new Set(["==", "!=", "=", "!", "(", ")", ",", ">", "<"]);
 
-/** Reads one token after the other. */
 class Tokens {
   #position = 0;
   readonly #tokens: readonly string[];
@@ -32,24 +29,23 @@ class Tokens {
 
   constructor(text: string) {
     this.#text = text;
-    this.#tokens = text.match(TOKEN) ?? [];
+    this.#tokens = text.match(TOKEN_PATTERN) ?? [];
   }
 
   get ended(): boolean {
     return this.#position >= this.#tokens.length;
   }
 
-  takeIf(...wanted: readonly string[]): string | undefined {
+  takeIf(...candidates: readonly string[]): string | undefined {
     const token = this.#tokens[this.#position];
-    if (token === undefined || !wanted.includes(token)) {
+    if (token === undefined || !candidates.includes(token)) {
       return undefined;
     }
     this.#position += 1;
     return token;
   }
 
-  /** A word, or empty text where there is none. */
-  word(): string {
+  takeWord(): string {
     const token = this.#tokens[this.#position];
     if (token === undefined || PUNCTUATION.has(token)) {
       return "";
@@ -59,23 +55,23 @@ class Tokens {
   }
 
   fail(why: string): never {
-    throw refused(this.#text, why);
+    throw parseError(this.#text, why);
   }
 }
 
 function takeKey(tokens: Tokens): string {
-  const key = tokens.word();
+  const key = tokens.takeWord();
   const fault = qualifiedFault(key);
   return fault === undefined ? key : tokens.fail(`key: Invalid value: "${key}": ${fault}`);
 }
 
 function takeValue(tokens: Tokens): string {
-  const value = tokens.word();
+  const value = tokens.takeWord();
   const fault = labelValueFault(value);
   return fault === undefined ? value : tokens.fail(`values: Invalid value: "${value}": ${fault}`);
 }
 
-function takeSet(tokens: Tokens): string[] {
+function takeValueSet(tokens: Tokens): string[] {
   if (tokens.takeIf("(") === undefined) {
     tokens.fail("expected: '('");
   }
@@ -93,7 +89,7 @@ function takeRequirement(tokens: Tokens): Requirement {
   const key = takeKey(tokens);
   const set = tokens.takeIf("in", "notin");
   if (set === "in" || set === "notin") {
-    return { key, operator: set, values: takeSet(tokens) };
+    return { key, operator: set, values: takeValueSet(tokens) };
   }
   const operator = tokens.takeIf("=", "==", "!=", ">", "<");
   if (operator === undefined) {
@@ -105,7 +101,7 @@ function takeRequirement(tokens: Tokens): Requirement {
       `values[0]: Invalid value: "${value}": for 'Gt', 'Lt' operators, the value must be an integer`,
     );
   }
-  // The tokens are the operators of Requirement, but for "==".
+  // the other tokens are operators of Requirement as they are
   return { key, operator: operator === "==" ? "=" : (operator as Operator), values: [value] };
 }
 
@@ -129,12 +125,12 @@ const TESTS: Readonly<Record<Operator, Test>> = {
   "<": (value, [limit]) => isNumber(value) && Number(value) < Number(limit),
 };
 
-function holds(requirement: Requirement, labels: Readonly<Record<string, string>>): boolean {
+function isSatisfied(requirement: Requirement, labels: Readonly<Record<string, string>>): boolean {
   const { key, operator, values } = requirement;
   return TESTS[operator](Object.hasOwn(labels, key) ? labels[key] : undefined, values);
 }
 
-/** Parses a selector; undefined when it is empty and everything matches. Throws a StatusError 400. */
+/** Returns undefined for an empty selector, which matches everything. Throws a StatusError 400. */
 export function parseLabelSelector(text: string): LabelMatcher | undefined {
   if (text.trim() === "") {
     return undefined;
@@ -147,11 +143,10 @@ export function parseLabelSelector(text: string): LabelMatcher | undefined {
     }
     requirements.push(takeRequirement(tokens));
   }
-  return (labels) => requirements.every((requirement) => holds(requirement, labels));
+  return (labels) => requirements.every((requirement) => isSatisfied(requirement, labels));
 }
 
-/** A metav1.LabelSelector (matchLabels, matchExpressions) as a predicate. */
-export function matcherOf(selector: {
+export function makeLabelMatcher(selector: {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly {
     readonly key: string;
@@ -177,5 +172,5 @@ export function matcherOf(selector: {
       values: expression.values ?? [],
     })),
   ];
-  return (labels) => requirements.every((requirement) => holds(requirement, labels));
+  return (labels) => requirements.every((requirement) => isSatisfied(requirement, labels));
 }

@@ -9,10 +9,9 @@ import { POD } from "../kinds/workload/pod.ts";
 import type { Kind } from "../kinds/kind.ts";
 import type { Fields } from "../objects/json.ts";
 import { objectOf, printCauses } from "../testing/judge.ts";
+import { parseFieldSelector } from "../verbs/options/selection.ts";
 import { absentFeature } from "./absent-groups.ts";
-import { decodeMeta, jsonTypeOf } from "./decode-meta.ts";
-import { parseFieldSelector } from "./field-selector.ts";
-import { validateMeta, validateMetaUpdate } from "./validate-meta.ts";
+import { decodeMeta, jsonTypeOf, validateMeta, validateMetaUpdate } from "./metadata.ts";
 
 const owner = { apiVersion: "v1", kind: "Pod", name: "p", uid: "u" };
 const [ROLE = CONFIG_MAP] = RBAC_KINDS;

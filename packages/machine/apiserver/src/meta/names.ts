@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which names, labels and keys are allowed. Source: Kubernetes util/validation.
+// Syntax of names, labels and annotation keys. Each function returns what is wrong. Source: Kubernetes util/validation.
 
 const LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const DNS_LABEL = new RegExp(`^${LABEL}$`);
@@ -10,64 +10,61 @@ const LABEL_VALUE = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/;
 const LABEL_MAX = 63;
 const SUBDOMAIN_MAX = 253;
 
-function regexText(what: string, example: string, regex: string): string {
+function regexMessage(what: string, example: string, regex: string): string {
   return `${what} (e.g. '${example}', regex used for validation is '${regex}')`;
 }
 
-function tooLong(maximum: number): string {
+function tooLongMessage(maximum: number): string {
   return `must be no more than ${String(maximum)} characters`;
 }
 
-/** Why `name` is no DNS subdomain; undefined when it is one. */
 export function subdomainFault(name: string): string | undefined {
   if (name.length > SUBDOMAIN_MAX) {
-    return tooLong(SUBDOMAIN_MAX);
+    return tooLongMessage(SUBDOMAIN_MAX);
   }
   return DNS_SUBDOMAIN.test(name)
     ? undefined
-    : regexText(
+    : regexMessage(
         "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
         "example.com",
         `${LABEL}(\\.${LABEL})*`,
       );
 }
 
-/** Why `name` is no DNS label; undefined when it is one. */
 export function labelFault(name: string): string | undefined {
   if (name.length > LABEL_MAX) {
-    return tooLong(LABEL_MAX);
+    return tooLongMessage(LABEL_MAX);
   }
   return DNS_LABEL.test(name)
     ? undefined
-    : regexText(
+    : regexMessage(
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
         "my-name",
         LABEL,
       );
 }
 
-/** Why `name` is no DNS-1035 label (services); undefined when it is one. */
 export function dns1035Fault(name: string): string | undefined {
   if (name.length > LABEL_MAX) {
-    return tooLong(LABEL_MAX);
+    return tooLongMessage(LABEL_MAX);
   }
   return DNS_1035.test(name)
     ? undefined
-    : regexText(
+    : regexMessage(
         "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character",
         "my-name",
         "[a-z]([-a-z0-9]*[a-z0-9])?",
       );
 }
 
-/** Why `name` cannot be one segment of a path (RBAC names); undefined when it can. */
+/** Names of RBAC objects must be usable as one segment of a URL path. */
 export function pathSegmentFault(name: string): string | undefined {
   return name === "." || name === ".." || /[/%]/.test(name)
     ? "may not be '.', '..' or contain '/' or '%'"
     : undefined;
 }
 
-/** Why `key` is no qualified name (labels, annotations, finalizers); undefined when it is one. */
+/** Keys of labels and annotations, and finalizers. */
 export function qualifiedFault(key: string): string | undefined {
   const parts = key.split("/");
   const name = parts.at(-1) ?? "";
@@ -77,25 +74,24 @@ export function qualifiedFault(key: string): string | undefined {
     return "a qualified name must consist of an optional DNS subdomain prefix and '/', and a name";
   }
   if (name.length > LABEL_MAX) {
-    return `name part ${tooLong(LABEL_MAX)}`;
+    return `name part ${tooLongMessage(LABEL_MAX)}`;
   }
   return QUALIFIED.test(name)
     ? undefined
-    : regexText(
+    : regexMessage(
         "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
         "MyName",
         "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]",
       );
 }
 
-/** Why `value` cannot be a label's value; undefined when it can. */
 export function labelValueFault(value: string): string | undefined {
   if (value.length > LABEL_MAX) {
-    return tooLong(LABEL_MAX);
+    return tooLongMessage(LABEL_MAX);
   }
   return LABEL_VALUE.test(value)
     ? undefined
-    : regexText(
+    : regexMessage(
         "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
         "MyValue",
         "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?",

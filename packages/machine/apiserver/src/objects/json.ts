@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// How JSON text is read and written without losing integers beyond 2^53: they become bigint, and only they.
+// JSON without loss of integers beyond 2^53: they are parsed to bigint.
 
-/** An integer of 16 digits or more somewhere in the text: only then the slow reader is needed. */
+/** Matches an integer of 16 or more digits. Only then the slower reviver is needed. */
 const LONG_INTEGER = /[:[,\s-]\d{16,}/;
 const INTEGER = /^-?\d+$/;
 
-/** ES2025 gives revivers the source text; TypeScript's library does not say so yet. */
+/** ES2025 passes the source text to revivers. TypeScript's library does not declare it yet. */
 type SourceReviver = (
   key: string,
   value: unknown,
   context: { readonly source?: string },
 ) => unknown;
 type SourceParse = (text: string, reviver: SourceReviver) => unknown;
-/** ES2025 JSON.rawJSON, which the TypeScript library does not know yet. */
+/** ES2025 JSON.rawJSON, which TypeScript's library does not declare yet. */
 type RawJson = { readonly rawJSON: (text: string) => unknown };
 
-function keepLongIntegers(
+function reviveLongIntegers(
   _key: string,
   value: unknown,
   context: { readonly source?: string },
@@ -24,50 +24,49 @@ function keepLongIntegers(
   if (typeof value !== "number" || Number.isSafeInteger(value)) {
     return value;
   }
-  // Go reads no such number either. To read one with a million digits, and to write it, would take seconds.
+  // Go rejects such numbers too. Converting one with a million digits to a bigint would take seconds.
   if (!Number.isFinite(value)) {
     throw new SyntaxError("a number is out of all bounds");
   }
   return source !== undefined && INTEGER.test(source) ? BigInt(source) : value;
 }
 
-/** Parses JSON; integers that a number cannot hold come back as bigint. Throws SyntaxError. */
+/** Integers that a number cannot hold are returned as bigint. Throws SyntaxError. */
 export function parseJson(text: string): unknown {
   if (!LONG_INTEGER.test(text)) {
     return JSON.parse(text);
   }
-  // The runtime's JSON.parse hands a context to the reviver (ES2025).
-  return (JSON.parse as SourceParse)(text, keepLongIntegers);
+  // the runtime passes a context to the reviver (ES2025)
+  return (JSON.parse as SourceParse)(text, reviveLongIntegers);
 }
 
-/** Stands for a scalar whose text is not the one that Go's encoder gives it: it is equal to nothing. */
-const OTHERWISE = NaN;
+/** Replaces a scalar that Go would print differently. NaN equals nothing. */
+const NON_CANONICAL = NaN;
 
-/** A scalar as Go's encoder writes it. Source: Go encoding/json, HTMLEscape. */
-function goText(value: unknown): string {
+/** Source: Go encoding/json, HTMLEscape. */
+function printLikeGo(value: unknown): string {
   const escaped = (letter: string): string =>
     `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return printJson(value).replace(/[<>&\u2028\u2029]/g, escaped);
 }
 
 /**
- * Parses JSON that is to be compared as Kubernetes' library for JSON patches compares it: byte by byte with what Go's
- * encoder makes of an object. A scalar that is written otherwise is equal to nothing. Throws SyntaxError.
+ * Parses values that are compared like in Kubernetes' JSON patch library, which compares bytes with the output of Go's
+ * encoder. A scalar in another notation equals nothing. Throws SyntaxError.
  */
-export function parseAsWritten(text: string): unknown {
-  return (JSON.parse as SourceParse)(text, (key, given, context) => {
-    const value = keepLongIntegers(key, given, context);
+export function parseCanonical(text: string): unknown {
+  return (JSON.parse as SourceParse)(text, (key, parsed, context) => {
+    const value = reviveLongIntegers(key, parsed, context);
     const { source } = context;
-    return source === undefined || source === goText(value) ? value : OTHERWISE;
+    return source === undefined || source === printLikeGo(value) ? value : NON_CANONICAL;
   });
 }
 
-function writeLongIntegers(_key: string, value: unknown): unknown {
-  // The runtime has JSON.rawJSON (ES2025).
+function replaceLongIntegers(_key: string, value: unknown): unknown {
+  // the runtime has JSON.rawJSON (ES2025)
   return typeof value === "bigint" ? (JSON as unknown as RawJson).rawJSON(String(value)) : value;
 }
 
-/** Prints what `parseJson` gave. `indent`: spaces, for people. */
 export function printJson(value: unknown, indent?: number): string {
   try {
     return JSON.stringify(value, undefined, indent);
@@ -75,11 +74,11 @@ export function printJson(value: unknown, indent?: number): string {
     if (!(error instanceof TypeError)) {
       throw error;
     }
-    return JSON.stringify(value, writeLongIntegers, indent);
+    return JSON.stringify(value, replaceLongIntegers, indent);
   }
 }
 
-/** Sets a field; a key like `__proto__` is a key like any other. */
+/** Sets a field, also one that is named `__proto__`. */
 export function setField(fields: Fields, key: string, value: unknown): void {
   if (key === "__proto__") {
     Object.defineProperty(fields, key, {
@@ -107,9 +106,9 @@ function copyValue(value: unknown): unknown {
   return copy;
 }
 
-/** A deep copy of JSON data, without members that are undefined. */
+/** Copies JSON data deeply and drops undefined members. */
 export function copyJson<T>(value: T): T {
-  // A copy has the form of what is copied.
+  // a copy has the type of the original
   return copyValue(value) as T;
 }
 
@@ -128,7 +127,7 @@ function equalRecords(
   );
 }
 
-/** Whether two JSON values are the same, whatever the order of their keys. */
+/** Ignores the order of keys. */
 export function equalJson(left: unknown, right: unknown): boolean {
   if (left === right) {
     return true;
@@ -139,25 +138,22 @@ export function equalJson(left: unknown, right: unknown): boolean {
   return isFields(left) && isFields(right) && equalRecords(left, right);
 }
 
-/** A JSON object. */
 export type Fields = Record<string, unknown>;
 
-/** Whether a JSON value is an object (not null, not an array). */
 export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The value as an object; an empty one where it is something else. Not a copy. */
+/** The value itself if it is an object, otherwise a new empty object. */
 export function fieldsOf(value: unknown): Fields {
   return isFields(value) ? value : {};
 }
 
-/** The value as a list; an empty one where it is something else. Not a copy. */
+/** The value itself if it is an array, otherwise an empty one. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The value below a path of keys; undefined where there is none. */
 export function valueAt(value: unknown, ...path: readonly string[]): unknown {
   let current = value;
   for (const key of path) {
@@ -169,18 +165,17 @@ export function valueAt(value: unknown, ...path: readonly string[]): unknown {
   return current;
 }
 
-/** The text below a path of keys; empty where there is none. */
+/** The string at a path of keys, or an empty string. */
 export function textAt(value: unknown, ...path: readonly string[]): string {
   const found = valueAt(value, ...path);
   return typeof found === "string" ? found : "";
 }
 
-/** The fields without some of them. */
 export function without(fields: Fields, ...keys: readonly string[]): Fields {
   return Object.fromEntries(Object.entries(fields).filter(([key]) => !keys.includes(key)));
 }
 
-/** A value for people and comparisons: texts as they are, everything else as JSON. */
+/** Strings as they are, everything else as JSON. Null and undefined become empty. */
 export function asText(value: unknown): string {
   if (typeof value === "string") {
     return value;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every stored object looks like while the server works on it.
 import { type Fields, isFields } from "./json.ts";
 
-/** Reference to an owner. Source: Kubernetes metav1.OwnerReference. */
+/** Source: Kubernetes metav1.OwnerReference. */
 export interface OwnerReference {
   apiVersion: string;
   kind: string;
@@ -12,7 +11,7 @@ export interface OwnerReference {
   blockOwnerDeletion?: boolean;
 }
 
-/** Metadata. Times are RFC 3339 text. Source: Kubernetes metav1.ObjectMeta. */
+/** Times are RFC 3339. Source: Kubernetes metav1.ObjectMeta. */
 export interface Meta {
   name: string;
   generateName?: string;
@@ -31,7 +30,6 @@ export interface Meta {
   selfLink?: string;
 }
 
-/** An object of any kind. */
 export interface KubeObject {
   apiVersion: string;
   kind: string;
@@ -39,29 +37,26 @@ export interface KubeObject {
   [field: string]: unknown;
 }
 
-/** Whether a JSON value has the form of an object: metadata of the right types is checked elsewhere. */
 export function isKubeObject(value: unknown): value is KubeObject {
   return isFields(value) && isFields(value["metadata"]);
 }
 
-/** The object as plain fields, for code that walks it. */
 export function toFields(object: KubeObject): Fields {
   return object;
 }
 
-/** Where an object lives: `bucket` is `<group>/<resource>`; namespace is empty for cluster-scoped kinds. */
+/** Identifies a stored object. `bucket` is `<group>/<resource>`; `namespace` is empty for cluster-scoped kinds. */
 export interface Address {
   readonly bucket: string;
   readonly namespace: string;
   readonly name: string;
 }
 
-/** The address as one text; the order of these texts is the order of lists. */
+/** Lists are sorted by this text. */
 export function printAddress(address: Address): string {
   return `${address.bucket}/${address.namespace}/${address.name}`;
 }
 
-/** Reads what `printAddress` printed. */
 export function parseAddress(text: string): Address {
   const [group = "", resource = "", namespace = "", name = ""] = text.split("/");
   return { bucket: `${group}/${resource}`, namespace, name };

@@ -8,7 +8,7 @@ import {
   fieldsOf,
   isFields,
   listOf,
-  parseAsWritten,
+  parseCanonical,
   parseJson,
   printJson,
   setField,
@@ -125,7 +125,7 @@ test.each([
   { text: "1.0", want: NaN },
   { text: "[1,true,null]", want: [1, true, null] },
 ])("what is written $text is compared as $want", ({ text, want }) => {
-  expect(parseAsWritten(text)).toEqual(want);
+  expect(parseCanonical(text)).toEqual(want);
 });
 
 test("text for people is indented", () => {

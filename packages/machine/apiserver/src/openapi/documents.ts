@@ -1,10 +1,153 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenAPI documents of what is served: one in v2, one for each group version in v3.
+// OpenAPI documents: one for everything in v2, one for each group version in v3.
 import { createHash } from "node:crypto";
 import { type Kind, apiVersionOf } from "../kinds/kind.ts";
-import type { Fields } from "../objects/json.ts";
-import { definitionsOf } from "./definitions.ts";
-import type { OpenApiVersion } from "./shape-definitions.ts";
+import { type Fields, fieldsOf, isFields, without } from "../objects/json.ts";
+import { type ObjectShape, LIST_META, OBJECT_META, kindShape } from "../shapes/shape.ts";
+import {
+  type OpenApiVersion,
+  reference,
+  shapeDefinitions,
+  typeDefinitionName,
+} from "./shape-definitions.ts";
+
+const SUPPORTED_KEYWORDS = new Set([
+  "type",
+  "description",
+  "format",
+  "properties",
+  "items",
+  "additionalProperties",
+  "required",
+  "enum",
+  "default",
+  "nullable",
+  "minimum",
+  "maximum",
+  "minLength",
+  "maxLength",
+  "pattern",
+  "minItems",
+  "maxItems",
+  "oneOf",
+  "anyOf",
+  "allOf",
+  "not",
+]);
+
+const KEYWORDS_NOT_IN_V2 = new Set(["oneOf", "anyOf", "allOf", "not", "nullable", "default"]);
+
+function convertMember(key: string, value: unknown, version: OpenApiVersion): unknown {
+  if (key === "properties") {
+    const properties = Object.entries(fieldsOf(value));
+    return Object.fromEntries(
+      properties.map(([name, property]) => [name, toOpenApi(fieldsOf(property), version)]),
+    );
+  }
+  if (Array.isArray(value) && ["oneOf", "anyOf", "allOf"].includes(key)) {
+    return value.map((part) => toOpenApi(fieldsOf(part), version));
+  }
+  return isFields(value) && ["items", "additionalProperties", "not"].includes(key)
+    ? toOpenApi(value, version)
+    : value;
+}
+
+/** OpenAPI v2 clients reject fields that are not in `properties`, so a schema that allows unknown fields gets none. */
+function allowsUnknownFields(schema: Fields, version: OpenApiVersion): boolean {
+  return version === "v2" && schema["x-kubernetes-preserve-unknown-fields"] === true;
+}
+
+function toOpenApi(schema: Fields, version: OpenApiVersion): Fields {
+  const open = allowsUnknownFields(schema, version);
+  const members = Object.entries(schema).filter(
+    ([key]) =>
+      (SUPPORTED_KEYWORDS.has(key) || key.startsWith("x-kubernetes-")) &&
+      !(version === "v2" && KEYWORDS_NOT_IN_V2.has(key)) &&
+      !(open && (key === "properties" || key === "required")),
+  );
+  return Object.fromEntries(
+    members.map(([key, value]) => [key, convertMember(key, value, version)]),
+  );
+}
+
+/** For example `io.k8s.api.coordination.v1.Lease`. */
+function definitionName(kind: Kind): string {
+  return kind.shape === undefined
+    ? [...kind.group.split(".").reverse(), kind.version, kind.kind].join(".")
+    : typeDefinitionName(kind.shape);
+}
+
+function groupVersionKind(kind: Kind, name: string): Fields {
+  return {
+    "x-kubernetes-group-version-kind": [{ group: kind.group, version: kind.version, kind: name }],
+  };
+}
+
+function typeMeta(kind: Kind): Fields {
+  const text = (description: string) => ({ type: "string", description });
+  return {
+    apiVersion: text(`Group and version: ${apiVersionOf(kind)}.`),
+    kind: text("Kind of the object."),
+  };
+}
+
+function customDefinition(kind: Kind, schema: Fields, version: OpenApiVersion): Fields {
+  const { properties, ...schemaMembers } = toOpenApi(schema, version);
+  const metadata = reference(typeDefinitionName(OBJECT_META), version);
+  return {
+    ...schemaMembers,
+    type: "object",
+    properties: {
+      ...typeMeta(kind),
+      metadata,
+      // the server's schemas of these fields replace the definition's
+      ...without(fieldsOf(properties), "apiVersion", "kind", "metadata"),
+    },
+    ...groupVersionKind(kind, kind.kind),
+  };
+}
+
+function listDefinition(kind: Kind, version: OpenApiVersion): Fields {
+  return {
+    type: "object",
+    description: `A list of ${kind.kind}.`,
+    required: ["items"],
+    properties: {
+      ...typeMeta(kind),
+      metadata: reference(typeDefinitionName(LIST_META), version),
+      items: { type: "array", items: reference(definitionName(kind), version) },
+    },
+    ...groupVersionKind(kind, kind.listKind),
+  };
+}
+
+function rootShapes(kind: Kind): ObjectShape[] {
+  const bodies = kind.subresources.map((subresource) =>
+    subresource.kind === undefined
+      ? undefined
+      : kindShape(
+          apiVersionOf({
+            group: subresource.group ?? kind.group,
+            version: subresource.version ?? kind.version,
+          }),
+          subresource.kind,
+        ),
+  );
+  return [kind.shape, ...bodies].filter((shape) => shape !== undefined);
+}
+
+export function buildDefinitions(kinds: readonly Kind[], version: OpenApiVersion): Fields {
+  const typed = shapeDefinitions([OBJECT_META, LIST_META, ...kinds.flatMap(rootShapes)], version);
+  const custom = kinds.flatMap((kind) =>
+    kind.custom === undefined
+      ? []
+      : [[definitionName(kind), customDefinition(kind, kind.custom.schema, version)] as const],
+  );
+  const lists = kinds
+    .filter(({ verbs }) => verbs.includes("list"))
+    .map((kind) => [`${definitionName(kind)}List`, listDefinition(kind, version)] as const);
+  return Object.fromEntries([...typed, ...custom, ...lists]);
+}
 
 const INFO = { title: "Kubernetes", version: "v1.30.0" };
 
@@ -13,13 +156,13 @@ export function pathOfVersion(kind: Pick<Kind, "group" | "version">): string {
   return kind.group === "" ? `api/${kind.version}` : `apis/${apiVersionOf(kind)}`;
 }
 
-/** Query parameters by which clients see what the server understands. */
-function parameters(version: OpenApiVersion): Fields[] {
+/** kubectl reads these to find out whether the server supports them. */
+function buildParameters(version: OpenApiVersion): Fields[] {
   const typed = version === "v2" ? { type: "string" } : { schema: { type: "string" } };
   return ["dryRun", "fieldValidation"].map((name) => ({ name, in: "query", ...typed }));
 }
 
-function operation(kind: Kind, action: string, version: OpenApiVersion): Fields {
+function buildOperation(kind: Kind, action: string, version: OpenApiVersion): Fields {
   return {
     "x-kubernetes-action": action,
     "x-kubernetes-group-version-kind": {
@@ -27,56 +170,54 @@ function operation(kind: Kind, action: string, version: OpenApiVersion): Fields 
       version: kind.version,
       kind: kind.kind,
     },
-    parameters: action === "get" || action === "list" ? [] : parameters(version),
+    parameters: action === "get" || action === "list" ? [] : buildParameters(version),
     responses: { "200": { description: "OK" } },
   };
 }
 
-function pathsOf(kind: Kind, version: OpenApiVersion): Fields {
+function buildPaths(kind: Kind, version: OpenApiVersion): Fields {
   const namespace = kind.namespaced ? "/namespaces/{namespace}" : "";
   const collection = `/${pathOfVersion(kind)}${namespace}/${kind.resource}`;
   return {
     [collection]: {
-      get: operation(kind, "list", version),
-      post: operation(kind, "post", version),
+      get: buildOperation(kind, "list", version),
+      post: buildOperation(kind, "post", version),
     },
     [`${collection}/{name}`]: {
-      get: operation(kind, "get", version),
-      put: operation(kind, "put", version),
-      patch: operation(kind, "patch", version),
-      delete: operation(kind, "delete", version),
+      get: buildOperation(kind, "get", version),
+      put: buildOperation(kind, "put", version),
+      patch: buildOperation(kind, "patch", version),
+      delete: buildOperation(kind, "delete", version),
     },
   };
 }
 
-function allPaths(kinds: readonly Kind[], version: OpenApiVersion): Fields {
-  return Object.assign({}, ...kinds.map((kind) => pathsOf(kind, version))) as Fields;
+function buildAllPaths(kinds: readonly Kind[], version: OpenApiVersion): Fields {
+  return Object.assign({}, ...kinds.map((kind) => buildPaths(kind, version))) as Fields;
 }
 
-/** The document of everything in v2. */
 export function toSwagger(kinds: readonly Kind[]): Fields {
   return {
     swagger: "2.0",
     info: INFO,
-    paths: allPaths(kinds, "v2"),
-    definitions: definitionsOf(kinds, "v2"),
+    paths: buildAllPaths(kinds, "v2"),
+    definitions: buildDefinitions(kinds, "v2"),
   };
 }
 
-/** The document of one group version in v3. */
 export function toOpenApi3(kinds: readonly Kind[]): Fields {
   return {
     openapi: "3.0.0",
     info: INFO,
-    paths: allPaths(kinds, "v3"),
-    components: { schemas: definitionsOf(kinds, "v3") },
+    paths: buildAllPaths(kinds, "v3"),
+    components: { schemas: buildDefinitions(kinds, "v3") },
   };
 }
 
-/** Hashes of documents by their first kind: built-in kinds never change, and others are new objects when they do. */
+/** Hashes by the document's first kind. Built-in kinds never change, and a changed custom kind is a new object. */
 const HASHES = new WeakMap<Kind, { readonly kinds: readonly Kind[]; readonly hash: string }>();
 
-function hashOf(kinds: readonly Kind[]): string {
+function hashDocument(kinds: readonly Kind[]): string {
   const [first] = kinds;
   const known = first === undefined ? undefined : HASHES.get(first);
   if (
@@ -93,12 +234,11 @@ function hashOf(kinds: readonly Kind[]): string {
   return hash;
 }
 
-/** Address of the document of one group version in v3; it changes with the document, so that clients can keep it. */
+/** The hash lets clients cache the document. */
 export function documentAddress(path: string, kinds: readonly Kind[]): string {
-  return `/openapi/v3/${path}?hash=${hashOf(kinds)}`;
+  return `/openapi/v3/${path}?hash=${hashDocument(kinds)}`;
 }
 
-/** The list of documents in v3. */
 export function toIndex(kinds: readonly Kind[]): Fields {
   const byPath = new Map<string, Kind[]>();
   for (const kind of kinds) {
@@ -106,7 +246,8 @@ export function toIndex(kinds: readonly Kind[]): Fields {
     byPath.set(path, [...(byPath.get(path) ?? []), kind]);
   }
   const paths = [...byPath].map(
-    ([path, own]) => [path, { serverRelativeURL: documentAddress(path, own) }] as const,
+    ([path, kindsOfVersion]) =>
+      [path, { serverRelativeURL: documentAddress(path, kindsOfVersion) }] as const,
   );
   return { paths: Object.fromEntries(paths) };
 }

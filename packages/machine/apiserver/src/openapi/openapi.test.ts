@@ -11,10 +11,15 @@ import { REVIEW_KINDS } from "../kinds/access/reviews.ts";
 import { fieldsOf, valueAt } from "../objects/json.ts";
 import { typeShape } from "../shapes/shape.ts";
 import { widgetDefinition } from "../testing/objects.ts";
-import { definitionsOf } from "./definitions.ts";
-import { descriptionOf } from "./descriptions.ts";
-import { documentAddress, pathOfVersion, toIndex, toOpenApi3, toSwagger } from "./documents.ts";
-import { shapeDefinitions, typeDefinitionName } from "./shape-definitions.ts";
+import {
+  buildDefinitions,
+  documentAddress,
+  pathOfVersion,
+  toIndex,
+  toOpenApi3,
+  toSwagger,
+} from "./documents.ts";
+import { findDescription, shapeDefinitions, typeDefinitionName } from "./shape-definitions.ts";
 
 const SCHEMA = {
   type: "object",
@@ -65,7 +70,7 @@ const texts = {
 };
 
 test("a custom kind in v3 has what clients know of its schema, and the server's metadata", () => {
-  expect(definitionsOf([WIDGET], "v3")["io.test.v1.Widget"]).toEqual({
+  expect(buildDefinitions([WIDGET], "v3")["io.test.v1.Widget"]).toEqual({
     type: "object",
     description: "A widget.",
     "x-kubernetes-validations": [],
@@ -91,7 +96,7 @@ test("a custom kind in v3 has what clients know of its schema, and the server's 
 });
 
 test("v2 lacks what it does not know, and fields where there may be others", () => {
-  expect(valueAt(definitionsOf([WIDGET], "v2"), "io.test.v1.Widget", "properties")).toEqual({
+  expect(valueAt(buildDefinitions([WIDGET], "v2"), "io.test.v1.Widget", "properties")).toEqual({
     ...texts,
     metadata: { $ref: `#/definitions/${META}.ObjectMeta` },
     spec: {
@@ -110,7 +115,7 @@ test("v2 lacks what it does not know, and fields where there may be others", () 
 test("lists have definitions, of kinds that are listed", () => {
   const [review] = REVIEW_KINDS;
   const kinds = review === undefined ? [] : [CONFIG_MAP, WIDGET, review];
-  const definitions = definitionsOf(kinds, "v3");
+  const definitions = buildDefinitions(kinds, "v3");
   expect(definitions["io.k8s.api.core.v1.ConfigMapList"]).toEqual({
     type: "object",
     description: "A list of ConfigMap.",
@@ -134,7 +139,7 @@ test("lists have definitions, of kinds that are listed", () => {
 });
 
 test("bodies of subresources have definitions too", () => {
-  const definitions = definitionsOf([POD], "v2");
+  const definitions = buildDefinitions([POD], "v2");
   expect(definitions).toHaveProperty(["io.k8s.api.policy.v1.Eviction"]);
   expect(definitions).toHaveProperty(["io.k8s.api.core.v1.Binding"]);
   expect(definitions).not.toHaveProperty(["io.k8s.api.core.v1.ConfigMap"]);
@@ -236,7 +241,7 @@ test.each([
   { name: "core.v1.PodSpecial", want: undefined },
   { name: "Spec", want: undefined },
 ])("$name is described: $want", ({ name, want }) => {
-  expect(descriptionOf(name)).toEqual(want);
+  expect(findDescription(name)).toEqual(want);
 });
 
 const V2_PARAMETERS = ["dryRun", "fieldValidation"].map((name) => ({

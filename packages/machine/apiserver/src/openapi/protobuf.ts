@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The v2 document in the form that kubectl up to 1.26 asks for. Source: google/gnostic openapiv2/OpenAPIv2.proto (field numbers).
+// The OpenAPI v2 document as protobuf, which kubectl up to 1.26 requests. Source: google/gnostic
+// openapiv2/OpenAPIv2.proto (field numbers).
 import { type Fields, asText, fieldsOf, isFields, listOf, printJson } from "../objects/json.ts";
 
 const LENGTH_DELIMITED = 2;
@@ -7,15 +8,15 @@ const VARINT_BASE = 0x80;
 
 function varint(value: number): Buffer {
   const bytes: number[] = [];
-  let rest = value;
-  while (rest >= VARINT_BASE) {
-    bytes.push((rest % VARINT_BASE) + VARINT_BASE);
-    rest = Math.floor(rest / VARINT_BASE);
+  let remaining = value;
+  while (remaining >= VARINT_BASE) {
+    bytes.push((remaining % VARINT_BASE) + VARINT_BASE);
+    remaining = Math.floor(remaining / VARINT_BASE);
   }
-  return Buffer.from([...bytes, rest]);
+  return Buffer.from([...bytes, remaining]);
 }
 
-/** A field with bytes; empty ones are written too, since a message may be there without members. */
+/** Writes empty messages too, because a message without members has a meaning. */
 function message(field: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   return Buffer.concat([varint(field * 8 + LENGTH_DELIMITED), varint(content.length), content]);
@@ -27,14 +28,14 @@ function text(field: number, value: unknown): Buffer {
     : Buffer.alloc(0);
 }
 
-/** Any value, as YAML text: JSON is YAML. */
-function any(field: number, value: unknown): Buffer {
+/** Writes the value as JSON, which is valid YAML. */
+function anyValue(field: number, value: unknown): Buffer {
   return message(field, text(2, printJson(value)));
 }
 
 function extensions(field: number, of: Fields): Buffer {
   const own = Object.entries(of).filter(([key]) => key.startsWith("x-"));
-  return Buffer.concat(own.map(([key, value]) => message(field, text(1, key), any(2, value))));
+  return Buffer.concat(own.map(([key, value]) => message(field, text(1, key), anyValue(2, value))));
 }
 
 function namedSchemas(properties: Fields): Buffer[] {
@@ -47,7 +48,6 @@ function additionalProperties(value: unknown): Buffer {
   return isFields(value) ? message(21, message(1, ...schemaParts(value))) : Buffer.alloc(0);
 }
 
-/** Members of message Schema. */
 function schemaParts(schema: Fields): Buffer[] {
   const { items, properties } = schema;
   return [
@@ -56,7 +56,7 @@ function schemaParts(schema: Fields): Buffer[] {
     text(4, schema["description"]),
     text(13, schema["pattern"]),
     ...listOf(schema["required"]).map((name) => text(19, name)),
-    ...listOf(schema["enum"]).map((value) => any(20, value)),
+    ...listOf(schema["enum"]).map((value) => anyValue(20, value)),
     additionalProperties(schema["additionalProperties"]),
     ...(schema["type"] === undefined ? [] : [message(22, text(1, schema["type"]))]),
     ...(isFields(items) ? [message(23, message(1, ...schemaParts(items)))] : []),
@@ -65,7 +65,6 @@ function schemaParts(schema: Fields): Buffer[] {
   ];
 }
 
-/** Message ParametersItem with a query parameter. */
 function parameter(value: unknown): Buffer {
   const { name, type } = fieldsOf(value);
   const query = message(3, text(2, "query"), text(4, name), text(6, type));
@@ -92,7 +91,6 @@ function pathItem(item: Fields): Buffer[] {
   });
 }
 
-/** The document as protobuf. */
 export function toProtobuf(document: Fields): Buffer {
   const { info, paths, definitions } = document;
   const { title, version } = fieldsOf(info);

@@ -2,13 +2,12 @@
 // JSON patches: which are read, what bounds them, and merges that are refused.
 import { expect, test } from "vitest";
 import { typeShape } from "../shapes/shape.ts";
-import { applyJsonPatch, toOperations } from "./json-patch.ts";
-import { patchedField } from "./merge-keys.ts";
-import { applyMergePatch } from "./merge-patch.ts";
-import { applyStrategicMerge } from "./strategic-merge.ts";
+import { applyMergePatch } from "../verbs/patch.ts";
+import { applyJsonPatch, parseOperations } from "./json-patch.ts";
+import { applyStrategicMerge, lookUpField } from "./strategic-merge.ts";
 
 function patched(target: unknown, operations: readonly object[]): unknown {
-  return applyJsonPatch(target, toOperations(operations, JSON.stringify(operations)));
+  return applyJsonPatch(target, parseOperations(operations, JSON.stringify(operations)));
 }
 
 const add = { op: "add", path: "/a", value: 1 };
@@ -24,7 +23,7 @@ test.each([
   { name: "a text", operations: ["add"] },
   { name: "no operation", operations: [{ path: "/a" }] },
 ])("a patch with $name is none", ({ operations }) => {
-  expect(() => toOperations(operations, "")).toThrow("an operation has no known op");
+  expect(() => parseOperations(operations, "")).toThrow("an operation has no known op");
 });
 
 test.each([
@@ -34,7 +33,7 @@ test.each([
   const operations = Array.from({ length: count }, () => add);
   const outcome = (): unknown => {
     try {
-      toOperations(operations, "");
+      parseOperations(operations, "");
       return undefined;
     } catch (error) {
       return error;
@@ -64,7 +63,7 @@ test.each([
 
 test("a value of a patch is not shared with the object", () => {
   const value = { b: 1 };
-  const operations = toOperations(
+  const operations = parseOperations(
     [
       { op: "add", path: "/a", value },
       { op: "add", path: "/a/c", value: 2 },
@@ -198,11 +197,11 @@ test.each([
   { type: "core.v1.PodSpec", field: "hostname", want: undefined },
   { type: "core.v1.PodSpec", field: "none", want: undefined },
 ])("the list $field of $type is merged by $want", ({ type, field, want }) => {
-  expect(patchedField(typeShape(type), field).list).toEqual(want);
+  expect(lookUpField(typeShape(type), field).list).toEqual(want);
 });
 
 test("fields of maps have the form of their values, and fields of nothing have none", () => {
   const of = { type: "scalar", scalar: "string" } as const;
-  expect(patchedField({ type: "map", of }, "a")).toEqual({ shape: of, list: undefined });
-  expect(patchedField(undefined, "a")).toEqual({ shape: undefined, list: undefined });
+  expect(lookUpField({ type: "map", of }, "a")).toEqual({ shape: of, list: undefined });
+  expect(lookUpField(undefined, "a")).toEqual({ shape: undefined, list: undefined });
 });

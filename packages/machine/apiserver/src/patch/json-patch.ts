@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON patch: all operations or none. Source: RFC 6902.
+// JSON patch. Source: RFC 6902.
 import { type Operation, Pointer, applyPatch } from "rfc6902";
 import { StatusError, badRequest } from "../meta/status.ts";
 import { extentFault } from "../objects/extent.ts";
@@ -9,25 +9,25 @@ import {
   fieldsOf,
   isFields,
   listOf,
-  parseAsWritten,
+  parseCanonical,
   printJson,
 } from "../objects/json.ts";
 
 const OPERATIONS = new Set(["add", "remove", "replace", "move", "copy", "test"]);
-/** Keys through which a patch would reach the runtime's own objects. */
-const UNSAFE = new Set(["__proto__", "constructor", "prototype"]);
+/** Prevents prototype pollution. */
+const UNSAFE_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 /** Source: Kubernetes apiserver maxJSONPatchOperations. */
 const OPERATIONS_MAX = 10_000;
-/** What all copies together may add, so that a short patch makes no huge object. Source: Kubernetes apiserver JSONPatchMaxCopyBytes. */
+/** Sum over all copy operations. Source: Kubernetes apiserver JSONPatchMaxCopyBytes. */
 const COPIED_MAX_BYTES = 3 * 1024 * 1024;
-/** More copies could nest deeper than printing can follow. */
+/** More copies could nest too deep to print. */
 const COPIES_MAX = 1000;
 
 function isPointer(value: unknown): value is string {
   return (
     typeof value === "string" &&
     (value === "" || value.startsWith("/")) &&
-    !value.split("/").some((token) => UNSAFE.has(token))
+    !value.split("/").some((token) => UNSAFE_KEYS.has(token))
   );
 }
 
@@ -40,12 +40,12 @@ function isOperation(value: unknown): boolean {
   );
 }
 
-/** What is tested is compared as it was written. Source: evanphx/json-patch, lazyNode.equal. */
-function withTestsAsWritten(operations: readonly Operation[], text: string): readonly Operation[] {
+/** Source: evanphx/json-patch, lazyNode.equal. */
+function withCanonicalTests(operations: readonly Operation[], text: string): readonly Operation[] {
   if (!operations.some(({ op }) => op === "test")) {
     return operations;
   }
-  const written = listOf(parseAsWritten(text));
+  const written = listOf(parseCanonical(text));
   return operations.map((operation, index) =>
     operation.op === "test"
       ? { ...operation, value: fieldsOf(written[index])["value"] }
@@ -53,8 +53,8 @@ function withTestsAsWritten(operations: readonly Operation[], text: string): rea
   );
 }
 
-/** The operations of a patch, which is what `text` says. Throws StatusErrors 400 and 413. */
-export function toOperations(patch: unknown, text: string): readonly Operation[] {
+/** `text` is the source of `patch`. Throws StatusErrors 400 and 413. */
+export function parseOperations(patch: unknown, text: string): readonly Operation[] {
   if (!Array.isArray(patch)) {
     throw badRequest(
       "error decoding patch: json: cannot unmarshal into Go value of type jsonpatch.Patch",
@@ -67,19 +67,19 @@ export function toOperations(patch: unknown, text: string): readonly Operation[]
   if (!patch.every(isOperation)) {
     throw badRequest("error decoding patch: an operation has no known op or no usable path");
   }
-  // Every member was checked by isOperation.
-  return withTestsAsWritten(patch as readonly Operation[], text);
+  // isOperation has checked every member
+  return withCanonicalTests(patch as readonly Operation[], text);
 }
 
-function refused(why: string): StatusError {
+function invalidPatch(why: string): StatusError {
   const message = `the server rejected our request due to an error in our request: ${why}`;
   return new StatusError({ code: 422, reason: "Invalid", message, details: {} });
 }
 
 const MISSING = Symbol("missing");
 
-/** What stands at the tokens of a pointer. Only what the object itself has: the library would also find what its prototype has. */
-function valueAtTokens(target: unknown, tokens: readonly string[]): unknown {
+/** Looks at own properties only, unlike the library, which also finds properties of the prototype. */
+function findValue(target: unknown, tokens: readonly string[]): unknown {
   let value = target;
   for (const token of tokens) {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, token)) {
@@ -90,63 +90,60 @@ function valueAtTokens(target: unknown, tokens: readonly string[]): unknown {
   return value;
 }
 
-/** The value that a pointer leads to, or MISSING. */
-function pointedAt(target: unknown, pointer: string): unknown {
-  return valueAtTokens(target, Pointer.fromJSON(pointer).tokens.slice(1));
+function resolvePointer(target: unknown, pointer: string): unknown {
+  return findValue(target, Pointer.fromJSON(pointer).tokens.slice(1));
 }
 
-/** Whether something can be put at a pointer: what it is put into is an object or a list of the target's own. */
-function hasPlace(target: unknown, pointer: string): boolean {
-  const into = valueAtTokens(target, Pointer.fromJSON(pointer).tokens.slice(1, -1));
+function hasParent(target: unknown, pointer: string): boolean {
+  const into = findValue(target, Pointer.fromJSON(pointer).tokens.slice(1, -1));
   return Array.isArray(into) || isFields(into);
 }
 
-/** Bytes that an operation copies. */
-function copiedBytes(target: unknown, operation: Operation): number {
+function countCopiedBytes(target: unknown, operation: Operation): number {
   if (operation.op !== "copy") {
     return 0;
   }
-  const value = pointedAt(target, operation.from);
+  const value = resolvePointer(target, operation.from);
   return value === MISSING ? 0 : Buffer.byteLength(printJson(value));
 }
 
-/** Why an operation leads nowhere; undefined when the library may perform it. */
-function pathFault(target: unknown, operation: Operation): string | undefined {
+function checkPaths(target: unknown, operation: Operation): string | undefined {
   const leads =
     operation.op === "remove" || operation.op === "replace"
-      ? pointedAt(target, operation.path) !== MISSING
-      : hasPlace(target, operation.path) &&
-        (!("from" in operation) || pointedAt(target, operation.from) !== MISSING);
+      ? resolvePointer(target, operation.path) !== MISSING
+      : hasParent(target, operation.path) &&
+        (!("from" in operation) || resolvePointer(target, operation.from) !== MISSING);
   return leads ? undefined : "MissingError";
 }
 
-/** Performs one operation on the target. Returns the name of the error that says why it could not. */
 function perform(target: unknown, operation: Operation): string | undefined {
   if (operation.op === "test") {
-    return equalJson(pointedAt(target, operation.path), operation.value) ? undefined : "TestError";
+    return equalJson(resolvePointer(target, operation.path), operation.value)
+      ? undefined
+      : "TestError";
   }
-  return pathFault(target, operation) ?? applyPatch(target, [copyJson(operation)])[0]?.name;
+  return checkPaths(target, operation) ?? applyPatch(target, [copyJson(operation)])[0]?.name;
 }
 
-/** The target with the operations applied; the target is not changed. Throws a StatusError 422. */
+/** Does not change the target. Throws a StatusError 422. */
 export function applyJsonPatch(target: unknown, operations: readonly Operation[]): unknown {
   const result = copyJson(target);
   if (operations.filter(({ op }) => op === "copy").length > COPIES_MAX) {
-    throw refused(`more than ${String(COPIES_MAX)} copies`);
+    throw invalidPatch(`more than ${String(COPIES_MAX)} copies`);
   }
   let copied = 0;
   for (const operation of operations) {
-    copied += copiedBytes(result, operation);
+    copied += countCopiedBytes(result, operation);
     if (copied > COPIED_MAX_BYTES) {
-      throw refused(`copies add more than ${String(COPIED_MAX_BYTES)} bytes`);
+      throw invalidPatch(`copies add more than ${String(COPIED_MAX_BYTES)} bytes`);
     }
     const error = perform(result, operation);
     if (error !== undefined) {
-      throw refused(`${error}: ${printJson(operation.path)}`);
+      throw invalidPatch(`${error}: ${printJson(operation.path)}`);
     }
   }
   if (copied > 0 && extentFault(printJson(result)) !== undefined) {
-    throw refused("copies nest too deep or add too much");
+    throw invalidPatch("copies nest too deep or add too much");
   }
   return result;
 }

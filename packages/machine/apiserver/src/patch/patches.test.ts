@@ -4,8 +4,8 @@ import { messageOf } from "@patchbay/core/errors";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseJson } from "../objects/json.ts";
-import { applyJsonPatch, toOperations } from "./json-patch.ts";
-import { applyMergePatch } from "./merge-patch.ts";
+import { applyJsonPatch, parseOperations } from "./json-patch.ts";
+import { applyMergePatch } from "../verbs/patch.ts";
 import { typeShape } from "../shapes/shape.ts";
 import { applyStrategicMerge } from "./strategic-merge.ts";
 
@@ -49,7 +49,7 @@ test.each([
   { operations: [{ op: "add", path: "/a~1b", value: 1 }], want: { l: [1, 2], "a/b": 1 } },
 ])("a JSON patch %#", ({ operations, want }) => {
   expect(
-    applyJsonPatch({ l: [1, 2] }, toOperations(operations, JSON.stringify(operations))),
+    applyJsonPatch({ l: [1, 2] }, parseOperations(operations, JSON.stringify(operations))),
   ).toEqual(want);
 });
 
@@ -73,7 +73,7 @@ test.each([
 ])("a JSON patch with $name is refused as a whole", ({ operations }) => {
   const target = { a: 1 };
   const patch = [{ op: "add", path: "/z", value: 1 }, ...operations];
-  const all = toOperations(patch, JSON.stringify(patch));
+  const all = parseOperations(patch, JSON.stringify(patch));
   expect(() => applyJsonPatch(target, all)).toThrow(/rejected our request/);
   expect(target).toEqual({ a: 1 });
 });
@@ -84,7 +84,7 @@ test.each([
   [{ op: "add", path: "a" }],
   [{ op: "add", path: "/__proto__/x", value: 1 }],
 ])("%j is no JSON patch", (patch) => {
-  expect(() => toOperations(patch, JSON.stringify(patch))).toThrow(/error decoding patch/);
+  expect(() => parseOperations(patch, JSON.stringify(patch))).toThrow(/error decoding patch/);
 });
 
 /** Source: kube-apiserver 1.26.5, asked for each. */
@@ -103,7 +103,7 @@ test.each([
   { stored: 1, written: "1.0", passes: false },
 ])("a test of $stored that is written $written passes: $passes", ({ stored, written, passes }) => {
   const text = `[{"op":"test","path":"/v","value":${written}},{"op":"add","path":"/w","value":"<"}]`;
-  const operations = toOperations(parseJson(text), text);
+  const operations = parseOperations(parseJson(text), text);
   const outcome = (): unknown => {
     try {
       return applyJsonPatch({ v: stored }, operations);
@@ -117,7 +117,7 @@ test.each([
 
 test("a test of keys that the runtime's objects have is a test like others", () => {
   const text = '[{"op":"test","path":"/v","value":{"toString":""}}]';
-  const operations = toOperations(parseJson(text), text);
+  const operations = parseOperations(parseJson(text), text);
   const stored = { v: { toString: "" } };
   expect(applyJsonPatch(stored, operations)).toEqual(stored);
   expect(() => applyJsonPatch({ v: {} }, operations)).toThrow(/TestError/);

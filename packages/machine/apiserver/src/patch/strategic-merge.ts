@@ -1,9 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strategic merge patch for built-in kinds. Source: Kubernetes apimachinery strategicpatch.
+// Strategic merge patches for built-in kinds. Source: Kubernetes apimachinery strategicpatch.
 import { badRequest } from "../meta/status.ts";
 import { type Fields, fieldsOf, isFields, listOf, printJson } from "../objects/json.ts";
 import type { Shape } from "../shapes/shape.ts";
-import { type ListMerge, type PatchedField, patchedField } from "./merge-keys.ts";
+
+/** A list is merged by a key of its items, or as a set of scalars. */
+type ListMerge = { readonly by: string } | "set";
+
+interface PatchedField {
+  readonly shape: Shape | undefined;
+  readonly list: ListMerge | undefined;
+}
+
+/** Without a shape, objects are merged and lists are replaced. */
+const UNKNOWN_FIELD: PatchedField = { shape: undefined, list: undefined };
+
+export function lookUpField(shape: Shape | undefined, name: string): PatchedField {
+  if (shape?.type === "map") {
+    return { shape: shape.of, list: undefined };
+  }
+  const field = shape?.type === "object" ? shape.fields.get(name) : undefined;
+  if (field === undefined) {
+    return UNKNOWN_FIELD;
+  }
+  const { merge } = field;
+  if (field.shape.type !== "list" || merge === undefined) {
+    return { shape: field.shape, list: undefined };
+  }
+  return { shape: field.shape, list: merge.key === undefined ? "set" : { by: merge.key } };
+}
 
 const DIRECTIVE = "$patch";
 const ORDER_PREFIX = "$setElementOrder/";
@@ -22,28 +47,31 @@ function withoutDirectives(patch: Fields): Fields {
   );
 }
 
-/** What tells items of a list apart: the value of their key, or they themselves, as text. Empty where there is no such value. */
-function identityOf(item: unknown, by: string | undefined): string {
-  const value = by === undefined ? item : fieldsOf(item)[by];
+/** Identifies a list item: the value of its merge key, or the item itself, as JSON. Empty when the key is missing. */
+function printIdentity(item: unknown, mergeKey: string | undefined): string {
+  const value = mergeKey === undefined ? item : fieldsOf(item)[mergeKey];
   return value === undefined ? "" : printJson(value);
 }
 
-/** Puts items into the order that the patch names; others stay where they are relative to their neighbours. */
+/** Sorts items as the patch demands. Items that the patch does not name keep their positions. */
 function reorder(
   items: readonly unknown[],
   order: readonly unknown[],
-  by: string | undefined,
+  mergeKey: string | undefined,
 ): unknown[] {
   const ranks = new Map<string, number>();
   for (const [index, entry] of order.entries()) {
-    const identity = identityOf(entry, by);
+    const identity = printIdentity(entry, mergeKey);
     ranks.set(identity, ranks.get(identity) ?? index);
   }
-  const placed = items.map((item) => ({ item, rank: ranks.get(identityOf(item, by)) ?? -1 }));
-  const ranked = placed.filter(({ rank }) => rank >= 0);
+  const withRanks = items.map((item) => ({
+    item,
+    rank: ranks.get(printIdentity(item, mergeKey)) ?? -1,
+  }));
+  const ranked = withRanks.filter(({ rank }) => rank >= 0);
   ranked.sort((left, right) => left.rank - right.rank);
   let next = 0;
-  return placed.map(({ item, rank }) => {
+  return withRanks.map(({ item, rank }) => {
     if (rank < 0) {
       return item;
     }
@@ -52,28 +80,26 @@ function reorder(
   });
 }
 
-/** Stands where an item was that the patch has deleted. */
 const DELETED = Symbol("deleted");
 
-/** Where the items of a list are, by what tells them apart. */
-function placesOf(items: readonly unknown[], by: string): Map<string, number[]> {
-  return Map.groupBy(items.keys(), (index) => identityOf(items[index], by));
+function indexByIdentity(items: readonly unknown[], mergeKey: string): Map<string, number[]> {
+  return Map.groupBy(items.keys(), (index) => printIdentity(items[index], mergeKey));
 }
 
 function mergeItems(
   target: readonly unknown[],
   patch: readonly unknown[],
-  list: { readonly by: string; readonly shape: Shape | undefined },
+  list: { readonly mergeKey: string; readonly shape: Shape | undefined },
 ): unknown[] {
-  const { by, shape } = list;
+  const { mergeKey, shape } = list;
   const result = [...target];
-  const places = placesOf(target, by);
+  const places = indexByIdentity(target, mergeKey);
   for (const entry of patch) {
     const item = fieldsOf(entry);
-    if (item[by] === undefined) {
-      throw badRequest(`map: ${printJson(item)} does not contain declared merge key: ${by}`);
+    if (item[mergeKey] === undefined) {
+      throw badRequest(`map: ${printJson(item)} does not contain declared merge key: ${mergeKey}`);
     }
-    const identity = identityOf(item, by);
+    const identity = printIdentity(item, mergeKey);
     const indexes = places.get(identity) ?? [];
     const [first] = indexes;
     if (item[DIRECTIVE] === "delete") {
@@ -91,12 +117,12 @@ function mergeItems(
 }
 
 function mergeSet(target: readonly unknown[], patch: readonly unknown[]): unknown[] {
-  const known = identitiesOf(target);
-  return [...target, ...patch.filter((item) => !known.has(identityOf(item, undefined)))];
+  const known = collectIdentities(target);
+  return [...target, ...patch.filter((item) => !known.has(printIdentity(item, undefined)))];
 }
 
-function identitiesOf(values: readonly unknown[]): ReadonlySet<string> {
-  return new Set(values.map((value) => identityOf(value, undefined)));
+function collectIdentities(values: readonly unknown[]): ReadonlySet<string> {
+  return new Set(values.map((value) => printIdentity(value, undefined)));
 }
 
 function mergeList(
@@ -110,7 +136,7 @@ function mergeList(
   }
   return merge === "set"
     ? mergeSet(listOf(target), patch)
-    : mergeItems(listOf(target), patch, { by: merge.by, shape });
+    : mergeItems(listOf(target), patch, { mergeKey: merge.by, shape });
 }
 
 function mergeField(target: unknown, value: unknown, field: PatchedField): unknown {
@@ -126,9 +152,9 @@ function applyDeletions(result: Fields, patch: Fields): void {
   for (const [key, values] of Object.entries(patch)) {
     if (key.startsWith(DELETE_PREFIX)) {
       const field = key.slice(DELETE_PREFIX.length);
-      const gone = identitiesOf(listOf(values));
+      const deleted = collectIdentities(listOf(values));
       result[field] = listOf(result[field]).filter(
-        (item) => !gone.has(identityOf(item, undefined)),
+        (item) => !deleted.has(printIdentity(item, undefined)),
       );
     }
   }
@@ -138,19 +164,19 @@ function applyOrders(result: Fields, patch: Fields, shape: Shape | undefined): v
   for (const [key, order] of Object.entries(patch)) {
     if (key.startsWith(ORDER_PREFIX)) {
       const field = key.slice(ORDER_PREFIX.length);
-      const { list } = patchedField(shape, field);
-      const by = list === undefined || list === "set" ? undefined : list.by;
+      const { list } = lookUpField(shape, field);
+      const mergeKey = list === undefined || list === "set" ? undefined : list.by;
       if (Array.isArray(result[field])) {
-        result[field] = reorder(listOf(result[field]), listOf(order), by);
+        result[field] = reorder(listOf(result[field]), listOf(order), mergeKey);
       }
     }
   }
 }
 
 function retainKeys(result: Fields, patch: Fields): void {
-  const { [RETAIN_KEYS]: given } = patch;
-  if (Array.isArray(given)) {
-    const retained = new Set<unknown>(given);
+  const { [RETAIN_KEYS]: keys } = patch;
+  if (Array.isArray(keys)) {
+    const retained = new Set<unknown>(keys);
     for (const key of Object.keys(result).filter((name) => !retained.has(name))) {
       Reflect.deleteProperty(result, key);
     }
@@ -175,14 +201,14 @@ function mergeMap(target: Fields, patch: Fields, shape: Shape | undefined): Fiel
       Reflect.deleteProperty(result, field);
     } else {
       const existing = Object.hasOwn(result, field) ? result[field] : undefined;
-      result[field] = mergeField(existing, value, patchedField(shape, field));
+      result[field] = mergeField(existing, value, lookUpField(shape, field));
     }
   }
   applyOrders(result, patch, shape);
   return result;
 }
 
-/** The target, which has this shape, with the patch applied; the target is not changed. Throws a StatusError 400. */
+/** Does not change the target. Throws a StatusError 400. */
 export function applyStrategicMerge(
   target: Fields,
   patch: unknown,

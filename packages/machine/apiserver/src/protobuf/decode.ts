@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From Kubernetes' protobuf to JSON: typed clients (kubectl from 1.32 on) send built-in kinds so.
+// Decoder for Kubernetes' protobuf encoding, which kubectl from 1.32 on uses for built-in kinds.
 import { tooLarge } from "../meta/status.ts";
 import { VALUES_MAX } from "../objects/extent.ts";
 import { type Fields, setField } from "../objects/json.ts";
@@ -7,29 +7,27 @@ import { rfc3339 } from "../objects/time.ts";
 import type { Field, FieldType, Message } from "./fields.ts";
 import { MESSAGES } from "./messages.ts";
 
-/** An entry of a map is a field with a key and a value: three where JSON has one. */
+/** A map entry has three protobuf fields: the entry, its key and its value. */
 const FIELDS_MAX = 3 * VALUES_MAX;
 
-/** Every body begins so. Source: Kubernetes runtime/serializer/protobuf. */
+/** Source: Kubernetes runtime/serializer/protobuf. */
 const MAGIC = Buffer.from("k8s\0");
 
-const TYPE_META: Message = {
+const TYPE_META_MESSAGE: Message = {
   1: { name: "apiVersion", type: "text" },
   2: { name: "kind", type: "text" },
 };
 
-/** What is left of the fields that a body may have in all. How deep they lie, the tables bound: no message holds itself. */
-interface Room {
-  fields: number;
+/** How many more fields the body may have. The depth is limited by the tables, because no message contains itself. */
+interface FieldBudget {
+  remaining: number;
 }
 
-/** What a value is read as. */
-interface Reading {
+interface ReadContext {
   readonly field: Field;
-  readonly room: Room;
+  readonly budget: FieldBudget;
 }
 
-/** A field as it stands in the text: a number, or bytes. */
 interface WireField {
   readonly number: number;
   readonly value: bigint | Buffer;
@@ -40,117 +38,124 @@ function readVarint(
   from: number,
 ): { readonly value: bigint; readonly next: number } {
   let value = 0n;
-  for (let at = from, shift = 0n; at < bytes.length && shift < 70n; at += 1, shift += 7n) {
-    const byte = bytes[at] ?? 0;
+  for (
+    let position = from, shift = 0n;
+    position < bytes.length && shift < 70n;
+    position += 1, shift += 7n
+  ) {
+    const byte = bytes[position] ?? 0;
     value |= BigInt(byte & 0x7f) << shift;
     if (byte < 0x80) {
-      return { value, next: at + 1 };
+      return { value, next: position + 1 };
     }
   }
   throw new SyntaxError("protobuf: a number does not end");
 }
 
-const FIXED_BYTES: Readonly<Record<number, number>> = { 1: 8, 5: 4 };
+const FIXED_SIZE_BYTES: Readonly<Record<number, number>> = { 1: 8, 5: 4 };
 
-/** Throws a StatusError 413 where there is no room for so many. */
-function readFields(bytes: Buffer, room: Room): WireField[] {
+/** Throws a StatusError 413 when the body has too many fields. */
+function readFields(bytes: Buffer, budget: FieldBudget): WireField[] {
   const fields: WireField[] = [];
-  let at = 0;
-  while (at < bytes.length) {
-    room.fields -= 1;
-    if (room.fields < 0) {
+  let position = 0;
+  while (position < bytes.length) {
+    budget.remaining -= 1;
+    if (budget.remaining < 0) {
       throw tooLarge("the object has too many fields");
     }
-    const { value: tag, next } = readVarint(bytes, at);
+    const { value: tag, next } = readVarint(bytes, position);
     const wire = Number(tag & 7n);
     const number = Number(tag >> 3n);
     if (wire === 0) {
       const read = readVarint(bytes, next);
       fields.push({ number, value: read.value });
-      at = read.next;
+      position = read.next;
       continue;
     }
     const length =
-      wire === 2 ? readVarint(bytes, next) : { value: BigInt(FIXED_BYTES[wire] ?? -1), next };
+      wire === 2 ? readVarint(bytes, next) : { value: BigInt(FIXED_SIZE_BYTES[wire] ?? -1), next };
     const end = length.next + Number(length.value);
     if (length.value < 0n || end > bytes.length) {
       throw new SyntaxError("protobuf: a field does not end");
     }
     fields.push({ number, value: bytes.subarray(length.next, end) });
-    at = end;
+    position = end;
   }
   return fields;
 }
 
-function bytesOf(value: bigint | Buffer): Buffer {
+function toBytes(value: bigint | Buffer): Buffer {
   return typeof value === "bigint" ? Buffer.alloc(0) : value;
 }
 
-function integerOf(value: bigint | Buffer | undefined): number {
+function toInteger(value: bigint | Buffer | undefined): number {
   return typeof value === "bigint" ? Number(BigInt.asIntN(64, value)) : 0;
 }
 
-/** The fields of a small message by their number. */
-function partsOf(value: bigint | Buffer, room: Room): ReadonlyMap<number, bigint | Buffer> {
-  return new Map(readFields(bytesOf(value), room).map((field) => [field.number, field.value]));
+function readParts(
+  value: bigint | Buffer,
+  budget: FieldBudget,
+): ReadonlyMap<number, bigint | Buffer> {
+  return new Map(readFields(toBytes(value), budget).map((field) => [field.number, field.value]));
 }
 
-/** Seconds and nanoseconds; undefined for the zero time. */
-function timeOf(parts: ReturnType<typeof partsOf>, micro: boolean): string | undefined {
+/** Returns undefined for the zero time. */
+function printTime(parts: ReturnType<typeof readParts>, micro: boolean): string | undefined {
   if (parts.size === 0) {
     return undefined;
   }
-  const text = rfc3339(integerOf(parts.get(1)) * 1000);
-  const micros = String(Math.floor(integerOf(parts.get(2)) / 1000)).padStart(6, "0");
+  const text = rfc3339(toInteger(parts.get(1)) * 1000);
+  const micros = String(Math.floor(toInteger(parts.get(2)) / 1000)).padStart(6, "0");
   return micro ? text.replace("Z", `.${micros}Z`) : text;
 }
 
-function integerOrText(value: bigint | Buffer, room: Room): number | string {
-  const parts = partsOf(value, room);
-  return integerOf(parts.get(1)) === 1
-    ? bytesOf(parts.get(3) ?? 0n).toString("utf8")
-    : integerOf(parts.get(2));
+function readIntOrString(value: bigint | Buffer, budget: FieldBudget): number | string {
+  const parts = readParts(value, budget);
+  return toInteger(parts.get(1)) === 1
+    ? toBytes(parts.get(3) ?? 0n).toString("utf8")
+    : toInteger(parts.get(2));
 }
 
-/** A quantity is a message with its text. */
-function quantityOf(value: bigint | Buffer, room: Room): string {
-  return bytesOf(partsOf(value, room).get(1) ?? 0n).toString("utf8");
+function readQuantity(value: bigint | Buffer, budget: FieldBudget): string {
+  return toBytes(readParts(value, budget).get(1) ?? 0n).toString("utf8");
 }
 
-const SIMPLE = {
-  text: (value: bigint | Buffer) => bytesOf(value).toString("utf8"),
-  bytes: (value: bigint | Buffer) => bytesOf(value).toString("base64"),
-  integer: integerOf,
-  count: (value: bigint | Buffer) => integerOf(value) || undefined,
-  flag: (value: bigint | Buffer) => integerOf(value) !== 0 || undefined,
-  boolean: (value: bigint | Buffer) => integerOf(value) !== 0,
-  time: (value: bigint | Buffer, room: Room) => timeOf(partsOf(value, room), false),
-  microTime: (value: bigint | Buffer, room: Room) => timeOf(partsOf(value, room), true),
-  integerOrText,
-  quantity: quantityOf,
+const SCALAR_READERS = {
+  text: (value: bigint | Buffer) => toBytes(value).toString("utf8"),
+  bytes: (value: bigint | Buffer) => toBytes(value).toString("base64"),
+  integer: toInteger,
+  count: (value: bigint | Buffer) => toInteger(value) || undefined,
+  flag: (value: bigint | Buffer) => toInteger(value) !== 0 || undefined,
+  boolean: (value: bigint | Buffer) => toInteger(value) !== 0,
+  time: (value: bigint | Buffer, budget: FieldBudget) => printTime(readParts(value, budget), false),
+  microTime: (value: bigint | Buffer, budget: FieldBudget) =>
+    printTime(readParts(value, budget), true),
+  integerOrText: readIntOrString,
+  quantity: readQuantity,
   ignored: () => undefined,
   empty: () => undefined,
 } as const;
 
-function readValue(value: bigint | Buffer, type: FieldType, room: Room): unknown {
+function readValue(value: bigint | Buffer, type: FieldType, budget: FieldBudget): unknown {
   return typeof type === "string"
-    ? SIMPLE[type](value, room)
-    : readMessage(bytesOf(value), MESSAGES[type.message] ?? {}, room);
+    ? SCALAR_READERS[type](value, budget)
+    : readMessage(toBytes(value), MESSAGES[type.message] ?? {}, budget);
 }
 
-/** An empty text is an absent one: Go writes both alike. */
-function isAbsent(value: unknown): boolean {
+/** Go writes unset strings as empty strings. */
+function isUnset(value: unknown): boolean {
   return value === undefined || value === "";
 }
 
-/** A body with a field that is in no table; it must not be lost in silence. */
+/** The body has a field that is in no table, so decoding would lose it. */
 class UnknownFieldError extends Error {
   override readonly name = "UnknownFieldError";
 }
 
 /**
- * Go also writes empty texts and messages, unless the field is a pointer. Numbers are refused even when they are 0: every
- * number that is not a pointer is in a table, and a pointer to 0 or false can differ from the default, as `hostUsers` does.
+ * Go writes empty strings and messages for unset fields that are not pointers. A number is rejected even if it is 0:
+ * all numbers that are not pointers are in the tables, and a pointer to 0 or false may differ from the default, as
+ * `hostUsers` does.
  */
 function checkEmpty(value: bigint | Buffer): void {
   if (typeof value === "bigint" || value.length > 0) {
@@ -158,67 +163,64 @@ function checkEmpty(value: bigint | Buffer): void {
   }
 }
 
-/** How deep empty messages lie in a new object's status. */
+/** A new object's status has empty messages nested this deep. */
 const EMPTY_DEPTH_MAX = 4;
 
-/** Whether a message holds zeros, empty texts and empty messages only. Go writes a new object's status so. */
-function isEmptyMessage(value: bigint | Buffer, room: Room, depth = 0): boolean {
+/** Go writes the empty status of a new object as nested zeros, empty strings and empty messages. */
+function isEmptyMessage(value: bigint | Buffer, budget: FieldBudget, depth = 0): boolean {
   if (typeof value === "bigint") return value === 0n;
   return (
     depth <= EMPTY_DEPTH_MAX &&
-    readFields(value, room).every((field) => isEmptyMessage(field.value, room, depth + 1))
+    readFields(value, budget).every((field) => isEmptyMessage(field.value, budget, depth + 1))
   );
 }
 
-/** A text is no message, so reading it as one can fail: then it is not empty. */
-function checkEmptyMessage(value: bigint | Buffer, room: Room): void {
+/** The field may be a string, which cannot be parsed as a message. Such a field is not empty. */
+function checkEmptyMessage(value: bigint | Buffer, budget: FieldBudget): void {
   try {
-    if (isEmptyMessage(value, room)) return;
+    if (isEmptyMessage(value, budget)) return;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
   }
   throw new UnknownFieldError();
 }
 
-/** Adds one more value to what a field holds already: a long list must not be copied for each of its items. */
-function addValue(result: Fields, value: bigint | Buffer, { field, room }: Reading): void {
-  const { name, type, many } = field;
-  if (many === "list") {
-    // Only this function makes values of the result's own fields.
+/** Appends in place, because copying a long list for each item would take quadratic time. */
+function addValue(result: Fields, value: bigint | Buffer, { field, budget }: ReadContext): void {
+  const { name, type, repeated } = field;
+  if (repeated === "list") {
+    // `result` has only values that this function wrote
     const list = (result[name] ??= []) as unknown[];
-    list.push(readValue(value, type, room));
-  } else if (many === "map") {
-    const entry = partsOf(value, room);
+    list.push(readValue(value, type, budget));
+  } else if (repeated === "map") {
+    const entry = readParts(value, budget);
     const map = (result[name] ??= {}) as Fields;
-    const key = bytesOf(entry.get(1) ?? 0n).toString("utf8");
-    setField(map, key, readValue(entry.get(2) ?? Buffer.alloc(0), type, room));
+    const key = toBytes(entry.get(1) ?? 0n).toString("utf8");
+    setField(map, key, readValue(entry.get(2) ?? Buffer.alloc(0), type, budget));
   } else {
-    const read = readValue(value, type, room);
-    if (!isAbsent(read)) {
+    const read = readValue(value, type, budget);
+    if (!isUnset(read)) {
       result[name] = read;
     }
   }
 }
 
-function readMessage(bytes: Buffer, message: Message, room: Room): Fields {
+function readMessage(bytes: Buffer, message: Message, budget: FieldBudget): Fields {
   const result: Fields = {};
-  for (const { number, value } of readFields(bytes, room)) {
+  for (const { number, value } of readFields(bytes, budget)) {
     const field = message[number];
     if (field === undefined) {
       checkEmpty(value);
     } else if (field.type === "empty") {
-      checkEmptyMessage(value, room);
+      checkEmptyMessage(value, budget);
     } else if (field.type !== "ignored") {
-      addValue(result, value, { field, room });
+      addValue(result, value, { field, budget });
     }
   }
   return result;
 }
 
-/**
- * The object in a body; undefined where its kind, or something in it, is not known in this form.
- * Throws SyntaxError where the body is damaged, and a StatusError 413 where it has too many fields.
- */
+/** Returns undefined for an unknown kind or field. Throws SyntaxError, and StatusError 413 for too many fields. */
 export function decodeProtobuf(body: Buffer): Fields | undefined {
   try {
     return decodeEnvelope(body);
@@ -234,12 +236,12 @@ function decodeEnvelope(body: Buffer): Fields | undefined {
   if (!body.subarray(0, MAGIC.length).equals(MAGIC)) {
     throw new SyntaxError("protobuf: the body does not begin as it must");
   }
-  const room = { fields: FIELDS_MAX };
-  const envelope = partsOf(body.subarray(MAGIC.length), room);
-  const typeMeta = readMessage(bytesOf(envelope.get(1) ?? 0n), TYPE_META, room);
+  const budget = { remaining: FIELDS_MAX };
+  const envelope = readParts(body.subarray(MAGIC.length), budget);
+  const typeMeta = readMessage(toBytes(envelope.get(1) ?? 0n), TYPE_META_MESSAGE, budget);
   const kind = typeof typeMeta["kind"] === "string" ? typeMeta["kind"] : "";
   const message = Object.hasOwn(MESSAGES, kind) ? MESSAGES[kind] : undefined;
   return message === undefined
     ? undefined
-    : { ...typeMeta, ...readMessage(bytesOf(envelope.get(2) ?? 0n), message, room) };
+    : { ...typeMeta, ...readMessage(toBytes(envelope.get(2) ?? 0n), message, budget) };
 }

@@ -1,61 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for writing down protobuf messages.
+// Vocabulary for the tables of protobuf messages.
 
-/** How a field is read. `message` names another table. */
 export type FieldType =
   | "text"
   /** Bytes, base64 in JSON. */
   | "bytes"
   | "integer"
   | "boolean"
-  /** An integer whose 0 means absent: Go writes fields that are no pointers always. */
+  /** An integer for which 0 means unset. Go always writes fields that are not pointers. */
   | "count"
-  /** A truth value whose false means absent. */
+  /** A boolean for which false means unset. */
   | "flag"
   | "time"
   | "microTime"
   | "integerOrText"
   | "quantity"
-  /** The server sets the field itself and never reads it from a body. */
+  /** Skipped, because the server sets the field itself. */
   | "ignored"
-  /** No table describes the content, so a body that has any is refused with 415 instead of losing it. */
+  /** No table describes the content. A body in which the field is not empty is rejected with 415. */
   | "empty"
   | { readonly message: string };
 
-/** One field: its name in JSON, its type, whether there may be several, or whether it maps names to values. */
 export interface Field {
   readonly name: string;
   readonly type: FieldType;
-  readonly many?: "list" | "map";
+  readonly repeated?: "list" | "map";
 }
 
-/** Fields by number. */
 export type Message = Readonly<Record<number, Field>>;
 
-/** A field that is there once. */
 export function one(name: string, type: FieldType = "text"): Field {
   return { name, type };
 }
 
-/** A field that may be there several times. */
 export function list(name: string, type: FieldType = "text"): Field {
-  return { name, type, many: "list" };
+  return { name, type, repeated: "list" };
 }
 
-/** A field that maps names to values. */
 export function map(name: string, type: FieldType = "text"): Field {
-  return { name, type, many: "map" };
+  return { name, type, repeated: "map" };
 }
 
-/** The type of a field that is a message of this name. */
 export function message(name: string): FieldType {
   return { message: name };
 }
 
-/** Metadata, the first field of every kind. */
 export const METADATA: Field = one("metadata", message("ObjectMeta"));
 
-/** A kind with a specification. Without a table for its status, only bodies with an empty status are accepted. */
+/** Without a table for the status, only an empty status is accepted. */
 export function withSpec(spec: string, status?: string): Message {
   const statusType = status === undefined ? "empty" : message(status);
   return { 1: METADATA, 2: one("spec", message(spec)), 3: one("status", statusType) };

@@ -1,8 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages in which typed clients send built-in kinds. Source: Kubernetes generated.proto of each API group.
+// Protobuf messages of built-in kinds. Source: Kubernetes generated.proto of each API group.
 
-import { METADATA, type Message, list, map, message, one, withSpec } from "./fields.ts";
-import { WORKLOAD_MESSAGES } from "./workload-messages.ts";
+import { type Message, METADATA, list, map, message, one, withSpec } from "./fields.ts";
+
+const TEMPLATE = one("template", message("PodTemplateSpec"));
+
+/** Has the fields that `kubectl create` sets. For other fields, the client sends JSON instead. */
+const WORKLOAD_MESSAGES: Readonly<Record<string, Message>> = {
+  LabelSelector: {
+    1: map("matchLabels"),
+    2: list("matchExpressions", message("LabelSelectorRequirement")),
+  },
+  LabelSelectorRequirement: { 1: one("key"), 2: one("operator"), 3: list("values") },
+  PodTemplateSpec: withSpec("PodSpec"),
+  PodSpec: {
+    2: list("containers", message("Container")),
+    3: one("restartPolicy"),
+    4: one("terminationGracePeriodSeconds", "integer"),
+    5: one("activeDeadlineSeconds", "integer"),
+    6: one("dnsPolicy"),
+    7: map("nodeSelector"),
+    8: one("serviceAccountName"),
+    9: one("serviceAccount"),
+    10: one("nodeName"),
+    11: one("hostNetwork", "flag"),
+    12: one("hostPID", "flag"),
+    13: one("hostIPC", "flag"),
+    15: list("imagePullSecrets", message("LocalObjectReference")),
+    16: one("hostname"),
+    17: one("subdomain"),
+    19: one("schedulerName"),
+    20: list("initContainers", message("Container")),
+    21: one("automountServiceAccountToken", "boolean"),
+    24: one("priorityClassName"),
+  },
+  Container: {
+    1: one("name"),
+    2: one("image"),
+    3: list("command"),
+    4: list("args"),
+    5: one("workingDir"),
+    6: list("ports", message("ContainerPort")),
+    7: list("env", message("EnvVar")),
+    8: one("resources", message("ResourceRequirements")),
+    13: one("terminationMessagePath"),
+    14: one("imagePullPolicy"),
+    16: one("stdin", "flag"),
+    17: one("stdinOnce", "flag"),
+    18: one("tty", "flag"),
+    20: one("terminationMessagePolicy"),
+  },
+  ContainerPort: {
+    1: one("name"),
+    2: one("hostPort", "count"),
+    3: one("containerPort", "integer"),
+    4: one("protocol"),
+    5: one("hostIP"),
+  },
+  EnvVar: { 1: one("name"), 2: one("value") },
+  ResourceRequirements: { 1: map("limits", "quantity"), 2: map("requests", "quantity") },
+  Deployment: withSpec("DeploymentSpec"),
+  DeploymentSpec: {
+    1: one("replicas", "integer"),
+    2: one("selector", message("LabelSelector")),
+    3: TEMPLATE,
+    4: one("strategy", message("DeploymentStrategy")),
+    5: one("minReadySeconds", "count"),
+    6: one("revisionHistoryLimit", "integer"),
+    7: one("paused", "flag"),
+    9: one("progressDeadlineSeconds", "integer"),
+  },
+  DeploymentStrategy: { 1: one("type") },
+  Job: withSpec("JobSpec"),
+  JobSpec: {
+    1: one("parallelism", "integer"),
+    2: one("completions", "integer"),
+    3: one("activeDeadlineSeconds", "integer"),
+    6: TEMPLATE,
+    7: one("backoffLimit", "integer"),
+    8: one("ttlSecondsAfterFinished", "integer"),
+    9: one("completionMode"),
+    10: one("suspend", "boolean"),
+  },
+  CronJob: withSpec("CronJobSpec"),
+  CronJobSpec: {
+    1: one("schedule"),
+    2: one("startingDeadlineSeconds", "integer"),
+    3: one("concurrencyPolicy"),
+    4: one("suspend", "boolean"),
+    5: one("jobTemplate", message("JobTemplateSpec")),
+    6: one("successfulJobsHistoryLimit", "integer"),
+    7: one("failedJobsHistoryLimit", "integer"),
+    8: one("timeZone"),
+  },
+  JobTemplateSpec: withSpec("JobSpec"),
+  ResourceQuota: withSpec("ResourceQuotaSpec"),
+  ResourceQuotaSpec: { 1: map("hard", "quantity"), 2: list("scopes") },
+  PriorityClass: {
+    1: METADATA,
+    2: one("value", "integer"),
+    3: one("globalDefault", "flag"),
+    4: one("description"),
+    5: one("preemptionPolicy"),
+  },
+  PodDisruptionBudget: withSpec("PodDisruptionBudgetSpec"),
+  PodDisruptionBudgetSpec: {
+    1: one("minAvailable", "integerOrText"),
+    2: one("selector", message("LabelSelector")),
+    3: one("maxUnavailable", "integerOrText"),
+    4: one("unhealthyPodEvictionPolicy"),
+  },
+  TokenRequest: withSpec("TokenRequestSpec"),
+  TokenRequestSpec: {
+    1: list("audiences"),
+    3: one("boundObjectRef", message("BoundObjectReference")),
+    4: one("expirationSeconds", "integer"),
+  },
+  BoundObjectReference: { 1: one("kind"), 2: one("apiVersion"), 3: one("name"), 4: one("uid") },
+};
 
 const RULES = { 1: METADATA, 2: list("rules", message("PolicyRule")) };
 const BINDING = {
@@ -11,7 +126,7 @@ const BINDING = {
   3: one("roleRef", message("RoleRef")),
 };
 
-/** Messages by name. Kinds that are not here are taken as JSON and YAML only. */
+/** Kinds that are not in it are accepted as JSON and YAML only. */
 export const MESSAGES: Readonly<Record<string, Message>> = {
   ...WORKLOAD_MESSAGES,
   ObjectMeta: {

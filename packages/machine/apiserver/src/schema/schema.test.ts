@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a structural schema drop, fill in and refuse?
 import { expect, test } from "vitest";
-import { applyDefaults } from "./default.ts";
-import { pruneObject } from "./prune.ts";
-import { schemaCauses } from "./structural-causes.ts";
+import { applyDefaults, pruneObject } from "./prune-and-default.ts";
+import { schemaCauses } from "./structural.ts";
 import { makeValidator } from "./validator.ts";
 
 const schema = {

@@ -3,12 +3,9 @@
 import { expect, test } from "vitest";
 import type { Fields } from "../objects/json.ts";
 import { printCauses } from "../testing/judge.ts";
-import { applyDefaults } from "./default.ts";
-import { listCauses } from "./lists.ts";
-import { unknownFields } from "./prune.ts";
-import { schemaCauses } from "./structural-causes.ts";
-import { toJsonSchema } from "./to-json-schema.ts";
-import { makeValidator } from "./validator.ts";
+import { applyDefaults, unknownFields } from "./prune-and-default.ts";
+import { listCauses, makeValidator, toJsonSchema } from "./validator.ts";
+import { schemaCauses } from "./structural.ts";
 
 const PRESERVE = "x-kubernetes-preserve-unknown-fields";
 const INT_OR_STRING = "x-kubernetes-int-or-string";

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads an object of a built-in kind as a typed server does: known fields in their canonical form, the others by name.
+// Decoding of built-in kinds like in a typed server: known fields in canonical form, and a list of unknown ones.
 import { type Fields, isFields, setField } from "../objects/json.ts";
 import { READERS, wrongType } from "./scalar.ts";
 import type { ObjectShape, Scalar, Shape } from "./shape.ts";
 
-/** Where a value stands, in Go's words and in people's. */
-interface Place {
-  /** For example `PodSpec.spec.containers`: the struct that has the field, and the way to it. */
+interface DecodeContext {
+  /** The Go struct and the path below it, for example `PodSpec.spec.containers`. */
   readonly field: string;
   /** For example `spec.containers`. */
-  readonly way: string;
+  readonly fieldPath: string;
   /** For example `spec.containers[0]`. */
   readonly path: string;
-  /** Paths of fields that nobody knows; grows. */
   readonly unknown: string[];
 }
 
@@ -43,8 +41,8 @@ function goType(shape: Shape): string {
   }
 }
 
-/** What Go makes of null inside lists and maps. */
-function zeroOf(shape: Shape): unknown {
+/** Go's zero value, which replaces null in lists and maps. */
+function zeroValue(shape: Shape): unknown {
   switch (shape.type) {
     case "scalar":
       return shape.scalar === "string" ? "" : null;
@@ -56,67 +54,67 @@ function zeroOf(shape: Shape): unknown {
   }
 }
 
-function readItem(value: unknown, shape: Shape, place: Place): unknown {
-  return value === null ? zeroOf(shape) : readShape(value, shape, place);
+function readItem(value: unknown, shape: Shape, context: DecodeContext): unknown {
+  return value === null ? zeroValue(shape) : readShape(value, shape, context);
 }
 
-function readObject(value: Fields, shape: ObjectShape, place: Place): Fields {
+function readObject(value: Fields, shape: ObjectShape, context: DecodeContext): Fields {
   const struct = shape.name.slice(shape.name.lastIndexOf(".") + 1);
   const result: Fields = {};
   for (const [key, field] of Object.entries(value)) {
     const known = shape.fields.get(key);
-    const path = place.path === "" ? key : `${place.path}.${key}`;
+    const path = context.path === "" ? key : `${context.path}.${key}`;
     if (known === undefined) {
-      place.unknown.push(path);
+      context.unknown.push(path);
     } else if (field !== null && field !== undefined) {
-      const way = place.way === "" ? key : `${place.way}.${key}`;
-      const below = { field: `${struct}.${way}`, way, path, unknown: place.unknown };
+      const fieldPath = context.fieldPath === "" ? key : `${context.fieldPath}.${key}`;
+      const below = { field: `${struct}.${fieldPath}`, fieldPath, path, unknown: context.unknown };
       result[key] = readShape(field, known.shape, below);
     }
   }
   return result;
 }
 
-function readMap(value: Fields, of: Shape, place: Place): Fields {
+function readMap(value: Fields, of: Shape, context: DecodeContext): Fields {
   const read: Fields = {};
   for (const [key, item] of Object.entries(value)) {
-    // Only in objects is there a place to name: maps of texts can be long.
-    const below = of.type === "scalar" ? place : { ...place, path: `${place.path}.${key}` };
+    // Paths are needed for objects only, and a map of scalars may be long.
+    const below = of.type === "scalar" ? context : { ...context, path: `${context.path}.${key}` };
     setField(read, key, readItem(item, of, below));
   }
   return read;
 }
 
-function readList(value: readonly unknown[], of: Shape, place: Place): unknown[] {
+function readList(value: readonly unknown[], of: Shape, context: DecodeContext): unknown[] {
   return value.map((item, index) =>
-    readItem(item, of, { ...place, path: `${place.path}[${String(index)}]` }),
+    readItem(item, of, { ...context, path: `${context.path}[${String(index)}]` }),
   );
 }
 
-function readShape(value: unknown, shape: Shape, place: Place): unknown {
+function readShape(value: unknown, shape: Shape, context: DecodeContext): unknown {
   if (shape.type === "scalar") {
-    return READERS[shape.scalar](value, place.field);
+    return READERS[shape.scalar](value, context.field);
   }
   if (shape.type === "list" && Array.isArray(value)) {
-    return readList(value, shape.of, place);
+    return readList(value, shape.of, context);
   }
   if (shape.type === "list" || !isFields(value)) {
-    throw wrongType(value, place.field, goType(shape));
+    throw wrongType(value, context.field, goType(shape));
   }
   return shape.type === "object"
-    ? readObject(value, shape, place)
-    : readMap(value, shape.of, place);
+    ? readObject(value, shape, context)
+    : readMap(value, shape.of, context);
 }
 
-/** What was read, and the paths of fields that are not known and were dropped. */
-export interface Read {
+/** `unknown` has the paths of dropped fields. */
+export interface DecodedShape {
   readonly fields: Fields;
   readonly unknown: readonly string[];
 }
 
-/** Reads `value` as `shape`; `at` is where it stands for people, empty for a whole object. Throws DecodeErrors. */
-export function decodeShape(value: Fields, shape: ObjectShape, at = ""): Read {
+/** `at` is the path of `value`, empty for a whole object. Throws DecodeErrors. */
+export function decodeShape(value: Fields, shape: ObjectShape, at = ""): DecodedShape {
   const unknown: string[] = [];
-  const fields = readObject(value, shape, { field: "", way: "", path: at, unknown });
+  const fields = readObject(value, shape, { field: "", fieldPath: "", path: at, unknown });
   return { fields, unknown };
 }

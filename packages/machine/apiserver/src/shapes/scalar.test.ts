@@ -2,8 +2,7 @@
 // Values that a typed server reads and refuses, with the texts of Go's decoder.
 import { expect, test } from "vitest";
 import { decodeShape } from "./decode-shape.ts";
-import { canonicalQuantity } from "./quantity.ts";
-import { DecodeError, READERS } from "./scalar.ts";
+import { DecodeError, READERS, canonicalQuantity } from "./scalar.ts";
 import { type Scalar, kindOfType, kindShape, typeShape } from "./shape.ts";
 
 const BIG = 2n ** 60n;

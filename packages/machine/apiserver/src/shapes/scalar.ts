@@ -1,22 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads single values as Go's decoder does: the same texts for what is wrong, the same canonical forms.
-import { jsonTypeOf } from "../meta/decode-meta.ts";
+// Decoding of scalars with the messages and canonical forms of Go's decoder. Source: Kubernetes resource.Quantity.
+import { jsonTypeOf } from "../meta/metadata.ts";
 import { parseTime, rfc3339 } from "../objects/time.ts";
-import { canonicalQuantity } from "./quantity.ts";
 import type { Scalar } from "./shape.ts";
 
-/** A value that cannot be read; the message is Go's. */
+const DECIMAL_SUFFIXES: readonly string[] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+const BINARY_SUFFIXES: readonly string[] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+/** Values are rounded up to 10^-9. */
+const NANO_DIGITS = 9;
+const NANO = 10n ** BigInt(NANO_DIGITS);
+const EXPONENT_MAX = 30;
+
+/** BigInt arithmetic takes nearly quadratic time. */
+const QUANTITY_MAX_LENGTH = 256;
+
+const QUANTITY_PATTERN = /^([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/;
+
+interface ParsedQuantity {
+  readonly nanos: bigint;
+  readonly family: "decimal" | "binary" | "exponent";
+}
+
+function scaleUp(digits: string, fraction: string, power: bigint): bigint {
+  const value = BigInt(`${digits}${fraction}`) * power;
+  const divisor = 10n ** BigInt(fraction.length);
+  return (value + divisor - 1n) / divisor;
+}
+
+/** The suffix's factor in units of 10^-9; undefined when it is out of range. */
+function suffixFactor(exponent: string | undefined, suffix: string): bigint | undefined {
+  if (suffix.endsWith("i")) {
+    return 1024n ** BigInt(BINARY_SUFFIXES.indexOf(suffix)) * NANO;
+  }
+  const tens =
+    exponent === undefined ? 3 * DECIMAL_SUFFIXES.indexOf(suffix) - NANO_DIGITS : Number(exponent);
+  return Math.abs(tens) > EXPONENT_MAX ? undefined : 10n ** BigInt(Math.max(0, tens + NANO_DIGITS));
+}
+
+function suffixFamily(exponent: string | undefined, suffix: string): ParsedQuantity["family"] {
+  if (exponent !== undefined) {
+    return "exponent";
+  }
+  return suffix.endsWith("i") ? "binary" : "decimal";
+}
+
+function parseQuantity(text: string): ParsedQuantity | undefined {
+  const match = text.length > QUANTITY_MAX_LENGTH ? null : QUANTITY_PATTERN.exec(text);
+  const [, sign, digits = "", fraction = "", exponent, suffix = ""] = match ?? [];
+  if (match === null || digits + fraction === "") {
+    return undefined;
+  }
+  const power = suffixFactor(exponent, suffix);
+  if (power === undefined) {
+    return undefined;
+  }
+  const nanos = scaleUp(digits, fraction, power);
+  return { nanos: sign === "-" ? -nanos : nanos, family: suffixFamily(exponent, suffix) };
+}
+
+function countDivisions(value: bigint, divisor: bigint, max: number): number {
+  let count = 0;
+  for (let remaining = value; count < max && remaining % divisor === 0n; remaining /= divisor) {
+    count += 1;
+  }
+  return count;
+}
+
+/** The number of factors of 1,000 that a suffix can express. Exponents have no limit. */
+function decimalStepsMax(family: ParsedQuantity["family"]): number {
+  return family === "exponent" ? Infinity : DECIMAL_SUFFIXES.length - 1;
+}
+
+function printQuantity({ nanos, family }: ParsedQuantity): string {
+  if (nanos === 0n) {
+    return "0";
+  }
+  const size = nanos < 0n ? -nanos : nanos;
+  if (family === "binary" && nanos % NANO === 0n && size >= 1024n * NANO) {
+    const units = nanos / NANO;
+    const step = countDivisions(units, 1024n, BINARY_SUFFIXES.length - 1);
+    return `${String(units / 1024n ** BigInt(step))}${BINARY_SUFFIXES[step] ?? ""}`;
+  }
+  const step = countDivisions(nanos, 1000n, decimalStepsMax(family));
+  const mantissa = String(nanos / 1000n ** BigInt(step));
+  const exponent = 3 * step - NANO_DIGITS;
+  return family === "exponent" && exponent !== 0
+    ? `${mantissa}e${String(exponent)}`
+    : `${mantissa}${DECIMAL_SUFFIXES[step] ?? ""}`;
+}
+
+export function canonicalQuantity(value: string): string | undefined {
+  const parsed = parseQuantity(value.trim());
+  return parsed === undefined ? undefined : printQuantity(parsed);
+}
+
 export class DecodeError extends Error {
   override readonly name = "DecodeError";
 }
 
-/** The refusal of a value of the wrong type. `field`: the Go struct and the path, empty where there is none. */
+/** `field` is the Go struct and the path, or empty. */
 export function wrongType(value: unknown, field: string, type: string): DecodeError {
   const where = field === "" ? "Go value" : `Go struct field ${field}`;
   const isNumber = typeof value === "number" || typeof value === "bigint";
-  const shown =
+  const printedType =
     isNumber && /^u?int|^float/.test(type) ? `number ${String(value)}` : jsonTypeOf(value);
-  return new DecodeError(`json: cannot unmarshal ${shown} into ${where} of type ${type}`);
+  return new DecodeError(`json: cannot unmarshal ${printedType} into ${where} of type ${type}`);
 }
 
 const INT32_MAX = 2 ** 31 - 1;
@@ -64,8 +152,9 @@ function readMicroTime(value: unknown): string {
 }
 
 function readQuantity(value: unknown): string {
-  const given = typeof value === "string" || typeof value === "number" || typeof value === "bigint";
-  const canonical = given ? canonicalQuantity(String(value)) : undefined;
+  const isSupported =
+    typeof value === "string" || typeof value === "number" || typeof value === "bigint";
+  const canonical = isSupported ? canonicalQuantity(String(value)) : undefined;
   if (canonical === undefined) {
     throw new DecodeError(
       "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
@@ -83,7 +172,7 @@ function readIntOrString(value: unknown): unknown {
 
 type Reader = (value: unknown, field: string) => unknown;
 
-function plain(accepts: (value: unknown) => boolean, type: string): Reader {
+function plainReader(accepts: (value: unknown) => boolean, type: string): Reader {
   return (value, field) => {
     if (!accepts(value)) {
       throw wrongType(value, field, type);
@@ -92,14 +181,13 @@ function plain(accepts: (value: unknown) => boolean, type: string): Reader {
   };
 }
 
-/** How each kind of value is read; throws DecodeErrors. */
 export const READERS: Readonly<Record<Scalar, Reader>> = {
   any: (value) => value,
-  string: plain((value) => typeof value === "string", "string"),
-  boolean: plain((value) => typeof value === "boolean", "bool"),
-  int32: plain(isInt32, "int32"),
-  int64: plain((value) => typeof value === "bigint" || Number.isInteger(value), "int64"),
-  double: plain((value) => typeof value === "number" || typeof value === "bigint", "float64"),
+  string: plainReader((value) => typeof value === "string", "string"),
+  boolean: plainReader((value) => typeof value === "boolean", "bool"),
+  int32: plainReader(isInt32, "int32"),
+  int64: plainReader((value) => typeof value === "bigint" || Number.isInteger(value), "int64"),
+  double: plainReader((value) => typeof value === "number" || typeof value === "bigint", "float64"),
   bytes: readBytes,
   time: (value) => rfc3339(readTime(value, "2006-01-02T15:04:05Z07:00").ms),
   "micro-time": readMicroTime,

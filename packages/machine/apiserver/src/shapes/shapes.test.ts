@@ -2,7 +2,7 @@
 // What does a typed server make of what clients send?
 import { expect, test } from "vitest";
 import { decodeShape } from "./decode-shape.ts";
-import { canonicalQuantity } from "./quantity.ts";
+import { canonicalQuantity } from "./scalar.ts";
 import { kindShape, typeShape } from "./shape.ts";
 
 const POD = typeShape("core.v1.Pod");

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A copy of all objects at one moment as lines of JSON, and a store that is made of it.
+// Backup of all objects as lines of JSON, and restore.
 import { AppError, messageOf } from "@patchbay/core/errors";
 import { parseJson, printJson, textAt, valueAt } from "../objects/json.ts";
 import { isKubeObject } from "../objects/object.ts";
 import { type LogRow, RevisionLog } from "./revision-log.ts";
 import type { Store } from "./store.ts";
-import { factsOf } from "./text-object.ts";
+import { extractFacts } from "./text-object.ts";
 
 const FORMAT = "patchbay-backup/1";
-/** Revisions between the highest one that is known and the first one after a restore: more than can have been handed out meanwhile. */
-const GAP = 1_000_000_000;
+/** How far revisions jump at a restore. Must exceed the number of revisions since the backup. */
+const REVISION_GAP = 1_000_000_000;
 
-/** The lines of a backup, of the moment at which the first one is asked for; the last one says that it is whole. */
+/** The backup is of the moment at which the first line is read. The last line marks it as complete. */
 export function* backupLines(store: Store): Generator<string> {
   const objects = store.buckets().flatMap((bucket) => store.list({ bucket }));
   yield `${printJson({ format: FORMAT, revision: store.revision() })}\n`;
@@ -33,7 +33,7 @@ function toRow(line: string): LogRow {
     key: parts.join("/"),
     deleted: false,
     previous: 0,
-    facts: factsOf(object),
+    facts: extractFacts(object),
     text: printJson(object),
   };
 }
@@ -52,8 +52,9 @@ function readBackup(text: string): { readonly revision: number; readonly rows: r
 }
 
 /**
- * Replaces everything in a store that no server has open. Revisions go on far above all that were handed out, and nothing before can be told: clients that know a later past are sent to list again.
- * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED; the store is then as it was.
+ * Replaces all objects of a store that no server has open. Earlier revisions then count as compacted, so clients list
+ * again.
+ * @throws AppError with STORE_BACKUP_INVALID, STORE_UNUSABLE or STORE_WRITE_FAILED; the store is then unchanged.
  */
 export function restoreStore(
   storePath: string,
@@ -68,7 +69,7 @@ export function restoreStore(
   }
   const log = new RevisionLog(storePath);
   try {
-    const revision = Math.max(log.lastRevision(), read.revision) + GAP;
+    const revision = Math.max(log.lastRevision(), read.revision) + REVISION_GAP;
     log.replace(read.rows, revision);
     return { objects: read.rows.length, revision };
   } finally {

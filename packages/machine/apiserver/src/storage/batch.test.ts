@@ -7,11 +7,10 @@ import { expect, test } from "vitest";
 import type { KubeObject } from "../objects/object.ts";
 import { backupLines, restoreStore } from "./backup.ts";
 import { Batch } from "./batch.ts";
-import { ObjectIndex } from "./index-of-objects.ts";
-import { RecentChanges } from "./recent-changes.ts";
-import { openStore } from "./sqlite-store.ts";
+import { ObjectIndex } from "./object-index.ts";
+import { RecentChanges, openStore } from "./sqlite-store.ts";
 import { type Change, OBJECT_MAX_LENGTH, ObjectTooLong } from "./store.ts";
-import { TextCache, TextObject, factsOf } from "./text-object.ts";
+import { TextCache, TextObject, extractFacts } from "./text-object.ts";
 
 const BUCKET = "/configmaps";
 
@@ -30,7 +29,7 @@ const cache = new TextCache({ readText: () => "{}" }, 2 ** 30);
 function batchOver(...stored: readonly KubeObject[]): Batch {
   const index = new ObjectIndex();
   for (const [place, one] of stored.entries()) {
-    const own = { address: at(one.metadata.name), revision: place + 1, facts: factsOf(one) };
+    const own = { address: at(one.metadata.name), revision: place + 1, facts: extractFacts(one) };
     index.set(new TextObject(own, cache, JSON.stringify(one)));
   }
   return new Batch(index, cache, stored.length);
@@ -46,7 +45,7 @@ test("a mutation sees what is stored, what earlier ones did, and its own writes"
   const batch = batchOver(object("a"), object("b"));
   batch.put(at("c"), object("c"));
   batch.remove(at("a"), object("a"));
-  batch.keep();
+  batch.accept();
   batch.put(at("d"), object("d"));
   batch.remove(at("b"), object("b"));
   batch.put(at("x", "n", "/secrets"), object("x"));
@@ -57,7 +56,7 @@ test("a mutation sees what is stored, what earlier ones did, and its own writes"
     "c",
     "d",
   ]);
-  batch.forget();
+  batch.rollBack();
   expect(namesIn(batch)).toEqual(["b", "c"]);
   expect(batch.find(at("b"))?.revision).toBe(2);
 });
@@ -65,13 +64,13 @@ test("a mutation sees what is stored, what earlier ones did, and its own writes"
 test("revisions go on, and those of a mutation that is forgotten are taken again", () => {
   const batch = batchOver(object("a"));
   const first = batch.put(at("a"), object("a"));
-  batch.keep();
+  batch.accept();
   batch.put(at("b"), object("b"));
   batch.put(at("c"), object("c"));
-  batch.forget();
+  batch.rollBack();
   const last = batch.put(at("b"), object("b"));
   batch.put(at("b"), object("b"));
-  batch.keep();
+  batch.accept();
   expect([first, last].map(({ metadata }) => metadata.resourceVersion)).toEqual(["2", "3"]);
   expect(
     batch.changes.map(({ type, revision, previous }) => [type, revision, previous?.revision]),
@@ -95,7 +94,7 @@ test.each([
     batch.put(at(of), object(of, length));
   }
   expect(batch.isGrowing).toBe(want);
-  batch.keep();
+  batch.accept();
   expect(batch.isGrowing).toBe(false);
 });
 
@@ -109,7 +108,7 @@ test.each([
   for (let index = 0; index < count; index += 1) {
     batch.put(at(String(index)), object(String(index), length));
   }
-  batch.keep();
+  batch.accept();
   expect(batch.isFull).toBe(want);
 });
 
@@ -124,7 +123,7 @@ test("what is too long is refused, but for what was so long already", () => {
 });
 
 function change(revision: number, length = 10, address = at("a")): Change {
-  const own = { address, revision, facts: factsOf(object(address.name)) };
+  const own = { address, revision, facts: extractFacts(object(address.name)) };
   const current = new TextObject(own, cache, "x".repeat(length));
   return { type: "ADDED", revision, current, previous: undefined };
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the mutations of one commit wrote; later ones see what earlier ones did, and none disturbs another.
+// Mutations that are committed together. Each sees the writes of earlier ones, and a failed one is undone alone.
 import { printJson } from "../objects/json.ts";
 import { type Address, type KubeObject, parseAddress, printAddress } from "../objects/object.ts";
-import type { ObjectIndex } from "./index-of-objects.ts";
+import type { ObjectIndex } from "./object-index.ts";
 import {
   type Change,
   type ChangeType,
@@ -10,48 +10,44 @@ import {
   ObjectTooLong,
   type Transaction,
 } from "./store.ts";
-import { type TextCache, TextObject, factsOf } from "./text-object.ts";
+import { type TextCache, TextObject, extractFacts } from "./text-object.ts";
 
-/** More is left to the next commit, so that others are served between them: changes, and characters of text. */
+/** Number and total length of changes after which a commit ends, so that other requests are served between commits. */
 const CHANGES_MAX = 250;
-const LENGTH_MAX = 1024 * 1024;
+const CHANGES_MAX_LENGTH = 1024 * 1024;
 
-/** What the server itself adds to an object that is to be deleted, at most. */
-const MARKS_LENGTH = 1024;
+/** Upper bound of what the server adds to an object when it is deleted, characters. */
+const DELETION_MARK_MAX_LENGTH = 1024;
 
-/** By so much an object may grow that is changed while the disk is full, characters: a status, or a mark of deletion. */
+/** By how much an update may grow an object while the disk is full: enough for a status or a deletion mark. */
 const GROWTH_MAX_LENGTH = 4096;
 
-/** A change as the store makes it. */
-export interface OwnChange extends Change {
+export interface BatchChange extends Change {
   readonly current: TextObject;
   readonly previous: TextObject | undefined;
 }
 
-/** The mutations of one commit. */
 export class Batch implements Transaction {
-  readonly changes: OwnChange[] = [];
-  #own: OwnChange[] = [];
+  readonly changes: BatchChange[] = [];
+  #pending: BatchChange[] = [];
   readonly #states = new Map<string, TextObject | undefined>();
   readonly #index: ObjectIndex;
   readonly #texts: TextCache;
   #revision: number;
   #length = 0;
 
-  /** Whether enough is written for one turn of the event loop. */
   get isFull(): boolean {
-    return this.changes.length >= CHANGES_MAX || this.#length >= LENGTH_MAX;
+    return this.changes.length >= CHANGES_MAX || this.#length >= CHANGES_MAX_LENGTH;
   }
 
-  /** Whether the current mutation makes anything, or makes it larger, which has to wait on a full disk. */
+  /** Whether the current mutation creates or enlarges an object, which is rejected on a full disk. */
   get isGrowing(): boolean {
-    return this.#own.some(({ type, current, previous }) => {
+    return this.#pending.some(({ type, current, previous }) => {
       const before = previous === undefined ? 0 : previous.text.length + GROWTH_MAX_LENGTH;
       return type !== "DELETED" && current.text.length > before;
     });
   }
 
-  /** `revision`: the last one that is taken. */
   constructor(index: ObjectIndex, texts: TextCache, revision: number) {
     this.#index = index;
     this.#texts = texts;
@@ -60,7 +56,7 @@ export class Batch implements Transaction {
 
   find(address: Address): TextObject | undefined {
     const key = printAddress(address);
-    const own = this.#own.findLast((change) => printAddress(change.current.address) === key);
+    const own = this.#pending.findLast((change) => printAddress(change.current.address) === key);
     if (own !== undefined) {
       return own.type === "DELETED" ? undefined : own.current;
     }
@@ -74,7 +70,7 @@ export class Batch implements Transaction {
     for (const [key, state] of this.#states) {
       if (parseAddress(key).bucket === bucket) found.set(key, state);
     }
-    for (const { type, current } of this.#own) {
+    for (const { type, current } of this.#pending) {
       if (current.address.bucket !== bucket) continue;
       found.set(printAddress(current.address), type === "DELETED" ? undefined : current);
     }
@@ -89,20 +85,18 @@ export class Batch implements Transaction {
     return this.#record(address, object, "DELETED");
   }
 
-  /** Keeps what the current mutation wrote. */
-  keep(): void {
-    for (const change of this.#own) {
+  accept(): void {
+    for (const change of this.#pending) {
       const state = change.type === "DELETED" ? undefined : change.current;
       this.#states.set(printAddress(change.current.address), state);
       this.changes.push(change);
     }
-    this.#own = [];
+    this.#pending = [];
   }
 
-  /** Forgets what the current mutation wrote. */
-  forget(): void {
-    this.#revision -= this.#own.length;
-    this.#own = [];
+  rollBack(): void {
+    this.#revision -= this.#pending.length;
+    this.#pending = [];
   }
 
   #record(address: Address, object: KubeObject, type: ChangeType): KubeObject {
@@ -110,20 +104,20 @@ export class Batch implements Transaction {
     this.#revision += 1;
     object.metadata.resourceVersion = String(this.#revision);
     const at = {
-      // The texts of an address that is known already are shared.
+      // shares the strings of a known address
       address: previous?.address ?? { ...address },
       revision: this.#revision,
-      facts: factsOf(object),
+      facts: extractFacts(object),
     };
     const text = printJson(object);
-    // What is that long already is not kept from being marked and deleted.
-    const before = previous === undefined ? 0 : previous.text.length + MARKS_LENGTH;
+    // An object that is already too long can still be marked and deleted.
+    const before = previous === undefined ? 0 : previous.text.length + DELETION_MARK_MAX_LENGTH;
     if (text.length > Math.max(OBJECT_MAX_LENGTH, before)) {
       throw new ObjectTooLong();
     }
     this.#length += text.length;
     const current = new TextObject(at, this.#texts, text);
-    this.#own.push({ type, revision: this.#revision, current, previous });
+    this.#pending.push({ type, revision: this.#revision, current, previous });
     return object;
   }
 }

@@ -25,11 +25,11 @@ function sizeOf(): number {
 test("is whole from its start, and whole again when there is room", () => {
   const reserve = openReserve(join(directory, "store"));
   const whole = sizeOf();
-  expect([reserve.isWhole, whole > PIECE]).toEqual([true, true]);
-  expect(reserve.letGo()).toBe(true);
-  expect([reserve.isWhole, sizeOf()]).toEqual([false, whole - PIECE]);
+  expect([reserve.isFullSize, whole > PIECE]).toEqual([true, true]);
+  expect(reserve.release()).toBe(true);
+  expect([reserve.isFullSize, sizeOf()]).toEqual([false, whole - PIECE]);
   reserve.refill();
-  expect([reserve.isWhole, sizeOf()]).toEqual([true, whole]);
+  expect([reserve.isFullSize, sizeOf()]).toEqual([true, whole]);
   reserve.refill();
   expect(sizeOf()).toBe(whole);
   reserve.close();
@@ -38,19 +38,19 @@ test("is whole from its start, and whole again when there is room", () => {
 test("is released until nothing is left", () => {
   const reserve = openReserve(join(directory, "store"));
   const pieces = Math.ceil(sizeOf() / PIECE);
-  const released = Array.from({ length: pieces + 2 }, () => reserve.letGo());
+  const released = Array.from({ length: pieces + 2 }, () => reserve.release());
   expect(released.filter(Boolean)).toHaveLength(pieces);
-  expect([sizeOf(), reserve.letGo()]).toEqual([0, false]);
+  expect([sizeOf(), reserve.release()]).toEqual([0, false]);
   reserve.close();
 });
 
 test("that is there already is used as it is", () => {
   writeFileSync(join(directory, "store.reserve"), Buffer.alloc(100));
   const reserve = openReserve(join(directory, "store"));
-  expect(reserve.isWhole).toBe(true);
+  expect(reserve.isFullSize).toBe(true);
   reserve.close();
   const again = openReserve(join(directory, "store"));
-  expect(again.isWhole).toBe(true);
+  expect(again.isFullSize).toBe(true);
   again.close();
 });
 
@@ -61,7 +61,7 @@ test("is readable by its owner only", () => {
 
 test("of a store in memory is nothing, and never short", () => {
   const reserve = openReserve(":memory:");
-  expect([reserve.isWhole, reserve.letGo()]).toEqual([true, false]);
+  expect([reserve.isFullSize, reserve.release()]).toEqual([true, false]);
 });
 
 test("that cannot be opened for another reason than a full disk is an error", () => {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file beside the store that only keeps room on the disk: it is let go piece by piece when the disk is full, so that things
-// can still be deleted, and taken again when there is room.
+// A file that reserves disk space, so that deletes still work on a full disk. It shrinks when the disk is full.
 import { randomFillSync } from "node:crypto";
 import {
   closeSync,
@@ -13,34 +12,32 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 
-/** How much is kept: thousands of changes of a usual size; on a small disk a share of it. */
+/** Enough for thousands of typical writes; less on a small disk. */
 const RESERVE_BYTES = 16 * 2 ** 20;
-const DISK_SHARE = 0.05;
-/** So much is let go at once: whoever has filled the disk takes what the store leaves of it. */
-const PIECE_BYTES = 256 * 1024;
-/** Nobody reads it. */
-const PRIVATE = 0o600;
+const MAX_DISK_FRACTION = 0.05;
+/** Small, because the process that filled the disk may take the space that the store does not use. */
+const RELEASE_STEP_BYTES = 256 * 1024;
+const PRIVATE_MODE = 0o600;
 
-/** Room for a store that its disk has no other room for. */
 export interface Reserve {
-  /** Whether all of it is there: if not, the disk was full and has not been emptied since. */
-  readonly isWhole: boolean;
-  /** Frees a piece; false: nothing is left. */
-  letGo(): boolean;
-  /** Takes what is missing, if as much again stays free. */
+  /** Whether the file has its full size. If not, the disk is or was full. */
+  readonly isFullSize: boolean;
+  /** Frees one step; returns false when nothing is left. */
+  release(): boolean;
+  /** Grows the file to its full size if as much again stays free. */
   refill(): void;
   close(): void;
 }
 
-/** For a store that is on no disk, or that never had room for one. */
-const NONE: Reserve = {
-  isWhole: true,
-  letGo: () => false,
+/** For a store in memory, and for a disk that was full from the start. */
+const NO_RESERVE: Reserve = {
+  isFullSize: true,
+  release: () => false,
   refill: () => undefined,
   close: () => undefined,
 };
 
-function isFull(error: unknown): boolean {
+function isDiskFull(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return code === "ENOSPC" || code === "EDQUOT";
 }
@@ -48,41 +45,41 @@ function isFull(error: unknown): boolean {
 class ReserveFile implements Reserve {
   readonly #directory: string;
   readonly #file: number;
-  readonly #wantedBytes: number;
+  readonly #targetBytes: number;
   #bytes: number;
 
   constructor(path: string) {
     this.#directory = dirname(path);
-    this.#file = openSync(path, "a", PRIVATE);
+    this.#file = openSync(path, "a", PRIVATE_MODE);
     const { bsize, blocks } = statfsSync(this.#directory);
-    this.#wantedBytes = Math.min(RESERVE_BYTES, Math.floor(bsize * blocks * DISK_SHARE));
+    this.#targetBytes = Math.min(RESERVE_BYTES, Math.floor(bsize * blocks * MAX_DISK_FRACTION));
     this.#bytes = fstatSync(this.#file).size;
   }
 
-  get isWhole(): boolean {
-    return this.#bytes >= this.#wantedBytes;
+  get isFullSize(): boolean {
+    return this.#bytes >= this.#targetBytes;
   }
 
-  letGo(): boolean {
+  release(): boolean {
     if (this.#bytes === 0) return false;
-    this.#bytes = Math.max(this.#bytes - PIECE_BYTES, 0);
+    this.#bytes = Math.max(this.#bytes - RELEASE_STEP_BYTES, 0);
     ftruncateSync(this.#file, this.#bytes);
-    fsyncSync(this.#file); // a journal gives blocks back when it is written
+    fsyncSync(this.#file); // journaling file systems free blocks on commit
     return true;
   }
 
   refill(): void {
-    if (this.isWhole) return;
+    if (this.isFullSize) return;
     const { bsize, bavail } = statfsSync(this.#directory);
-    if (bsize * bavail < this.#wantedBytes - this.#bytes + this.#wantedBytes) return;
+    if (bsize * bavail < this.#targetBytes - this.#bytes + this.#targetBytes) return;
     try {
-      while (this.#bytes < this.#wantedBytes) {
-        const piece = Math.min(PIECE_BYTES, this.#wantedBytes - this.#bytes);
-        // Random: a file system may keep nothing for zeros.
+      while (this.#bytes < this.#targetBytes) {
+        const piece = Math.min(RELEASE_STEP_BYTES, this.#targetBytes - this.#bytes);
+        // Random data, because file systems may not allocate blocks for zeros.
         this.#bytes += writeSync(this.#file, randomFillSync(Buffer.alloc(piece)));
       }
     } catch (error) {
-      if (!isFull(error)) throw error; // somebody was quicker: the next time
+      if (!isDiskFull(error)) throw error; // another process took the space, so refill later
     }
   }
 
@@ -91,15 +88,14 @@ class ReserveFile implements Reserve {
   }
 }
 
-/** The reserve of the store at that path, filled if there is room. Throws what the file system says. */
 export function openReserve(storePath: string): Reserve {
-  if (storePath === ":memory:") return NONE;
+  if (storePath === ":memory:") return NO_RESERVE;
   try {
     const reserve = new ReserveFile(`${storePath}.reserve`);
     reserve.refill();
     return reserve;
   } catch (error) {
-    if (isFull(error)) return NONE; // a full disk keeps no server from starting
+    if (isDiskFull(error)) return NO_RESERVE; // the server must start even on a full disk
     throw error;
   }
 }

@@ -40,7 +40,7 @@ function keysAt(revision: number): readonly string[] {
 }
 
 test("an empty log has no revision", () => {
-  expect([log.lastRevision(), log.compactedRevision(), log.isShort()]).toEqual([0, 0, false]);
+  expect([log.lastRevision(), log.compactedRevision(), log.isDiskShort()]).toEqual([0, 0, false]);
 });
 
 test("changes are read with their facts and the text before", () => {

@@ -1,38 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log of revisions in SQLite: what is written here is durable when the call returns.
-import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
+// The log of revisions in SQLite. A write is durable when the call returns.
+import { type SQLOutputValue, type StatementSync, DatabaseSync } from "node:sqlite";
 import { AppError, messageOf } from "@patchbay/core/errors";
-import { openDatabase } from "./database.ts";
-import { openReserve, type Reserve } from "./reserve.ts";
+import { type Reserve, openReserve } from "./reserve.ts";
 import type { StoredFacts } from "./store.ts";
 
-/** One row without its text: the state of one key from `revision` on. */
-export interface LogEntry {
+/** "pBay" in the file header identifies a store. */
+const APPLICATION_ID = 0x70_42_61_79;
+const VERSION = 1;
+/** After this time, another server must hold the lock. */
+const LOCK_WAIT_MS = 2000;
+
+// The text is the last column, so that SQLite can read the others without it.
+const TABLES = `
+  CREATE TABLE IF NOT EXISTS revisions (
+    revision INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    deleted INTEGER NOT NULL,
+    previous INTEGER NOT NULL,
+    uid TEXT NOT NULL,
+    owners TEXT NOT NULL,
+    deleting INTEGER NOT NULL,
+    text TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS revisions_key ON revisions (key, revision);
+  CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY, revision INTEGER NOT NULL) STRICT;
+  INSERT OR IGNORE INTO marks VALUES ('compacted', 0), ('last', 0);
+  PRAGMA application_id = ${String(APPLICATION_ID)};
+  PRAGMA user_version = ${String(VERSION)};
+`;
+
+/** Version 0 had no columns for facts. */
+const MIGRATE_FROM_VERSION_0 = `
+  INSERT INTO revisions SELECT revision, key, deleted, previous,
+    coalesce(text ->> '$.metadata.uid', ''),
+    coalesce((SELECT group_concat(value ->> '$.uid', ' ') FROM json_each(text, '$.metadata.ownerReferences')), ''),
+    text ->> '$.metadata.deletionTimestamp' IS NOT NULL,
+    text
+  FROM log;
+  DROP TABLE log;
+`;
+
+function prepareTables(database: DatabaseSync): void {
+  const version = Number(database.prepare("PRAGMA user_version").get()?.["user_version"] ?? 0);
+  if (version > VERSION) {
+    throw new Error(`it was written by a newer version (${String(version)})`);
+  }
+  if (version === VERSION) {
+    // No write here, so that the server starts on a full disk.
+    return;
+  }
+  database.exec(TABLES);
+  const old = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'log'").get();
+  if (old !== undefined) {
+    database.exec(MIGRATE_FROM_VERSION_0);
+  }
+}
+
+/** Locks the file until this process ends. Throws AppError STORE_UNUSABLE. */
+function openDatabase(path: string): DatabaseSync {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(path, { timeout: LOCK_WAIT_MS });
+    database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL");
+    database.exec("PRAGMA synchronous = FULL; BEGIN IMMEDIATE");
+    prepareTables(database);
+    database.exec("COMMIT");
+    return database;
+  } catch (error) {
+    database?.close();
+    throw new AppError("STORE_UNUSABLE", { path, reason: messageOf(error) }, { cause: error });
+  }
+}
+
+interface LogEntry {
   readonly revision: number;
   readonly key: string;
   readonly facts: StoredFacts;
 }
 
-/** A state as it is written: what it follows, and its text. */
 export interface LogRow extends LogEntry {
   readonly deleted: boolean;
-  /** Revision of the state before; 0 where there was none. */
+  /** Revision of the previous state; 0 for a new object. */
   readonly previous: number;
   readonly text: string;
 }
 
-/** One row together with the text of the state before. */
 export interface LogChange extends LogRow {
   readonly previousText: string | undefined;
 }
 
-/** Keys from `from` to before `to`. */
+/** `to` is exclusive. */
 export type KeyRange = readonly [from: string, to: string];
 
-const LATEST = `SELECT key, max(revision) AS revision FROM revisions WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key`;
+const SELECT_LATEST = `SELECT key, max(revision) AS revision FROM revisions WHERE key >= ? AND key < ? AND revision <= ? GROUP BY key`;
 
-/** Everything that superseded something up to a revision takes it along, and deletions go too. */
-const COMPACT = [
+/** Deletes rows that a revision in the range replaced, and rows of deletions. */
+const COMPACT_STATEMENTS = [
   "DELETE FROM revisions WHERE revision IN (SELECT previous FROM revisions WHERE revision > ?1 AND revision <= ?2 AND previous > 0)",
   "DELETE FROM revisions WHERE revision > ?1 AND revision <= ?2 AND deleted = 1",
 ];
@@ -44,7 +108,7 @@ function isDiskFull(error: unknown): boolean {
   return error instanceof Error && "errcode" in error && error.errcode === DISK_FULL;
 }
 
-function openReserveOf(path: string, database: DatabaseSync): Reserve {
+function openReserveOrFail(path: string, database: DatabaseSync): Reserve {
   try {
     return openReserve(path);
   } catch (error) {
@@ -53,7 +117,6 @@ function openReserveOf(path: string, database: DatabaseSync): Reserve {
   }
 }
 
-/** A table row as SQLite gives it. */
 type Row = Record<string, SQLOutputValue>;
 
 function toFacts(row: Row): StoredFacts {
@@ -80,7 +143,7 @@ function toChange(row: Row): LogChange {
   };
 }
 
-/** The log. All calls are synchronous; a failed append leaves nothing. */
+/** All calls are synchronous. A failed append changes nothing. */
 export class RevisionLog {
   readonly #database: DatabaseSync;
   readonly #reserve: Reserve;
@@ -91,31 +154,28 @@ export class RevisionLog {
   readonly #compact: readonly StatementSync[];
   readonly #mark: StatementSync;
 
-  /**
-   * Opens or makes the log; `:memory:` keeps nothing.
-   * @throws AppError with STORE_UNUSABLE
-   */
+  /** `:memory:` persists nothing. Throws AppError STORE_UNUSABLE. */
   constructor(path: string) {
     const database = openDatabase(path);
     this.#database = database;
-    this.#reserve = openReserveOf(path, database);
+    this.#reserve = openReserveOrFail(path, database);
     this.#insert = database.prepare("INSERT INTO revisions VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
     this.#text = database.prepare("SELECT text FROM revisions WHERE revision = ?");
     this.#states = database.prepare(
-      `SELECT revision, key, uid, owners, deleting FROM (${LATEST}) JOIN revisions USING (key, revision) WHERE deleted = 0 ORDER BY key`,
+      `SELECT revision, key, uid, owners, deleting FROM (${SELECT_LATEST}) JOIN revisions USING (key, revision) WHERE deleted = 0 ORDER BY key`,
     );
     this.#changes = database.prepare(
       `SELECT it.*, before.text AS previousText FROM revisions AS it LEFT JOIN revisions AS before ON before.revision = it.previous
        WHERE it.revision > ? AND it.key >= ? AND it.key < ? ORDER BY it.revision LIMIT ?`,
     );
-    this.#compact = COMPACT.map((statement) => database.prepare(statement));
+    this.#compact = COMPACT_STATEMENTS.map((statement) => database.prepare(statement));
     this.#mark = database.prepare("UPDATE marks SET revision = ? WHERE name = ?");
   }
 
-  /** Whether the disk was full and still is: what is left of the reserve is for what makes nothing larger. */
-  isShort(): boolean {
-    if (!this.#reserve.isWhole) this.#reserve.refill();
-    return !this.#reserve.isWhole;
+  /** Whether the disk is full. The rest of the reserve is then for writes that enlarge nothing. */
+  isDiskShort(): boolean {
+    if (!this.#reserve.isFullSize) this.#reserve.refill();
+    return !this.#reserve.isFullSize;
   }
 
   /** The highest revision that was ever committed. */
@@ -128,18 +188,17 @@ export class RevisionLog {
     return Number(row?.["last"] ?? 0);
   }
 
-  /** Changes up to this revision can no longer be told. */
+  /** Changes up to this revision are no longer available. */
   compactedRevision(): number {
     const row = this.#database.prepare("SELECT revision FROM marks WHERE name = 'compacted'").get();
     return Number(row?.["revision"] ?? 0);
   }
 
   /**
-   * Appends rows in one durable transaction, and in the same forgets what was superseded after `compact[0]` and up to `compact[1]`.
-   * @throws AppError with STORE_WRITE_FAILED
+   * Appends rows and compacts revisions in `compact`, in one durable transaction. Throws AppError STORE_WRITE_FAILED.
    */
   append(rows: readonly LogRow[], compact?: readonly [after: number, upTo: number]): void {
-    this.#transact(() => {
+    this.#runTransaction(() => {
       rows.forEach((row) => {
         this.#write(row);
       });
@@ -151,11 +210,11 @@ export class RevisionLog {
   }
 
   /**
-   * Replaces everything by current states, in one durable transaction. The next revision comes after `revision`, and nothing before it can be told.
+   * Replaces all rows in one durable transaction, and marks revisions up to `revision` as compacted.
    * @throws AppError with STORE_WRITE_FAILED
    */
   replace(rows: Iterable<LogRow>, revision: number): void {
-    this.#transact(() => {
+    this.#runTransaction(() => {
       this.#database.exec("DELETE FROM revisions");
       for (const row of rows) {
         this.#write(row);
@@ -165,7 +224,6 @@ export class RevisionLog {
     });
   }
 
-  /** The text of a row that must be there: current, or not older than what is kept. */
   readText(revision: number): string {
     const row = this.#text.get(revision);
     if (row === undefined) {
@@ -174,24 +232,23 @@ export class RevisionLog {
     return String(row["text"]);
   }
 
-  /** Latest states of keys, as of a revision, sorted by key. */
   readStates([from, to]: KeyRange, revision: number): LogEntry[] {
     return this.#states.all(from, to, revision).map(toEntry);
   }
 
-  /** The first rows after a revision, in order, at most `limit`, or `length` characters and one. */
+  /** Rows after a revision in order: at most `limit`, and no more than one beyond `length` characters. */
   readChanges(
     [from, to]: KeyRange,
     revision: number,
-    most: { readonly limit: number; readonly length: number },
+    limits: { readonly limit: number; readonly length: number },
   ): LogChange[] {
     const changes: LogChange[] = [];
     let length = 0;
-    for (const row of this.#changes.iterate(revision, from, to, most.limit)) {
+    for (const row of this.#changes.iterate(revision, from, to, limits.limit)) {
       const change = toChange(row);
       changes.push(change);
       length += change.text.length;
-      if (length > most.length) {
+      if (length > limits.length) {
         break;
       }
     }
@@ -203,19 +260,19 @@ export class RevisionLog {
     this.#reserve.close();
   }
 
-  /** On a full disk again and again, as long as the reserve has anything to let go. */
-  #transact(work: () => void): void {
+  /** On a full disk, retries as long as the reserve can free space. */
+  #runTransaction(work: () => void): void {
     try {
-      while (!this.#fits(work)) {
-        // It fits, or there is nothing left.
+      while (!this.#tryTransaction(work)) {
+        // retried with more free space
       }
     } catch (error) {
       throw new AppError("STORE_WRITE_FAILED", { reason: messageOf(error) }, { cause: error });
     }
   }
 
-  /** Whether it is done; if not, the disk is less full now. */
-  #fits(work: () => void): boolean {
+  /** Returns false if the disk was full and the reserve has freed space. */
+  #tryTransaction(work: () => void): boolean {
     try {
       this.#database.exec("BEGIN IMMEDIATE");
       work();
@@ -225,7 +282,7 @@ export class RevisionLog {
       if (this.#database.isTransaction) {
         this.#database.exec("ROLLBACK");
       }
-      if (isDiskFull(error) && this.#reserve.letGo()) return false;
+      if (isDiskFull(error) && this.#reserve.release()) return false;
       throw error;
     }
   }

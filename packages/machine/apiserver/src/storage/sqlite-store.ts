@@ -1,38 +1,165 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store: mutations are queued, run one after the other, and committed together (group commit).
+// The store. Mutations are queued, run one after the other, and committed in groups.
 import { AppError, messageOf } from "@patchbay/core/errors";
 import { type Address, parseAddress, printAddress } from "../objects/object.ts";
-import { Batch, type OwnChange } from "./batch.ts";
-import { Followers } from "./followers.ts";
-import { ObjectIndex } from "./index-of-objects.ts";
+import { type BatchChange, Batch } from "./batch.ts";
+import { ObjectIndex } from "./object-index.ts";
 import { type LogChange, type LogRow, RevisionLog } from "./revision-log.ts";
-import { RecentChanges } from "./recent-changes.ts";
-import { rangeOf } from "./scope.ts";
-import type {
-  Change,
-  ChangeType,
-  Listener,
-  Scope,
-  Store,
-  StoredObject,
-  Transaction,
+import {
+  type Change,
+  type ChangeType,
+  type Listener,
+  type Scope,
+  type Store,
+  type StoredObject,
+  type Transaction,
+  keyRange,
+  scopeKeys,
 } from "./store.ts";
 import { TextCache, TextObject } from "./text-object.ts";
 
-/** Revisions that stay readable for watches and pages. */
-const KEPT_REVISIONS = 10_000;
-/** So many are forgotten together, within the commit that makes them too old. */
+export class ChangeListeners {
+  readonly #all = new Set<Listener>();
+  /** By the first key of the scope's range. */
+  readonly #scoped = new Map<string, Set<Listener>>();
+  readonly #onError: (error: unknown) => void;
+
+  /** `onError` receives what a listener throws; other listeners are called all the same. */
+  constructor(onError: (error: unknown) => void) {
+    this.#onError = onError;
+  }
+
+  subscribe(listener: Listener): () => void {
+    this.#all.add(listener);
+    return () => {
+      this.#all.delete(listener);
+    };
+  }
+
+  follow(scope: Scope, listener: Listener): () => void {
+    const [key] = keyRange(scope);
+    const listeners = this.#scoped.get(key) ?? new Set();
+    this.#scoped.set(key, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#scoped.get(key) === listeners) {
+        this.#scoped.delete(key);
+      }
+    };
+  }
+
+  /** All listeners of a scope receive the same array, so that they can cache by it. */
+  notify(changes: readonly Change[]): void {
+    this.#call(this.#all, changes);
+    for (const [key, scopedChanges] of this.#groupByScope(changes)) {
+      this.#call(this.#scoped.get(key) ?? [], scopedChanges);
+    }
+  }
+
+  clear(): void {
+    this.#all.clear();
+    this.#scoped.clear();
+  }
+
+  #groupByScope(changes: readonly Change[]): ReadonlyMap<string, readonly Change[]> {
+    const groups = new Map<string, Change[]>();
+    for (const change of this.#scoped.size === 0 ? [] : changes) {
+      for (const key of scopeKeys(change.current.address).filter((each) =>
+        this.#scoped.has(each),
+      )) {
+        const group = groups.get(key) ?? [];
+        group.push(change);
+        groups.set(key, group);
+      }
+    }
+    return groups;
+  }
+
+  #call(listeners: Iterable<Listener>, changes: readonly Change[]): void {
+    // a copy, because listeners may unsubscribe
+    for (const listener of [...listeners]) {
+      try {
+        listener(changes);
+      } catch (error) {
+        this.#onError(error);
+      }
+    }
+  }
+}
+
+/** Limits of the buffer: characters and changes. */
+const RECENT_MAX_LENGTH = 8 * 1024 * 1024;
+const RECENT_MAX_COUNT = 1000;
+
+/** A buffer of the last changes. Watches that are slightly behind read from it instead of from the log. */
+export class RecentChanges {
+  #changes: Change[] = [];
+  #length = 0;
+  /** All changes after this revision are in the buffer. */
+  #after: number;
+
+  constructor(revision: number) {
+    this.#after = revision;
+  }
+
+  add(changes: readonly Change[]): void {
+    for (const change of changes) {
+      this.#changes.push(change);
+      this.#length += change.current.text.length;
+    }
+    let dropped = 0;
+    while (this.#length > RECENT_MAX_LENGTH || this.#changes.length - dropped > RECENT_MAX_COUNT) {
+      const oldest = this.#changes[dropped];
+      if (oldest === undefined) {
+        break;
+      }
+      this.#length -= oldest.current.text.length;
+      this.#after = oldest.revision;
+      dropped += 1;
+    }
+    this.#changes = dropped === 0 ? this.#changes : this.#changes.slice(dropped);
+  }
+
+  /** Stops at `limit` changes or after `length` characters. Undefined if the buffer does not reach back so far. */
+  findAfter(
+    scope: Scope,
+    revision: number,
+    limits: { readonly limit: number; readonly length: number },
+  ): readonly Change[] | undefined {
+    if (revision < this.#after) {
+      return undefined;
+    }
+    const [from, to] = keyRange(scope);
+    const found: Change[] = [];
+    let length = 0;
+    for (const change of this.#changes) {
+      const key = printAddress(change.current.address);
+      if (change.revision <= revision || key < from || key >= to) {
+        continue;
+      }
+      found.push(change);
+      length += change.current.text.length;
+      if (found.length >= limits.limit || length > limits.length) {
+        break;
+      }
+    }
+    return found;
+  }
+}
+
+/** Revisions that remain readable for watches and pages. */
+const RETAINED_REVISIONS = 10_000;
+/** Revisions that are compacted together, in the commit that makes them too old. */
 const COMPACTION_STEP = 500;
-/** Texts of current objects in memory, characters; the others are read from the file when they are asked for. */
+/** Characters of current objects in memory. Other texts are read from the file on demand. */
 const CACHED_TEXT_LENGTH = 64 * 1024 * 1024;
-/** Characters of changes that are given at once. */
-const CHANGES_MAX_LENGTH = 256 * 1024;
-const FULL =
+const READ_MAX_LENGTH = 256 * 1024;
+const DISK_FULL_MESSAGE =
   "database or disk is full: until there is room again, things are only deleted and changed";
 const LAST_KEY = "\u{10ffff}";
 
 interface Job {
-  /** Runs the mutation; gives what to call when its writes are durable. */
+  /** Runs the mutation and returns a callback for when its writes are durable. */
   readonly run: (transaction: Transaction) => () => void;
   readonly reject: (reason: unknown) => void;
 }
@@ -52,7 +179,7 @@ class SqliteStore implements Store {
   readonly #log: RevisionLog;
   readonly #texts: TextCache;
   readonly #index = new ObjectIndex();
-  readonly #followers: Followers;
+  readonly #listeners: ChangeListeners;
   readonly #recent: RecentChanges;
   #queue: Job[] = [];
   #scheduled: Promise<void> | undefined;
@@ -61,11 +188,11 @@ class SqliteStore implements Store {
   #compacted: number;
 
   constructor(path: string, onListenerError: (error: unknown) => void) {
-    this.#followers = new Followers(onListenerError);
+    this.#listeners = new ChangeListeners(onListenerError);
     this.#log = new RevisionLog(path);
     try {
       this.#texts = new TextCache(this.#log, CACHED_TEXT_LENGTH);
-      // Revision 0 means "any" in the protocol, so an empty store begins at 1.
+      // Revision 0 means "any" in the API, so an empty store has revision 1.
       this.#revision = Math.max(1, this.#log.lastRevision());
       this.#compacted = this.#log.compactedRevision();
       this.#recent = new RecentChanges(this.#revision);
@@ -96,7 +223,7 @@ class SqliteStore implements Store {
     return revision < this.#compacted
       ? undefined
       : this.#log
-          .readStates(rangeOf(scope), revision)
+          .readStates(keyRange(scope), revision)
           .map(
             ({ key, ...at }) => new TextObject({ ...at, address: parseAddress(key) }, this.#log),
           );
@@ -106,10 +233,12 @@ class SqliteStore implements Store {
     if (revision < this.#compacted) {
       return undefined;
     }
-    const most = { limit, length: CHANGES_MAX_LENGTH };
+    const limits = { limit, length: READ_MAX_LENGTH };
     return (
-      this.#recent.findAfter(scope, revision, most) ??
-      this.#log.readChanges(rangeOf(scope), revision, most).map((change) => this.#toChange(change))
+      this.#recent.findAfter(scope, revision, limits) ??
+      this.#log
+        .readChanges(keyRange(scope), revision, limits)
+        .map((change) => this.#toChange(change))
     );
   }
 
@@ -130,11 +259,11 @@ class SqliteStore implements Store {
   }
 
   subscribe(listener: Listener): () => void {
-    return this.#followers.subscribe(listener);
+    return this.#listeners.subscribe(listener);
   }
 
   follow(scope: Scope, listener: Listener): () => void {
-    return this.#followers.follow(scope, listener);
+    return this.#listeners.follow(scope, listener);
   }
 
   async close(): Promise<void> {
@@ -142,11 +271,11 @@ class SqliteStore implements Store {
     while (this.#scheduled !== undefined) {
       await this.#scheduled;
     }
-    this.#followers.clear();
+    this.#listeners.clear();
     this.#log.close();
   }
 
-  /** Texts of the same bucket and namespace are shared: there are few of them. */
+  /** Shares the strings of buckets and namespaces to save memory. */
   #readIndex(): void {
     const shared = new Map<string, string>();
     const share = (text: string): string => {
@@ -176,7 +305,7 @@ class SqliteStore implements Store {
     };
   }
 
-  /** What arrives in one turn of the event loop is committed together, as far as that takes no longer than others may wait. */
+  /** Commits all mutations of one turn of the event loop together, up to the limits of a batch. */
   #schedule(): void {
     this.#scheduled ??= new Promise((resolve) => {
       setImmediate(() => {
@@ -195,16 +324,17 @@ class SqliteStore implements Store {
 
   #flush(): void {
     const batch = new Batch(this.#index, this.#texts, this.#revision);
-    const isShort = this.#log.isShort();
-    const done: { readonly job: Job; readonly finish: () => void }[] = [];
+    const isDiskShort = this.#log.isDiskShort();
+    const finished: { readonly job: Job; readonly finish: () => void }[] = [];
     for (let job = this.#queue.shift(); job !== undefined; job = this.#queue.shift()) {
       try {
         const finish = job.run(batch);
-        if (isShort && batch.isGrowing) throw new AppError("STORE_WRITE_FAILED", { reason: FULL });
-        batch.keep();
-        done.push({ job, finish });
+        if (isDiskShort && batch.isGrowing)
+          throw new AppError("STORE_WRITE_FAILED", { reason: DISK_FULL_MESSAGE });
+        batch.accept();
+        finished.push({ job, finish });
       } catch (error) {
-        batch.forget();
+        batch.rollBack();
         job.reject(error);
       }
       if (batch.isFull) {
@@ -214,35 +344,38 @@ class SqliteStore implements Store {
     try {
       this.#commit(batch.changes);
     } catch (error) {
-      for (const { job } of done) {
+      for (const { job } of finished) {
         job.reject(error);
       }
       return;
     }
-    for (const { finish } of done) {
+    for (const { finish } of finished) {
       finish();
     }
   }
 
-  /** Nobody sees anything of it before it is durable. */
-  #commit(changes: readonly OwnChange[]): void {
+  /** Readers and listeners see the changes only after they are durable. */
+  #commit(changes: readonly BatchChange[]): void {
     const last = changes.at(-1);
     if (last === undefined) {
       return;
     }
-    const due = last.revision - this.#compacted > KEPT_REVISIONS + COMPACTION_STEP;
-    const compacted = due ? last.revision - KEPT_REVISIONS : this.#compacted;
-    this.#log.append(changes.map(toLogRow), due ? [this.#compacted, compacted] : undefined);
+    const isCompactionDue = last.revision - this.#compacted > RETAINED_REVISIONS + COMPACTION_STEP;
+    const compacted = isCompactionDue ? last.revision - RETAINED_REVISIONS : this.#compacted;
+    this.#log.append(
+      changes.map(toLogRow),
+      isCompactionDue ? [this.#compacted, compacted] : undefined,
+    );
     this.#compacted = compacted;
     this.#revision = last.revision;
     changes.forEach((change) => {
       this.#apply(change);
     });
     this.#recent.add(changes);
-    this.#followers.tell(changes);
+    this.#listeners.notify(changes);
   }
 
-  #apply({ type, current, previous }: OwnChange): void {
+  #apply({ type, current, previous }: BatchChange): void {
     if (previous !== undefined) {
       this.#texts.release(previous);
     }
@@ -256,8 +389,7 @@ class SqliteStore implements Store {
 }
 
 /**
- * Opens or makes a store; `:memory:` keeps nothing. A store whose last server was killed opens as it was at the last acknowledgement.
- * `onListenerError`: gets what a listener throws, which must not happen.
+ * `:memory:` persists nothing. `onListenerError` receives what a listener throws.
  * @throws AppError with STORE_UNUSABLE when it cannot be opened, is damaged, or another process has it.
  */
 export function openStore(path: string, onListenerError: (error: unknown) => void): Store {

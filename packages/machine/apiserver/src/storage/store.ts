@@ -1,96 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server needs from storage: one log of revisions, one writer, changes in commit order.
+// The server's interface to storage: one log of revisions, one writer, changes in commit order.
 import type { Address, KubeObject } from "../objects/object.ts";
 
-/** What is known of a state without reading its text. */
+/** Fields of a stored object that are available without parsing its text. */
 export interface StoredFacts {
   readonly uid: string;
-  /** Uids of its owners. */
+  /** UIDs of the owners. */
   readonly owners: readonly string[];
-  /** Whether it has a deletionTimestamp. */
   readonly deleting: boolean;
 }
 
-/** One state of one object. */
 export interface StoredObject extends StoredFacts {
   readonly address: Address;
-  /** The revision that made this state; it is the object's resourceVersion. */
+  /** Also the object's resourceVersion. */
   readonly revision: number;
-  /** The object as JSON text. */
   readonly text: string;
-  /** The object, shared by all readers: it must not be changed. */
+  /** Shared by all readers: the caller must not change it. */
   view(): KubeObject;
-  /** The object, to be changed by the caller. */
+  /** A copy that the caller may change. */
   copy(): KubeObject;
-  /** Reads the text now, so that it is there later, whatever is compacted meanwhile. */
-  hold(): void;
+  /** Loads the text now, so that it stays available after compaction. */
+  loadText(): void;
 }
 
-/** What happened to one object. */
 export type ChangeType = "ADDED" | "MODIFIED" | "DELETED";
 
-/** One change, in commit order. */
 export interface Change {
   readonly type: ChangeType;
   readonly revision: number;
-  /** The new state; for DELETED the last state, with the revision of the deletion. */
+  /** The new state. For DELETED, the last state with the revision of the deletion. */
   readonly current: StoredObject;
-  /** The state before; undefined for ADDED. */
+  /** Undefined for ADDED. */
   readonly previous: StoredObject | undefined;
 }
 
-/** What a mutation may do. It runs without interruption and sees all mutations before it. */
+/** The view of a mutation. It runs without interruption and sees all earlier mutations. */
 export interface Transaction {
   find(address: Address): StoredObject | undefined;
-  /** All objects of a bucket, in no order. */
+  /** In no particular order. */
   list(bucket: string): readonly StoredObject[];
-  /** Writes the object and sets its resourceVersion. */
+  /** Sets the object's resourceVersion. */
   put(address: Address, object: KubeObject): KubeObject;
-  /** Removes the object; `object` is its last state, whose resourceVersion becomes the deletion's. */
+  /** `object` is the last state; its resourceVersion becomes the revision of the deletion. */
   remove(address: Address, object: KubeObject): KubeObject;
 }
 
-/** Which objects: a bucket, a namespace unless all are meant, and one name of that namespace where only that is meant. */
 export interface Scope {
   readonly bucket: string;
-  /** Empty: those without a namespace. */
+  /** Empty for cluster-scoped objects. Unset for all namespaces. */
   readonly namespace?: string;
   readonly name?: string;
 }
 
-/** Is called with changes in commit order; must not throw. */
+/** Receives changes in commit order. Must not throw. */
 export type Listener = (changes: readonly Change[]) => void;
 
-/** An object that is longer is not stored. Source: etcd, max-request-bytes. */
+/** Source: etcd, max-request-bytes. */
 export const OBJECT_MAX_LENGTH: number = 1.5 * 1024 * 1024;
 
-/** Why a mutation is not made: its object is longer than {@link OBJECT_MAX_LENGTH}. */
 export class ObjectTooLong extends Error {
   override readonly name = "ObjectTooLong";
 }
 
-/** All objects and their history: reads see what is committed, writes are mutations that are committed in order. */
 export interface Store {
   /** The last committed revision. */
   revision(): number;
   find(address: Address): StoredObject | undefined;
-  /** Current objects in the order of their addresses. */
+  /** Sorted by address. */
   list(scope: Scope): readonly StoredObject[];
-  /** Names of all buckets with objects, sorted. */
   buckets(): readonly string[];
-  /** Objects as they were at a revision; undefined when that is compacted. Their texts are read when they are asked for: in this turn, or never where `hold` was not called. */
+  /** Undefined if the revision is compacted. Texts must be read in this turn of the event loop, or after `hold`. */
   listAt(scope: Scope, revision: number): readonly StoredObject[] | undefined;
-  /** The first changes after a revision in commit order, at most `limit`, and fewer where they are long; undefined when that revision is compacted. */
+  /** At most `limit` changes, and fewer if they are long. Undefined if the revision is compacted. */
   changesAfter(scope: Scope, revision: number, limit: number): readonly Change[] | undefined;
   /**
-   * Runs a mutation; resolves with its result when everything it wrote is durable. What it throws is thrown, and nothing is written.
-   * @throws AppError with STORE_WRITE_FAILED when the disk refuses.
+   * Resolves when the writes are durable. If the mutation throws, nothing is written. Throws AppError
+   * STORE_WRITE_FAILED.
    */
   write<T>(mutation: (transaction: Transaction) => T): Promise<T>;
-  /** Calls `listener` with the changes of each commit, before their writers get their answer. */
+  /** Calls `listener` with the changes of each commit, before the writers' promises resolve. */
   subscribe(listener: Listener): () => void;
-  /** The same for the changes of one scope; called after those that take everything. */
+  /** Like `subscribe`, for one scope. Called after the listeners of all changes. */
   follow(scope: Scope, listener: Listener): () => void;
-  /** Writes what is queued, then closes. */
+  /** Commits what is queued, then closes. */
   close(): Promise<void>;
+}
+
+/** First key of a scope, and first key after it: `0` follows `/` in ASCII. */
+export function keyRange(scope: Scope): readonly [string, string] {
+  const { bucket, namespace, name } = scope;
+  if (namespace === undefined) {
+    return [`${bucket}/`, `${bucket}0`];
+  }
+  return name === undefined
+    ? [`${bucket}/${namespace}/`, `${bucket}/${namespace}0`]
+    : [`${bucket}/${namespace}/${name}`, `${bucket}/${namespace}/${name}\0`];
+}
+
+/** The scopes that contain an address, from wide to narrow, each as the first key of its range. */
+export function scopeKeys({ bucket, namespace, name }: Address): readonly [string, string, string] {
+  return [`${bucket}/`, `${bucket}/${namespace}/`, `${bucket}/${namespace}/${name}`];
 }

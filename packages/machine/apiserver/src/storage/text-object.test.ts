@@ -34,7 +34,11 @@ test("what was not asked for lately goes first, and is read again", () => {
   const { read, object } = makeCache(2);
   const [one, two, three] = [object(1), object(2), object(3)];
   expect(one.text + two.text + three.text).toContain("3");
-  expect([one, two, three].map(({ heldLength }) => heldLength)).toEqual([0, LENGTH, LENGTH]);
+  expect([one, two, three].map(({ cachedLength: heldLength }) => heldLength)).toEqual([
+    0,
+    LENGTH,
+    LENGTH,
+  ]);
   expect(one.text).toContain("1");
   expect(read).toEqual([1, 2, 3, 1]);
 });

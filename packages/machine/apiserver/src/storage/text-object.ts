@@ -1,36 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// A state of an object: facts at hand, text and parsed form as long as memory allows.
 import { parseJson } from "../objects/json.ts";
 import type { Address, KubeObject } from "../objects/object.ts";
 import type { StoredFacts, StoredObject } from "./store.ts";
 
-/** Where the text of a state can be read again. */
 export interface TextSource {
   readText(revision: number): string;
 }
 
 const NO_OWNERS: readonly string[] = [];
 
-/** The facts of an object. */
-export function factsOf({ metadata }: KubeObject): StoredFacts {
+export function extractFacts({ metadata }: KubeObject): StoredFacts {
   const owners = metadata.ownerReferences?.map(({ uid }) => uid) ?? NO_OWNERS;
   return { uid: metadata.uid ?? "", owners, deleting: metadata.deletionTimestamp !== undefined };
 }
 
-/** A state of an object; parsed on demand, the parsed form is kept only while memory allows. */
+/** An object at one revision. It is parsed on demand, and the result is kept as long as memory allows. */
 export class TextObject implements StoredObject {
   readonly address: Address;
   readonly revision: number;
   readonly uid: string;
   readonly owners: readonly string[];
   readonly deleting: boolean;
-  /** Whether the text was asked for since the cache looked last. */
+  /** Whether the text was read since the cache last visited this object. */
   used = false;
   #text: string | undefined;
   #view: WeakRef<KubeObject> | undefined;
   readonly #source: TextCache | TextSource;
 
-  /** `text`: undefined where it is read from `source` on demand. */
   constructor(
     at: { readonly address: Address; readonly revision: number; readonly facts: StoredFacts },
     source: TextCache | TextSource,
@@ -69,30 +65,29 @@ export class TextObject implements StoredObject {
   }
 
   copy(): KubeObject {
-    // Only objects are stored: put and remove take nothing else.
+    // put and remove store objects only
     return parseJson(this.text) as KubeObject;
   }
 
-  hold(): void {
+  loadText(): void {
     this.#text = this.text;
   }
 
-  /** Lets the text go; it is read again when it is asked for. */
-  drop(): void {
+  /** Frees the text. It is read again on demand. */
+  freeText(): void {
     this.#text = undefined;
   }
 
-  /** Length of the text in memory. */
-  get heldLength(): number {
+  get cachedLength(): number {
     return this.#text?.length ?? 0;
   }
 }
 
-/** The texts of current objects that are in memory, up to a number of characters. */
+/** Texts of current objects in memory, up to a number of characters. */
 export class TextCache {
   readonly #source: TextSource;
   readonly #maxLength: number;
-  readonly #held = new Set<TextObject>();
+  readonly #cached = new Set<TextObject>();
   #length = 0;
 
   constructor(source: TextSource, maxLength: number) {
@@ -104,34 +99,33 @@ export class TextCache {
     return this.#source.readText(revision);
   }
 
-  /** Takes the text of a current object into account; others may have to go. */
   add(object: TextObject, text: string): void {
-    this.#held.add(object);
+    this.#cached.add(object);
     this.#length += text.length;
-    this.#makeRoom();
+    this.#evict();
   }
 
-  /** An object that is no longer current keeps its text for those who still look at it: the log may forget it. */
+  /** Loads the text of a replaced object, because readers may still have it when the log compacts it. */
   release(object: TextObject): void {
-    object.hold();
-    if (this.#held.delete(object)) {
-      this.#length -= object.heldLength;
+    object.loadText();
+    if (this.#cached.delete(object)) {
+      this.#length -= object.cachedLength;
     }
   }
 
-  /** Second chance: what was asked for since the last visit stays once more. */
-  #makeRoom(): void {
-    for (const object of this.#held) {
+  /** Second-chance eviction: a text that was read since the last visit stays once more. */
+  #evict(): void {
+    for (const object of this.#cached) {
       if (this.#length <= this.#maxLength) {
         return;
       }
-      this.#held.delete(object);
+      this.#cached.delete(object);
       if (object.used) {
         object.used = false;
-        this.#held.add(object);
+        this.#cached.add(object);
       } else {
-        this.#length -= object.heldLength;
-        object.drop();
+        this.#length -= object.cachedLength;
+        object.freeText();
       }
     }
   }

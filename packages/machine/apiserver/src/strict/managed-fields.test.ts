@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
-import { managedFieldsOf } from "./managed-fields.ts";
+import { buildManagedFields } from "./managed-fields.ts";
 
 function anObject(fields: Fields, metadata: Fields = {}): KubeObject {
   return { apiVersion: "v1", kind: "Thing", metadata: { name: "t", ...metadata }, ...fields };
@@ -12,7 +12,7 @@ test("one manager writes everything but the status", () => {
   const metadata = { creationTimestamp: "2026-01-01T00:00:00Z", uid: "u", resourceVersion: "7" };
   const owned = { labels: { a: "b" }, annotations: { c: "d" }, finalizers: ["x/y"] };
   const object = anObject({ data: { k: "v" } }, { ...metadata, ...owned });
-  expect(managedFieldsOf(object)).toEqual([
+  expect(buildManagedFields(object)).toEqual([
     {
       manager: "patchbay",
       operation: "Update",
@@ -32,7 +32,7 @@ test("one manager writes everything but the status", () => {
 });
 
 test("another manager writes the status", () => {
-  const [main, status] = managedFieldsOf(anObject({ spec: { a: 1 }, status: { phase: "x" } }));
+  const [main, status] = buildManagedFields(anObject({ spec: { a: 1 }, status: { phase: "x" } }));
   expect(main).toMatchObject({ time: "1970-01-01T00:00:00Z" });
   expect(main?.["fieldsV1"]).toEqual({ "f:metadata": {}, "f:spec": { "f:a": {} } });
   expect(main).not.toHaveProperty("subresource");
@@ -51,7 +51,7 @@ describe("items of a list are identified by", () => {
     { item: { ip: "10.0.0.1" }, want: 'k:{"ip":"10.0.0.1"}' },
     { item: { name: null, value: "v" }, want: "i:0" },
   ])("$want", ({ item, want }) => {
-    const [main] = managedFieldsOf(anObject({ list: [item, "text"] }));
+    const [main] = buildManagedFields(anObject({ list: [item, "text"] }));
     const fields = Object.keys(item).map((name) => [`f:${name}`, {}] as const);
     expect(main?.["fieldsV1"]).toEqual({
       "f:metadata": {},

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server that records field managers adds to an object: a tree of its fields, about as large as the object.
+// metadata.managedFields as another API server records it: a tree of the object's fields, about as large as the object.
 import { copyJson, type Fields, isFields, printJson, without } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 
-/** Members by which items of lists are told apart, most telling first. Source: Kubernetes structured-merge-diff. */
-const KEYS = ["name", "uid", "type", "containerPort", "ip"] as const;
+/** Keys of list items, best first. Source: Kubernetes structured-merge-diff. */
+const ITEM_KEYS = ["name", "uid", "type", "containerPort", "ip"] as const;
 
 function itemKey(item: Fields, index: number): string {
-  const key = KEYS.find((name) => typeof item[name] === "string" || typeof item[name] === "number");
+  const key = ITEM_KEYS.find(
+    (name) => typeof item[name] === "string" || typeof item[name] === "number",
+  );
   return key === undefined ? `i:${String(index)}` : `k:${printJson({ [key]: item[key] })}`;
 }
 
-/** The tree of a value's fields. Source: Kubernetes metav1.FieldsV1. */
+/** Source: Kubernetes metav1.FieldsV1. */
 function fieldsV1(value: unknown): Fields {
   if (Array.isArray(value)) {
     const items = value.filter(isFields);
@@ -27,7 +29,7 @@ function fieldsV1(value: unknown): Fields {
   );
 }
 
-function entryOf(object: KubeObject, part: Fields, subresource: string): Fields {
+function buildEntry(object: KubeObject, part: Fields, subresource: string): Fields {
   return {
     manager: "patchbay",
     operation: "Update",
@@ -39,17 +41,14 @@ function entryOf(object: KubeObject, part: Fields, subresource: string): Fields 
   };
 }
 
-/**
- * The record of an object's managers, always the same for the same object: one that writes everything but the status,
- * and one that writes the status.
- */
-export function managedFieldsOf(object: KubeObject): readonly Fields[] {
+/** Deterministic: one manager for everything except status, and one for status. */
+export function buildManagedFields(object: KubeObject): readonly Fields[] {
   const { status, metadata } = object;
   const { labels, annotations, ownerReferences, finalizers } = metadata;
   const specification = without(object, "apiVersion", "kind", "metadata", "status");
   const main = { metadata: { labels, annotations, ownerReferences, finalizers }, ...specification };
   return [
-    entryOf(object, copyJson(main), ""),
-    ...(status === undefined ? [] : [entryOf(object, copyJson({ status }), "status")]),
+    buildEntry(object, copyJson(main), ""),
+    ...(status === undefined ? [] : [buildEntry(object, copyJson({ status }), "status")]),
   ];
 }

@@ -1,20 +1,148 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission of a server that is as strict as a cluster's: what is written is not what was sent, and owners are asked for.
-import type { Admission } from "../admission/admission.ts";
-import { fillIn } from "./fill-in.ts";
-import { dropImageVolumes } from "./image-volumes.ts";
-import { managedFieldsOf } from "./managed-fields.ts";
-import { checkOwnerRights, type OwnerRightsDeps } from "./owner-rights.ts";
+// Admission that is as strict as another cluster's. Sources: Kubernetes OwnerReferencesPermissionEnforcement admission,
+// which OpenShift enables; KEP-4639.
+import type { Admission, AdmissionQuestion } from "../admission/admission.ts";
+import { type Fields, equalJson, fieldsOf, isFields, listOf, valueAt } from "../objects/json.ts";
+import type { KubeObject, OwnerReference } from "../objects/object.ts";
+import { setDefault } from "../kinds/workload/pod-defaults.ts";
+import type { AccessAttributes, Authorizer } from "../auth/authorizer.ts";
+import { forbiddenBecause } from "../auth/forbidden.ts";
 
-/** The same admission, with everything filled in and rights on owners asked for. */
+import { blockedBy } from "../controllers/owner-references.ts";
+import type { Registry } from "../kinds/registry.ts";
+import { buildManagedFields } from "./managed-fields.ts";
+
+interface OwnerRightsDeps {
+  readonly authorizer: Pick<Authorizer, "authorize">;
+  readonly registry: Pick<Registry, "findByKind">;
+}
+
+function listOwners(object: KubeObject | undefined): readonly OwnerReference[] {
+  return object?.metadata.ownerReferences ?? [];
+}
+
+function forbid({ kind, name }: AdmissionQuestion, why: string): never {
+  throw forbiddenBecause({ ...kind, name }, why);
+}
+
+function isAllowed(
+  { user }: AdmissionQuestion,
+  { authorizer }: OwnerRightsDeps,
+  attributes: Omit<AccessAttributes, "path">,
+): boolean {
+  return authorizer.authorize(user, { ...attributes, path: "" }).allowed;
+}
+
+/** A user who changes an object's owners can cause its deletion, and so needs the right to delete it. */
+function checkDeletionRight(question: AdmissionQuestion, deps: OwnerRightsDeps): void {
+  const { kind, operation, namespace, name, subresource } = question;
+  const { group, version, resource } = kind;
+  const attributes = { verb: "delete", group, version, resource, subresource, namespace, name };
+  if (operation !== "CREATE" && !isAllowed(question, deps, attributes)) {
+    forbid(question, "cannot set an ownerRef on a resource you can't delete");
+  }
+}
+
+/** blockOwnerDeletion acts like a finalizer of the owner, and so needs the right to set finalizers. */
+function checkFinalizerRight(
+  question: AdmissionQuestion,
+  deps: OwnerRightsDeps,
+  { apiVersion, kind, name }: OwnerReference,
+): void {
+  const owner = deps.registry.findByKind(apiVersion, kind);
+  if (owner === undefined) {
+    const why = `cannot find RESTMapping for APIVersion ${apiVersion} Kind ${kind}`;
+    forbid(question, `cannot set blockOwnerDeletion in this case because ${why}`);
+  }
+  const { group, version, resource, namespaced } = owner;
+  const namespace = namespaced ? question.namespace : "";
+  const ownerAttributes = { group, version, resource, subresource: "finalizers", namespace, name };
+  if (!isAllowed(question, deps, { verb: "update", ...ownerAttributes })) {
+    const problem = "if an ownerReference refers to a resource you can't set finalizers on";
+    forbid(question, `cannot set blockOwnerDeletion ${problem}`);
+  }
+}
+
+/** Throws a StatusError 403. */
+export function checkOwnerRights(question: AdmissionQuestion, deps: OwnerRightsDeps): void {
+  const { object, oldObject, kind, subresource } = question;
+  const isPodStatus = kind.group === "" && kind.resource === "pods" && subresource === "status";
+  if (isPodStatus || equalJson(listOwners(object), listOwners(oldObject))) {
+    return;
+  }
+  checkDeletionRight(question, deps);
+  const blocked = blockedBy(oldObject);
+  for (const owner of listOwners(object)) {
+    if (owner.blockOwnerDeletion === true && !blocked.has(owner.uid)) {
+      checkFinalizerRight(question, deps, owner);
+    }
+  }
+}
+
+/** Source: Kubernetes DefaultTolerationSeconds admission, which is on by default. */
+const TOLERATED_TAINTS = [
+  "node.kubernetes.io/not-ready",
+  "node.kubernetes.io/unreachable",
+] as const;
+const TOLERATION_SECONDS = 300;
+
+function addTolerations(spec: Fields): void {
+  const tolerations = [...listOf(spec["tolerations"])];
+  const known = new Set(tolerations.map((toleration) => valueAt(toleration, "key")));
+  for (const key of TOLERATED_TAINTS) {
+    if (!known.has(key)) {
+      const tolerationSeconds = TOLERATION_SECONDS;
+      tolerations.push({ key, operator: "Exists", effect: "NoExecute", tolerationSeconds });
+    }
+  }
+  spec["tolerations"] = tolerations;
+}
+
+function addStatusFields(status: Fields): void {
+  for (const condition of listOf(status["conditions"]).filter(isFields)) {
+    condition["lastProbeTime"] ??= null;
+    condition["lastTransitionTime"] ??= null;
+  }
+  for (const container of listOf(status["containerStatuses"]).filter(isFields)) {
+    setDefault(container, "lastState", {});
+    setDefault(container, "state", {});
+    setDefault(container, "imageID", "");
+  }
+}
+
+function addPodFields(pod: KubeObject): void {
+  addTolerations(fieldsOf(pod["spec"]));
+  addStatusFields(fieldsOf(pod["status"]));
+}
+
+/** Sets what kube-apiserver and controllers add: tolerations, nulls, empty fields and field managers. Idempotent. */
+export function addServerFields(object: KubeObject): KubeObject {
+  if (object.apiVersion === "v1" && object.kind === "Pod") {
+    addPodFields(object);
+  }
+  object.metadata.managedFields = buildManagedFields(object);
+  return object;
+}
+
+/** Replaces image volumes by empty directories, like a server before Kubernetes 1.31. Returns the dropped paths. */
+export function dropImageVolumes(object: KubeObject): readonly string[] {
+  if (object.apiVersion !== "v1" || object.kind !== "Pod") return [];
+  return listOf(fieldsOf(object["spec"])["volumes"]).flatMap((volume, index) => {
+    if (!isFields(volume) || volume["image"] === undefined) return [];
+    delete volume["image"];
+    volume["emptyDir"] = {};
+    return [`spec.volumes[${String(index)}].image`];
+  });
+}
+
 export function strictAdmission(admission: Admission, deps: OwnerRightsDeps): Admission {
   return {
     mutate: async (question, complete) => {
       const object = await admission.mutate(question, complete);
       const dropped = dropImageVolumes(object).map((path) => `unknown field "${path}"`);
       question.warnings.push(...dropped);
-      // A Scale or a Binding is never stored.
-      return question.bodyKind === undefined ? fillIn(object) : object;
+      // Scales and Bindings are not stored.
+      return question.bodyKind === undefined ? addServerFields(object) : object;
     },
     validate: async (question) => {
       checkOwnerRights(question, deps);
@@ -24,12 +152,12 @@ export function strictAdmission(admission: Admission, deps: OwnerRightsDeps): Ad
   };
 }
 
-/** The same admission, with the managers of fields recorded in what is stored, and nothing else filled in. */
 export function recordManagers(admission: Admission): Admission {
   return {
     mutate: async (question, complete) => {
       const object = await admission.mutate(question, complete);
-      if (question.bodyKind === undefined) object.metadata.managedFields = managedFieldsOf(object);
+      if (question.bodyKind === undefined)
+        object.metadata.managedFields = buildManagedFields(object);
       return object;
     },
     validate: (question) => admission.validate(question),

@@ -11,13 +11,13 @@ function childStep(key: string): Step {
   };
 }
 
-function filterStep(path: string, wanted: string): Step {
+function filterStep(path: string, expected: string): Step {
   const steps = parsePath(path);
   return (value) =>
-    listOf(value).filter((item) => steps(item).some((found) => String(found) === wanted));
+    listOf(value).filter((item) => steps(item).some((found) => String(found) === expected));
 }
 
-function everyStep(value: unknown): readonly unknown[] {
+function wildcardStep(value: unknown): readonly unknown[] {
   return isFields(value) ? Object.values(value) : listOf(value);
 }
 
@@ -32,20 +32,20 @@ const TOKEN =
   /\.((?:[\w-]|\\.)+)|\.?\[\?\(@((?:\.[\w-]+)+)\s*==\s*["']([^"']*)["']\)\]|\[(-?\d+)\]|\[\*\]|\['([^']*)'\]/y;
 
 function toStep(match: RegExpExecArray): Step {
-  const [, plain, filter, wanted, index, quoted] = match;
+  const [, plain, filter, expected, index, quoted] = match;
   const key = plain?.replace(/\\(.)/g, "$1") ?? quoted;
   if (key !== undefined) {
     return childStep(key);
   }
   if (filter !== undefined) {
-    return filterStep(filter, wanted ?? "");
+    return filterStep(filter, expected ?? "");
   }
-  return index === undefined ? everyStep : indexStep(Number(index));
+  return index === undefined ? wildcardStep : indexStep(Number(index));
 }
 
-function tokensOf(path: string): Step[] {
+function parseSteps(path: string): Step[] {
   const steps: Step[] = [];
-  // A copy of its own: filters are paths within paths, and a sticky expression remembers where it is.
+  // Parsing is recursive, and a sticky expression has state, so each call needs its own copy.
   const token = new RegExp(TOKEN);
   while (token.lastIndex < path.length) {
     const match = token.exec(path);
@@ -57,9 +57,9 @@ function tokensOf(path: string): Step[] {
   return steps;
 }
 
-/** Parses a path; the result finds its values. A path that cannot be read finds nothing. */
+/** An invalid path finds nothing. */
 export function parsePath(path: string): (value: unknown) => readonly unknown[] {
-  const steps = tokensOf(path.replace(/^\$?\{?/, "").replace(/\}$/, ""));
+  const steps = parseSteps(path.replace(/^\$?\{?/, "").replace(/\}$/, ""));
   return (value) => {
     let values: readonly unknown[] = [value];
     for (const step of steps) {

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects as rows, for `kubectl get`. Source: metav1.Table.
+// Tables for `kubectl get`. Source: metav1.Table.
 import type { Column, Kind } from "../kinds/kind.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 
-/** What of the object goes into a row: metadata, all, nothing. */
 export type IncludeObject = "Metadata" | "Object" | "None";
 
-/** How a table is made. */
 export interface TableOptions {
   readonly kind: Kind;
   readonly include: IncludeObject;
   readonly nowMs: number;
-  /** Whether columns are described; a watch does so in its first event only. */
+  /** Whether to include column definitions. A watch has them in its first event only. */
   readonly headers: boolean;
 }
 
-const NAME: Column = {
+const NAME_COLUMN: Column = {
   name: "Name",
   type: "string",
   format: "name",
@@ -34,7 +32,7 @@ function toDefinition(column: Column): Fields {
   };
 }
 
-/** Only the metadata of an object. Source: metav1.PartialObjectMetadata. */
+/** Source: metav1.PartialObjectMetadata. */
 export function toPartial(object: KubeObject): Fields {
   return {
     kind: "PartialObjectMetadata",
@@ -43,16 +41,16 @@ export function toPartial(object: KubeObject): Fields {
   };
 }
 
-/** Name comes first, but for events, which have a place of their own for it. */
-function columnsOf(kind: Kind): readonly Column[] {
-  const own = kind.strategy.columns;
-  const isPlaced = kind.custom === undefined && own.some(({ name }) => name === NAME.name);
-  return isPlaced ? own : [NAME, ...own];
+/** Name is the first column, unless the kind has a column of that name itself, as events do. */
+function listColumns(kind: Kind): readonly Column[] {
+  const kindColumns = kind.strategy.columns;
+  const hasNameColumn =
+    kind.custom === undefined && kindColumns.some(({ name }) => name === NAME_COLUMN.name);
+  return hasNameColumn ? kindColumns : [NAME_COLUMN, ...kindColumns];
 }
 
-/** One object as a row. */
 export function toRow(object: KubeObject, options: TableOptions): Fields {
-  const columns = columnsOf(options.kind);
+  const columns = listColumns(options.kind);
   const cells = columns.map((column) => column.cell(object, options.nowMs) ?? null);
   const shown: Readonly<Record<IncludeObject, Fields>> = {
     None: {},
@@ -62,13 +60,12 @@ export function toRow(object: KubeObject, options: TableOptions): Fields {
   return { cells, ...shown[options.include] };
 }
 
-/** A table of objects; `metadata` is the list's. */
 export function toTable(
   objects: readonly KubeObject[],
   metadata: Fields,
   options: TableOptions,
 ): Fields {
-  const columns = columnsOf(options.kind);
+  const columns = listColumns(options.kind);
   return {
     kind: "Table",
     apiVersion: "meta.k8s.io/v1",

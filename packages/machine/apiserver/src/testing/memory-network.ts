@@ -10,8 +10,7 @@ import {
 import type { RequestOptions } from "node:https";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Connections, Peer } from "../backend/connections.ts";
-import { printHostPort } from "../backend/failure.ts";
+import { type Connections, type Peer, printHostPort } from "../backend/connections.ts";
 import type { HostPort } from "../backend/service-address.ts";
 
 /** One end of a connection in memory; what is written to one end is read at the other. */
@@ -192,7 +191,7 @@ export class MemoryConnections {
     return this as unknown as Connections;
   }
 
-  optionsFor(peer: Peer, at: HostPort): RequestOptions {
+  requestOptions(peer: Peer, at: HostPort): RequestOptions {
     this.asked.push({ peer, at });
     return { host: at.host, port: at.port, createConnection: () => this.#connect(at) };
   }

@@ -2,7 +2,7 @@
 // The handler of all requests over HTTP in memory, with two users, a definition and an API of another server.
 import { type Server, createServer } from "node:http";
 import { RemoteDiscovery } from "../aggregation/remote-discovery.ts";
-import { AccessLog } from "../auth/access-log.ts";
+import { AccessLog } from "../auth/access.ts";
 import { Authentication } from "../auth/authentication.ts";
 import { serveUpgrades } from "../backend/tunnel.ts";
 import { type AppDeps, makeApp } from "../http/app.ts";

@@ -9,18 +9,17 @@ import { withBuiltInAdmission } from "../admission/built-in-admission.ts";
 import { makeAccess } from "../auth/access.ts";
 import type { User } from "../auth/user.ts";
 import { Connections } from "../backend/connections.ts";
-import { renderReply } from "../http/answer/render.ts";
+import { renderReply } from "../http/response/render.ts";
 import { type DispatchDeps, type Served, dispatch } from "../http/dispatch.ts";
 import { parseTarget } from "../http/target.ts";
 import { Registry } from "../kinds/registry.ts";
-import { LIMITS, type Limits } from "../limits/limits.ts";
+import { LIMITS, type Limits, Shares } from "../limits/limits.ts";
 import { FairQueue } from "../limits/fair-queue.ts";
-import { Shares } from "../limits/per-user.ts";
-import { StatusError, type StatusDetails } from "../meta/status.ts";
+import { type StatusDetails, StatusError } from "../meta/status.ts";
 import { copyJson } from "../objects/json.ts";
 import type { Address, KubeObject, Meta } from "../objects/object.ts";
 import { openStore } from "../storage/sqlite-store.ts";
-import { KIND_MANNERS } from "../strict/watch-manners.ts";
+import { LENIENT_WATCH_BEHAVIOR } from "../strict/watch-behavior.ts";
 import { FakeResponse } from "./fake-response.ts";
 import { FakeWebhooks } from "./fake-webhooks.ts";
 
@@ -64,7 +63,7 @@ export interface OpenWatch {
 
 /** What a server is made with; unset members are as in a real one. */
 export type TestServerOptions = Partial<
-  Pick<DispatchDeps, "watchManners" | "random"> & { readonly limits: Partial<Limits> }
+  Pick<DispatchDeps, "watchBehavior" | "random"> & { readonly limits: Partial<Limits> }
 >;
 
 /** Lets everything run that does not wait for the clock. */
@@ -135,7 +134,7 @@ export class TestServer {
       store,
       registry: new Registry(store),
       admission: withBuiltInAdmission({ store, clock, random, ...access }, this.webhooks),
-      watchManners: options.watchManners ?? KIND_MANNERS,
+      watchBehavior: options.watchBehavior ?? LENIENT_WATCH_BEHAVIOR,
       clock,
       logger,
       mutex: new KeyedMutex(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request for a resource, as verbs are given it, and what they answer.
+// A request for a resource, and a verb's reply.
 import type { Body } from "../http/body.ts";
-import type { Representation } from "../http/answer/accept.ts";
+import type { Representation } from "../http/response/accept.ts";
 import type { About } from "../meta/status.ts";
 import type { User } from "../auth/user.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
@@ -11,10 +11,9 @@ import type { Address, KubeObject } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
 import type { VerbDeps } from "./deps.ts";
 
-/** One request for a resource. */
 export interface Call {
   readonly kind: Kind;
-  /** Empty: cluster-scoped, or all namespaces. */
+  /** Empty for cluster-scoped kinds and for all namespaces. */
   readonly namespace: string;
   /** Empty for collections. */
   readonly name: string;
@@ -23,16 +22,14 @@ export interface Call {
   readonly body: Body;
   readonly user: User;
   readonly representation: Representation;
-  /** Shown to the client as Warning headers; verbs add to it. */
   readonly warnings: string[];
 }
 
-/** One object in an answer: text where nothing has to be changed. */
-export type Shown = StoredObject | KubeObject;
+/** A stored object is sent as its text if nothing has to be converted. */
+export type ReplyObject = StoredObject | KubeObject;
 
-/** What a verb answers. */
 export type Reply =
-  | { readonly type: "object"; readonly code: number; readonly object: Shown }
+  | { readonly type: "object"; readonly code: number; readonly object: ReplyObject }
   | { readonly type: "fields"; readonly code: number; readonly fields: Fields }
   | {
       readonly type: "list";
@@ -42,22 +39,19 @@ export type Reply =
       readonly remaining?: number;
     };
 
-/** What a refusal of this call is about. */
 export function aboutOf(kind: Kind): About {
   return { group: kind.group, resource: kind.resource, kind: kind.kind };
 }
 
-/** Where the object of a call lives. */
 export function addressOf(call: Pick<Call, "kind" | "namespace" | "name">): Address {
   return { bucket: bucketOf(call.kind), namespace: call.namespace, name: call.name };
 }
 
-/** Whether everything is to be tried and nothing to be kept. */
 export function isDryRun(query: URLSearchParams): boolean {
   return query.getAll("dryRun").includes("All");
 }
 
-/** Comes to an end at once for small objects; work on a large one waits for its turn, so that others are served meanwhile. */
+/** Queues work on large objects fairly, so that other users are served meanwhile. Returns at once for small ones. */
 export async function queueIfHeavy(
   call: Pick<Call, "user">,
   deps: Pick<VerbDeps, "fairQueue">,

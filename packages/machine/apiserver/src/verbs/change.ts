@@ -1,44 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// One change of one object, whoever asks for it: the rules that update, patch and the subresources share.
-import type { GroupVersionKind } from "../admission/admission.ts";
-import { writeOptions } from "../admission/write-options.ts";
+// Updates of one object: the rules that PUT, PATCH, subresources and controllers share.
+import { type GroupVersionKind, writeOptions } from "../admission/admission.ts";
 import { type Cause, invalid, modified, notFound } from "../meta/status.ts";
 import type { Kind } from "../kinds/kind.ts";
-import { validateMeta, validateMetaUpdate } from "../meta/validate-meta.ts";
+import { validateMeta, validateMetaUpdate } from "../meta/metadata.ts";
 import { type Fields, equalJson, listOf, valueAt, without } from "../objects/json.ts";
-import { printAddress, type KubeObject } from "../objects/object.ts";
+import { type KubeObject, printAddress } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
 import { type Call, aboutOf, addressOf, isDryRun, queueIfHeavy } from "./call.ts";
-import { takeClaims } from "./claim.ts";
+import { claimUniqueValues } from "./claim.ts";
 import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
-import { readObject, toStorage } from "./readable.ts";
+import { readObject, toStorage } from "./conversion.ts";
 
-/** After so many lost races a change without a resourceVersion is refused too. */
-const ATTEMPTS = 1000;
+/** After this many conflicts, an update without a resourceVersion fails too. */
+const MAX_ATTEMPTS = 1000;
 
-/** What part of the object a change may touch. */
-export type Part = "main" | "status" | "all";
+export type ChangedPart = "main" | "status" | "all";
 
-/** A change to make. */
-export interface Change {
-  readonly part: Part;
-  /** Makes the new object of the current one, which it may change. Throws StatusErrors. */
+export interface ObjectChange {
+  readonly part: ChangedPart;
+  /** Returns the new object. It may change `current`. Throws StatusErrors. */
   readonly edit: (current: KubeObject) => KubeObject;
-  /** What admission is shown in place of the object. */
+  /** What admission sees instead of the object. */
   readonly body?: ChangeBody;
 }
 
-/** An object that stands for another one, as a Scale does. */
+/** A representation of the object, such as a Scale. */
 export interface ChangeBody {
   readonly kind: GroupVersionKind;
-  readonly of: (object: KubeObject) => KubeObject;
-  /** The object with what the body says; changes `object`. */
+  readonly from: (object: KubeObject) => KubeObject;
   readonly into: (object: KubeObject, body: KubeObject) => KubeObject;
 }
 
-/** Keeps what clients can never change. */
-function keepServerMeta(next: KubeObject, current: KubeObject): void {
+function restoreServerMeta(next: KubeObject, current: KubeObject): void {
   const { metadata } = next;
   const fixed = [
     "uid",
@@ -61,7 +56,7 @@ function keepServerMeta(next: KubeObject, current: KubeObject): void {
   next.kind = current.kind;
 }
 
-function takeField(next: KubeObject, from: KubeObject, field: string): void {
+function copyField(next: KubeObject, from: KubeObject, field: string): void {
   if (from[field] === undefined) {
     Reflect.deleteProperty(next, field);
   } else {
@@ -69,19 +64,18 @@ function takeField(next: KubeObject, from: KubeObject, field: string): void {
   }
 }
 
-/** What a status write may change: status, and for built-in kinds metadata. */
 function statusOnly(kind: Kind, next: KubeObject, current: KubeObject): KubeObject {
   const result: KubeObject = { ...current };
-  takeField(result, next, "status");
-  if (kind.strategy.statusTakesMetadata) {
+  copyField(result, next, "status");
+  if (kind.strategy.statusWritesMetadata) {
     result.metadata = next.metadata;
   }
   return result;
 }
 
-function isolate(
+function restrictToPart(
   kind: Kind,
-  part: Part,
+  part: ChangedPart,
   pair: { next: KubeObject; current: KubeObject },
 ): KubeObject {
   const { next, current } = pair;
@@ -89,27 +83,26 @@ function isolate(
     return statusOnly(kind, next, current);
   }
   if (part === "main" && kind.strategy.hasStatus) {
-    takeField(next, current, "status");
+    copyField(next, current, "status");
   }
   return next;
 }
 
-/** What generation counts: everything but metadata, and status where it has a subresource. */
-function specificationOf(kind: Kind, object: KubeObject): Fields {
+function generationFields(kind: Kind, object: KubeObject): Fields {
   const status = kind.strategy.hasStatus ? ["status"] : [];
   return without(object, "metadata", "apiVersion", ...status);
 }
 
-function countGeneration(kind: Kind, next: KubeObject, current: KubeObject): void {
+function updateGeneration(kind: Kind, next: KubeObject, current: KubeObject): void {
   if (
     kind.strategy.hasGeneration &&
-    !equalJson(specificationOf(kind, next), specificationOf(kind, current))
+    !equalJson(generationFields(kind, next), generationFields(kind, current))
   ) {
     next.metadata.generation = (current.metadata.generation ?? 0) + 1;
   }
 }
 
-/** Rules that were added later judge what changes: a cause that what is stored has too is none of this change's. */
+/** Ignores causes that the stored object has too, so that rules added later do not block unrelated changes. */
 function newCauses(kind: Kind, next: KubeObject, current: KubeObject): readonly Cause[] {
   const causes = kind.strategy.validate?.(next) ?? [];
   if (causes.length === 0) {
@@ -120,10 +113,10 @@ function newCauses(kind: Kind, next: KubeObject, current: KubeObject): readonly 
   return causes.filter((cause) => !stored.has(printed(cause)));
 }
 
-/** What the server itself changes (`all`) is held to the form only. */
+/** Updates by the server itself (`all`) skip validateUpdate. */
 function validateChange(
   kind: Kind,
-  part: Part,
+  part: ChangedPart,
   pair: { next: KubeObject; current: KubeObject },
 ): void {
   const { next, current } = pair;
@@ -138,7 +131,7 @@ function validateChange(
   }
 }
 
-/** Whether nothing holds an object any more that is being deleted. */
+/** Whether an object that is being deleted may be removed now. */
 function isReleased(object: KubeObject): boolean {
   const { metadata } = object;
   return (
@@ -151,13 +144,13 @@ function isReleased(object: KubeObject): boolean {
 
 function prepare(
   call: Call,
-  change: Change,
+  change: ObjectChange,
   pair: { next: KubeObject; current: KubeObject },
 ): KubeObject {
   const { kind } = call;
   const { current } = pair;
-  keepServerMeta(pair.next, current);
-  const next = isolate(kind, change.part, pair);
+  restoreServerMeta(pair.next, current);
+  const next = restrictToPart(kind, change.part, pair);
   kind.strategy.applyDefaults?.(next);
   if (change.part === "main") {
     kind.strategy.prepareUpdate?.(next, current);
@@ -165,10 +158,10 @@ function prepare(
   return next;
 }
 
-/** Decodes what a webhook made; what clients can never change stays. */
-function recomplete(
+/** Decodes an object that a webhook changed, and restores fields that clients cannot change. */
+function decodeMutated(
   call: Call,
-  change: Change,
+  change: ObjectChange,
   pair: { next: KubeObject; current: KubeObject },
 ): KubeObject {
   return prepare(call, change, { next: toObject(call.kind, pair.next), current: pair.current });
@@ -177,37 +170,37 @@ function recomplete(
 async function admit(
   call: Call,
   deps: VerbDeps,
-  step: { change: Change; current: KubeObject; next: KubeObject },
+  step: { change: ObjectChange; current: KubeObject; next: KubeObject },
 ): Promise<KubeObject> {
   const { change, current } = step;
   const { body } = change;
-  const shown = body?.of ?? ((object: KubeObject) => object);
-  const question = {
+  const toBody = body?.from ?? ((object: KubeObject) => object);
+  const request = {
     kind: call.kind,
     ...(body === undefined ? {} : { bodyKind: body.kind }),
     subresource: call.subresource,
     operation: "UPDATE",
     namespace: call.namespace,
     name: current.metadata.name,
-    oldObject: shown(current),
+    oldObject: toBody(current),
     options: writeOptions("UpdateOptions", call.query),
     user: call.user,
     dryRun: isDryRun(call.query),
     warnings: call.warnings,
   } as const;
   const mutated = await deps.admission.mutate(
-    { ...question, object: shown(step.next) },
+    { ...request, object: toBody(step.next) },
     (changed) =>
-      body === undefined ? recomplete(call, change, { next: changed, current }) : changed,
+      body === undefined ? decodeMutated(call, change, { next: changed, current }) : changed,
   );
   const next = body === undefined ? mutated : body.into(step.next, mutated);
-  countGeneration(call.kind, next, current);
+  updateGeneration(call.kind, next, current);
   validateChange(call.kind, change.part, { next, current });
-  await deps.admission.validate({ ...question, object: shown(next) });
+  await deps.admission.validate({ ...request, object: toBody(next) });
   return next;
 }
 
-/** The written object; undefined where someone else was faster. */
+/** Returns undefined after a conflict. */
 function commit(
   call: Call,
   deps: VerbDeps,
@@ -220,12 +213,12 @@ function commit(
     }
     const { next } = step;
     const current = step.stored.view();
-    takeClaims({ kind: call.kind, address, object: next, current }, transaction, deps);
+    claimUniqueValues({ kind: call.kind, address, object: next, current }, transaction, deps);
     if (isDryRun(call.query)) {
       return next;
     }
     if (isReleased(next)) {
-      // The last state of an object is the last that was stored: what releases it is not.
+      // The last state in the log is the stored one, without the change that removed the last finalizer.
       transaction.remove(address, step.stored.copy());
       return next;
     }
@@ -235,20 +228,19 @@ function commit(
   });
 }
 
-/** Whether nothing but the record of who wrote what differs. Source: Kubernetes fieldmanager, ignoreManagedFieldsTimestamps. */
+/** Ignores managedFields. Source: Kubernetes fieldmanager, ignoreManagedFieldsTimestamps. */
 function isUnchanged(next: KubeObject, current: KubeObject): boolean {
-  const told = ({ metadata, ...rest }: KubeObject): Fields => ({
+  const comparable = ({ metadata, ...rest }: KubeObject): Fields => ({
     ...rest,
     metadata: without({ ...metadata }, "managedFields"),
   });
-  return equalJson(told(next), told(current));
+  return equalJson(comparable(next), comparable(current));
 }
 
-/** The changed object; undefined where someone else was faster. Throws StatusErrors. */
-async function attempt(
+async function tryChange(
   call: Call,
   deps: VerbDeps,
-  change: Change,
+  change: ObjectChange,
 ): Promise<KubeObject | undefined> {
   const stored = deps.store.find(addressOf(call));
   if (stored === undefined) {
@@ -267,10 +259,9 @@ async function attempt(
     : commit(call, deps, { stored, next });
 }
 
-/** Tries until the race is won. Throws a StatusError 409 where it never is. */
-async function insist(call: Call, deps: VerbDeps, change: Change): Promise<KubeObject> {
-  for (let count = 0; count < ATTEMPTS; count += 1) {
-    const changed = await attempt(call, deps, change);
+async function retryChange(call: Call, deps: VerbDeps, change: ObjectChange): Promise<KubeObject> {
+  for (let count = 0; count < MAX_ATTEMPTS; count += 1) {
+    const changed = await tryChange(call, deps, change);
     if (changed !== undefined) {
       return changed;
     }
@@ -278,17 +269,17 @@ async function insist(call: Call, deps: VerbDeps, change: Change): Promise<KubeO
   throw modified(aboutOf(call.kind), call.name);
 }
 
-/** Makes a change; a race that is lost is run again on the newer object, where `edit` refuses a resourceVersion that the client named. Throws StatusErrors 404, 409 and 422. */
+/** After a conflict, runs `edit` again on the newer object. Throws StatusErrors 404, 409 and 422. */
 export async function changeObject(
   call: Call,
   deps: VerbDeps,
-  change: Change,
+  change: ObjectChange,
 ): Promise<KubeObject> {
-  const changed = await attempt(call, deps, change);
+  const changed = await tryChange(call, deps, change);
   if (changed !== undefined) {
     return changed;
   }
-  // Writers that have lost a race go on one after the other: else many of them do little but lose again.
+  // After a conflict, writers take turns. Otherwise they would mostly conflict again.
   const key = printAddress(addressOf(call));
-  return deps.mutex.runExclusive(key, () => insist(call, deps, change));
+  return deps.mutex.runExclusive(key, () => retryChange(call, deps, change));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only one object of a kind can have is given in the mutation that writes the object.
+// Allocation of unique values, such as cluster IPs, in the transaction that writes the object.
 import { invalid } from "../meta/status.ts";
 import { bucketOf, type Kind } from "../kinds/kind.ts";
 import { type Address, type KubeObject, printAddress } from "../objects/object.ts";
@@ -7,8 +7,7 @@ import type { Transaction } from "../storage/store.ts";
 import { aboutOf } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 
-/** An object that is about to be written, and what it is to replace. */
-export interface Writing {
+export interface PendingWrite {
   readonly kind: Kind;
   readonly address: Address;
   readonly object: KubeObject;
@@ -16,19 +15,23 @@ export interface Writing {
 }
 
 /** Changes the object. Throws a StatusError 422. */
-export function takeClaims(
-  { kind, address, object, current }: Writing,
+export function claimUniqueValues(
+  { kind, address, object, current }: PendingWrite,
   transaction: Transaction,
   { serviceNetwork, random }: Pick<VerbDeps, "serviceNetwork" | "random">,
 ): void {
   const { claim } = kind.strategy;
   if (claim === undefined) return;
-  const own = printAddress(address);
-  const others = (): readonly KubeObject[] =>
+  const ownKey = printAddress(address);
+  const otherObjects = (): readonly KubeObject[] =>
     transaction
       .list(bucketOf(kind))
-      .filter((stored) => printAddress(stored.address) !== own)
+      .filter((stored) => printAddress(stored.address) !== ownKey)
       .map((stored) => stored.view());
-  const causes = claim(object, current, { others, network: serviceNetwork, random: random.part });
+  const causes = claim(object, current, {
+    otherObjects,
+    network: serviceNetwork,
+    random: random.part,
+  });
   if (causes.length > 0) throw invalid(aboutOf(kind), address.name, causes);
 }

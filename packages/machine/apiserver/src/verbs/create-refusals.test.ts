@@ -36,7 +36,9 @@ describe("a claim that waits for an upload", () => {
   const UPLOAD = "cdi.kubevirt.io/storage.upload.target";
   const spec = { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } };
   const claim = (name: string, annotations: Readonly<Record<string, string>> = {}) => ({
-    ...{ apiVersion: "v1", kind: "PersistentVolumeClaim", spec },
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    spec,
     metadata: { name, annotations },
   });
   const refusal = {

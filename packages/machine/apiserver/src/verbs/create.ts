@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST: a new object.
 import {
   type StatusError,
   alreadyExists,
@@ -8,35 +7,34 @@ import {
   invalid,
   notFound,
 } from "../meta/status.ts";
-import { writeOptions } from "../admission/write-options.ts";
-import { forbiddenTo } from "../auth/refusal.ts";
+import { writeOptions } from "../admission/admission.ts";
+import { forbiddenTo } from "../auth/forbidden.ts";
 import { NAMESPACE } from "../kinds/cluster/namespace.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
-import { validateMeta } from "../meta/validate-meta.ts";
+import { validateMeta } from "../meta/metadata.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Store } from "../storage/store.ts";
 import { type Call, type Reply, aboutOf, addressOf, isDryRun, queueIfHeavy } from "./call.ts";
-import { takeClaims } from "./claim.ts";
+import { claimUniqueValues } from "./claim.ts";
 import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
-import { readObjectOf } from "./options/field-validation.ts";
-import { toStorage } from "./readable.ts";
+import { readRequestObject } from "./options/field-validation.ts";
+import { toStorage } from "./conversion.ts";
 
-/** A generated name: at most 63 characters, 5 of them random. Source: Kubernetes names.SimpleNameGenerator. */
+/** The limit is 63 characters, of which 5 are random. Source: Kubernetes names.SimpleNameGenerator. */
 const GENERATED_BASE_MAX = 58;
 
 function checkNamespaceField(call: Call, object: KubeObject): void {
-  const given = object.metadata.namespace ?? "";
-  if (call.kind.namespaced && given !== "" && given !== call.namespace) {
+  const namespace = object.metadata.namespace ?? "";
+  if (call.kind.namespaced && namespace !== "" && namespace !== call.namespace) {
     throw badRequest(
       "the namespace of the provided object does not match the namespace sent on the request",
     );
   }
 }
 
-/** Takes away what only the server sets, and says where the object is. */
-function wipeMeta(call: Call, object: KubeObject): void {
+function resetMeta(call: Call, object: KubeObject): void {
   const { metadata } = object;
   for (const key of [
     "deletionTimestamp",
@@ -55,8 +53,8 @@ function wipeMeta(call: Call, object: KubeObject): void {
   }
 }
 
-/** Sets what only the server sets. Those who may change the object have had their say: they do not see it. */
-function systemMeta(call: Call, deps: VerbDeps, object: KubeObject): void {
+/** Sets fields that only the server sets, after mutating admission, which does not see them. */
+function setServerMeta(call: Call, deps: VerbDeps, object: KubeObject): void {
   const { metadata } = object;
   if (metadata.name === "" && metadata.generateName !== undefined) {
     metadata.name = `${metadata.generateName.slice(0, GENERATED_BASE_MAX)}${deps.random.suffix()}`;
@@ -68,7 +66,7 @@ function systemMeta(call: Call, deps: VerbDeps, object: KubeObject): void {
   }
 }
 
-function terminating(kind: Kind, object: KubeObject): StatusError {
+function namespaceTerminating(kind: Kind, object: KubeObject): StatusError {
   const namespace = object.metadata.namespace ?? "";
   const message = `unable to create new content in namespace ${namespace} because it is being terminated`;
   const refusal = forbidden(aboutOf(kind), object.metadata.name, message);
@@ -81,7 +79,6 @@ function terminating(kind: Kind, object: KubeObject): StatusError {
   return refusal;
 }
 
-/** Refuses objects for namespaces that are not there or that are going. */
 export function checkNamespace(kind: Kind, object: KubeObject, store: Pick<Store, "find">): void {
   if (!kind.namespaced) {
     return;
@@ -92,18 +89,18 @@ export function checkNamespace(kind: Kind, object: KubeObject, store: Pick<Store
     throw notFound(aboutOf(NAMESPACE), name);
   }
   if (namespace.view().metadata.deletionTimestamp !== undefined) {
-    throw terminating(kind, object);
+    throw namespaceTerminating(kind, object);
   }
 }
 
-function complete(kind: Kind, object: KubeObject): KubeObject {
+function applyDefaults(kind: Kind, object: KubeObject): KubeObject {
   kind.strategy.applyDefaults?.(object);
   return object;
 }
 
 function dropStatus(kind: Kind, object: KubeObject): void {
-  const { hasStatus, keepsStatusAtCreate } = kind.strategy;
-  if (hasStatus && keepsStatusAtCreate !== true) {
+  const { hasStatus, acceptsStatusOnCreate } = kind.strategy;
+  if (hasStatus && acceptsStatusOnCreate !== true) {
     Reflect.deleteProperty(object, "status");
   }
 }
@@ -115,14 +112,13 @@ function validateNew(kind: Kind, object: KubeObject): void {
   }
 }
 
-/** Creates an object that was decoded already. */
 async function createDecoded(call: Call, deps: VerbDeps, object: KubeObject): Promise<KubeObject> {
   const { kind } = call;
   const dryRun = isDryRun(call.query);
-  wipeMeta(call, object);
+  resetMeta(call, object);
   checkNamespace(kind, object, deps.store);
-  complete(kind, object);
-  const question = {
+  applyDefaults(kind, object);
+  const request = {
     kind,
     subresource: "",
     operation: "CREATE",
@@ -135,24 +131,24 @@ async function createDecoded(call: Call, deps: VerbDeps, object: KubeObject): Pr
     warnings: call.warnings,
   } as const;
   await queueIfHeavy(call, deps, call.body.text.length);
-  const admitted = await deps.admission.mutate({ ...question, object }, (changed) =>
-    complete(kind, toObject(kind, changed)),
+  const admitted = await deps.admission.mutate({ ...request, object }, (changed) =>
+    applyDefaults(kind, toObject(kind, changed)),
   );
   await queueIfHeavy(call, deps, call.body.text.length);
-  wipeMeta(call, admitted);
-  systemMeta(call, deps, admitted);
+  resetMeta(call, admitted);
+  setServerMeta(call, deps, admitted);
   dropStatus(kind, admitted);
   kind.strategy.prepareCreate?.(admitted);
   validateNew(kind, admitted);
   await queueIfHeavy(call, deps, call.body.text.length);
-  await deps.admission.validate({ ...question, object: admitted });
+  await deps.admission.validate({ ...request, object: admitted });
   const address = addressOf({ kind, namespace: call.namespace, name: admitted.metadata.name });
   return deps.store.write((transaction) => {
     if (transaction.find(address) !== undefined) {
       throw alreadyExists(aboutOf(kind), address.name);
     }
     checkNamespace(kind, admitted, transaction);
-    takeClaims({ kind, address, object: admitted }, transaction, deps);
+    claimUniqueValues({ kind, address, object: admitted }, transaction, deps);
     if (dryRun) {
       return admitted;
     }
@@ -162,9 +158,8 @@ async function createDecoded(call: Call, deps: VerbDeps, object: KubeObject): Pr
   });
 }
 
-/** Creates the object in the body. Throws StatusErrors 400, 403, 404, 409 and 422. */
 export async function createObject(call: Call, deps: VerbDeps): Promise<Reply> {
-  const object = await readObjectOf(call, deps);
+  const object = await readRequestObject(call, deps);
   checkNamespaceField(call, object);
   if ((object.metadata.resourceVersion ?? "") !== "") {
     throw badRequest("resourceVersion should not be set on objects to be created");
@@ -173,24 +168,31 @@ export async function createObject(call: Call, deps: VerbDeps): Promise<Reply> {
   return { type: "object", code: 201, object: created };
 }
 
-/** Whoever makes an object by writing it must be allowed to create it too. Throws a StatusError 403. */
-function checkRight(call: Call, deps: VerbDeps): void {
+/** A PUT that creates an object needs the right to create it. Throws a StatusError 403. */
+function checkCreateRight(call: Call, deps: VerbDeps): void {
   const { user, kind, namespace, name } = call;
   const { group, version, resource } = kind;
-  const what = { group, version, resource, subresource: "", namespace, name, path: "" };
-  const attributes = { ...what, verb: "create" };
+  const resourceAttributes = {
+    group,
+    version,
+    resource,
+    subresource: "",
+    namespace,
+    name,
+    path: "",
+  };
+  const attributes = { ...resourceAttributes, verb: "create" };
   const { allowed, reason } = deps.authorizer.authorize(user, attributes);
   if (!allowed) {
     throw forbiddenTo(user, attributes, reason);
   }
 }
 
-/** Creates an object for a PUT to a name that is absent. */
 export async function createByUpdate(
   call: Call,
   deps: VerbDeps,
   object: KubeObject,
 ): Promise<Reply> {
-  checkRight(call, deps);
+  checkCreateRight(call, deps);
   return { type: "object", code: 201, object: await createDecoded(call, deps, object) };
 }

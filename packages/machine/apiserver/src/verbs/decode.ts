@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a body to an object of the kind that the path names.
+// Decoding of request bodies into objects of the requested kind.
 import { badRequest, invalid } from "../meta/status.ts";
 import { type Kind, apiVersionOf } from "../kinds/kind.ts";
 import { invalidValue } from "../meta/causes.ts";
-import { decodeMeta } from "../meta/decode-meta.ts";
+import { decodeMeta } from "../meta/metadata.ts";
 import { type Fields, asText, isFields, printJson, textAt, without } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
-import { type Read, decodeShape } from "../shapes/decode-shape.ts";
+import { type DecodedShape, decodeShape } from "../shapes/decode-shape.ts";
 import { DecodeError, wrongType } from "../shapes/scalar.ts";
 import { OBJECT_META } from "../shapes/shape.ts";
 import { aboutOf } from "./call.ts";
 
-/** An object, and the paths of the fields that its kind does not know. */
+/** `unknown` has the paths of fields that are not in the schema. */
 export interface Decoded {
   readonly object: KubeObject;
   readonly unknown: readonly string[];
@@ -26,7 +26,7 @@ function checkApiVersion(kind: Kind, apiVersion: string): void {
   }
 }
 
-/** A built-in kind may leave out what the path says. */
+/** A built-in kind may omit apiVersion and kind. */
 function checkBuiltIn(kind: Kind, apiVersion: string, name: string): void {
   if (apiVersion !== "") {
     checkApiVersion(kind, apiVersion);
@@ -65,8 +65,8 @@ function checkTypeMeta(kind: Kind, fields: Fields): void {
   }
 }
 
-/** Of a custom resource only the metadata is typed here; its schema judges the rest. */
-function readCustom(fields: Fields): Read {
+/** Decodes only the metadata of a custom resource. Its schema validates the rest. */
+function readCustom(fields: Fields): DecodedShape {
   const { metadata } = fields;
   if (metadata === undefined || metadata === null) {
     return { fields, unknown: [] };
@@ -78,7 +78,7 @@ function readCustom(fields: Fields): Read {
   return { fields: { ...fields, metadata: read.fields }, unknown: read.unknown };
 }
 
-function readFields(kind: Kind, fields: Fields): Read {
+function readFields(kind: Kind, fields: Fields): DecodedShape {
   try {
     return kind.shape === undefined ? readCustom(fields) : decodeShape(fields, kind.shape);
   } catch (error) {
@@ -92,7 +92,7 @@ function readFields(kind: Kind, fields: Fields): Read {
   }
 }
 
-/** Reads `fields`, which it takes over. Throws StatusErrors 400 and 422. */
+/** Takes ownership of `fields`. Throws StatusErrors 400 and 422. */
 export function decodeObject(kind: Kind, fields: Fields): Decoded {
   checkTypeMeta(kind, fields);
   const read = readFields(kind, fields);
@@ -105,7 +105,7 @@ export function decodeObject(kind: Kind, fields: Fields): Decoded {
   return { object, unknown: [...read.unknown, ...(kind.strategy.unknownFields?.(object) ?? [])] };
 }
 
-/** The object alone, where nobody is told of unknown fields. Throws StatusErrors 400 and 422. */
+/** Ignores unknown fields. Throws StatusErrors 400 and 422. */
 export function toObject(kind: Kind, fields: Fields): KubeObject {
   return decodeObject(kind, fields).object;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DELETE of one object: preconditions, grace, finalizers, propagation. Source: Kubernetes registry/rest BeforeDelete, generic Store.Delete.
-import { conflict, forbidden, notFound, successBody } from "../meta/status.ts";
+// DELETE of one object or a collection. Source: Kubernetes registry/rest BeforeDelete, generic Store.Delete.
+import { StatusError, conflict, forbidden, notFound, successBody } from "../meta/status.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import { NAMESPACE } from "../kinds/cluster/namespace.ts";
 import { equalJson, listOf, valueAt } from "../objects/json.ts";
@@ -11,17 +11,22 @@ import { type Call, type Reply, aboutOf, addressOf, queueIfHeavy } from "./call.
 import type { VerbDeps } from "./deps.ts";
 import {
   type DeleteOptions,
-  deleteOptionsFields,
-  deleteOptionsOf,
+  printDeleteOptions,
+  parseDeleteOptions,
 } from "./options/delete-options.ts";
-import { readObject, toStorage } from "./readable.ts";
+import { readObject, toStorage } from "./conversion.ts";
+import { listObjects } from "./list.ts";
 
-/** After so many lost races a deletion is refused. */
-const ATTEMPTS = 1000;
+/** After this many conflicts, a deletion fails. */
+const MAX_ATTEMPTS = 1000;
 const FOREGROUND = "foregroundDeletion";
 const ORPHAN = "orphan";
 /** Source: Kubernetes NamespaceLifecycle admission. */
-const IMMORTAL: ReadonlySet<string> = new Set(["default", "kube-public", "kube-system"]);
+const PROTECTED_NAMESPACES: ReadonlySet<string> = new Set([
+  "default",
+  "kube-public",
+  "kube-system",
+]);
 
 function checkPreconditions(kind: Kind, object: KubeObject, options: DeleteOptions): void {
   const { uid = "", resourceVersion = "", name } = object.metadata;
@@ -36,8 +41,8 @@ function checkPreconditions(kind: Kind, object: KubeObject, options: DeleteOptio
   }
 }
 
-/** The finalizers that the options ask for; undefined where the object's own say it already. */
-function propagationOf(kind: Kind, options: DeleteOptions): readonly string[] | undefined {
+/** The finalizers for the requested propagation. Undefined keeps the object's finalizers. */
+function propagationFinalizers(kind: Kind, options: DeleteOptions): readonly string[] | undefined {
   const { propagationPolicy, orphanDependents } = options;
   if (kind.resource === "events" || (propagationPolicy === "" && orphanDependents === undefined)) {
     return undefined;
@@ -49,13 +54,13 @@ function propagationOf(kind: Kind, options: DeleteOptions): readonly string[] | 
 }
 
 function applyPropagation(kind: Kind, object: KubeObject, options: DeleteOptions): void {
-  const wanted = propagationOf(kind, options);
-  if (wanted === undefined) {
+  const requested = propagationFinalizers(kind, options);
+  if (requested === undefined) {
     return;
   }
   const { finalizers = [] } = object.metadata;
-  const others = finalizers.filter((name) => name !== FOREGROUND && name !== ORPHAN);
-  const next = [...others, ...wanted];
+  const otherFinalizers = finalizers.filter((name) => name !== FOREGROUND && name !== ORPHAN);
+  const next = [...otherFinalizers, ...requested];
   if (next.length === 0) {
     delete object.metadata.finalizers;
   } else if (!equalJson(finalizers.toSorted(), next.toSorted())) {
@@ -63,25 +68,25 @@ function applyPropagation(kind: Kind, object: KubeObject, options: DeleteOptions
   }
 }
 
-function countDeletion({ metadata }: KubeObject): void {
+function incrementGeneration({ metadata }: KubeObject): void {
   if (metadata.generation !== undefined) {
     metadata.generation += 1;
   }
 }
 
-/** Less grace, counted from the first request. */
-function shorten({ metadata }: KubeObject, grace: number): void {
+/** Reduces the grace period, which counts from the first request. */
+function shortenGrace({ metadata }: KubeObject, grace: number): void {
   const saved = (metadata.deletionGracePeriodSeconds ?? 0) - grace;
   const until = parseTime(metadata.deletionTimestamp ?? "") - saved * 1000;
   metadata.deletionTimestamp = rfc3339(until);
   metadata.deletionGracePeriodSeconds = grace;
 }
 
-/** Begins or shortens the grace of an object. `none`: its kind has none, or it is over; `pending`: enough was said before. */
+/** `none`: no grace period is left. `pending`: the current one is short enough. */
 function applyGrace(
   kind: Kind,
   object: KubeObject,
-  at: { readonly asked: number | undefined; readonly nowMs: number },
+  at: { readonly requested: number | undefined; readonly nowMs: number },
 ): "none" | "pending" | "begun" {
   const { graceSeconds } = kind.strategy;
   const { metadata } = object;
@@ -89,28 +94,27 @@ function applyGrace(
     return "none";
   }
   if (metadata.deletionTimestamp === undefined) {
-    const grace = graceSeconds(object, at.asked) ?? 0;
+    const grace = graceSeconds(object, at.requested) ?? 0;
     metadata.deletionTimestamp = rfc3339(at.nowMs + grace * 1000);
     metadata.deletionGracePeriodSeconds = grace;
-    countDeletion(object);
+    incrementGeneration(object);
     return "begun";
   }
-  const given = metadata.deletionGracePeriodSeconds ?? 0;
-  if (given === 0) {
+  const current = metadata.deletionGracePeriodSeconds ?? 0;
+  if (current === 0) {
     return "none";
   }
-  if (at.asked === undefined || at.asked >= given) {
+  if (at.requested === undefined || at.requested >= current) {
     return "pending";
   }
-  shorten(object, at.asked);
+  shortenGrace(object, at.requested);
   return "begun";
 }
 
-/** Marks an object that finalizers hold. */
-function mark(kind: Kind, object: KubeObject, nowMs: number): void {
+function markForDeletion(kind: Kind, object: KubeObject, nowMs: number): void {
   const { metadata } = object;
   if (metadata.deletionTimestamp === undefined) {
-    countDeletion(object);
+    incrementGeneration(object);
     metadata.deletionTimestamp = rfc3339(nowMs);
   } else if (parseTime(metadata.deletionTimestamp) > nowMs) {
     metadata.deletionTimestamp = rfc3339(nowMs);
@@ -119,48 +123,47 @@ function mark(kind: Kind, object: KubeObject, nowMs: number): void {
   kind.strategy.beginDeletion?.(object);
 }
 
-function isHeld(object: KubeObject): boolean {
+function hasFinalizers(object: KubeObject): boolean {
   return (
     (object.metadata.finalizers ?? []).length > 0 ||
     listOf(valueAt(object, "spec", "finalizers")).length > 0
   );
 }
 
-/** What a deletion did. */
-export interface Deleted {
+interface DeletionResult {
   readonly object: KubeObject;
-  /** Whether it is gone. */
+  /** False if the object is only marked for deletion. */
   readonly removed: boolean;
 }
 
-interface Step {
+interface DeletionStep {
   readonly kind: Kind;
   readonly options: DeleteOptions;
   readonly stored: StoredObject;
   readonly nowMs: number;
 }
 
-/** The object as the deletion leaves it. Watchers of kinds with grace see the mark before the end. */
-function decide(step: Step): Deleted & { readonly changed: boolean } {
+/** Kinds with a grace period are always marked first, so that watches see the mark. */
+function planDeletion(step: DeletionStep): DeletionResult & { readonly changed: boolean } {
   const { kind, options, stored, nowMs } = step;
   const object = readObject(kind, stored);
-  const grace = applyGrace(kind, object, { asked: options.graceSeconds, nowMs });
+  const grace = applyGrace(kind, object, { requested: options.graceSeconds, nowMs });
   if (grace === "pending") {
     return { object, removed: false, changed: false };
   }
   applyPropagation(kind, object, options);
-  const held = isHeld(object);
-  if (held && grace === "none") {
-    mark(kind, object, nowMs);
+  const isProtected = hasFinalizers(object);
+  if (isProtected && grace === "none") {
+    markForDeletion(kind, object, nowMs);
   }
-  const waits = (object.metadata.deletionGracePeriodSeconds ?? 0) > 0;
+  const isInGracePeriod = (object.metadata.deletionGracePeriodSeconds ?? 0) > 0;
   const changed = !equalJson(object, readObject(kind, stored));
-  return { object, removed: !held && !waits, changed };
+  return { object, removed: !isProtected && !isInGracePeriod, changed };
 }
 
-function perform(transaction: Transaction, step: Step): Deleted {
+function applyDeletion(transaction: Transaction, step: DeletionStep): DeletionResult {
   const { kind, options, stored } = step;
-  const { object, removed, changed } = decide(step);
+  const { object, removed, changed } = planDeletion(step);
   const write = (written: KubeObject) => {
     object.metadata.resourceVersion = written.metadata.resourceVersion ?? "";
   };
@@ -173,15 +176,15 @@ function perform(transaction: Transaction, step: Step): Deleted {
   return { object, removed };
 }
 
-/** Deletes one object, or marks it where something holds it. Throws StatusErrors 404 and 409. */
+/** Marks the object if finalizers or a grace period delay its removal. Throws StatusErrors 404 and 409. */
 export async function deleteOne(
   call: Call,
   deps: VerbDeps,
   options: DeleteOptions,
-): Promise<Deleted> {
+): Promise<DeletionResult> {
   const { kind } = call;
   const address = addressOf(call);
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const stored = deps.store.find(address);
     if (stored === undefined) {
       throw notFound(aboutOf(kind), call.name);
@@ -197,7 +200,7 @@ export async function deleteOne(
       name: call.name,
       object: undefined,
       oldObject,
-      options: deleteOptionsFields(options),
+      options: printDeleteOptions(options),
       user: call.user,
       dryRun: options.dryRun,
       warnings: call.warnings,
@@ -205,7 +208,7 @@ export async function deleteOne(
     const nowMs = deps.clock.now();
     const deleted = await deps.store.write((transaction) =>
       transaction.find(address)?.revision === stored.revision
-        ? perform(transaction, { kind, options, stored, nowMs })
+        ? applyDeletion(transaction, { kind, options, stored, nowMs })
         : undefined,
     );
     if (deleted !== undefined) {
@@ -215,16 +218,15 @@ export async function deleteOne(
   throw conflict(aboutOf(kind), call.name, "the object changes too often to be deleted");
 }
 
-function checkMortal({ kind, name }: Call): void {
-  if (bucketOf(kind) === bucketOf(NAMESPACE) && IMMORTAL.has(name)) {
+function checkNotProtected({ kind, name }: Call): void {
+  if (bucketOf(kind) === bucketOf(NAMESPACE) && PROTECTED_NAMESPACES.has(name)) {
     throw forbidden(aboutOf(kind), name, "this namespace may not be deleted");
   }
 }
 
-/** Deletes the object of a call. Throws StatusErrors 400, 403, 404, 409 and 422. */
 export async function deleteObject(call: Call, deps: VerbDeps): Promise<Reply> {
-  const options = deleteOptionsOf(call);
-  checkMortal(call);
+  const options = parseDeleteOptions(call);
+  checkNotProtected(call);
   const { object, removed } = await deleteOne(call, deps, options);
   if (!removed || call.kind.strategy.returnsDeleted === true) {
     const accepted = !removed && options.orphanDependents === false;
@@ -234,4 +236,29 @@ export async function deleteObject(call: Call, deps: VerbDeps): Promise<Reply> {
   const { group, resource } = call.kind;
   const details = { name, ...(group === "" ? {} : { group }), kind: resource, uid };
   return { type: "fields", code: 200, fields: successBody(details) };
+}
+
+async function deleteStored(
+  call: Call,
+  deps: VerbDeps,
+  step: { readonly stored: StoredObject; readonly options: DeleteOptions },
+): Promise<void> {
+  const { namespace, name } = step.stored.address;
+  try {
+    await deleteOne({ ...call, namespace, name }, deps, step.options);
+  } catch (error) {
+    // another client deleted it first
+    if (!(error instanceof StatusError && error.code === 404)) {
+      throw error;
+    }
+  }
+}
+
+/** Deletes the objects of the list with the same query. With a limit, deletes one page. Returns that list. */
+export async function deleteCollection(call: Call, deps: VerbDeps): Promise<Reply> {
+  const options = parseDeleteOptions(call);
+  const reply = await listObjects(call, deps);
+  const items = reply.type === "list" ? reply.items : [];
+  await Promise.all(items.map((stored) => deleteStored(call, deps, { stored, options })));
+  return reply;
 }

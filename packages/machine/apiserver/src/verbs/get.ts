@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET of one object.
 import { notFound } from "../meta/status.ts";
 import type { StoredObject } from "../storage/store.ts";
 import { type Call, type Reply, aboutOf, addressOf } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
-import { checkReached, parseRevision } from "./options/options.ts";
+import { checkReached, parseRevision } from "./options/list-options.ts";
 
-/** The state that a call names. Throws a StatusError 404. */
+/** Throws a StatusError 404. */
 export function getStored(call: Call, deps: VerbDeps): StoredObject {
   checkReached(parseRevision(call.query.get("resourceVersion")) ?? 0, deps.store.revision());
   const stored = deps.store.find(addressOf(call));
@@ -16,7 +15,6 @@ export function getStored(call: Call, deps: VerbDeps): StoredObject {
   return stored;
 }
 
-/** Answers with the object, as it is stored. Throws a StatusError 404. */
 export function getObject(call: Call, deps: VerbDeps): Reply {
   return { type: "object", code: 200, object: getStored(call, deps) };
 }

@@ -386,7 +386,7 @@ test.each([
   store.listAt = (scope, revision) => {
     const [first] = listAt(scope, revision) ?? [];
     if (first === undefined) return undefined;
-    first.hold = () => {
+    first.loadText = () => {
       throw error;
     };
     return [first];

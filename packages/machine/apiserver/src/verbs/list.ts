@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET of a collection: current or past states, in pages of one snapshot.
+// GET of a collection at the current or an earlier revision. The pages of a list share one revision.
 import { type StatusError, badRequest, expired } from "../meta/status.ts";
 import { isFields, parseJson, printJson } from "../objects/json.ts";
 import { printAddress } from "../objects/object.ts";
-import { Pace } from "../limits/pace.ts";
+import { Pace } from "../limits/fair-queue.ts";
 import type { StoredObject } from "../storage/store.ts";
 import type { Call, Reply } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
-import { checkReached, parseCount, parseRevision } from "./options/options.ts";
-import { checkRevisionMatch } from "./options/revision-match.ts";
-import { type Selection, parseSelection, select } from "./options/selection.ts";
+import {
+  checkReached,
+  checkRevisionMatch,
+  parseCount,
+  parseRevision,
+} from "./options/list-options.ts";
+import { type Selection, parseSelection, selectMatching } from "./options/selection.ts";
 
 type ListReply = Extract<Reply, { type: "list" }>;
 
-/** Where the next page begins. */
+/** The content of a continue token. */
 interface Continuation {
-  /** The snapshot of the first page; -1: whatever is there now. */
+  /** Revision of the first page; -1 means the current revision. */
   readonly revision: number;
-  /** Address behind which the page begins. */
   readonly after: string;
 }
 
 interface ListOptions {
   readonly limit: number;
   readonly continuation: Continuation | undefined;
-  /** The one revision that is wanted. */
+  /** Revision that the list must have; undefined means the current one. */
   readonly exact: number | undefined;
 }
 
@@ -46,7 +49,7 @@ function parseContinuation(token: string): Continuation | undefined {
       return { revision: parsed["revision"], after: parsed["after"] };
     }
   } catch {
-    // Refused below: not a token of this server.
+    // not a token of this server: rejected below
   }
   throw badRequest("continue key is not valid: the token is not one of this server");
 }
@@ -58,10 +61,10 @@ function checkRevision(query: URLSearchParams, continued: boolean): void {
   }
 }
 
-/** The one revision that is wanted. Without a match, a page of a revision is exact and a whole list is only not older. Source: kube-apiserver. */
-function exactRevision(match: string, asked: number, limit: number): number | undefined {
-  const isExact = match === "Exact" || (match === "" && limit > 0 && asked > 0);
-  return isExact ? asked : undefined;
+/** Without resourceVersionMatch, a list with a limit is exact and a whole list may be newer. Source: kube-apiserver. */
+function exactRevision(match: string, requested: number, limit: number): number | undefined {
+  const isExact = match === "Exact" || (match === "" && limit > 0 && requested > 0);
+  return isExact ? requested : undefined;
 }
 
 function parseOptions({ query }: Call): ListOptions {
@@ -70,16 +73,16 @@ function parseOptions({ query }: Call): ListOptions {
   const continuation = parseContinuation(query.get("continue") ?? "");
   checkRevision(query, continuation !== undefined);
   const limit = parseCount(query.get("limit"));
-  // A list from 0 is never cut. Source: kube-apiserver, which serves it from its cache.
-  const isWhole = revision === "0" && match === "" && continuation === undefined;
+  // A list from revision 0 ignores the limit. Source: kube-apiserver, which serves it from its cache.
+  const ignoresLimit = revision === "0" && match === "" && continuation === undefined;
   return {
-    limit: isWhole ? 0 : limit,
+    limit: ignoresLimit ? 0 : limit,
     continuation,
     exact: exactRevision(match, parseRevision(revision) ?? 0, limit),
   };
 }
 
-/** 410; the token of a list that was begun leads on, at the price of a list that is of no one moment. */
+/** 410. For a started list, the response has a token with which the client can continue inconsistently. */
 function expiredList(continuation: Continuation | undefined): StatusError {
   return continuation === undefined
     ? expired("The resourceVersion for the provided list is too old.")
@@ -89,7 +92,7 @@ function expiredList(continuation: Continuation | undefined): StatusError {
       );
 }
 
-function statesAt(
+function listStates(
   deps: VerbDeps,
   selection: Selection,
   at: { readonly revision: number; readonly continuation: Continuation | undefined },
@@ -104,22 +107,21 @@ function statesAt(
   return states;
 }
 
-/** Index of the first object behind an address; objects are in the order of their addresses. */
 function indexAfter(objects: readonly StoredObject[], address: string): number {
   const index = objects.findIndex((object) => printAddress(object.address) > address);
   return index < 0 ? objects.length : index;
 }
 
-async function page(
+async function buildPage(
   states: readonly StoredObject[],
   selection: Selection,
   options: ListOptions & { readonly revision: number; readonly pace: Pace },
 ): Promise<ListReply> {
   const { limit, continuation, revision, pace } = options;
-  const rest = states.slice(indexAfter(states, continuation?.after ?? ""));
-  // One more than is shown tells whether there are more.
-  const wanted = limit === 0 ? Infinity : limit + 1;
-  const matching = await select(rest, selection, { pace, limit: wanted });
+  const remaining = states.slice(indexAfter(states, continuation?.after ?? ""));
+  // One more than is returned, to find out whether there are more.
+  const selectLimit = limit === 0 ? Infinity : limit + 1;
+  const matching = await selectMatching(remaining, selection, { pace, limit: selectLimit });
   if (limit === 0 || matching.length <= limit) {
     return { type: "list", items: matching, revision };
   }
@@ -130,34 +132,33 @@ async function page(
     type: "list",
     items,
     revision,
-    // What a selector leaves of the rest is not counted. Source: kube-apiserver.
-    ...(selection.matches === undefined ? { remaining: rest.length - limit } : {}),
+    // With a selector, the remaining objects are not counted. Source: kube-apiserver.
+    ...(selection.matches === undefined ? { remaining: remaining.length - limit } : {}),
     continueToken: printContinuation({ revision, after }),
   };
 }
 
-/** Answers with the objects that match. Throws StatusErrors 400, 410 and 504. */
 export async function listObjects(call: Call, deps: VerbDeps): Promise<Reply> {
   const options = parseOptions(call);
   const current = deps.store.revision();
   checkReached(parseRevision(call.query.get("resourceVersion")) ?? 0, current);
   const { continuation } = options;
-  const asked = continuation?.revision ?? options.exact ?? current;
-  const revision = asked < 0 ? current : asked;
+  const requested = continuation?.revision ?? options.exact ?? current;
+  const revision = requested < 0 ? current : requested;
   const selection = parseSelection(call);
-  const states = statesAt(deps, selection, { revision, continuation });
+  const states = listStates(deps, selection, { revision, continuation });
   const pace = new Pace(deps, call.user.name);
   try {
-    const reply = await page(states, selection, { ...options, revision, pace });
+    const reply = await buildPage(states, selection, { ...options, revision, pace });
     if (revision !== current) {
-      // The answer is sent piece by piece, and past states may be compacted meanwhile.
+      // The response is sent in chunks, and earlier states may be compacted meanwhile.
       reply.items.forEach((item) => {
-        item.hold();
+        item.loadText();
       });
     }
     return reply;
   } catch (error) {
-    // It was compacted while it was looked through.
+    // The revision was compacted during the search.
     throw error instanceof RangeError ? expiredList(continuation) : error;
   }
 }

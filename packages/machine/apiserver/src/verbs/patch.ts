@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PATCH: operations, or fields to merge.
+// PATCH with a JSON patch, a merge patch (RFC 7386) or a strategic merge patch.
 import { parseText } from "../http/body.ts";
 import {
   StatusError,
@@ -11,34 +11,52 @@ import {
 import { invalidValue } from "../meta/causes.ts";
 import { type Fields, fieldsOf, isFields, printJson } from "../objects/json.ts";
 import { type KubeObject, toFields } from "../objects/object.ts";
-import { applyJsonPatch, toOperations } from "../patch/json-patch.ts";
-import { applyMergePatch } from "../patch/merge-patch.ts";
+import { applyJsonPatch, parseOperations } from "../patch/json-patch.ts";
 import { applyStrategicMerge } from "../patch/strategic-merge.ts";
 import { type Call, type Reply, aboutOf } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
-import { type Change, changeObject } from "./change.ts";
+import { type ObjectChange, changeObject } from "./change.ts";
 import { decodeObject } from "./decode.ts";
-import { checkFields, warn } from "./options/field-validation.ts";
+import { checkFields, addKindWarnings } from "./options/field-validation.ts";
 import { checkAddress } from "./update.ts";
+
+/** Does not change the target. */
+export function applyMergePatch(target: unknown, patch: unknown): unknown {
+  if (!isFields(patch)) {
+    return patch;
+  }
+  const result: Fields = isFields(target) ? { ...target } : {};
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) {
+      Reflect.deleteProperty(result, key);
+    } else {
+      Object.defineProperty(result, key, {
+        value: applyMergePatch(Object.hasOwn(result, key) ? result[key] : undefined, value),
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
+    }
+  }
+  return result;
+}
 
 const JSON_PATCH = "application/json-patch+json";
 const MERGE_PATCH = "application/merge-patch+json";
-const STRATEGIC = "application/strategic-merge-patch+json";
+const STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json";
 
-/** Gives the patched fields. */
-export type Patcher = (current: Fields) => unknown;
+type Patcher = (current: Fields) => unknown;
 
-/** Reads the patch in the body. Throws StatusErrors 400 and 415. */
 export function parsePatch(call: Call): Patcher {
   const { contentType, text } = call.body;
   const strategic = call.kind.strategy.allowsStrategicMerge;
-  const supported = [JSON_PATCH, MERGE_PATCH, ...(strategic ? [STRATEGIC] : [])];
+  const supported = [JSON_PATCH, MERGE_PATCH, ...(strategic ? [STRATEGIC_MERGE_PATCH] : [])];
   if (!supported.includes(contentType)) {
     throw unsupportedMediaType(contentType, supported);
   }
   const patch = parseText(text, contentType);
   if (contentType === JSON_PATCH) {
-    const operations = toOperations(patch, text);
+    const operations = parseOperations(patch, text);
     return (current) => applyJsonPatch(current, operations);
   }
   if (!isFields(patch)) {
@@ -49,7 +67,7 @@ export function parsePatch(call: Call): Patcher {
     : (current) => applyStrategicMerge(current, patch, call.kind.shape);
 }
 
-/** Refuses a patch that names another state or another object. Controllers rely on Invalid for another uid. */
+/** Rejects a patch that changes the uid or has a stale resourceVersion. Controllers rely on 422 for another uid. */
 function checkPatched(call: Call, patched: KubeObject, current: KubeObject): void {
   const { metadata } = patched;
   const about = aboutOf(call.kind);
@@ -67,12 +85,12 @@ function checkPatched(call: Call, patched: KubeObject, current: KubeObject): voi
   }
 }
 
-/** What is wrong with the object that a patch makes is said of the patch. Source: Kubernetes jsonPatcher. */
+/** Reports errors of the patched object as errors of the patch. Source: Kubernetes jsonPatcher. */
 function decodePatched(call: Call, patched: Fields): KubeObject {
   try {
     const { object, unknown } = decodeObject(call.kind, patched);
     checkFields(call, unknown);
-    warn(call, object);
+    addKindWarnings(call, object);
     return object;
   } catch (error) {
     if (!(error instanceof StatusError && error.code === 400)) {
@@ -85,17 +103,16 @@ function decodePatched(call: Call, patched: Fields): KubeObject {
   }
 }
 
-/** Patches the object, or the part that the subresource names. Throws StatusErrors 400, 404, 409, 415 and 422. */
 export async function patchObject(
   call: Call,
   deps: VerbDeps,
-  part: Change["part"],
+  part: ObjectChange["part"],
 ): Promise<Reply> {
   const patch = parsePatch(call);
   const object = await changeObject(call, deps, {
     part,
     edit: (current) => {
-      // Patches of an object leave an object, maybe an empty one.
+      // a patch may leave something that is not an object
       const decoded = decodePatched(call, fieldsOf(patch(toFields(current))));
       checkPatched(call, decoded, current);
       return decoded;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// PUT: a whole object, or its status.
+// PUT of an object, its status, or a namespace's finalizers.
 import { badRequest, conflict, invalid, modified } from "../meta/status.ts";
 import { copyJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
+import { parseObject } from "../http/body.ts";
 import { type Call, type Reply, aboutOf, addressOf } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
-import { type Change, changeObject } from "./change.ts";
+import { type ObjectChange, changeObject } from "./change.ts";
 import { createByUpdate } from "./create.ts";
 import { toObject } from "./decode.ts";
-import { readObjectOf } from "./options/field-validation.ts";
+import { readRequestObject } from "./options/field-validation.ts";
 
-/** Refuses an object whose name or namespace is not the path's. */
 export function checkAddress(call: Call, object: KubeObject): void {
   const { name, namespace = "" } = object.metadata;
   if (call.kind.namespaced && namespace !== "" && namespace !== call.namespace) {
@@ -27,8 +27,7 @@ export function checkAddress(call: Call, object: KubeObject): void {
   }
 }
 
-/** Refuses a write that was made of a state that is not the current one. */
-export function checkVersion(call: Call, given: KubeObject, current: KubeObject): void {
+function checkVersion(call: Call, given: KubeObject, current: KubeObject): void {
   const about = aboutOf(call.kind);
   const { resourceVersion = "", uid } = given.metadata;
   if (resourceVersion === "" && !call.kind.strategy.allowsUnconditionalUpdate) {
@@ -52,13 +51,12 @@ export function checkVersion(call: Call, given: KubeObject, current: KubeObject)
   }
 }
 
-/** Replaces the object, or the part that the subresource names. Throws StatusErrors 400, 404, 409 and 422. */
 export async function updateObject(
   call: Call,
   deps: VerbDeps,
-  part: Change["part"],
+  part: ObjectChange["part"],
 ): Promise<Reply> {
-  const given = await readObjectOf(call, deps);
+  const given = await readRequestObject(call, deps);
   checkAddress(call, given);
   const absent = deps.store.find(addressOf(call)) === undefined;
   if (absent && part === "main" && call.kind.strategy.allowsCreateOnUpdate) {
@@ -69,6 +67,20 @@ export async function updateObject(
     edit: (current) => {
       checkVersion(call, given, current);
       return toObject(call.kind, copyJson(given));
+    },
+  });
+  return { type: "object", code: 200, object };
+}
+
+/** The only way to change spec.finalizers. Removes a terminating namespace when none are left. */
+export async function finalizeNamespace(call: Call, deps: VerbDeps): Promise<Reply> {
+  const given = toObject(call.kind, parseObject(call.body));
+  checkAddress(call, given);
+  const object = await changeObject(call, deps, {
+    part: "all",
+    edit: (current) => {
+      checkVersion(call, given, current);
+      return { ...copyJson(given), status: current["status"] };
     },
   });
   return { type: "object", code: 200, object };

@@ -2,8 +2,9 @@
 import type { Command, CommandResult } from "@patchbay/core/ports";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { archiveDirectory } from "./archive-directory.ts";
-import { PullProgress } from "./pull-progress.ts";
+import { archiveDirectory, buildLayoutFiles } from "./archive-directory.ts";
+import { PullProgress } from "./images.ts";
+import { createHash } from "node:crypto";
 
 const SUM = "c".repeat(64);
 const image = { source: "/src", workDirectory: "/w", architecture: "amd64" };
@@ -56,8 +57,12 @@ test("a pull is printed once a second, whatever pieces it comes in", () => {
   const row = (seconds: string, amount: string): string =>
     `layer: done\nelapsed: ${seconds} s    total:  ${amount} (1.0 MiB/s)\r`;
   const text = [
-    ...[row("0.5", "1.0"), row("1.2", "2.0 Ki"), row("1.9", "3.0 Mi")],
-    ...[row("12.0", "4.0 Gi"), "x elapsed: 13.0 s total: 9.0 Gi (\n", "elapsed: 14.0 s"],
+    row("0.5", "1.0"),
+    row("1.2", "2.0 Ki"),
+    row("1.9", "3.0 Mi"),
+    row("12.0", "4.0 Gi"),
+    "x elapsed: 13.0 s total: 9.0 Gi (\n",
+    "elapsed: 14.0 s",
   ].join("");
   for (const letter of text) progress.read(letter);
   progress.read(" total: 5.0 (1 MiB/s)\n");
@@ -66,4 +71,39 @@ test("a pull is printed once a second, whatever pieces it comes in", () => {
     "   12.0 s  4.0 GiB fetched",
     "   14.0 s  5.0 B fetched",
   ]);
+});
+
+function digestOf(text: string): string {
+  return `sha256:${createHash("sha256").update(text).digest("hex")}`;
+}
+
+interface Described {
+  readonly digest: string;
+  readonly size: number;
+}
+
+test("each blob is where, and as long as, what points at it says", () => {
+  const layer = { digest: digestOf("layer"), bytes: 10_240 };
+  const files = buildLayoutFiles(layer, "arm64", digestOf);
+  const textOf = ({ digest, size }: Described): string => {
+    const text = files[`blobs/sha256/${digest.slice("sha256:".length)}`] ?? "";
+    expect(digestOf(text)).toBe(digest);
+    expect(text).toHaveLength(size);
+    return text;
+  };
+  const index = JSON.parse(files["index.json"] ?? "") as { manifests: [Described] };
+  const manifest = JSON.parse(textOf(index.manifests[0])) as {
+    config: Described;
+    layers: readonly Described[];
+  };
+  expect(manifest.layers).toEqual([
+    { mediaType: "application/vnd.oci.image.layer.v1.tar", digest: layer.digest, size: 10_240 },
+  ]);
+  expect(JSON.parse(textOf(manifest.config))).toEqual({
+    architecture: "arm64",
+    os: "linux",
+    config: {},
+    rootfs: { type: "layers", diff_ids: [layer.digest] },
+  });
+  expect(buildLayoutFiles(layer, "arm64", digestOf)).toEqual(files);
 });

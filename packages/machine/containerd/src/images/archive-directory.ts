@@ -1,30 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a directory become an image? One layer by tar, described by us: the same files give the same digest.
+// Builds a reproducible OCI image with one layer. Source: OCI image specification 1.0.
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/ports";
-import { blobPath, layoutFilesOf, type Blob } from "./oci-image.ts";
 import { runOnSource } from "./run-on-source.ts";
+
+interface Blob {
+  /** `sha256:…` */
+  readonly digest: string;
+  readonly bytes: number;
+}
+
+type LayoutFiles = Readonly<Record<string, string>>;
+
+const MEDIA = "application/vnd.oci.image";
+
+function blobPath(digest: string): string {
+  return `blobs/${digest.replace(":", "/")}`;
+}
+
+function describe(kind: string, { digest, bytes }: Blob): object {
+  return { mediaType: `${MEDIA}.${kind}`, digest, size: bytes };
+}
+
+/** Excludes the layer, which the caller stores at {@link blobPath}. */
+export function buildLayoutFiles(
+  layer: Blob,
+  architecture: string,
+  digestOf: (text: string) => string,
+): LayoutFiles {
+  const blobOf = (text: string): Blob => ({
+    digest: digestOf(text),
+    bytes: new TextEncoder().encode(text).length,
+  });
+  const config = JSON.stringify({
+    architecture,
+    os: "linux",
+    config: {},
+    rootfs: { type: "layers", diff_ids: [layer.digest] },
+  });
+  const manifest = JSON.stringify({
+    schemaVersion: 2,
+    mediaType: `${MEDIA}.manifest.v1+json`,
+    config: describe("config.v1+json", blobOf(config)),
+    layers: [describe("layer.v1.tar", layer)],
+  });
+  const manifests = [describe("manifest.v1+json", blobOf(manifest))];
+  return {
+    "oci-layout": JSON.stringify({ imageLayoutVersion: "1.0.0" }),
+    "index.json": JSON.stringify({ schemaVersion: 2, manifests }),
+    [blobPath(digestOf(config))]: config,
+    [blobPath(digestOf(manifest))]: manifest,
+  };
+}
 
 const TEXT_MODE = 0o644;
 
-/** Of the files nothing counts but their names, contents and whether they may be executed. */
-const SAME_EACH_TIME = [
-  ...["--sort=name", "--mtime=@0", "--numeric-owner"],
-  // Users of pods read them, nobody writes them, and none of them gives rights.
-  ...["--mode=a+rX,go-w,ug-s", "--format=posix"],
+/** Only names, contents and the executable bit count. */
+const REPRODUCIBLE_FLAGS = [
+  "--sort=name",
+  "--mtime=@0",
+  "--numeric-owner",
+  // Users of pods may read the files; set-uid bits are removed.
+  "--mode=a+rX,go-w,ug-s",
+  "--format=posix",
   "--pax-option=delete=atime,delete=ctime,exthdr.name=%d/PaxHeaders/%f",
 ];
 
-/** What is to be made. */
-export interface DirectoryImage {
-  /** Absolute; its content is the root of the image. */
+interface DirectoryImage {
+  /** Absolute; its content becomes the root of the image. */
   readonly source: string;
-  /** Absolute, not there yet: the archive and what it is made of; the caller removes it. */
+  /** Absolute; must not exist. The caller removes it. */
   readonly workDirectory: string;
-  /** As Go names it, for example `amd64`. */
+  /** In Go's notation, for example `amd64`. */
   readonly architecture: string;
-  /** User and group of all files; root's when absent. */
+  /** Defaults to root. */
   readonly owner?: number;
 }
 
@@ -33,7 +83,7 @@ interface Deps {
   readonly runner: ProcessRunner;
 }
 
-async function makeLayer(
+async function createLayer(
   deps: Deps,
   { source, owner = 0 }: DirectoryImage,
   file: string,
@@ -41,7 +91,7 @@ async function makeLayer(
   const owned = [`--owner=${String(owner)}`, `--group=${String(owner)}`];
   await runOnSource(deps, source, [
     "tar",
-    ...SAME_EACH_TIME,
+    ...REPRODUCIBLE_FLAGS,
     ...owned,
     "-cf",
     file,
@@ -59,22 +109,22 @@ function digestOf(text: string): string {
 }
 
 /**
- * Makes an OCI archive of a directory, and returns its path.
- * @throws AppError with IMAGE_SOURCE_INVALID when tar cannot read it
+ * Builds an OCI archive and returns its path.
+ * @throws AppError with IMAGE_SOURCE_INVALID when tar cannot read the directory
  */
 export async function archiveDirectory(deps: Deps, image: DirectoryImage): Promise<string> {
   const { source, workDirectory, architecture } = image;
   const layout = join(workDirectory, "layout");
   await deps.files.ensureDirectory(join(layout, "blobs/sha256"));
   const layerFile = join(workDirectory, "layer.tar");
-  const layer = await makeLayer(deps, image, layerFile);
+  const layer = await createLayer(deps, image, layerFile);
   await runOnSource(deps, source, ["mv", layerFile, join(layout, blobPath(layer.digest))]);
-  for (const [path, text] of Object.entries(layoutFilesOf(layer, architecture, digestOf))) {
+  for (const [path, text] of Object.entries(buildLayoutFiles(layer, architecture, digestOf))) {
     await deps.files.ensureDirectory(dirname(join(layout, path)));
     await deps.files.writeAtomic(join(layout, path), text, TEXT_MODE);
   }
   const archive = join(workDirectory, "image.tar");
-  // A disk may be as large as what is free: nothing of it is there twice for longer than needed.
+  // A disk image may need most of the free space.
   const moved = ["--remove-files", "-C", layout, "oci-layout", "index.json", "blobs"];
   await runOnSource(deps, source, ["tar", "-cf", archive, ...moved]);
   return archive;

@@ -3,14 +3,15 @@
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import type { Command, CommandResult } from "@patchbay/core/ports";
 import { describe, expect, test } from "vitest";
-import { listAdded } from "./added.ts";
 import {
+  listAdded,
   findImage,
   importImage,
   listImages,
   pullImage,
   readSnapshotter,
   removeImage,
+  parseMarkedNames,
 } from "./images.ts";
 import { measureImage } from "./measure-image.ts";
 
@@ -110,7 +111,7 @@ describe("an import", () => {
       `images rm --sync ${ID_B}`,
     ]);
     expect(tool.runner.commands.map(({ timeoutMs }) => timeoutMs).slice(0, 2)).toEqual([
-      ...[3_600_000, 60_000],
+      3_600_000, 60_000,
     ]);
   });
 
@@ -197,4 +198,24 @@ test("an image is as large as its manifest says, found by way of an index", asyn
   expect(await measureImage(tool.deps, B, "arm64")).toBe(35);
   expect(await measureImage(tool.deps, A, "arm64")).toBe(35);
   expect(await measureImage(tool.deps, A, "amd64")).toBeUndefined();
+});
+
+const DIGEST = `sha256:${"a".repeat(64)}`;
+const OTHER = `sha256:${"b".repeat(64)}`;
+
+function listing(labels: string): string {
+  return [
+    "REF TYPE DIGEST SIZE PLATFORMS LABELS",
+    `reg/a:1 application/vnd.oci.image.manifest.v1+json ${DIGEST} 1.2 MiB linux/amd64 ${labels} `,
+    "",
+  ].join("\n");
+}
+
+test.each([
+  { name: "one with the mark", labels: `patchbay.io/added=${DIGEST}`, want: ["reg/a:1"] },
+  { name: "among others", labels: `a=b,patchbay.io/added=${DIGEST},c=d`, want: ["reg/a:1"] },
+  { name: "not one without labels", labels: "-", want: [] },
+  { name: "not one that names something else now", labels: `patchbay.io/added=${OTHER}`, want: [] },
+])("was added: $name", ({ labels, want }) => {
+  expect(parseMarkedNames(listing(labels))).toEqual(want);
 });

@@ -1,28 +1,126 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do images come into containerd and go? By its own tool, under whole references.
+// Images in containerd: list, import, pull and remove, by full reference.
+import { repositoryOf } from "./reference.ts";
+import { ctr, type CtrDeps } from "../ctr.ts";
 import { AppError } from "@patchbay/core";
 import type { Files } from "@patchbay/core/ports";
-import { ctr, type CtrDeps } from "../ctr.ts";
 import type { ContainerdLayout } from "../layout.ts";
-import { markAdded } from "./added.ts";
-import {
-  namedRecords,
-  namesToRemove,
-  orphansOf,
-  parseRecords,
-  type ImageRecord,
-} from "./records.ts";
 
-/** An image may be gigabytes on a slow disk or line; milliseconds. */
-const TRANSFER_MS = 3_600_000;
-/** Before what an archive's manifests are named while they are imported; no registry is there. */
+/** CRI also adds a record named by the image's id. */
+interface ImageRecord {
+  readonly name: string;
+  /** Digest of the manifest or index. */
+  readonly digest: string;
+}
+
+const RECORD_LINE = /^(\S+)\s+\S+\s+(sha256:[0-9a-f]{64})\s/;
+/** Name of an image by its id. Source: containerd, CRI plugin. */
+const IMAGE_ID = /^sha256:[0-9a-f]{64}$/;
+
+export function parseRecords(listing: string): readonly ImageRecord[] {
+  return listing.split("\n").flatMap((line) => {
+    const [, name, digest] = RECORD_LINE.exec(line) ?? [];
+    return name === undefined || digest === undefined ? [] : [{ name, digest }];
+  });
+}
+
+function isId({ name }: ImageRecord): boolean {
+  return IMAGE_ID.test(name);
+}
+
+function pinnedName({ name }: ImageRecord): string | undefined {
+  const [head, digest] = name.split("@");
+  return digest === undefined ? undefined : head;
+}
+
+/** Omits ids, and omits names with a digest if the image has another name. */
+export function namedRecords(records: readonly ImageRecord[]): readonly ImageRecord[] {
+  const names = records.filter((record) => !isId(record));
+  const tagged = new Set(
+    names.filter((record) => pinnedName(record) === undefined).map(({ digest }) => digest),
+  );
+  return names.filter((record) => pinnedName(record) === undefined || !tagged.has(record.digest));
+}
+
+/** Such ids would only retain unused layers. */
+export function findUnnamedIds(records: readonly ImageRecord[]): readonly string[] {
+  const named = new Set(records.filter((record) => !isId(record)).map(({ digest }) => digest));
+  return records.filter((each) => isId(each) && !named.has(each.digest)).map(({ name }) => name);
+}
+
+/** A pull by tag also adds the name by digest. */
+export function namesToRemove(records: readonly ImageRecord[], name: string): readonly string[] {
+  const digest = records.find((record) => record.name === name)?.digest;
+  if (digest === undefined) return [];
+  const repository = repositoryOf(name);
+  const isOtherTag = (record: ImageRecord): boolean =>
+    record.name !== name && record.digest === digest && record.name.startsWith(`${repository}:`);
+  const pinned = `${repository}@${digest}`;
+  const hasPinned = records.some((record) => record.name === pinned) && pinned !== name;
+  return hasPinned && !records.some(isOtherTag) ? [name, pinned] : [name];
+}
+
+const LABEL = "patchbay.io/added";
+
+async function markAdded(
+  deps: CtrDeps,
+  image: { readonly name: string; readonly digest: string },
+): Promise<void> {
+  await ctr(deps, ["images", "label", image.name, `${LABEL}=${image.digest}`]);
+}
+
+/** A later pull of the name invalidates the label. */
+export function parseMarkedNames(listing: string): readonly string[] {
+  return listing.split("\n").flatMap((line) => {
+    const [name = "", , digest = ""] = line.split(/\s+/);
+    return line.includes(`${LABEL}=${digest}`) && digest !== "" ? [name] : [];
+  });
+}
+
+/** Lists names that users added on this machine; `name` must be a full reference. */
+export async function listAdded(deps: CtrDeps, name?: string): Promise<readonly string[]> {
+  const filter = name === undefined ? [] : [`name==${JSON.stringify(name)}`];
+  return parseMarkedNames(await ctr(deps, ["images", "ls", ...filter]));
+}
+
+/** Last line of the table: `elapsed: 1.2 s total: 1.0 Mi (1.2 MiB/s)`. Source: ctr 1.6 to 2.0, progress. */
+const PROGRESS_LINE = /^elapsed: +([\d.]+) *s +total: +([\d.]+) (Ki|Mi|Gi|Ti)?/;
+
+/** Prints one line per second from the output of `ctr images pull`, which redraws a table ten times a second. */
+export class PullProgress {
+  readonly #print: (line: string) => void;
+  #rest = "";
+  #lastSecond = 0;
+
+  constructor(print: (line: string) => void) {
+    this.#print = print;
+  }
+
+  read(text: string): void {
+    const lines = `${this.#rest}${text}`.split(/[\r\n]/);
+    this.#rest = lines.pop() ?? "";
+    for (const line of lines) this.#readLine(line);
+  }
+
+  #readLine(line: string): void {
+    const [, seconds, amount, unit = ""] = PROGRESS_LINE.exec(line) ?? [];
+    if (seconds === undefined || amount === undefined) return;
+    const second = Math.floor(Number(seconds));
+    if (second <= this.#lastSecond) return;
+    this.#lastSecond = second;
+    this.#print(`${seconds.padStart(7)} s  ${amount} ${unit}B fetched`);
+  }
+}
+
+/** For gigabytes on a slow disk or network. */
+const TRANSFER_TIMEOUT_MS = 3_600_000;
+/** No registry serves this host. */
 const IMPORT_BASE = "import.invalid";
 
-/** Names of an import do not meet another's. */
-export interface ImportSource {
-  /** Absolute path of an OCI or docker archive. */
+interface ImportSource {
+  /** Absolute. */
   readonly archive: string;
-  /** Tells this import from others that go on at the same time. */
+  /** Distinguishes concurrent imports. */
   readonly id: string;
 }
 
@@ -34,21 +132,21 @@ async function removeRecords(deps: CtrDeps, names: readonly string[]): Promise<v
   if (names.length > 0) await ctr(deps, ["images", "rm", "--sync", ...names]);
 }
 
-async function removeOrphans(deps: CtrDeps): Promise<void> {
-  await removeRecords(deps, orphansOf(await listRecords(deps)));
+async function removeUnnamed(deps: CtrDeps): Promise<void> {
+  await removeRecords(deps, findUnnamedIds(await listRecords(deps)));
 }
 
-/** Images by the names that people gave them, sorted. */
+/** Returns images with the names that users know, sorted. */
 export async function listImages(deps: CtrDeps): Promise<readonly ImageRecord[]> {
   return namedRecords(await listRecords(deps)).toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The image of that whole reference. */
+/** `name` is a full reference. */
 export async function findImage(deps: CtrDeps, name: string): Promise<ImageRecord | undefined> {
   return (await listImages(deps)).find((image) => image.name === name);
 }
 
-/** Which layers are on disk, and how, is told to each call that unpacks. */
+/** Each call that unpacks layers must name the snapshotter. */
 export async function readSnapshotter(files: Files, layout: ImageDeps["layout"]): Promise<string> {
   const text = (await files.readText(layout.config)) ?? "";
   return /^snapshotter = "(\w+)"$/m.exec(text)?.[1] ?? "overlayfs";
@@ -58,13 +156,12 @@ async function snapshotterFlags({ files, layout }: ImageDeps): Promise<readonly 
   return ["--snapshotter", await readSnapshotter(files, layout)];
 }
 
-/** Containerd's tool, and files to ask how layers lie on disk. */
 export interface ImageDeps extends CtrDeps {
   readonly files: Files;
   readonly layout: Pick<ContainerdLayout, "socket" | "config">;
 }
 
-/** Gives what `from` names another name too, in the place of what had it, and marks that as added here. */
+/** Replaces an existing image of that name, and marks it as added by a user. */
 async function rename(deps: CtrDeps, from: string, name: string): Promise<void> {
   if (from !== name) await ctr(deps, ["images", "tag", "--force", from, name]);
   const image = await findImage(deps, name);
@@ -73,7 +170,7 @@ async function rename(deps: CtrDeps, from: string, name: string): Promise<void> 
 
 async function importRecords(deps: ImageDeps, base: string, archive: string): Promise<string> {
   const flags = ["--base-name", base, "--digests", ...(await snapshotterFlags(deps))];
-  await ctr(deps, ["images", "import", ...flags, archive], { timeoutMs: TRANSFER_MS });
+  await ctr(deps, ["images", "import", ...flags, archive], { timeoutMs: TRANSFER_TIMEOUT_MS });
   const imported = (await listRecords(deps)).filter(({ name }) => name.startsWith(`${base}@`));
   const [first] = imported;
   if (first !== undefined && imported.length === 1) return first.name;
@@ -85,8 +182,7 @@ async function importRecords(deps: ImageDeps, base: string, archive: string): Pr
 }
 
 /**
- * Imports the one image of an archive under a whole reference, in the place of what had it. What the archive itself
- * calls it counts for nothing.
+ * Replaces an existing image of that name, and ignores names in the archive.
  * @throws AppError with IMAGE_SOURCE_INVALID, CONTAINERD_FAILED
  */
 export async function importImage(
@@ -104,19 +200,17 @@ export async function importImage(
       deps,
       temporary.map((record) => record.name),
     );
-    await removeOrphans(deps);
+    await removeUnnamed(deps);
   }
 }
 
-/** How a transfer goes on. */
-export interface PullOptions {
+interface PullOptions {
   readonly signal?: AbortSignal;
-  /** Gets what `ctr` says of it, as it comes. */
   readonly onOutput?: (text: string) => void;
 }
 
 /**
- * Fetches an image from its registry under `name`; both are whole references.
+ * Both names are full references.
  * @throws AppError with CONTAINERD_FAILED
  */
 export async function pullImage(
@@ -124,17 +218,17 @@ export async function pullImage(
   { reference, name }: { readonly reference: string; readonly name: string },
   options: PullOptions,
 ): Promise<void> {
-  const wasThere = (await findImage(deps, reference)) !== undefined;
+  const hadReference = (await findImage(deps, reference)) !== undefined;
   const hosts = ["--hosts-dir", deps.layout.registryHosts];
   const args = ["images", "pull", ...hosts, ...(await snapshotterFlags(deps)), reference];
-  await ctr(deps, args, { timeoutMs: TRANSFER_MS, ...options });
+  await ctr(deps, args, { timeoutMs: TRANSFER_TIMEOUT_MS, ...options });
   await rename(deps, reference, name);
-  if (!wasThere && reference !== name) await removeRecords(deps, [reference]);
-  await removeOrphans(deps);
+  if (!hadReference && reference !== name) await removeRecords(deps, [reference]);
+  await removeUnnamed(deps);
 }
 
-/** Removes the name, and what has no other; gone is success. Layers that containers run from stay until they end. */
+/** Removes the name, and the image if it has no other. Idempotent. Layers in use remain. */
 export async function removeImage(deps: CtrDeps, name: string): Promise<void> {
   await removeRecords(deps, namesToRemove(await listRecords(deps), name));
-  await removeOrphans(deps);
+  await removeUnnamed(deps);
 }

@@ -1,11 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large is an image? Its manifest tells.
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { ctr, type CtrDeps } from "../ctr.ts";
-import { readManifest } from "./manifest.ts";
+
+/** Source: OCI image specification, manifest, image index; docker schema 2 has the same members. */
+type ManifestFacts =
+  | { readonly kind: "image"; readonly bytes: number }
+  | { readonly kind: "index"; readonly manifest: string | undefined };
+
+function objectsIn(value: unknown): readonly JsonObject[] {
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
+}
+
+function isFor(manifest: JsonObject, architecture: string): boolean {
+  const platform = manifest["platform"];
+  if (!isJsonObject(platform)) return true;
+  return platform["os"] === "linux" && platform["architecture"] === architecture;
+}
+
+function sizeOf(blob: JsonObject): number {
+  const size = blob["size"];
+  return typeof size === "number" ? size : 0;
+}
+
+export function readManifest(text: string, architecture: string): ManifestFacts {
+  const value = parseJson(text);
+  const fields = isJsonObject(value) ? value : {};
+  if (Array.isArray(fields["manifests"])) {
+    const digest = objectsIn(fields["manifests"]).find((each) => isFor(each, architecture))?.[
+      "digest"
+    ];
+    return { kind: "index", manifest: typeof digest === "string" ? digest : undefined };
+  }
+  const blobs = [...objectsIn([fields["config"]]), ...objectsIn(fields["layers"])];
+  return { kind: "image", bytes: blobs.reduce((sum, blob) => sum + sizeOf(blob), 0) };
+}
 
 /**
- * Bytes of an image as a registry would send it, by the digest of its manifest or index; `architecture` as Go names it.
- * Undefined when it has nothing for this machine.
+ * Returns the compressed size in bytes; undefined when the image has no variant for Go's `architecture`.
  * @throws AppError with CONTAINERD_FAILED
  */
 export async function measureImage(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { fullReference, shortReference } from "./reference.ts";
-import { namedRecords, namesToRemove, orphansOf, parseRecords } from "./records.ts";
+import { namedRecords, namesToRemove, findUnnamedIds, parseRecords } from "./images.ts";
 
 const A = `sha256:${"a".repeat(64)}`;
 const B = `sha256:${"b".repeat(64)}`;
@@ -45,7 +45,7 @@ describe("of the names of an image", () => {
       want: [B],
     },
   ])("$name", ({ given, want }) => {
-    expect(orphansOf(given)).toEqual(want);
+    expect(findUnnamedIds(given)).toEqual(want);
   });
 
   test.each([

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which image does a short name mean? As every container engine has it. Pure. Source: distribution/reference.
+// Image references, short and full, as in every container engine. Pure. Source: distribution/reference.
 import { AppError } from "@patchbay/core";
 
 const DOMAIN = /^(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+|[A-Za-z0-9.-]+:\d+)$/;
-const PART = /^[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*$/;
+const PATH_PART = /^[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*$/;
 const TAG = /^\w[\w.-]{0,127}$/;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
-/** Longest name without tag and digest. */
+/** Without tag and digest. */
 const NAME_MAX = 255;
 const DEFAULT_DOMAIN = "docker.io";
-/** Where the images of {@link DEFAULT_DOMAIN} lie whose name has one part only. */
-const OFFICIAL = "library";
+const OFFICIAL_PATH = "library";
 
 interface Parts {
   readonly name: string;
@@ -33,18 +32,18 @@ function fullName(name: string): readonly string[] {
   const parts = name.split("/");
   const [first = ""] = parts;
   if (parts.length > 1 && DOMAIN.test(first)) return parts;
-  return parts.length === 1 ? [DEFAULT_DOMAIN, OFFICIAL, name] : [DEFAULT_DOMAIN, ...parts];
+  return parts.length === 1 ? [DEFAULT_DOMAIN, OFFICIAL_PATH, name] : [DEFAULT_DOMAIN, ...parts];
 }
 
 /**
- * The whole reference: `alpine` is `docker.io/library/alpine:latest`.
+ * Expands a reference: `alpine` becomes `docker.io/library/alpine:latest`.
  * @throws AppError with IMAGE_NAME_INVALID
  */
 export function fullReference(reference: string): string {
   const { name, tag, digest } = split(reference);
   const parts = fullName(name);
   const isValid =
-    parts.slice(1).every((part) => PART.test(part)) &&
+    parts.slice(1).every((part) => PATH_PART.test(part)) &&
     parts.join("/").length <= NAME_MAX &&
     (tag === undefined || TAG.test(tag)) &&
     (digest === undefined || DIGEST.test(digest));
@@ -53,14 +52,14 @@ export function fullReference(reference: string): string {
   return `${parts.join("/")}${suffix}`;
 }
 
-/** What a whole reference names without its tag and digest. */
+/** Returns a full reference without its tag and digest. */
 export function repositoryOf(reference: string): string {
   return split(reference).name;
 }
 
-/** As people write it: without what {@link fullReference} adds. */
+/** Removes what {@link fullReference} adds. */
 export function shortReference(reference: string): string {
   return reference
-    .replace(new RegExp(`^${DEFAULT_DOMAIN.replace(".", "\\.")}/(${OFFICIAL}/)?`), "")
+    .replace(new RegExp(`^${DEFAULT_DOMAIN.replace(".", "\\.")}/(${OFFICIAL_PATH}/)?`), "")
     .replace(/:latest$/, "");
 }

@@ -1,15 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that reads what an image is to be made of: its failure is the source's.
 import { AppError } from "@patchbay/core";
 import type { ProcessRunner } from "@patchbay/core/ports";
-import { sayFault } from "./source-fault.ts";
 
-/** An image may be gigabytes on a slow disk; milliseconds. */
+/** tar prints one of these after every error. Source: GNU tar, src/tar.c and lib/paxerror.c. */
+const ENDINGS =
+  /^tar: (Error is not recoverable: exiting now|Exiting with failure status due to previous errors)$/;
+/** Source: strerror(3); GNU tar "Wrote only N of M bytes", "file changed as we read it". */
+const STEPS: readonly (readonly [RegExp, string])[] = [
+  [
+    /No space left on device|Disk quota exceeded|Wrote only/,
+    "there is no space left: make room on that file system, or remove images that nobody uses with: patchbay image remove NAME",
+  ],
+  [
+    /Permission denied|Operation not permitted/,
+    "it cannot be read: make it readable for root, or copy it to where it is",
+  ],
+  [
+    /changed as we read it|File shrank|File removed before we read it/,
+    "it changed while it was read: stop whatever writes to it, and add the image again",
+  ],
+];
+
+export function describeFailure(stderr: string): string {
+  const lines = stderr.split("\n").map((line) => line.trim());
+  const [first = "no reason was given", ...more] = lines.filter(
+    (line) => line !== "" && !ENDINGS.test(line),
+  );
+  const step = STEPS.find(([pattern]) => pattern.test(stderr))?.[1];
+  return [
+    more.length === 0 ? first : `${first}, and ${String(more.length)} more`,
+    ...(step === undefined ? [] : [step]),
+  ].join("; ");
+}
+
+/** For gigabytes on a slow disk. */
 const TIMEOUT_MS = 3_600_000;
 
 /**
- * Its standard output; `source` as the user named it.
- * @throws AppError with IMAGE_SOURCE_INVALID, its words and what to do, OS_PROGRAM_MISSING, OS_TIMED_OUT
+ * Blames a failure on `source`, named as the user named it.
+ * @throws AppError with IMAGE_SOURCE_INVALID, OS_PROGRAM_MISSING, OS_TIMED_OUT
  */
 export async function runOnSource(
   { runner }: { readonly runner: ProcessRunner },
@@ -18,5 +47,5 @@ export async function runOnSource(
 ): Promise<string> {
   const { exitCode, stdout, stderr } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });
   if (exitCode === 0) return stdout;
-  throw new AppError("IMAGE_SOURCE_INVALID", { source, reason: sayFault(stderr) });
+  throw new AppError("IMAGE_SOURCE_INVALID", { source, reason: describeFailure(stderr) });
 }

@@ -3,7 +3,12 @@ import { AppError } from "@patchbay/core";
 import type { Command, CommandResult } from "@patchbay/core/ports";
 import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { bytesOfLayer, imageOfLayer, listUnpacking, unpackingKeys } from "./unpacking.ts";
+import {
+  parseLayerBytes,
+  parseLayerImage,
+  listUnpacking,
+  parseUnpackingKeys,
+} from "./unpacking.ts";
 
 const KEY = "extract-209846897-6vD6 sha256:2d71";
 
@@ -13,7 +18,7 @@ ${KEY}        Active
 0f35c1         sha256:77 Active
 sha256:77      Committed
 `;
-  expect(unpackingKeys(listing)).toEqual([KEY]);
+  expect(parseUnpackingKeys(listing)).toEqual([KEY]);
 });
 
 test.each<{ name: string; labels: unknown; want: string | undefined }>([
@@ -25,12 +30,12 @@ test.each<{ name: string; labels: unknown; want: string | undefined }>([
   { name: "that somebody else unpacks", labels: { other: "x" }, want: undefined },
   { name: "without labels", labels: null, want: undefined },
 ])("the image of a layer $name", ({ labels, want }) => {
-  expect(imageOfLayer(JSON.stringify({ Name: KEY, Labels: labels }))).toBe(want);
+  expect(parseLayerImage(JSON.stringify({ Name: KEY, Labels: labels }))).toBe(want);
 });
 
 test("bytes are read beside a key that has a space in it", () => {
-  expect(bytesOfLayer(`KEY   SIZE      INODES\n${KEY} 294981632 2      \n`)).toBe(294981632);
-  expect(bytesOfLayer("KEY SIZE INODES\n")).toBe(0);
+  expect(parseLayerBytes(`KEY   SIZE      INODES\n${KEY} 294981632 2      \n`)).toBe(294981632);
+  expect(parseLayerBytes("KEY SIZE INODES\n")).toBe(0);
 });
 
 const OTHER = "extract-1-a sha256:9";

@@ -1,38 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which layers are being unpacked now, of which image, and how much has come out of them so far?
+// Layers that containerd is unpacking, with their image and unpacked bytes.
 import { isJsonObject, parseJson } from "@patchbay/api/json";
 import { isAppError } from "@patchbay/core";
 import { ctr, type CtrDeps } from "../ctr.ts";
 
-/** Where containerd's CRI plugin names the image of a layer. Source: containerd, pkg/snapshotters, TargetRefLabel. */
+/** Source: containerd, pkg/snapshotters, TargetRefLabel. */
 const IMAGE_LABEL = "containerd.io/snapshot/cri.image-ref";
-/** Source: containerd, snapshots.UnpackKeyPrefix: `extract-UNIQUE CHAIN`. */
+/** `extract-UNIQUE CHAIN`. Source: containerd, snapshots.UnpackKeyPrefix. */
 const KEY = /^(extract-\S+ \S+)/;
 
-/** One layer. */
 export interface UnpackingLayer {
-  /** Another one for each try. */
+  /** Unique for each attempt. */
   readonly key: string;
-  /** Whole reference of the image; undefined: somebody else's than CRI's. */
+  /** Full reference of the image; undefined when the pull did not come from CRI. */
   readonly reference: string | undefined;
   readonly bytes: number;
 }
 
-/** The keys in what `ctr snapshots ls` prints. Pure. */
-export function unpackingKeys(listing: string): readonly string[] {
+export function parseUnpackingKeys(listing: string): readonly string[] {
   return listing.split("\n").flatMap((line) => KEY.exec(line)?.[1] ?? []);
 }
 
-/** The image in what `ctr snapshots info` prints. Pure. */
-export function imageOfLayer(info: string): string | undefined {
+export function parseLayerImage(info: string): string | undefined {
   const value = parseJson(info);
   const labels = isJsonObject(value) ? value["Labels"] : undefined;
   const reference = isJsonObject(labels) ? labels[IMAGE_LABEL] : undefined;
   return typeof reference === "string" ? reference : undefined;
 }
 
-/** The bytes in what `ctr snapshots usage -b KEY` prints. Pure. */
-export function bytesOfLayer(usage: string): number {
+export function parseLayerBytes(usage: string): number {
   const line = usage.split("\n").find((each) => KEY.test(each)) ?? "";
   const [bytes = "0"] = line.replace(KEY, "").trim().split(/\s+/);
   return Number(bytes);
@@ -44,17 +40,17 @@ async function readLayer(
   key: string,
 ): Promise<readonly UnpackingLayer[]> {
   try {
-    const reference = imageOfLayer(await ctr(deps, [...snapshots, "info", key]));
-    const bytes = bytesOfLayer(await ctr(deps, [...snapshots, "usage", "-b", key]));
+    const reference = parseLayerImage(await ctr(deps, [...snapshots, "info", key]));
+    const bytes = parseLayerBytes(await ctr(deps, [...snapshots, "usage", "-b", key]));
     return [{ key, reference, bytes }];
   } catch (error) {
-    if (isAppError(error, "CONTAINERD_FAILED")) return []; // done meanwhile
+    if (isAppError(error, "CONTAINERD_FAILED")) return []; // no longer being unpacked
     throw error;
   }
 }
 
 /**
- * The layers that are being unpacked.
+ * Lists the layers that containerd is unpacking.
  * @throws AppError with CONTAINERD_FAILED
  */
 export async function listUnpacking(
@@ -62,7 +58,7 @@ export async function listUnpacking(
   snapshotter: string,
 ): Promise<readonly UnpackingLayer[]> {
   const snapshots = ["snapshots", "--snapshotter", snapshotter];
-  const keys = unpackingKeys(await ctr(deps, [...snapshots, "ls"]));
+  const keys = parseUnpackingKeys(await ctr(deps, [...snapshots, "ls"]));
   const layers = await Promise.all(keys.map((key) => readLayer(deps, snapshots, key)));
   return layers.flat();
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which control groups has a runtime left? It makes a group in every hierarchy, and never removes its parent.
+// Control groups that a runtime has left. It creates a group in every hierarchy, and never removes their parent.
 import { join } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/ports";
 
 const TIMEOUT_MS = 10_000;
 
-/** Mount points of control groups, each hierarchy once. Source: proc(5) mountinfo. */
-export function hierarchiesOf(mountinfo: string): readonly string[] {
+/** Source: proc(5) mountinfo. */
+export function parseHierarchies(mountinfo: string): readonly string[] {
   const points = mountinfo.split("\n").flatMap((line) => {
     const [mount = "", filesystem = ""] = line.split(" - ");
     return /^cgroup2? /.test(filesystem) ? [mount.split(" ")[4] ?? ""] : [];
@@ -19,29 +19,26 @@ interface Deps {
   readonly runner: ProcessRunner;
 }
 
-async function directoriesOf({ files }: Deps, group: string): Promise<readonly string[]> {
+async function findGroupDirectories({ files }: Deps, group: string): Promise<readonly string[]> {
   const mountinfo = (await files.readText("/proc/self/mountinfo")) ?? "";
-  return hierarchiesOf(mountinfo).map((hierarchy) => join(hierarchy, group));
+  return parseHierarchies(mountinfo).map((hierarchy) => join(hierarchy, group));
 }
 
-/** What is directly below `group` in any hierarchy, each name once: groups, and the kernel's files. */
+/** Includes the kernel's files. */
 export async function listGroups(deps: Deps, group: string): Promise<readonly string[]> {
   const names = new Set<string>();
-  for (const directory of await directoriesOf(deps, group)) {
+  for (const directory of await findGroupDirectories(deps, group)) {
     for (const name of await deps.files.list(directory)) names.add(name);
   }
   return [...names];
 }
 
-/**
- * Removes the empty groups of `group` (for example `/patchbay`) and below, in every hierarchy. What somebody is in
- * stays.
- */
+/** Removes `group` (for example `/patchbay`) and those below it, unless processes are in them. */
 export async function removeGroups(deps: Deps, group: string): Promise<void> {
   const { files, runner } = deps;
-  for (const directory of await directoriesOf(deps, group)) {
+  for (const directory of await findGroupDirectories(deps, group)) {
     if (!(await files.exists(directory))) continue;
-    // A group is a directory that only rmdir removes: its files are the kernel's. Those that are not empty stay.
+    // Only rmdir removes a group; it fails for groups in use.
     const argv = ["find", directory, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"] as const;
     await runner.run({ argv, timeoutMs: TIMEOUT_MS });
   }

@@ -2,10 +2,10 @@
 import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { layoutOf } from "../layout.ts";
-import { hierarchiesOf } from "./cgroups.ts";
+import { parseHierarchies } from "./cgroups.ts";
 import { mountsBelow } from "./mounts.ts";
 import { shimSocketsOf, removeShimSockets, sweepShimSockets } from "./shim-sockets.ts";
-import { idOfShim, listProcesses, shimFamilies, shimsOf } from "./shims.ts";
+import { findContainerId, listProcesses, listShimDescendants, shimsOf } from "./shims.ts";
 
 test("mounts below a directory are listed, the innermost first", () => {
   const mountinfo = [
@@ -27,7 +27,7 @@ test("hierarchies of control groups of both versions are found", () => {
     "27 25 0:24 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw",
     "28 22 0:25 / /mnt/cgroup rw - ext4 /dev/sdb rw",
   ].join("\n");
-  expect(hierarchiesOf(mountinfo)).toEqual(["/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified"]);
+  expect(parseHierarchies(mountinfo)).toEqual(["/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified"]);
 });
 
 const SOCKET = "/d/run/containerd.sock";
@@ -45,8 +45,12 @@ async function withProcesses(
   const files = createFakeFiles();
   for (const { pid, parent, argv, uid = 0, namespaces = String(pid) } of processes) {
     const status = [
-      ...["Name:\ta) b", `Pid:\t${String(pid)}`, `PPid:\t${String(parent)}`],
-      ...[`Uid:\t${Array(4).fill(uid).join("\t")}`, `NSpid:\t${namespaces}`, "Threads:\t1"],
+      "Name:\ta) b",
+      `Pid:\t${String(pid)}`,
+      `PPid:\t${String(parent)}`,
+      `Uid:\t${Array(4).fill(uid).join("\t")}`,
+      `NSpid:\t${namespaces}`,
+      "Threads:\t1",
     ];
     await files.writeAtomic(`/proc/${String(pid)}/status`, `${status.join("\n")}\n`);
     await files.writeAtomic(`/proc/${String(pid)}/cmdline`, `${argv.join("\0")}\0`);
@@ -67,7 +71,7 @@ test("the family of a containerd's shims is found, and no other's", async () => 
     { pid: 21, parent: 20, argv: ["sh"] },
     { pid: 30, parent: 1, argv: ["vi", "-address", SOCKET] },
   );
-  expect(shimFamilies(await listProcesses(files), SOCKET)).toEqual([10, 11, 12, 13]);
+  expect(listShimDescendants(await listProcesses(files), SOCKET)).toEqual([10, 11, 12, 13]);
 });
 
 test.each([
@@ -86,7 +90,7 @@ test.each([
   { id: "", want: undefined },
 ])("the container of a shim with -id $id is $want", async ({ id, want }) => {
   const files = await withProcesses({ pid: 10, parent: 1, argv: [...SHIM, SOCKET, "-id", id] });
-  expect(idOfShim(await listProcesses(files), 10)).toBe(want);
+  expect(findContainerId(await listProcesses(files), 10)).toBe(want);
 });
 
 describe("sockets of shims", () => {

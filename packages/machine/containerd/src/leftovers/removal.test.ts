@@ -5,8 +5,7 @@ import { createFakeFiles, createFakeProcessRunner, settle } from "@patchbay/os/t
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { layoutOf } from "../layout.ts";
-import { removeOrphans } from "./orphans.ts";
-import { removeContainerdLeftovers } from "./remove-leftovers.ts";
+import { removeOrphans, removeContainerdLeftovers } from "./remove-leftovers.ts";
 import { keepShimSockets, shimSocketsOf } from "./shim-sockets.ts";
 
 const layout = layoutOf({ directory: "/d", runDirectory: "/run/d", cniConfDirectory: "/net" });
@@ -88,7 +87,8 @@ describe("of a running containerd", () => {
     expect(await removeOrphans(deps())).toEqual(["gone"]);
     expect(killed).toEqual([11, 10]);
     expect(commands).toEqual([
-      ...[LIST, `umount --lazy ${BUNDLES}/gone/rootfs`],
+      LIST,
+      `umount --lazy ${BUNDLES}/gone/rootfs`,
       removal(`${CGROUP}/pb/gone`),
     ]);
   });

@@ -1,44 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must be gone when a containerd that has ended is not to be started again.
-import { basename, dirname } from "node:path";
+// Removes what a containerd leaves behind: orphaned shims while it runs, and everything after it has ended.
+import { join, basename, dirname } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/ports";
+import { ctr } from "../ctr.ts";
 import type { ContainerdLayout } from "../layout.ts";
-import { removeShimSockets, SHIM_SOCKETS } from "./shim-sockets.ts";
-import { listProcesses, shimFamilies } from "./shims.ts";
+import { listGroups, removeGroups } from "./cgroups.ts";
 import { unmountBelow } from "./mounts.ts";
+import {
+  listDescendants,
+  findContainerId,
+  listProcesses,
+  shimsOf,
+  listShimDescendants,
+} from "./shims.ts";
+import { removeShimSockets, SHIM_SOCKETS } from "./shim-sockets.ts";
+
+/** Source: containerd CRI plugin, identifiers of 32 bytes. */
+const GROUP = /^[0-9a-f]{64}$/;
+/** Source: containerd, runtime v2 and CRI's namespace. */
+const BUNDLES = "io.containerd.runtime.v2.task/k8s.io";
+
+interface OrphanDeps {
+  readonly files: Files;
+  readonly runner: ProcessRunner;
+  readonly layout: ContainerdLayout;
+  /** Waits for the process's end. Idempotent. */
+  readonly kill: (pid: number) => Promise<void>;
+  readonly cgroupParent: string;
+}
+
+/**
+ * Ends shims whose container a crashed containerd has lost, and removes empty groups of such containers.
+ * @returns the ids of the containers
+ * @throws AppError with CONTAINERD_FAILED when containerd does not answer
+ */
+export async function removeOrphans(deps: OrphanDeps): Promise<readonly string[]> {
+  const { files, layout, kill, cgroupParent } = deps;
+  const all = await listProcesses(files);
+  const shims = shimsOf(all, layout.socket);
+  const groups = (await listGroups(deps, cgroupParent)).filter((name) => GROUP.test(name));
+  if (shims.length + groups.length === 0) return [];
+  // Listed last: containerd records a container before its shim starts, and that before its group exists.
+  const known = (await ctr(deps, ["containers", "ls", "--quiet"])).split("\n");
+  const ids: string[] = [];
+  for (const shim of shims) {
+    const id = findContainerId(all, shim);
+    if (id === undefined || known.includes(id)) continue;
+    for (const pid of listDescendants(all, [shim]).toReversed()) await kill(pid);
+    await unmountBelow(deps, join(layout.state, BUNDLES, id));
+    await removeGroups(deps, join(cgroupParent, id));
+    ids.push(id);
+  }
+  for (const name of groups) {
+    if (!known.includes(name)) await removeGroups(deps, join(cgroupParent, name));
+  }
+  return ids;
+}
 
 const TIMEOUT_MS = 10_000;
 
-/** The host, and the places of a containerd that has ended. */
-export interface LeftoverDeps {
+interface LeftoverDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;
   readonly layout: ContainerdLayout;
   readonly bootId: string;
-  /** Kills that process alone, and waits for its end; gone is success. */
+  /** Waits for the process's end. Idempotent. */
   readonly kill: (pid: number) => Promise<void>;
 }
 
-/** What was there. */
-export interface Leftovers {
+interface Leftovers {
   readonly processes: number;
   readonly mounts: number;
 }
 
-/** Where shims' sockets were: made by the first of them, whosever it was. */
 async function removeEmptyDirectories({ files, runner }: LeftoverDeps): Promise<void> {
   const parent = dirname(SHIM_SOCKETS);
-  // Anything else in it is another containerd's.
+  // Other files belong to another containerd.
   if ((await files.list(parent)).join() !== basename(SHIM_SOCKETS)) return;
   const argv = ["rmdir", "--ignore-fail-on-non-empty", SHIM_SOCKETS, parent] as const;
   await runner.run({ argv, timeoutMs: TIMEOUT_MS });
 }
 
-/** Kills what runs in containers, takes mounts away, and removes sockets and state. Images and names stay. */
+/** Kills the processes of a stopped containerd, and removes its mounts, sockets and state. Images remain. */
 export async function removeContainerdLeftovers(deps: LeftoverDeps): Promise<Leftovers> {
   const { files, layout, kill } = deps;
-  // Children before their shims, which would tell nobody of their end.
-  const pids = shimFamilies(await listProcesses(files), layout.socket).toReversed();
+  // Children first: a shim would have nobody to report its end to.
+  const pids = listShimDescendants(await listProcesses(files), layout.socket).toReversed();
   for (const pid of pids) await kill(pid);
   const mounts = await unmountBelow(deps, layout.directory);
   await removeShimSockets(deps);

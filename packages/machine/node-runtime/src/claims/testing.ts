@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builders of claims, volumes and classes.
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from "@patchbay/api";
-import { newVolumeOf } from "./plan/volume-of.ts";
-import { PROVISIONER, SELECTED_NODE } from "./words.ts";
+import { buildVolume } from "./plan/claim.ts";
+import { PROVISIONER, SELECTED_NODE } from "./names.ts";
 
 export const CLAIM_UID = "11111111-2222-3333-4444-555555555555";
-/** Name and handle of the volume that is made for the claim. */
+/** Name and handle of the volume provisioned for {@link aClaim}. */
 export const HANDLE: string = `pvc-${CLAIM_UID}`;
 
-/** A claim of class `local` that a pod waits for. */
+/** A claim of class `local` with a selected node. */
 export function aClaim(
   spec: Partial<PersistentVolumeClaim["spec"]> = {},
   change: Partial<PersistentVolumeClaim> = {},
@@ -17,7 +16,9 @@ export function aClaim(
     apiVersion: "v1",
     kind: "PersistentVolumeClaim",
     metadata: {
-      ...{ name: "data", namespace: "ns", uid: CLAIM_UID },
+      name: "data",
+      namespace: "ns",
+      uid: CLAIM_UID,
       annotations: { [SELECTED_NODE]: "node-1" },
     },
     spec: {
@@ -32,11 +33,13 @@ export function aClaim(
   };
 }
 
-/** The class that makes volumes here. */
 export function aClass(change: Partial<StorageClass> = {}): StorageClass {
   return {
-    ...{ apiVersion: "storage.k8s.io/v1", kind: "StorageClass", metadata: { name: "local" } },
-    ...{ provisioner: PROVISIONER, reclaimPolicy: "Delete" },
+    apiVersion: "storage.k8s.io/v1",
+    kind: "StorageClass",
+    metadata: { name: "local" },
+    provisioner: PROVISIONER,
+    reclaimPolicy: "Delete",
     volumeBindingMode: "WaitForFirstConsumer",
     ...change,
   };
@@ -44,19 +47,18 @@ export function aClass(change: Partial<StorageClass> = {}): StorageClass {
 
 type Phase = NonNullable<NonNullable<PersistentVolume["status"]>["phase"]>;
 
-/** The same, that nobody has. */
 export function withoutClaim(volume: PersistentVolume): PersistentVolume {
   const spec = Object.entries(volume.spec).filter(([name]) => name !== "claimRef");
-  // All members but one that need not be there.
+  // claimRef is optional.
   return { ...volume, spec: Object.fromEntries(spec) };
 }
 
-/** The volume of {@link aClaim}, in that phase. */
+/** The volume of {@link aClaim}. */
 export function aVolume(
   phase: Phase = "Bound",
   spec: Partial<PersistentVolume["spec"]> = {},
 ): PersistentVolume {
-  const made = newVolumeOf(aClaim(), { nodeName: "node-1", policy: "Delete" });
+  const made = buildVolume(aClaim(), { nodeName: "node-1", policy: "Delete" });
   return {
     ...made,
     metadata: { ...made.metadata, uid: "volume" },

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cluster's control plane does for the pods and claims of this node: it gives pods to the node, claims volumes, and
-// fills the claims of DataVolumes.
+// The control-plane loops of a standalone node: binds pods, provisions claims and fills the claims of DataVolumes.
 import {
   DATA_VOLUMES,
   PERSISTENT_VOLUME_CLAIMS,
@@ -23,16 +22,15 @@ import type { Files } from "@patchbay/core/ports";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import { runBinder } from "../schedule/binder.ts";
 import {
-  keepClaims,
+  runClaimController,
   type ClaimDeps,
   type ClaimMachine,
   type StorageCaches,
 } from "../claims/index.ts";
 import type { Flags } from "../config.ts";
 import { FILLS_LABEL } from "../data-volumes/filler-pod.ts";
-import { keepDataVolumes } from "../data-volumes/keep-data-volumes.ts";
+import { runDataVolumeController } from "../data-volumes/reconcile-data-volumes.ts";
 
-/** The machine with the storage, and the loops over what is on it. */
 type WatchedClaims = ClaimMachine & Pick<ClaimDeps, "watches">;
 
 async function startStorage(
@@ -48,7 +46,7 @@ async function startStorage(
   return { claims, volumes, classes };
 }
 
-/** Fills claims, once the API server serves DataVolumes; nothing else waits for that. */
+/** The API server may serve DataVolumes late, so nothing else waits for this loop. */
 async function fillClaims(
   client: KubeClient,
   { clock, log, signal }: DaemonContext,
@@ -61,7 +59,7 @@ async function fillClaims(
   await waitForCaches([dataVolumes, pods], signal);
   if (signal.aborted) return;
   const deps = { ...shared, store: client.store, clock, log, dataVolumes, pods };
-  await keepDataVolumes(deps, signal);
+  await runDataVolumeController(deps, signal);
 }
 
 async function control(
@@ -89,7 +87,7 @@ async function control(
       nodeName,
       mutex: new KeyedMutex(),
     };
-    loops.push(keepClaims(deps, signal), fillClaims(client, context, deps));
+    loops.push(runClaimController(deps, signal), fillClaims(client, context, deps));
   }
   await Promise.all(loops);
 }
@@ -103,7 +101,7 @@ function watchClaims(
   return { claims: { ...claims, watches } };
 }
 
-/** Acts with an account of its own: a node's may not. Without one somebody else does it. */
+/** Uses the binder's account, because a node's account may not bind pods. */
 export async function controlNode(
   context: DaemonContext,
   machine: { readonly files: Files; readonly claims?: ClaimMachine },
@@ -111,7 +109,7 @@ export async function controlNode(
 ): Promise<void> {
   if (kubeconfig === undefined) return;
   const { files, claims } = machine;
-  // Before anything is waited for: until these loops are under way, the service is not ready.
+  // The service is ready only when every watched loop runs.
   const watch = context.health.watchLoop("binder");
   const at = { nodeName, watch, ...watchClaims(claims, context) };
   if (claims !== undefined) await files.ensureDirectory(claims.claimsDir, 0o700);

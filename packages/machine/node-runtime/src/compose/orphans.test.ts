@@ -6,7 +6,7 @@ import { createFakeClock, createFakeFiles, createFakeProcessRunner } from "@patc
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
 import { NODE } from "../testing/pods.ts";
-import { createSweeper, sweepAfterCuts, sweepOf } from "./orphans.ts";
+import { createSweeper, sweepAfterReconnects, createSweep } from "./orphans.ts";
 
 function aNode(sweep: () => Promise<void>): {
   readonly clock: ReturnType<typeof createFakeClock>;
@@ -21,7 +21,7 @@ function aNode(sweep: () => Promise<void>): {
   };
   const runtime = Object.assign(createFakeContainerRuntime(), { watch });
   const sweeper = createSweeper({ sweep, clock, log: createFakeLogger() }, stop.signal);
-  sweepAfterCuts(runtime, sweeper, stop.signal);
+  sweepAfterReconnects(runtime, sweeper, stop.signal);
   return {
     clock,
     stop,
@@ -72,7 +72,7 @@ describe("a sweep", () => {
     const files = createFakeFiles();
     const runner = createFakeProcessRunner({ ctr: () => ({ stdout: "" }) });
     const log = createFakeLogger();
-    const sweep = sweepOf(
+    const sweep = createSweep(
       { files, runner, facts, dataplaneGroup: 0, ...(containerd && { containerd }) },
       log,
     );

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nobody knows any more: a start that was cut off, by the death of containerd, of a shim or by ours, can leave shims
-// and control groups.
+// Ends shims and control groups that the runtime lost when a sandbox start was interrupted by a crash.
 import { removeOrphans } from "@patchbay/containerd";
 import { messageOf } from "@patchbay/core";
 import { killAndWait } from "@patchbay/os";
@@ -8,11 +7,11 @@ import type { Clock, ContainerRuntime, Logger } from "@patchbay/core/ports";
 import type { Sweeper } from "../pods/deps.ts";
 import type { VolumeMachine } from "./volumes.ts";
 
-/** When is looked: a start that was cut off is undone in its own time, milliseconds. */
-const LOOKS_AFTER_MS: readonly number[] = [0, 3000, 30_000];
+/** Delays after a lost connection, milliseconds. containerd needs time to undo an interrupted start itself. */
+const SWEEP_DELAYS_MS: readonly number[] = [0, 3000, 30_000];
 
-/** Without a containerd of one's own, it is its owner's matter. */
-export function sweepOf(
+/** Does nothing when another program manages containerd. */
+export function createSweep(
   { files, runner, containerd, facts }: VolumeMachine,
   log: Logger,
 ): Sweeper["now"] {
@@ -26,34 +25,32 @@ export function sweepOf(
   };
 }
 
-/** Sweeps until the signal is aborted. */
 export function createSweeper(
   deps: { readonly sweep: Sweeper["now"]; readonly clock: Clock; readonly log: Logger },
   signal: AbortSignal,
 ): Sweeper {
   const { clock, log, sweep } = deps;
-  const lookAfter = async (ms: number): Promise<void> => {
+  const sweepAfter = async (ms: number): Promise<void> => {
     try {
       await clock.sleep(ms, signal);
       await sweep();
     } catch (error) {
-      // The next cut is the next chance.
       if (!signal.aborted) log.warn("cannot look for orphaned shims", { reason: messageOf(error) });
     }
   };
-  const afterCut = (): void => {
-    for (const ms of LOOKS_AFTER_MS) void lookAfter(ms);
+  const afterInterruption = (): void => {
+    for (const ms of SWEEP_DELAYS_MS) void sweepAfter(ms);
   };
-  return { now: sweep, afterCut };
+  return { now: sweep, afterInterruption };
 }
 
-/** Each connection to the runtime tells that one was cut, or that there was none. */
-export function sweepAfterCuts(
+/** The runtime reports each new connection without an id; the one before was lost, or this is the first. */
+export function sweepAfterReconnects(
   runtime: Pick<ContainerRuntime, "watch">,
   sweeper: Sweeper,
   signal: AbortSignal,
 ): void {
   runtime.watch((id) => {
-    if (id === undefined) sweeper.afterCut();
+    if (id === undefined) sweeper.afterInterruption();
   }, signal);
 }

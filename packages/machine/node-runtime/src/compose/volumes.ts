@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pods mount: brings the volumes' adapters together, and starts what keeps them current and within their limits.
+// Volumes of pods: connects the adapters, and starts the loops that refresh volumes and enforce their limits.
 import { names, PODS, type Pod } from "@patchbay/api";
 import { createImageViews, type ContainerdLayout } from "@patchbay/containerd";
 import { AppError, messageOf } from "@patchbay/core";
@@ -14,40 +14,37 @@ import {
   type ClaimMachine,
   type ClaimUses,
 } from "../claims/index.ts";
-import { isProductPod } from "../policy/product.ts";
+import { isProductPod } from "../policy/pod-policy.ts";
 import { BY_UID, type Volumes } from "../pods/deps.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
 import {
   createPodObjects,
   createPodTokens,
-  hostDisksOf,
-  keepStorageLimits,
-  keepVolumesCurrent,
+  createHostDiskFinder,
+  enforceStorageLimits,
+  refreshVolumes,
   prepareVolumes,
   removeVolumes,
-  tokenRequester,
+  createTokenRequester,
   type ImageViews,
   type OpenCache,
   type VolumeDeps,
 } from "../volumes/index.ts";
 
-/** How long a pass over a pod may go without progress, milliseconds: two of its claims may be checked, 600 s each. */
-export const PASS_MS = 1_800_000;
+/** A pass may check the file systems of two claims, 600 s each. */
+export const POD_PASS_TIMEOUT_MS = 1_800_000;
 
-/** What volumes need of the machine. */
 export interface VolumeMachine {
   readonly files: Files;
   readonly runner: ProcessRunner;
   readonly facts: NodeFacts;
-  /** Who makes sockets of vhost-user beside root; 0: nobody. */
+  /** Group of the vhost-user dataplane; 0 when it runs as root. */
   readonly dataplaneGroup: number;
-  /** Where claims are kept; absent: pods have none. */
   readonly claims?: ClaimMachine;
-  /** The containerd whose images are mounted; absent: none are. */
   readonly containerd?: ContainerdLayout;
 }
 
-function viewsOf({ files, runner, containerd: layout }: VolumeMachine): ImageViews {
+function createViews({ files, runner, containerd: layout }: VolumeMachine): ImageViews {
   if (layout === undefined) {
     return {
       show: (reference) => {
@@ -67,7 +64,7 @@ function viewsOf({ files, runner, containerd: layout }: VolumeMachine): ImageVie
   };
 }
 
-function claimsOf({ client }: DaemonContext, { claims }: VolumeMachine): ClaimUses {
+function createClaims({ client }: DaemonContext, { claims }: VolumeMachine): ClaimUses {
   if (claims !== undefined) return createClaimUses({ ...claims, store: client.store });
   return {
     begin: (_pod, { name, claimName }) => {
@@ -78,45 +75,48 @@ function claimsOf({ client }: DaemonContext, { claims }: VolumeMachine): ClaimUs
   };
 }
 
-/** What the volumes of all pods are made with. */
-export function volumeDepsOf(context: DaemonContext, machine: VolumeMachine): VolumeDeps {
+export function createVolumeDeps(context: DaemonContext, machine: VolumeMachine): VolumeDeps {
   const { client, clock, log, signal } = context;
   const { files, runner, facts } = machine;
   const openCache: OpenCache = (type, selection) =>
     createCache(client.reflect(type, selection), { logger: log });
   return {
-    ...{ files, clock, log, node: facts, images: viewsOf(machine) },
-    claims: claimsOf(context, machine),
+    files,
+    clock,
+    log,
+    node: facts,
+    images: createViews(machine),
+    claims: createClaims(context, machine),
     disk: createVolumeDisk({ runner }),
     sockets: createVhostDirectories({
-      ...{ runDir: "/run", selinuxDir: "/sys/fs/selinux", uid: names.LAUNCHER_UID },
+      runDir: "/run",
+      selinuxDir: "/sys/fs/selinux",
+      uid: names.LAUNCHER_UID,
       dataplaneGroup: machine.dataplaneGroup,
     }),
     objects: createPodObjects({ clock, openCache }, signal),
-    tokens: createPodTokens(tokenRequester(client), { clock, log }),
+    tokens: createPodTokens(createTokenRequester(client), { clock, log }),
     mutex: new KeyedMutex(),
     mayUseHostPaths: isProductPod,
-    findHostDisks: hostDisksOf(client.store),
+    findHostDisks: createHostDiskFinder(client.store),
   };
 }
 
-/** The part that the loop over pods calls. */
-export function volumesOf(deps: VolumeDeps): Volumes {
+export function bindVolumes(deps: VolumeDeps): Volumes {
   return {
     prepare: (pod) => prepareVolumes(deps, pod),
     remove: (uid) => removeVolumes(deps, uid),
   };
 }
 
-/** Ends a pod for ever by saying so: the loop over pods acts on the phase. */
+/** The loop over pods then stops the pod's containers. */
 async function evict(context: DaemonContext, pod: Pod, message: string): Promise<void> {
   const fields = { status: { phase: "Failed", reason: "Evicted", message } };
   const patch = { type: "merge", fields } as const;
   await context.client.store.patch(PODS, keyOf(pod), patch, { subresource: "status" });
 }
 
-/** Keeps volumes current and within their limits until the signal is aborted. */
-export async function keepVolumes(
+export async function runVolumes(
   context: DaemonContext,
   deps: VolumeDeps,
   from: {
@@ -128,13 +128,19 @@ export async function keepVolumes(
   const { pods, runtime, claims } = from;
   const { clock, log, signal } = context;
   const { disk, files, node } = deps;
-  const watch = context.health.watchLoop("volumes", PASS_MS);
+  const watch = context.health.watchLoop("volumes", POD_PASS_TIMEOUT_MS);
   const storage = {
-    ...{ disk, files, node, pods, clock, log },
+    disk,
+    files,
+    node,
+    pods,
+    clock,
+    log,
     runtime,
     ...(claims && {
       growths: createClaimGrowth({
-        ...{ ...claims, clock },
+        ...claims,
+        clock,
         usedBytes: (paths) => disk.usedBytes(paths),
       }),
     }),
@@ -147,7 +153,7 @@ export async function keepVolumes(
     },
   };
   await Promise.all([
-    keepVolumesCurrent(deps, { pods, uidIndex: BY_UID, watch }, signal),
-    keepStorageLimits(storage, signal),
+    refreshVolumes(deps, { pods, uidIndex: BY_UID, watch }, signal),
+    enforceStorageLimits(storage, signal),
   ]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pod that fills a claim: prepare-disks of the launcher image, as the launchers' user, beside an image, a claim or a URL. Pure.
+// The pod that fills a claim, by running prepare-disks of the launcher image as the launchers' user. Pure.
 import {
   apiVersionOf,
   DATA_VOLUMES,
@@ -15,54 +15,46 @@ import {
 } from "@patchbay/api";
 import type { FillOrder } from "@patchbay/core";
 
-/** On a filling pod: uid of its DataVolume. */
+/** Label of a filler pod: the uid of its DataVolume. */
 export const FILLS_LABEL = "patchbay.io/fills";
-/** The container that fills. */
 export const FILL_CONTAINER = "fill";
 const MIB = 2 ** 20;
 const SOURCE_DIR = "/run/volumes/source";
 const TARGET_DIR = "/run/volumes/target";
 const SCRATCH_DIR = "/run/volumes/scratch";
-/** What an image of format qcow2 has beside the data, MiB. */
+/** Space for qcow2 metadata. */
 const FORMAT_MIB = 64;
 const OWN_MIB = 16;
 const LIMITS = { cpu: "1", memory: "512Mi" };
 const REQUESTS = { cpu: "10m", memory: "64Mi" };
 
-/** A volume and how the container sees it. */
 interface Part {
   readonly volumes: readonly PodVolume[];
   readonly mounts: NonNullable<Container["volumeMounts"]>;
   readonly devices: NonNullable<Container["volumeDevices"]>;
-  /** In the container. */
   readonly path: string;
 }
 
-/** What a pod is made of beside its DataVolume. */
 export interface FillerFacts {
   readonly order: FillOrder;
-  /** Of the claim that is copied. */
   readonly sourceMode: VolumeMode;
 }
 
-/** Name of the pod of a DataVolume; creating it twice is "exists already". */
+/** Unique per DataVolume, so a second creation fails with AlreadyExists. */
 export function fillerPodName({ metadata }: DataVolume): string {
   return `fill-${metadata.uid ?? ""}`;
 }
 
-/** What belongs to a DataVolume is deleted with it. */
 export function ownedBy({ metadata }: DataVolume): Pick<ObjectMeta, "ownerReferences"> {
   const { name, uid = "" } = metadata;
   const type = { apiVersion: apiVersionOf(DATA_VOLUMES), kind: DATA_VOLUMES.kind };
   return { ownerReferences: [{ ...type, name, uid, controller: true }] };
 }
 
-/** Whether the object was created for this DataVolume. */
 export function isOwnedBy({ metadata }: KubeObject, owner: DataVolume): boolean {
   return metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) === true;
 }
 
-/** Bytes of the disk. */
 function bytesOf({ size }: FillOrder): number {
   return Math.floor(parseQuantity(size) ?? 0);
 }
@@ -90,7 +82,7 @@ function sourcePart({ order, sourceMode }: FillerFacts): Part {
       return claimPart("source", source.claimName, sourceMode);
     case "registry":
       return {
-        // An image that was added to the machine is in no registry.
+        // Images that a user added to the machine are in no registry.
         volumes: [
           { name: "source", image: { reference: source.image, pullPolicy: "IfNotPresent" } },
         ],
@@ -110,8 +102,8 @@ function sourcePart({ order, sourceMode }: FillerFacts): Part {
   }
 }
 
-/** Text in an argument, where Kubernetes replaces `$(NAME)`. */
-function literally(text: string): string {
+/** Escapes `$(NAME)`, which Kubernetes expands in arguments. */
+function escapeReferences(text: string): string {
   return text.replaceAll("$", "$$$$");
 }
 
@@ -121,7 +113,7 @@ function containerOf(
   { source, target }: { readonly source: Part; readonly target: Part },
 ): Container {
   const scratch = order.source.kind === "http" ? [SCRATCH_DIR] : [];
-  const words = ["fill", metadata.name, target.path, source.path, String(bytesOf(order))];
+  const fillArgs = ["fill", metadata.name, target.path, source.path, String(bytesOf(order))];
   const devices = [...source.devices, ...target.devices];
   const disk = { "ephemeral-storage": `${String(OWN_MIB + scratchMiB(order))}Mi` };
   return {
@@ -129,7 +121,7 @@ function containerOf(
     image: names.LAUNCHER_IMAGE,
     imagePullPolicy: "IfNotPresent",
     command: ["/usr/bin/prepare-disks"],
-    args: [...words, ...scratch].map(literally),
+    args: [...fillArgs, ...scratch].map(escapeReferences),
     terminationMessagePolicy: "FallbackToLogsOnError",
     resources: { requests: { ...REQUESTS, ...disk }, limits: { ...LIMITS, ...disk } },
     securityContext: {
@@ -145,8 +137,7 @@ function containerOf(
   };
 }
 
-/** The pod; the kubelet runs it again until it succeeds. */
-export function fillerPodOf(dataVolume: DataVolume, facts: FillerFacts): Pod {
+export function buildFillerPod(dataVolume: DataVolume, facts: FillerFacts): Pod {
   const { name, namespace = "", uid = "" } = dataVolume.metadata;
   const user = names.LAUNCHER_UID;
   const source = sourcePart(facts);

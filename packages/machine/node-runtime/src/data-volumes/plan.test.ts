@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ContainerStatus, DataVolume, PersistentVolumeClaim, Pod } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { fillerPodOf, ownedBy } from "./filler-pod.ts";
-import { planDataVolume, type DataVolumeFacts } from "./plan.ts";
-import { progressOf } from "./progress.ts";
+import { buildFillerPod, ownedBy } from "./filler-pod.ts";
+import { planDataVolume, type DataVolumeFacts, progressOf } from "./plan.ts";
 import { readDataVolume } from "@patchbay/core";
 
 const NOW = "2026-01-01T00:10:00Z";
@@ -46,7 +45,7 @@ function aPod(status: Pod["status"] = {}, source: object = REGISTRY): Pod {
   const dataVolume = aDataVolume(source);
   const read = readDataVolume(dataVolume.spec, "blue");
   if ("causes" in read) throw new Error("the source is one");
-  const pod = fillerPodOf(dataVolume, { order: read.order, sourceMode: "Filesystem" });
+  const pod = buildFillerPod(dataVolume, { order: read.order, sourceMode: "Filesystem" });
   const metadata = { ...pod.metadata, creationTimestamp: "2026-01-01T00:09:45Z" };
   return { ...pod, metadata, status };
 }
@@ -149,7 +148,7 @@ describe("a DataVolume", () => {
       [MESSAGE]: "Evicted: the disk is full",
     });
     const soon = plan({ claim, pod: aPod(evicted) });
-    expect(soon.lookAgainMs).toBe(15_000);
+    expect(soon.requeueAfterMs).toBe(15_000);
     expect(soon.actions.map(({ kind }) => kind)).not.toContain("deletePod");
     const later = plan({ claim, pod: aPod(evicted), now: "2026-01-01T00:10:15Z" });
     expect(later.actions.map(({ kind }) => kind)).toContain("deletePod");
@@ -182,8 +181,8 @@ describe("a claim that is to be copied", () => {
       want: "the claim gold is being deleted",
     },
   ])("$name: the copy waits, and says why", ({ facts, want }) => {
-    const { actions, lookAgainMs } = plan({ dataVolume, claim: aClaim(), ...facts });
-    expect(lookAgainMs).toBeGreaterThan(0);
+    const { actions, requeueAfterMs } = plan({ dataVolume, claim: aClaim(), ...facts });
+    expect(requeueAfterMs).toBeGreaterThan(0);
     expect(actions).toMatchObject([
       { kind: "reportClaim", annotations: { [PHASE]: "Pending", [MESSAGE]: want } },
       { kind: "reportStatus", status: { phase: "CloneScheduled" } },
@@ -204,8 +203,11 @@ describe("a claim that is to be copied", () => {
           containers: [
             {
               args: [
-                ...["fill", "root", "/run/volumes/target/disk.img"],
-                ...["/run/volumes/source/disk.img", "10737418240"],
+                "fill",
+                "root",
+                "/run/volumes/target/disk.img",
+                "/run/volumes/source/disk.img",
+                "10737418240",
               ],
             },
           ],
@@ -227,34 +229,34 @@ test("a download has room for an image of the claim's size, and its URL is an ar
 
 describe("progress", () => {
   test.each([
-    { name: "a new pod", status: {}, want: { phase: "Pending", isFailing: false, message: "" } },
+    { name: "a new pod", status: {}, want: { phase: "Pending", hasFailed: false, message: "" } },
     {
       name: "a pod without a node",
       status: {
         phase: "Pending",
         conditions: [{ type: "PodScheduled", status: "False", message: "no room" }],
       } as const,
-      want: { phase: "Pending", isFailing: false, message: "no room" },
+      want: { phase: "Pending", hasFailed: false, message: "no room" },
     },
     {
       name: "a pod that waits for its image",
       status: container({ state: { waiting: { reason: "ErrImagePull", message: "not found" } } }),
-      want: { phase: "Pending", isFailing: true, message: "ErrImagePull: not found" },
+      want: { phase: "Pending", hasFailed: true, message: "ErrImagePull: not found" },
     },
     {
       name: "a pod that is starting",
       status: container({ state: { waiting: { reason: "ContainerCreating" } } }),
-      want: { phase: "Pending", isFailing: false, message: "" },
+      want: { phase: "Pending", hasFailed: false, message: "" },
     },
     {
       name: "a pod that runs",
       status: container({ state: { running: {} }, lastState: FAILED_RUN }),
-      want: { phase: "Running", isFailing: false, message: "" },
+      want: { phase: "Running", hasFailed: false, message: "" },
     },
     {
       name: "a run that failed",
       status: container({ state: FAILED_RUN }),
-      want: { phase: "Running", isFailing: true, message: "no such host" },
+      want: { phase: "Running", hasFailed: true, message: "no such host" },
     },
     {
       name: "a run that failed and is about to be repeated",
@@ -262,17 +264,17 @@ describe("progress", () => {
         state: { waiting: { reason: "CrashLoopBackOff" } },
         lastState: FAILED_RUN,
       }),
-      want: { phase: "Running", isFailing: true, message: "no such host" },
+      want: { phase: "Running", hasFailed: true, message: "no such host" },
     },
     {
       name: "a run that was killed",
       status: container({ state: { terminated: { exitCode: 137, reason: "OOMKilled" } } }),
-      want: { phase: "Running", isFailing: true, message: "OOMKilled, exit code 137" },
+      want: { phase: "Running", hasFailed: true, message: "OOMKilled, exit code 137" },
     },
     {
       name: "a pod that has succeeded",
       status: { phase: "Succeeded" } as const,
-      want: { phase: "Succeeded", isFailing: false, message: "" },
+      want: { phase: "Succeeded", hasFailed: false, message: "" },
     },
   ])("of $name", ({ status, want }) => {
     expect(progressOf(aPod(status))).toEqual(want);
@@ -359,8 +361,8 @@ describe("the status of a DataVolume", () => {
       progress,
       conditions = [],
     } = action?.kind === "reportStatus" ? action.status : {};
-    const shown = conditions.map((one) => `${one.type} ${one.status} ${one.reason ?? ""}`);
-    expect([phase, progress, ...shown]).toEqual(want);
+    const contents = conditions.map((one) => `${one.type} ${one.status} ${one.reason ?? ""}`);
+    expect([phase, progress, ...contents]).toEqual(want);
   });
 
   test("keeps the time of each condition that has not changed, and is not reported again", () => {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done next for one DataVolume: its claim is created, filled once by a pod, and reported. Pure.
+// Plans the next steps for one DataVolume. Pure.
 import {
+  type ContainerStateDetails,
+  type ContainerStatus,
+  type Pod,
   apiVersionOf,
   PERSISTENT_VOLUME_CLAIMS,
   type Condition,
   type DataVolume,
   type DataVolumeStatus,
   type PersistentVolumeClaim,
-  type Pod,
 } from "@patchbay/api";
+import { FILL_CONTAINER, buildFillerPod, isOwnedBy, ownedBy } from "./filler-pod.ts";
 import {
   claimModeOf,
   FILL_MESSAGE_ANNOTATION,
@@ -19,30 +22,80 @@ import {
   readDataVolume,
   type FillOrder,
 } from "@patchbay/core";
-import { fillerPodOf, isOwnedBy, ownedBy } from "./filler-pod.ts";
-import { progressOf, type FillProgress } from "./progress.ts";
 
-/** How long a pod that can never run again is left as it is, milliseconds, before the next one is created. */
-const RETRY_MS = 30_000;
-/** How often a claim in use is observed again, milliseconds. */
-const IN_USE_MS = 5_000;
+interface FillProgress {
+  readonly phase: "Pending" | "Running" | "Succeeded";
+  readonly hasFailed: boolean;
+  /** Cause of a failure or delay; empty otherwise. */
+  readonly message: string;
+}
 
-/** What is known of one DataVolume. */
+/** Waiting reasons of a container that is being started. Source: kubelet. */
+const STARTING: readonly string[] = ["ContainerCreating", "PodInitializing"];
+
+const RUNNING: FillProgress = { phase: "Running", hasFailed: false, message: "" };
+
+function findFailure({ terminated }: ContainerStateDetails = {}): string | undefined {
+  if (terminated === undefined || terminated.exitCode === 0) return undefined;
+  const { message = "", reason = "", exitCode } = terminated;
+  const text = message.trim();
+  return text === "" ? `${reason === "" ? "" : `${reason}, `}exit code ${String(exitCode)}` : text;
+}
+
+function findLastFailure({ state, lastState }: Partial<ContainerStatus>): string | undefined {
+  return findFailure(state) ?? findFailure(lastState);
+}
+
+function pending(pod: Pod): FillProgress {
+  const condition = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
+  const message = condition?.status === "False" ? (condition.message ?? "") : "";
+  return { phase: "Pending", hasFailed: false, message };
+}
+
+function failed(phase: "Pending" | "Running", message: string): FillProgress {
+  return { phase, hasFailed: true, message };
+}
+
+function joined(...parts: readonly (string | undefined)[]): string {
+  return parts.filter((part) => part !== undefined && part !== "").join(": ");
+}
+
+function describeUnfinished(
+  pod: Pod,
+  { state }: Partial<ContainerStatus>,
+  failure: string | undefined,
+) {
+  if (state?.running !== undefined) return RUNNING;
+  if (failure !== undefined) return failed("Running", failure);
+  const { reason = "", message } = state?.waiting ?? {};
+  if (reason === "" || STARTING.includes(reason)) return pending(pod);
+  return failed("Pending", joined(reason, message));
+}
+
+export function progressOf(pod: Pod): FillProgress {
+  const { phase, message, reason, containerStatuses = [] } = pod.status ?? {};
+  if (phase === "Succeeded") return { phase, hasFailed: false, message: "" };
+  const container = containerStatuses.find(({ name }) => name === FILL_CONTAINER) ?? {};
+  const failure = findLastFailure(container);
+  if (phase === "Failed") return failed("Pending", failure ?? joined(reason, message));
+  return describeUnfinished(pod, container, failure);
+}
+
+const POD_REPLACEMENT_DELAY_MS = 30_000;
+const IN_USE_RECHECK_INTERVAL_MS = 5_000;
+
 export interface DataVolumeFacts {
   readonly dataVolume: DataVolume;
   /** The claim with the name of the DataVolume, which another client may have created. */
   readonly claim: PersistentVolumeClaim | undefined;
-  /** The pod that fills it. */
   readonly pod: Pod | undefined;
   /** The claim that is copied; unset for other sources, and while it does not exist. */
   readonly sourceClaim: PersistentVolumeClaim | undefined;
-  /** Names of pods that use the claim that is copied. */
   readonly sourceUsers: readonly string[];
   /** RFC 3339. */
   readonly now: string;
 }
 
-/** One step; each may be repeated. */
 export type DataVolumeAction =
   | { readonly kind: "createClaim"; readonly claim: PersistentVolumeClaim }
   | { readonly kind: "createPod"; readonly pod: Pod }
@@ -60,13 +113,11 @@ export type DataVolumeAction =
       readonly message: string;
     };
 
-/** The steps in their order, and when to observe again although nothing changes. */
-export interface DataVolumePlan {
+interface DataVolumePlan {
   readonly actions: readonly DataVolumeAction[];
-  readonly lookAgainMs?: number;
+  readonly requeueAfterMs?: number;
 }
 
-/** What is reported of a DataVolume. */
 interface Report extends FillProgress {
   readonly isBound: boolean;
   readonly dataVolumePhase: string;
@@ -82,16 +133,16 @@ function conditionOf(
   return { ...condition, lastTransitionTime: since };
 }
 
-function flag(value: boolean): "True" | "False" {
+function toConditionStatus(value: boolean): "True" | "False" {
   return value ? "True" : "False";
 }
 
 function statusOf({ dataVolume, now }: DataVolumeFacts, report: Report): DataVolumeStatus {
   const before = dataVolume.status?.conditions ?? [];
-  const { isBound, isFailing, message, phase, dataVolumePhase } = report;
-  const isRunning = phase === "Running" && !isFailing;
-  const reason = isFailing ? "Error" : phase === FILLED ? "Completed" : phase;
-  const told = message === "" ? {} : { message };
+  const { isBound, hasFailed, message, phase, dataVolumePhase } = report;
+  const isRunning = phase === "Running" && !hasFailed;
+  const reason = hasFailed ? "Error" : phase === FILLED ? "Completed" : phase;
+  const messageFields = message === "" ? {} : { message };
   return {
     claimName: dataVolume.metadata.name,
     phase: dataVolumePhase,
@@ -99,11 +150,23 @@ function statusOf({ dataVolume, now }: DataVolumeFacts, report: Report): DataVol
     conditions: [
       conditionOf(
         before,
-        { type: "Bound", status: flag(isBound), reason: isBound ? "Bound" : "Pending" },
+        {
+          type: "Bound",
+          status: toConditionStatus(isBound),
+          reason: isBound ? "Bound" : "Pending",
+        },
         now,
       ),
-      conditionOf(before, { type: "Running", status: flag(isRunning), reason, ...told }, now),
-      conditionOf(before, { type: "Ready", status: flag(phase === FILLED), reason }, now),
+      conditionOf(
+        before,
+        { type: "Running", status: toConditionStatus(isRunning), reason, ...messageFields },
+        now,
+      ),
+      conditionOf(
+        before,
+        { type: "Ready", status: toConditionStatus(phase === FILLED), reason },
+        now,
+      ),
     ],
   };
 }
@@ -119,15 +182,15 @@ function planStatus(facts: DataVolumeFacts, report: Report): readonly DataVolume
   return isEqual(status, facts.dataVolume.status) ? [] : [{ kind: "reportStatus", status }];
 }
 
-/** The annotations by which a VM waits for its claim. */
+/** A VM waits for its claim by these annotations. */
 function annotationsOf({
   phase,
-  isFailing,
+  hasFailed,
   message,
 }: FillProgress): Readonly<Record<string, string>> {
   return {
     [FILL_PHASE_ANNOTATION]: phase,
-    [FILL_STATE_ANNOTATION]: isFailing ? "Error" : "",
+    [FILL_STATE_ANNOTATION]: hasFailed ? "Error" : "",
     [FILL_MESSAGE_ANNOTATION]: message,
   };
 }
@@ -138,7 +201,7 @@ function planNote(progress: FillProgress): readonly DataVolumeAction[] {
       { kind: "note", type: "Normal", reason: "FillSucceeded", message: "the claim is filled" },
     ];
   }
-  if (!progress.isFailing) return [];
+  if (!progress.hasFailed) return [];
   const message = `the claim cannot be filled, which is tried again: ${progress.message}`;
   return [{ kind: "note", type: "Warning", reason: "FillFailed", message }];
 }
@@ -160,7 +223,7 @@ function planReport(
   ];
 }
 
-function newClaimOf({ dataVolume }: DataVolumeFacts, order: FillOrder): PersistentVolumeClaim {
+function buildClaim({ dataVolume }: DataVolumeFacts, order: FillOrder): PersistentVolumeClaim {
   const { name, namespace = "", labels = {} } = dataVolume.metadata;
   const { size, accessModes, volumeMode, storageClassName } = order;
   return {
@@ -170,7 +233,7 @@ function newClaimOf({ dataVolume }: DataVolumeFacts, order: FillOrder): Persiste
       name,
       namespace,
       labels,
-      // From its first moment on no VM takes it for a disk.
+      // Set at creation, so that no VM uses the claim as a disk before it is filled.
       annotations: { [FILL_PHASE_ANNOTATION]: "Pending" },
       ...ownedBy(dataVolume),
     },
@@ -184,11 +247,10 @@ function newClaimOf({ dataVolume }: DataVolumeFacts, order: FillOrder): Persiste
 }
 
 function waiting(message: string): FillProgress {
-  return { phase: "Pending", isFailing: false, message };
+  return { phase: "Pending", hasFailed: false, message };
 }
 
-/** Why the source cannot be copied yet; unset when it can. */
-function sourceWait({ sourceClaim, sourceUsers }: DataVolumeFacts, { source }: FillOrder) {
+function findSourceBlocker({ sourceClaim, sourceUsers }: DataVolumeFacts, { source }: FillOrder) {
   if (source.kind !== "pvc") return undefined;
   const name = `the claim ${source.claimName}`;
   if (sourceClaim === undefined) return `${name}, which is to be copied, does not exist`;
@@ -204,13 +266,13 @@ function planPod(
   claim: PersistentVolumeClaim,
   order: FillOrder,
 ): DataVolumePlan {
-  const wait = sourceWait(facts, order);
-  if (wait !== undefined) {
-    const actions = planReport(facts, claim, { order, progress: waiting(wait) });
-    return { actions, lookAgainMs: IN_USE_MS };
+  const blocker = findSourceBlocker(facts, order);
+  if (blocker !== undefined) {
+    const actions = planReport(facts, claim, { order, progress: waiting(blocker) });
+    return { actions, requeueAfterMs: IN_USE_RECHECK_INTERVAL_MS };
   }
   const sourceMode = claimModeOf(facts.sourceClaim);
-  const pod = fillerPodOf(facts.dataVolume, { order, sourceMode });
+  const pod = buildFillerPod(facts.dataVolume, { order, sourceMode });
   return {
     actions: [
       ...planReport(facts, claim, { order, progress: waiting("") }),
@@ -219,13 +281,13 @@ function planPod(
   };
 }
 
-/** A pod that was evicted or refused never runs again. */
-function planNextPod({ now }: DataVolumeFacts, pod: Pod): DataVolumePlan {
+/** An evicted or rejected pod never runs again. */
+function planPodReplacement({ now }: DataVolumeFacts, pod: Pod): DataVolumePlan {
   // oxlint-disable-next-line no-restricted-globals -- converts given times, reads no clock
   const [since, at] = [pod.metadata.creationTimestamp ?? now, now].map((time) => Date.parse(time));
-  const leftMs = (since ?? 0) + RETRY_MS - (at ?? 0);
+  const leftMs = (since ?? 0) + POD_REPLACEMENT_DELAY_MS - (at ?? 0);
   return leftMs > 0
-    ? { actions: [], lookAgainMs: leftMs }
+    ? { actions: [], requeueAfterMs: leftMs }
     : { actions: [{ kind: "deletePod", pod }] };
 }
 
@@ -239,13 +301,12 @@ function planFilling(
   if (pod.metadata.deletionTimestamp !== undefined) return { actions: [] };
   const report = planReport(facts, claim, { order, progress: progressOf(pod) });
   if (pod.status?.phase !== "Failed") return { actions: report };
-  const next = planNextPod(facts, pod);
+  const next = planPodReplacement(facts, pod);
   return { ...next, actions: [...report, ...next.actions] };
 }
 
-/** A DataVolume that cannot be served as it is. */
-function planRefusal(facts: DataVolumeFacts, message: string): DataVolumePlan {
-  const report = { phase: "Pending", isFailing: true, isBound: false, message } as const;
+function planRejection(facts: DataVolumeFacts, message: string): DataVolumePlan {
+  const report = { phase: "Pending", hasFailed: true, isBound: false, message } as const;
   const status = planStatus(facts, { ...report, dataVolumePhase: "Failed" });
   const note = { kind: "note", type: "Warning", reason: "FillRefused", message } as const;
   return { actions: status.length === 0 ? [] : [note, ...status] };
@@ -256,28 +317,27 @@ function deletion(pod: Pod | undefined): readonly DataVolumeAction[] {
   return isDeleted ? [] : [{ kind: "deletePod", pod }];
 }
 
-/** The steps for a DataVolume; none when it is as requested. */
 export function planDataVolume(facts: DataVolumeFacts): DataVolumePlan {
   const { dataVolume, claim, pod } = facts;
   const { name, namespace = "", deletionTimestamp } = dataVolume.metadata;
   if (deletionTimestamp !== undefined) return { actions: [] };
   const read = readDataVolume(dataVolume.spec, namespace);
   if ("causes" in read) {
-    return planRefusal(facts, read.causes.map(({ message }) => message).join("; "));
+    return planRejection(facts, read.causes.map(({ message }) => message).join("; "));
   }
   const { order } = read;
   if (claim === undefined) {
-    return { actions: [{ kind: "createClaim", claim: newClaimOf(facts, order) }] };
+    return { actions: [{ kind: "createClaim", claim: buildClaim(facts, order) }] };
   }
   if (!isOwnedBy(claim, dataVolume)) {
     const message = `the claim ${name} exists and was not created for this DataVolume; it is left as it is: delete it, or name the DataVolume otherwise`;
-    return planRefusal(facts, message);
+    return planRejection(facts, message);
   }
-  // A claim that is deleted waits for the pods that use it.
+  // A claim that is being deleted waits for the pods that use it.
   if (claim.metadata.deletionTimestamp !== undefined) return { actions: deletion(pod) };
   if (claim.metadata.annotations?.[FILL_PHASE_ANNOTATION] !== FILLED) {
     return planFilling(facts, claim, order);
   }
-  const progress = { phase: FILLED, isFailing: false, message: "" } as const;
+  const progress = { phase: FILLED, hasFailed: false, message: "" } as const;
   return { actions: [...planReport(facts, claim, { order, progress }), ...deletion(pod)] };
 }

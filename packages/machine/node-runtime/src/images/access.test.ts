@@ -3,8 +3,7 @@ import type { ContainerImage } from "@patchbay/core/ports";
 import { createFakeFiles } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
-import { createImageAccess, type AccessDeps } from "./access.ts";
-import { createGrants } from "./grants.ts";
+import { createImageAccess, type AccessDeps, createGrants } from "./access.ts";
 
 const ME = { username: "me", password: "pw" };
 const DIGEST = `sha256:${"0".repeat(64)}`;
@@ -13,11 +12,13 @@ function anImage(tags: readonly string[], digests: readonly string[] = []): Cont
   return { id: "sha256:1", tags, digests, bytes: 1, username: "" };
 }
 
-function accessWith(isMarked?: AccessDeps["isMarked"]) {
+function accessWith(isMarkedAsAdded?: AccessDeps["isMarkedAsAdded"]) {
   const grants = createGrants({
-    ...{ files: createFakeFiles(), log: createFakeLogger(), directory: "/images" },
+    files: createFakeFiles(),
+    log: createFakeLogger(),
+    directory: "/images",
   });
-  return createImageAccess({ grants, ...(isMarked && { isMarked }) });
+  return createImageAccess({ grants, ...(isMarkedAsAdded && { isMarkedAsAdded }) });
 }
 
 const FETCHED = anImage(["reg.example/a:1"], [`reg.example/a@${DIGEST}`]);
@@ -83,27 +84,27 @@ describe("an image may be used", () => {
   const nothing = () => Promise.resolve([]);
 
   test("by nobody before a registry gave it", async () => {
-    expect(await accessWith().mayUse(named, () => Promise.resolve([ME]))).toBe(false);
+    expect(await accessWith().isGranted(named, () => Promise.resolve([ME]))).toBe(false);
   });
 
   test("by everybody to whom it was given without credentials, which nobody reads then", async () => {
     const access = accessWith();
-    await access.fetched("a", image.id, undefined);
+    await access.recordPull("a", image.id, undefined);
     const never = () => Promise.reject(new Error("not needed"));
-    expect(await access.mayUse(named, never)).toBe(true);
-    expect(await access.mayUse({ ...named, reference: "b" }, nothing)).toBe(false);
+    expect(await access.isGranted(named, never)).toBe(true);
+    expect(await access.isGranted({ ...named, reference: "b" }, nothing)).toBe(false);
   });
 
   test("by those who have the credentials", async () => {
     const access = accessWith();
-    await access.fetched("docker.io/library/a:latest", image.id, ME);
-    expect(await access.mayUse(named, nothing)).toBe(false);
-    expect(await access.mayUse(named, () => Promise.resolve([ME]))).toBe(true);
+    await access.recordPull("docker.io/library/a:latest", image.id, ME);
+    expect(await access.isGranted(named, nothing)).toBe(false);
+    expect(await access.isGranted(named, () => Promise.resolve([ME]))).toBe(true);
   });
 
   test("under a name that it has only", async () => {
     const access = accessWith();
-    await access.fetched("c", image.id, undefined);
-    expect(await access.mayUse({ reference: "c", image }, nothing)).toBe(false);
+    await access.recordPull("c", image.id, undefined);
+    expect(await access.isGranted({ reference: "c", image }, nothing)).toBe(false);
   });
 });

@@ -1,38 +1,175 @@
 // SPDX-License-Identifier: Apache-2.0
-// May a pod have an image that is on the machine, without a word of its registry?
+// Access of pods to images that are already on the machine, without contacting the registry.
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { isJsonObject, parseJson } from "@patchbay/api";
+import { messageOf } from "@patchbay/core";
+import type { Files, Logger, RegistryCredentials, ContainerImage } from "@patchbay/core/ports";
 import { repositoryOf } from "@patchbay/containerd";
-import type { ContainerImage, RegistryCredentials } from "@patchbay/core/ports";
-import type { Grants } from "./grants.ts";
-import { isLocalName, isOfRegistry, ownNameOf, spellingsOf } from "./names.ts";
+import { isLocalName, isFromRegistry, findListedName, referenceAliases } from "./names.ts";
 
-/** An image, and what somebody calls it. */
-export interface NamedImage {
+interface Grant {
+  readonly anyone: boolean;
+  /** Hashes of the accepted credentials, latest last. */
+  readonly credentials: readonly string[];
+}
+
+/** By repository, because access to an image in one repository grants nothing in another. */
+type Record = ReadonlyMap<string, Grant>;
+
+/** Per image and repository. A pod whose grant was dropped contacts the registry again. */
+const CREDENTIALS_MAX = 64;
+const FILE_MODE = 0o600;
+const DIRECTORY_MODE = 0o700;
+
+interface GrantedImage {
+  readonly id: string;
+  readonly repository: string;
+}
+
+/** An image that one namespace pulled with its secret is not available to others. Source: KEP-2535. */
+export interface Grants {
+  isPublic(image: GrantedImage): Promise<boolean>;
+  hasGrantFor(image: GrantedImage, credentials: readonly RegistryCredentials[]): Promise<boolean>;
+  /** Undefined credentials stand for an anonymous pull. */
+  addGrant(image: GrantedImage, credentials: RegistryCredentials | undefined): Promise<void>;
+  retainOnly(ids: ReadonlySet<string>): Promise<void>;
+}
+
+interface GrantDeps {
+  readonly files: Files;
+  readonly log: Logger;
+  readonly directory: string;
+}
+
+const NO_GRANT: Grant = { anyone: false, credentials: [] };
+
+/** Includes image and repository, so that equal passwords have different hashes. */
+function hashOf({ id, repository }: GrantedImage, presented: RegistryCredentials): string {
+  const { username = "", password = "", identityToken = "" } = presented;
+  const parts = [id, repository, username, password, identityToken];
+  return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+}
+
+function readGrant(value: unknown): Grant {
+  if (!isJsonObject(value)) return NO_GRANT;
+  const { anyone, credentials } = value;
+  const hashes = Array.isArray(credentials) ? credentials : [];
+  return {
+    anyone: anyone === true,
+    credentials: hashes.filter((hash) => typeof hash === "string"),
+  };
+}
+
+/** An invalid file grants nothing. */
+function readRecord(text: string | undefined): Record {
+  const value = text === undefined ? undefined : parseJson(text);
+  const entries = isJsonObject(value) ? Object.entries(value) : [];
+  return new Map(entries.map(([repository, grant]) => [repository, readGrant(grant)]));
+}
+
+function withCredentials(grant: Grant, hash: string | undefined): Grant {
+  if (hash === undefined) return { ...grant, anyone: true };
+  const others = grant.credentials.filter((one) => one !== hash);
+  return { ...grant, credentials: [...others, hash].slice(-CREDENTIALS_MAX) };
+}
+
+class GrantFiles implements Grants {
+  readonly #deps: GrantDeps;
+  readonly #records = new Map<string, Record>();
+
+  constructor(deps: GrantDeps) {
+    this.#deps = deps;
+  }
+
+  async isPublic(image: GrantedImage): Promise<boolean> {
+    return (await this.#grantOf(image)).anyone;
+  }
+
+  async hasGrantFor(
+    image: GrantedImage,
+    credentials: readonly RegistryCredentials[],
+  ): Promise<boolean> {
+    const grant = await this.#grantOf(image);
+    return credentials.some((presented) => grant.credentials.includes(hashOf(image, presented)));
+  }
+
+  async addGrant(image: GrantedImage, presented: RegistryCredentials | undefined): Promise<void> {
+    const before = await this.#recordOf(image.id);
+    const hash = presented === undefined ? undefined : hashOf(image, presented);
+    const grant = withCredentials(before.get(image.repository) ?? NO_GRANT, hash);
+    const record = new Map([...before, [image.repository, grant]]);
+    this.#records.set(image.id, record);
+    await this.#write(image.id, record);
+  }
+
+  async retainOnly(ids: ReadonlySet<string>): Promise<void> {
+    const { directory, files } = this.#deps;
+    const retained = new Set([...ids].map(encodeURIComponent));
+    for (const id of this.#records.keys()) if (!ids.has(id)) this.#records.delete(id);
+    for (const name of await files.list(directory)) {
+      if (!retained.has(name)) await files.remove(join(directory, name));
+    }
+  }
+
+  async #grantOf({ id, repository }: GrantedImage): Promise<Grant> {
+    return (await this.#recordOf(id)).get(repository) ?? NO_GRANT;
+  }
+
+  async #recordOf(id: string): Promise<Record> {
+    const known = this.#records.get(id);
+    if (known !== undefined) return known;
+    const read = readRecord(await this.#deps.files.readText(this.#pathOf(id)));
+    const record = this.#records.get(id) ?? read; // another call may have written it during the read
+    this.#records.set(id, record);
+    return record;
+  }
+
+  /** After a failed write the next process contacts the registry again. */
+  async #write(id: string, record: Record): Promise<void> {
+    const { directory, files, log } = this.#deps;
+    try {
+      await files.ensureDirectory(directory, DIRECTORY_MODE);
+      const text = JSON.stringify(Object.fromEntries(record));
+      await files.writeAtomic(this.#pathOf(id), text, FILE_MODE);
+    } catch (error) {
+      log.warn("who may use an image cannot be saved", { object: id, reason: messageOf(error) });
+    }
+  }
+
+  #pathOf(id: string): string {
+    return join(this.#deps.directory, encodeURIComponent(id));
+  }
+}
+
+export function createGrants(deps: GrantDeps): Grants {
+  return new GrantFiles(deps);
+}
+
+interface NamedImage {
   readonly reference: string;
   readonly image: ContainerImage;
 }
 
-/** Who may have which image. */
 export interface ImageAccess {
-  /** Whether the name was given on this machine: it is everybody's, and no registry's. */
+  /** Whether a user named the image on this machine; such an image is available to every pod. */
   isAdded(named: NamedImage): Promise<boolean>;
-  /** Whether the registry has given it to everybody, or to who told one of these, which are asked for when that counts. */
-  mayUse(
+  /** Whether a registry served the image anonymously, or to one of these credentials. */
+  isGranted(
     named: NamedImage,
     credentials: () => Promise<readonly RegistryCredentials[]>,
   ): Promise<boolean>;
-  /** A registry has given the image of that id for that name; credentials: to whom. */
-  fetched(
+  recordPull(
     reference: string,
     id: string,
     credentials: RegistryCredentials | undefined,
   ): Promise<void>;
 }
 
-/** What is asked. */
 export interface AccessDeps {
   readonly grants: Grants;
-  /** Whether a whole reference has the mark of a name that was given here; absent: nothing can be marked. */
-  readonly isMarked?: (name: string) => Promise<boolean>;
+  /** Whether containerd marks the full reference as added by a user. Unset when the node cannot see these marks. */
+  readonly isMarkedAsAdded?: (name: string) => Promise<boolean>;
 }
 
 class Access implements ImageAccess {
@@ -43,34 +180,33 @@ class Access implements ImageAccess {
   }
 
   async isAdded({ reference, image }: NamedImage): Promise<boolean> {
-    const name = ownNameOf(reference, image);
+    const name = findListedName(reference, image);
     if (name === undefined) return false;
-    if (isLocalName(name) || !isOfRegistry(name, image)) return true;
-    return (await this.#deps.isMarked?.(name)) ?? false;
+    if (isLocalName(name) || !isFromRegistry(name, image)) return true;
+    return (await this.#deps.isMarkedAsAdded?.(name)) ?? false;
   }
 
-  async mayUse(
+  async isGranted(
     { reference, image }: NamedImage,
     credentials: () => Promise<readonly RegistryCredentials[]>,
   ): Promise<boolean> {
     const { grants } = this.#deps;
-    const name = ownNameOf(reference, image);
+    const name = findListedName(reference, image);
     if (name === undefined) return false;
-    const asked = { id: image.id, repository: repositoryOf(name) };
-    return (await grants.isForAnyone(asked)) || grants.hasShown(asked, await credentials());
+    const granted = { id: image.id, repository: repositoryOf(name) };
+    return (await grants.isPublic(granted)) || grants.hasGrantFor(granted, await credentials());
   }
 
-  async fetched(
+  async recordPull(
     reference: string,
     id: string,
     credentials: RegistryCredentials | undefined,
   ): Promise<void> {
-    const name = spellingsOf(reference).at(-1) ?? reference;
-    await this.#deps.grants.give({ id, repository: repositoryOf(name) }, credentials);
+    const name = referenceAliases(reference).at(-1) ?? reference;
+    await this.#deps.grants.addGrant({ id, repository: repositoryOf(name) }, credentials);
   }
 }
 
-/** Remembers by the grants. */
 export function createImageAccess(deps: AccessDeps): ImageAccess {
   return new Access(deps);
 }

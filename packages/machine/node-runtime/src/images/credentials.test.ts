@@ -25,31 +25,41 @@ const ME = { username: "me", password: "pw" };
 
 describe("the registry of an image", () => {
   test.each([
-    { registry: "reg.example:5000", reference: "reg.example:5000/team/x:1", fits: true },
-    { registry: "reg.example:5000", reference: "reg.example:5001/team/x:1", fits: false },
-    { registry: "https://reg.example/v1/", reference: "reg.example/team/x", fits: true },
-    { registry: "http://reg.example/v2/", reference: "reg.example/team/x@sha256:0", fits: true },
-    { registry: "reg.example/team", reference: "reg.example/team/x", fits: true },
-    { registry: "reg.example/team", reference: "reg.example/team2/x", fits: false },
-    { registry: "reg.example/team/x", reference: "reg.example/team/x:1", fits: true },
-    { registry: "*.example.org", reference: "a.example.org/x", fits: true },
-    { registry: "*.example.org", reference: "a.b.example.org/x", fits: false },
-    { registry: "*.example.org", reference: "example.org/x", fits: false },
-    { registry: "reg-*.example.org", reference: "reg-7.example.org/x", fits: true },
-    { registry: "a*b*c.example.org", reference: "a-b-b-c.example.org/x", fits: true },
-    { registry: "a*b*c.example.org", reference: "a-c-b.example.org/x", fits: false },
-    { registry: "a*z*c.example.org", reference: "a-b-c.example.org/x", fits: false },
-    { registry: "b*.example.org", reference: "a.example.org/x", fits: false },
-    { registry: "a*", reference: "a.example.org/x", fits: false },
-    { registry: "reg*g.example.org", reference: "reg.example.org/x", fits: false },
-    { registry: "**.example.org", reference: "a.example.org/x", fits: true },
-    { registry: "aXexample.org", reference: "a.example.org/x", fits: false },
-    { registry: "https://index.docker.io/v1/", reference: "alpine", fits: true },
-    { registry: "docker.io", reference: "team/x", fits: true },
-    { registry: "docker.io/team", reference: "alpine", fits: false },
-  ])("$registry for $reference: $fits", ({ registry, reference, fits }) => {
+    { registry: "reg.example:5000", reference: "reg.example:5000/team/x:1", matchesWildcard: true },
+    {
+      registry: "reg.example:5000",
+      reference: "reg.example:5001/team/x:1",
+      matchesWildcard: false,
+    },
+    { registry: "https://reg.example/v1/", reference: "reg.example/team/x", matchesWildcard: true },
+    {
+      registry: "http://reg.example/v2/",
+      reference: "reg.example/team/x@sha256:0",
+      matchesWildcard: true,
+    },
+    { registry: "reg.example/team", reference: "reg.example/team/x", matchesWildcard: true },
+    { registry: "reg.example/team", reference: "reg.example/team2/x", matchesWildcard: false },
+    { registry: "reg.example/team/x", reference: "reg.example/team/x:1", matchesWildcard: true },
+    { registry: "*.example.org", reference: "a.example.org/x", matchesWildcard: true },
+    { registry: "*.example.org", reference: "a.b.example.org/x", matchesWildcard: false },
+    { registry: "*.example.org", reference: "example.org/x", matchesWildcard: false },
+    { registry: "reg-*.example.org", reference: "reg-7.example.org/x", matchesWildcard: true },
+    { registry: "a*b*c.example.org", reference: "a-b-b-c.example.org/x", matchesWildcard: true },
+    { registry: "a*b*c.example.org", reference: "a-c-b.example.org/x", matchesWildcard: false },
+    { registry: "a*z*c.example.org", reference: "a-b-c.example.org/x", matchesWildcard: false },
+    { registry: "b*.example.org", reference: "a.example.org/x", matchesWildcard: false },
+    { registry: "a*", reference: "a.example.org/x", matchesWildcard: false },
+    { registry: "reg*g.example.org", reference: "reg.example.org/x", matchesWildcard: false },
+    { registry: "**.example.org", reference: "a.example.org/x", matchesWildcard: true },
+    { registry: "aXexample.org", reference: "a.example.org/x", matchesWildcard: false },
+    { registry: "https://index.docker.io/v1/", reference: "alpine", matchesWildcard: true },
+    { registry: "docker.io", reference: "team/x", matchesWildcard: true },
+    { registry: "docker.io/team", reference: "alpine", matchesWildcard: false },
+  ])("$registry for $reference: $fits", ({ registry, reference, matchesWildcard }) => {
     const digest = reference.replace("@sha256:0", `@sha256:${"0".repeat(64)}`);
-    expect(credentialsFor(digest, [withAuths({ [registry]: ME })])).toEqual(fits ? [ME] : []);
+    expect(credentialsFor(digest, [withAuths({ [registry]: ME })])).toEqual(
+      matchesWildcard ? [ME] : [],
+    );
   });
 
   test("the most fitting is told first, each of them in turn", () => {

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// As whom is an image fetched? Pure. Source: Kubernetes, "Images", pull secrets and the reading of config.json.
-import { isJsonObject, parseJson, type JsonObject, type Secret } from "@patchbay/api";
+// Registry credentials from a pod's pull secrets. Source: Kubernetes, "Images", pull secrets and config.json.
+import {
+  isJsonObject,
+  parseJson,
+  type JsonObject,
+  type Secret,
+  SECRETS,
+  type Pod,
+} from "@patchbay/api";
 import { fullReference, repositoryOf } from "@patchbay/containerd";
-import type { RegistryCredentials } from "@patchbay/core/ports";
+import type { RegistryCredentials, Store } from "@patchbay/core/ports";
 
-/** One entry of a configuration: for which registry, or part of one, and what is told there. */
 interface Entry {
-  /** Host with port, which may have `*` in its labels. */
+  /** Host with port; its labels may contain `*`. */
   readonly host: string;
-  /** Without slashes at its ends; empty: all of the registry. */
+  /** Without leading and trailing slashes; empty for the whole registry. */
   readonly path: string;
   readonly credentials: RegistryCredentials;
 }
 
-/** Other names that configurations have for the registry of short names. Source: docker, index server. */
+/** Aliases of docker.io in docker configurations. Source: docker, index server. */
 const ALIASES: Readonly<Record<string, string>> = {
   "index.docker.io": "docker.io",
   "registry-1.docker.io": "docker.io",
@@ -24,7 +30,7 @@ function textOf(value: JsonObject, key: string): string | undefined {
   return typeof text === "string" && text !== "" ? text : undefined;
 }
 
-/** Name and password, also as base64 of both with a colon between. */
+/** Accepts username and password, or `auth` as base64 of both with a colon between. */
 function loginOf(entry: JsonObject): RegistryCredentials | undefined {
   const [name, ...rest] = Buffer.from(textOf(entry, "auth") ?? "", "base64")
     .toString()
@@ -55,8 +61,8 @@ function entriesOf({ data = {} }: Secret): readonly Entry[] {
   return Object.entries(auths).flatMap(([registry, value]) => entryOf(registry, value));
 }
 
-/** Whether the text is the pattern with something, or nothing, for each `*`; the first place that fits is taken. */
-function fits(pattern: string, text: string): boolean {
+/** Matches `*` with any text. Linear, because each part takes the first match. */
+function matchesWildcard(pattern: string, text: string): boolean {
   const [start = "", ...parts] = pattern.split("*");
   const end = parts.pop();
   if (end === undefined) return text === start;
@@ -70,17 +76,18 @@ function fits(pattern: string, text: string): boolean {
   return text.length - next >= end.length && text.endsWith(end);
 }
 
-/** Label by label, so that `*.example.org` is not `example.org`, nor what is below a name below it. */
-function isOfHost(pattern: string, host: string): boolean {
+/** Matches label by label, so `*.example.org` matches neither `example.org` nor `a.b.example.org`. */
+function matchesHost(pattern: string, host: string): boolean {
   const labels = pattern.split(".");
   const own = host.split(".");
   return (
-    labels.length === own.length && labels.every((label, index) => fits(label, own[index] ?? ""))
+    labels.length === own.length &&
+    labels.every((label, index) => matchesWildcard(label, own[index] ?? ""))
   );
 }
 
 /**
- * What to tell the registry of the image, the most fitting first; none: it is asked as nobody.
+ * Most specific first; empty for an anonymous pull.
  * @throws AppError with IMAGE_NAME_INVALID
  */
 export function credentialsFor(
@@ -91,8 +98,25 @@ export function credentialsFor(
   const name = path.join("/");
   return secrets
     .flatMap(entriesOf)
-    .filter((one) => isOfHost(one.host, host))
+    .filter((one) => matchesHost(one.host, host))
     .filter((one) => one.path === "" || `${name}/`.startsWith(`${one.path}/`))
     .toSorted((a, b) => b.path.length - a.path.length)
     .map(({ credentials }) => credentials);
+}
+
+/** The registry may need none of the missing secrets. Source: kubelet. */
+async function readPullSecrets(store: Store, pod: Pod): Promise<readonly Secret[]> {
+  const { namespace = "" } = pod.metadata;
+  const names = (pod.spec.imagePullSecrets ?? []).map(({ name = "" }) => name);
+  const found = names.map((name) => store.find(SECRETS, { namespace, name }));
+  return (await Promise.all(found)).filter((secret) => secret !== undefined);
+}
+
+/** @throws AppError with IMAGE_NAME_INVALID */
+export async function findPullCredentials(
+  store: Store,
+  pod: Pod,
+  reference: string,
+): Promise<readonly RegistryCredentials[]> {
+  return credentialsFor(reference, await readPullSecrets(store, pod));
 }

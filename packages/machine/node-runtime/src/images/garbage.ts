@@ -1,48 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which images may go when the disk is nearly full? Pure: those that nobody uses and a registry has.
-import type { ContainerImage } from "@patchbay/core/ports";
-import { isLocalName, isOfRegistry } from "./names.ts";
+// Removes unused images when the disk is nearly full, and the grants of removed images.
+import type {
+  ContainerImage,
+  Cache,
+  Clock,
+  ContainerRuntime,
+  Files,
+  Logger,
+} from "@patchbay/core/ports";
+import { isLocalName, isFromRegistry, referenceAliases } from "./names.ts";
+import type { Pod } from "@patchbay/api";
+import { messageOf } from "@patchbay/core";
+import { containersOf } from "../pods/facts.ts";
+import type { Grants } from "./access.ts";
 
-/** Above this part of the disk images go, and until this much is free again. Source: kubelet, imageGC…ThresholdPercent. */
-const HIGH = 0.85;
-const LOW = 0.8;
+/** Source: kubelet, imageGCHighThresholdPercent and imageGCLowThresholdPercent. */
+const HIGH_USAGE = 0.85;
+const LOW_USAGE = 0.8;
 
-/** How full the disk is, bytes. */
-export interface DiskSpace {
+interface DiskSpace {
   readonly sizeBytes: number;
   readonly freeBytes: number;
 }
 
-/** What is on the node. */
-export interface ImageUse {
+interface NodeImages {
   readonly images: readonly ContainerImage[];
-  /** Ids and references that containers were made from, or that pods of the node name. */
   readonly used: ReadonlySet<string>;
-  /** Names that were given on this machine. */
   readonly added: ReadonlySet<string>;
 }
 
-/** Who gave it another name by hand would miss it, and an archive that was imported is nowhere else. */
-function isFetched(image: ContainerImage, added: ReadonlySet<string>): boolean {
+/** Images that a user named or imported may exist nowhere else. */
+function isRestorable(image: ContainerImage, added: ReadonlySet<string>): boolean {
   const { tags, digests } = image;
-  const isByHand = (name: string): boolean =>
-    added.has(name) || isLocalName(name) || !isOfRegistry(name, image);
-  return digests.length > 0 && !tags.some(isByHand);
+  const isAdded = (name: string): boolean =>
+    added.has(name) || isLocalName(name) || !isFromRegistry(name, image);
+  return digests.length > 0 && !tags.some(isAdded);
 }
 
 function isUsed({ id, tags, digests }: ContainerImage, used: ReadonlySet<string>): boolean {
   return [id, ...tags, ...digests].some((name) => used.has(name));
 }
 
-/** The images to remove, the largest first, until enough is free; none while there is enough. */
-export function garbageOf(
-  { images, used, added }: ImageUse,
+/** Largest first; empty while the disk has enough space. */
+export function selectGarbage(
+  { images, used, added }: NodeImages,
   disk: DiskSpace,
 ): readonly ContainerImage[] {
   const { sizeBytes, freeBytes } = disk;
-  if (sizeBytes <= 0 || sizeBytes - freeBytes <= sizeBytes * HIGH) return [];
-  const unused = images.filter((image) => isFetched(image, added) && !isUsed(image, used));
-  let missing = sizeBytes - freeBytes - sizeBytes * LOW;
+  if (sizeBytes <= 0 || sizeBytes - freeBytes <= sizeBytes * HIGH_USAGE) return [];
+  const unused = images.filter((image) => isRestorable(image, added) && !isUsed(image, used));
+  let missing = sizeBytes - freeBytes - sizeBytes * LOW_USAGE;
   return [...unused]
     .sort((one, other) => other.bytes - one.bytes)
     .filter(({ bytes }) => {
@@ -50,4 +57,59 @@ export function garbageOf(
       if (isNeeded) missing -= bytes;
       return isNeeded;
     });
+}
+
+export interface ImageGarbageDeps {
+  readonly runtime: ContainerRuntime;
+  readonly files: Files;
+  readonly pods: Cache<Pod>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** On the file system of the images. */
+  readonly podsDir: string;
+  readonly listAdded: () => Promise<readonly string[]>;
+  readonly grants: Pick<Grants, "retainOnly">;
+}
+
+/** Milliseconds. Source: kubelet, ImageGCPeriod. */
+const GARBAGE_COLLECTION_INTERVAL_MS = 300_000;
+
+function imagesOfPod(pod: Pod): readonly string[] {
+  const { spec } = pod;
+  const volumes = (spec.volumes ?? []).flatMap(({ image }) => image?.reference ?? []);
+  return [...volumes, ...containersOf(pod).map(({ image }) => image)].flatMap(referenceAliases);
+}
+
+export async function removeGarbage(deps: ImageGarbageDeps): Promise<void> {
+  const { runtime, files, pods, log, podsDir } = deps;
+  const disk = await files.space(podsDir);
+  const containers = await runtime.listContainers();
+  const used = new Set([
+    ...containers.map(({ image }) => image),
+    ...pods.list().flatMap(imagesOfPod),
+  ]);
+  const added = new Set(await deps.listAdded());
+  for (const image of selectGarbage({ images: await runtime.listImages(), used, added }, disk)) {
+    await runtime.removeImage(image.id);
+    log.info("image removed: the disk is nearly full", { object: image.id, bytes: image.bytes });
+  }
+}
+
+async function forgetRemovedImages({ runtime, grants }: ImageGarbageDeps): Promise<void> {
+  await grants.retainOnly(new Set((await runtime.listImages()).map(({ id }) => id)));
+}
+
+export async function runImageGarbageCollection(
+  deps: ImageGarbageDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await removeGarbage(deps);
+      await forgetRemovedImages(deps);
+    } catch (error) {
+      deps.log.warn("images cannot be looked at", { reason: messageOf(error) });
+    }
+    await deps.clock.sleep(GARBAGE_COLLECTION_INTERVAL_MS, signal).catch(() => undefined);
+  }
 }

@@ -3,7 +3,7 @@ import type { RegistryCredentials } from "@patchbay/core/ports";
 import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { createGrants, type Grants } from "./grants.ts";
+import { createGrants, type Grants } from "./access.ts";
 
 const IMAGE = { id: "sha256:1", repository: "reg/a" };
 const FILE = "/images/sha256%3A1";
@@ -24,12 +24,12 @@ beforeEach(() => {
 
 describe("an image that a registry gave", () => {
   test("to everybody is everybody's, also after a restart", async () => {
-    expect(await grants.isForAnyone(IMAGE)).toBe(false);
-    await grants.give(IMAGE, undefined);
-    expect(await grants.isForAnyone(IMAGE)).toBe(true);
+    expect(await grants.isPublic(IMAGE)).toBe(false);
+    await grants.addGrant(IMAGE, undefined);
+    expect(await grants.isPublic(IMAGE)).toBe(true);
     restart();
-    expect(await grants.isForAnyone(IMAGE)).toBe(true);
-    expect(await grants.hasShown(IMAGE, [ME])).toBe(false);
+    expect(await grants.isPublic(IMAGE)).toBe(true);
+    expect(await grants.hasGrantFor(IMAGE, [ME])).toBe(false);
   });
 
   test.each<{ name: string; shown: readonly RegistryCredentials[]; image?: object; want: boolean }>(
@@ -48,33 +48,33 @@ describe("an image that a registry gave", () => {
       },
     ],
   )("for credentials is given for $name: $want", async ({ shown, image, want }) => {
-    await grants.give(IMAGE, ME);
-    expect(await grants.isForAnyone(IMAGE)).toBe(false);
+    await grants.addGrant(IMAGE, ME);
+    expect(await grants.isPublic(IMAGE)).toBe(false);
     for (const run of [1, 2]) {
-      expect([run, await grants.hasShown({ ...IMAGE, ...image }, shown)]).toEqual([run, want]);
+      expect([run, await grants.hasGrantFor({ ...IMAGE, ...image }, shown)]).toEqual([run, want]);
       restart();
     }
   });
 
   test("is remembered for every repository and for the latest 64 credentials", async () => {
     const user = (number: number): RegistryCredentials => ({ username: String(number) });
-    await grants.give({ ...IMAGE, repository: "reg/b" }, undefined);
-    for (let number = 0; number < 64; number += 1) await grants.give(IMAGE, user(number));
-    await grants.give(IMAGE, user(0));
-    await grants.give(IMAGE, user(64));
-    const shown = [0, 1, 2, 64].map((number) => grants.hasShown(IMAGE, [user(number)]));
+    await grants.addGrant({ ...IMAGE, repository: "reg/b" }, undefined);
+    for (let number = 0; number < 64; number += 1) await grants.addGrant(IMAGE, user(number));
+    await grants.addGrant(IMAGE, user(0));
+    await grants.addGrant(IMAGE, user(64));
+    const shown = [0, 1, 2, 64].map((number) => grants.hasGrantFor(IMAGE, [user(number)]));
     expect(await Promise.all(shown)).toEqual([true, false, true, true]);
-    expect(await grants.isForAnyone({ ...IMAGE, repository: "reg/b" })).toBe(true);
+    expect(await grants.isPublic({ ...IMAGE, repository: "reg/b" })).toBe(true);
   });
 
   test("is not forgotten while its file is read", async () => {
     const read = Promise.withResolvers<string | undefined>();
     files.readText = () => read.promise;
-    const early = grants.isForAnyone(IMAGE);
-    const given = grants.give(IMAGE, undefined);
+    const early = grants.isPublic(IMAGE);
+    const given = grants.addGrant(IMAGE, undefined);
     read.resolve(undefined);
     await Promise.all([early, given]);
-    expect(await grants.isForAnyone(IMAGE)).toBe(true);
+    expect(await grants.isPublic(IMAGE)).toBe(true);
   });
 });
 
@@ -83,14 +83,14 @@ describe("a file grants nothing to anybody when it holds", () => {
     "%j",
     async (text) => {
       await files.writeAtomic(FILE, text);
-      expect(await grants.isForAnyone(IMAGE)).toBe(false);
-      expect(await grants.hasShown(IMAGE, [ME])).toBe(false);
+      expect(await grants.isPublic(IMAGE)).toBe(false);
+      expect(await grants.hasGrantFor(IMAGE, [ME])).toBe(false);
     },
   );
 
   test("credentials that are no hashes, which the next grant drops", async () => {
     await files.writeAtomic(FILE, '{"reg/a":{"anyone":true,"credentials":[1,"hash"]}}');
-    await grants.give(IMAGE, ME);
+    await grants.addGrant(IMAGE, ME);
     const kept = JSON.parse((await files.readText(FILE)) ?? "") as object;
     expect(kept).toEqual({
       "reg/a": { anyone: true, credentials: ["hash", expect.stringMatching(/^[\da-f]{64}$/)] },
@@ -99,30 +99,30 @@ describe("a file grants nothing to anybody when it holds", () => {
 
   test("a list of credentials that is none", async () => {
     await files.writeAtomic(FILE, '{"reg/a":{"anyone":true,"credentials":"x"}}');
-    expect(await grants.isForAnyone(IMAGE)).toBe(true);
-    expect(await grants.hasShown(IMAGE, [ME])).toBe(false);
+    expect(await grants.isPublic(IMAGE)).toBe(true);
+    expect(await grants.hasGrantFor(IMAGE, [ME])).toBe(false);
   });
 });
 
 test("images that are gone are forgotten, in the files and in memory", async () => {
   const other = { ...IMAGE, id: "sha256:2" };
-  await grants.give(IMAGE, undefined);
-  await grants.give(other, undefined);
-  await grants.keepOnly(new Set([other.id]));
+  await grants.addGrant(IMAGE, undefined);
+  await grants.addGrant(other, undefined);
+  await grants.retainOnly(new Set([other.id]));
   expect(files.paths).toEqual(["/images/sha256%3A2"]);
-  expect(await grants.isForAnyone(IMAGE)).toBe(false);
-  expect(await grants.isForAnyone(other)).toBe(true);
+  expect(await grants.isPublic(IMAGE)).toBe(false);
+  expect(await grants.isPublic(other)).toBe(true);
 });
 
 test("a grant that cannot be written counts as long as the process lives", async () => {
   const log = createFakeLogger();
   files.writeAtomic = () => Promise.reject(new Error("disk full"));
   grants = createGrants({ files, log, directory: "/images" });
-  await grants.give(IMAGE, undefined);
-  expect(await grants.isForAnyone(IMAGE)).toBe(true);
+  await grants.addGrant(IMAGE, undefined);
+  expect(await grants.isPublic(IMAGE)).toBe(true);
   expect(log.lines.map(({ fields }) => fields)).toEqual([
     { object: "sha256:1", reason: "disk full" },
   ]);
   restart();
-  expect(await grants.isForAnyone(IMAGE)).toBe(false);
+  expect(await grants.isPublic(IMAGE)).toBe(false);
 });

@@ -7,8 +7,7 @@ import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";
-import { garbageOf } from "./garbage.ts";
-import { removeGarbage } from "./keep-images.ts";
+import { selectGarbage, removeGarbage } from "./garbage.ts";
 
 function anImage(name: string, change: Partial<ContainerImage> = {}): ContainerImage {
   const digests = [`reg/${name}@sha256:0`];
@@ -50,7 +49,7 @@ test.each<{
   },
 ])("goes: $name", ({ images, used, added = [], disk = FULL, want }) => {
   const use = { images, used: new Set(used === undefined ? [] : [used]), added: new Set(added) };
-  expect(garbageOf(use, disk).map(({ id }) => id)).toEqual(want);
+  expect(selectGarbage(use, disk).map(({ id }) => id)).toEqual(want);
 });
 
 test("the runtime is asked to remove it, and pods keep what they name", async () => {
@@ -66,7 +65,7 @@ test("the runtime is asked to remove it, and pods keep what they name", async ()
   };
   const deps = { runtime, pods, files, clock: createFakeClock(), log: createFakeLogger() };
   const listAdded = () => Promise.resolve([]);
-  const grants = { keepOnly: () => Promise.resolve() };
+  const grants = { retainOnly: () => Promise.resolve() };
   await removeGarbage({ ...deps, podsDir: "/p", listAdded, grants });
   expect(runtime.calls).toEqual(["removeImage id-b"]);
 });

@@ -3,7 +3,7 @@ import type { UnpackingLayer } from "@patchbay/containerd";
 import { createFakeClock, settle } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
-import { createPullGuard } from "./pull-guard.ts";
+import { createPullGuard, isLowForImages, pullsToStop } from "./pull-guard.ts";
 
 const MEBIBYTE = 2 ** 20;
 
@@ -16,7 +16,9 @@ function setUp() {
   let looks = 0;
   let spaces = 0;
   const guard = createPullGuard({
-    ...{ clock, log, signal: stop.signal },
+    clock,
+    log,
+    signal: stop.signal,
     files: {
       space: () => {
         spaces += 1;
@@ -90,7 +92,9 @@ test("nobody is asked while nothing is written", async () => {
 
 test("how a pull fails by itself is told as it is", async () => {
   const guard = createPullGuard({
-    ...{ clock: createFakeClock(), log: createFakeLogger(), imagesDir: "/images" },
+    clock: createFakeClock(),
+    log: createFakeLogger(),
+    imagesDir: "/images",
     files: { space: () => Promise.resolve({ sizeBytes: 100, freeBytes: 90 }) },
     listUnpacking: () => Promise.reject(new Error("containerd is away")),
     signal: new AbortController().signal,
@@ -215,4 +219,54 @@ test("what somebody removes meanwhile is room that may be written again", async 
   expect(looks()).toBe(before);
   await write("two", "reg.example/slow:1", 32);
   expect(looks()).toBe(before + 1);
+});
+
+const GIBIBYTE = 2 ** 30;
+
+interface Case {
+  readonly name: string;
+  /** GiB. */
+  readonly disk: readonly [size: number, free: number];
+  readonly unpacked: Readonly<Record<string, number>>;
+  readonly want: Readonly<Record<string, string>>;
+}
+
+const FULL = "the node's disk is nearly full: 1.5Gi of 100Gi are left";
+
+test.each<Case>([
+  {
+    name: "goes on up to a quarter of the disk",
+    disk: [8, 4],
+    unpacked: { a: 2 },
+    want: {},
+  },
+  {
+    name: "is stopped above it, and no other",
+    disk: [8, 4],
+    unpacked: { a: 2.1, b: 1 },
+    want: { a: "it unpacks to more than 2Gi, a quarter of the node's disk of 8Gi" },
+  },
+  {
+    name: "that is the largest is stopped while the disk gets full",
+    disk: [100, 1.5],
+    unpacked: { a: 1, b: 2, c: 0 },
+    want: { b: FULL },
+  },
+  {
+    name: "is stopped with all others where nobody knows which is the largest",
+    disk: [100, 1.5],
+    unpacked: { a: 0, b: 0 },
+    want: { a: FULL, b: FULL },
+  },
+])("a pull $name", ({ disk: [size, free], unpacked, want }) => {
+  const bytes = Object.entries(unpacked).map(
+    ([name, amount]) => [name, amount * GIBIBYTE] as const,
+  );
+  const disk = { sizeBytes: size * GIBIBYTE, freeBytes: free * GIBIBYTE };
+  expect(Object.fromEntries(pullsToStop(new Map(bytes), disk))).toEqual(want);
+});
+
+test("nothing is fetched long before a pod would have to go", () => {
+  expect(isLowForImages({ sizeBytes: 10, freeBytes: 0.9 })).toBe(true);
+  expect(isLowForImages({ sizeBytes: 10, freeBytes: 1.1 })).toBe(false);
 });

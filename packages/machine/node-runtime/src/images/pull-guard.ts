@@ -1,34 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stops pulls whose layers would fill the disk. While a pull is under way the disk is asked often how full it is, which costs
-// nothing; what comes out of whose layers is asked only when that says that something has.
+// Stops pulls whose layers would fill the disk. Unpacked layers are measured only when free space has dropped.
+import { printBytes, type DiskSpace } from "../volumes/storage/limits.ts";
 import { fullReference, type UnpackingLayer } from "@patchbay/containerd";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Clock, Files, Logger } from "@patchbay/core/ports";
-import { isLowForImages, pullsToStop } from "./pull-limits.ts";
 
-/** How often the disk is asked, milliseconds. */
-const LOOK_MS = 250;
-/** Less is written at any time by anybody, bytes. */
-const WRITTEN_BYTES = 32 * 2 ** 20;
+const IMAGE_SHARE = 0.25;
+/** Twice the limit below which pods are evicted. */
+const LOW_SHARE = 0.1;
+const LOW_BYTES = 2 * 2 ** 30;
 
-/** Watches pulls. */
+/** A registry reports only the compressed size of a layer. */
+function imageLimitBytes({ sizeBytes }: DiskSpace): number {
+  return Math.floor(sizeBytes * IMAGE_SHARE);
+}
+
+export function isLowForImages({ sizeBytes, freeBytes }: DiskSpace): boolean {
+  return freeBytes < Math.min(sizeBytes * LOW_SHARE, LOW_BYTES);
+}
+
+/** Unpacked bytes of the running pulls, by reference; 0 when unknown. */
+type Unpacked = ReadonlyMap<string, number>;
+
+function findLargestPulls(unpacked: Unpacked): readonly string[] {
+  const most = Math.max(...unpacked.values());
+  return [...unpacked].filter(([, bytes]) => bytes === most).map(([reference]) => reference);
+}
+
+/** When the disk is nearly full, stops the largest pull, or all if no size is known. */
+export function pullsToStop(unpacked: Unpacked, disk: DiskSpace): ReadonlyMap<string, string> {
+  const limit = imageLimitBytes(disk);
+  const large = [...unpacked].filter(([, bytes]) => bytes > limit);
+  if (large.length > 0) {
+    const size = printBytes(disk.sizeBytes);
+    const reason = `it unpacks to more than ${printBytes(limit)}, a quarter of the node's disk of ${size}`;
+    return new Map(large.map(([reference]) => [reference, reason]));
+  }
+  if (!isLowForImages(disk)) return new Map();
+  const [free, size] = [disk.freeBytes, disk.sizeBytes].map(printBytes);
+  const reason = `the node's disk is nearly full: ${free ?? ""} of ${size ?? ""} are left`;
+  return new Map(findLargestPulls(unpacked).map((reference) => [reference, reason]));
+}
+
+const DISK_CHECK_INTERVAL_MS = 250;
+/** Smaller writes are normal. */
+const NORMAL_WRITES_BYTES = 32 * 2 ** 20;
+
 export interface PullGuard {
-  /**
-   * Does the pull, which ends when the signal is aborted.
-   * @throws AppError with RUNTIME_IMAGE_TOO_LARGE when it was stopped, and what the pull throws
-   */
+  /** @throws AppError with RUNTIME_IMAGE_TOO_LARGE when the pull was stopped, and what the pull throws */
   run<T>(reference: string, pull: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
-/** The machine. */
-export interface GuardDeps {
+interface GuardDeps {
   readonly files: Pick<Files, "space">;
   readonly clock: Clock;
   readonly log: Logger;
-  /** On the file system of the images. */
   readonly imagesDir: string;
   readonly listUnpacking: () => Promise<readonly UnpackingLayer[]>;
-  /** Ends the watch. */
   readonly signal: AbortSignal;
 }
 
@@ -37,20 +65,20 @@ interface Pull {
   readonly stop: AbortController;
 }
 
-function wholeName(reference: string): string {
+function expandReference(reference: string): string {
   try {
     return fullReference(reference);
   } catch {
-    return reference; // no image has such a name
+    return reference; // an invalid reference matches no image
   }
 }
 
-class WatchedPulls implements PullGuard {
+class GuardedPulls implements PullGuard {
   readonly #deps: GuardDeps;
   readonly #pulls = new Set<Pull>();
-  /** By key: a layer that is done is not told any more. */
+  /** containerd no longer lists a layer after it is unpacked. */
   readonly #layers = new Map<string, UnpackingLayer>();
-  #isLooking = false;
+  #isWatching = false;
   #freeBytes = Infinity;
 
   constructor(deps: GuardDeps) {
@@ -58,10 +86,10 @@ class WatchedPulls implements PullGuard {
   }
 
   async run<T>(reference: string, pull: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const own: Pull = { reference: wholeName(reference), stop: new AbortController() };
+    const own: Pull = { reference: expandReference(reference), stop: new AbortController() };
     const { signal } = own.stop;
     this.#pulls.add(own);
-    if (!this.#isLooking) void this.#keepLooking();
+    if (!this.#isWatching) void this.#watchDisk();
     try {
       return await pull(signal);
     } catch (error) {
@@ -71,28 +99,28 @@ class WatchedPulls implements PullGuard {
     }
   }
 
-  async #keepLooking(): Promise<void> {
+  async #watchDisk(): Promise<void> {
     const { clock, log, signal } = this.#deps;
-    this.#isLooking = true;
+    this.#isWatching = true;
     while (this.#pulls.size > 0 && !signal.aborted) {
       try {
-        await this.#look();
+        await this.#checkDisk();
       } catch (error) {
         log.warn("pulls are not watched", { reason: messageOf(error) });
       }
-      await clock.sleep(LOOK_MS, signal).catch(() => undefined); // the program ends
+      await clock.sleep(DISK_CHECK_INTERVAL_MS, signal).catch(() => undefined);
     }
-    this.#isLooking = false;
+    this.#isWatching = false;
     this.#layers.clear();
     this.#freeBytes = Infinity;
   }
 
-  async #look(): Promise<void> {
+  async #checkDisk(): Promise<void> {
     const { files, imagesDir, listUnpacking } = this.#deps;
     const disk = await files.space(imagesDir);
-    const isWritten = this.#freeBytes - disk.freeBytes >= WRITTEN_BYTES;
+    const isWritten = this.#freeBytes - disk.freeBytes >= NORMAL_WRITES_BYTES;
     if (!isWritten && !isLowForImages(disk)) {
-      this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // somebody has removed something
+      this.#freeBytes = Math.max(this.#freeBytes, disk.freeBytes); // other data may have been removed
       return;
     }
     this.#freeBytes = disk.freeBytes;
@@ -102,7 +130,6 @@ class WatchedPulls implements PullGuard {
     }
   }
 
-  /** What has come out of each pull that is under way. */
   #unpacked(): ReadonlyMap<string, number> {
     const amounts = new Map([...this.#pulls].map((pull) => [pull.reference, 0]));
     for (const [key, { reference = "", bytes }] of this.#layers) {
@@ -125,12 +152,10 @@ class WatchedPulls implements PullGuard {
   }
 }
 
-/** Lets every pull be, where nobody can tell what comes out of it. */
 export const NO_PULL_GUARD: PullGuard = {
   run: (_reference, pull) => pull(new AbortController().signal),
 };
 
-/** Watches while pulls are under way. */
 export function createPullGuard(deps: GuardDeps): PullGuard {
-  return new WatchedPulls(deps);
+  return new GuardedPulls(deps);
 }

@@ -2,14 +2,16 @@
 import type { ContainerStateDetails, Pod } from "@patchbay/api";
 import type { ContainerState, ContainerSummary } from "@patchbay/core/ports";
 import { expect, test } from "vitest";
-import { findLogged, findRunning, type KnownPod } from "./find-container.ts";
+import { findLogRun, findRunningRun, type KnownPod } from "./request.ts";
 
 const OF = { namespace: "ns", pod: "p", container: "c" };
 
 function podOf(state: ContainerStateDetails | undefined): Pod {
   const status = { name: "c", image: "i", imageID: "i", ready: false, restartCount: 0 };
   return {
-    ...{ apiVersion: "v1", kind: "Pod", metadata: { namespace: "ns", name: "p", uid: "u" } },
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { namespace: "ns", name: "p", uid: "u" },
     spec: { containers: [{ name: "c", image: "i" }], initContainers: [{ name: "i", image: "i" }] },
     ...(state === undefined ? {} : { status: { containerStatuses: [{ ...status, state }] } }),
   };
@@ -18,8 +20,15 @@ function podOf(state: ContainerStateDetails | undefined): Pod {
 /** Runs of container c by attempt, from 0. */
 function runs(...states: readonly ContainerState[]): readonly ContainerSummary[] {
   return states.map((state, attempt) => ({
-    ...{ id: `run-${String(attempt)}`, sandboxId: "s", name: "c", attempt, state },
-    ...{ createdAt: 0n, image: "i", labels: {}, annotations: {} },
+    id: `run-${String(attempt)}`,
+    sandboxId: "s",
+    name: "c",
+    attempt,
+    state,
+    createdAt: 0n,
+    image: "i",
+    labels: {},
+    annotations: {},
   }));
 }
 
@@ -58,7 +67,7 @@ test.each([
     want: "run-0",
   },
 ])("the log of $name", ({ given, previous, want }) => {
-  expect(findLogged(given, OF, previous)).toEqual({ kind: "found", id: want });
+  expect(findLogRun(given, OF, previous)).toEqual({ kind: "found", id: want });
 });
 
 test.each([
@@ -70,40 +79,49 @@ test.each([
     want: [404, 'pod "p" does not exist'],
   },
   {
-    ...{ name: "no such container", given: known(RUNNING), of: { ...OF, container: "x" } },
-    ...{ previous: false, want: [404, 'container "x" not found in pod "p"'] },
+    name: "no such container",
+    given: known(RUNNING),
+    of: { ...OF, container: "x" },
+    previous: false,
+    want: [404, 'container "x" not found in pod "p"'],
   },
   {
-    ...{ name: "no earlier run", given: known(RUNNING, "RUNNING"), of: OF, previous: true },
+    name: "no earlier run",
+    given: known(RUNNING, "RUNNING"),
+    of: OF,
+    previous: true,
     want: [400, 'previous terminated container "c" in pod "p" not found'],
   },
   {
-    ...{
-      name: "an init container that waits",
-      given: known(undefined),
-      of: { ...OF, container: "i" },
-    },
-    ...{ previous: false, want: [400, 'container "i" in pod "p" is not available'] },
+    name: "an init container that waits",
+    given: known(undefined),
+    of: { ...OF, container: "i" },
+    previous: false,
+    want: [400, 'container "i" in pod "p" is not available'],
   },
   ...[
     ["ContainerCreating", "ContainerCreating"],
     ["ErrImagePull", "image can't be pulled"],
     ["ImagePullBackOff", "trying and failing to pull image"],
   ].map(([reason = "", text = ""]) => ({
-    ...{ name: `nothing yet: ${reason}`, given: known({ waiting: { reason } }), of: OF },
-    ...{ previous: false, want: [400, `container "c" in pod "p" is waiting to start: ${text}`] },
+    name: `nothing yet: ${reason}`,
+    given: known({ waiting: { reason } }),
+    of: OF,
+    previous: false,
+    want: [400, `container "c" in pod "p" is waiting to start: ${text}`],
   })),
 ])("no log: $name", ({ given, of, previous, want: [code, message] }) => {
-  expect(findLogged(given, of, previous)).toEqual({ kind: "refused", code, message });
+  expect(findLogRun(given, of, previous)).toEqual({ kind: "refused", code, message });
 });
 
 test("programs are started in what runs, and nowhere else", () => {
-  expect(findRunning(known(RUNNING, "EXITED", "RUNNING"), OF)).toEqual({
+  expect(findRunningRun(known(RUNNING, "EXITED", "RUNNING"), OF)).toEqual({
     kind: "found",
     id: "run-1",
   });
-  expect(findRunning(undefined, OF)).toMatchObject({ code: 404, message: "pod does not exist" });
-  expect(findRunning(known(BACK_OFF, "EXITED"), OF)).toMatchObject({
-    ...{ code: 500, message: 'container not found ("c")' },
+  expect(findRunningRun(undefined, OF)).toMatchObject({ code: 404, message: "pod does not exist" });
+  expect(findRunningRun(known(BACK_OFF, "EXITED"), OF)).toMatchObject({
+    code: 500,
+    message: 'container not found ("c")',
   });
 });

@@ -14,7 +14,9 @@ test.each([
   {
     target: `${LOGS}?follow=true&timestamps=true&previous=true&tailLines=0&limitBytes=1`,
     want: {
-      ...{ kind: "logs", of: OF, previous: true },
+      kind: "logs",
+      of: OF,
+      previous: true,
       query: { follow: true, timestamps: true, tailLines: 0, limitBytes: 1 },
     },
   },
@@ -34,7 +36,8 @@ test.each([
   {
     target: `${EXEC}?command=sh&command=-c&command=echo+a%26b&input=1&output=1&error=1`,
     want: {
-      ...{ kind: "exec", of: OF },
+      kind: "exec",
+      of: OF,
       query: {
         command: ["sh", "-c", "echo a&b"],
         stdin: true,

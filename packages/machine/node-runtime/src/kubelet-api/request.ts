@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the API server want of this node? From the line of its request; pure. Source: Kubernetes kubelet, server.go.
-import type { LogQuery } from "./logs/read-log.ts";
-import { parseRecordTime } from "./logs/record.ts";
+// Requests of the API server to the node, and the containers that they address. Pure. Source: kubelet, server.go.
+import type { LogQuery } from "./read-log.ts";
+import { parseRecordTime } from "./log-format.ts";
+import type { ContainerStatus, Pod } from "@patchbay/api";
+import type { ContainerSummary } from "@patchbay/core/ports";
 
-/** A container, as the API server names it. */
 export interface ContainerName {
   readonly namespace: string;
   readonly pod: string;
   readonly container: string;
 }
 
-/** Which streams are wanted. */
-export interface StreamQuery {
+interface StreamQuery {
   readonly stdin: boolean;
   readonly stdout: boolean;
   readonly stderr: boolean;
   readonly tty: boolean;
 }
 
-/** What is to be run beside that. */
-export interface ExecQuery extends StreamQuery {
+interface ExecQuery extends StreamQuery {
   readonly command: readonly string[];
 }
 
-/** A request that is understood. */
 export type KubeletRequest =
   | { readonly kind: "health" }
   | {
@@ -35,14 +33,12 @@ export type KubeletRequest =
   | { readonly kind: "exec"; readonly of: ContainerName; readonly query: ExecQuery }
   | { readonly kind: "attach"; readonly of: ContainerName; readonly query: StreamQuery };
 
-/** Why a request is refused, as text for who asked. */
 export interface Refusal {
   readonly kind: "refused";
   readonly code: number;
   readonly message: string;
 }
 
-/** For a path that is none of ours. */
 const NOT_FOUND = "404 page not found";
 
 function refused(code: number, message: string): Refusal {
@@ -53,45 +49,47 @@ function decode(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment);
   } catch {
-    return undefined; // a broken escape names nothing
+    return undefined; // an invalid escape
   }
 }
 
-function flag(query: URLSearchParams, name: string): boolean {
+function parseFlag(query: URLSearchParams, name: string): boolean {
   return ["1", "true"].includes(query.get(name) ?? "");
 }
 
-/** A whole number of at least `least`; undefined where none is given, NaN for anything else. */
-function count(query: URLSearchParams, name: string, least: number): number | undefined {
+/** Undefined when missing, NaN when not an integer of at least `least`. */
+function parseCount(query: URLSearchParams, name: string, least: number): number | undefined {
   const text = query.get(name);
   if (text === null || text === "") return undefined;
   const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
   return value >= least ? value : NaN;
 }
 
-function sinceOf(query: URLSearchParams, nowMs: number): number | undefined {
-  const seconds = count(query, "sinceSeconds", 1);
+function parseSince(query: URLSearchParams, nowMs: number): number | undefined {
+  const seconds = parseCount(query, "sinceSeconds", 1);
   if (seconds !== undefined) return nowMs - seconds * 1000;
   const time = query.get("sinceTime");
   return time === null || time === "" ? undefined : parseRecordTime(time);
 }
 
-function logsOf(
+function parseLogs(
   of: ContainerName,
   query: URLSearchParams,
   nowMs: number,
 ): KubeletRequest | Refusal {
-  const tailLines = count(query, "tailLines", 0);
-  const limitBytes = count(query, "limitBytes", 1);
-  const sinceMs = sinceOf(query, nowMs);
+  const tailLines = parseCount(query, "tailLines", 0);
+  const limitBytes = parseCount(query, "limitBytes", 1);
+  const sinceMs = parseSince(query, nowMs);
   if ([tailLines, limitBytes, sinceMs].some((value) => Number.isNaN(value))) {
     return refused(422, "tailLines, limitBytes, sinceSeconds or sinceTime has an invalid value");
   }
   return {
-    ...{ kind: "logs", of, previous: flag(query, "previous") },
+    kind: "logs",
+    of,
+    previous: parseFlag(query, "previous"),
     query: {
-      follow: flag(query, "follow"),
-      timestamps: flag(query, "timestamps"),
+      follow: parseFlag(query, "follow"),
+      timestamps: parseFlag(query, "timestamps"),
       ...(tailLines === undefined ? {} : { tailLines }),
       ...(limitBytes === undefined ? {} : { limitBytes }),
       ...(sinceMs === undefined ? {} : { sinceMs }),
@@ -99,13 +97,13 @@ function logsOf(
   };
 }
 
-function streamsOf(query: URLSearchParams): StreamQuery | Refusal {
-  const tty = flag(query, "tty");
+function parseStreams(query: URLSearchParams): StreamQuery | Refusal {
+  const tty = parseFlag(query, "tty");
   const wanted = {
-    stdin: flag(query, "input"),
-    stdout: flag(query, "output"),
-    // A terminal has one output.
-    stderr: flag(query, "error") && !tty,
+    stdin: parseFlag(query, "input"),
+    stdout: parseFlag(query, "output"),
+    // A terminal has only one output.
+    stderr: parseFlag(query, "error") && !tty,
     tty,
   };
   return wanted.stdin || wanted.stdout || wanted.stderr
@@ -113,37 +111,35 @@ function streamsOf(query: URLSearchParams): StreamQuery | Refusal {
     : refused(400, "you must specify at least 1 of stdin, stdout, stderr");
 }
 
-function execOf(of: ContainerName, query: URLSearchParams): KubeletRequest | Refusal {
+function parseExec(of: ContainerName, query: URLSearchParams): KubeletRequest | Refusal {
   const command = query.getAll("command");
   if (command.length === 0) return refused(400, "no command was given");
-  const streams = streamsOf(query);
+  const streams = parseStreams(query);
   return "kind" in streams ? streams : { kind: "exec", of, query: { command, ...streams } };
 }
 
-function attachOf(of: ContainerName, query: URLSearchParams): KubeletRequest | Refusal {
-  const streams = streamsOf(query);
+function parseAttach(of: ContainerName, query: URLSearchParams): KubeletRequest | Refusal {
+  const streams = parseStreams(query);
   return "kind" in streams ? streams : { kind: "attach", of, query: streams };
 }
 
-/** What is asked about a container, by the first word of the path. */
-function askedOf(
+function parseVerb(
   verb: string,
   of: ContainerName,
   { query, nowMs }: { readonly query: URLSearchParams; readonly nowMs: number },
 ): KubeletRequest | Refusal {
   switch (verb) {
     case "attach":
-      return attachOf(of, query);
+      return parseAttach(of, query);
     case "containerLogs":
-      return logsOf(of, query, nowMs);
+      return parseLogs(of, query, nowMs);
     case "exec":
-      return execOf(of, query);
+      return parseExec(of, query);
     default:
       return refused(404, NOT_FOUND);
   }
 }
 
-/** Reads the target of a request, a path with its query. */
 export function parseRequest(target: string, nowMs: number): KubeletRequest | Refusal {
   const [path = "", search = ""] = target.split(/\?(.*)/s);
   if (path === "/healthz") return { kind: "health" };
@@ -153,5 +149,87 @@ export function parseRequest(target: string, nowMs: number): KubeletRequest | Re
     return refused(404, NOT_FOUND);
   }
   const query = new URLSearchParams(search);
-  return askedOf(verb, { namespace, pod, container }, { query, nowMs });
+  return parseVerb(verb, { namespace, pod, container }, { query, nowMs });
+}
+
+interface FoundContainer {
+  readonly kind: "found";
+  readonly id: string;
+}
+
+function listRuns(
+  containers: readonly ContainerSummary[],
+  name: string,
+): readonly ContainerSummary[] {
+  return containers
+    .filter((one) => one.name === name && one.state !== "CREATED")
+    .sort((one, other) => other.attempt - one.attempt);
+}
+
+function statusOf(pod: Pod, name: string): ContainerStatus | undefined {
+  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
+  return [...containerStatuses, ...initContainerStatuses].find((status) => status.name === name);
+}
+
+function hasContainer({ spec }: Pod, name: string): boolean {
+  return [...spec.containers, ...(spec.initContainers ?? [])].some((one) => one.name === name);
+}
+
+function describeWaiting(
+  { container, pod }: ContainerName,
+  status: ContainerStatus | undefined,
+): string {
+  const about = `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod)}`;
+  if (status === undefined) return `${about} is not available`;
+  const reason = status.state.waiting?.reason ?? "ContainerCreating";
+  switch (reason) {
+    case "ErrImagePull":
+      return `${about} is waiting to start: image can't be pulled`;
+    case "ImagePullBackOff":
+      return `${about} is waiting to start: trying and failing to pull image`;
+    default:
+      return `${about} is waiting to start: ${reason}`;
+  }
+}
+
+export interface KnownPod {
+  readonly pod: Pod;
+  readonly containers: readonly ContainerSummary[];
+}
+
+/** While a container waits for its restart, its latest run is also the previous one. */
+export function findLogRun(
+  known: KnownPod | undefined,
+  of: ContainerName,
+  previous: boolean,
+): FoundContainer | Refusal {
+  const refused = (code: number, message: string): Refusal => ({ kind: "refused", code, message });
+  const name = JSON.stringify(of.container);
+  const podName = JSON.stringify(of.pod);
+  if (known === undefined) return refused(404, `pod ${podName} does not exist`);
+  if (!hasContainer(known.pod, of.container)) {
+    return refused(404, `container ${name} not found in pod ${podName}`);
+  }
+  const runs = listRuns(known.containers, of.container);
+  const status = statusOf(known.pod, of.container);
+  const ended = runs.slice(status?.state.waiting === undefined ? 1 : 0);
+  const run = previous ? ended.find(({ state }) => state === "EXITED") : runs[0];
+  if (run !== undefined) return { kind: "found", id: run.id };
+  return refused(
+    400,
+    previous
+      ? `previous terminated container ${name} in pod ${podName} not found`
+      : describeWaiting(of, status),
+  );
+}
+
+export function findRunningRun(
+  known: KnownPod | undefined,
+  of: ContainerName,
+): FoundContainer | Refusal {
+  if (known === undefined) return { kind: "refused", code: 404, message: "pod does not exist" };
+  const run = listRuns(known.containers, of.container).find(({ state }) => state === "RUNNING");
+  if (run !== undefined) return { kind: "found", id: run.id };
+  const message = `container not found (${JSON.stringify(of.container)})`;
+  return { kind: "refused", code: 500, message };
 }

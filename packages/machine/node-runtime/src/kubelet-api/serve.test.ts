@@ -103,8 +103,8 @@ describe("a log", () => {
     bench.runtime.endContainer(id, { exitCode: 1 });
     await bench.run();
     expect(await get(`${LOGS}?previous=true`)).toEqual({ code: 200, text: "one\n" });
-    const gone = { code: 404, text: 'the log of container "c" is gone\n' };
-    expect(await get(LOGS)).toEqual(gone);
+    const disconnected = { code: 404, text: 'the log of container "c" is gone\n' };
+    expect(await get(LOGS)).toEqual(disconnected);
   });
 
   test("that is not there is refused, and a runtime that is away is told", async () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API server asks a node for: logs of containers, programs in them, and whether the node is well.
+// The node's HTTPS server for the API server: container logs, exec, attach and health.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { Readable, type Duplex } from "node:stream";
@@ -22,60 +22,68 @@ import type {
   Logger,
 } from "@patchbay/core/ports";
 import { UID_LABEL } from "../translate/labels.ts";
-import { ExecSessions, SESSIONS_MAX } from "./exec-sessions.ts";
-import { joinStream, type JoinedStream, type Upgrade } from "./exec.ts";
-import { findLogged, findRunning, type KnownPod } from "./find-container.ts";
-import { openLog, type ContainerLog } from "./logs/read-log.ts";
-import { parseRequest, type ContainerName, type KubeletRequest, type Refusal } from "./request.ts";
+import {
+  ExecSessions,
+  SESSIONS_MAX,
+  joinStream,
+  type JoinedStream,
+  type Upgrade,
+} from "./exec-streams.ts";
+import {
+  findLogRun,
+  findRunningRun,
+  type KnownPod,
+  parseRequest,
+  type ContainerName,
+  type KubeletRequest,
+  type Refusal,
+} from "./request.ts";
+import { openLogReader, type ContainerLog } from "./read-log.ts";
 
-/** What is served from. */
 export interface KubeletApiDeps {
   readonly runtime: ContainerRuntime;
   readonly programs: ExecPrograms;
-  /** The pods of this node. */
   readonly pods: Cache<Pod>;
   readonly files: Files;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** Where is served, and to whom. */
 export interface KubeletApiSettings {
   readonly listenAddress: string;
-  /** 0 takes a free one. */
   readonly port: number;
-  /** The node's certificate, which knows it by its name, and its key. */
   readonly certFile: string;
   readonly keyFile: string;
-  /** Authority of the API server's certificate, and its common names; nobody else is served. */
+  /** All other clients are rejected. */
   readonly clientCaFile: string;
   readonly clientNames: readonly string[];
 }
 
-/** The server's own, for as long as it serves. */
 interface Serving extends KubeletApiDeps {
   readonly signal: AbortSignal;
   readonly authority: ClientAuthority;
   readonly sessions: ExecSessions;
-  /** Told of each change in the runtime. */
   readonly listeners: Set<() => void>;
 }
 
-const STRANGER: Refusal = { kind: "refused", code: 401, message: "Unauthorized" };
+const UNAUTHORIZED: Refusal = { kind: "refused", code: 401, message: "Unauthorized" };
 const UPGRADE_REQUIRED: Refusal = {
-  ...{ kind: "refused", code: 400, message: "Upgrade request required" },
+  kind: "refused",
+  code: 400,
+  message: "Upgrade request required",
 };
 
-const FULL: Refusal = {
-  ...{ kind: "refused", code: 429 },
+const TOO_MANY_SESSIONS: Refusal = {
+  kind: "refused",
+  code: 429,
   message: `the container already has ${String(SESSIONS_MAX)} exec sessions: end one of them first`,
 };
 
-function understand(
+function parseAuthorized(
   request: IncomingMessage,
   { authority, clock }: Serving,
 ): KubeletRequest | Refusal {
-  if (!authority.vouchesFor(request)) return STRANGER;
+  if (!authority.vouchesFor(request)) return UNAUTHORIZED;
   if (!["GET", "POST"].includes(request.method ?? "")) {
     return { kind: "refused", code: 405, message: "405: Method Not Allowed" };
   }
@@ -113,20 +121,19 @@ async function sendLog(
   response: ServerResponse,
   serving: Serving,
 ): Promise<void> {
-  const gone = new AbortController();
-  // Whoever asks may leave at any time from now on.
+  const disconnected = new AbortController();
   response.once("close", () => {
-    gone.abort();
+    disconnected.abort();
   });
-  const found = findLogged(await findPod(of, serving), of, previous);
+  const found = findLogRun(await findPod(of, serving), of, previous);
   if (found.kind === "refused") {
     sendText(response, found.code, found.message);
     return;
   }
   const path = (await serving.runtime.findContainer(found.id))?.logPath ?? "";
-  const signal = AbortSignal.any([serving.signal, gone.signal]);
+  const signal = AbortSignal.any([serving.signal, disconnected.signal]);
   const log = logOf(found.id, path, serving);
-  const chunks = await openLog(query, { log, clock: serving.clock, signal });
+  const chunks = await openLogReader(query, { log, clock: serving.clock, signal });
   if (chunks === undefined) {
     sendText(response, 404, `the log of container ${JSON.stringify(of.container)} is gone`);
     return;
@@ -146,10 +153,10 @@ async function answer(
   response: ServerResponse,
   serving: Serving,
 ): Promise<void> {
-  const wanted = understand(request, serving);
-  switch (wanted.kind) {
+  const parsed = parseAuthorized(request, serving);
+  switch (parsed.kind) {
     case "refused":
-      sendText(response, wanted.code, wanted.message);
+      sendText(response, parsed.code, parsed.message);
       return;
     case "health":
       return sendHealth(response, serving);
@@ -158,12 +165,12 @@ async function answer(
       sendText(response, UPGRADE_REQUIRED.code, UPGRADE_REQUIRED.message);
       return;
     case "logs":
-      return sendLog(wanted, response, serving);
+      return sendLog(parsed, response, serving);
   }
 }
 
-/** Refuses on a connection that is no longer an HTTP server's. */
-function refuseUpgrade({ socket }: Upgrade, { code, message }: Refusal): void {
+/** The HTTP server no longer manages the connection. */
+function rejectUpgrade({ socket }: Upgrade, { code, message }: Refusal): void {
   const body = `${message}\n`;
   socket.end(
     `HTTP/1.1 ${String(code)} Refused\r\ncontent-type: text/plain; charset=utf-8\r\nconnection: close\r\n` +
@@ -171,43 +178,43 @@ function refuseUpgrade({ socket }: Upgrade, { code, message }: Refusal): void {
   );
 }
 
-/** The runtime's stream. Whether a container has a terminal is the container's, not the client's, to say. */
-function streamOf(
-  wanted: Extract<KubeletRequest, { kind: "attach" | "exec" }>,
+/** The pod's spec decides whether an attached container has a terminal, not the client. */
+function openStream(
+  parsed: Extract<KubeletRequest, { kind: "attach" | "exec" }>,
   containerId: string,
   { runtime, pods }: Serving,
 ): Promise<string> {
-  if (wanted.kind === "exec") return runtime.exec({ containerId, ...wanted.query });
-  const { namespace, pod, container } = wanted.of;
+  if (parsed.kind === "exec") return runtime.exec({ containerId, ...parsed.query });
+  const { namespace, pod, container } = parsed.of;
   const spec = pods.find({ namespace, name: pod })?.spec;
   const tty = spec?.containers.find(({ name }) => name === container)?.tty === true;
-  const stderr = wanted.query.stderr && !tty;
-  return runtime.attach({ containerId, ...wanted.query, tty, stderr });
+  const stderr = parsed.query.stderr && !tty;
+  return runtime.attach({ containerId, ...parsed.query, tty, stderr });
 }
 
 async function answerUpgrade(upgrade: Upgrade, serving: Serving): Promise<void> {
-  const wanted = understand(upgrade.request, serving);
-  if (wanted.kind !== "exec" && wanted.kind !== "attach") {
-    const missing: Refusal = { kind: "refused", code: 404, message: "404 page not found" };
-    refuseUpgrade(upgrade, wanted.kind === "refused" ? wanted : missing);
+  const parsed = parseAuthorized(upgrade.request, serving);
+  if (parsed.kind !== "exec" && parsed.kind !== "attach") {
+    const notFound: Refusal = { kind: "refused", code: 404, message: "404 page not found" };
+    rejectUpgrade(upgrade, parsed.kind === "refused" ? parsed : notFound);
     return;
   }
-  const found = findRunning(await findPod(wanted.of, serving), wanted.of);
+  const found = findRunningRun(await findPod(parsed.of, serving), parsed.of);
   if (found.kind === "refused") {
-    refuseUpgrade(upgrade, found);
+    rejectUpgrade(upgrade, found);
     return;
   }
   const open = async (): Promise<JoinedStream | undefined> =>
-    joinStream(upgrade, await streamOf(wanted, found.id, serving), serving.signal);
-  if (wanted.kind === "attach") await open();
-  else if (serving.sessions.isFull(found.id)) refuseUpgrade(upgrade, FULL);
+    joinStream(upgrade, await openStream(parsed, found.id, serving), serving.signal);
+  if (parsed.kind === "attach") await open();
+  else if (serving.sessions.isFull(found.id)) rejectUpgrade(upgrade, TOO_MANY_SESSIONS);
   else await serving.sessions.begin(found.id, open);
 }
 
 function onRequest(serving: Serving) {
   return (request: IncomingMessage, response: ServerResponse): void => {
     answer(request, response, serving).catch((error: unknown) => {
-      if (response.destroyed || serving.signal.aborted) return; // whoever asked has left
+      if (response.destroyed || serving.signal.aborted) return;
       serving.log.warn("request of the API server failed", { err: error });
       if (response.headersSent) response.destroy();
       else sendText(response, 500, messageOf(error));
@@ -218,22 +225,19 @@ function onRequest(serving: Serving) {
 function onUpgrade(serving: Serving) {
   return (request: IncomingMessage, socket: Duplex, head: Buffer): void => {
     if (!(socket instanceof Socket)) {
-      socket.destroy(); // not of a server over TLS
+      socket.destroy(); // not a TLS server's socket
       return;
     }
     const upgrade = { request, socket, head };
     socket.on("error", () => socket.destroy());
     answerUpgrade(upgrade, serving).catch((error: unknown) => {
       serving.log.warn("stream of the API server failed", { err: error });
-      refuseUpgrade(upgrade, { kind: "refused", code: 500, message: messageOf(error) });
+      rejectUpgrade(upgrade, { kind: "refused", code: 500, message: messageOf(error) });
     });
   };
 }
 
-/**
- * Serves until the signal is aborted; what is followed and what is joined ends then.
- * @throws AppError with OS_FILE_FAILED when a certificate file cannot be read.
- */
+/** @throws AppError with OS_FILE_FAILED when a certificate file cannot be read. */
 export async function serveKubeletApi(
   deps: KubeletApiDeps,
   settings: KubeletApiSettings,
@@ -243,7 +247,7 @@ export async function serveKubeletApi(
   const authority = new ClientAuthority(trustInFile(deps.files, { caFile, names }));
   const certificate = certificateInFiles(deps.files, { certFile, keyFile });
   const sessions = new ExecSessions(deps, signal);
-  await sessions.endLeft();
+  await sessions.killOrphans();
   const serving: Serving = { ...deps, signal, authority, sessions, listeners: new Set() };
   deps.runtime.watch(() => {
     for (const changed of [...serving.listeners]) changed();

@@ -3,7 +3,13 @@ import { AppError } from "@patchbay/core";
 import { createFakeContainerRuntime } from "@patchbay/cri/testing";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
-import { hostIpIn, readIdentity, readMachine, type MachineFacts } from "./machine.ts";
+import {
+  parseHostIp,
+  readIdentity,
+  readMachine,
+  type MachineFacts,
+  runProgram,
+} from "./machine.ts";
 
 function link(flag: string, ...addresses: readonly (readonly [string, string])[]) {
   return {
@@ -36,11 +42,11 @@ test.each([
   },
   { name: "without a NIC", links: [LOOPBACK, link("BROADCAST")], want: "127.0.0.1" },
 ])("the machine's address: $name", ({ links, want }) => {
-  expect(hostIpIn(JSON.stringify(links))).toBe(want);
+  expect(parseHostIp(JSON.stringify(links))).toBe(want);
 });
 
 test("a machine that says nothing has that of the loopback", () => {
-  expect(hostIpIn("")).toBe("127.0.0.1");
+  expect(parseHostIp("")).toBe("127.0.0.1");
 });
 
 async function filesWith(texts: Readonly<Record<string, string>>) {
@@ -50,9 +56,9 @@ async function filesWith(texts: Readonly<Record<string, string>>) {
 }
 
 describe("a machine's identity", () => {
-  const told = { architecture: "x64", runtimeVersion: "fake://1" };
+  const runtimeIdentity = { architecture: "x64", runtimeVersion: "fake://1" };
   const bootId = { "/proc/sys/kernel/random/boot_id": "b\n" };
-  const nameless = { ...told, bootId: "b", hostIp: "192.0.2.7", osImage: "Linux" };
+  const nameless = { ...runtimeIdentity, bootId: "b", hostIp: "192.0.2.7", osImage: "Linux" };
   const links = JSON.stringify([link("UP", ["192.0.2.7", "global"])]);
   const runner = createFakeProcessRunner({ ip: () => ({ stdout: links }) });
 
@@ -64,9 +70,12 @@ describe("a machine's identity", () => {
       "/proc/sys/kernel/osrelease": "6.1.0\n",
       "/etc/os-release": 'NAME="Debian"\nPRETTY_NAME="Debian 12"\nID=debian\n',
     });
-    expect(await readIdentity({ files, runner }, told)).toEqual({
-      ...{ ...nameless, osImage: "Debian 12" },
-      ...{ machineId: "m", systemUuid: "u", kernelVersion: "6.1.0" },
+    expect(await readIdentity({ files, runner }, runtimeIdentity)).toEqual({
+      ...nameless,
+      osImage: "Debian 12",
+      machineId: "m",
+      systemUuid: "u",
+      kernelVersion: "6.1.0",
     });
   });
 
@@ -81,9 +90,12 @@ describe("a machine's identity", () => {
       ...bootId,
       ...(text !== undefined && { "/etc/os-release": text }),
     });
-    expect(await readIdentity({ files, runner }, told)).toEqual({
-      ...{ ...nameless, osImage: want },
-      ...{ machineId: "", systemUuid: "", kernelVersion: "" },
+    expect(await readIdentity({ files, runner }, runtimeIdentity)).toEqual({
+      ...nameless,
+      osImage: want,
+      machineId: "",
+      systemUuid: "",
+      kernelVersion: "",
     });
   });
 });
@@ -98,9 +110,15 @@ describe("a machine's facts", () => {
     "/cni/10-default.conf": "{}",
   };
   const WANT: MachineFacts = {
-    ...{ cpus: 2, memoryKiB: 2048, memoryAvailableKiB: 1024, diskKiB: 2 ** 30 },
-    ...{ diskFreeKiB: 2 ** 29, threads: 234, threadsMax: 30_000 },
-    ...{ devices: ["vhost-user.patchbay.io/sockets"], hasDefaultNetwork: true },
+    cpus: 2,
+    memoryKiB: 2048,
+    memoryAvailableKiB: 1024,
+    diskKiB: 2 ** 30,
+    diskFreeKiB: 2 ** 29,
+    threads: 234,
+    threadsMax: 30_000,
+    devices: ["vhost-user.patchbay.io/sockets"],
+    hasDefaultNetwork: true,
     runtimeProblem: undefined,
   };
   const away = () =>
@@ -133,7 +151,8 @@ describe("a machine's facts", () => {
       texts: { "/dev/kvm": "", "/dev/vhost-net": "" },
       want: {
         devices: [
-          ...["vhost-user.patchbay.io/sockets", "devices.kubevirt.io/kvm"],
+          "vhost-user.patchbay.io/sockets",
+          "devices.kubevirt.io/kvm",
           "devices.kubevirt.io/vhost-net",
         ],
       },
@@ -164,5 +183,21 @@ describe("a machine's facts", () => {
     const runtime = createFakeContainerRuntime();
     const facts = await readMachine({ files, runtime, podsDir: "/pods", cniConfDir: "/cni" });
     expect(facts.hasDefaultNetwork).toBe(want);
+  });
+});
+
+test("a program that succeeds answers its output, and has ten seconds for it", async () => {
+  const runner = createFakeProcessRunner({ blkid: () => ({ stdout: "ext4\n" }) });
+  expect(await runProgram(runner, "blkid", "-o", "value")).toBe("ext4\n");
+  expect(runner.commands).toEqual([{ argv: ["blkid", "-o", "value"], timeoutMs: 10_000 }]);
+});
+
+test("a program that fails is an error with its first words, its code and its output", async () => {
+  const runner = createFakeProcessRunner({
+    mount: () => ({ exitCode: 32, stdout: "half", stderr: " no such device\n" }),
+  });
+  await expect(runProgram(runner, "mount", "-t", "ext4", "/dev/x")).rejects.toMatchObject({
+    code: "OS_PROGRAM_FAILED",
+    details: { program: "mount -t ext4", exitCode: 32, stderr: "no such device" },
   });
 });

@@ -1,46 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does this machine say of itself? Read anew for each heartbeat, from small files of the kernel.
-import { messageOf } from "@patchbay/core";
+// Observes this machine through small files of the kernel.
+import { AppError, messageOf } from "@patchbay/core";
+import type { ProcessRunner, ContainerRuntime, Files } from "@patchbay/core/ports";
 import { readBootId } from "@patchbay/os";
-import type { ContainerRuntime, Files, ProcessRunner } from "@patchbay/core/ports";
 import { names } from "@patchbay/api";
-import { DEVICES } from "../translate/devices.ts";
-import { runProgram } from "../run-program.ts";
+import { DEVICES } from "../translate/resources.ts";
 
-/** What cannot change while the runtime runs. */
+const TIMEOUT_MS = 10_000;
+
+/** @throws AppError with OS_PROGRAM_FAILED, OS_PROGRAM_MISSING, OS_TIMED_OUT */
+export async function runProgram(
+  runner: ProcessRunner,
+  ...argv: readonly [string, ...string[]]
+): Promise<string> {
+  const { exitCode, stdout, stderr } = await runner.run({ argv, timeoutMs: TIMEOUT_MS });
+  if (exitCode === 0) return stdout;
+  const details = { program: argv.slice(0, 3).join(" "), exitCode, stderr: stderr.trim() };
+  throw new AppError("OS_PROGRAM_FAILED", details);
+}
+
 export interface MachineIdentity {
-  /** As Node.js says: `x64` or `arm64`. */
+  /** In the notation of Node.js: `x64` or `arm64`. */
   readonly architecture: string;
-  /** First global IPv4 address. */
   readonly hostIp: string;
-  /** Boot of this machine. Source: proc(5) random/boot_id */
+  /** Source: proc(5) random/boot_id */
   readonly bootId: string;
-  /** Source: machine-id(5); empty where there is none. */
+  /** Empty when missing. Source: machine-id(5). */
   readonly machineId: string;
-  /** Source: SMBIOS; empty where there is none. */
+  /** Empty when missing. Source: SMBIOS. */
   readonly systemUuid: string;
   readonly kernelVersion: string;
   /** Source: os-release(5), PRETTY_NAME. */
   readonly osImage: string;
-  /** Of the container runtime, for example `containerd://1.6.20`. */
+  /** For example `containerd://1.6.20`. */
   readonly runtimeVersion: string;
 }
 
-/** How it stands with the machine now. */
 export interface MachineFacts {
   readonly cpus: number;
   readonly memoryKiB: number;
   readonly memoryAvailableKiB: number;
-  /** The file system of the pods' directories. */
+  /** File system of the pods' directories. */
   readonly diskKiB: number;
   readonly diskFreeKiB: number;
-  /** Threads that run, and how many there may be. */
   readonly threads: number;
   readonly threadsMax: number;
-  /** Resource names of the devices that pods may ask for. */
   readonly devices: readonly string[];
   readonly hasDefaultNetwork: boolean;
-  /** Why no pod can be run; undefined: they can. */
+  /** Why no pod can run; undefined when pods can. */
   readonly runtimeProblem: string | undefined;
 }
 
@@ -49,11 +56,8 @@ interface IpLink {
   readonly addr_info?: readonly { readonly local?: string; readonly scope?: string }[];
 }
 
-/**
- * The first global IPv4 address of the machine; 127.0.0.1 where there is none. Those of the loopback link are not the machine's:
- * services of clusters have them there, of this machine's and of others on it. `text`: what `ip -j addr` prints, or nothing.
- */
-export function hostIpIn(text: string): string {
+/** Skips the loopback link, where clusters may put addresses of Services. */
+export function parseHostIp(text: string): string {
   // Source: iproute2 `ip -j addr`
   const links = JSON.parse(text === "" ? "[]" : text) as readonly IpLink[];
   const addresses = links
@@ -66,18 +70,16 @@ async function readLine(files: Files, path: string): Promise<string> {
   return ((await files.readText(path)) ?? "").trim();
 }
 
-/** What is told by others. */
-export type ToldIdentity = Pick<MachineIdentity, "architecture" | "runtimeVersion">;
+type RuntimeIdentity = Pick<MachineIdentity, "architecture" | "runtimeVersion">;
 
-/** Reads what stays as it is. */
 export async function readIdentity(
   { files, runner }: { readonly files: Files; readonly runner: ProcessRunner },
-  told: ToldIdentity,
+  runtimeIdentity: RuntimeIdentity,
 ): Promise<MachineIdentity> {
   const release = await readLine(files, "/etc/os-release");
   return {
-    ...told,
-    hostIp: hostIpIn(await runProgram(runner, "ip", "-j", "-4", "addr", "show", "up")),
+    ...runtimeIdentity,
+    hostIp: parseHostIp(await runProgram(runner, "ip", "-j", "-4", "addr", "show", "up")),
     bootId: await readBootId(files),
     machineId: await readLine(files, "/etc/machine-id"),
     systemUuid: await readLine(files, "/sys/class/dmi/id/product_uuid"),
@@ -86,29 +88,26 @@ export async function readIdentity(
   };
 }
 
-function numberIn(text: string, pattern: RegExp): number {
+function parseNumber(text: string, pattern: RegExp): number {
   return Number(pattern.exec(text)?.[1] ?? "0");
 }
 
 async function listDevices(files: Files): Promise<readonly string[]> {
-  // Directories, of which there are as many as are asked for.
-  const there: string[] = [names.VHOST_USER_RESOURCE];
+  // vhost-user sockets are directories, so their number is unlimited.
+  const resources: string[] = [names.VHOST_USER_RESOURCE];
   for (const [resource, device] of DEVICES) {
-    if (await files.exists(device)) there.push(resource);
+    if (await files.exists(device)) resources.push(resource);
   }
-  return there;
+  return resources;
 }
 
-/** What is asked how it stands. */
 export interface MachineSources {
   readonly files: Files;
   readonly runtime: Pick<ContainerRuntime, "problem">;
   readonly podsDir: string;
-  /** Configuration of the default network. */
   readonly cniConfDir: string;
 }
 
-/** A runtime that does not answer is a problem as well. */
 async function runtimeProblem({ runtime }: MachineSources): Promise<string | undefined> {
   try {
     return await runtime.problem();
@@ -117,14 +116,13 @@ async function runtimeProblem({ runtime }: MachineSources): Promise<string | und
   }
 }
 
-/** Each thread has a number of its own as well. Source: proc(5) threads-max, pid_max; Kubernetes kubelet, node.stats.rlimit */
+/** Each thread needs a pid. Source: proc(5) threads-max, pid_max; Kubernetes kubelet, node.stats.rlimit */
 async function readThreadsMax(files: Files): Promise<number> {
   const names = ["threads-max", "pid_max"];
   const most = names.map((name) => readLine(files, `/proc/sys/kernel/${name}`));
   return Math.min(...(await Promise.all(most)).map(Number));
 }
 
-/** Reads how it stands now. */
 export async function readMachine(sources: MachineSources): Promise<MachineFacts> {
   const { files, podsDir, cniConfDir } = sources;
   const memory = await readLine(files, "/proc/meminfo");
@@ -132,11 +130,11 @@ export async function readMachine(sources: MachineSources): Promise<MachineFacts
   const { sizeBytes, freeBytes } = await files.space(podsDir);
   return {
     cpus: cpus.match(/^processor\s*:/gm)?.length ?? 1,
-    memoryKiB: numberIn(memory, /^MemTotal:\s*(\d+) kB$/m),
-    memoryAvailableKiB: numberIn(memory, /^MemAvailable:\s*(\d+) kB$/m),
+    memoryKiB: parseNumber(memory, /^MemTotal:\s*(\d+) kB$/m),
+    memoryAvailableKiB: parseNumber(memory, /^MemAvailable:\s*(\d+) kB$/m),
     diskKiB: Math.floor(sizeBytes / 1024),
     diskFreeKiB: Math.floor(freeBytes / 1024),
-    threads: numberIn(await readLine(files, "/proc/loadavg"), /\/(\d+)/),
+    threads: parseNumber(await readLine(files, "/proc/loadavg"), /\/(\d+)/),
     threadsMax: await readThreadsMax(files),
     devices: await listDevices(files),
     hasDefaultNetwork: (await files.list(cniConfDir)).some((name) => /\.conf(list)?$/.test(name)),

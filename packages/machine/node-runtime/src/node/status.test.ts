@@ -2,20 +2,33 @@
 import type { KubeNode, NodeCondition } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import type { MachineFacts } from "./machine.ts";
-import { isStatusDue, nodeLabelsOf, nodeStatusOf, type NodeStatus } from "./status.ts";
+import { isStatusDue, buildNodeLabels, buildNodeStatus, type NodeStatus } from "./status.ts";
 
 const NOW = "2026-11-28T10:00:00Z";
 const NOW_MS = Date.UTC(2026, 10, 28, 10);
 const GI = 2 ** 20;
 const IDENTITY = {
-  ...{ architecture: "arm64", hostIp: "192.0.2.1", bootId: "b", machineId: "m", systemUuid: "u" },
-  ...{ kernelVersion: "6.1", osImage: "Debian", runtimeVersion: "fake://1" },
+  architecture: "arm64",
+  hostIp: "192.0.2.1",
+  bootId: "b",
+  machineId: "m",
+  systemUuid: "u",
+  kernelVersion: "6.1",
+  osImage: "Debian",
+  runtimeVersion: "fake://1",
 };
 
 function aMachine(change: Partial<MachineFacts> = {}): MachineFacts {
   return {
-    ...{ cpus: 2, memoryKiB: 4 * GI, memoryAvailableKiB: GI, diskKiB: 1000, diskFreeKiB: 500 },
-    ...{ threads: 1, threadsMax: 100, devices: [], hasDefaultNetwork: true },
+    cpus: 2,
+    memoryKiB: 4 * GI,
+    memoryAvailableKiB: GI,
+    diskKiB: 1000,
+    diskFreeKiB: 500,
+    threads: 1,
+    threadsMax: 100,
+    devices: [],
+    hasDefaultNetwork: true,
     runtimeProblem: undefined,
     ...change,
   };
@@ -27,7 +40,7 @@ function aNode(conditions: readonly NodeCondition[]): KubeNode {
 
 function statusOf(machine: Partial<MachineFacts> = {}, before?: KubeNode): NodeStatus {
   const own = { name: "n", identity: IDENTITY, port: 10250, nowMs: NOW_MS, now: NOW };
-  return nodeStatusOf(before, { ...own, machine: aMachine(machine) });
+  return buildNodeStatus(before, { ...own, machine: aMachine(machine) });
 }
 
 function condition(type: string, { conditions = [] }: NodeStatus): NodeCondition | undefined {
@@ -42,7 +55,7 @@ test("a node reports how it is reached and what it is", () => {
   ]);
   expect(daemonEndpoints).toEqual({ kubeletEndpoint: { Port: 10250 } });
   expect(nodeInfo).toMatchObject({ architecture: "arm64", osImage: "Debian", systemUUID: "u" });
-  expect(nodeLabelsOf("n", IDENTITY)["kubernetes.io/arch"]).toBe("arm64");
+  expect(buildNodeLabels("n", IDENTITY)["kubernetes.io/arch"]).toBe("arm64");
 });
 
 test.each([
@@ -69,62 +82,81 @@ test("extended resources that an administrator added are allocatable, as on a ku
 
 test.each<{ type: string; machine: Partial<MachineFacts>; want: [string, string, string] }>([
   {
-    ...{ type: "Ready", machine: {} },
+    type: "Ready",
+    machine: {},
     want: ["True", "NodeRuntimeReady", "the node runtime is ready"],
   },
   {
-    ...{ type: "Ready", machine: { runtimeProblem: "no CNI" } },
+    type: "Ready",
+    machine: { runtimeProblem: "no CNI" },
     want: ["False", "ContainerRuntimeNotReady", "no CNI"],
   },
   {
-    ...{ type: "NetworkUnavailable", machine: {} },
+    type: "NetworkUnavailable",
+    machine: {},
     want: [
       ...(["False", "DefaultNetworkConfigured"] as const),
       "the default network of the pods is configured",
     ],
   },
   {
-    ...{ type: "NetworkUnavailable", machine: { hasDefaultNetwork: false } },
+    type: "NetworkUnavailable",
+    machine: { hasDefaultNetwork: false },
     want: [
       ...(["True", "NoDefaultNetwork"] as const),
       "the default network of the pods has no configuration",
     ],
   },
   {
-    ...{ type: "MemoryPressure", machine: { memoryAvailableKiB: 100 * 1024 } },
+    type: "MemoryPressure",
+    machine: { memoryAvailableKiB: 100 * 1024 },
     want: ["False", "HasSufficientMemory", "the machine has enough Memory"],
   },
   {
-    ...{ type: "MemoryPressure", machine: { memoryAvailableKiB: 100 * 1024 - 1 } },
+    type: "MemoryPressure",
+    machine: { memoryAvailableKiB: 100 * 1024 - 1 },
     want: ["True", "HasInsufficientMemory", "the machine is short of Memory"],
   },
   {
-    ...{ type: "DiskPressure", machine: { diskFreeKiB: 100 } },
+    type: "DiskPressure",
+    machine: { diskFreeKiB: 100 },
     want: ["False", "HasSufficientDisk", "the machine has enough Disk"],
   },
   {
-    ...{ type: "DiskPressure", machine: { diskFreeKiB: 99 } },
+    type: "DiskPressure",
+    machine: { diskFreeKiB: 99 },
     want: ["True", "HasInsufficientDisk", "the machine is short of Disk"],
   },
   {
-    ...{ type: "PIDPressure", machine: { threads: 90 } },
+    type: "PIDPressure",
+    machine: { threads: 90 },
     want: ["False", "HasSufficientPID", "the machine has enough PID"],
   },
   {
-    ...{ type: "PIDPressure", machine: { threads: 91 } },
+    type: "PIDPressure",
+    machine: { threads: 91 },
     want: ["True", "HasInsufficientPID", "the machine is short of PID"],
   },
 ])("$type of $machine", ({ type, machine, want: [status, reason, message] }) => {
   expect(condition(type, statusOf(machine))).toEqual({
-    ...{ type, status, reason, message, lastTransitionTime: NOW, lastHeartbeatTime: NOW },
+    type,
+    status,
+    reason,
+    message,
+    lastTransitionTime: NOW,
+    lastHeartbeatTime: NOW,
   });
 });
 
 describe("a condition that was reported before", () => {
   const ago = (ms: number): string => new Date(NOW_MS - ms).toISOString();
   const pressed = (ms: number): NodeCondition => ({
-    ...{ type: "DiskPressure", status: "True", reason: "HasInsufficientDisk", message: "before" },
-    ...{ lastTransitionTime: ago(ms), lastHeartbeatTime: ago(1000) },
+    type: "DiskPressure",
+    status: "True",
+    reason: "HasInsufficientDisk",
+    message: "before",
+    lastTransitionTime: ago(ms),
+    lastHeartbeatTime: ago(1000),
   });
   const relieved = {
     status: "False" as const,
@@ -163,7 +195,11 @@ describe("a condition that was reported before", () => {
     const status = statusOf(machine, aNode([before]));
     expect(condition("DiskPressure", status)).toMatchObject(want);
     expect(status.conditions?.map(({ type }) => type)).toEqual([
-      ...["DiskPressure", "NetworkUnavailable", "MemoryPressure", "PIDPressure", "Ready"],
+      "DiskPressure",
+      "NetworkUnavailable",
+      "MemoryPressure",
+      "PIDPressure",
+      "Ready",
     ]);
   });
 

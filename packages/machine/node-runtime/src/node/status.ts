@@ -1,45 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the Node say? From facts; pure. A control plane that hears nothing for 40 s takes the node for dead.
+// The Node object's status, derived from facts. Pure.
+import type { MachineFacts, MachineIdentity } from "./machine.ts";
 import { names, type KubeNode, type NodeCondition } from "@patchbay/api";
 import { covers, isExtendedResource } from "@patchbay/core";
-import type { MachineFacts, MachineIdentity } from "./machine.ts";
-import { podShareOf } from "./reserve.ts";
 
-/** The status that the runtime writes. */
+/** Twice the measured use of the services, containerd and its shims. Source: docs/performance.md. */
+const RESERVED_MEMORY_KIB = 2 ** 20;
+/** The services use less on small machines. */
+const RESERVED_MEMORY_SHARE = 0.25;
+/** Leaves processes for the services and a login shell. */
+const POD_PROCESSES_SHARE = 0.8;
+
+interface PodQuota {
+  readonly memoryKiB: number;
+  /** Processes and threads. */
+  readonly processes: number;
+}
+
+/** The control plane shares the machine and must survive greedy pods. */
+export function podQuotaOf({
+  memoryKiB,
+  threadsMax,
+}: Pick<MachineFacts, "memoryKiB" | "threadsMax">): PodQuota {
+  const reserved = Math.min(RESERVED_MEMORY_KIB, Math.ceil(memoryKiB * RESERVED_MEMORY_SHARE));
+  return {
+    memoryKiB: memoryKiB - reserved,
+    processes: Math.floor(threadsMax * POD_PROCESSES_SHARE),
+  };
+}
+
 export type NodeStatus = NonNullable<KubeNode["status"]>;
 
 /** Source: Kubernetes kubelet, maxPods. */
 const PODS_MAX = "110";
-/** How many VMs may have a device, as KubeVirt's device plugin; as a server prints it. */
+/** Like KubeVirt's device plugin; in the canonical form of a quantity. */
 const DEVICES_MAX = "1k";
-/** Less memory than this is pressure, KiB. Source: Kubernetes kubelet, evictionHard memory.available. */
-const MEMORY_LEAST_KIB = 100 * 1024;
-/** Less of the disk and of the threads than this is pressure. Source: kubelet, evictionHard nodefs.available. */
-const LEAST_PART = 0.1;
-/** Pressure lasts at least so long: a value on the edge must not flap. Source: kubelet, evictionPressureTransitionPeriod. */
-const PRESSURE_MS = 300_000;
-/** A status that stays the same is written again after this long. Source: Kubernetes kubelet, nodeStatusReportFrequency. */
-export const HEARTBEAT_MS = 300_000;
-/** Whose API the runtime follows; a control plane compares it with its own. */
+/** Source: Kubernetes kubelet, evictionHard memory.available. */
+const MEMORY_PRESSURE_KIB = 100 * 1024;
+/** Of free disk and of free threads. Source: kubelet, evictionHard nodefs.available. */
+const PRESSURE_SHARE = 0.1;
+/** Prevents flapping. Source: kubelet, evictionPressureTransitionPeriod. */
+const PRESSURE_MIN_MS = 300_000;
+/** Source: Kubernetes kubelet, nodeStatusReportFrequency. */
+export const STATUS_HEARTBEAT_MS = 300_000;
+/** A control plane checks the version skew. */
 const KUBELET_VERSION = "v1.30.0+patchbay";
 
-/** Names of architectures in Go, where they are others than in Node.js. */
+/** Go's names. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64" };
 
-/** The machine, and the time at which that was seen; everything that the status says of its own. */
-export interface NodeFacts {
+interface NodeFacts {
   readonly name: string;
   readonly identity: MachineIdentity;
   readonly machine: MachineFacts;
   readonly nowMs: number;
-  /** Now, RFC 3339. */
+  /** RFC 3339. */
   readonly now: string;
-  /** Where the API server asks for logs; 0: nowhere. */
+  /** Port of the kubelet API; 0 when it is not served. */
   readonly port: number;
 }
 
-/** Labels that tell schedulers what the machine is. */
-export function nodeLabelsOf(
+export function buildNodeLabels(
   name: string,
   { architecture }: MachineIdentity,
 ): Readonly<Record<string, string>> {
@@ -47,12 +68,12 @@ export function nodeLabelsOf(
     "kubernetes.io/arch": ARCHITECTURES[architecture] ?? architecture,
     "kubernetes.io/hostname": name,
     "kubernetes.io/os": "linux",
-    // Selectors of KubeVirt's clients ask for it. Source: KubeVirt api/core/v1 types.go NodeSchedulable
+    // Required by node selectors of KubeVirt's clients. Source: KubeVirt api/core/v1 types.go NodeSchedulable
     "kubevirt.io/schedulable": "true",
   };
 }
 
-/** As servers print it: the largest unit that leaves a whole number. Source: Kubernetes resource.Quantity. */
+/** The largest unit with a whole number. Source: Kubernetes resource.Quantity. */
 function printKiB(kib: number): string {
   const units = ["Ki", "Mi", "Gi", "Ti"];
   let unit = 0;
@@ -64,7 +85,7 @@ function printKiB(kib: number): string {
   return `${String(rest)}${units[unit] ?? ""}`;
 }
 
-function resourcesOf(machine: MachineFacts): Readonly<Record<string, string>> {
+function listNodeResources(machine: MachineFacts): Readonly<Record<string, string>> {
   return {
     cpu: String(machine.cpus),
     memory: printKiB(machine.memoryKiB),
@@ -74,16 +95,12 @@ function resourcesOf(machine: MachineFacts): Readonly<Record<string, string>> {
   };
 }
 
-/** Domains of the resources that the runtime offers itself. */
 const OWN_DOMAINS: readonly string[] = [names.TUN_RESOURCE, names.VHOST_USER_RESOURCE].map(
   (resource) => resource.replace(/\/.*/, "/"),
 );
 
-/**
- * Extended resources that an administrator or a marker DaemonSet added to the node's capacity. Source: Kubernetes kubelet,
- * nodestatus.MachineInfo, which copies capacity to allocatable.
- */
-function foreignResourcesOf(before: KubeNode | undefined): Readonly<Record<string, string>> {
+/** Resources that other writers added. Source: Kubernetes kubelet, nodestatus.MachineInfo. */
+function listForeignResources(before: KubeNode | undefined): Readonly<Record<string, string>> {
   const all = Object.entries(before?.status?.capacity ?? {});
   return Object.fromEntries(
     all.filter(
@@ -93,7 +110,7 @@ function foreignResourcesOf(before: KubeNode | undefined): Readonly<Record<strin
   );
 }
 
-/** Milliseconds since 1970; NaN for what is no time. */
+/** Milliseconds since 1970; NaN when the text is no time. */
 function parseTime(text: string | undefined): number {
   // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
   return Date.parse(text ?? "");
@@ -106,10 +123,12 @@ interface Finding {
   readonly message: string;
 }
 
-function pressure(type: string, what: string, isShort: boolean): Finding {
-  const reason = `${isShort ? "HasInsufficient" : "HasSufficient"}${what}`;
-  const message = isShort ? `the machine is short of ${what}` : `the machine has enough ${what}`;
-  return { type, isTrue: isShort, reason, message };
+function pressure(type: string, what: string, isUnderPressure: boolean): Finding {
+  const reason = `${isUnderPressure ? "HasInsufficient" : "HasSufficient"}${what}`;
+  const message = isUnderPressure
+    ? `the machine is short of ${what}`
+    : `the machine has enough ${what}`;
+  return { type, isTrue: isUnderPressure, reason, message };
 }
 
 function readiness({ runtimeProblem }: MachineFacts): Finding {
@@ -122,23 +141,28 @@ function findingsOf(machine: MachineFacts): readonly Finding[] {
   const { threads, threadsMax, diskKiB, diskFreeKiB, hasDefaultNetwork } = machine;
   return [
     {
-      ...{ type: "NetworkUnavailable", isTrue: !hasDefaultNetwork },
+      type: "NetworkUnavailable",
+      isTrue: !hasDefaultNetwork,
       reason: hasDefaultNetwork ? "DefaultNetworkConfigured" : "NoDefaultNetwork",
       message: hasDefaultNetwork
         ? "the default network of the pods is configured"
         : "the default network of the pods has no configuration",
     },
-    pressure("MemoryPressure", "Memory", machine.memoryAvailableKiB < MEMORY_LEAST_KIB),
-    pressure("DiskPressure", "Disk", diskFreeKiB < diskKiB * LEAST_PART),
-    pressure("PIDPressure", "PID", threadsMax - threads < threadsMax * LEAST_PART),
+    pressure("MemoryPressure", "Memory", machine.memoryAvailableKiB < MEMORY_PRESSURE_KIB),
+    pressure("DiskPressure", "Disk", diskFreeKiB < diskKiB * PRESSURE_SHARE),
+    pressure("PIDPressure", "PID", threadsMax - threads < threadsMax * PRESSURE_SHARE),
     readiness(machine),
   ];
 }
 
-function isLasting(before: NodeCondition | undefined, finding: Finding, nowMs: number): boolean {
+function isHeldByMinimum(
+  before: NodeCondition | undefined,
+  finding: Finding,
+  nowMs: number,
+): boolean {
   if (before?.status !== "True" || finding.isTrue || !finding.type.endsWith("Pressure"))
     return false;
-  return nowMs - parseTime(before.lastTransitionTime) < PRESSURE_MS;
+  return nowMs - parseTime(before.lastTransitionTime) < PRESSURE_MIN_MS;
 }
 
 function conditionOf(
@@ -147,7 +171,7 @@ function conditionOf(
   { now, nowMs }: NodeFacts,
 ): NodeCondition {
   const { type, isTrue, reason, message } = finding;
-  if (before !== undefined && isLasting(before, finding, nowMs)) {
+  if (before !== undefined && isHeldByMinimum(before, finding, nowMs)) {
     return { ...before, lastHeartbeatTime: now };
   }
   const status = isTrue ? "True" : "False";
@@ -156,7 +180,7 @@ function conditionOf(
   return { type, status, reason, message, lastTransitionTime, lastHeartbeatTime: now };
 }
 
-/** In the order in which they are there; those of others stay. */
+/** Preserves the order, and the conditions of other writers. */
 function conditionsOf(known: readonly NodeCondition[], facts: NodeFacts): readonly NodeCondition[] {
   const findings = findingsOf(facts.machine);
   const isNew = (finding: Finding): boolean => !known.some(({ type }) => type === finding.type);
@@ -167,13 +191,12 @@ function conditionsOf(known: readonly NodeCondition[], facts: NodeFacts): readon
   return [...kept, ...findings.filter(isNew).map((one) => conditionOf(undefined, one, facts))];
 }
 
-/** The whole status; conditions of others stay as they are. */
-export function nodeStatusOf(before: KubeNode | undefined, facts: NodeFacts): NodeStatus {
+export function buildNodeStatus(before: KubeNode | undefined, facts: NodeFacts): NodeStatus {
   const { name, identity, machine, port } = facts;
-  const capacity = { ...foreignResourcesOf(before), ...resourcesOf(machine) };
+  const capacity = { ...listForeignResources(before), ...listNodeResources(machine) };
   return {
     capacity,
-    allocatable: { ...capacity, memory: printKiB(podShareOf(machine).memoryKiB) },
+    allocatable: { ...capacity, memory: printKiB(podQuotaOf(machine).memoryKiB) },
     conditions: conditionsOf(before?.status?.conditions ?? [], facts),
     addresses: [
       { type: "InternalIP", address: identity.hostIp },
@@ -200,10 +223,9 @@ function withoutHeartbeats(status: NodeStatus): object {
   return { ...status, conditions };
 }
 
-/** Whether the status is to be written: it says something new, or its last heartbeat is old. */
 export function isStatusDue(before: KubeNode, status: NodeStatus, nowMs: number): boolean {
   if (!covers(before.status, withoutHeartbeats(status))) return true;
   const ready = before.status?.conditions?.find(({ type }) => type === "Ready");
   const sinceMs = Math.abs(nowMs - parseTime(ready?.lastHeartbeatTime));
-  return !(sinceMs < HEARTBEAT_MS);
+  return !(sinceMs < STATUS_HEARTBEAT_MS);
 }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import { expect, test } from "vitest";
+import { expect, test, afterAll, describe } from "vitest";
 import { aContainer, aPod, IMAGE, NODE, UID } from "../testing/pods.ts";
 import { PodWorld } from "../testing/world.ts";
-import { sandboxConfigOf } from "../translate/sandbox.ts";
-import { circumstancesOf, observe } from "./observe.ts";
+import { toSandboxConfig } from "../translate/sandbox.ts";
+import { serializeInputs, observe, parseLogTail, withLogTails } from "./observe.ts";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ContainerFacts, LivePodFacts } from "./facts.ts";
 
 async function aWorld(pod: Pod = aPod()): Promise<PodWorld> {
   const world = new PodWorld();
@@ -14,7 +18,7 @@ async function aWorld(pod: Pod = aPod()): Promise<PodWorld> {
 }
 
 function run(world: PodWorld, attempt: number, pod = aPod()): Promise<string> {
-  return world.runtime.runSandbox(sandboxConfigOf(pod, attempt, NODE));
+  return world.runtime.runSandbox(toSandboxConfig(pod, attempt, NODE));
 }
 
 test("sandboxes are ordered by their number, the newest first, and only one that runs has addresses", async () => {
@@ -59,25 +63,25 @@ test.each([{ has: true }, { has: false }])("remains of a pod are found: $has", a
   const world = new PodWorld();
   if (has) await world.files.ensureDirectory(`/p/${UID}`);
   const facts = await observe(UID, world.deps);
-  expect(facts).toMatchObject({ pod: undefined, hasRemains: has, refusal: undefined });
-  expect([facts.images.size, facts.held.size]).toEqual([0, 0]);
+  expect(facts).toMatchObject({ pod: undefined, hasRemains: has, rejection: undefined });
+  expect([facts.images.size, facts.paused.size]).toEqual([0, 0]);
 });
 
 test("a step that is held is known until the pod's specification changes", async () => {
   const world = await aWorld();
   const { deps } = world;
   const shown = { reason: "r", message: "m" };
-  const circumstances = circumstancesOf(aPod());
+  const circumstances = serializeInputs(aPod());
   for (const name of ["volumes", "sandbox", "container compute", "container gone"]) {
     deps.pauses.fail({ scope: UID, name, circumstances }, { code: "CRI_FAILED", shown });
   }
-  expect([...(await observe(UID, deps)).held.keys()]).toEqual([
+  expect([...(await observe(UID, deps)).paused.keys()]).toEqual([
     "volumes",
     "sandbox",
     "container compute",
   ]);
   await world.put(aPod({ containers: [aContainer({ tty: true })] }));
-  expect((await observe(UID, deps)).held.size).toBe(0);
+  expect((await observe(UID, deps)).paused.size).toBe(0);
 });
 
 test.each<{ name: string; pod: Pod; want: boolean }>([
@@ -100,14 +104,14 @@ test.each<{ name: string; pod: Pod; want: boolean }>([
   { name: "asks for nothing special", pod: aPod(), want: false },
 ])("a pod that $name is refused: $want", async ({ pod, want }) => {
   const world = await aWorld(pod);
-  expect((await observe(UID, world.deps)).refusal !== undefined).toBe(want);
+  expect((await observe(UID, world.deps)).rejection !== undefined).toBe(want);
 });
 
 test("a pod that has a sandbox is admitted, whatever there is", async () => {
   const resources = { requests: { memory: "200Gi" } };
   const world = await aWorld(aPod({ containers: [aContainer({ resources })] }));
   await run(world, 0);
-  expect((await observe(UID, world.deps)).refusal).toBeUndefined();
+  expect((await observe(UID, world.deps)).rejection).toBeUndefined();
 });
 
 const IMAGES = [{ name: "k", image: { reference: IMAGE.tags[0] ?? "" } }];
@@ -136,4 +140,70 @@ test("a runtime that is unavailable is an error", async () => {
   const world = await aWorld();
   world.runtime.stop();
   await expect(observe(UID, world.deps)).rejects.toBeInstanceOf(AppError);
+});
+
+const TIME = "2026-11-22T09:00:00.000000000Z";
+
+function logOf(...lines: readonly string[]): Buffer {
+  return Buffer.from(lines.map((line) => `${TIME} ${line}\n`).join(""));
+}
+
+describe("the last words of a log", () => {
+  test("are its lines, whichever stream they went to, with the parts of long ones joined", () => {
+    const log = logOf("stderr F first", "stdout P sec", "stdout F ond ü", "stderr F ");
+    expect(parseLogTail(log)).toBe("first\nsecond ü");
+  });
+
+  test("leave out a line whose beginning is not there", () => {
+    const log = logOf("stderr F first words", "stderr F second");
+    expect(parseLogTail(log.subarray(log.indexOf("words")))).toBe("second");
+  });
+
+  test("are at most 80 lines and 2048 bytes", () => {
+    const many = Array.from({ length: 100 }, (_, index) => `stderr F ${String(index)}`);
+    const lines = parseLogTail(logOf(...many)).split("\n");
+    expect([lines.length, lines[0]]).toEqual([80, "20"]);
+    expect(parseLogTail(logOf(`stderr F ${"x".repeat(3000)}`))).toHaveLength(2048);
+  });
+
+  test("are none of an empty log", () => {
+    expect(parseLogTail(Buffer.alloc(0))).toBe("");
+  });
+});
+
+describe("a container that has ended", () => {
+  const directory = mkdtempSync(join(tmpdir(), "last-words-"));
+  const logPath = join(directory, "0.log");
+  afterAll(() => {
+    rmSync(directory, { recursive: true });
+  });
+  const withMessages = async (
+    policy: "File" | "FallbackToLogsOnError",
+    change: Partial<ContainerFacts>,
+  ): Promise<string | undefined> => {
+    const ended = { name: "c", state: "EXITED", exitCode: 1, message: "", logPath, ...change };
+    const containers = [{ name: "c", image: "i", terminationMessagePolicy: policy }];
+    const facts = {
+      pod: { apiVersion: "v1", kind: "Pod", metadata: { name: "p" }, spec: { containers } },
+      containers: [ended],
+    };
+    writeFileSync(logPath, logOf("stderr F no such file"));
+    // What is not looked at is left out.
+    const [one] = await withLogTails(facts as unknown as LivePodFacts);
+    return one?.message;
+  };
+
+  test.each([
+    { name: "with an error says them", change: {}, want: "no such file" },
+    { name: "well says nothing", change: { exitCode: 0 }, want: "" },
+    { name: "with a message of the runtime's keeps that", change: { message: "m" }, want: "m" },
+    { name: "is asked for nothing while it runs", change: { state: "RUNNING" as const }, want: "" },
+    { name: "without a log says nothing", change: { logPath: "/nowhere/0.log" }, want: "" },
+  ])("$name", async ({ change, want }) => {
+    expect(await withMessages("FallbackToLogsOnError", change)).toBe(want);
+  });
+
+  test("says nothing where it did not ask for that", async () => {
+    expect(await withMessages("File", {})).toBe("");
+  });
 });

@@ -1,27 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is there of the pod with this uid?
-import { isPodFinished, type Pod } from "@patchbay/api";
-import { pullCredentialsOf } from "../images/pull-secrets.ts";
-import { forbid } from "../policy/refusal.ts";
-import { UID_LABEL } from "../translate/labels.ts";
-import { BY_UID, type PodDeps } from "./deps.ts";
+import { openGrowingFile, sizeOfFile } from "@patchbay/os";
+import { parseRecord } from "../kubelet-api/log-format.ts";
 import {
   containersOf,
+  type ContainerFacts,
+  type LivePodFacts,
+  type Reason,
   containerStep,
   SANDBOX_STEP,
   VOLUMES_STEP,
-  type ContainerFacts,
-  type HeldStep,
+  type PausedStep,
   type ImageFacts,
-  type LivePodFacts,
   type PodFacts,
-  type Reason,
   type SandboxFacts,
 } from "./facts.ts";
-import { imageUsesOf } from "./image-uses.ts";
-import { withLastWords } from "./containers/last-words.ts";
-import { podDirectoryOf } from "./paths.ts";
+import { type Pod, isPodFinished } from "@patchbay/api";
+import { podProblems } from "../policy/pod-policy.ts";
+import { findPullCredentials } from "../images/credentials.ts";
+import { UID_LABEL } from "../translate/labels.ts";
+import { BY_UID, type PodDeps } from "./deps.ts";
+import { listImageUses } from "./pulls.ts";
+import { checkedPodDirectory } from "../volumes/layout.ts";
 import { finalPhaseOf } from "./progress.ts";
+
+/** Source: kubecontainer, MaxContainerTerminationMessageLogLength and MaxContainerTerminationMessageLogLines. */
+const MESSAGE_BYTES = 2048;
+const MESSAGE_LINES = 80;
+/** Bytes read from the end of the log; each line also carries a timestamp. */
+const TAIL_BYTES = 16 * 1024;
+const NEWLINE = "\n";
+
+function textOf(line: string): string {
+  const record = parseRecord(Buffer.from(line, "latin1"));
+  return record === undefined
+    ? ""
+    : record.text.toString("latin1") + (record.isPartial ? "" : NEWLINE);
+}
+
+/** The log's tail may start in the middle of a line. */
+export function parseLogTail(tail: Buffer): string {
+  // latin1 maps each byte to one character, so offsets in the text are offsets in bytes.
+  const logText = tail.toString("latin1").split(NEWLINE).map(textOf).join("").trimEnd();
+  const lines = logText.split(NEWLINE).slice(-MESSAGE_LINES).join(NEWLINE);
+  return Buffer.from(lines.slice(-MESSAGE_BYTES), "latin1").toString("utf8");
+}
+
+async function readTail(path: string): Promise<Buffer> {
+  const [size, file] = await Promise.all([sizeOfFile(path), openGrowingFile(path)]);
+  if (size === undefined || file === undefined) {
+    await file?.close();
+    return Buffer.alloc(0);
+  }
+  try {
+    return await file.read(Math.max(0, size - TAIL_BYTES), TAIL_BYTES);
+  } finally {
+    await file.close();
+  }
+}
+
+function hasFailedWithoutMessage({ state, exitCode, message }: ContainerFacts): boolean {
+  return state === "EXITED" && exitCode !== 0 && message === "";
+}
+
+/** Applies to failed containers with `FallbackToLogsOnError`. */
+export async function withLogTails({
+  pod,
+  containers,
+}: LivePodFacts): Promise<readonly ContainerFacts[]> {
+  const fallbackNames = new Set(
+    containersOf(pod)
+      .filter(
+        ({ terminationMessagePolicy }) => terminationMessagePolicy === "FallbackToLogsOnError",
+      )
+      .map(({ name }) => name),
+  );
+  return Promise.all(
+    containers.map(async (one) => {
+      if (!fallbackNames.has(one.name) || !hasFailedWithoutMessage(one)) return one;
+      return { ...one, message: parseLogTail(await readTail(one.logPath)) };
+    }),
+  );
+}
+
+export function findPolicyViolation(pod: Pod): Reason | undefined {
+  const problems = podProblems(pod);
+  if (problems.length === 0) return undefined;
+  const message = problems.map(({ field, message }) => `${field}: ${message}`).join("; ");
+  return { reason: "PodForbidden", message };
+}
 
 function byAge(one: { readonly createdAt: bigint }, other: { readonly createdAt: bigint }): number {
   return Number(other.createdAt - one.createdAt);
@@ -57,27 +123,30 @@ async function observeContainers(
   return facts.flat().sort((one, other) => other.attempt - one.attempt || byAge(one, other));
 }
 
-/** The circumstances of a step: another specification is worth another attempt. */
-export function circumstancesOf(pod: Pod | undefined): string {
+/** A failed step is retried at once when the pod's spec has changed. */
+export function serializeInputs(pod: Pod | undefined): string {
   return JSON.stringify(pod?.spec);
 }
 
-function observeHeld(uid: string, pod: Pod, { pauses }: PodDeps): ReadonlyMap<string, HeldStep> {
+function observePaused(
+  uid: string,
+  pod: Pod,
+  { pauses }: PodDeps,
+): ReadonlyMap<string, PausedStep> {
   const names = [
     VOLUMES_STEP,
     SANDBOX_STEP,
     ...containersOf(pod).map(({ name }) => containerStep(name)),
   ];
-  const circumstances = circumstancesOf(pod);
+  const circumstances = serializeInputs(pod);
   return new Map(
     names.flatMap((name) => {
-      const held = pauses.findHeld({ scope: uid, name, circumstances });
-      return held === undefined ? [] : [[name, held] as const];
+      const paused = pauses.findHeld({ scope: uid, name, circumstances });
+      return paused === undefined ? [] : [[name, paused] as const];
     }),
   );
 }
 
-/** Of the containers that may have to be started. */
 async function observeImages(
   facts: LivePodFacts,
   { pulls, store }: PodDeps,
@@ -88,47 +157,50 @@ async function observeImages(
   }
   const images = new Map<string, ImageFacts>();
   const isMade = facts.containers.some(({ state }) => state === "RUNNING");
-  for (const use of imageUsesOf(facts)) {
-    // What a pod that runs has mounted is there.
+  for (const use of listImageUses(facts)) {
+    // A running pod has its volumes mounted already.
     if (isMade && use.start.startsWith("volume ")) continue;
-    const credentials = (): ReturnType<typeof pullCredentialsOf> =>
-      pullCredentialsOf(store, pod, use.reference);
+    const credentials = (): ReturnType<typeof findPullCredentials> =>
+      findPullCredentials(store, pod, use.reference);
     images.set(use.reference, await pulls.find(use, credentials));
   }
   return images;
 }
 
-/** What is over or on its way out asks for nothing any more. */
-function refusalOf(
+function findRejection(
   pod: Pod,
   { deps, sandboxes }: { readonly deps: PodDeps; readonly sandboxes: readonly SandboxFacts[] },
 ): Reason | undefined {
   if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return undefined;
-  return forbid(pod) ?? deps.admission.refuse(pod, sandboxes.length > 0);
+  return findPolicyViolation(pod) ?? deps.admission.refuse(pod, sandboxes.length > 0);
 }
 
-/** Reads the facts of one uid. */
 export async function observe(uid: string, deps: PodDeps): Promise<PodFacts> {
-  const directory = podDirectoryOf(uid, deps.node.podsDir);
+  const directory = checkedPodDirectory(uid, deps.node.podsDir);
   const [sandboxes, containers, hasRemains] = await Promise.all([
     observeSandboxes(uid, deps),
     observeContainers(uid, deps),
     deps.files.exists(directory),
   ]);
-  deps.owners.keep(
+  deps.owners.retain(
     uid,
     [...sandboxes, ...containers].map(({ id }) => id),
   );
   const [pod] = deps.pods.listBy(BY_UID, uid);
   const facts: PodFacts = {
-    ...{ uid, pod, sandboxes, containers, hasRemains, released: deps.released },
+    uid,
+    pod,
+    sandboxes,
+    containers,
+    hasRemains,
+    released: deps.released,
     images: new Map(),
-    held: pod === undefined ? new Map() : observeHeld(uid, pod, deps),
-    refusal: pod === undefined ? undefined : refusalOf(pod, { deps, sandboxes }),
+    paused: pod === undefined ? new Map() : observePaused(uid, pod, deps),
+    rejection: pod === undefined ? undefined : findRejection(pod, { deps, sandboxes }),
     health: deps.probes.healthOf(uid),
   };
   if (pod === undefined) return facts;
   const live: LivePodFacts = { ...facts, pod };
-  const [images, told] = await Promise.all([observeImages(live, deps), withLastWords(live)]);
-  return { ...live, images, containers: told };
+  const [images, withMessages] = await Promise.all([observeImages(live, deps), withLogTails(live)]);
+  return { ...live, images, containers: withMessages };
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { aContainer, aPod, aRun, aSandbox, podFacts } from "../testing/pods.ts";
 import type { PodFacts } from "./facts.ts";
 import { planPod } from "./plan.ts";
-import { restartDelayOf } from "./containers/restart.ts";
+import { restartDelayOf } from "./progress.ts";
 
 const NOW_MS = 1_000_000;
 const SHOWN = { reason: "CreateContainerError", message: "no" };
@@ -12,7 +12,12 @@ function kinds(facts: PodFacts): readonly string[] {
   return planPod(facts, NOW_MS).map(({ kind }) => kind);
 }
 
-const CUT_OFF = { state: "EXITED", exitCode: 128, reason: "StartError", startedAt: 0n } as const;
+const INTERRUPTED_START = {
+  state: "EXITED",
+  exitCode: 128,
+  reason: "StartError",
+  startedAt: 0n,
+} as const;
 const always = aPod({ restartPolicy: "Always" });
 const deleted = aPod({}, { deletionTimestamp: new Date(NOW_MS + 20_000).toISOString() });
 
@@ -50,7 +55,8 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
   {
     name: "and is left alone then",
     facts: podFacts({
-      ...{ sandboxes: [aSandbox()], containers: [aRun({ state: "EXITED" })] },
+      sandboxes: [aSandbox()],
+      containers: [aRun({ state: "EXITED" })],
       released: new Set(["s0"]),
     }),
     want: [],
@@ -59,7 +65,9 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     name: "a start that was cut off is made again, whatever is done of ends",
     facts: podFacts({
       sandboxes: [aSandbox()],
-      containers: [aRun({ ...CUT_OFF, message: "failed to start: context canceled: unknown" })],
+      containers: [
+        aRun({ ...INTERRUPTED_START, message: "failed to start: context canceled: unknown" }),
+      ],
     }),
     want: ["prepareVolumes", "startContainer"],
   },
@@ -69,7 +77,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
       sandboxes: [aSandbox()],
       containers: [
         aRun({
-          ...CUT_OFF,
+          ...INTERRUPTED_START,
           message:
             "failed to create containerd task: failed to start shim: start failed: : signal: killed: unknown",
         }),
@@ -81,14 +89,15 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     name: "one that cannot be is not",
     facts: podFacts({
       sandboxes: [aSandbox()],
-      containers: [aRun({ ...CUT_OFF, message: "exec: no such file" })],
+      containers: [aRun({ ...INTERRUPTED_START, message: "exec: no such file" })],
     }),
     want: ["stopSandbox"],
   },
   {
     name: "a dead sandbox goes before the next one comes",
     facts: podFacts({
-      ...{ pod: always, sandboxes: [aSandbox({ state: "NOTREADY" })] },
+      pod: always,
+      sandboxes: [aSandbox({ state: "NOTREADY" })],
       containers: [aRun({ state: "EXITED", exitCode: 255 })],
     }),
     want: ["stopSandbox", "removeSandbox", "runSandbox", "prepareVolumes", "startContainer"],
@@ -102,8 +111,13 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
           phase: "Running",
           containerStatuses: [
             {
-              ...{ name: "compute", image: "i", imageID: "i", ready: true, restartCount: 0 },
-              ...{ containerID: "fake://c0", state: { running: {} } },
+              name: "compute",
+              image: "i",
+              imageID: "i",
+              ready: true,
+              restartCount: 0,
+              containerID: "fake://c0",
+              state: { running: {} },
             },
           ],
         },
@@ -120,7 +134,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
     name: "a step that failed is waited for",
     facts: podFacts({
       sandboxes: [aSandbox()],
-      held: new Map([["container compute", { shown: SHOWN, pauseMs: 5 }]]),
+      paused: new Map([["container compute", { shown: SHOWN, pauseMs: 5 }]]),
     }),
     want: ["wait"],
   },
@@ -132,7 +146,9 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
   {
     name: "and goes when it has ended",
     facts: podFacts({
-      ...{ pod: deleted, sandboxes: [aSandbox()], hasRemains: true },
+      pod: deleted,
+      sandboxes: [aSandbox()],
+      hasRemains: true,
       containers: [aRun({ state: "EXITED" })],
     }),
     want: ["stopSandbox", "removeSandbox", "removeRemains", "deleteObject"],
@@ -150,7 +166,7 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
   { name: "nothing is left to do", facts: podFacts({ pod: undefined }), want: [] },
   {
     name: "a pod that may not run is left alone",
-    facts: podFacts({ pod: aPod({ hostPID: true }), refusal: { reason: "r", message: "m" } }),
+    facts: podFacts({ pod: aPod({ hostPID: true }), rejection: { reason: "r", message: "m" } }),
     want: [],
   },
 ])("$name", ({ facts, want }) => {
@@ -160,11 +176,13 @@ test.each<{ name: string; facts: PodFacts; want: readonly string[] }>([
 test("the grace is what is left of it", () => {
   const facts = podFacts({ pod: deleted, sandboxes: [aSandbox()], containers: [aRun()] });
   expect(planPod(facts, NOW_MS + 15_000)[0]).toEqual({
-    ...{ kind: "stopContainer", id: "c0", graceSeconds: 5 },
+    kind: "stopContainer",
+    id: "c0",
+    graceSeconds: 5,
   });
   expect(
     kinds({ ...facts, pod: aPod({}, { deletionTimestamp: new Date(0).toISOString() }) }),
-  ).toEqual([...["stopSandbox", "removeSandbox", "removeRemains", "deleteObject"]]);
+  ).toEqual(["stopSandbox", "removeSandbox", "removeRemains", "deleteObject"]);
 });
 
 test("containers wait for those before them", () => {
@@ -197,7 +215,8 @@ test("no more than what --previous shows is kept of the dead", () => {
     aRun({ id: `c${String(attempt)}`, attempt, state: "EXITED" }),
   );
   const facts = podFacts({
-    ...{ pod: always, sandboxes: [aSandbox()] },
+    pod: always,
+    sandboxes: [aSandbox()],
     containers: [aRun({ id: "c4", attempt: 4 }), ...dead],
   });
   expect(planPod(facts, NOW_MS)).toEqual([
@@ -232,13 +251,12 @@ describe("a plan", () => {
   const failed = { kind: "failed", shown: SHOWN, pauseMs: 7 } as const;
   const ended = (change = {}) =>
     aRun({
-      ...{
-        state: "EXITED",
-        exitCode: 1,
-        attempt: 2,
-        startedAt: BigInt(NOW_MS - 1000) * 1_000_000n,
-      },
-      ...{ finishedAt: BigInt(NOW_MS) * 1_000_000n, ...change },
+      state: "EXITED",
+      exitCode: 1,
+      attempt: 2,
+      startedAt: BigInt(NOW_MS - 1000) * 1_000_000n,
+      finishedAt: BigInt(NOW_MS) * 1_000_000n,
+      ...change,
     });
   const delayed = { annotations: { "patchbay.io/restart-delay-seconds": "0" } };
 
@@ -253,7 +271,7 @@ describe("a plan", () => {
       facts: {
         sandboxes: [aSandbox()],
         containers: [aRun({ state: "CREATED" })],
-        held: new Map([["container compute", { shown: SHOWN, pauseMs: 4.2 }]]),
+        paused: new Map([["container compute", { shown: SHOWN, pauseMs: 4.2 }]]),
       },
       want: [wait(5)],
     },
@@ -261,18 +279,18 @@ describe("a plan", () => {
       name: "waits with volumes that failed, and starts nothing",
       facts: {
         sandboxes: [aSandbox()],
-        held: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]),
+        paused: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]),
       },
       want: [wait(6)],
     },
     {
       name: "waits with volumes that failed before the sandbox is made",
-      facts: { held: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]) },
+      facts: { paused: new Map([["volumes", { shown: SHOWN, pauseMs: 6 }]]) },
       want: [wait(6)],
     },
     {
       name: "waits with a sandbox that failed",
-      facts: { held: new Map([["sandbox", { shown: SHOWN, pauseMs: 6 }]]) },
+      facts: { paused: new Map([["sandbox", { shown: SHOWN, pauseMs: 6 }]]) },
       want: [wait(6)],
     },
     {
@@ -497,7 +515,8 @@ describe("a plan", () => {
         restartPolicy: "OnFailure",
         containers: [aContainer(), aContainer({ name: "x" })],
       }),
-      ...{ sandboxes: [aSandbox()], containers: [...dead, aRun({ id: "x0", name: "x" }), other] },
+      sandboxes: [aSandbox()],
+      containers: [...dead, aRun({ id: "x0", name: "x" }), other],
     });
     expect(planPod(facts, NOW_MS)).toEqual([{ kind: "removeContainer", id: "c1" }]);
   });

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be done for one pod? Pure: from what the runtime has to ordered steps.
 import type { Container, Pod } from "@patchbay/api";
 import {
   containersOf,
   containerStep,
-  latestOf,
+  findLatest,
   nextAttempt,
   readySandbox,
   SANDBOX_STEP,
@@ -13,51 +12,46 @@ import {
   type LivePodFacts,
   type PodFacts,
 } from "./facts.ts";
-import { finalPhaseOf, nextInit } from "./progress.ts";
 import {
-  isToRestart,
+  finalPhaseOf,
+  nextInit,
+  shouldRestart,
   millisecondsOf,
   restartDelayOf,
   restartWaitMs,
-} from "./containers/restart.ts";
+} from "./progress.ts";
 
-/** A container that is made, or goes on where it was left. */
 export interface StartContainer {
   readonly kind: "startContainer";
   readonly container: string;
   readonly attempt: number;
-  /** How long this start was put off, seconds; absent: it is the first. */
+  /** Back-off before this start, seconds; unset on the first start. */
   readonly delaySeconds?: number;
-  /** One that was made and never started. */
+  /** Id of a container that was created but never started. */
   readonly createdId?: string;
 }
 
-/** One step; repeated, it does no harm. */
 export type PodAction =
   | { readonly kind: "prepareVolumes" }
   | { readonly kind: "runSandbox"; readonly attempt: number }
   | { readonly kind: "pullImage"; readonly reference: string }
   | StartContainer
-  /** Asks it to end, and ends it after the grace; does not wait for that. */
+  /** Does not wait for the container's end. */
   | { readonly kind: "stopContainer"; readonly id: string; readonly graceSeconds: number }
   | { readonly kind: "removeContainer"; readonly id: string }
-  /** Ends what is in it, and gives its network back. */
   | { readonly kind: "stopSandbox"; readonly id: string }
   | { readonly kind: "removeSandbox"; readonly id: string }
-  /** Look again. */
   | { readonly kind: "wait"; readonly ms: number }
-  /** Removes volumes, logs and what else is on this machine. */
   | { readonly kind: "removeRemains" }
-  /** Takes the object away, now that nothing is left. */
   | { readonly kind: "deleteObject" };
 
-/** Dead containers of one name that are kept, beside the one that counts: what `--previous` shows. */
-const DEAD_KEPT = 1;
+/** Dead containers retained per name besides the latest one, for `kubectl logs --previous`. */
+const DEAD_RETAINED = 1;
 /** Source: Kubernetes, default terminationGracePeriodSeconds. */
 const GRACE_SECONDS = 30;
-/** Sandboxes that die at once are made ever later: so long after the second, doubled, milliseconds. */
-const SANDBOX_PAUSE_MS = 1000;
-const SANDBOX_PAUSES_MAX = 8;
+/** Pause before the third sandbox in a row, milliseconds; doubles with each further one. */
+const SANDBOX_BACKOFF_MS = 1000;
+const SANDBOX_DOUBLINGS_MAX = 8;
 
 function wait(ms: number): PodAction {
   return { kind: "wait", ms: Math.ceil(ms) };
@@ -97,7 +91,7 @@ function planDeletion(facts: LivePodFacts, nowMs: number): readonly PodAction[] 
   ];
 }
 
-/** A pod that is over keeps its containers, whose logs are asked for, and gives back its network. */
+/** The containers remain, so that their logs stay readable. */
 function planEnd(facts: PodFacts): readonly PodAction[] {
   return facts.sandboxes
     .filter(({ id }) => !facts.released.has(id))
@@ -106,28 +100,28 @@ function planEnd(facts: PodFacts): readonly PodAction[] {
 
 function planSandbox(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   const [newest] = facts.sandboxes;
-  const held = facts.held.get(VOLUMES_STEP) ?? facts.held.get(SANDBOX_STEP);
-  if (held !== undefined) return [wait(held.pauseMs)];
+  const paused = facts.paused.get(VOLUMES_STEP) ?? facts.paused.get(SANDBOX_STEP);
+  if (paused !== undefined) return [wait(paused.pauseMs)];
   const missing = planVolumeImages(facts);
   if (missing !== undefined) return missing;
   const attempt = newest === undefined ? 0 : newest.metadata.attempt + 1;
   if (newest !== undefined && newest.metadata.attempt > 0) {
-    const factor = 2 ** Math.min(newest.metadata.attempt - 1, SANDBOX_PAUSES_MAX);
-    const dueMs = millisecondsOf(newest.createdAt) + SANDBOX_PAUSE_MS * factor;
+    const factor = 2 ** Math.min(newest.metadata.attempt - 1, SANDBOX_DOUBLINGS_MAX);
+    const dueMs = millisecondsOf(newest.createdAt) + SANDBOX_BACKOFF_MS * factor;
     if (dueMs > nowMs) return [wait(dueMs - nowMs)];
   }
   return [...removeSandboxes(facts), { kind: "runSandbox", attempt }, { kind: "prepareVolumes" }];
 }
 
-/** What is done for want of an image; undefined: it is there. */
+/** Undefined when the image is present. */
 function planImage(facts: LivePodFacts, reference: string): readonly PodAction[] | undefined {
   const image = facts.images.get(reference);
   if (image?.kind === "absent") return [{ kind: "pullImage", reference }];
   if (image?.kind === "failed") return [wait(image.pauseMs)];
-  return image?.kind === "present" ? undefined : []; // its end wakes
+  return image?.kind === "present" ? undefined : []; // a running pull wakes the pod when it ends
 }
 
-/** What is done for want of the images that are mounted; none: they are there. */
+/** Undefined when all images are present. */
 function planVolumeImages(facts: LivePodFacts): readonly PodAction[] | undefined {
   const { volumes = [] } = facts.pod.spec;
   const steps = volumes.flatMap(({ image }) => {
@@ -137,14 +131,13 @@ function planVolumeImages(facts: LivePodFacts): readonly PodAction[] | undefined
   return steps.length === 0 ? undefined : steps.flat();
 }
 
-/** Makes the container, or has its image fetched first. */
-function startNow(
+function planStart(
   facts: LivePodFacts,
   container: Container,
   after?: ContainerFacts,
 ): readonly PodAction[] {
-  const held = facts.held.get(containerStep(container.name));
-  if (held !== undefined) return [wait(held.pauseMs)];
+  const paused = facts.paused.get(containerStep(container.name));
+  if (paused !== undefined) return [wait(paused.pauseMs)];
   const missing = planImage(facts, container.image);
   if (missing !== undefined) return missing;
   const attempt = nextAttempt(facts, container.name);
@@ -152,16 +145,16 @@ function startNow(
   return [{ kind: "startContainer", container: container.name, attempt, ...delay }];
 }
 
-function planEnded(
+function planExited(
   facts: LivePodFacts,
   container: Container,
   at: { readonly latest: ContainerFacts; readonly isInit: boolean; readonly nowMs: number },
 ): readonly PodAction[] {
   const { latest, isInit, nowMs } = at;
-  const end = { exitCode: latest.exitCode, container: latest };
-  if (!isToRestart(facts.pod, end, isInit)) return [];
+  const exit = { exitCode: latest.exitCode, container: latest };
+  if (!shouldRestart(facts.pod, exit, isInit)) return [];
   const waitMs = restartWaitMs(latest, nowMs);
-  return waitMs > 0 ? [wait(waitMs)] : startNow(facts, container, latest);
+  return waitMs > 0 ? [wait(waitMs)] : planStart(facts, container, latest);
 }
 
 function graceOf({ spec }: Pod, container: Container): number {
@@ -169,17 +162,16 @@ function graceOf({ spec }: Pod, container: Container): number {
   return own ?? spec.terminationGracePeriodSeconds ?? GRACE_SECONDS;
 }
 
-/** One that was made and never started, for example because this process died in between. */
+/** This process may have stopped between creation and start. */
 function planCreated(facts: LivePodFacts, latest: ContainerFacts): readonly PodAction[] {
   const { id: createdId, attempt, name: container } = latest;
-  const held = facts.held.get(containerStep(container));
-  return held === undefined
+  const paused = facts.paused.get(containerStep(container));
+  return paused === undefined
     ? [{ kind: "startContainer", container, attempt, createdId }]
-    : [wait(held.pauseMs)];
+    : [wait(paused.pauseMs)];
 }
 
-/** A container of the current sandbox, or one that still runs in another. */
-function planThere(
+function planExisting(
   facts: LivePodFacts,
   container: Container,
   at: { readonly latest: ContainerFacts; readonly isInit: boolean; readonly nowMs: number },
@@ -196,7 +188,7 @@ function planThere(
     case "UNKNOWN":
       return [{ kind: "stopContainer", id: latest.id, graceSeconds: 0 }];
     case "EXITED":
-      return planEnded(facts, container, at);
+      return planExited(facts, container, at);
   }
 }
 
@@ -205,23 +197,22 @@ function planContainer(
   container: Container,
   at: { readonly isInit: boolean; readonly nowMs: number },
 ): readonly PodAction[] {
-  const latest = latestOf(facts, container.name);
-  if (latest === undefined) return startNow(facts, container);
+  const latest = findLatest(facts, container.name);
+  if (latest === undefined) return planStart(facts, container);
   const isCurrent = latest.sandboxId === readySandbox(facts)?.id;
-  if (isCurrent || isAlive(latest)) return planThere(facts, container, { ...at, latest });
-  // What ended in an earlier sandbox has ended with it, and still waits for its turn; an init container begins anew.
+  if (isCurrent || isAlive(latest)) return planExisting(facts, container, { ...at, latest });
+  // A container that exited with an old sandbox still observes its restart delay. An init container runs again at once.
   const hasEnded = latest.state === "EXITED" && !at.isInit;
-  return hasEnded ? planEnded(facts, container, { ...at, latest }) : startNow(facts, container);
+  return hasEnded ? planExited(facts, container, { ...at, latest }) : planStart(facts, container);
 }
 
-/** What died before the last but one of its name. */
 function planSurplus(facts: LivePodFacts): readonly PodAction[] {
   const dead = facts.containers.filter(({ state }) => state === "EXITED");
   return containersOf(facts.pod).flatMap(({ name }) => {
-    const isLatestDead = latestOf(facts, name)?.state === "EXITED";
+    const isLatestDead = findLatest(facts, name)?.state === "EXITED";
     return dead
       .filter((one) => one.name === name)
-      .slice(DEAD_KEPT + (isLatestDead ? 1 : 0))
+      .slice(DEAD_RETAINED + (isLatestDead ? 1 : 0))
       .map(({ id }): PodAction => ({ kind: "removeContainer", id }));
   });
 }
@@ -234,12 +225,11 @@ function planContainers(facts: LivePodFacts, nowMs: number): readonly PodAction[
   );
 }
 
-/** What is in no sandbox that runs is not asked to be started: the volumes come first. */
 function withVolumes(facts: LivePodFacts, steps: readonly PodAction[]): readonly PodAction[] {
   if (!steps.some(({ kind }) => kind === "startContainer")) return steps;
-  const held = facts.held.get(VOLUMES_STEP);
-  if (held !== undefined) {
-    return [...steps.filter(({ kind }) => kind !== "startContainer"), wait(held.pauseMs)];
+  const paused = facts.paused.get(VOLUMES_STEP);
+  if (paused !== undefined) {
+    return [...steps.filter(({ kind }) => kind !== "startContainer"), wait(paused.pauseMs)];
   }
   return [{ kind: "prepareVolumes" }, ...steps];
 }
@@ -250,11 +240,10 @@ function planRun(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   if (sandbox !== undefined) return [...withVolumes(facts, containers), ...planSurplus(facts)];
   const steps = planSandbox(facts, nowMs);
   const isMade = steps.some(({ kind }) => kind === "runSandbox");
-  // In the sandbox that is about to be: an init container begins anew, and so it is the first's turn.
+  // Containers of the sandbox that this plan creates: the first init container runs again.
   return isMade ? [...steps, ...containers] : steps;
 }
 
-/** The steps in their order; none at rest. */
 export function planPod(facts: PodFacts, nowMs: number): readonly PodAction[] {
   const { pod } = facts;
   if (pod === undefined) return removeAll(facts);

@@ -46,11 +46,11 @@ test.each(["runSandbox", "startContainer"] as const)(
     world.runtime.failNext(call, error);
     await world.put(aPod());
     await world.run();
-    expect(world.cuts).toBe(1);
+    expect(world.interruptions).toBe(1);
     await world.clock.advance(60_000);
     await world.run();
     expect(await world.remains()).toContain("compute 0 RUNNING");
-    expect(world.cuts).toBe(1);
+    expect(world.interruptions).toBe(1);
   },
 );
 
@@ -136,7 +136,7 @@ test("while it waits to be started again the status says why", async () => {
 
 test("a deleted pod is asked to end, ends, and nothing of it is left", async () => {
   const world = await aWorld();
-  await world.askDeletion(30);
+  await world.requestDeletion(30);
   await world.run();
   await world.run();
   expect(world.runtime.calls).toContain("stopContainer container-2 30");
@@ -147,7 +147,7 @@ test("a deleted pod is asked to end, ends, and nothing of it is left", async () 
 
 test("how a deleted pod ended is told before it goes", async () => {
   const world = await aWorld();
-  await world.askDeletion(30);
+  await world.requestDeletion(30);
   await world.run();
   await world.run();
   expect(world.writes.slice(-2)).toEqual(["patch pods ns/a", "delete pods ns/a"]);
@@ -156,7 +156,7 @@ test("how a deleted pod ended is told before it goes", async () => {
 test("one that does not end is ended when its grace is over", async () => {
   const world = await aWorld();
   world.runtime.ignoresStop = () => true;
-  await world.askDeletion(30);
+  await world.requestDeletion(30);
   await world.run();
   expect(await world.remains()).toContain("compute 0 RUNNING");
   await world.clock.advance(30_000);
@@ -167,9 +167,9 @@ test("one that does not end is ended when its grace is over", async () => {
 test("a shorter grace is passed on", async () => {
   const world = await aWorld();
   world.runtime.ignoresStop = () => true;
-  await world.askDeletion(30);
+  await world.requestDeletion(30);
   await world.run();
-  await world.askDeletion(5);
+  await world.requestDeletion(5);
   await world.run();
   expect(world.runtime.calls).toContain("stopContainer container-2 5");
 });
@@ -359,7 +359,7 @@ test.each(
   "a process that dies $when effect $at makes nothing twice and leaves nothing",
   async ({ at, when }) => {
     const world = new PodWorld();
-    world.mortality.dieAt(at, when);
+    world.crashInjector.crashAt(at, when);
     await world.put(aPod({ initContainers: [aContainer({ name: "one" })] }));
     await world.run();
     const init = (await world.remains()).some((one) => one === "one 0 RUNNING");
@@ -368,7 +368,7 @@ test.each(
     await world.run();
     await world.run();
     expect(await world.remains()).toEqual(["sandbox 0 READY", "one 0 EXITED", "compute 0 RUNNING"]);
-    await world.askDeletion(30);
+    await world.requestDeletion(30);
     await world.run();
     await world.run();
     expect(await world.remains()).toEqual([]);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Pod } from "@patchbay/api";
+import { type Pod, CONFIG_MAPS, SECRETS } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import { aContainer, aPod, UID } from "../testing/pods.ts";
 import { PodWorld } from "../testing/world.ts";
 import type { PodDeps } from "./deps.ts";
 import { observe } from "./observe.ts";
-import { reconcilePod } from "./index.ts";
-import { beginVolumes, takeStep, type Progress, type TakenAction } from "./steps.ts";
+import { reconcilePod } from "./reconcile-pod.ts";
+import { beginVolumes, executeStep, type Progress, type ExecutedAction } from "./steps.ts";
 
 let world: PodWorld;
 let deps: PodDeps;
@@ -29,17 +29,17 @@ beforeEach(() => {
       sweeps += 1;
       return Promise.resolve();
     },
-    afterCut: () => undefined,
+    afterInterruption: () => undefined,
   };
   deps = { ...world.deps, sweeper };
 });
 
 function aProgress(change: Partial<Progress> = {}): Progress {
-  return { home: undefined, volumes: undefined, early: undefined, ...change };
+  return { sandboxContext: undefined, volumes: undefined, early: undefined, ...change };
 }
 
-async function take(action: TakenAction, progress = aProgress()): Promise<Progress> {
-  await takeStep(deps, await observe(UID, deps), { action, progress });
+async function take(action: ExecutedAction, progress = aProgress()): Promise<Progress> {
+  await executeStep(deps, await observe(UID, deps), { action, progress });
   return progress;
 }
 
@@ -50,8 +50,11 @@ async function putPod(pod: Pod = aPod()): Promise<void> {
 describe("a sandbox", () => {
   test("is made with directories for root only, and a hosts file that names the pod", async () => {
     await putPod();
-    const { home } = await take({ kind: "runSandbox", attempt: 4 });
-    expect(home).toMatchObject({ ips: ["10.244.0.2"], config: { metadata: { attempt: 4 } } });
+    const { sandboxContext } = await take({ kind: "runSandbox", attempt: 4 });
+    expect(sandboxContext).toMatchObject({
+      ips: ["10.244.0.2"],
+      config: { metadata: { attempt: 4 } },
+    });
     expect(directories).toEqual([`/logs/ns_a_${UID} 700`, `/p/${UID} 750`]);
     const [hosts = ""] = world.files.paths;
     expect(await world.files.readText(hosts)).toMatch(/^10\.244\.0\.2\ta$/m);
@@ -60,13 +63,13 @@ describe("a sandbox", () => {
   test("that is gone at once is no home", async () => {
     await putPod();
     world.runtime.findSandbox = () => Promise.resolve(undefined);
-    expect((await take({ kind: "runSandbox", attempt: 0 })).home).toBeUndefined();
+    expect((await take({ kind: "runSandbox", attempt: 0 })).sandboxContext).toBeUndefined();
   });
 
   test("that is stopped has given its network back, until it is removed", async () => {
     await putPod();
-    const { home } = await take({ kind: "runSandbox", attempt: 0 });
-    const id = home?.id ?? "";
+    const { sandboxContext } = await take({ kind: "runSandbox", attempt: 0 });
+    const id = sandboxContext?.id ?? "";
     await take({ kind: "stopSandbox", id });
     expect([...deps.released]).toEqual([id]);
     await take({ kind: "removeSandbox", id });
@@ -78,9 +81,9 @@ describe("a sandbox", () => {
     { name: "in order", kill: false, want: 0 },
   ])("that ended $name is swept after: $want times", async ({ kill, want }) => {
     await putPod();
-    const { home } = await take({ kind: "runSandbox", attempt: 0 });
-    if (kill) world.runtime.killSandbox(home?.id ?? "");
-    await take({ kind: "removeSandbox", id: home?.id ?? "" });
+    const { sandboxContext } = await take({ kind: "runSandbox", attempt: 0 });
+    if (kill) world.runtime.killSandbox(sandboxContext?.id ?? "");
+    await take({ kind: "removeSandbox", id: sandboxContext?.id ?? "" });
     expect([await world.remains(), sweeps]).toEqual([[], want]);
   });
 });
@@ -164,7 +167,7 @@ test("remains are logs of the pod and no others, its directory, and what is reme
   const kept: unknown[] = [];
   deps = {
     ...deps,
-    probes: { keep: (...call) => void kept.push(call), healthOf: () => new Map() },
+    probes: { retain: (...call) => void kept.push(call), healthOf: () => new Map() },
   };
   for (const path of [`/logs/ns_a_${UID}/x`, `/logs/ns_b_0${UID}0/x`, `/p/${UID}/x`]) {
     await world.files.writeAtomic(path, "");
@@ -213,7 +216,7 @@ describe("one pass", () => {
     deps = {
       ...deps,
       probes: {
-        keep: (uid, all) => {
+        retain: (uid, all) => {
           for (const { container, podIps } of all)
             probed.push([uid, container.name, container.state, ...podIps].join(" "));
         },
@@ -224,7 +227,7 @@ describe("one pass", () => {
     await world.run();
     await reconcilePod(UID, deps);
     expect(probed).toEqual([`${UID} compute RUNNING 10.244.0.2`]);
-    await world.askDeletion(30);
+    await world.requestDeletion(30);
     world.runtime.ignoresStop = () => true;
     await reconcilePod(UID, deps);
     expect(probed).toHaveLength(1);
@@ -233,8 +236,119 @@ describe("one pass", () => {
   test("of a pod that waits comes again when that is over", async () => {
     await putPod();
     await world.run();
-    await world.askDeletion(30);
+    await world.requestDeletion(30);
     world.runtime.ignoresStop = () => true;
     expect(await reconcilePod(UID, deps)).toMatchObject({ kind: "after", ms: 30_000 });
   });
+});
+
+const volumes = [{ name: "v", persistentVolumeClaim: { claimName: "data" } }];
+const volumeDevices = [{ name: "v", devicePath: "/dev/v" }];
+const POD = aPod({ volumes, containers: [aContainer({ volumeDevices })] });
+
+/** A world whose volume is of that kind. */
+async function aWorld(kind: "Directory" | "BlockDevice" | undefined): Promise<PodWorld> {
+  const world = new PodWorld();
+  if (kind !== undefined) world.disk.setKind(`/p/${UID}/v`, kind);
+  await world.put(POD);
+  await world.run();
+  return world;
+}
+
+test("a device that is one is given to the container", async () => {
+  const world = await aWorld("BlockDevice");
+  expect(await world.remains()).toContain("compute 0 RUNNING");
+});
+
+test.each([
+  { kind: "Directory", words: "is Directory" },
+  { kind: undefined, words: "is not there" },
+] as const)(
+  "a device that $words makes no container, and its pod says so",
+  async ({ kind, words }) => {
+    const world = await aWorld(kind);
+    expect(await world.remains()).toEqual(["sandbox 0 READY"]);
+    const waiting = (await world.pod())?.status?.containerStatuses?.[0]?.state.waiting;
+    expect(waiting?.message).toContain(`/p/${UID}/v would be its device, and ${words}`);
+  },
+);
+
+/** The configuration with which the runtime made the pod's container. */
+async function madeOf(world: PodWorld) {
+  return world.runtime.containerConfigOf(await world.running());
+}
+
+function withEnv(env: NonNullable<Pod["spec"]["containers"][number]["env"]>): Pod {
+  return aPod({ containers: [aContainer({ env })] });
+}
+
+test("variables are read from ConfigMaps and Secrets of the pod's namespace", async () => {
+  const world = new PodWorld();
+  const meta = (name: string, namespace = "ns") => ({ metadata: { name, namespace } });
+  world.store.put(CONFIG_MAPS, {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    ...meta("settings"),
+    data: { mode: "fast" },
+  });
+  world.store.put(CONFIG_MAPS, {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    ...meta("settings", "other"),
+    data: { mode: "wrong" },
+  });
+  world.store.put(SECRETS, {
+    apiVersion: "v1",
+    kind: "Secret",
+    ...meta("keys"),
+    data: { token: Buffer.from("pass").toString("base64") },
+  });
+  await world.put(
+    withEnv([
+      { name: "MODE", valueFrom: { configMapKeyRef: { name: "settings", key: "mode" } } },
+      { name: "TOKEN", valueFrom: { secretKeyRef: { name: "keys", key: "token" } } },
+    ]),
+  );
+  await world.run();
+  const env = (await madeOf(world))?.env.map((pair) => pair.join("="));
+  expect(env).toEqual(expect.arrayContaining(["MODE=fast", "TOKEN=pass"]));
+});
+
+test.each([
+  { name: "a ConfigMap", valueFrom: { configMapKeyRef: { name: "settings", key: "mode" } } },
+  { name: "a Secret", valueFrom: { secretKeyRef: { name: "settings", key: "mode" } } },
+])("a container waits for $name that does not exist", async ({ valueFrom }) => {
+  const world = new PodWorld();
+  await world.put(withEnv([{ name: "MODE", valueFrom }]));
+  await world.run();
+  const [status] = (await world.pod())?.status?.containerStatuses ?? [];
+  expect(status?.state.waiting?.reason).toBe("CreateContainerConfigError");
+  expect(status?.state.waiting?.message).toContain("settings");
+});
+
+test.each(["ConfigMap", "Secret"])("an empty %s has no keys", async (kind) => {
+  const world = new PodWorld();
+  const metadata = { name: "empty", namespace: "ns" };
+  world.store.put(kind === "Secret" ? SECRETS : CONFIG_MAPS, { apiVersion: "v1", kind, metadata });
+  const reference = { name: "empty", key: "mode", optional: true };
+  const valueFrom =
+    kind === "Secret" ? { secretKeyRef: reference } : { configMapKeyRef: reference };
+  await world.put(withEnv([{ name: "MODE", valueFrom }]));
+  await world.run();
+  expect((await madeOf(world))?.env.map(([name]) => name)).not.toContain("MODE");
+});
+
+test("the directory of a container's log is made for root only, before the container", async () => {
+  const world = new PodWorld();
+  const made: string[] = [];
+  const ensureDirectory = world.files.ensureDirectory.bind(world.files);
+  world.files.ensureDirectory = (path, mode = 0) => {
+    made.push(`${path} ${mode.toString(8)}`);
+    return ensureDirectory(path);
+  };
+  await world.put(POD);
+  world.disk.setKind(`/p/${UID}/v`, "CharDevice");
+  await world.run();
+  expect(await world.remains()).toContain("compute 0 RUNNING");
+  expect(made).toContain(`/logs/ns_a_${UID}/compute 700`);
 });

@@ -1,27 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a plan, each done once. Repeated, they do no harm.
+// The steps of a plan. Each is idempotent.
 import { join } from "node:path";
-import { PODS } from "@patchbay/api";
-import { keyOf } from "@patchbay/kube";
-import { pullCredentialsOf } from "../images/pull-secrets.ts";
-import { hostsFileOf, printHosts } from "../translate/hosts.ts";
-import { hostnameOf, sandboxConfigOf } from "../translate/sandbox.ts";
+import { CONFIG_MAPS, SECRETS, type Container, type Pod, PODS } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { SandboxConfig } from "@patchbay/core/ports";
+import { toContainerConfig } from "../translate/container.ts";
+import { listEnvReferences, type EnvSources } from "../translate/environment.ts";
 import type { PodDeps } from "./deps.ts";
-import { containersOf, readySandbox, type LivePodFacts, type PodFacts } from "./facts.ts";
-import { makeContainer, type Home } from "./containers/make-container.ts";
-import { imageUsesOf } from "./image-uses.ts";
-import { podDirectoryOf } from "./paths.ts";
-import type { PodAction, StartContainer } from "./plan.ts";
+import {
+  type ImageFacts,
+  containersOf,
+  readySandbox,
+  type LivePodFacts,
+  type PodFacts,
+} from "./facts.ts";
+import { checkedPodDirectory } from "../volumes/layout.ts";
+import type { StartContainer, PodAction } from "./plan.ts";
+import { keyOf } from "@patchbay/kube";
+import { findPullCredentials } from "../images/credentials.ts";
+import { hostsFileOf, printHosts, hostnameOf, toSandboxConfig } from "../translate/sandbox.ts";
+import { listImageUses } from "./pulls.ts";
 
-/** What earlier steps of the same plan have brought about. */
+interface SandboxContext {
+  readonly id: string;
+  readonly config: SandboxConfig;
+  readonly ips: readonly string[];
+}
+
+interface ContainerPlan {
+  readonly pod: Pod;
+  readonly container: Container;
+  readonly action: StartContainer;
+  readonly image: ImageFacts | undefined;
+  readonly sandboxContext: SandboxContext;
+  readonly volumes: ReadonlyMap<string, string>;
+}
+
+async function readSources(deps: PodDeps, pod: Pod, container: Container): Promise<EnvSources> {
+  const { namespace = "" } = pod.metadata;
+  const names = listEnvReferences(container);
+  const configMaps = new Map<string, Readonly<Record<string, string>>>();
+  const secrets = new Map<string, Readonly<Record<string, string>>>();
+  for (const name of names.configMaps) {
+    const found = await deps.store.find(CONFIG_MAPS, { namespace, name });
+    if (found !== undefined) configMaps.set(name, found.data ?? {});
+  }
+  for (const name of names.secrets) {
+    const found = await deps.store.find(SECRETS, { namespace, name });
+    const texts = Object.entries(found?.data ?? {}).map(
+      ([key, value]) => [key, Buffer.from(value, "base64").toString()] as const,
+    );
+    if (found !== undefined) secrets.set(name, Object.fromEntries(texts));
+  }
+  return { configMaps, secrets };
+}
+
+/** The runtime expands a directory into every device below it, so each path must be a device itself. */
+async function checkDevices(
+  deps: PodDeps,
+  container: Container,
+  paths: readonly string[],
+): Promise<void> {
+  for (const path of paths) {
+    const kind = (await deps.disk.kindOf(path)) ?? "not there";
+    if (kind === "BlockDevice" || kind === "CharDevice") continue;
+    const reason = `${path} would be its device, and is ${kind}`;
+    throw new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
+  }
+}
+
+async function createFromPlan(deps: PodDeps, plan: ContainerPlan): Promise<string | undefined> {
+  const { pod, container, action, image, sandboxContext, volumes } = plan;
+  if (image?.kind !== "present") return undefined;
+  const config = toContainerConfig({
+    pod,
+    container,
+    volumes,
+    image: image.image,
+    attempt: action.attempt,
+    ...(action.delaySeconds !== undefined && { delaySeconds: action.delaySeconds }),
+    podDirectory: checkedPodDirectory(pod.metadata.uid ?? "", deps.node.podsDir),
+    node: deps.node,
+    podIps: sandboxContext.ips,
+    sources: await readSources(deps, pod, container),
+  });
+  const devices = config.devices.map(({ hostPath }) => hostPath);
+  await checkDevices(deps, container, devices);
+  const log = join(sandboxContext.config.logDirectory, config.logPath);
+  await deps.files.ensureDirectory(join(log, ".."), 0o700);
+  return deps.runtime.createContainer(sandboxContext.id, config, sandboxContext.config);
+}
+
+async function makeContainer(deps: PodDeps, plan: ContainerPlan): Promise<void> {
+  const id = plan.action.createdId ?? (await createFromPlan(deps, plan));
+  if (id !== undefined) await deps.runtime.startContainer(id);
+}
+
 export interface Progress {
-  home: Home | undefined;
+  sandboxContext: SandboxContext | undefined;
   volumes: ReadonlyMap<string, string> | undefined;
-  /** Volumes that are being made while the sandbox is. */
+  /** Volumes that are prepared in parallel with the sandbox. */
   early: Promise<ReadonlyMap<string, string>> | undefined;
 }
 
-/** The steps that need the pod's object. */
 type LiveAction = Extract<
   PodAction,
   {
@@ -34,39 +115,43 @@ type LiveAction = Extract<
   }
 >;
 
-async function homeOf(deps: PodDeps, facts: LivePodFacts, id: string): Promise<Home | undefined> {
+async function findSandboxContext(
+  deps: PodDeps,
+  facts: LivePodFacts,
+  id: string,
+): Promise<SandboxContext | undefined> {
   const found =
     facts.sandboxes.find((one) => one.id === id) ?? (await deps.runtime.findSandbox(id));
   if (found === undefined) return undefined;
-  const config = sandboxConfigOf(facts.pod, found.metadata.attempt, deps.node);
+  const config = toSandboxConfig(facts.pod, found.metadata.attempt, deps.node);
   return { id, config, ips: found.ips };
 }
 
-/** Begins to make the volumes: they take as long as the sandbox, and need nothing of it. */
+/** Preparation takes as long as the sandbox and does not depend on it. */
 export function beginVolumes(deps: PodDeps, { pod }: PodFacts, progress: Progress): void {
   if (pod === undefined) return;
   progress.early = deps.volumes.prepare(pod);
-  progress.early.catch(() => undefined); // thrown where it is waited for
+  progress.early.catch(() => undefined); // the step that awaits it reports the error
 }
 
-/** Others than root see nothing of a pod. Source: Kubernetes kubelet, mode of the pods' directories. */
+/** Readable by root and its group only. Source: kubelet. */
 const POD_MODE = 0o750;
 
 async function runSandbox(
   deps: PodDeps,
   facts: LivePodFacts,
   attempt: number,
-): Promise<Home | undefined> {
+): Promise<SandboxContext | undefined> {
   const { pod, uid } = facts;
-  const config = sandboxConfigOf(pod, attempt, deps.node);
+  const config = toSandboxConfig(pod, attempt, deps.node);
   await deps.files.ensureDirectory(config.logDirectory, 0o700);
   const id = await deps.observeNetworks(() => deps.runtime.runSandbox(config));
-  const home = await homeOf(deps, facts, id);
-  const directory = podDirectoryOf(uid, deps.node.podsDir);
+  const sandboxContext = await findSandboxContext(deps, facts, id);
+  const directory = checkedPodDirectory(uid, deps.node.podsDir);
   await deps.files.ensureDirectory(directory, POD_MODE);
-  const text = printHosts(hostnameOf(pod, deps.node.name), home?.ips ?? []);
+  const text = printHosts(hostnameOf(pod, deps.node.name), sandboxContext?.ips ?? []);
   await deps.files.writeAtomic(hostsFileOf(directory), text, 0o644);
-  return home;
+  return sandboxContext;
 }
 
 async function start(
@@ -76,22 +161,23 @@ async function start(
 ): Promise<void> {
   const { action, progress } = at;
   const sandbox = readySandbox(facts);
-  progress.home ??= sandbox === undefined ? undefined : await homeOf(deps, facts, sandbox.id);
-  const { home, volumes } = progress;
+  progress.sandboxContext ??=
+    sandbox === undefined ? undefined : await findSandboxContext(deps, facts, sandbox.id);
+  const { sandboxContext, volumes } = progress;
   const container = containersOf(facts.pod).find(({ name }) => name === action.container);
-  if (container === undefined || home === undefined || volumes === undefined) return;
+  if (container === undefined || sandboxContext === undefined || volumes === undefined) return;
   const image = facts.images.get(container.image);
-  await makeContainer(deps, { pod: facts.pod, container, action, image, home, volumes });
+  await makeContainer(deps, { pod: facts.pod, container, action, image, sandboxContext, volumes });
 }
 
 function pull(deps: PodDeps, facts: LivePodFacts, reference: string): void {
-  const use = imageUsesOf(facts).find((one) => one.reference === reference);
+  const use = listImageUses(facts).find((one) => one.reference === reference);
   if (use === undefined) return;
   deps.pulls.begin(use, {
     note: (note) => {
       deps.recorder.record(facts.pod, { ...note, about: reference });
     },
-    credentials: () => pullCredentialsOf(deps.store, facts.pod, reference),
+    credentials: () => findPullCredentials(deps.store, facts.pod, reference),
   });
 }
 
@@ -106,7 +192,7 @@ async function actLive(
       progress.volumes = await (progress.early ?? deps.volumes.prepare(facts.pod));
       return;
     case "runSandbox":
-      progress.home = await runSandbox(deps, facts, action.attempt);
+      progress.sandboxContext = await runSandbox(deps, facts, action.attempt);
       return;
     case "pullImage":
       pull(deps, facts, action.reference);
@@ -121,23 +207,21 @@ async function actLive(
   }
 }
 
-/** Logs first: the pod's directory is what tells that something is left. */
+/** The pod's directory marks that something remains, so the logs are removed first. */
 async function removeRemains(deps: PodDeps, uid: string): Promise<void> {
   const { files, node } = deps;
   const logs = (await files.list(node.logDir)).filter((name) => name.endsWith(`_${uid}`));
   for (const name of logs) await files.remove(join(node.logDir, name));
-  deps.probes.keep(uid, []);
+  deps.probes.retain(uid, []);
   deps.pauses.forget(uid);
   deps.pulls.forget(uid);
   await deps.volumes.remove(uid);
 }
 
-/** What is done at once; what is waited for is none of it. */
-export type TakenAction = Exclude<PodAction, { readonly kind: "wait" }>;
-/** The steps that take something away. */
-type RemovingAction = Exclude<TakenAction, LiveAction>;
+export type ExecutedAction = Exclude<PodAction, { readonly kind: "wait" }>;
+type RemovingAction = Exclude<ExecutedAction, LiveAction>;
 
-/** One that died by itself may have left processes of which the runtime does not know. */
+/** A crashed shim may leave processes that the runtime does not know about. */
 async function removeSandbox(deps: PodDeps, facts: PodFacts, id: string): Promise<void> {
   await deps.runtime.removeSandbox(id);
   deps.released.delete(id);
@@ -165,7 +249,7 @@ async function remove(deps: PodDeps, facts: PodFacts, action: RemovingAction): P
   }
 }
 
-const LIVE: readonly string[] = [
+const LIVE_KINDS: readonly string[] = [
   "prepareVolumes",
   "runSandbox",
   "pullImage",
@@ -173,15 +257,14 @@ const LIVE: readonly string[] = [
   "deleteObject",
 ] satisfies readonly LiveAction["kind"][];
 
-function isLive(action: TakenAction): action is LiveAction {
-  return LIVE.includes(action.kind);
+function isLive(action: ExecutedAction): action is LiveAction {
+  return LIVE_KINDS.includes(action.kind);
 }
 
-/** Does one step. */
-export async function takeStep(
+export async function executeStep(
   deps: PodDeps,
   facts: PodFacts,
-  at: { readonly action: TakenAction; readonly progress: Progress },
+  at: { readonly action: ExecutedAction; readonly progress: Progress },
 ): Promise<void> {
   const { action, progress } = at;
   if (isLive(action)) {

@@ -1,19 +1,196 @@
 // SPDX-License-Identifier: Apache-2.0
-// May this pod run on the node? Pods are other people's: what would give them the node is the product's own only.
-import type { Container, Pod, SecurityContext } from "@patchbay/api";
-import { hostPathProblems } from "./host-paths.ts";
-import { ID_MAX, isUnprivilegedUser } from "./ids.ts";
-import { oneOfProblems } from "./one-of.ts";
-import { problem, type PodProblem } from "./problem.ts";
-import { isProductPod } from "./product.ts";
-import { unsupportedProblems } from "./unsupported.ts";
+// Decides whether a pod may run on the node. Only the product's own pods may have access to the node itself.
+import {
+  names,
+  type Pod,
+  type Container,
+  type PodVolume,
+  type Probe,
+  type SecurityContext,
+} from "@patchbay/api";
 
-/** Groups below are a system's own, which only an image gives. Source: Debian policy 9.2.2, adduser.conf FIRST_GID. */
+interface PodProblem {
+  /** For example `spec.containers[0].securityContext.privileged`. */
+  readonly field: string;
+  readonly message: string;
+}
+
+function problem(isBad: boolean, field: string, message: string): readonly PodProblem[] {
+  return isBad ? [{ field, message }] : [];
+}
+
+/** Largest uid and gid; some programs treat larger ones as -1. */
+export const ID_MAX = 2 ** 31 - 1;
+
+/** Excludes root, and numbers that runtimes would look up as user names. */
+export function isUnprivilegedUser(user: number): boolean {
+  return Number.isInteger(user) && user >= 1 && user <= ID_MAX;
+}
+
+/** Permission to use these in the product's namespace includes access to the node. */
+const ACCOUNTS: readonly string[] = ["virt-api", "virt-controller", "virt-handler", "net-agent"];
+
+export function isProductPod({ metadata, spec }: Pod): boolean {
+  return (
+    metadata.namespace === names.SERVICES_NAMESPACE &&
+    ACCOUNTS.includes(spec.serviceAccountName ?? "")
+  );
+}
+
+const HOST_PATH_RULE = `is for Patchbay's own pods, and type Directory for pods all of whose containers run as user and group ${String(names.LAUNCHER_UID)}`;
+
+/** Whether the pod has no users and groups of the node besides the launchers'. */
+function runsAsLaunchers({ spec }: Pod): boolean {
+  const { fsGroup, supplementalGroups = [], ...shared } = spec.securityContext ?? {};
+  const groups = fsGroup === undefined ? supplementalGroups : [fsGroup, ...supplementalGroups];
+  const users = [...(spec.initContainers ?? []), ...spec.containers].flatMap(
+    ({ securityContext: own }) => [
+      own?.runAsUser ?? shared.runAsUser,
+      own?.runAsGroup ?? shared.runAsGroup,
+    ],
+  );
+  return [...users, ...groups].every((id) => id === names.LAUNCHER_UID);
+}
+
+/** An administrator can open host paths to VMs (hostDisk); whether a path is open is checked at mount time. */
+function hostPathProblems(pod: Pod): readonly PodProblem[] {
+  const isLikeLaunchers = runsAsLaunchers(pod);
+  return (pod.spec.volumes ?? []).flatMap(({ name, hostPath }) => {
+    const isDenied = hostPath !== undefined && !(isLikeLaunchers && hostPath.type === "Directory");
+    return problem(isDenied, `spec.volumes[${name}].hostPath`, HOST_PATH_RULE);
+  });
+}
+
+const HANDLERS = [
+  "exec",
+  "httpGet",
+  "tcpSocket",
+  "grpc",
+] as const satisfies readonly (keyof Probe)[];
+
+/** A server may fill in null for unset fields. */
+function listSetFields(fields: object, except: readonly string[] = []): readonly string[] {
+  return Object.entries(fields)
+    .filter(([key, value]) => value !== undefined && value !== null && !except.includes(key))
+    .map(([key]) => key);
+}
+
+function atMostOne(setFields: readonly string[], field: string): readonly PodProblem[] {
+  return problem(setFields.length > 1, field, `must be one of ${setFields.join(", ")}`);
+}
+
+function findAmbiguousVolumeFields(volume: PodVolume): readonly PodProblem[] {
+  const at = `spec.volumes[${volume.name}]`;
+  const sources = volume.projected?.sources ?? [];
+  const shown = [volume, ...sources].flatMap(({ downwardAPI }) => downwardAPI?.items ?? []);
+  return [
+    ...atMostOne(listSetFields(volume, ["name"]), at),
+    ...sources.flatMap((source, index) =>
+      atMostOne(listSetFields(source), `${at}.projected.sources[${String(index)}]`),
+    ),
+    ...shown.flatMap((item) =>
+      atMostOne(listSetFields(item, ["path", "mode"]), `${at}.downwardAPI`),
+    ),
+  ];
+}
+
+function findAmbiguousContainerFields(container: Container, at: string): readonly PodProblem[] {
+  const { env = [], envFrom = [], livenessProbe, readinessProbe, startupProbe } = container;
+  const probes = Object.entries({ livenessProbe, readinessProbe, startupProbe });
+  return [
+    ...env.flatMap(({ name, valueFrom, value = "" }) => {
+      const setFields = listSetFields(valueFrom ?? {});
+      const all = value === "" || setFields.length === 0 ? setFields : ["value", ...setFields];
+      return atMostOne(all, `${at}.env[${name}]`);
+    }),
+    ...envFrom.flatMap((from, index) =>
+      atMostOne(listSetFields(from, ["prefix"]), `${at}.envFrom[${String(index)}]`),
+    ),
+    ...probes.flatMap(([name, probe]) => {
+      const setFields = listSetFields(probe ?? {}).filter((key) =>
+        HANDLERS.some((one) => one === key),
+      );
+      return atMostOne(setFields, `${at}.${name}`);
+    }),
+  ];
+}
+
+/** A check of one field would miss the other. Servers other than the embedded one may accept such pods. */
+function findAmbiguousFields({ spec }: Pod): readonly PodProblem[] {
+  const { initContainers = [], containers, volumes = [] } = spec;
+  return [
+    ...volumes.flatMap(findAmbiguousVolumeFields),
+    ...initContainers.flatMap((one) =>
+      findAmbiguousContainerFields(one, `spec.initContainers[${one.name}]`),
+    ),
+    ...containers.flatMap((one) =>
+      findAmbiguousContainerFields(one, `spec.containers[${one.name}]`),
+    ),
+  ];
+}
+
+const UNSUPPORTED = "is not supported";
+
+/** A single file name, such as a ConfigMap key. */
+const CONFIG_MAP_KEY = /^[\w-][\w.-]*$/;
+const ONLY_CONFIG_MAP_KEYS = "is not supported, but for a key of a configMap";
+
+/** In other volumes a container could replace the path with a link to a file of the node. */
+function isConfigMapKey(subPath: string, volume: string, volumes: readonly PodVolume[]): boolean {
+  const isConfigMapVolume = volumes.some(
+    ({ name, configMap }) => name === volume && configMap !== undefined,
+  );
+  return isConfigMapVolume && CONFIG_MAP_KEY.test(subPath);
+}
+
+function mountProblems(
+  { volumeMounts = [] }: Container,
+  at: string,
+  volumes: readonly PodVolume[],
+): readonly PodProblem[] {
+  return volumeMounts.flatMap(({ name, mountPath, subPath = "", subPathExpr = "" }) => {
+    const field = `${at}.volumeMounts[${name}]`;
+    const isRefused = subPath !== "" && !isConfigMapKey(subPath, name, volumes);
+    return [
+      ...problem(isRefused, `${field}.subPath`, ONLY_CONFIG_MAP_KEYS),
+      ...problem(subPathExpr !== "", `${field}.subPathExpr`, UNSUPPORTED),
+      ...problem(!mountPath.startsWith("/"), `${field}.mountPath`, "must be absolute"),
+    ];
+  });
+}
+
+function findUnsupportedContainerFields(
+  container: Container,
+  at: string,
+  volumes: readonly PodVolume[],
+): readonly PodProblem[] {
+  const { lifecycle, restartPolicy, volumeDevices = [] } = container;
+  return [
+    ...problem(lifecycle?.postStart !== undefined, `${at}.lifecycle.postStart`, UNSUPPORTED),
+    ...problem(lifecycle?.preStop !== undefined, `${at}.lifecycle.preStop`, UNSUPPORTED),
+    ...problem(restartPolicy !== undefined, `${at}.restartPolicy`, UNSUPPORTED),
+    ...mountProblems(container, at, volumes),
+    ...volumeDevices.flatMap(({ name, devicePath }) => {
+      const field = `${at}.volumeDevices[${name}].devicePath`;
+      return problem(!devicePath.startsWith("/"), field, "must be absolute");
+    }),
+  ];
+}
+
+/** Ignoring a field would run something else than requested. */
+function findUnsupportedFields({ spec }: Pod): readonly PodProblem[] {
+  const { initContainers = [], containers, volumes = [] } = spec;
+  const problemsOf = (all: readonly Container[], of: string): readonly PodProblem[] =>
+    all.flatMap((one) => findUnsupportedContainerFields(one, `spec.${of}[${one.name}]`, volumes));
+  return [...problemsOf(initContainers, "initContainers"), ...problemsOf(containers, "containers")];
+}
+
+/** Lower groups belong to the operating system. Source: Debian policy 9.2.2, adduser.conf FIRST_GID. */
 const FIRST_FREE_GROUP = 1000;
-/** What becomes a directory's name, or part of one. Source: RFC 1123 label, Kubernetes names. */
+/** These names become directory names. Source: RFC 1123 label, Kubernetes names. */
 const LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$/;
-/** Sysctls that are of a pod's namespaces and harm nobody else. Source: Kubernetes "safe sysctls". */
+/** Namespaced sysctls that affect only the pod. Source: Kubernetes "safe sysctls". */
 const SAFE_SYSCTLS: readonly string[] = [
   "kernel.shm_rmid_forced",
   "net.ipv4.ip_local_port_range",
@@ -35,10 +212,10 @@ function nameProblems({ metadata, spec }: Pod): readonly PodProblem[] {
     ...problem(!SUBDOMAIN.test(name), "metadata.name", message),
     ...problem(!LABEL.test(namespace), "metadata.namespace", message),
     ...names.flatMap(([field, container]) => {
-      const isTwice = seen.has(container);
+      const isDuplicate = seen.has(container);
       seen.add(container);
-      const said = isTwice ? "is listed twice" : message;
-      return problem(isTwice || !LABEL.test(container), `${field}[${container}].name`, said);
+      const text = isDuplicate ? "is listed twice" : message;
+      return problem(isDuplicate || !LABEL.test(container), `${field}[${container}].name`, text);
     }),
     ...(spec.volumes ?? []).flatMap((volume) =>
       problem(!LABEL.test(volume.name), `spec.volumes[${volume.name}].name`, message),
@@ -51,7 +228,7 @@ function userProblems(user: number | undefined, field: string): readonly PodProb
   return problem(isBad, field, `must be from 1 to ${String(ID_MAX)}: no container runs as root`);
 }
 
-/** A group is free, or the user's own: 42 may read what a system's group 42 may. */
+/** Allows free groups and the user's own. Group 42 could read files of the operating system's group 42. */
 function groupProblems(
   group: number | undefined,
   user: number | undefined,
@@ -59,8 +236,8 @@ function groupProblems(
 ): readonly PodProblem[] {
   if (group === undefined || (group === user && group > 0)) return [];
   const isBad = !Number.isInteger(group) || group < FIRST_FREE_GROUP || group > ID_MAX;
-  const free = `${String(FIRST_FREE_GROUP)} to ${String(ID_MAX)}`;
-  return problem(isBad, field, `must be the user's own number, or one of ${free}`);
+  const range = `${String(FIRST_FREE_GROUP)} to ${String(ID_MAX)}`;
+  return problem(isBad, field, `must be the user's own number, or one of ${range}`);
 }
 
 function seccompProblems(
@@ -131,10 +308,9 @@ function nodeProblems(pod: Pod): readonly PodProblem[] {
   ];
 }
 
-/** Why the pod may not run, all reasons at once; none: it may. */
 export function podProblems(pod: Pod): readonly PodProblem[] {
   const { initContainers = [], containers } = pod.spec;
-  const common = [...nameProblems(pod), ...oneOfProblems(pod), ...unsupportedProblems(pod)];
+  const common = [...nameProblems(pod), ...findAmbiguousFields(pod), ...findUnsupportedFields(pod)];
   if (isProductPod(pod)) return common;
   return [
     ...common,

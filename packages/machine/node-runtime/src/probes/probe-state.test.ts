@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import {
   firstProbeState,
-  healthFrom,
+  deriveHealth,
   isProbeDue,
   nextProbeState,
   probeSettingsOf,
@@ -54,8 +54,11 @@ test.each<Row>([
 
 test("settings have Kubernetes' defaults, and nothing is asked without a pause", () => {
   expect(probeSettingsOf({})).toEqual({
-    ...{ initialDelayMs: 0, periodMs: 10_000, timeoutSeconds: 1 },
-    ...{ successThreshold: 1, failureThreshold: 3 },
+    initialDelayMs: 0,
+    periodMs: 10_000,
+    timeoutSeconds: 1,
+    successThreshold: 1,
+    failureThreshold: 3,
   });
   expect(
     probeSettingsOf({ periodSeconds: 0, timeoutSeconds: 0, failureThreshold: 0 }),
@@ -105,7 +108,7 @@ describe("a container", () => {
       want: [true, true, false],
     },
   ])("$name", ({ given, want }) => {
-    const { isStarted, isReady, isUnhealthy } = healthFrom(states(given));
+    const { isStarted, isReady, isUnhealthy } = deriveHealth(states(given));
     expect([isStarted, isReady, isUnhealthy]).toEqual(want);
   });
 

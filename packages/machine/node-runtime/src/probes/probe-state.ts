@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the answers of a container's probes make of it? Pure. Source: Kubernetes kubelet, prober/worker.go.
+// Derives a container's health from probe results. Pure. Source: Kubernetes kubelet, prober/worker.go.
 import type { Container, Probe } from "@patchbay/api";
 import type { ContainerHealth } from "../pods/facts.ts";
 
-/** Startup is asked until it succeeds; the others begin then. */
+/** Liveness and readiness start after the startup probe has succeeded. */
 export type ProbeKind = "startup" | "liveness" | "readiness";
 
-/** What a probe has said; `unknown`: it could not be asked, which counts for nothing. */
+/** `unknown` means that the probe could not be executed; it is ignored. */
 export type ProbeResult = "success" | "failure" | "unknown";
 
-/** How a probe is asked, and how often it must say the same to be believed. */
 export interface ProbeSettings {
   readonly initialDelayMs: number;
   readonly periodMs: number;
@@ -18,27 +17,21 @@ export interface ProbeSettings {
   readonly failureThreshold: number;
 }
 
-/** One probe so far. */
 export interface ProbeState {
-  /** What is believed; undefined: nothing yet. */
+  /** Undefined until enough equal results arrived. */
   readonly isSuccess: boolean | undefined;
   readonly last: "success" | "failure" | undefined;
-  /** How often `last` was said in a row. */
   readonly streak: number;
 }
 
-/** The probes that a container has, in the order in which they matter. */
 export const PROBE_KINDS: readonly ProbeKind[] = ["startup", "liveness", "readiness"];
 
-/** The states of a container's probes; kinds that it has not are absent. */
 export type ProbeStates = ReadonlyMap<ProbeKind, ProbeState>;
 
-/** The probe of that kind. */
-export function probeOf(container: Container, kind: ProbeKind): Probe | undefined {
+export function findProbe(container: Container, kind: ProbeKind): Probe | undefined {
   return container[`${kind}Probe`];
 }
 
-/** The settings with Kubernetes' defaults. */
 export function probeSettingsOf(probe: Probe): ProbeSettings {
   const { initialDelaySeconds = 0, periodSeconds = 10, timeoutSeconds = 1 } = probe;
   return {
@@ -50,12 +43,11 @@ export function probeSettingsOf(probe: Probe): ProbeSettings {
   };
 }
 
-/** A probe that was never asked. `isKnown`: an earlier process of this node believed it to pass. */
+/** An earlier process of this node may have reported a success. */
 export function firstProbeState(isKnown: boolean): ProbeState {
   return { isSuccess: isKnown ? true : undefined, last: undefined, streak: 0 };
 }
 
-/** The state after one more answer: what is believed changes when it was said often enough in a row. */
 export function nextProbeState(
   state: ProbeState,
   outcome: ProbeResult,
@@ -63,19 +55,20 @@ export function nextProbeState(
 ): ProbeState {
   if (outcome === "unknown") return state;
   const streak = state.last === outcome ? state.streak + 1 : 1;
-  const isBelieved = streak >= (outcome === "success" ? successThreshold : failureThreshold);
-  const isSuccess = isBelieved ? outcome === "success" : state.isSuccess;
+  const isThresholdReached =
+    streak >= (outcome === "success" ? successThreshold : failureThreshold);
+  const isSuccess = isThresholdReached ? outcome === "success" : state.isSuccess;
   return { isSuccess, last: outcome, streak };
 }
 
-/** Whether a probe is asked now: before the start only its own, afterwards all but that; none when it is to be ended. */
+/** The startup probe runs until it succeeds, then the others; none once the container is unhealthy. */
 export function isProbeDue(kind: ProbeKind, states: ProbeStates): boolean {
-  const { isStarted, isUnhealthy } = healthFrom(states);
+  const { isStarted, isUnhealthy } = deriveHealth(states);
   return !isUnhealthy && (kind === "startup") !== isStarted;
 }
 
-/** What the container is. A probe that it has not passes; readiness that was not asked does not. */
-export function healthFrom(states: ProbeStates): ContainerHealth {
+/** A missing probe counts as success, a readiness probe without result as failure. */
+export function deriveHealth(states: ProbeStates): ContainerHealth {
   const succeeds = (kind: ProbeKind): boolean | undefined =>
     states.has(kind) ? states.get(kind)?.isSuccess : true;
   const isStarted = succeeds("startup") === true;
@@ -86,7 +79,6 @@ export function healthFrom(states: ProbeStates): ContainerHealth {
   };
 }
 
-/** Whether it says anything new. */
 export function isSameHealth(one: ContainerHealth, other: ContainerHealth): boolean {
   return (
     one.isStarted === other.isStarted &&

@@ -66,8 +66,8 @@ function podOf(container: Partial<Container>, status: Pod["status"] = {}): Pod {
   return { ...aPod({ containers: [aContainer(container)] }), status };
 }
 
-function keep(pod: Pod, ids: readonly string[] = [ID]): void {
-  probes.keep(
+function retain(pod: Pod, ids: readonly string[] = [ID]): void {
+  probes.retain(
     UID,
     ids.map((id) => ({
       pod,
@@ -83,12 +83,12 @@ function health(id = ID) {
 
 describe("probes", () => {
   test("are none where the container has none", () => {
-    keep(podOf({}));
+    retain(podOf({}));
     expect(probes.healthOf(UID).size).toBe(0);
   });
 
   test("are asked after their delay and in their period, and tell when it is news", async () => {
-    keep(
+    retain(
       podOf({ readinessProbe: probe("ready", { initialDelaySeconds: 2, failureThreshold: 2 }) }),
     );
     await clock.advance(1000);
@@ -111,7 +111,7 @@ describe("probes", () => {
     const end = Promise.withResolvers<undefined>();
     ended = end.promise;
     const ids = Array.from({ length: 25 }, (_, index) => `c${String(index)}`);
-    keep(podOf({ readinessProbe: probe("ready") }), ids);
+    retain(podOf({ readinessProbe: probe("ready") }), ids);
     await clock.advance(0);
     await clock.advance(20_000);
     expect(asked).toHaveLength(10);
@@ -123,14 +123,14 @@ describe("probes", () => {
   test("leave a container alone that does not live, until it was started again", async () => {
     answers.set("live", 1);
     const pod = podOf({ livenessProbe: probe("live", { failureThreshold: 1 }) });
-    keep(pod);
+    retain(pod);
     await clock.advance(0);
     expect([health()?.isUnhealthy, woken]).toEqual([true, 1]);
     await clock.advance(5000);
     await clock.advance(5000);
     expect(asked).toEqual(["0 live"]);
     answers.set("live", 0);
-    keep(pod, ["c2"]);
+    retain(pod, ["c2"]);
     await clock.advance(0);
     expect([health()?.isUnhealthy, health("c2")?.isUnhealthy]).toEqual([undefined, false]);
     expect(asked).toEqual(["0 live", "10 live"]);
@@ -138,7 +138,7 @@ describe("probes", () => {
 
   test("begin when it has started, and its start is no longer asked for", async () => {
     answers.set("start", 1);
-    keep(
+    retain(
       podOf({
         startupProbe: probe("start", { failureThreshold: 5 }),
         readinessProbe: probe("ready"),
@@ -157,13 +157,18 @@ describe("probes", () => {
 
   test("go on with what an earlier process has reported of the same run", () => {
     const status = {
-      ...{ name: "compute", image: "i", imageID: "i", ready: true, started: true, restartCount: 0 },
+      name: "compute",
+      image: "i",
+      imageID: "i",
+      ready: true,
+      started: true,
+      restartCount: 0,
       state: {},
     };
     const both = { readinessProbe: probe("ready"), startupProbe: probe("start") };
-    keep(podOf(both, { containerStatuses: [{ ...status, containerID: `containerd://${ID}` }] }));
+    retain(podOf(both, { containerStatuses: [{ ...status, containerID: `containerd://${ID}` }] }));
     expect(health()).toMatchObject({ isReady: true, isStarted: true });
-    keep(podOf(both, { containerStatuses: [{ ...status, containerID: "containerd://other" }] }), [
+    retain(podOf(both, { containerStatuses: [{ ...status, containerID: "containerd://other" }] }), [
       "c2",
     ]);
     expect(health("c2")).toMatchObject({ isReady: false, isStarted: false });
@@ -171,11 +176,11 @@ describe("probes", () => {
 
   test("end with their container, and with the process", async () => {
     const pod = podOf({ readinessProbe: probe("ready") });
-    keep(pod);
+    retain(pod);
     await clock.advance(0);
-    keep(pod, []);
+    retain(pod, []);
     expect(clock.dueMs).toEqual([]);
-    keep(pod);
+    retain(pod);
     await clock.advance(0);
     stop.abort();
     expect(clock.dueMs).toEqual([]);
@@ -186,16 +191,16 @@ describe("probes", () => {
     const pod = podOf({ readinessProbe: probe("ready", { timeoutSeconds: 3 }) });
     const other = aContainer({ name: "other", readinessProbe: probe("wrong") });
     const containers = [other, ...pod.spec.containers];
-    keep({ ...pod, spec: { ...pod.spec, containers } });
+    retain({ ...pod, spec: { ...pod.spec, containers } });
     await clock.advance(0);
     expect([asked, calls]).toEqual([["0 ready"], [{ id: ID, timeoutSeconds: 3 }]]);
   });
 
   test("of the pod's other containers go on when one ends", async () => {
     const pod = podOf({ readinessProbe: probe("ready") });
-    keep(pod, ["c1", "c2"]);
+    retain(pod, ["c1", "c2"]);
     await clock.advance(0);
-    keep(pod, ["c2"]);
+    retain(pod, ["c2"]);
     await clock.advance(5000);
     expect(calls.map(({ id }) => id)).toEqual(["c1", "c2", "c2"]);
   });
@@ -203,7 +208,7 @@ describe("probes", () => {
   test("come in their period, whatever the program takes", async () => {
     const end = Promise.withResolvers<undefined>();
     ended = end.promise;
-    keep(podOf({ readinessProbe: probe("ready") }));
+    retain(podOf({ readinessProbe: probe("ready") }));
     await clock.advance(0);
     await clock.advance(3000);
     end.resolve(undefined);
@@ -214,7 +219,7 @@ describe("probes", () => {
 
   test("report a failure again only after a success", async () => {
     answers.set("ready", 1);
-    keep(podOf({ readinessProbe: probe("ready") }));
+    retain(podOf({ readinessProbe: probe("ready") }));
     await clock.advance(0);
     await clock.advance(5000);
     expect(events).toHaveLength(1);
@@ -227,10 +232,16 @@ describe("probes", () => {
 
   test("begin anew where the same run was reported not to have started", () => {
     const status = {
-      ...{ name: "compute", image: "i", imageID: "i", ready: false, started: false },
-      ...{ restartCount: 0, state: {}, containerID: `containerd://${ID}` },
+      name: "compute",
+      image: "i",
+      imageID: "i",
+      ready: false,
+      started: false,
+      restartCount: 0,
+      state: {},
+      containerID: `containerd://${ID}`,
     };
-    keep(podOf({ startupProbe: probe("start") }, { containerStatuses: [status] }));
+    retain(podOf({ startupProbe: probe("start") }, { containerStatuses: [status] }));
     expect(health()).toMatchObject({ isStarted: false, isUnhealthy: false });
   });
 
@@ -239,9 +250,9 @@ describe("probes", () => {
     ended = end.promise;
     answers.set("ready", 1);
     const pod = podOf({ readinessProbe: probe("ready") });
-    keep(pod);
+    retain(pod);
     await clock.advance(0);
-    keep(pod, []);
+    retain(pod, []);
     end.resolve(undefined);
     await clock.advance(0);
     expect([asked, events, woken]).toEqual([["0 ready"], [], 0]);
@@ -249,7 +260,7 @@ describe("probes", () => {
 
   test("of a container without a specification are none", () => {
     const container = aRun({ id: ID, name: "unknown" });
-    probes.keep(UID, [{ pod: podOf({ readinessProbe: probe("r") }), container, podIps: [] }]);
+    probes.retain(UID, [{ pod: podOf({ readinessProbe: probe("r") }), container, podIps: [] }]);
     expect(probes.healthOf(UID).size).toBe(0);
   });
 });

@@ -46,7 +46,9 @@ test("who came first has the memory, however often it is asked", () => {
 test("there are so many places and no more", () => {
   const all = ["a", "b", "c", "d"].map((name) => put(name, "1Mi"));
   expect(all.map((pod) => admission.refuse(pod, false)?.reason)).toEqual([
-    ...[undefined, undefined, undefined],
+    undefined,
+    undefined,
+    undefined,
     "OutOfpods",
   ]);
 });

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the node take a pod that names it? One that its author gave a node was counted by nobody before.
 import type { KubeNode, Pod } from "@patchbay/api";
 import type { Cache } from "@patchbay/core/ports";
 import type { Reason } from "../pods/facts.ts";
-import { allocatableOf, type Amounts } from "./amounts.ts";
-import { sayRefusal, shortagesOf } from "./shortage.ts";
+import { allocatableOf, type Amounts, rejectionOf, shortagesOf } from "./resources.ts";
 
-/** The places of the node: first come, first served. */
+/** Admission of pods to this node, in order of arrival. A pod whose author set its node has passed no scheduler. */
 export interface Admission {
-  /**
-   * Takes the pod, which from then on holds what it asks for until it is over, or says why not. One that has begun is taken
-   * whatever it asks for. Repeated, it says the same of those that were taken.
-   */
+  /** Reserves the pod's requests until it finishes. Always admits a pod that has started. Idempotent. */
   refuse(pod: Pod, hasBegun: boolean): Reason | undefined;
 }
 
-/** What admission rests on. */
 export interface AdmissionDeps {
-  /** The pods of this node. */
   readonly pods: Cache<Pod>;
   readonly findNode: () => KubeNode | undefined;
 }
@@ -26,25 +19,25 @@ function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? "";
 }
 
-/** Forgets nothing that matters when the process starts anew: who has been taken has a start time, which the node writes. */
+/** A restart loses no admission, because the node writes a start time into the status of admitted pods. */
 export function createAdmission({ pods, findNode }: AdmissionDeps): Admission {
-  const taken = new Set<string>();
-  let known: Amounts | undefined;
+  const admitted = new Set<string>();
+  let lastAllocatable: Amounts | undefined;
   pods.onChange((change) => {
-    if (change.kind === "deleted") taken.delete(uidOf(change.previous));
+    if (change.kind === "deleted") admitted.delete(uidOf(change.previous));
   });
-  const isTaken = (pod: Pod): boolean =>
-    taken.has(uidOf(pod)) || pod.status?.startTime !== undefined;
-  const shortageOf = (pod: Pod): Reason | undefined => {
-    known = allocatableOf(findNode()) ?? known; // who takes the node's object away frees nothing
-    const others = pods.list().filter((one) => uidOf(one) !== uidOf(pod) && isTaken(one));
-    const [first] = known === undefined ? [] : shortagesOf(pod, others, known);
-    return first && sayRefusal(first);
+  const isAdmitted = (pod: Pod): boolean =>
+    admitted.has(uidOf(pod)) || pod.status?.startTime !== undefined;
+  const findShortage = (pod: Pod): Reason | undefined => {
+    lastAllocatable = allocatableOf(findNode()) ?? lastAllocatable; // deleting the Node object must not free resources
+    const others = pods.list().filter((one) => uidOf(one) !== uidOf(pod) && isAdmitted(one));
+    const [first] = lastAllocatable === undefined ? [] : shortagesOf(pod, others, lastAllocatable);
+    return first && rejectionOf(first);
   };
   return {
     refuse: (pod, hasBegun) => {
-      const refusal = hasBegun || isTaken(pod) ? undefined : shortageOf(pod);
-      if (refusal === undefined) taken.add(uidOf(pod));
+      const refusal = hasBegun || isAdmitted(pod) ? undefined : findShortage(pod);
+      if (refusal === undefined) admitted.add(uidOf(pod));
       return refusal;
     },
   };

@@ -1,34 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a pod say of the nodes and the neighbours that it wants? Pure. Source: Kubernetes core/v1 Affinity.
-import type { Pod } from "@patchbay/api";
-import type { LabelSelector, NodeTerm } from "./selectors.ts";
+// Node selectors, node affinity and pod affinity. Pure. Source: Kubernetes core/v1 Affinity.
+import type { KubeNode, Pod } from "@patchbay/api";
 
-/** Pods that are meant, and how near is together. */
-export interface PodTerm {
+type Labels = Readonly<Record<string, string>>;
+
+interface Requirement {
+  readonly key: string;
+  readonly operator: string;
+  readonly values?: readonly string[];
+}
+
+/** All conditions must hold; an empty selector selects everything. */
+export interface LabelSelector {
+  readonly matchLabels?: Labels;
+  readonly matchExpressions?: readonly Requirement[];
+}
+
+/** All conditions must hold; an empty term selects no node. */
+export interface NodeTerm {
+  readonly matchExpressions?: readonly Requirement[];
+  /** The only field is `metadata.name`. */
+  readonly matchFields?: readonly Requirement[];
+}
+
+type Test = (value: string | undefined, values: readonly string[]) => boolean;
+
+const INTEGER = /^[-+]?\d+$/;
+
+function isNumber(value: string | undefined): value is string {
+  return value !== undefined && INTEGER.test(value);
+}
+
+const isIn: Test = (value, values) => value !== undefined && values.includes(value);
+
+const TESTS: Readonly<Record<string, Test>> = {
+  In: isIn,
+  NotIn: (value, values) => !isIn(value, values),
+  Exists: (value) => value !== undefined,
+  DoesNotExist: (value) => value === undefined,
+  Gt: (value, [limit]) => isNumber(value) && isNumber(limit) && Number(value) > Number(limit),
+  Lt: (value, [limit]) => isNumber(value) && isNumber(limit) && Number(value) < Number(limit),
+};
+
+/** Unknown operators never match. */
+function holds({ key, operator, values = [] }: Requirement, labels: Labels): boolean {
+  const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
+  return TESTS[operator]?.(value, values) ?? false;
+}
+
+/** An undefined selector selects nothing. Source: Kubernetes apimachinery labels.Requirement. */
+export function selectsLabels(selector: LabelSelector | undefined, labels: Labels): boolean {
+  if (selector === undefined) return false;
+  const { matchLabels = {}, matchExpressions = [] } = selector;
+  const equal = Object.entries(matchLabels).map(([key, value]) => ({
+    key,
+    operator: "In",
+    values: [value],
+  }));
+  return [...equal, ...matchExpressions].every((one) => holds(one, labels));
+}
+
+/** Whether one of the terms matches. Source: Kubernetes component-helpers nodeaffinity. */
+export function selectsNode(terms: readonly NodeTerm[], { metadata }: KubeNode): boolean {
+  const fields = { "metadata.name": metadata.name };
+  return terms.some(({ matchExpressions = [], matchFields = [] }) => {
+    if (matchExpressions.length + matchFields.length === 0) return false;
+    const matchesLabels = matchExpressions.every((one) => holds(one, metadata.labels ?? {}));
+    return matchesLabels && matchFields.every((one) => holds(one, fields));
+  });
+}
+
+interface PodTerm {
   readonly labelSelector?: LabelSelector;
-  /** Whose pods; none, and no selector: those of the pod's own namespace. */
+  /** When empty and without selector: the pod's own namespace. */
   readonly namespaces?: readonly string[];
   readonly namespaceSelector?: LabelSelector;
-  /** The label of nodes that are one place when they have the same value. */
+  /** Nodes with equal values of this label form one topology domain. */
   readonly topologyKey?: string;
 }
 
-/** What is preferred, worth 1 to 100. */
+/** Weight is 1 to 100. */
 export interface Weighted<T> {
   readonly weight: number;
   readonly term: T;
 }
 
-/** What must be, and what is preferred. */
-export interface Affinity {
-  /** Ways in which a node fits; absent: every node does. */
+interface Affinity {
+  /** Alternatives, of which one must match; undefined when every node does. */
   readonly nodes: readonly NodeTerm[] | undefined;
-  readonly together: readonly PodTerm[];
-  readonly apart: readonly PodTerm[];
+  readonly podAffinityTerms: readonly PodTerm[];
+  readonly antiAffinityTerms: readonly PodTerm[];
   readonly preferred: {
     readonly nodes: readonly Weighted<NodeTerm>[];
-    readonly together: readonly Weighted<PodTerm>[];
-    readonly apart: readonly Weighted<PodTerm>[];
+    readonly podAffinityTerms: readonly Weighted<PodTerm>[];
+    readonly antiAffinityTerms: readonly Weighted<PodTerm>[];
   };
 }
 
@@ -40,7 +105,6 @@ interface PodRules {
   }[];
 }
 
-/** As it is on the wire; of the right types, but any of it may be missing. */
 interface AffinityFields {
   readonly nodeAffinity?: {
     readonly requiredDuringSchedulingIgnoredDuringExecution?: {
@@ -64,31 +128,104 @@ function preferredOf(rules: PodRules | undefined): readonly Weighted<PodTerm>[] 
   return preferred.map(({ weight = 0, podAffinityTerm: term = {} }) => ({ weight, term }));
 }
 
-/** What the pod says. */
 export function affinityOf({ spec }: Pod): Affinity {
-  // The API server has seen to its form.
+  // The API server has validated the types.
   const { nodeAffinity, podAffinity, podAntiAffinity } = (spec.affinity ?? {}) as AffinityFields;
   const preferred = nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
   const required = nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   return {
     nodes: required && (required.nodeSelectorTerms ?? []),
-    together: requiredOf(podAffinity),
-    apart: requiredOf(podAntiAffinity),
+    podAffinityTerms: requiredOf(podAffinity),
+    antiAffinityTerms: requiredOf(podAntiAffinity),
     preferred: {
       nodes: preferred.map(({ weight = 0, preference: term = {} }) => ({ weight, term })),
-      together: preferredOf(podAffinity),
-      apart: preferredOf(podAntiAffinity),
+      podAffinityTerms: preferredOf(podAffinity),
+      antiAffinityTerms: preferredOf(podAntiAffinity),
     },
   };
 }
 
-function isBeyondUs({ namespaceSelector }: PodTerm): boolean {
+function usesNamespaceSelector({ namespaceSelector }: PodTerm): boolean {
   return namespaceSelector !== undefined && Object.values(namespaceSelector).flat().length > 0;
 }
 
-/** Words that are not understood here, for people; undefined: all are. Such a pod gets no node rather than a wrong one. */
-export function unknownWords(pod: Pod): string | undefined {
-  const { together, apart } = affinityOf(pod);
-  if (![...together, ...apart].some(isBeyondUs)) return undefined;
+/** An unsupported pod stays unscheduled rather than on a wrong node. */
+export function findUnsupportedAffinity(pod: Pod): string | undefined {
+  const { podAffinityTerms, antiAffinityTerms } = affinityOf(pod);
+  if (![...podAffinityTerms, ...antiAffinityTerms].some(usesNamespaceSelector)) return undefined;
   return "affinity to pods of namespaces that labels select (namespaceSelector) is not supported here";
+}
+
+export interface PlacedPod {
+  readonly pod: Pod;
+  readonly node: KubeNode;
+}
+
+function selectsPod(term: PodTerm, owner: Pod, other: Pod): boolean {
+  const { namespaces = [], namespaceSelector, labelSelector } = term;
+  const own = owner.metadata.namespace ?? "";
+  const isNamed = namespaces.includes(other.metadata.namespace ?? "");
+  // Labels of namespaces are unknown here, so only the empty selector is supported; it selects all namespaces.
+  const isNamespaceSelected =
+    namespaceSelector !== undefined ||
+    isNamed ||
+    (namespaces.length === 0 && other.metadata.namespace === own);
+  return isNamespaceSelected && selectsLabels(labelSelector, other.metadata.labels ?? {});
+}
+
+function domainOf({ topologyKey }: PodTerm, { metadata }: KubeNode): string | undefined {
+  return topologyKey === undefined ? undefined : metadata.labels?.[topologyKey];
+}
+
+function isSameDomain(term: PodTerm, one: KubeNode, other: KubeNode): boolean {
+  const domain = domainOf(term, one);
+  return domain !== undefined && domain === domainOf(term, other);
+}
+
+export function hasMatchingPod(
+  term: PodTerm,
+  pod: Pod,
+  at: { readonly node: KubeNode; readonly placed: readonly PlacedPod[] },
+): boolean {
+  return at.placed.some(
+    (other) => selectsPod(term, pod, other.pod) && isSameDomain(term, at.node, other.node),
+  );
+}
+
+/** The first pod of a group that selects itself matches without a neighbor. */
+function isFirstOfGroup(terms: readonly PodTerm[], pod: Pod, placed: readonly PlacedPod[]) {
+  const isOwn = terms.every((term) => selectsPod(term, pod, pod));
+  return isOwn && !placed.some((other) => terms.every((term) => selectsPod(term, pod, other.pod)));
+}
+
+function findUnmetAffinity(pod: Pod, node: KubeNode, placed: readonly PlacedPod[]) {
+  const terms = affinityOf(pod).podAffinityTerms;
+  const isInDomains = terms.every((term) => domainOf(term, node) !== undefined);
+  const isMet = terms.every((term) => hasMatchingPod(term, pod, { node, placed }));
+  const isSatisfied = isMet || (isInDomains && isFirstOfGroup(terms, pod, placed));
+  return isSatisfied ? undefined : "node(s) didn't match pod affinity rules";
+}
+
+function isExcludedByOthers(pod: Pod, node: KubeNode, placed: readonly PlacedPod[]): boolean {
+  return placed.some((other) =>
+    affinityOf(other.pod).antiAffinityTerms.some(
+      (term) => selectsPod(term, other.pod, pod) && isSameDomain(term, node, other.node),
+    ),
+  );
+}
+
+/** `placed` contains unfinished pods of all nodes. Source: Kubernetes scheduler, InterPodAffinity. */
+export function findAffinityConflict(
+  pod: Pod,
+  node: KubeNode,
+  placed: readonly PlacedPod[],
+): string | undefined {
+  if (isExcludedByOthers(pod, node, placed)) {
+    return "node(s) didn't satisfy existing pods anti-affinity rules";
+  }
+  const { antiAffinityTerms } = affinityOf(pod);
+  if (antiAffinityTerms.some((term) => hasMatchingPod(term, pod, { node, placed }))) {
+    return "node(s) didn't match pod anti-affinity rules";
+  }
+  return findUnmetAffinity(pod, node, placed);
 }

@@ -142,9 +142,11 @@ describe("a pod without a node", () => {
     await world.list([aNode("b"), aNode("a")], [waiting("x y")]);
     expect(world.requests).toEqual([
       {
-        ...{ method: "POST", path: "/api/v1/namespaces/ns/pods/x%20y/binding" },
+        method: "POST",
+        path: "/api/v1/namespaces/ns/pods/x%20y/binding",
         body: {
-          ...{ apiVersion: "v1", kind: "Binding" },
+          apiVersion: "v1",
+          kind: "Binding",
           metadata: { name: "x y", namespace: "ns", uid: "uid-x y" },
           target: { apiVersion: "v1", kind: "Node", name: "a" },
         },
@@ -186,7 +188,10 @@ describe("a pod without a node", () => {
     const stored = await world.store.find(PODS, { namespace: "ns", name: "x" });
     expect(stored?.status?.conditions).toEqual([
       {
-        ...{ type: "PodScheduled", status: "False", reason: "Unschedulable", message },
+        type: "PodScheduled",
+        status: "False",
+        reason: "Unschedulable",
+        message,
         lastTransitionTime: "1970-01-01T00:00:00.000Z",
       },
     ]);

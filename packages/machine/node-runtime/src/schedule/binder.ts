@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives pods that have no node to one that has room for them and that their words and claims allow; ends those that their
-// node's taints do not let stay.
+// Binds pods to nodes that have the resources and match affinity, taints and claims.
 import {
   isPodFinished,
   NODES,
@@ -30,34 +29,30 @@ import {
 } from "@patchbay/kube";
 import type { Cache, Change, Clock, Logger } from "@patchbay/core/ports";
 import {
-  podClaimsOf,
+  planPodClaims,
   SELECTED_NODE,
   type ClaimLookup,
   type StorageCaches,
 } from "../claims/index.ts";
-import { volumeProblem } from "./claim-place.ts";
+import { volumeProblem, placePod } from "./placement.ts";
 import { runEvictor } from "./evictor.ts";
-import type { PlacedPod } from "./neighbours.ts";
-import { placePod } from "./placement.ts";
+import type { PlacedPod } from "./affinity.ts";
 
-/** The API server as the account that binds sees it. */
 export interface BinderDeps {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly log: Logger;
   readonly recorder: EventRecorder;
-  /** The node whose disk claims get their volumes on. */
+  /** The node on whose disk claims get their volumes. */
   readonly nodeName: string;
   readonly storage: StorageCaches;
   readonly watch?: LoopWatch;
 }
 
-/** What the binder knows of pods and of nodes. */
-interface Known {
-  /** All pods, by the node that they name: {@link BY_NODE}. */
+interface BinderState {
   readonly pods: Cache<Pod>;
   readonly nodes: Cache<KubeNode>;
-  /** Nodes of pods that were bound just now, by uid; the watch has not told of it yet. */
+  /** By pod uid, until the watch reports the binding. */
   readonly bound: Map<string, string>;
 }
 
@@ -65,7 +60,7 @@ const BY_NODE = "node";
 
 async function bind(
   deps: BinderDeps,
-  { bound }: Known,
+  { bound }: BinderState,
   { pod, nodeName }: { readonly pod: Pod; readonly nodeName: string },
 ): Promise<void> {
   const { namespace = "", name, uid = "" } = pod.metadata;
@@ -82,12 +77,12 @@ async function bind(
     deps.log.info("pod bound", { pod: `${namespace}/${name}`, node: nodeName });
   } catch (error) {
     bound.delete(uid);
-    // Bound by another one, or gone: the watch is about to say so.
+    // Bound by another client, or deleted; the watch is about to report it.
     if (!isAppError(error, "KUBE_CONFLICT") && !isAppError(error, "KUBE_NOT_FOUND")) throw error;
   }
 }
 
-async function refuse(deps: BinderDeps, pod: Pod, message: string): Promise<void> {
+async function reportUnschedulable(deps: BinderDeps, pod: Pod, message: string): Promise<void> {
   const before = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
   if (before?.message === message) return;
   deps.recorder.record(pod, { type: "Warning", reason: "FailedScheduling", message });
@@ -100,7 +95,7 @@ async function refuse(deps: BinderDeps, pod: Pod, message: string): Promise<void
     message,
     lastTransitionTime: since ?? printTime(deps.clock.now()),
   };
-  // A merge patch replaces the whole list: the version keeps it from undoing what another writer adds meanwhile.
+  // A merge patch replaces the whole list.
   const others = (pod.status?.conditions ?? []).filter(({ type }) => type !== condition.type);
   const { resourceVersion } = pod.metadata;
   const fields = { metadata: { resourceVersion }, status: { conditions: [...others, condition] } };
@@ -108,15 +103,14 @@ async function refuse(deps: BinderDeps, pod: Pod, message: string): Promise<void
   await deps.client.store.patch(PODS, keyOf(pod), patch, { subresource: "status" });
 }
 
-/** From now on the claim is for this node; whoever makes its volume follows. */
-async function select({ client, nodeName }: BinderDeps, claim: PersistentVolumeClaim) {
+async function selectNode({ client, nodeName }: BinderDeps, claim: PersistentVolumeClaim) {
   const { resourceVersion } = claim.metadata;
   const annotations = { [SELECTED_NODE]: nodeName };
   const patch = { type: "merge", fields: { metadata: { resourceVersion, annotations } } } as const;
   await client.store.patch(PERSISTENT_VOLUME_CLAIMS, keyOf(claim), patch);
 }
 
-function lookupOf({ claims, classes, volumes }: StorageCaches, pod: Pod): ClaimLookup {
+function createLookup({ claims, classes, volumes }: StorageCaches, pod: Pod): ClaimLookup {
   const { namespace = "" } = pod.metadata;
   return {
     findClaim: (name) => claims.find({ namespace, name }),
@@ -125,98 +119,94 @@ function lookupOf({ claims, classes, volumes }: StorageCaches, pod: Pod): ClaimL
   };
 }
 
-/** Binds the pod if its claims let it be; those that wait for a pod are begun, and what they lack is told. */
 async function bindWithClaims(
   deps: BinderDeps,
-  known: Known,
+  state: BinderState,
   placed: { readonly pod: Pod; readonly nodeName: string },
 ): Promise<Next> {
   const { pod } = placed;
-  const plan = podClaimsOf(pod, lookupOf(deps.storage, pod), deps.clock.now());
-  if (plan.problems.length > 0) await refuse(deps, pod, plan.problems.join("; "));
-  for (const claim of plan.toSelect) await select(deps, claim);
-  if (plan.areBound) await bind(deps, known, placed);
-  return plan.lookAgainMs === undefined ? done() : after(plan.lookAgainMs);
+  const plan = planPodClaims(pod, createLookup(deps.storage, pod), deps.clock.now());
+  if (plan.problems.length > 0) await reportUnschedulable(deps, pod, plan.problems.join("; "));
+  for (const claim of plan.toSelect) await selectNode(deps, claim);
+  if (plan.areBound) await bind(deps, state, placed);
+  return plan.requeueAfterMs === undefined ? done() : after(plan.requeueAfterMs);
 }
 
-function nodeNameOf({ metadata, spec }: Pod, { bound }: Known): string {
+function nodeNameOf({ metadata, spec }: Pod, { bound }: BinderState): string {
   return spec.nodeName === undefined || spec.nodeName === ""
     ? (bound.get(metadata.uid ?? "") ?? "")
     : spec.nodeName;
 }
 
-function isWaiting(pod: Pod, known: Known): boolean {
-  return nodeNameOf(pod, known) === "" && pod.metadata.deletionTimestamp === undefined;
+function isWaiting(pod: Pod, state: BinderState): boolean {
+  return nodeNameOf(pod, state) === "" && pod.metadata.deletionTimestamp === undefined;
 }
 
-/** Pods that hold something of a node, whether or not a watch has told so. */
-function placedPods(known: Known): readonly PlacedPod[] {
-  const left = known.pods.list().filter((pod) => !isPodFinished(pod));
-  return left.flatMap((pod) => {
-    const node = known.nodes.find({ name: nodeNameOf(pod, known) });
+/** Includes pods whose binding the watch has not reported yet. */
+function placedPods(state: BinderState): readonly PlacedPod[] {
+  const unfinished = state.pods.list().filter((pod) => !isPodFinished(pod));
+  return unfinished.flatMap((pod) => {
+    const node = state.nodes.find({ name: nodeNameOf(pod, state) });
     return node === undefined ? [] : [{ pod, node }];
   });
 }
 
-async function bindOrRefuse(deps: BinderDeps, known: Known, key: string): Promise<Next> {
-  const pod = known.pods.find(parseKey(key));
-  const nodes = known.nodes.list();
-  // Without a node: the first one's arrival wakes.
-  if (pod === undefined || !isWaiting(pod, known) || nodes.length === 0) return done();
-  const at = { home: deps.nodeName, lookup: lookupOf(deps.storage, pod) };
+async function schedulePod(deps: BinderDeps, state: BinderState, key: string): Promise<Next> {
+  const pod = state.pods.find(parseKey(key));
+  const nodes = state.nodes.list();
+  // The first node's creation wakes all waiting pods.
+  if (pod === undefined || !isWaiting(pod, state) || nodes.length === 0) return done();
+  const at = { claimNode: deps.nodeName, lookup: createLookup(deps.storage, pod) };
   const placement = placePod(pod, {
     nodes,
-    placed: placedPods(known),
+    placed: placedPods(state),
     volumeProblem: (node) => volumeProblem(pod, node, at),
   });
-  if ("nodeName" in placement) return bindWithClaims(deps, known, { pod, ...placement });
-  await refuse(deps, pod, placement.problem);
+  if ("nodeName" in placement) return bindWithClaims(deps, state, { pod, ...placement });
+  await reportUnschedulable(deps, pod, placement.problem);
   return done();
 }
 
-/** Whether the change may have given back something of a node. */
-function frees(change: Change<Pod>): boolean {
+function releasesResources(change: Change<Pod>): boolean {
   const before = change.kind === "added" ? undefined : change.previous;
   if (before === undefined || isPodFinished(before)) return false;
-  const isHeld = (before.spec.nodeName ?? "") !== "";
-  return isHeld && (change.kind === "deleted" || isPodFinished(change.current));
+  const wasBound = (before.spec.nodeName ?? "") !== "";
+  return wasBound && (change.kind === "deleted" || isPodFinished(change.current));
 }
 
-/** First come, first served. */
+/** Oldest first. */
 function byAge({ metadata: one }: Pod, { metadata: other }: Pod): number {
   const [first = "", second = ""] = [one.creationTimestamp, other.creationTimestamp];
   return first === second ? 0 : first < second ? -1 : 1;
 }
 
-/** What a change of pods, nodes or claims makes worth another look. */
-function follow(deps: BinderDeps, { pods, nodes, bound }: Known, queue: Queue): void {
+function follow(deps: BinderDeps, { pods, nodes, bound }: BinderState, queue: Queue): void {
   const wakeAll = (): void => {
     const waiting = [...pods.listBy(BY_NODE, "")].sort(byAge);
     for (const pod of waiting) queue.add(printKey(keyOf(pod)));
   };
   pods.onChange((change) => {
     const { metadata, spec } = change.kind === "deleted" ? change.previous : change.current;
-    const isSettled = change.kind === "deleted" || (spec.nodeName ?? "") !== "";
-    if (isSettled) bound.delete(metadata.uid ?? "");
+    const isBound = change.kind === "deleted" || (spec.nodeName ?? "") !== "";
+    if (isBound) bound.delete(metadata.uid ?? "");
     else queue.add(printKey(keyOf(change.current)));
-    if (frees(change)) wakeAll();
+    if (releasesResources(change)) wakeAll();
   });
   for (const cache of [nodes, deps.storage.claims, deps.storage.classes]) cache.onChange(wakeAll);
 }
 
-/** Binds until the signal is aborted. */
 export async function runBinder(deps: BinderDeps, signal: AbortSignal): Promise<void> {
   const { client, clock, log: logger } = deps;
   const queue = createQueue({ clock });
   const indexes = { [BY_NODE]: ({ spec }: Pod) => [spec.nodeName ?? ""] };
   const pods = createCache(client.reflect(PODS), { logger, indexes });
   const nodes = createCache(client.reflect(NODES), { logger });
-  const known: Known = { pods, nodes, bound: new Map() };
-  follow(deps, known, queue);
+  const state: BinderState = { pods, nodes, bound: new Map() };
+  follow(deps, state, queue);
   for (const cache of [pods, nodes]) cache.start(signal);
-  // Before all pods are known the nodes look emptier than they are.
+  // Without all pods the nodes would seem emptier than they are.
   await waitForCaches([pods, nodes], signal);
-  const reconcile = (key: string): Promise<Next> => bindOrRefuse(deps, known, key);
+  const reconcile = (key: string): Promise<Next> => schedulePod(deps, state, key);
   await Promise.all([
     runReconciler({ ...deps, name: "binder", queue, reconcile }, signal),
     runEvictor({ ...deps, pods, nodes }, signal),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KubeNode, Pod } from "@patchbay/api";
+import type { KubeNode, Pod, PersistentVolume, PersistentVolumeClaim } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod } from "../testing/pods.ts";
-import { placePod, type Board } from "./placement.ts";
+import { placePod, type ClusterState, volumeProblem } from "./placement.ts";
 
 type Spec = Partial<Pod["spec"]>;
 
@@ -17,9 +17,9 @@ const B = aNode("b", { zone: "south" });
 const large = aContainer({ resources: { requests: { memory: "5Gi", cpu: "3" } } });
 
 /** Two nodes, with the pods that are said, unless it is said otherwise. */
-function placed(pod: Pod, board: Partial<Board> = {}) {
-  const nodes = board.nodes ?? [A, B];
-  return placePod(pod, { nodes, placed: [], volumeProblem: () => undefined, ...board });
+function placed(pod: Pod, cluster: Partial<ClusterState> = {}) {
+  const nodes = cluster.nodes ?? [A, B];
+  return placePod(pod, { nodes, placed: [], volumeProblem: () => undefined, ...cluster });
 }
 
 const on = (node: KubeNode, pod: Pod) => ({ pod, node });
@@ -70,12 +70,13 @@ test.each([
 describe("of nodes that can have it, a pod gets", () => {
   const soft = [{ key: "old", effect: "PreferNoSchedule" }] as const;
   const preference = (weight: number, value: string) => ({
-    ...{ weight, preference: expression("zone", "In", value) },
+    weight,
+    preference: expression("zone", "In", value),
   });
   const preferring = (...list: readonly object[]): Spec => ({
     affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: list } },
   });
-  const apart = (weight: number): Spec => ({
+  const antiAffinityTerms = (weight: number): Spec => ({
     affinity: {
       podAntiAffinity: {
         preferredDuringSchedulingIgnoredDuringExecution: [{ weight, podAffinityTerm: near("web") }],
@@ -83,8 +84,8 @@ describe("of nodes that can have it, a pod gets", () => {
     },
   });
   test.each([
-    { name: "the first by name", board: { nodes: [B, A] }, want: "a" },
-    { name: "the one with fewer pods", board: { placed: [on(A, aPod())] }, want: "b" },
+    { name: "the first by name", cluster: { nodes: [B, A] }, want: "a" },
+    { name: "the one with fewer pods", cluster: { placed: [on(A, aPod())] }, want: "b" },
     {
       name: "the one that it prefers",
       spec: preferring(preference(1, "north"), preference(2, "south")),
@@ -92,17 +93,17 @@ describe("of nodes that can have it, a pod gets", () => {
     },
     {
       name: "the one without whom it had better not meet",
-      spec: apart(5),
-      board: { placed: [on(A, labelled("web"))] },
+      spec: antiAffinityTerms(5),
+      cluster: { placed: [on(A, labelled("web"))] },
       want: "b",
     },
     {
       name: "none with a taint that it does not like",
-      board: { nodes: [aNode("a", {}, { taints: soft }), B] },
+      cluster: { nodes: [aNode("a", {}, { taints: soft }), B] },
       want: "b",
     },
-  ])("$name", ({ spec = {}, board = {}, want }) => {
-    expect(placed(aPod(spec), board)).toEqual({ nodeName: want });
+  ])("$name", ({ spec = {}, cluster = {}, want }) => {
+    expect(placed(aPod(spec), cluster)).toEqual({ nodeName: want });
   });
 });
 
@@ -130,7 +131,7 @@ describe("neighbours", () => {
       name: "nobody of another namespace",
       pod: aPod(aloof),
       there: [on(A, labelled("web", {}, "other"))],
-      board: { nodes: [A] },
+      cluster: { nodes: [A] },
       want: "a",
     },
     {
@@ -153,11 +154,11 @@ describe("neighbours", () => {
       name: "those of the same zone",
       pod: aPod({ affinity: { podAntiAffinity: required(near("web", { topologyKey: "zone" })) } }),
       there: [on(A, web)],
-      board: { nodes: [aNode("a2", { zone: "north" }), B, A] },
+      cluster: { nodes: [aNode("a2", { zone: "north" }), B, A] },
       want: "b",
     },
-  ])("decide: $name", ({ pod, there, board = {}, want }) => {
-    expect(placed(pod, { placed: there, ...board })).toEqual({ nodeName: want });
+  ])("decide: $name", ({ pod, there, cluster = {}, want }) => {
+    expect(placed(pod, { placed: there, ...cluster })).toEqual({ nodeName: want });
   });
 
   test("of namespaces that labels select, nothing is guessed", () => {
@@ -188,34 +189,34 @@ describe("a pod that no node can have is told why", () => {
     {
       name: "more than a node has",
       spec: { containers: [large] },
-      board: { nodes },
+      cluster: { nodes },
       want: "0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory.",
     },
     {
       name: "no place left",
-      board: { nodes, placed: [aPod(), aPod(), aPod()].map((pod) => on(A, pod)) },
+      cluster: { nodes, placed: [aPod(), aPod(), aPod()].map((pod) => on(A, pod)) },
       want: "0/1 nodes are available: 1 Too many pods.",
     },
     {
       name: "each for its own reason",
       spec: { nodeSelector: { "kubernetes.io/hostname": "b" } },
-      board: { nodes: [A, cordoned] },
+      cluster: { nodes: [A, cordoned] },
       want: "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector (kubernetes.io/hostname=b), 1 node(s) were unschedulable.",
     },
     {
       name: "a taint",
-      board: { nodes: [tainted] },
+      cluster: { nodes: [tainted] },
       want: "0/1 nodes are available: 1 node(s) had untolerated taint {rack: 7}.",
     },
     {
       name: "volumes",
-      board: { volumeProblem: () => "node(s) had volume node affinity conflict" },
+      cluster: { volumeProblem: () => "node(s) had volume node affinity conflict" },
       want: "0/2 nodes are available: 2 node(s) had volume node affinity conflict.",
     },
     {
       name: "neighbours that avoid it, and that it avoids",
       spec: { affinity: { podAntiAffinity: required(near("web")) } },
-      board: {
+      cluster: {
         placed: [
           on(A, labelled("web")),
           on(B, labelled("db", { affinity: { podAntiAffinity: required(near("a")) } })),
@@ -228,8 +229,8 @@ describe("a pod that no node can have is told why", () => {
       spec: { affinity: { podAffinity: required(near("web")) } },
       want: "0/2 nodes are available: 2 node(s) didn't match pod affinity rules.",
     },
-  ])("$name", ({ spec = {}, board = {}, want }) => {
-    expect(placed(aPod(spec, { labels: { app: "a" } }), board)).toEqual({ problem: want });
+  ])("$name", ({ spec = {}, cluster = {}, want }) => {
+    expect(placed(aPod(spec, { labels: { app: "a" } }), cluster)).toEqual({ problem: want });
   });
 });
 
@@ -246,4 +247,46 @@ test("a node that has not told what it has gets no pod", () => {
   expect(placed(aPod(), { nodes })).toEqual({
     problem: "0/1 nodes are available: 1 node(s) have not reported their resources.",
   });
+});
+
+const node = (name: string): KubeNode => ({
+  apiVersion: "v1",
+  kind: "Node",
+  metadata: { name, labels: { host: name } },
+});
+
+function volume(nodeAffinity?: object): PersistentVolume {
+  const spec = nodeAffinity === undefined ? {} : { nodeAffinity };
+  return { apiVersion: "v1", kind: "PersistentVolume", metadata: { name: "v" }, spec };
+}
+
+function claim(volumeName?: string): PersistentVolumeClaim {
+  const spec = volumeName === undefined ? {} : { volumeName };
+  return { apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name: "data" }, spec };
+}
+
+const onB = {
+  required: {
+    nodeSelectorTerms: [{ matchExpressions: [{ key: "host", operator: "In", values: ["b"] }] }],
+  },
+};
+const volumes = [{ name: "d", persistentVolumeClaim: { claimName: "data" } }];
+
+test.each([
+  { name: "no claim", spec: {}, want: ["a", "b"] },
+  { name: "a volume of one node", claim: claim("v"), volume: volume(onB), want: ["b"] },
+  { name: "a volume of all nodes", claim: claim("v"), volume: volume(), want: ["a", "b"] },
+  { name: "a claim that gets its volume yet", claim: claim(), want: ["a"] },
+  { name: "a claim that is not there", want: ["a"] },
+])("$name: the pod can be on $want", ({ spec = { volumes }, want, ...there }) => {
+  const lookup = {
+    findClaim: () => there.claim,
+    findClass: () => undefined,
+    findVolume: (name: string) => (name === "v" ? there.volume : undefined),
+  };
+  const at = { claimNode: "a", lookup };
+  const usable = ["a", "b"].filter(
+    (name) => volumeProblem(aPod(spec), node(name), at) === undefined,
+  );
+  expect(usable).toEqual(want);
 });

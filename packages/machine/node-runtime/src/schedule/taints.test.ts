@@ -2,7 +2,12 @@
 import type { Taint, Toleration } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aPod } from "../testing/pods.ts";
-import { evictionOf, toleratesCordon, untolerated, unwelcome } from "./taints.ts";
+import {
+  findTaintEviction,
+  toleratesCordon,
+  findUntolerated,
+  listUntoleratedSoft,
+} from "./taints.ts";
 
 const TAINT: Taint = { key: "rack", value: "7", effect: "NoSchedule" };
 
@@ -40,7 +45,7 @@ describe("a pod is kept away", () => {
       want: true,
     },
   ])("$name", ({ tolerations, taint, want }) => {
-    const found = untolerated(aPod({ tolerations }), [{ ...TAINT, ...taint }]);
+    const found = findUntolerated(aPod({ tolerations }), [{ ...TAINT, ...taint }]);
     expect(found !== undefined).toBe(want);
   });
 
@@ -73,11 +78,11 @@ describe("a pod that is on the node goes", () => {
       want: 5,
     },
   ])("$name", ({ tolerations, want }) => {
-    expect(evictionOf(aPod({ tolerations }), taints)?.afterSeconds).toBe(want);
+    expect(findTaintEviction(aPod({ tolerations }), taints)?.afterSeconds).toBe(want);
   });
 
   test("by no taint that only keeps others away", () => {
-    expect(evictionOf(aPod(), [TAINT])).toBeUndefined();
+    expect(findTaintEviction(aPod(), [TAINT])).toBeUndefined();
   });
 });
 
@@ -90,14 +95,14 @@ test.each([
     { key: "late", operator: "Exists", tolerationSeconds: 60 },
   ] as const;
   const taints = keys.map((key) => ({ key, effect: "NoExecute" as const }));
-  const eviction = evictionOf(aPod({ tolerations }), taints);
+  const eviction = findTaintEviction(aPod({ tolerations }), taints);
   expect([eviction?.taint.key, eviction?.afterSeconds]).toEqual(["soon", 5]);
 });
 
 test("a pod would rather be elsewhere for the preferences that it does not tolerate", () => {
-  const soft: Taint = { ...TAINT, effect: "PreferNoSchedule" };
+  const preferred: Taint = { ...TAINT, effect: "PreferNoSchedule" };
   const other: Taint = { key: "zone", effect: "PreferNoSchedule" };
   const tolerant = aPod({ tolerations: [{ key: "rack", operator: "Exists" }] });
-  expect(unwelcome(aPod(), [TAINT, soft, other])).toEqual([soft, other]);
-  expect(unwelcome(tolerant, [TAINT, soft, other])).toEqual([other]);
+  expect(listUntoleratedSoft(aPod(), [TAINT, preferred, other])).toEqual([preferred, other]);
+  expect(listUntoleratedSoft(tolerant, [TAINT, preferred, other])).toEqual([other]);
 });

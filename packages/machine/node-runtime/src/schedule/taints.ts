@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a taint of the node keep a pod away? Pure. Source: Kubernetes "Taints and Tolerations".
+// Taints and tolerations. Pure. Source: Kubernetes "Taints and Tolerations".
 import type { Pod, Taint, Toleration } from "@patchbay/api";
 
-/** What `kubectl cordon` stands for. Source: Kubernetes TaintNodeUnschedulable. */
+/** The taint of `kubectl cordon`. Source: Kubernetes TaintNodeUnschedulable. */
 const UNSCHEDULABLE: Taint = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" };
 
 const ANY = { effect: "", key: "", operator: "Equal", value: "" };
 
-/** Source: Kubernetes core/v1 Toleration.ToleratesTaint; what is left out fits every taint. */
-function fits(toleration: Toleration, taint: Taint): boolean {
+/** Unset fields match every taint. Source: Kubernetes core/v1 Toleration.ToleratesTaint. */
+function toleratesTaint(toleration: Toleration, taint: Taint): boolean {
   const { effect, key, operator, value } = { ...ANY, ...toleration };
   if (effect !== "" && effect !== taint.effect) return false;
   if (key !== "" && key !== taint.key) return false;
@@ -16,10 +16,10 @@ function fits(toleration: Toleration, taint: Taint): boolean {
 }
 
 function tolerationsOf({ spec }: Pod, taint: Taint): readonly Toleration[] {
-  return (spec.tolerations ?? []).filter((toleration) => fits(toleration, taint));
+  return (spec.tolerations ?? []).filter((toleration) => toleratesTaint(toleration, taint));
 }
 
-/** How long a pod stays where a taint ends it, seconds; undefined: for ever. Source: Kubernetes taint-eviction-controller. */
+/** Seconds; undefined without limit. Source: Kubernetes taint-eviction-controller. */
 function tolerationSecondsOf(pod: Pod, taint: Taint): number | undefined {
   const fitting = tolerationsOf(pod, taint);
   const seconds = fitting.map(({ tolerationSeconds }) => tolerationSeconds ?? Infinity);
@@ -27,8 +27,8 @@ function tolerationSecondsOf(pod: Pod, taint: Taint): number | undefined {
   return least === Infinity ? undefined : Math.max(0, least);
 }
 
-/** How long a pod that is on the node stays, seconds, and for which taint; undefined: for ever. */
-export function evictionOf(
+/** The taint that evicts the pod first. */
+export function findTaintEviction(
   pod: Pod,
   taints: readonly Taint[],
 ): { readonly afterSeconds: number; readonly taint: Taint } | undefined {
@@ -39,19 +39,16 @@ export function evictionOf(
   return found.toSorted((one, other) => one.afterSeconds - other.afterSeconds)[0];
 }
 
-/** Whether a node that takes no new pods takes this one. */
 export function toleratesCordon(pod: Pod): boolean {
   return tolerationsOf(pod, UNSCHEDULABLE).length > 0;
 }
 
-/** The first taint that keeps the pod away. */
-export function untolerated(pod: Pod, taints: readonly Taint[]): Taint | undefined {
-  const hard = taints.filter(({ effect }) => effect !== "PreferNoSchedule");
-  return hard.find((taint) => tolerationsOf(pod, taint).length === 0);
+export function findUntolerated(pod: Pod, taints: readonly Taint[]): Taint | undefined {
+  const enforced = taints.filter(({ effect }) => effect !== "PreferNoSchedule");
+  return enforced.find((taint) => tolerationsOf(pod, taint).length === 0);
 }
 
-/** The taints for which the pod had better be elsewhere; they keep it away from no node that is the only one. */
-export function unwelcome(pod: Pod, taints: readonly Taint[]): readonly Taint[] {
-  const soft = taints.filter(({ effect }) => effect === "PreferNoSchedule");
-  return soft.filter((taint) => tolerationsOf(pod, taint).length === 0);
+export function listUntoleratedSoft(pod: Pod, taints: readonly Taint[]): readonly Taint[] {
+  const preferred = taints.filter(({ effect }) => effect === "PreferNoSchedule");
+  return preferred.filter((taint) => tolerationsOf(pod, taint).length === 0);
 }

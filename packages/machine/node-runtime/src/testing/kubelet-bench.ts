@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's server on a runtime in memory, with certificates, logs on disk, and clients of several kinds.
+// A kubelet API server on a fake runtime, with certificates, logs on disk and clients.
 import { mkdtemp, rm, writeFile, mkdir } from "node:fs/promises";
 import { request, type RequestOptions } from "node:https";
 import type { ClientRequest } from "node:http";
@@ -19,43 +19,47 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { createRuns, RUN_UID } from "./runs.ts";
 import { serveKubeletApi } from "../kubelet-api/serve.ts";
 
-/** Whom the node takes for the API server. */
+/** Accepted common name of the API server. */
 const CLIENT = "kube-apiserver-kubelet-client";
-/** As the certificate knows the node. */
+/** Name in the server's certificate. */
 const NODE = "node-1";
 
 /** Pod `ns/p` with container `c`. */
 export const POD: Pod = {
-  ...{ apiVersion: "v1", kind: "Pod", metadata: { namespace: "ns", name: "p", uid: RUN_UID } },
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { namespace: "ns", name: "p", uid: RUN_UID },
   spec: { containers: [{ name: "c", image: "i" }] },
 };
 
-/** A server, and what it serves from. */
 export interface KubeletBench {
   readonly port: number;
   readonly runtime: FakeContainerRuntime;
   readonly pods: FakeCache<Pod>;
   readonly programs: FakeExecPrograms;
-  /** Starts container `c`; gives its id. */
+  /** Starts container `c` and returns its id. */
   run(): Promise<string>;
   /** Writes lines to the log of its first run. */
   write(...texts: readonly string[]): Promise<void>;
-  /** A request of the API server; `more` for others. */
+  /** Sends a request as the API server; `more` overrides options. */
   open(path: string, more?: RequestOptions): ClientRequest;
-  /** A certificate of the authority that is believed, or of another. */
+  /** Issues a client certificate, by default of the trusted authority. */
   identity(commonName: string, authority?: Authority): Promise<{ cert: string; key: string }>;
   stop(): Promise<void>;
 }
 
 async function issue(authority: Authority, commonName: string, usage: "server" | "client") {
   const { certPem, keyPem } = await issueCertificate(authority, {
-    ...{ commonName, organizations: [], dnsNames: [NODE], ipAddresses: [] },
-    ...{ usages: [usage], validDays: 1 },
+    commonName,
+    organizations: [],
+    dnsNames: [NODE],
+    ipAddresses: [],
+    usages: [usage],
+    validDays: 1,
   });
   return { cert: certPem, key: keyPem };
 }
 
-/** Starts the server of one node. */
 export async function startKubeletBench(): Promise<KubeletBench> {
   const clock = createClock();
   const directory = await mkdtemp(join(tmpdir(), "kubelet-api-"));
@@ -72,8 +76,12 @@ export async function startKubeletBench(): Promise<KubeletBench> {
   pods.put(POD);
   const stop = new AbortController();
   const settings = {
-    ...{ listenAddress: "127.0.0.1", port: 0, certFile: at("kubelet.crt") },
-    ...{ keyFile: at("kubelet.key"), clientCaFile: at("clients.crt"), clientNames: [CLIENT] },
+    listenAddress: "127.0.0.1",
+    port: 0,
+    certFile: at("kubelet.crt"),
+    keyFile: at("kubelet.key"),
+    clientCaFile: at("clients.crt"),
+    clientNames: [CLIENT],
   };
   const programs = createFakeExecPrograms();
   const deps = { runtime, programs, pods, files: createFiles(), clock, log: createSilentLogger() };
@@ -82,7 +90,11 @@ export async function startKubeletBench(): Promise<KubeletBench> {
   const own = await identity(CLIENT);
   const tls = { ca: servers.certPem, servername: NODE, agent: false } as const;
   return {
-    ...{ port, runtime, pods, programs, identity },
+    port,
+    runtime,
+    pods,
+    programs,
+    identity,
     run: () => runs.run(),
     write: async (...texts) => {
       const log = at("c/0.log");

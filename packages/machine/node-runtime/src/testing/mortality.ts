@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that dies at one of its effects.
+// A process that crashes at one of its effects.
 
-/** What a test sees of it. */
-export class Death extends Error {}
+export class Crash extends Error {}
 
-/** Counts the effects of the ports that it wraps, and dies at one of them. */
-export class Mortality {
-  /** So many since it was last told where to die. */
+/** Counts the effects of the wrapped ports, and throws at one of them. */
+export class CrashInjector {
+  /** Effects since the last call of `crashAt`. */
   effects = 0;
   readonly #names: readonly string[];
-  #dieAt = Infinity;
-  #diesBefore = false;
+  #crashAt = Infinity;
+  #crashesBefore = false;
 
-  /** Names of the methods that change something. */
+  /** `names` are the methods with effects. */
   constructor(names: readonly string[]) {
     this.#names = names;
   }
 
-  /** `before`: the effect does not come to be. */
-  dieAt(effect: number, when: "before" | "after"): void {
+  /** `before` means that the effect does not happen. */
+  crashAt(effect: number, when: "before" | "after"): void {
     this.effects = 0;
-    this.#dieAt = effect;
-    this.#diesBefore = when === "before";
+    this.#crashAt = effect;
+    this.#crashesBefore = when === "before";
   }
 
   wrap<T extends object>(port: T): T {
@@ -38,10 +37,10 @@ export class Mortality {
   async #act(name: string, call: () => unknown): Promise<unknown> {
     if (!this.#names.includes(name)) return call();
     this.effects += 1;
-    const dies = this.effects === this.#dieAt;
-    if (dies && this.#diesBefore) throw new Death(name);
+    const crashes = this.effects === this.#crashAt;
+    if (crashes && this.#crashesBefore) throw new Crash(name);
     const result = await call();
-    if (dies) throw new Death(name);
+    if (crashes) throw new Crash(name);
     return result;
   }
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builders of pods, of facts and of what the runtime has of them.
 import type { Container, Pod } from "@patchbay/api";
 import type { ContainerImage } from "@patchbay/core/ports";
 import type { ContainerFacts, PodFacts, SandboxFacts } from "../pods/facts.ts";
-import { forbid } from "../policy/refusal.ts";
+import { findPolicyViolation } from "../pods/observe.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
 
 export const UID = "0f1e2d3c";
@@ -27,12 +26,11 @@ export const NODE: NodeFacts = {
   memoryBytes: 4 * 2 ** 30,
 };
 
-/** A container of that image. */
 export function aContainer(change: Partial<Container> = {}): Container {
   return { name: "compute", image: "localhost/launcher:dev", ...change };
 }
 
-/** A pod with one container that is never started again. */
+/** A pod with one container that never restarts. */
 export function aPod(
   spec: Partial<Pod["spec"]> = {},
   metadata: Partial<Pod["metadata"]> = {},
@@ -51,7 +49,6 @@ export function aPod(
   };
 }
 
-/** A sandbox that runs. */
 export function aSandbox(change: Partial<SandboxFacts> = {}): SandboxFacts {
   return {
     id: "s0",
@@ -65,25 +62,43 @@ export function aSandbox(change: Partial<SandboxFacts> = {}): SandboxFacts {
   };
 }
 
-/** A container that runs in that sandbox. */
+/** A running container of {@link aSandbox}. */
 export function aRun(change: Partial<ContainerFacts> = {}): ContainerFacts {
   return {
-    ...{ id: "c0", sandboxId: "s0", name: "compute", attempt: 0, state: "RUNNING" },
-    ...{ createdAt: 1n, image: IMAGE.id, imageRef: IMAGE.id, labels: {}, annotations: {} },
-    ...{ startedAt: 1_000_000_000n, finishedAt: 0n, exitCode: 0, reason: "", message: "" },
+    id: "c0",
+    sandboxId: "s0",
+    name: "compute",
+    attempt: 0,
+    state: "RUNNING",
+    createdAt: 1n,
+    image: IMAGE.id,
+    imageRef: IMAGE.id,
+    labels: {},
+    annotations: {},
+    startedAt: 1_000_000_000n,
+    finishedAt: 0n,
+    exitCode: 0,
+    reason: "",
+    message: "",
     logPath: "/logs/0.log",
     ...change,
   };
 }
 
-/** Facts of that pod, of which nothing is there but its image. */
+/** Facts of {@link aPod} before its start; only its image is present. */
 export function podFacts(change: Partial<PodFacts> = {}): PodFacts {
   const pod = "pod" in change ? change.pod : aPod();
   return {
-    ...{ uid: UID, pod, sandboxes: [], containers: [], hasRemains: false },
+    uid: UID,
+    pod,
+    sandboxes: [],
+    containers: [],
+    hasRemains: false,
     images: new Map([["localhost/launcher:dev", { kind: "present", image: IMAGE }]]),
-    ...{ held: new Map(), released: new Set(), health: new Map() },
-    refusal: pod && forbid(pod),
+    paused: new Map(),
+    released: new Set(),
+    health: new Map(),
+    rejection: pod && findPolicyViolation(pod),
     ...change,
   };
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of one container in a runtime in memory, whose logs are on disk.
+// Runs of one container in a fake runtime, with logs on disk.
 import type { ContainerConfig, SandboxConfig } from "@patchbay/core/ports";
 import type { FakeContainerRuntime } from "@patchbay/cri/testing";
 
-/** uid of the pod that they are of. */
 export const RUN_UID = "uid-1";
 
 const NAMESPACES = { network: "POD", pid: "CONTAINER", ipc: "POD" } as const;
@@ -12,36 +11,59 @@ const IMAGE = { id: "image-1", tags: ["i"], digests: [], bytes: 1, username: "" 
 function sandboxOf(directory: string): SandboxConfig {
   return {
     metadata: { name: "p", namespace: "ns", uid: RUN_UID, attempt: 0 },
-    ...{ hostname: "p", logDirectory: directory, cgroupParent: "", sysctls: {}, annotations: {} },
+    hostname: "p",
+    logDirectory: directory,
+    cgroupParent: "",
+    sysctls: {},
+    annotations: {},
     labels: { "io.kubernetes.pod.uid": RUN_UID },
     security: {
-      ...{ namespaces: NAMESPACES, supplementalGroups: [], readonlyRootfs: false },
-      ...{ privileged: false, seccomp: "RuntimeDefault" },
+      namespaces: NAMESPACES,
+      supplementalGroups: [],
+      readonlyRootfs: false,
+      privileged: false,
+      seccomp: "RuntimeDefault",
     },
   };
 }
 
 function containerOf(attempt: number): ContainerConfig {
   return {
-    ...{ metadata: { name: "c", attempt }, image: "i", command: [], args: [], workingDir: "" },
-    ...{ env: [], mounts: [], devices: [], annotations: {}, resources: {} },
+    metadata: { name: "c", attempt },
+    image: "i",
+    command: [],
+    args: [],
+    workingDir: "",
+    env: [],
+    mounts: [],
+    devices: [],
+    annotations: {},
+    resources: {},
     labels: { "io.kubernetes.pod.uid": RUN_UID },
-    ...{ logPath: `c/${String(attempt)}.log`, stdin: false, stdinOnce: false, tty: false },
+    logPath: `c/${String(attempt)}.log`,
+    stdin: false,
+    stdinOnce: false,
+    tty: false,
     security: {
-      ...{ namespaces: NAMESPACES, capabilities: { add: [], drop: [] }, privileged: false },
-      ...{ readonlyRootfs: false, supplementalGroups: [], noNewPrivileges: true },
-      ...{ maskedPaths: [], readonlyPaths: [], seccomp: "RuntimeDefault" },
+      namespaces: NAMESPACES,
+      capabilities: { add: [], drop: [] },
+      privileged: false,
+      readonlyRootfs: false,
+      supplementalGroups: [],
+      noNewPrivileges: true,
+      maskedPaths: [],
+      readonlyPaths: [],
+      seccomp: "RuntimeDefault",
     },
   };
 }
 
 /** Runs of container `c` of pod `ns/p`. */
 export interface Runs {
-  /** Starts the next one; gives its id. Its log is `c/ATTEMPT.log` below the directory. */
+  /** Starts the next run and returns its id. Its log is `c/ATTEMPT.log` below the directory. */
   run(): Promise<string>;
 }
 
-/** No run yet. */
 export function createRuns(runtime: FakeContainerRuntime, directory: string): Runs {
   runtime.putImage(IMAGE);
   const sandbox = sandboxOf(directory);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node in memory for the tests of the loop: API server, runtime and disk outlive the process, which can die at any effect.
+// A fake node for tests of the loop over pods. API server, runtime and disk survive crashes of the process, which may
+// happen at any effect.
 import { PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { createPauses, type Note } from "@patchbay/kube";
@@ -13,24 +14,29 @@ import {
   settle,
 } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
-import { createImageAccess } from "../images/access.ts";
-import { createGrants } from "../images/grants.ts";
+import { createImageAccess, createGrants } from "../images/access.ts";
 import { NO_PULL_GUARD } from "../images/pull-guard.ts";
 import { BY_UID, type PodDeps, type Volumes } from "../pods/deps.ts";
 import type { ContainerHealth } from "../pods/facts.ts";
-import { reconcilePod } from "../pods/index.ts";
-import { createOwners } from "../pods/work/owners.ts";
-import { createPulls } from "../pods/work/pulls.ts";
-import { createStops } from "../pods/work/stops.ts";
+import { reconcilePod } from "../pods/reconcile-pod.ts";
+import { createOwners } from "../pods/owners.ts";
+import { createPulls } from "../pods/pulls.ts";
+import { createStops } from "../pods/stops.ts";
 import { UID_LABEL } from "../translate/labels.ts";
 import { createAdmission } from "../schedule/admission.ts";
-import { Death, Mortality } from "./mortality.ts";
+import { Crash, CrashInjector } from "./mortality.ts";
 import { IMAGE, NODE, UID } from "./pods.ts";
 
-/** Effects on the runtime and the API server, in whose middle the process can die. */
+/** Effects on the runtime and the API server at which the process can crash. */
 const EFFECTS: readonly string[] = [
-  ...["runSandbox", "stopSandbox", "removeSandbox", "createContainer", "startContainer"],
-  ...["removeContainer", "patch", "delete"],
+  "runSandbox",
+  "stopSandbox",
+  "removeSandbox",
+  "createContainer",
+  "startContainer",
+  "removeContainer",
+  "patch",
+  "delete",
 ];
 const PASSES_MAX = 40;
 
@@ -44,25 +50,23 @@ export class PodWorld {
   readonly pods = createFakeCache<Pod>({ [BY_UID]: (pod) => [pod.metadata.uid ?? ""] });
   readonly notes: Note[] = [];
   readonly health = new Map<string, ContainerHealth>();
-  /** What the node has. */
   readonly node: KubeNode = {
     apiVersion: "v1",
     kind: "Node",
     metadata: { name: NODE.name },
     status: { allocatable: { cpu: "2", memory: "4Gi", pods: "110" } },
   };
-  /** Why volumes cannot be made. */
+  /** Error message of the next volume preparation. */
   volumeProblem: string | undefined;
-  /** How often it was told that a start was cut off. */
-  cuts = 0;
-  readonly mortality = new Mortality(EFFECTS);
+  /** Number of reported interrupted starts. */
+  interruptions = 0;
+  readonly crashInjector = new CrashInjector(EFFECTS);
   #deps = this.#newProcess();
 
   constructor() {
     this.runtime.putImage(IMAGE);
   }
 
-  /** What was written to the API server. */
   get writes(): readonly string[] {
     return this.store.calls.filter((call) => !call.startsWith("get"));
   }
@@ -71,7 +75,7 @@ export class PodWorld {
     return this.#deps;
   }
 
-  /** What somebody asks the API server for. */
+  /** Creates or updates the pod on the API server. */
   async put(pod: Pod): Promise<void> {
     this.store.put(PODS, pod);
     await this.#watch();
@@ -81,27 +85,27 @@ export class PodWorld {
     return this.store.find(PODS, { namespace: "ns", name: "a" });
   }
 
-  /** A DELETE of the pod with that grace. */
-  async askDeletion(seconds: number): Promise<void> {
+  /** Deletes the pod with this grace period. */
+  async requestDeletion(seconds: number): Promise<void> {
     const pod = await this.pod();
     if (pod === undefined) return;
     const deletionTimestamp = new Date(this.clock.now() + seconds * 1000).toISOString();
     await this.put({ ...pod, metadata: { ...pod.metadata, deletionTimestamp } });
   }
 
-  /** Passes until there is nothing to do but wait; how often that takes. */
+  /** Reconciles until nothing changes. */
   async run(): Promise<void> {
     for (let pass = 0; pass < PASSES_MAX; pass += 1) {
       const before = this.#state();
-      const died = await this.#pass();
+      const hasCrashed = await this.#pass();
       await settle();
       await this.#watch();
-      if (!died && before === this.#state()) return;
+      if (!hasCrashed && before === this.#state()) return;
     }
     throw new Error(`the loop does not come to rest: ${this.#state()}`);
   }
 
-  /** Containers and sandboxes that there are, with their states. */
+  /** Containers and sandboxes with their states. */
   async remains(): Promise<readonly string[]> {
     const labels = { [UID_LABEL]: UID };
     const sandboxes = await this.runtime.listSandboxes({ labels });
@@ -112,7 +116,7 @@ export class PodWorld {
     ];
   }
 
-  /** The newest container of that name that runs. */
+  /** Returns the id of the running container. */
   async running(name = "compute"): Promise<string> {
     const found = await this.runtime.listContainers({ labels: { [UID_LABEL]: UID } });
     const one = found.find((container) => container.name === name && container.state === "RUNNING");
@@ -120,12 +124,12 @@ export class PodWorld {
     return one.id;
   }
 
-  /** One pass; whether the process died in it. */
+  /** Returns whether the process crashed. */
   async #pass(): Promise<boolean> {
     try {
       await reconcilePod(UID, this.#deps);
     } catch (error) {
-      if (error instanceof Death) {
+      if (error instanceof Crash) {
         this.#deps = this.#newProcess();
         return true;
       }
@@ -139,7 +143,7 @@ export class PodWorld {
     return JSON.stringify([calls.length, this.writes]);
   }
 
-  /** The watch tells how the API server's pod is now. */
+  /** Delivers the API server's state to the cache. */
   async #watch(): Promise<void> {
     const pod = await this.pod();
     if (pod === undefined) this.pods.take({ namespace: "ns", name: "a" });
@@ -148,19 +152,27 @@ export class PodWorld {
 
   #newProcess(): PodDeps {
     const { clock, disk, files, log, pods } = this;
-    const runtime: ContainerRuntime = this.mortality.wrap(this.runtime);
-    const store: Store = this.mortality.wrap(this.store);
+    const runtime: ContainerRuntime = this.crashInjector.wrap(this.runtime);
+    const store: Store = this.crashInjector.wrap(this.store);
     const wake = (): void => undefined;
     const grants = createGrants({ files, log, directory: "/images" });
     return {
-      ...{ store, pods, runtime, files, disk, clock, log, node: NODE, runtimeName: "fake" },
+      store,
+      pods,
+      runtime,
+      files,
+      disk,
+      clock,
+      log,
+      node: NODE,
+      runtimeName: "fake",
       recorder: {
         record: (_, note) => void this.notes.push(note),
         flush: () => Promise.resolve(),
       },
       admission: createAdmission({ pods, findNode: () => this.node }),
       volumes: this.#volumes(),
-      probes: { keep: () => undefined, healthOf: () => this.health },
+      probes: { retain: () => undefined, healthOf: () => this.health },
       pauses: createPauses({ clock, random: () => 0 }),
       owners: createOwners(runtime),
       pulls: createPulls({
@@ -172,7 +184,10 @@ export class PodWorld {
         guard: NO_PULL_GUARD,
       }),
       stops: createStops({ runtime: this.runtime, clock, log, wake }),
-      sweeper: { now: () => Promise.resolve(), afterCut: () => void (this.cuts += 1) },
+      sweeper: {
+        now: () => Promise.resolve(),
+        afterInterruption: () => void (this.interruptions += 1),
+      },
       released: new Set(),
       observeNetworks: (makeSandbox) => makeSandbox(),
     };

@@ -3,7 +3,7 @@ import type { Container, Pod, PodVolume, VolumeMount } from "@patchbay/api";
 import type { ContainerConfig } from "@patchbay/core/ports";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod, IMAGE, NODE, UID } from "../testing/pods.ts";
-import { containerConfigOf, type ContainerToMake } from "./container.ts";
+import { toContainerConfig, type ContainerToMake } from "./container.ts";
 
 const SOURCES = {
   configMaps: new Map([["c", { key: "of map", "a=b": "not valid" }]]),
@@ -21,21 +21,34 @@ function configOf({ container: change, spec, metadata, more }: Given): Container
   const container = aContainer(change);
   const pod = aPod({ containers: [container], ...spec }, metadata);
   const names = (pod.spec.volumes ?? []).map(({ name }) => [name, `/v/${name}`] as const);
-  return containerConfigOf({
-    ...{ pod, container, image: IMAGE, attempt: 2, volumes: new Map(names), node: NODE },
-    ...{ podDirectory: `/p/${UID}`, podIps: ["10.0.0.2", "fd00::2"], sources: SOURCES },
+  return toContainerConfig({
+    pod,
+    container,
+    image: IMAGE,
+    attempt: 2,
+    volumes: new Map(names),
+    node: NODE,
+    podDirectory: `/p/${UID}`,
+    podIps: ["10.0.0.2", "fd00::2"],
+    sources: SOURCES,
     ...more,
   });
 }
 
 test("a container has what its specification says", () => {
   const container = {
-    ...{ command: ["a"], args: ["b"], workingDir: "/w" },
-    ...{ stdin: true, stdinOnce: true, tty: true },
+    command: ["a"],
+    args: ["b"],
+    workingDir: "/w",
+    stdin: true,
+    stdinOnce: true,
+    tty: true,
   };
   expect(configOf({ container })).toMatchObject({
     ...container,
-    ...{ metadata: { name: "compute", attempt: 2 }, image: IMAGE.id, annotations: {} },
+    metadata: { name: "compute", attempt: 2 },
+    image: IMAGE.id,
+    annotations: {},
     labels: {
       "io.kubernetes.pod.name": "a",
       "io.kubernetes.pod.namespace": "ns",
@@ -45,13 +58,20 @@ test("a container has what its specification says", () => {
     logPath: "compute/2.log",
   });
   expect(configOf({})).toMatchObject({
-    ...{ command: [], args: [], workingDir: "", stdin: false, stdinOnce: false, tty: false },
-    ...{ env: [], devices: [], annotations: {} },
+    command: [],
+    args: [],
+    workingDir: "",
+    stdin: false,
+    stdinOnce: false,
+    tty: false,
+    env: [],
+    devices: [],
+    annotations: {},
   });
 });
 
 describe("a mount", () => {
-  const mountOf = (mount: Partial<VolumeMount>, volume: Partial<PodVolume>) => {
+  const toMount = (mount: Partial<VolumeMount>, volume: Partial<PodVolume>) => {
     const volumes = [
       { name: "before", configMap: { name: "c" } },
       { name: "v", ...volume },
@@ -85,8 +105,11 @@ describe("a mount", () => {
       want: true,
     },
   ])("is read-only or not, of $name", ({ volume, mount = {}, want }) => {
-    expect(mountOf(mount, volume)).toEqual({
-      ...{ containerPath: "/m", hostPath: "/v/v", readonly: want, propagation: "PRIVATE" },
+    expect(toMount(mount, volume)).toEqual({
+      containerPath: "/m",
+      hostPath: "/v/v",
+      readonly: want,
+      propagation: "PRIVATE",
     });
   });
 
@@ -95,7 +118,7 @@ describe("a mount", () => {
     { mountPropagation: "HostToContainer", want: "HOST_TO_CONTAINER" },
     { mountPropagation: "Bidirectional", want: "BIDIRECTIONAL" },
   ] as const)("propagates as $mountPropagation", ({ mountPropagation, want }) => {
-    expect(mountOf({ mountPropagation }, { emptyDir: {} })?.propagation).toBe(want);
+    expect(toMount({ mountPropagation }, { emptyDir: {} })?.propagation).toBe(want);
   });
 
   test("of a volume that does not exist is refused", () => {
@@ -108,8 +131,10 @@ describe("a mount", () => {
 
 describe("its /etc/hosts is", () => {
   const hosts = {
-    ...{ containerPath: "/etc/hosts", hostPath: `/p/${UID}/etc-hosts` },
-    ...{ readonly: true, propagation: "PRIVATE" },
+    containerPath: "/etc/hosts",
+    hostPath: `/p/${UID}/etc-hosts`,
+    readonly: true,
+    propagation: "PRIVATE",
   };
   test.each<{ name: string; given: Given; want: readonly object[] }>([
     { name: "the pod's", given: {}, want: [hosts] },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container of a pod, as the container runtime is told. Pure.
+// Translates a container of a pod to its CRI configuration. Pure.
 import { join } from "node:path";
 import type { Container, Pod, PodVolume, VolumeMount } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
@@ -10,25 +10,18 @@ import type {
   ContainerMount,
   MountPropagation,
 } from "@patchbay/core/ports";
-import { devicesOf, socketMountsOf } from "./devices.ts";
-import { argumentsOf, environmentOf, type EnvContext } from "./environment.ts";
-import { ProgramRoom } from "./expansion.ts";
-import { hostsFileOf } from "./hosts.ts";
+import { toDevices, toSocketMounts, toContainerResources } from "./resources.ts";
+import { expandArguments, buildEnvironment, type EnvContext, SizeBudget } from "./environment.ts";
+import { hostsFileOf } from "./sandbox.ts";
 import { containerLabels, logPathOf, RESTART_DELAY_ANNOTATION } from "./labels.ts";
-import { resourcesOf } from "./resources.ts";
-import { containerSecurityOf } from "./security.ts";
+import { toContainerSecurity } from "./security.ts";
 
-/** One container to make. */
 export interface ContainerToMake extends EnvContext {
   readonly container: Container;
   readonly image: ContainerImage;
-  /** From 0; one more for each time that it is made. */
   readonly attempt: number;
-  /** How long this start had been put off, seconds; undefined: it is the first. */
   readonly delaySeconds?: number;
-  /** The host's path of each volume, by name. */
   readonly volumes: ReadonlyMap<string, string>;
-  /** Directory of the pod on the host. */
   readonly podDirectory: string;
 }
 
@@ -37,8 +30,7 @@ const PROPAGATION: Readonly<Record<string, MountPropagation>> = {
   Bidirectional: "BIDIRECTIONAL",
 };
 
-/** Whether what is in the volume is not the pod's to write. */
-function isFixed(volume: PodVolume): boolean {
+function isContentReadOnly(volume: PodVolume): boolean {
   const { image, configMap, secret, downwardAPI, projected, persistentVolumeClaim } = volume;
   const shown = [image, configMap, secret, downwardAPI, projected];
   return persistentVolumeClaim?.readOnly === true || shown.some((one) => one !== undefined);
@@ -46,10 +38,10 @@ function isFixed(volume: PodVolume): boolean {
 
 function isReadOnly(pod: Pod, { name, readOnly }: VolumeMount): boolean {
   const volume = pod.spec.volumes?.find((one) => one.name === name);
-  return readOnly === true || (volume !== undefined && isFixed(volume));
+  return readOnly === true || (volume !== undefined && isContentReadOnly(volume));
 }
 
-function mountOf(make: ContainerToMake, mount: VolumeMount): ContainerMount {
+function toMount(make: ContainerToMake, mount: VolumeMount): ContainerMount {
   const volume = make.volumes.get(mount.name);
   if (volume === undefined) {
     const reason = `volumeMounts: volume ${mount.name} does not exist`;
@@ -57,15 +49,15 @@ function mountOf(make: ContainerToMake, mount: VolumeMount): ContainerMount {
   }
   return {
     containerPath: mount.mountPath,
-    // One file of a ConfigMap, which stays as it was when the container was made. Source: Kubernetes kubelet, subPath.
+    // The file keeps its content after the container's creation. Source: kubelet, subPath.
     hostPath: join(volume, mount.subPath ?? ""),
     readonly: isReadOnly(make.pod, mount),
     propagation: PROPAGATION[mount.mountPropagation ?? ""] ?? "PRIVATE",
   };
 }
 
-function mountsOf(make: ContainerToMake): readonly ContainerMount[] {
-  const mounts = (make.container.volumeMounts ?? []).map((mount) => mountOf(make, mount));
+function toMounts(make: ContainerToMake): readonly ContainerMount[] {
+  const mounts = (make.container.volumeMounts ?? []).map((mount) => toMount(make, mount));
   const isHosts = ({ containerPath }: ContainerMount): boolean => containerPath === "/etc/hosts";
   if (make.pod.spec.hostNetwork === true || mounts.some(isHosts)) return mounts;
   const hosts: ContainerMount = {
@@ -77,8 +69,7 @@ function mountsOf(make: ContainerToMake): readonly ContainerMount[] {
   return [...mounts, hosts];
 }
 
-/** A volume that is a device, which only a claim can be. */
-function volumeDevicesOf({ pod, container, volumes }: ContainerToMake): readonly ContainerDevice[] {
+function toVolumeDevices({ pod, container, volumes }: ContainerToMake): readonly ContainerDevice[] {
   return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
     const claim = pod.spec.volumes?.find((one) => one.name === name)?.persistentVolumeClaim;
     const hostPath = volumes.get(name);
@@ -91,16 +82,13 @@ function volumeDevicesOf({ pod, container, volumes }: ContainerToMake): readonly
   });
 }
 
-/**
- * The container's configuration.
- * @throws AppError with RUNTIME_CONTAINER_REFUSED
- */
-export function containerConfigOf(make: ContainerToMake): ContainerConfig {
+/** @throws AppError with RUNTIME_CONTAINER_REFUSED */
+export function toContainerConfig(make: ContainerToMake): ContainerConfig {
   const { pod, container, image, attempt, delaySeconds } = make;
-  const room = new ProgramRoom();
-  const variables = environmentOf(container, make, room);
+  const budget = new SizeBudget();
+  const variables = buildEnvironment(container, make, budget);
   const expanded = (texts: readonly string[] = []): readonly string[] =>
-    argumentsOf(container, texts, { variables, room });
+    expandArguments(container, texts, { variables, budget });
   return {
     metadata: { name: container.name, attempt },
     image: image.id,
@@ -108,8 +96,8 @@ export function containerConfigOf(make: ContainerToMake): ContainerConfig {
     args: expanded(container.args),
     workingDir: container.workingDir ?? "",
     env: [...variables],
-    mounts: [...mountsOf(make), ...socketMountsOf(container, pod.metadata.uid ?? "")],
-    devices: [...devicesOf(container), ...volumeDevicesOf(make)],
+    mounts: [...toMounts(make), ...toSocketMounts(container, pod.metadata.uid ?? "")],
+    devices: [...toDevices(container), ...toVolumeDevices(make)],
     labels: containerLabels(pod, container.name),
     annotations:
       delaySeconds === undefined ? {} : { [RESTART_DELAY_ANNOTATION]: String(delaySeconds) },
@@ -117,7 +105,7 @@ export function containerConfigOf(make: ContainerToMake): ContainerConfig {
     stdin: container.stdin === true,
     stdinOnce: container.stdinOnce === true,
     tty: container.tty === true,
-    resources: resourcesOf(pod, container, make.node.memoryBytes),
-    security: containerSecurityOf(pod, container, image),
+    resources: toContainerResources(pod, container, make.node.memoryBytes),
+    security: toContainerSecurity(pod, container, image),
   };
 }

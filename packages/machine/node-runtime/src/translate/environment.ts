@@ -1,74 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which variables does a container have? Pure: what they refer to has been read before.
+// Environment variables and arguments of a container. Pure: the objects that they refer to are read before.
 import type { Container, EnvFromSource, EnvVar, Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import { expand, ROOM, type ProgramRoom } from "./expansion.ts";
 import { fieldOf, resourceFieldOf } from "./fields.ts";
 import type { NodeFacts } from "./node-facts.ts";
 
-/** The ConfigMaps and Secrets of the pod's namespace that it names; one that is not there is not in the map. */
+/** Source: linux/binfmts.h, MAX_ARG_STRLEN with its zero byte. */
+const TEXT_MAX = 131_071;
+/** Source: execve(2): a quarter of the stack's limit, which is 8 MiB. */
+const ALL_MAX = 2 * 1024 * 1024;
+
+const SIZE_LIMITS = `${String(TEXT_MAX)} bytes in one, ${String(ALL_MAX / 2 ** 20)} MiB in all`;
+
+const REFERENCE = /\$(\$|\(([^()]*)\))/g;
+
+/** `$$` is a dollar sign, and unknown names remain. Source: Kubernetes "expansion". */
+function resolveReference(
+  [whole, kind, name = ""]: readonly (string | undefined)[],
+  variables: ReadonlyMap<string, string>,
+): string {
+  return kind === "$" ? "$" : (variables.get(name) ?? whole ?? "");
+}
+
+/** Computed in advance, because variables that reference each other twice double with each step. */
+function fitsLimit(text: string, variables: ReadonlyMap<string, string>): boolean {
+  let bytes = Buffer.byteLength(text);
+  for (const match of text.matchAll(REFERENCE)) {
+    bytes += Buffer.byteLength(resolveReference(match, variables)) - Buffer.byteLength(match[0]);
+    if (bytes > TEXT_MAX) return false;
+  }
+  return bytes <= TEXT_MAX;
+}
+
+/** Undefined when the result would exceed the limit for one argument. */
+export function expand(text: string, variables: ReadonlyMap<string, string>): string | undefined {
+  if (!fitsLimit(text, variables)) return undefined;
+  return text.replace(REFERENCE, (...match: readonly string[]) =>
+    resolveReference(match, variables),
+  );
+}
+
+export class SizeBudget {
+  #left = ALL_MAX;
+
+  consume(text: string): boolean {
+    const bytes = Buffer.byteLength(text);
+    this.#left -= bytes + 1; // the zero byte
+    return bytes <= TEXT_MAX && this.#left >= 0;
+  }
+}
+
+/** By name; missing objects have no entry. */
 export interface EnvSources {
   readonly configMaps: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly secrets: ReadonlyMap<string, Readonly<Record<string, string>>>;
 }
 
-/** Names that a container's variables refer to. */
-export interface EnvReferences {
+interface EnvReferences {
   readonly configMaps: readonly string[];
   readonly secrets: readonly string[];
 }
 
-/** What the variables are made for: the pod in its sandbox. */
 export interface EnvContext {
   readonly pod: Pod;
   readonly node: NodeFacts;
-  /** Addresses of the sandbox. */
   readonly podIps: readonly string[];
   readonly sources: EnvSources;
 }
 
-/** The variables so far, and what room is left for more. */
 interface Variables {
   readonly values: Map<string, string>;
-  readonly room: ProgramRoom;
+  readonly budget: SizeBudget;
 }
 
-/** Source: Kubernetes validation IsEnvVarName, relaxed: what `execve` takes. */
+/** Source: Kubernetes validation IsEnvVarName, relaxed to what `execve` accepts. */
 const NAME = /^[^=\0]+$/;
 
-function present(names: readonly (string | undefined)[]): readonly string[] {
+function uniqueNames(names: readonly (string | undefined)[]): readonly string[] {
   return [...new Set(names.filter((name) => name !== undefined))].sort();
 }
 
-/** What has to be read before the variables can be made. */
-export function envReferencesOf({ env = [], envFrom = [] }: Container): EnvReferences {
+export function listEnvReferences({ env = [], envFrom = [] }: Container): EnvReferences {
   return {
-    configMaps: present([
+    configMaps: uniqueNames([
       ...envFrom.map(({ configMapRef }) => configMapRef?.name),
       ...env.map(({ valueFrom }) => valueFrom?.configMapKeyRef?.name),
     ]),
-    secrets: present([
+    secrets: uniqueNames([
       ...envFrom.map(({ secretRef }) => secretRef?.name),
       ...env.map(({ valueFrom }) => valueFrom?.secretKeyRef?.name),
     ]),
   };
 }
 
-function refuse(container: Container, reason: string): AppError {
+function rejection(container: Container, reason: string): AppError {
   return new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
 }
 
-/** Throws where no program could be given as much; no value is one that is too long. */
+/** Throws when the value is undefined, because it was too long to expand. */
 function set(
   variables: Variables,
   container: Container,
   at: readonly [string, string | undefined],
 ): void {
   const [name, value] = at;
-  if (value === undefined || !variables.room.take(`${name}=${value}`)) {
-    throw refuse(
+  if (value === undefined || !variables.budget.consume(`${name}=${value}`)) {
+    throw rejection(
       container,
-      `with variable ${name} its environment is larger than a program can be given: ${ROOM}`,
+      `with variable ${name} its environment is larger than a program can be given: ${SIZE_LIMITS}`,
     );
   }
   variables.values.set(name, value);
@@ -88,7 +127,7 @@ function dataOf(
   return (kind === "configMap" ? sources.configMaps : sources.secrets).get(name);
 }
 
-function referredValue(
+function resolveKey(
   container: Container,
   sources: EnvSources,
   reference: Reference,
@@ -99,10 +138,10 @@ function referredValue(
   if (value !== undefined || optional === true) return value;
   const what =
     data === undefined ? `${kind} ${name} does not exist` : `${kind} ${name} has no ${key}`;
-  throw refuse(container, what);
+  throw rejection(container, what);
 }
 
-function sourceOf({
+function keyReference({
   configMapKeyRef,
   secretKeyRef,
 }: NonNullable<EnvVar["valueFrom"]>): Reference | undefined {
@@ -115,18 +154,18 @@ function valueFrom(
   from: NonNullable<EnvVar["valueFrom"]>,
   context: EnvContext,
 ): string | undefined {
-  const reference = sourceOf(from);
-  if (reference !== undefined) return referredValue(container, context.sources, reference);
+  const reference = keyReference(from);
+  if (reference !== undefined) return resolveKey(container, context.sources, reference);
   if (from.resourceFieldRef !== undefined) {
     return resourceFieldOf(context.pod, from.resourceFieldRef, container);
   }
   const path = from.fieldRef?.fieldPath ?? "";
   const value = fieldOf(context.pod, path, context);
-  if (value === undefined) throw refuse(container, `fieldPath ${path} is not supported`);
+  if (value === undefined) throw rejection(container, `fieldPath ${path} is not supported`);
   return value;
 }
 
-function referenceIn({
+function envFromReference({
   configMapRef,
   secretRef,
 }: EnvFromSource): Omit<Reference, "key"> | undefined {
@@ -140,12 +179,12 @@ function addAll(
   at: readonly [EnvFromSource, EnvSources],
 ): void {
   const [from, sources] = at;
-  const reference = referenceIn(from);
+  const reference = envFromReference(from);
   if (reference === undefined) return;
   const { kind, name = "", optional } = reference;
   const data = dataOf(sources, reference);
   if (data === undefined && optional !== true) {
-    throw refuse(container, `${kind} ${name} does not exist`);
+    throw rejection(container, `${kind} ${name} does not exist`);
   }
   for (const [key, value] of Object.entries(data ?? {})) {
     const variable = `${from.prefix ?? ""}${key}`;
@@ -160,7 +199,7 @@ function addOne(
 ): void {
   const [{ name, value, valueFrom: from }, context] = at;
   if (!NAME.test(name))
-    throw refuse(container, `${JSON.stringify(name)} is not a valid variable name`);
+    throw rejection(container, `${JSON.stringify(name)} is not a valid variable name`);
   if (from === undefined) {
     set(variables, container, [name, expand(value ?? "", variables.values)]);
     return;
@@ -170,16 +209,16 @@ function addOne(
 }
 
 /**
- * The variables, in the order in which they are set: the API server's address, `envFrom`, `env`.
- * @throws AppError with RUNTIME_CONTAINER_REFUSED when something that they name is missing, or there is too much
+ * In order of definition.
+ * @throws AppError with RUNTIME_CONTAINER_REFUSED
  */
-export function environmentOf(
+export function buildEnvironment(
   container: Container,
   context: EnvContext,
-  room: ProgramRoom,
+  budget: SizeBudget,
 ): ReadonlyMap<string, string> {
   const { host, port } = context.node.apiServer ?? {};
-  const variables: Variables = { values: new Map(), room };
+  const variables: Variables = { values: new Map(), budget };
   if (host !== undefined && port !== undefined) {
     set(variables, container, ["KUBERNETES_SERVICE_HOST", host]);
     set(variables, container, ["KUBERNETES_SERVICE_PORT", port]);
@@ -190,18 +229,15 @@ export function environmentOf(
   return variables.values;
 }
 
-/**
- * A command or arguments with their variables.
- * @throws AppError with RUNTIME_CONTAINER_REFUSED when there is too much
- */
-export function argumentsOf(
+/** @throws AppError with RUNTIME_CONTAINER_REFUSED when the arguments are too large */
+export function expandArguments(
   container: Container,
   texts: readonly string[],
-  given: { readonly variables: ReadonlyMap<string, string>; readonly room: ProgramRoom },
+  given: { readonly variables: ReadonlyMap<string, string>; readonly budget: SizeBudget },
 ): readonly string[] {
   return texts.map((text) => {
     const expanded = expand(text, given.variables);
-    if (expanded !== undefined && given.room.take(expanded)) return expanded;
-    throw refuse(container, `its command is larger than a program can be given: ${ROOM}`);
+    if (expanded !== undefined && given.budget.consume(expanded)) return expanded;
+    throw rejection(container, `its command is larger than a program can be given: ${SIZE_LIMITS}`);
   });
 }

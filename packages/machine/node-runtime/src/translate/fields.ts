@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod may be told of itself: fields of its object, and its containers' resources. Pure.
+// Fields of a pod and resources of its containers, for the downward API. Pure.
 import { parseQuantity, type Container, type Pod, type ResourceFieldSelector } from "@patchbay/api";
 import { memoryLimitOf } from "./resources.ts";
 import type { NodeFacts } from "./node-facts.ts";
 
-/** What the object does not tell yet when its containers are made. */
+/** The pod's status does not contain these yet when its containers are created. */
 export interface FieldContext {
   readonly node: NodeFacts;
-  /** Addresses of the sandbox. */
   readonly podIps: readonly string[];
 }
 
@@ -33,7 +32,7 @@ function plainFieldOf(
   return fields[path];
 }
 
-/** The value of a field as text; undefined when it is none that a pod may ask for. Source: Kubernetes fieldpath. */
+/** Source: Kubernetes fieldpath. */
 export function fieldOf(pod: Pod, path: string, context: FieldContext): string | undefined {
   const match = SUBSCRIPT.exec(path);
   if (match === null) return plainFieldOf(pod, path, context);
@@ -50,7 +49,7 @@ function amountOf(container: Container, resource: string): number {
   return parseQuantity(quantity ?? "0") ?? 0;
 }
 
-/** The amount in units of its divisor, rounded up; that of `own` where no container is named. */
+/** Rounded up to units of the divisor. Uses `own` when no container is named. */
 export function resourceFieldOf(
   pod: Pod,
   { containerName, resource, divisor }: ResourceFieldSelector,

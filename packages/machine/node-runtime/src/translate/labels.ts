@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are sandboxes and containers named, labelled and found again? As every kubelet does it.
+// Labels and log paths of sandboxes and containers, in the kubelet's format.
 import { join } from "node:path";
 import type { Pod } from "@patchbay/api";
 
-/** Label with the pod's uid. Source: Kubernetes kubelet types labels.go. */
+/** Source: Kubernetes kubelet types labels.go. */
 export const UID_LABEL = "io.kubernetes.pod.uid";
 const NAME_LABEL = "io.kubernetes.pod.name";
 const NAMESPACE_LABEL = "io.kubernetes.pod.namespace";
 const CONTAINER_LABEL = "io.kubernetes.container.name";
-/** Annotation of a container: how long its start had been put off, seconds. */
+/** Back-off before the container's start, seconds. */
 export const RESTART_DELAY_ANNOTATION = "patchbay.io/restart-delay-seconds";
 
-/** Labels of a sandbox. */
 export function sandboxLabels({ metadata }: Pod): Readonly<Record<string, string>> {
   return {
     ...metadata.labels,
@@ -21,7 +20,6 @@ export function sandboxLabels({ metadata }: Pod): Readonly<Record<string, string
   };
 }
 
-/** Labels of a container. */
 export function containerLabels(pod: Pod, container: string): Readonly<Record<string, string>> {
   const { name, namespace = "", uid = "" } = pod.metadata;
   return {
@@ -32,18 +30,17 @@ export function containerLabels(pod: Pod, container: string): Readonly<Record<st
   };
 }
 
-/** uid of the pod that a sandbox or container is of; undefined: it is of none. */
 export function podUidOf(labels: Readonly<Record<string, string>>): string | undefined {
   return labels[UID_LABEL];
 }
 
-/** Directory of the logs of a pod. Source: kubelet's layout of `/var/log/pods`. */
+/** Source: kubelet's layout of `/var/log/pods`. */
 export function logDirectoryOf({ metadata }: Pod, logDir: string): string {
   const { namespace = "", name, uid = "" } = metadata;
   return join(logDir, `${namespace}_${name}_${uid}`);
 }
 
-/** Log of a container, relative to its pod's. */
+/** Relative to the pod's log directory. */
 export function logPathOf(container: string, attempt: number): string {
   return `${container}/${String(attempt)}.log`;
 }

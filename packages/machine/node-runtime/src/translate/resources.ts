@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may a container use? From requests and limits to what the kernel is told.
-import { parseQuantity, type Container, type Pod } from "@patchbay/api";
-import type { ContainerResources } from "@patchbay/core/ports";
+// Kernel limits and devices of a container, from its requests and limits.
+import { parseQuantity, type Container, type Pod, names } from "@patchbay/api";
+import type { ContainerResources, ContainerDevice, ContainerMount } from "@patchbay/core/ports";
 
-/** Memory of a container that names no limit: no pod may take the machine's. */
-export const DEFAULT_MEMORY_BYTES: number = 512 * 2 ** 20;
+/** No pod can use the machine's whole memory. */
+const DEFAULT_MEMORY_BYTES: number = 512 * 2 ** 20;
 /** Microseconds. Source: Kubernetes kubelet cm, QuotaPeriod. */
 const CPU_PERIOD = 100_000;
 /** Source: Kubernetes kubelet cm, MinQuotaPeriod and MinShares. */
@@ -16,7 +16,7 @@ const OOM_GUARANTEED = -997;
 const OOM_BEST_EFFORT = 1000;
 
 /** Source: Kubernetes core/v1 PodQOSClass. */
-export type QosClass = "Guaranteed" | "Burstable" | "BestEffort";
+type QosClass = "Guaranteed" | "Burstable" | "BestEffort";
 
 const COUNTED = ["cpu", "memory"];
 
@@ -28,7 +28,7 @@ function amountOf(
   return quantity === undefined ? undefined : parseQuantity(quantity);
 }
 
-/** What is requested; a limit without a request is one. Source: Kubernetes defaulting of resources. */
+/** A limit without a request counts as the request. Source: Kubernetes defaulting of resources. */
 export function requestOf({ resources }: Container, resource: string): number {
   return amountOf(resources?.requests, resource) ?? amountOf(resources?.limits, resource) ?? 0;
 }
@@ -40,7 +40,7 @@ function isGuaranteed(container: Container): boolean {
   });
 }
 
-/** How much a pod has been promised. Source: Kubernetes "Quality of Service classes". */
+/** Source: Kubernetes "Quality of Service classes". */
 export function qosClassOf({ spec }: Pod): QosClass {
   const all = [...(spec.initContainers ?? []), ...spec.containers];
   const isPromised = (one: Container): boolean =>
@@ -58,15 +58,14 @@ function oomScoreOf(pod: Pod, container: Container, memoryBytes: number): number
   return Math.min(Math.max(score, 1000 + OOM_GUARANTEED), OOM_BEST_EFFORT - 1);
 }
 
-/** Its own limit, else {@link DEFAULT_MEMORY_BYTES} or what it requests, if that is more; bytes. */
+/** Returns the container's limit, or else the larger of {@link DEFAULT_MEMORY_BYTES} and its request, bytes. */
 export function memoryLimitOf(container: Container): number {
   const limit = amountOf(container.resources?.limits, "memory") ?? 0;
   if (limit > 0) return Math.ceil(limit);
   return Math.ceil(Math.max(requestOf(container, "memory"), DEFAULT_MEMORY_BYTES));
 }
 
-/** What the kernel is told; `memoryBytes` is the machine's. */
-export function resourcesOf(
+export function toContainerResources(
   pod: Pod,
   container: Container,
   memoryBytes: number,
@@ -80,4 +79,34 @@ export function resourcesOf(
     memoryLimitBytes: memoryLimitOf(container),
     oomScoreAdj: oomScoreOf(pod, container, memoryBytes),
   };
+}
+
+/** Source: KubeVirt device plugin. */
+export const DEVICES: readonly (readonly [resource: string, device: string])[] = [
+  [names.KVM_RESOURCE, "/dev/kvm"],
+  [names.TUN_RESOURCE, "/dev/net/tun"],
+  [names.VHOST_NET_RESOURCE, "/dev/vhost-net"],
+];
+
+export function toDevices({ resources }: Container): readonly ContainerDevice[] {
+  const limits = resources?.limits ?? {};
+  return DEVICES.filter(([resource]) => limits[resource] !== undefined).map(([, path]) => {
+    return { containerPath: path, hostPath: path, permissions: "rw" };
+  });
+}
+
+export function requestsSockets({ resources }: Container): boolean {
+  return resources?.limits?.[names.VHOST_USER_RESOURCE] !== undefined;
+}
+
+export function toSocketMounts(container: Container, podUid: string): readonly ContainerMount[] {
+  if (!requestsSockets(container)) return [];
+  return [
+    {
+      containerPath: `${names.VHOST_USER_DIR}/${podUid}`,
+      hostPath: `${names.VHOST_USER_SHOWN_DIR}/${podUid}`,
+      readonly: true,
+      propagation: "PRIVATE",
+    },
+  ];
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { aPod, NODE } from "../testing/pods.ts";
-import { sandboxConfigOf } from "./sandbox.ts";
+import { toSandboxConfig } from "./sandbox.ts";
 
 const DNS = { server: "10.96.0.10", domain: "cluster.local" };
 const SEARCHES = ["ns.svc.cluster.local", "svc.cluster.local", "cluster.local"];
@@ -43,9 +43,9 @@ test.each([
     },
   },
 ])("a pod asks for names $name", ({ spec, want }) => {
-  expect(sandboxConfigOf(aPod(spec), 0, { ...NODE, dns: DNS }).dns).toEqual(want);
+  expect(toSandboxConfig(aPod(spec), 0, { ...NODE, dns: DNS }).dns).toEqual(want);
 });
 
 test("where nobody answers for Services, a pod asks whom the node asks", () => {
-  expect(sandboxConfigOf(aPod({}), 0, NODE).dns).toBeUndefined();
+  expect(toSandboxConfig(aPod({}), 0, NODE).dns).toBeUndefined();
 });

@@ -1,29 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sandbox of a pod, as the container runtime is told. Pure: the same pod gives the same sandbox.
+// Translates a pod to the CRI configuration of its sandbox. Pure and deterministic.
+import { join } from "node:path";
 import type { Pod } from "@patchbay/api";
 import type { SandboxConfig } from "@patchbay/core/ports";
 import { logDirectoryOf, sandboxLabels } from "./labels.ts";
 import type { NodeFacts } from "./node-facts.ts";
-import { sandboxSecurityOf } from "./security.ts";
+import { toSandboxSecurity } from "./security.ts";
 
-/** Source: Linux HOST_NAME_MAX, less one as the kubelet does. */
+/** Source: kubelet's layout. */
+export function hostsFileOf(podDirectory: string): string {
+  return join(podDirectory, "etc-hosts");
+}
+
+/** The runtime's own file would be a copy of the node's. */
+export function printHosts(hostname: string, podIps: readonly string[]): string {
+  const own = podIps.map((ip) => `${ip}\t${hostname}\n`);
+  return `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n${own.join("")}`;
+}
+
+/** Source: Linux HOST_NAME_MAX, less one like the kubelet. */
 const HOSTNAME_MAX = 63;
 
-/** Name of the machine as the pod sees it; the node's own where it has the node's network. */
 export function hostnameOf({ metadata, spec }: Pod, nodeName: string): string {
   if (spec.hostNetwork === true) return nodeName;
   return (spec.hostname ?? metadata.name).slice(0, HOSTNAME_MAX).replace(/(?<![-.])[-.]+$/, "");
 }
 
-/** Source: kubelet, for pods whose names are the cluster's: what has fewer dots is looked for there first. */
+/** Resolves names with fewer dots in the cluster first. Source: kubelet. */
 const CLUSTER_OPTIONS = ["ndots:5"];
 
-/** What the cluster gives a pod, unless it has the node's network, or wants the node's name servers, or none. */
-function clusterDnsOf({ metadata, spec }: Pod, { dns }: NodeFacts): SandboxConfig["dns"] {
+function findClusterDns({ metadata, spec }: Pod, { dns }: NodeFacts): SandboxConfig["dns"] {
   const { dnsPolicy = "ClusterFirst", hostNetwork = false } = spec;
-  const isOfCluster =
+  const usesClusterDns =
     dnsPolicy === "ClusterFirstWithHostNet" || (dnsPolicy === "ClusterFirst" && !hostNetwork);
-  if (dns === undefined || !isOfCluster) return undefined;
+  if (dns === undefined || !usesClusterDns) return undefined;
   const services = `svc.${dns.domain}`;
   return {
     servers: [dns.server],
@@ -32,7 +42,7 @@ function clusterDnsOf({ metadata, spec }: Pod, { dns }: NodeFacts): SandboxConfi
   };
 }
 
-/** An option without its value: the pod's own takes the place of the one of that name. */
+/** The pod's option overrides the cluster's of that name. */
 function optionName(option: string): string {
   return option.split(":")[0] ?? "";
 }
@@ -46,25 +56,27 @@ function ownOptions({ spec }: Pod): readonly string[] {
 
 const NO_DNS = { servers: [], searches: [], options: [] };
 
-/** The pod's name servers: the cluster's, and what it names itself; undefined: those of the node. */
-function dnsOf(pod: Pod, node: NodeFacts): SandboxConfig["dns"] {
+/** Undefined for the node's resolvers. */
+function combineDns(pod: Pod, node: NodeFacts): SandboxConfig["dns"] {
   const { nameservers = [], searches = [] } = pod.spec.dnsConfig ?? {};
-  const given = clusterDnsOf(pod, node) ?? NO_DNS;
-  const servers = [...new Set([...given.servers, ...nameservers])];
+  const clusterDns = findClusterDns(pod, node) ?? NO_DNS;
+  const servers = [...new Set([...clusterDns.servers, ...nameservers])];
   if (servers.length === 0) return undefined;
   const own = ownOptions(pod);
   const named = own.map(optionName);
   return {
     servers,
-    searches: [...new Set([...given.searches, ...searches])],
-    options: [...given.options.filter((option) => !named.includes(optionName(option))), ...own],
+    searches: [...new Set([...clusterDns.searches, ...searches])],
+    options: [
+      ...clusterDns.options.filter((option) => !named.includes(optionName(option))),
+      ...own,
+    ],
   };
 }
 
-/** The sandbox's configuration; `attempt` counts the pod's sandboxes from 0. */
-export function sandboxConfigOf(pod: Pod, attempt: number, node: NodeFacts): SandboxConfig {
+export function toSandboxConfig(pod: Pod, attempt: number, node: NodeFacts): SandboxConfig {
   const { name, namespace = "", uid = "" } = pod.metadata;
-  const dns = dnsOf(pod, node);
+  const dns = combineDns(pod, node);
   const sysctls = pod.spec.securityContext?.sysctls ?? [];
   return {
     metadata: { name, namespace, uid, attempt },
@@ -72,10 +84,10 @@ export function sandboxConfigOf(pod: Pod, attempt: number, node: NodeFacts): San
     logDirectory: logDirectoryOf(pod, node.logDir),
     ...(dns !== undefined && { dns }),
     labels: sandboxLabels(pod),
-    // Runtimes act on some; a pod's are anybody's words.
+    // Runtimes act on some annotations, and any pod author can set the pod's.
     annotations: {},
     cgroupParent: node.cgroupParent,
     sysctls: Object.fromEntries(sysctls.map((sysctl) => [sysctl.name, sysctl.value])),
-    security: sandboxSecurityOf(pod),
+    security: toSandboxSecurity(pod),
   };
 }

@@ -2,8 +2,8 @@
 import type { Pod, SecurityContext } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod, IMAGE, NODE } from "../testing/pods.ts";
-import { sandboxConfigOf } from "./sandbox.ts";
-import { containerSecurityOf, sandboxSecurityOf } from "./security.ts";
+import { toSandboxConfig } from "./sandbox.ts";
+import { toContainerSecurity, toSandboxSecurity } from "./security.ts";
 
 type PodContext = NonNullable<Pod["spec"]["securityContext"]>;
 
@@ -22,10 +22,10 @@ function securityOf({ spec, shared = {}, own, image, isProduct = false }: Given)
     { securityContext: shared, containers: [container], ...spec, ...account },
     isProduct ? { namespace: "patchbay" } : {},
   );
-  return containerSecurityOf(pod, container, { ...IMAGE, ...image });
+  return toContainerSecurity(pod, container, { ...IMAGE, ...image });
 }
 
-const named = { ...{ id: "sha256:1", tags: [], digests: [] }, bytes: 1, username: "daemon" };
+const named = { id: "sha256:1", tags: [], digests: [], bytes: 1, username: "daemon" };
 const uid = (number: number) => ({ ...IMAGE, uid: number }) as never;
 
 describe("a container of the product runs as", () => {
@@ -45,7 +45,7 @@ describe("a container of the product runs as", () => {
     const container = aContainer();
     const spec = { securityContext: {}, containers: [container], serviceAccountName: "virt-api" };
     const pod = aPod(spec, { namespace: "patchbay" });
-    const security = containerSecurityOf(pod, container, named);
+    const security = toContainerSecurity(pod, container, named);
     expect(security).toMatchObject({ runAsUsername: "daemon" });
     expect(security).not.toHaveProperty("runAsUser");
     expect(security).not.toHaveProperty("runAsGroup");
@@ -84,7 +84,7 @@ describe("a container is refused that would run as", () => {
   test("a named user", () => {
     const container = aContainer();
     const pod = aPod({ securityContext: {}, containers: [container] });
-    expect(() => containerSecurityOf(pod, container, named)).toThrow("its image runs as daemon");
+    expect(() => toContainerSecurity(pod, container, named)).toThrow("its image runs as daemon");
   });
 });
 
@@ -104,39 +104,51 @@ describe("what a container says counts before what its pod says", () => {
 });
 
 describe("rights", () => {
-  const asked: SecurityContext = {
-    ...{ privileged: true, allowPrivilegeEscalation: true, readOnlyRootFilesystem: true },
-    ...{ capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] } },
+  const requested: SecurityContext = {
+    privileged: true,
+    allowPrivilegeEscalation: true,
+    readOnlyRootFilesystem: true,
+    capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] },
     seccompProfile: { type: "Unconfined" },
   };
   test.each<{ name: string; given: Given; want: object }>([
     {
       name: "of a pod that asks for all",
-      given: { own: asked },
+      given: { own: requested },
       want: {
-        ...{ privileged: false, noNewPrivileges: true, readonlyRootfs: true },
-        ...{ seccomp: "RuntimeDefault", capabilities: { add: [], drop: ["ALL"] } },
+        privileged: false,
+        noNewPrivileges: true,
+        readonlyRootfs: true,
+        seccomp: "RuntimeDefault",
+        capabilities: { add: [], drop: ["ALL"] },
       },
     },
     {
       name: "of the product when it asks for all",
-      given: { own: asked, isProduct: true },
+      given: { own: requested, isProduct: true },
       want: {
-        ...{ privileged: true, noNewPrivileges: false, maskedPaths: [], readonlyPaths: [] },
-        ...{ seccomp: "Unconfined", capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] } },
+        privileged: true,
+        noNewPrivileges: false,
+        maskedPaths: [],
+        readonlyPaths: [],
+        seccomp: "Unconfined",
+        capabilities: { add: ["NET_ADMIN"], drop: ["ALL"] },
       },
     },
     {
       name: "of the product when it is not privileged",
-      given: { own: { ...asked, privileged: false }, isProduct: true },
+      given: { own: { ...requested, privileged: false }, isProduct: true },
       want: { privileged: false, noNewPrivileges: false, seccomp: "Unconfined" },
     },
     {
       name: "of the product when it asks for less",
       given: { own: { allowPrivilegeEscalation: false }, isProduct: true },
       want: {
-        ...{ privileged: false, noNewPrivileges: true, readonlyRootfs: false },
-        ...{ seccomp: "RuntimeDefault", capabilities: { add: [], drop: [] } },
+        privileged: false,
+        noNewPrivileges: true,
+        readonlyRootfs: false,
+        seccomp: "RuntimeDefault",
+        capabilities: { add: [], drop: [] },
       },
     },
     {
@@ -175,7 +187,7 @@ describe("a sandbox", () => {
       want: { pid: "NODE", network: "POD", ipc: "POD" },
     },
   ])("$name", ({ spec, want }) => {
-    expect(sandboxSecurityOf(aPod(spec)).namespaces).toMatchObject(want);
+    expect(toSandboxSecurity(aPod(spec)).namespaces).toMatchObject(want);
   });
 
   const privileged = aContainer({ securityContext: { privileged: true } });
@@ -206,12 +218,12 @@ describe("a sandbox", () => {
       want: { privileged: true },
     },
   ])("has $name", ({ spec, want }) => {
-    const security = sandboxSecurityOf(aPod(spec));
+    const security = toSandboxSecurity(aPod(spec));
     expect(security).toMatchObject(want);
   });
 
   test("has no user where its pod names none", () => {
-    const security = sandboxSecurityOf(aPod({ securityContext: { runAsGroup: 6 } }));
+    const security = toSandboxSecurity(aPod({ securityContext: { runAsGroup: 6 } }));
     expect(security).not.toHaveProperty("runAsUser");
     expect(security).not.toHaveProperty("runAsGroup");
   });
@@ -219,7 +231,7 @@ describe("a sandbox", () => {
   test("has the sysctls of its pod", () => {
     const sysctls = [{ name: "net.ipv4.tcp_syncookies", value: "1" }];
     const pod = aPod({ securityContext: { sysctls } });
-    expect(sandboxConfigOf(pod, 0, NODE).sysctls).toEqual({ "net.ipv4.tcp_syncookies": "1" });
+    expect(toSandboxConfig(pod, 0, NODE).sysctls).toEqual({ "net.ipv4.tcp_syncookies": "1" });
   });
 
   test.each([
@@ -229,6 +241,6 @@ describe("a sandbox", () => {
     { name: "b".repeat(70), hostname: undefined, want: "b".repeat(63) },
   ])("is called $want", ({ name, hostname, want }) => {
     const pod = aPod(hostname === undefined ? {} : { hostname }, { name });
-    expect(sandboxConfigOf(pod, 0, NODE).hostname).toBe(want);
+    expect(toSandboxConfig(pod, 0, NODE).hostname).toBe(want);
   });
 });

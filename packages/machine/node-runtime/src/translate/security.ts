@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may the processes of a container do?
 import type { Container, Pod, SecurityContext } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type {
@@ -9,10 +8,9 @@ import type {
   SandboxConfig,
   SecurityProfile,
 } from "@patchbay/core/ports";
-import { ID_MAX, isUnprivilegedUser } from "../policy/ids.ts";
-import { isProductPod } from "../policy/product.ts";
+import { ID_MAX, isUnprivilegedUser, isProductPod } from "../policy/pod-policy.ts";
 
-/** Source: Kubernetes securitycontext, default proc mount: what a container does not see. */
+/** Source: Kubernetes securitycontext, masked paths of the default proc mount. */
 const MASKED_PATHS = [
   "/proc/asound",
   "/proc/acpi",
@@ -27,14 +25,13 @@ const MASKED_PATHS = [
   "/sys/devices/virtual/powercap",
   "/sys/firmware",
 ];
-/** Source: Kubernetes securitycontext, default proc mount: what a container does not write. */
+/** Source: Kubernetes securitycontext, read-only paths of the default proc mount. */
 const READONLY_PATHS = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
 function isPrivileged({ securityContext }: Container): boolean {
   return securityContext?.privileged === true;
 }
 
-/** Namespaces of a pod. */
 function namespacesOf({ spec }: Pod): NamespaceOptions {
   const own = spec.shareProcessNamespace === true ? "POD" : "CONTAINER";
   return {
@@ -44,11 +41,11 @@ function namespacesOf({ spec }: Pod): NamespaceOptions {
   };
 }
 
-/** Without asking, everybody has runc's default profile; only the product's pods are asked what they want. */
+/** Only the product's pods can opt out of runc's default profile. */
 function seccompOf(pod: Pod, container?: Container): SecurityProfile {
-  const asked =
+  const requested =
     container?.securityContext?.seccompProfile ?? pod.spec.securityContext?.seccompProfile;
-  return isProductPod(pod) && asked?.type === "Unconfined" ? "Unconfined" : "RuntimeDefault";
+  return isProductPod(pod) && requested?.type === "Unconfined" ? "Unconfined" : "RuntimeDefault";
 }
 
 function groupsOf({ spec }: Pod): readonly number[] {
@@ -56,8 +53,7 @@ function groupsOf({ spec }: Pod): readonly number[] {
   return [...new Set([...supplementalGroups, ...(fsGroup === undefined ? [] : [fsGroup])])];
 }
 
-/** The sandbox's part: whose namespaces, and as whom its first process runs. */
-export function sandboxSecurityOf(pod: Pod): SandboxConfig["security"] {
+export function toSandboxSecurity(pod: Pod): SandboxConfig["security"] {
   const { runAsUser, runAsGroup } = pod.spec.securityContext ?? {};
   const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
   return {
@@ -72,12 +68,11 @@ export function sandboxSecurityOf(pod: Pod): SandboxConfig["security"] {
 
 type User = Pick<ContainerSecurity, "runAsUser" | "runAsGroup" | "runAsUsername">;
 
-function refusal(container: Container, reason: string): AppError {
+function rejection(container: Container, reason: string): AppError {
   return new AppError("RUNTIME_CONTAINER_REFUSED", { container: container.name, reason });
 }
 
-/** As whom a container of the image runs when the pod does not say. */
-function imageUserOf(
+function findImageUser(
   container: Container,
   { uid, username }: ContainerImage,
   mayBeRoot: boolean,
@@ -86,19 +81,21 @@ function imageUserOf(
   if (uid === undefined && username !== "") {
     if (mayBeRoot) return { runAsUsername: username };
     const reason = `its image runs as ${username}, which may be root: set securityContext.runAsUser`;
-    throw refusal(container, reason);
+    throw rejection(container, reason);
   }
   if (uid !== undefined && uid !== 0) {
     const reason = `its image runs as ${String(uid)}, which is not a valid user number (1 to ${String(ID_MAX)}): set securityContext.runAsUser`;
-    throw refusal(container, reason);
+    throw rejection(container, reason);
   }
   if (mayBeRoot) return { runAsUser: 0 };
   const reason = "its image runs as root, which no container may do: set securityContext.runAsUser";
-  throw refusal(container, reason);
+  throw rejection(container, reason);
 }
 
-/** What the container says, else what its pod says. */
-function contextOf({ spec }: Pod, { securityContext: own }: Container): SecurityContext {
+function mergeSecurityContexts(
+  { spec }: Pod,
+  { securityContext: own }: Container,
+): SecurityContext {
   const shared = spec.securityContext;
   return { ...shared, ...Object.fromEntries(Object.entries(own ?? {}).filter(isSet)) };
 }
@@ -108,48 +105,43 @@ function isSet([, value]: readonly [string, unknown]): boolean {
 }
 
 /**
- * As whom a container runs. Where no group is named it is the user's own number, not what the image has for the user: that
- * is any group that its author likes, and root's where the image knows no such user.
- * @throws AppError with RUNTIME_CONTAINER_REFUSED when that would be root, or cannot be known not to be
+ * The image's author could choose any group, so the default group has the user's number.
+ * @throws AppError with RUNTIME_CONTAINER_REFUSED when the user is root, or may be
  */
-function userOf(pod: Pod, container: Container, image: ContainerImage): User {
-  const { runAsUser, runAsGroup, runAsNonRoot } = contextOf(pod, container);
+function findUser(pod: Pod, container: Container, image: ContainerImage): User {
+  const { runAsUser, runAsGroup, runAsNonRoot } = mergeSecurityContexts(pod, container);
   const mayBeRoot = isProductPod(pod) && runAsNonRoot !== true;
-  const user = runAsUser === undefined ? imageUserOf(container, image, mayBeRoot) : { runAsUser };
+  const user = runAsUser === undefined ? findImageUser(container, image, mayBeRoot) : { runAsUser };
   if (user.runAsUser === 0 && !mayBeRoot) {
-    throw refusal(container, "it would run as root: set securityContext.runAsUser");
+    throw rejection(container, "it would run as root: set securityContext.runAsUser");
   }
   const group = runAsGroup ?? user.runAsUser;
   return { ...user, ...(group !== undefined && { runAsGroup: group }) };
 }
 
-/** What others than the product's pods have: nothing. */
 function capabilitiesOf(pod: Pod, container: Container): ContainerSecurity["capabilities"] {
   if (!isProductPod(pod)) return { add: [], drop: ["ALL"] };
   const { add = [], drop = [] } = container.securityContext?.capabilities ?? {};
   return { add, drop };
 }
 
-/**
- * What a container's processes may do.
- * @throws AppError with RUNTIME_CONTAINER_REFUSED
- */
-export function containerSecurityOf(
+/** @throws AppError with RUNTIME_CONTAINER_REFUSED */
+export function toContainerSecurity(
   pod: Pod,
   container: Container,
   image: ContainerImage,
 ): ContainerSecurity {
   const own = container.securityContext;
   const privileged = isProductPod(pod) && isPrivileged(container);
-  const mayGain = isProductPod(pod) && own?.allowPrivilegeEscalation !== false;
+  const allowsEscalation = isProductPod(pod) && own?.allowPrivilegeEscalation !== false;
   return {
     namespaces: namespacesOf(pod),
     capabilities: capabilitiesOf(pod, container),
     privileged,
-    ...userOf(pod, container, image),
+    ...findUser(pod, container, image),
     readonlyRootfs: own?.readOnlyRootFilesystem === true,
     supplementalGroups: groupsOf(pod),
-    noNewPrivileges: !mayGain,
+    noNewPrivileges: !allowsEscalation,
     maskedPaths: privileged ? [] : MASKED_PATHS,
     readonlyPaths: privileged ? [] : READONLY_PATHS,
     seccomp: privileged ? "Unconfined" : seccompOf(pod, container),

@@ -3,18 +3,24 @@ import type { Container, Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod, IMAGE, NODE, UID } from "../testing/pods.ts";
-import { containerConfigOf, type ContainerToMake } from "./container.ts";
-import { expand } from "./expansion.ts";
-import { printHosts } from "./hosts.ts";
-import { memoryLimitOf, qosClassOf, resourcesOf } from "./resources.ts";
-import { sandboxConfigOf } from "./sandbox.ts";
+import { toContainerConfig, type ContainerToMake } from "./container.ts";
+import { expand } from "./environment.ts";
+import { printHosts, toSandboxConfig } from "./sandbox.ts";
+import { memoryLimitOf, qosClassOf, toContainerResources } from "./resources.ts";
 
 function make(container: Container, change: Partial<ContainerToMake> = {}): ContainerToMake {
   const pod = change.pod ?? aPod({ containers: [container] });
   const sources = { configMaps: new Map(), secrets: new Map() };
   return {
-    ...{ pod, container, image: IMAGE, attempt: 0, volumes: new Map(), podDirectory: `/p/${UID}` },
-    ...{ node: NODE, podIps: ["10.0.0.2"], sources },
+    pod,
+    container,
+    image: IMAGE,
+    attempt: 0,
+    volumes: new Map(),
+    podDirectory: `/p/${UID}`,
+    node: NODE,
+    podIps: ["10.0.0.2"],
+    sources,
     ...change,
   };
 }
@@ -26,7 +32,7 @@ function productPod(spec: Partial<Pod["spec"]>): Pod {
 
 describe("a sandbox", () => {
   test("has the pod's names, one control group above it and nothing of the node", () => {
-    expect(sandboxConfigOf(aPod({}, { labels: { app: "x" } }), 2, NODE)).toEqual({
+    expect(toSandboxConfig(aPod({}, { labels: { app: "x" } }), 2, NODE)).toEqual({
       metadata: { name: "a", namespace: "ns", uid: UID, attempt: 2 },
       hostname: "a",
       logDirectory: `/logs/ns_a_${UID}`,
@@ -41,34 +47,40 @@ describe("a sandbox", () => {
       sysctls: {},
       security: {
         namespaces: { network: "POD", pid: "CONTAINER", ipc: "POD" },
-        ...{ runAsUser: 107, runAsGroup: 107, supplementalGroups: [107] },
-        ...{ readonlyRootfs: true, privileged: false, seccomp: "RuntimeDefault" },
+        runAsUser: 107,
+        runAsGroup: 107,
+        supplementalGroups: [107],
+        readonlyRootfs: true,
+        privileged: false,
+        seccomp: "RuntimeDefault",
       },
     });
   });
 
   test("is found by labels that a pod's own do not hide", () => {
     const labels = { "io.kubernetes.pod.uid": "another" };
-    expect(sandboxConfigOf(aPod({}, { labels }), 0, NODE).labels).toMatchObject({
+    expect(toSandboxConfig(aPod({}, { labels }), 0, NODE).labels).toMatchObject({
       "io.kubernetes.pod.uid": UID,
     });
   });
 
   test("has a host's name that a kernel takes", () => {
-    const config = sandboxConfigOf(aPod({}, { name: `${"a".repeat(62)}-b` }), 0, NODE);
+    const config = toSandboxConfig(aPod({}, { name: `${"a".repeat(62)}-b` }), 0, NODE);
     expect(config.hostname).toBe("a".repeat(62));
   });
 
   test("asks the name servers that the pod names", () => {
     const dnsConfig = { nameservers: ["192.0.2.53"], options: [{ name: "ndots", value: "2" }] };
-    expect(sandboxConfigOf(aPod({ dnsConfig }), 0, NODE).dns).toEqual({
-      ...{ servers: ["192.0.2.53"], searches: [], options: ["ndots:2"] },
+    expect(toSandboxConfig(aPod({ dnsConfig }), 0, NODE).dns).toEqual({
+      servers: ["192.0.2.53"],
+      searches: [],
+      options: ["ndots:2"],
     });
   });
 
   test("of the product is in the node's namespaces when it says so", () => {
     const spec = { hostNetwork: true, hostPID: true, hostIPC: true };
-    const config = sandboxConfigOf(productPod(spec), 0, NODE);
+    const config = toSandboxConfig(productPod(spec), 0, NODE);
     expect(config.security.namespaces).toEqual({ network: "NODE", pid: "NODE", ipc: "NODE" });
     expect(config.hostname).toBe("node-1");
   });
@@ -76,10 +88,15 @@ describe("a sandbox", () => {
 
 describe("a container", () => {
   test("has nothing that nobody gave it", () => {
-    const { security, mounts, devices, labels, logPath } = containerConfigOf(make(aContainer()));
+    const { security, mounts, devices, labels, logPath } = toContainerConfig(make(aContainer()));
     expect(security).toMatchObject({
-      ...{ capabilities: { add: [], drop: ["ALL"] }, privileged: false, noNewPrivileges: true },
-      ...{ runAsUser: 107, runAsGroup: 107, supplementalGroups: [107], seccomp: "RuntimeDefault" },
+      capabilities: { add: [], drop: ["ALL"] },
+      privileged: false,
+      noNewPrivileges: true,
+      runAsUser: 107,
+      runAsGroup: 107,
+      supplementalGroups: [107],
+      seccomp: "RuntimeDefault",
     });
     expect(security.maskedPaths).toContain("/proc/kcore");
     expect(security.readonlyPaths).toContain("/proc/sys");
@@ -95,9 +112,11 @@ describe("a container", () => {
       "devices.kubevirt.io/kvm": "1",
       "devices.kubevirt.io/vhost-net": "1",
     };
-    const { devices } = containerConfigOf(make(aContainer({ resources: { limits } })));
+    const { devices } = toContainerConfig(make(aContainer({ resources: { limits } })));
     expect(devices.map(({ hostPath }) => hostPath)).toEqual([
-      ...["/dev/kvm", "/dev/net/tun", "/dev/vhost-net"],
+      "/dev/kvm",
+      "/dev/net/tun",
+      "/dev/vhost-net",
     ]);
   });
 
@@ -106,9 +125,11 @@ describe("a container", () => {
     const mount = { name: "scripts", mountPath: "/usr/bin/hook", subPath: "my.sh" };
     const container = aContainer({ volumeMounts: [mount] });
     const given = { ...make(container), pod: aPod({ volumes, containers: [container] }) };
-    const [made] = containerConfigOf({ ...given, volumes: new Map([["scripts", "/v/c"]]) }).mounts;
+    const [made] = toContainerConfig({ ...given, volumes: new Map([["scripts", "/v/c"]]) }).mounts;
     expect(made).toMatchObject({
-      ...{ containerPath: "/usr/bin/hook", hostPath: "/v/c/my.sh", readonly: true },
+      containerPath: "/usr/bin/hook",
+      hostPath: "/v/c/my.sh",
+      readonly: true,
     });
   });
 
@@ -116,11 +137,12 @@ describe("a container", () => {
     const limits = { "vhost-user.patchbay.io/sockets": "2" };
     const pod = aPod({ containers: [] });
     const uid = pod.metadata.uid ?? "";
-    const { mounts } = containerConfigOf(make(aContainer({ resources: { limits } }), { pod }));
+    const { mounts } = toContainerConfig(make(aContainer({ resources: { limits } }), { pod }));
     expect(mounts).toContainEqual({
       containerPath: `/run/patchbay/vhost-user/${uid}`,
       hostPath: `/run/patchbay/vhost-user-shown/${uid}`,
-      ...{ readonly: true, propagation: "PRIVATE" },
+      readonly: true,
+      propagation: "PRIVATE",
     });
   });
 
@@ -140,7 +162,7 @@ describe("a container", () => {
       ["data", "/p/data"],
       ["kernel", "/p/kernel"],
     ]);
-    const { mounts } = containerConfigOf(make(container, { pod, volumes: paths }));
+    const { mounts } = toContainerConfig(make(container, { pod, volumes: paths }));
     expect(mounts.slice(0, 2)).toEqual([
       { containerPath: "/data", hostPath: "/p/data", readonly: false, propagation: "PRIVATE" },
       { containerPath: "/kernel", hostPath: "/p/kernel", readonly: true, propagation: "PRIVATE" },
@@ -160,7 +182,7 @@ describe("a container", () => {
     });
     const pod = aPod({ containers: [container], volumes });
     const paths = new Map(names.map((name) => [name, `/host/${name}`]));
-    const { mounts, devices } = containerConfigOf(make(container, { pod, volumes: paths }));
+    const { mounts, devices } = toContainerConfig(make(container, { pod, volumes: paths }));
     expect(mounts.slice(0, 2).map(({ readonly }) => readonly)).toEqual([false, true]);
     expect(devices).toEqual([
       { containerPath: "/dev/bytes", hostPath: "/host/bytes", permissions: "rw" },
@@ -175,7 +197,7 @@ describe("a container", () => {
     const container = aContainer({ volumeDevices: [{ name: "v", devicePath: "/dev/v" }] });
     const pod = aPod({ containers: [container], volumes });
     const paths = new Map([["v", "/p/v"]]);
-    expect(() => containerConfigOf(make(container, { pod, volumes: paths }))).toThrow(
+    expect(() => toContainerConfig(make(container, { pod, volumes: paths }))).toThrow(
       "volumeDevices: volume v is not a claim",
     );
   });
@@ -196,7 +218,7 @@ describe("a container", () => {
     const found = { ...rest, ...("username" in image ? {} : { uid: uid ?? 0 }), ...image };
     const container = aContainer();
     const pod = aPod({ containers: [container], securityContext: context ?? {} });
-    expect(() => containerConfigOf(make(container, { pod, image: found }))).toThrow(AppError);
+    expect(() => toContainerConfig(make(container, { pod, image: found }))).toThrow(AppError);
   });
 
   test.each<{ name: string; context: Pod["spec"]["securityContext"]; want: readonly number[] }>([
@@ -206,7 +228,7 @@ describe("a container", () => {
   ])("has one group, and never the image's, with $name", ({ context, want }) => {
     const container = aContainer();
     const pod = aPod({ containers: [container], securityContext: context ?? {} });
-    const { security } = containerConfigOf(make(container, { pod }));
+    const { security } = toContainerConfig(make(container, { pod }));
     expect([security.runAsUser, security.runAsGroup]).toEqual(want);
     expect(security.supplementalGroups).toEqual([]);
   });
@@ -217,20 +239,20 @@ describe("a container", () => {
     });
     const pod = productPod({ containers: [container] });
     const image = { ...IMAGE, uid: 0 };
-    expect(containerConfigOf(make(container, { pod, image })).security).toMatchObject({
-      ...{
-        privileged: true,
-        runAsUser: 0,
-        runAsGroup: 0,
-        seccomp: "Unconfined",
-        noNewPrivileges: false,
-      },
-      ...{ capabilities: { add: ["SYS_ADMIN"], drop: [] }, maskedPaths: [], readonlyPaths: [] },
+    expect(toContainerConfig(make(container, { pod, image })).security).toMatchObject({
+      privileged: true,
+      runAsUser: 0,
+      runAsGroup: 0,
+      seccomp: "Unconfined",
+      noNewPrivileges: false,
+      capabilities: { add: ["SYS_ADMIN"], drop: [] },
+      maskedPaths: [],
+      readonlyPaths: [],
     });
   });
 
   test("remembers how long its start was put off", () => {
-    const { annotations } = containerConfigOf(make(aContainer(), { delaySeconds: 20, attempt: 3 }));
+    const { annotations } = toContainerConfig(make(aContainer(), { delaySeconds: 20, attempt: 3 }));
     expect(annotations).toEqual({ "patchbay.io/restart-delay-seconds": "20" });
   });
 });
@@ -260,7 +282,7 @@ describe("its variables", () => {
       command: ["run", "$(A)"],
     });
     const node = { ...NODE, apiServer: { host: "192.0.2.9", port: "6443" } };
-    const config = containerConfigOf(make(container, { node, sources }));
+    const config = toContainerConfig(make(container, { node, sources }));
     expect(config.env).toEqual([
       ["KUBERNETES_SERVICE_HOST", "192.0.2.9"],
       ["KUBERNETES_SERVICE_PORT", "6443"],
@@ -293,7 +315,7 @@ describe("its variables", () => {
     { name: "no such field", env: { name: "X", valueFrom: { fieldRef: { fieldPath: "spec.x" } } } },
     { name: "no name", env: { name: "A=B", value: "" } },
   ])("that cannot be made are told of: $name", ({ env }) => {
-    expect(() => containerConfigOf(make(aContainer({ env: [env] }), { sources }))).toThrow(
+    expect(() => toContainerConfig(make(aContainer({ env: [env] }), { sources }))).toThrow(
       AppError,
     );
   });
@@ -336,7 +358,7 @@ describe("its variables", () => {
     },
   ])("that are too long are refused: $name", ({ env, command, says }) => {
     const container = aContainer({ env, ...(command === undefined ? {} : { command }) });
-    expect(() => containerConfigOf(make(container, { sources }))).toThrow(says);
+    expect(() => toContainerConfig(make(container, { sources }))).toThrow(says);
   });
 });
 
@@ -353,21 +375,27 @@ describe("resources", () => {
     {
       name: "all limited",
       resources: { limits: { cpu: "1500m", memory: "1Gi" } },
-      ...{ want: "Guaranteed", shares: 1536, oom: -997 },
+      want: "Guaranteed",
+      shares: 1536,
+      oom: -997,
     },
   ])("$name", ({ resources, want, shares, oom }) => {
     const container = aContainer({ resources });
     const pod = aPod({ containers: [container] });
     expect(qosClassOf(pod)).toBe(want);
-    expect(resourcesOf(pod, container, NODE.memoryBytes)).toMatchObject({
-      ...{ cpuShares: shares, oomScoreAdj: oom },
+    expect(toContainerResources(pod, container, NODE.memoryBytes)).toMatchObject({
+      cpuShares: shares,
+      oomScoreAdj: oom,
     });
   });
 
   test("a limit of CPU is a quota", () => {
     const container = aContainer({ resources: { limits: { cpu: "250m" } } });
     const pod = aPod({ containers: [container] });
-    expect(resourcesOf(pod, container, 1)).toMatchObject({ cpuQuota: 25_000, cpuPeriod: 100_000 });
+    expect(toContainerResources(pod, container, 1)).toMatchObject({
+      cpuQuota: 25_000,
+      cpuPeriod: 100_000,
+    });
   });
 
   test.each([

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Empty directories: in memory, or on the disk in a file system of their own that ends where the volume's limit is.
+// emptyDir volumes: in memory, or on the disk in a file system of limited size.
 import { dirname } from "node:path";
 import { parseQuantity, type Pod, type PodVolume } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
 import { memoryLimitOf } from "../translate/resources.ts";
-import { volumeFailed } from "./content/file-set.ts";
+import { volumeFailed } from "./content/volume-files.ts";
 import type { VolumeDeps } from "./deps.ts";
 import { imageFile } from "./layout.ts";
 import { storageLimitOf } from "./storage/limits.ts";
 
-/** Everybody in the pod may write; files get the group that the pod's volumes have. Source: Kubernetes emptydir. */
+/** World-writable, and files inherit the pod's fsGroup. Source: Kubernetes emptydir. */
 const MODE = 0o777;
 const SET_GROUP = 0o2000;
-const OUR_OWN = { uid: 0, gid: 0, mode: 0o700 } as const;
+const ROOT_ONLY = { uid: 0, gid: 0, mode: 0o700 } as const;
 
-/** One volume at its place. */
 export interface EmptyDirToMake {
   readonly pod: Pod;
   readonly name: string;
@@ -22,23 +21,22 @@ export interface EmptyDirToMake {
   readonly path: string;
 }
 
-function accessOf({ spec }: Pod): { uid: number; gid: number; mode: number } {
+function toAccess({ spec }: Pod): { uid: number; gid: number; mode: number } {
   const { fsGroup } = spec.securityContext ?? {};
   return fsGroup === undefined
     ? { uid: 0, gid: 0, mode: MODE }
     : { uid: 0, gid: fsGroup, mode: MODE | SET_GROUP };
 }
 
-/** The volume's own limit, bytes; undefined: it names none. */
 function sizeLimitOf({ name, emptyDir }: EmptyDirToMake): number | undefined {
   const { sizeLimit } = emptyDir;
   if (sizeLimit === undefined) return undefined;
   const bytes = parseQuantity(sizeLimit);
   if (bytes === undefined) throw volumeFailed(name, `sizeLimit ${sizeLimit} is not a quantity`);
-  return bytes > 0 ? Math.ceil(bytes) : undefined; // 0 means none. Source: Kubernetes eviction manager
+  return bytes > 0 ? Math.ceil(bytes) : undefined; // 0 means no limit. Source: Kubernetes eviction manager
 }
 
-/** Files in memory count as the containers' memory: more than all of theirs together is never there. */
+/** Files in memory count towards the containers' memory limits. */
 function memoryBytesOf(make: EmptyDirToMake): number {
   const all = make.pod.spec.containers.map(memoryLimitOf);
   const ofPod = all.reduce((sum, bytes) => sum + bytes, 0);
@@ -49,17 +47,16 @@ async function makeOnDisk(deps: VolumeDeps, make: EmptyDirToMake): Promise<void>
   const { disk, files, log, node } = deps;
   const { pod, name, path } = make;
   const image = imageFile(node.podsDir, pod.metadata.uid ?? "", name);
-  // A directory without a file for it was made where there were no loop devices: its files are the pod's.
-  const isThere = await files.exists(image);
-  if ((await disk.kindOf(path)) !== undefined && !isThere) return;
-  const access = accessOf(pod);
-  await disk.makeDirectory(dirname(image), OUR_OWN);
+  // Without an image file the directory was created while no loop device was available; the pod's files are in it.
+  const hasImage = await files.exists(image);
+  if ((await disk.kindOf(path)) !== undefined && !hasImage) return;
+  const access = toAccess(pod);
+  await disk.makeDirectory(dirname(image), ROOT_ONLY);
   const sizeBytes = Math.min(sizeLimitOf(make) ?? Number.POSITIVE_INFINITY, storageLimitOf(pod));
   try {
     await disk.mountImage(path, { access, image, sizeBytes });
   } catch (error) {
-    // The pod's files are in it already: none are made in their place.
-    if (isThere) throw error;
+    if (hasImage) throw error;
     log.warn("volume has no file system of its own; its use is measured", {
       volume: name,
       reason: messageOf(error),
@@ -70,9 +67,8 @@ async function makeOnDisk(deps: VolumeDeps, make: EmptyDirToMake): Promise<void>
 }
 
 /**
- * Makes the directory; one that is there stays as it is.
- * @throws AppError with RUNTIME_VOLUME_FAILED for what is no size or medium, or an `OS_` code while a file system that
- * was made before cannot be mounted
+ * Idempotent.
+ * @throws AppError with RUNTIME_VOLUME_FAILED, or an `OS_` code while a file system cannot be mounted
  */
 export async function makeEmptyDir(deps: VolumeDeps, make: EmptyDirToMake): Promise<void> {
   const { medium = "" } = make.emptyDir;
@@ -83,6 +79,6 @@ export async function makeEmptyDir(deps: VolumeDeps, make: EmptyDirToMake): Prom
   if (medium === "") await makeOnDisk(deps, make);
   else {
     const sizeBytes = memoryBytesOf(make);
-    await deps.disk.mountMemory(make.path, { access: accessOf(make.pod), sizeBytes });
+    await deps.disk.mountMemory(make.path, { access: toAccess(make.pod), sizeBytes });
   }
 }

@@ -22,7 +22,6 @@ import { createPodTokens, type RequestToken } from "./objects/pod-tokens.ts";
 export const PODS_DIR = "/pods";
 export const UID = "0f1e2d3c";
 
-/** A node without pods, and what a test does to it. */
 export interface VolumeBench {
   readonly deps: VolumeDeps;
   readonly disk: FakeVolumeDisk;
@@ -30,24 +29,22 @@ export interface VolumeBench {
   readonly files: FakeFiles;
   readonly clock: FakeClock;
   readonly log: FakeLogger;
-  /** Every watch that was opened, by what it selects, for example `secrets ns metadata.name=a`; it stays when it ended. */
+  /** All opened watches by selection, for example `secrets ns metadata.name=a`, including ended ones. */
   readonly watches: ReadonlyMap<string, { readonly cache: FakeCache<KubeObject>; isOpen: boolean }>;
-  /** Images that are shown, by path. */
+  /** Mounted images, by path. */
   readonly views: ReadonlyMap<string, string>;
-  /** Uses of claims that have not ended, as uid and claim. */
+  /** Claims in use, as uid and claim. */
   readonly claims: ReadonlySet<string>;
-  /** Tokens that were asked for, as audience and seconds. */
+  /** Requested tokens, as audience and seconds. */
   readonly requests: readonly string[];
-  /** Puts objects on the API server before somebody watches them, or changes them. */
+  /** Creates or changes objects on the API server. */
   put(...objects: readonly (ConfigMap | Secret)[]): void;
   take(kind: "ConfigMap" | "Secret", name: string): void;
-  /** Lets VMs have files of these directories; undefined: of none, which is the default. */
+  /** Sets the directories that VMs may use; undefined disables the feature, which is the default. */
   setHostDisks(directories: readonly string[] | undefined): void;
-  /** Gives out no token any more. */
   refuseTokens(): void;
 }
 
-/** A pod with those volumes. */
 export function aPodWith(volumes: readonly PodVolume[], change: Partial<Pod["spec"]> = {}): Pod {
   return {
     apiVersion: "v1",
@@ -108,7 +105,11 @@ class Bench implements VolumeBench {
     };
     const node = { name: "n", hostIp: "192.0.2.1", podsDir: PODS_DIR, logDir: "/logs" };
     this.deps = {
-      ...{ disk: this.disk, files: this.files, clock, log, images },
+      disk: this.disk,
+      files: this.files,
+      clock,
+      log,
+      images,
       sockets: this.sockets,
       node: { ...node, cgroupParent: "/patchbay", memoryBytes: 2 ** 34 },
       objects: createPodObjects(
@@ -184,7 +185,7 @@ class Bench implements VolumeBench {
   }
 }
 
-/** A node on fakes; what it watches ends with the signal. */
+/** Watches end with the signal. */
 export function createVolumeBench(signal: AbortSignal = new AbortController().signal): VolumeBench {
   return new Bench(signal);
 }

@@ -3,7 +3,7 @@ import * as dns from "dns-packet";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { aService, aSlice, RANGES } from "../testing/objects.ts";
-import { answerTo, type AnswerDeps, type AskOthers } from "./answer.ts";
+import { answerQuery, type AnswerDeps, type ForwardQuery } from "./answer.ts";
 import type { Zone } from "./zone.ts";
 
 const ENDPOINTS = Array.from({ length: 60 }, (_none, index) => ({
@@ -23,9 +23,9 @@ const ZONE: Zone = {
   slicesOf: () => [aSlice(ENDPOINTS)],
   hasNamespace: () => true,
 };
-const NOBODY: AskOthers = () => Promise.resolve(undefined);
+const NOBODY: ForwardQuery = () => Promise.resolve(undefined);
 /** Another server, which knows one address for every name. */
-const OTHERS: AskOthers = (question) => {
+const OTHERS: ForwardQuery = (question) => {
   const { questions = [] } = dns.decode(question);
   const answers = questions.map(({ name }): dns.Answer => ({
     type: "A",
@@ -39,7 +39,9 @@ const OTHERS: AskOthers = (question) => {
 function ask(change: dns.Packet & { readonly name?: string; readonly qtype?: string }) {
   const { name = "web.blue.svc.cluster.local", qtype = "A", ...packet } = change;
   return dns.encode({
-    ...{ type: "query", id: 4711, flags: dns.RECURSION_DESIRED },
+    type: "query",
+    id: 4711,
+    flags: dns.RECURSION_DESIRED,
     questions: [{ type: qtype as dns.RecordType, name }],
     ...packet,
   });
@@ -47,15 +49,15 @@ function ask(change: dns.Packet & { readonly name?: string; readonly qtype?: str
 
 async function answered(
   bytes: Buffer,
-  { askOthers = NOBODY, isTcp = false, turn = 0, counts = [] as string[] } = {},
+  { forwardQuery = NOBODY, isTcp = false, nextRotation = 0, counts = [] as string[] } = {},
 ): Promise<dns.DecodedPacket | undefined> {
   const deps: AnswerDeps = {
     zone: ZONE,
-    askOthers,
-    turn: () => turn,
+    forwardQuery,
+    nextRotation: () => nextRotation,
     countAnswer: ({ by, result }) => counts.push(`${by} ${result}`),
   };
-  const answer = await answerTo(bytes, { address: "10.88.0.9", isTcp }, deps);
+  const answer = await answerQuery(bytes, { address: "10.88.0.9", isTcp }, deps);
   return answer === undefined ? undefined : dns.decode(answer);
 }
 
@@ -99,25 +101,25 @@ test("the answer is for the question, and says how long it may be kept", async (
 });
 
 test("others are asked for what is not ours, and behind a name of ours", async () => {
-  const askOthers = OTHERS;
-  const packet = await answered(ask({ name: "example.org" }), { askOthers });
+  const forwardQuery = OTHERS;
+  const packet = await answered(ask({ name: "example.org" }), { forwardQuery });
   expect([packet?.id, packet?.answers?.length]).toEqual([4711, 1]);
-  expect(await said(ask({ name: "out.blue.svc.cluster.local" }), { askOthers })).toEqual([
+  expect(await said(ask({ name: "out.blue.svc.cluster.local" }), { forwardQuery })).toEqual([
     "NOERROR",
     ["example.org", "192.0.2.7"],
   ]);
 });
 
 test.each([
-  { name: "web.blue.svc.cluster.local", askOthers: NOBODY, want: ["own done"] },
-  { name: "none.blue.svc.cluster.local", askOthers: NOBODY, want: ["own missing"] },
-  { name: "example.org", askOthers: OTHERS, want: ["others done"] },
-  { name: "example.org", askOthers: NOBODY, want: ["others failed"] },
-  { name: "out.blue.svc.cluster.local", askOthers: OTHERS, want: ["others done"] },
-  { name: "out.blue.svc.cluster.local", askOthers: NOBODY, want: ["others failed"] },
-])("$name is counted as $want", async ({ name, askOthers, want }) => {
+  { name: "web.blue.svc.cluster.local", forwardQuery: NOBODY, want: ["own done"] },
+  { name: "none.blue.svc.cluster.local", forwardQuery: NOBODY, want: ["own missing"] },
+  { name: "example.org", forwardQuery: OTHERS, want: ["others done"] },
+  { name: "example.org", forwardQuery: NOBODY, want: ["others failed"] },
+  { name: "out.blue.svc.cluster.local", forwardQuery: OTHERS, want: ["others done"] },
+  { name: "out.blue.svc.cluster.local", forwardQuery: NOBODY, want: ["others failed"] },
+])("$name is counted as $want", async ({ name, forwardQuery, want }) => {
   const counts: string[] = [];
-  await answered(ask({ name }), { askOthers, counts });
+  await answered(ask({ name }), { forwardQuery, counts });
   expect(counts).toEqual(want);
 });
 
@@ -125,27 +127,27 @@ test.each([
   { what: "nothing", answer: undefined },
   { what: "no packet", answer: Buffer.from("text") },
 ])("a server failure is reported where other servers answer $what", async ({ answer }) => {
-  const askOthers: AskOthers = () => Promise.resolve(answer);
+  const forwardQuery: ForwardQuery = () => Promise.resolve(answer);
   const name = "out.blue.svc.cluster.local";
-  expect(await said(ask({ name }), { askOthers })).toEqual(["SERVFAIL", []]);
+  expect(await said(ask({ name }), { forwardQuery })).toEqual(["SERVFAIL", []]);
 });
 
 test("other servers are queried for the client, by TCP behind a name of this zone", async () => {
   const hows: unknown[] = [];
-  const askOthers: AskOthers = (question, how) => {
+  const forwardQuery: ForwardQuery = (question, how) => {
     hows.push(how);
     return OTHERS(question, how);
   };
   for (const name of ["example.org", "out.blue.svc.cluster.local"]) {
-    await answered(ask({ name }), { askOthers });
+    await answered(ask({ name }), { forwardQuery });
   }
   expect(hows).toEqual([false, true].map((isTcp) => ({ isTcp, client: "10.88.0.9" })));
 });
 
 test("several addresses come in another order each time", async () => {
   const bytes = ask({ name: "many.blue.svc.cluster.local" });
-  const first = await said(bytes, { isTcp: true, turn: 0 });
-  const second = await said(bytes, { isTcp: true, turn: 1 });
+  const first = await said(bytes, { isTcp: true, nextRotation: 0 });
+  const second = await said(bytes, { isTcp: true, nextRotation: 1 });
   expect([first[1][0], second[1][0]]).toEqual(["10.88.0.1", "10.88.0.2"]);
   expect(first[1].length).toBe(60);
 });
@@ -155,8 +157,14 @@ test("what is too long for UDP is cut, as long as the client says; TCP has all",
   const short = await answered(ask({ name }));
   expect([short?.flag_tc, short?.answers]).toEqual([true, []]);
   const opt: dns.Answer = {
-    ...{ type: "OPT", name: ".", udpPayloadSize: 1232, extendedRcode: 0, ednsVersion: 0 },
-    ...{ flags: 0, flag_do: false, options: [] },
+    type: "OPT",
+    name: ".",
+    udpPayloadSize: 1232,
+    extendedRcode: 0,
+    ednsVersion: 0,
+    flags: 0,
+    flag_do: false,
+    options: [],
   };
   const long = await answered(ask({ name, additionals: [opt] }));
   expect([long?.flag_tc, long?.additionals?.[0]?.type]).toEqual([true, "OPT"]);
@@ -168,7 +176,7 @@ test.each([
   { what: "half a question", bytes: ask({}).subarray(0, 20) },
   { what: "no question", bytes: ask({ questions: [] }) },
 ])("$what gets no answer", async ({ bytes }) => {
-  expect(await answered(bytes, { askOthers: OTHERS })).toBeUndefined();
+  expect(await answered(bytes, { forwardQuery: OTHERS })).toBeUndefined();
 });
 
 test.each([
@@ -180,13 +188,13 @@ test.each([
   { what: "an update", packet: { flags: 5 << 11 } },
 ] as const)("$what is not done", async ({ packet }) => {
   const { questions = [{ type: "A", name: "a" } as const], ...rest } = packet as dns.Packet;
-  expect((await said(ask({ questions, ...rest }), { askOthers: OTHERS }))[0]).toBe("NOTIMP");
+  expect((await said(ask({ questions, ...rest }), { forwardQuery: OTHERS }))[0]).toBe("NOTIMP");
 });
 
 test("whatever comes is answered or not, and ends nothing", async () => {
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ maxLength: 80 }), async (bytes) => {
-      await answered(Buffer.from(bytes), { askOthers: OTHERS });
+      await answered(Buffer.from(bytes), { forwardQuery: OTHERS });
       await answered(Buffer.concat([ask({}).subarray(0, 12), Buffer.from(bytes)]));
     }),
   );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is a question answered? From the machine's own names, or by whom the host asks.
+// Answers DNS queries from names of Services, and forwards all others to the host's resolvers.
 import {
   RCODE,
   readAnswers,
@@ -12,100 +12,93 @@ import {
   type Reply,
 } from "./packets.ts";
 import type { ServiceCounters } from "../metrics.ts";
-import { lookUp, type Finding, type Zone } from "./zone.ts";
+import { lookUp, type Lookup, type Zone } from "./zone.ts";
 
-/** Asks the host's name servers; gives the answer to the bytes of a question, with an id of whatever value. */
-export type AskOthers = (
+/** The answer's id is arbitrary. */
+export type ForwardQuery = (
   question: Buffer,
   how: { readonly isTcp: boolean; readonly client: string },
 ) => Promise<Buffer | undefined>;
 
-/** What answers rest on. */
 export interface AnswerDeps {
   readonly zone: Zone;
-  readonly askOthers: AskOthers;
-  /** Counts on with each answer, so that the first of several addresses is another one each time. */
-  readonly turn: () => number;
+  readonly forwardQuery: ForwardQuery;
+  /** Rotates the addresses of answers. */
+  readonly nextRotation: () => number;
   readonly countAnswer: ServiceCounters["countAnswer"];
 }
 
-/** Who asks, and how. */
-export interface Asker {
+export interface DnsClient {
   readonly address: string;
   readonly isTcp: boolean;
 }
 
-/** A name that stands for another one may stand for one that does so too. */
 const ALIASES_MAX = 8;
 
-function rotated<T>(items: readonly T[], turn: number): readonly T[] {
-  const start = items.length === 0 ? 0 : turn % items.length;
+function rotated<T>(items: readonly T[], nextRotation: number): readonly T[] {
+  const start = items.length === 0 ? 0 : nextRotation % items.length;
   return [...items.slice(start), ...items.slice(0, start)];
 }
 
-interface Walk {
+interface AliasChain {
   readonly records: readonly NamedRecord[];
-  /** Where it ends. */
   readonly name: string;
-  readonly finding: Finding;
+  readonly lookup: Lookup;
 }
 
-/** Follows names that stand for others, as far as they are ours. */
-function walk(query: Query, zone: Zone): Walk {
+function followAliases(query: Query, zone: Zone): AliasChain {
   let records: readonly NamedRecord[] = [];
   let { name } = query;
   for (let count = 0; count < ALIASES_MAX; count += 1) {
-    const finding = lookUp(name, zone);
-    const found = finding.kind === "found" ? finding.records : [];
+    const lookup = lookUp(name, zone);
+    const found = lookup.kind === "found" ? lookup.records : [];
     const alias = found.find((record) => record.type === "CNAME");
-    if (alias === undefined || query.type === "CNAME") return { records, name, finding };
+    if (alias === undefined || query.type === "CNAME") return { records, name, lookup };
     records = [...records, { name, record: alias }];
     name = alias.target;
   }
-  return { records: [], name, finding: { kind: "missing" } };
+  return { records: [], name, lookup: { kind: "missing" } };
 }
 
-/** What lies behind a name of ours that stands for one of another zone. */
-async function askBehind(
+async function resolveAlias(
   query: Query,
-  { records, name }: Walk,
-  { askOthers, zone, client, countAnswer }: AnswerDeps & { readonly client: string },
+  { records, name }: AliasChain,
+  { forwardQuery, zone, client, countAnswer }: AnswerDeps & { readonly client: string },
 ): Promise<Reply> {
   const how = { isTcp: true, client };
-  const bytes = await askOthers(writeQuestion(name, query.type, 0), how);
+  const bytes = await forwardQuery(writeQuestion(name, query.type, 0), how);
   const others = bytes === undefined ? undefined : readAnswers(bytes);
   countAnswer({ by: "others", result: others === undefined ? "failed" : "done" });
   if (others === undefined) return { rcode: RCODE.failed, records: [] };
   return { rcode: RCODE.ok, records, others, domain: zone.domain };
 }
 
-function ownReply(query: Query, { records, name, finding }: Walk, deps: AnswerDeps): Reply {
+function ownReply(query: Query, { records, name, lookup }: AliasChain, deps: AnswerDeps): Reply {
   const { domain } = deps.zone;
-  deps.countAnswer({ by: "own", result: finding.kind === "found" ? "done" : "missing" });
-  if (finding.kind !== "found") return { rcode: RCODE.missing, records, domain };
-  const meant = finding.records.filter(({ type }) => type === query.type || query.type === "ANY");
-  const own = rotated(meant, deps.turn()).map((record) => ({ name, record }));
+  deps.countAnswer({ by: "own", result: lookup.kind === "found" ? "done" : "missing" });
+  if (lookup.kind !== "found") return { rcode: RCODE.missing, records, domain };
+  const matching = lookup.records.filter(({ type }) => type === query.type || query.type === "ANY");
+  const own = rotated(matching, deps.nextRotation()).map((record) => ({ name, record }));
   return { rcode: RCODE.ok, records: [...records, ...own], domain };
 }
 
-/** The answer; undefined: what has come gets none. */
-export async function answerTo(
+export async function answerQuery(
   bytes: Buffer,
-  asker: Asker,
+  asker: DnsClient,
   deps: AnswerDeps,
 ): Promise<Buffer | undefined> {
   const query = readQuery(bytes);
   if (query === undefined) return undefined;
   const write = (reply: Reply): Buffer => writeReply(query, reply, asker.isTcp);
-  if (!query.isPlain) {
+  if (!query.isStandard) {
     deps.countAnswer({ by: "nobody", result: "refused" });
     return write({ rcode: RCODE.notImplemented, records: [] });
   }
-  const walked = walk(query, deps.zone);
-  if (walked.finding.kind !== "foreign") return write(ownReply(query, walked, deps));
-  if (walked.records.length > 0)
-    return write(await askBehind(query, walked, { ...deps, client: asker.address }));
-  const answer = await deps.askOthers(bytes, { isTcp: asker.isTcp, client: asker.address });
+  const chain = followAliases(query, deps.zone);
+  if (chain.lookup.kind !== "foreign") return write(ownReply(query, chain, deps));
+  if (chain.records.length > 0)
+    return write(await resolveAlias(query, chain, { ...deps, client: asker.address }));
+  const answer = await deps.forwardQuery(bytes, { isTcp: asker.isTcp, client: asker.address });
   deps.countAnswer({ by: "others", result: answer === undefined ? "failed" : "done" });
   return answer === undefined
     ? write({ rcode: RCODE.failed, records: [] })

@@ -34,7 +34,7 @@ function edns(udpPayloadSize: number): dns.Answer {
 const OTHER: dns.Answer = { type: "A", name: "other", ttl: 1, data: "192.0.2.1" };
 
 describe("a query", () => {
-  const plain = { hasEdns: false, udpMax: 512, isPlain: true, isRecursive: false };
+  const plain = { hasEdns: false, udpMax: 512, isStandard: true, isRecursive: false };
   test.each([
     { name: "has no extension", change: {}, want: plain },
     {
@@ -78,7 +78,7 @@ describe("a reply", () => {
     isRecursive: true,
     hasEdns: false,
     udpMax: 512,
-    isPlain: true,
+    isStandard: true,
   };
   const address = { name: "web", record: { type: "A", address: "10.0.0.1" } } as const;
   const written = (reply: Reply, change: Partial<Query> = {}, isTcp = false) =>
@@ -115,7 +115,11 @@ describe("a reply", () => {
         data: {
           mname: "ns.dns.example",
           rname: "hostmaster.example",
-          ...{ serial: 1, refresh: 7200, retry: 1800, expire: 86_400, minimum: 5 },
+          serial: 1,
+          refresh: 7200,
+          retry: 1800,
+          expire: 86_400,
+          minimum: 5,
         },
       },
     ]);

@@ -1,34 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// The name server's sockets: questions by UDP and TCP.
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Logger } from "@patchbay/core/ports";
-import type { Asker } from "./answer.ts";
+import type { DnsClient } from "./answer.ts";
 
 const LENGTH_BYTES = 2;
 const CONNECTIONS_MAX = 128;
-/** A connection on which nothing happens. Source: RFC 7766 section 6.2.3, "a few seconds". */
+/** Source: RFC 7766 section 6.2.3, "a few seconds". */
 const IDLE_MS = 10_000;
 
-/** Where it listens, and who answers. */
 export interface NameServerDeps {
   readonly address: string;
-  /** 0: any free one. */
+  /** 0 selects a free port. */
   readonly port: number;
-  readonly answer: (bytes: Buffer, asker: Asker) => Promise<Buffer | undefined>;
+  readonly answer: (bytes: Buffer, dnsClient: DnsClient) => Promise<Buffer | undefined>;
   readonly log: Logger;
 }
 
-/** Answers one question of a connection after the other; `read` begins with a length. */
+/** `read` starts with a length prefix. Returns the rest. */
 async function answerAll(socket: Socket, read: Buffer, deps: NameServerDeps): Promise<Buffer> {
   let rest = read;
   while (rest.length >= LENGTH_BYTES) {
     const end = rest.readUInt16BE(0) + LENGTH_BYTES;
     if (rest.length < end) break;
-    const asker = { address: socket.remoteAddress ?? "", isTcp: true };
-    const answer = await deps.answer(rest.subarray(LENGTH_BYTES, end), asker);
+    const dnsClient = { address: socket.remoteAddress ?? "", isTcp: true };
+    const answer = await deps.answer(rest.subarray(LENGTH_BYTES, end), dnsClient);
     rest = rest.subarray(end);
     if (answer === undefined) {
       socket.destroy();
@@ -51,7 +49,7 @@ function serveConnection(socket: Socket, deps: NameServerDeps): void {
   void (async () => {
     let read = Buffer.alloc(0);
     for await (const piece of socket) {
-      // A socket without an encoding gives bytes.
+      // a socket without an encoding yields buffers
       read = Buffer.concat([read, piece as Buffer]);
       read = Buffer.from(await answerAll(socket, read, deps));
     }
@@ -61,7 +59,7 @@ function serveConnection(socket: Socket, deps: NameServerDeps): void {
 }
 
 /**
- * Listens until the signal is aborted; gives the port.
+ * Returns the port.
  * @throws AppError with SERVICE_NAMES_FAILED
  */
 export async function serveNames(deps: NameServerDeps, signal: AbortSignal): Promise<number> {

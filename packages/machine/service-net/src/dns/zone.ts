@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is a name of this machine's Services? Pure. Source: Kubernetes DNS-Based Service Discovery 1.1.0.
+// DNS names of Services. Pure. Source: Kubernetes DNS-Based Service Discovery 1.1.0.
 import type { Endpoint, EndpointSlice, Service } from "@patchbay/api";
 import { isEndpoint, type Ranges } from "../forward/forwards.ts";
 
-/** A record, without the name that was asked for. */
 export type ZoneRecord =
   | { readonly type: "A"; readonly address: string }
   | { readonly type: "CNAME"; readonly target: string }
   | { readonly type: "SRV"; readonly target: string; readonly port: number };
 
-/** `foreign`: of another zone; `missing`: no such name; else its records, of whatever types. */
-export type Finding =
+/** `foreign` is a name of another zone, `missing` does not exist; otherwise all records of any type. */
+export type Lookup =
   | { readonly kind: "foreign" | "missing" }
   | { readonly kind: "found"; readonly records: readonly ZoneRecord[] };
 
-/** Where names are looked up. */
 export interface Zone {
-  /** For example `cluster.local`. */
   readonly domain: string;
   readonly ranges: Ranges;
   readonly findService: (namespace: string, name: string) => Service | undefined;
@@ -24,11 +21,11 @@ export interface Zone {
   readonly hasNamespace: (namespace: string) => boolean;
 }
 
-const MISSING: Finding = { kind: "missing" };
-/** A name below which there are others, and nothing else. */
-const EMPTY: Finding = { kind: "found", records: [] };
+const MISSING: Lookup = { kind: "missing" };
+/** A name without records that has names below it. */
+const EMPTY: Lookup = { kind: "found", records: [] };
 
-function found(records: readonly ZoneRecord[]): Finding {
+function found(records: readonly ZoneRecord[]): Lookup {
   return records.length === 0 ? MISSING : { kind: "found", records };
 }
 
@@ -36,19 +33,21 @@ function isHeadless({ spec }: Service): boolean {
   return spec.clusterIP === "None";
 }
 
-/** An endpoint's name below its Service: what the pod calls itself, else its address. */
-function labelOf({ hostname }: Endpoint, address: string): string {
+/** The pod's hostname, or its address. */
+function endpointLabel({ hostname }: Endpoint, address: string): string {
   return hostname?.toLowerCase() ?? address.replaceAll(".", "-");
 }
 
-interface Place {
+interface EndpointRecord {
   readonly address: string;
   readonly label: string;
   readonly slice: EndpointSlice;
 }
 
-/** The endpoints that are ready. */
-function placesOf(service: Service, { slicesOf, ranges }: Zone): readonly Place[] {
+function listReadyEndpoints(
+  service: Service,
+  { slicesOf, ranges }: Zone,
+): readonly EndpointRecord[] {
   return slicesOf(service)
     .filter(({ addressType }) => addressType === "IPv4")
     .flatMap((slice) =>
@@ -56,67 +55,69 @@ function placesOf(service: Service, { slicesOf, ranges }: Zone): readonly Place[
         const address = endpoint.addresses[0] ?? "";
         const isReady = endpoint.conditions?.ready ?? true;
         if (!isReady || !isEndpoint(address, ranges)) return [];
-        return [{ address, label: labelOf(endpoint, address), slice }];
+        return [{ address, label: endpointLabel(endpoint, address), slice }];
       }),
     );
 }
 
-function recordsOf(service: Service, zone: Zone): Finding {
+function findServiceRecords(service: Service, zone: Zone): Lookup {
   const { type, externalName = "", clusterIP = "" } = service.spec;
   if (type === "ExternalName")
     return found([{ type: "CNAME", target: externalName.toLowerCase().replace(/\.$/, "") }]);
   if (!isHeadless(service))
     return clusterIP === "" ? EMPTY : found([{ type: "A", address: clusterIP }]);
-  return found(placesOf(service, zone).map(({ address }) => ({ type: "A", address })));
+  return found(listReadyEndpoints(service, zone).map(({ address }) => ({ type: "A", address })));
 }
 
-function recordsOfPlace(label: string, service: Service, zone: Zone): Finding {
+function findEndpointRecords(label: string, service: Service, zone: Zone): Lookup {
   if (!isHeadless(service)) return MISSING;
-  const places = placesOf(service, zone).filter((place) => place.label === label);
-  return found(places.map(({ address }) => ({ type: "A", address })));
+  const endpointRecords = listReadyEndpoints(service, zone).filter(
+    (place) => place.label === label,
+  );
+  return found(endpointRecords.map(({ address }) => ({ type: "A", address })));
 }
 
-/** Where a named port is: at the Service, or at each of its endpoints. */
-function portRecords(
+/** At the Service, or at each endpoint of a headless Service. */
+function findPortRecords(
   [portName, protocol]: readonly [string, string],
   service: Service,
   zone: Zone,
-): Finding {
+): Lookup {
   const { name, namespace = "" } = service.metadata;
   const own = `${name}.${namespace}.svc.${zone.domain}`;
-  const isMeant = (port: { readonly name?: string; readonly protocol?: string }): boolean =>
+  const isNamedPort = (port: { readonly name?: string; readonly protocol?: string }): boolean =>
     (port.name ?? "") === portName && (port.protocol ?? "TCP").toLowerCase() === protocol;
   if (!isHeadless(service)) {
-    const port = service.spec.ports?.find(isMeant);
+    const port = service.spec.ports?.find(isNamedPort);
     return port === undefined ? MISSING : found([{ type: "SRV", target: own, port: port.port }]);
   }
   return found(
-    placesOf(service, zone).flatMap(({ label, slice }): readonly ZoneRecord[] => {
-      const port = slice.ports?.find(isMeant)?.port;
+    listReadyEndpoints(service, zone).flatMap(({ label, slice }): readonly ZoneRecord[] => {
+      const port = slice.ports?.find(isNamedPort)?.port;
       return port === undefined ? [] : [{ type: "SRV", target: `${label}.${own}`, port }];
     }),
   );
 }
 
-function below(labels: readonly string[], service: Service, zone: Zone): Finding {
+function lookUpBelow(labels: readonly string[], service: Service, zone: Zone): Lookup {
   const [first = "", second = ""] = labels;
-  if (labels.length === 0) return recordsOf(service, zone);
-  if (labels.length === 1) return recordsOfPlace(first, service, zone);
+  if (labels.length === 0) return findServiceRecords(service, zone);
+  if (labels.length === 1) return findEndpointRecords(first, service, zone);
   const isPort = labels.length === 2 && first.startsWith("_") && second.startsWith("_");
-  return isPort ? portRecords([first.slice(1), second.slice(1)], service, zone) : MISSING;
+  return isPort ? findPortRecords([first.slice(1), second.slice(1)], service, zone) : MISSING;
 }
 
-/** Looks a name up, in whatever letters. */
-export function lookUp(name: string, zone: Zone): Finding {
-  const asked = name.toLowerCase().replace(/\.$/, "");
-  if (asked === zone.domain) return EMPTY;
-  if (!asked.endsWith(`.${zone.domain}`)) return { kind: "foreign" };
-  const labels = asked.slice(0, -zone.domain.length - 1).split(".");
+/** Case-insensitive. */
+export function lookUp(name: string, zone: Zone): Lookup {
+  const lowerName = name.toLowerCase().replace(/\.$/, "");
+  if (lowerName === zone.domain) return EMPTY;
+  if (!lowerName.endsWith(`.${zone.domain}`)) return { kind: "foreign" };
+  const labels = lowerName.slice(0, -zone.domain.length - 1).split(".");
   if (labels.pop() !== "svc") return MISSING;
   const namespace = labels.pop();
   if (namespace === undefined) return EMPTY;
   const serviceName = labels.pop();
   if (serviceName === undefined) return zone.hasNamespace(namespace) ? EMPTY : MISSING;
   const service = zone.findService(namespace, serviceName);
-  return service === undefined ? MISSING : below(labels, service, zone);
+  return service === undefined ? MISSING : lookUpBelow(labels, service, zone);
 }

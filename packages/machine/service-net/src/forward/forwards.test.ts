@@ -2,7 +2,7 @@
 import type { Endpoint, EndpointSlice, Service } from "@patchbay/api";
 import { expect, test } from "vitest";
 import { aService, aSlice, RANGES } from "../testing/objects.ts";
-import { distinct, forwardsOf, type Forward } from "./forwards.ts";
+import { dropDuplicates, listForwards, type Forward } from "./forwards.ts";
 import { addressAt, contains, parseNetwork } from "./network.ts";
 
 const ONE: Endpoint = { addresses: ["10.88.0.5"] };
@@ -16,7 +16,7 @@ const FORWARD = {
 };
 
 function forwards(spec: Partial<Service["spec"]>, ...slices: readonly EndpointSlice[]) {
-  return forwardsOf(aService(spec), slices, RANGES);
+  return listForwards(aService(spec), slices, RANGES);
 }
 
 const GOING = { ready: false, serving: true, terminating: true };
@@ -185,7 +185,7 @@ test("slices of one Service are taken together, each address once", () => {
 test("what two have is the first one's", () => {
   const [first] = forwards({}, aSlice([ONE]));
   const second = { ...FORWARD, name: "red/web:80/tcp", protocol: "tcp" } as const;
-  expect(distinct([second, ...(first === undefined ? [] : [first])])).toEqual([first]);
+  expect(dropDuplicates([second, ...(first === undefined ? [] : [first])])).toEqual([first]);
 });
 
 test.each([
@@ -204,13 +204,13 @@ test.each([
     ...change,
   };
   const third: Forward = { ...FORWARD, protocol: "tcp", name: "d", port: 81 };
-  const kept = distinct([third, first, second]);
+  const kept = dropDuplicates([third, first, second]);
   expect(kept).toEqual(isKept ? [first, second, third] : [first, third]);
 });
 
 test("a deleted Service leads nowhere", () => {
   const service = aService({}, { deletionTimestamp: "2026-01-01T00:00:00Z" });
-  expect(forwardsOf(service, [aSlice([ONE])], RANGES)).toEqual([]);
+  expect(listForwards(service, [aSlice([ONE])], RANGES)).toEqual([]);
 });
 
 test.each([

@@ -1,36 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is sent to a Service, and to whom does it go? Pure.
+// Derives the forwarding table from Services and EndpointSlices. Pure.
 import { isIPv4 } from "node:net";
 import type { EndpointSlice, Service, ServicePort } from "@patchbay/api";
 import { contains, type Network } from "./network.ts";
 
-/** What of one port of a Service is known to the kernel. */
 export interface Forward {
   /** `NAMESPACE/NAME:PORT/PROTOCOL`. */
   readonly name: string;
   readonly protocol: "tcp" | "udp";
   readonly address: string;
   readonly port: number;
-  /** Absent: none. */
   readonly nodePort?: number;
   /** `ADDRESS . PORT`, sorted, at least one. */
   readonly endpoints: readonly string[];
-  /** Whether who asks again gets the same endpoint, while endpoints stay. */
+  /** A client then always reaches the same endpoint, while the endpoints are unchanged. */
   readonly isSticky: boolean;
 }
 
-/** Where Services have their addresses. */
 export interface Ranges {
   readonly services: Network;
-  /** Of the name server: nobody's else. */
+  /** No Service may use this address. */
   readonly dns: string;
 }
 
 const PORT_MAX = 65_535;
-/** Source: kube-apiserver, default of --service-node-port-range; a port outside was written before there was a rule. */
+/** Older objects may have ports outside this range. Source: kube-apiserver, default of --service-node-port-range. */
 const [NODE_PORT_MIN, NODE_PORT_MAX] = [30_000, 32_767];
-/** This host, a host's own loopback, link-local, several at once, and what is nobody's: nobody else is reached there. */
-const NO_ENDPOINT = /^(?:0|127|169\.254|22[4-9]|23\d|24\d|25[0-5])\./;
+/** This-host, loopback, link-local, multicast, reserved and broadcast addresses. */
+const NON_ENDPOINT = /^(?:0|127|169\.254|22[4-9]|23\d|24\d|25[0-5])\./;
 
 function isPort(port: number | undefined): port is number {
   return port !== undefined && Number.isInteger(port) && port >= 1 && port <= PORT_MAX;
@@ -41,13 +38,13 @@ function protocolOf(text = "TCP"): "tcp" | "udp" | undefined {
   return text === "UDP" ? "udp" : undefined;
 }
 
-/** Whether anything may be sent there; anybody may have written it. */
+/** Tenants can write any address. */
 export function isEndpoint(address: string, { services }: Ranges): boolean {
-  return isIPv4(address) && !NO_ENDPOINT.test(address) && !contains(services, address);
+  return isIPv4(address) && !NON_ENDPOINT.test(address) && !contains(services, address);
 }
 
-/** Those that are ready; where none is, those that are about to go and still answer. Source: KEP-1669. */
-function addressesOf({ endpoints = [] }: EndpointSlice, want: "ready" | "serving") {
+/** Terminating endpoints may still serve. Source: KEP-1669. */
+function selectAddresses({ endpoints = [] }: EndpointSlice, want: "ready" | "serving") {
   return endpoints.flatMap(({ addresses, conditions = {} }) => {
     const { ready = true, serving = ready, terminating = false } = conditions;
     const isWanted = want === "ready" ? ready : serving && terminating;
@@ -55,12 +52,12 @@ function addressesOf({ endpoints = [] }: EndpointSlice, want: "ready" | "serving
   });
 }
 
-function endpointsOf(
+function listEndpoints(
   { name = "", protocol = "TCP" }: ServicePort,
   slices: readonly EndpointSlice[],
   ranges: Ranges,
 ): readonly string[] {
-  const reached = (want: "ready" | "serving"): readonly string[] =>
+  const listTargets = (want: "ready" | "serving"): readonly string[] =>
     slices
       .filter(({ addressType }) => addressType === "IPv4")
       .flatMap((slice) => {
@@ -69,21 +66,20 @@ function endpointsOf(
         );
         if (found === undefined || !isPort(found.port)) return [];
         const { port } = found;
-        return addressesOf(slice, want)
+        return selectAddresses(slice, want)
           .filter((address) => isEndpoint(address, ranges))
           .map((address) => `${address} . ${String(port)}`);
       });
-  const ready = reached("ready");
-  return [...new Set(ready.length > 0 ? ready : reached("serving"))].sort();
+  const ready = listTargets("ready");
+  return [...new Set(ready.length > 0 ? ready : listTargets("serving"))].sort();
 }
 
 function nodePortOf({ nodePort }: ServicePort, { spec }: Service): number | undefined {
   const hasOne = spec.type === "NodePort" || spec.type === "LoadBalancer";
-  const isSound = isPort(nodePort) && nodePort >= NODE_PORT_MIN && nodePort <= NODE_PORT_MAX;
-  return hasOne && isSound ? nodePort : undefined;
+  const isValid = isPort(nodePort) && nodePort >= NODE_PORT_MIN && nodePort <= NODE_PORT_MAX;
+  return hasOne && isValid ? nodePort : undefined;
 }
 
-/** Whether its address is one of this machine's Services; others are left alone, whoever wrote them. */
 function isForwarded({ metadata, spec }: Service, { services, dns }: Ranges): boolean {
   const address = spec.clusterIP ?? "";
   return (
@@ -95,8 +91,7 @@ function isForwarded({ metadata, spec }: Service, { services, dns }: Ranges): bo
   );
 }
 
-/** All that is forwarded for a Service; a port without an endpoint is not there. */
-export function forwardsOf(
+export function listForwards(
   service: Service,
   slices: readonly EndpointSlice[],
   ranges: Ranges,
@@ -106,13 +101,16 @@ export function forwardsOf(
   const key = `${metadata.namespace ?? ""}/${metadata.name}`;
   return (spec.ports ?? []).flatMap((port): readonly Forward[] => {
     const protocol = protocolOf(port.protocol);
-    const endpoints = endpointsOf(port, slices, ranges);
+    const endpoints = listEndpoints(port, slices, ranges);
     if (protocol === undefined || !isPort(port.port) || endpoints.length === 0) return [];
     const nodePort = nodePortOf(port, service);
     return [
       {
         name: `${key}:${String(port.port)}/${protocol}`,
-        ...{ protocol, address: spec.clusterIP ?? "", port: port.port, endpoints },
+        protocol,
+        address: spec.clusterIP ?? "",
+        port: port.port,
+        endpoints,
         ...(nodePort !== undefined && { nodePort }),
         isSticky: spec.sessionAffinity === "ClientIP",
       },
@@ -120,8 +118,8 @@ export function forwardsOf(
   });
 }
 
-/** Drops what would be there twice, which the server does not give: the first by name stays. */
-export function distinct(forwards: readonly Forward[]): readonly Forward[] {
+/** The API server never assigns an address or node port twice. */
+export function dropDuplicates(forwards: readonly Forward[]): readonly Forward[] {
   const seen = new Set<string>();
   const isNew = (...keys: readonly string[]): boolean => {
     if (keys.some((key) => seen.has(key))) return false;

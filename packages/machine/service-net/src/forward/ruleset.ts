@@ -1,41 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is forwarded, as text for `nft -f`: the whole table, or what has changed of it. Each text is one step for the
-// kernel. Pure.
+// The nftables rules as input for `nft -f`: the whole table or its changes. Pure.
 import { createHash } from "node:crypto";
 import type { Forward } from "./forwards.ts";
 
-/** The machine's part of the table. */
 export interface TableSettings {
-  /** Name of the table, which is Patchbay's alone. */
   readonly table: string;
-  /** Network of Services, in CIDR form. */
+  /** In CIDR form. */
   readonly serviceNetwork: string;
-  /** Address of the name server, in that network. */
   readonly dns: string;
-  /** Network of the pods, in CIDR form, and their bridge on the host. */
+  /** In CIDR form. */
   readonly podNetwork: string;
   readonly bridge: string;
 }
 
-/** Marks a packet on its way through this table; it is taken off again where the way ends. */
+/** Mark of packets that this table forwards; postrouting removes it. */
 const MARK = "0x1000";
 
-function chainOf({ name }: Forward): string {
+function chainName({ name }: Forward): string {
   return `service-${createHash("sha256").update(name).digest("hex").slice(0, 16)}`;
 }
 
-/** By chance, or by who asks: the choice for one client stays while the endpoints do. */
-function choiceOf({ endpoints, isSticky }: Forward): string {
+function printChoice({ endpoints, isSticky }: Forward): string {
   const count = String(endpoints.length);
   const number = isSticky ? `jhash ip saddr mod ${count} seed 0x1` : `numgen random mod ${count}`;
   const targets = endpoints.map((endpoint, index) => `${String(index)} : ${endpoint}`);
   return `${number} map { ${targets.join(", ")} }`;
 }
 
-function rulesOf(forward: Forward): readonly string[] {
+function printRules(forward: Forward): readonly string[] {
   return [
     `meta mark set meta mark | ${MARK} comment "${forward.name}"`,
-    `meta l4proto ${forward.protocol} dnat ip addr . port to ${choiceOf(forward)}`,
+    `meta l4proto ${forward.protocol} dnat ip addr . port to ${printChoice(forward)}`,
   ];
 }
 
@@ -58,11 +53,10 @@ function baseChain(name: string, at: string, rules: readonly string[]): readonly
 }
 
 /**
- * Where connections enter and leave. Who asks from the pods' network, or from this host, is hidden behind the bridge's
- * address: a pod would answer its neighbour on the bridge, past this host, which has to turn the answer back. Who asks
- * from elsewhere at a port of the node stays visible to pods.
+ * A pod would answer a neighbor directly over the bridge, past the host, which must translate the answer. So
+ * connections from pods and this host are masqueraded.
  */
-function hooks(settings: TableSettings): readonly string[] {
+function printBaseChains(settings: TableSettings): readonly string[] {
   const { serviceNetwork, podNetwork, dns, bridge } = settings;
   const isDirect = `ip daddr ${podNetwork} ip saddr != ${podNetwork} fib saddr type != local`;
   return [
@@ -86,44 +80,46 @@ function hooks(settings: TableSettings): readonly string[] {
     "}",
     ...baseChain("forward", "filter hook forward priority filter", ["jump unanswered"]),
     ...baseChain("leave", "filter hook output priority filter", ["jump unanswered"]),
-    // What is not of this machine gets no answers from its name server. Answers to this host, which asks Services from that
-    // address, come from wherever their endpoints are.
+    // Only this machine may query the name server; answers to this host may arrive from any interface.
     ...baseChain("enter", "filter hook input priority filter", [
       `ip daddr ${dns} iifname != { "lo", "${bridge}" } ct direction original drop`,
     ]),
   ];
 }
 
-/** The whole table, in the place of one of that name. */
+/** Replaces an existing table of that name. */
 export function tableText(settings: TableSettings, forwards: readonly Forward[]): string {
   const head = `table ip ${settings.table}`;
   const addresses = forwards.map(
-    (forward) => `${addressElement(forward)} : goto ${chainOf(forward)}`,
+    (forward) => `${addressElement(forward)} : goto ${chainName(forward)}`,
   );
   const ports = forwards.flatMap((forward) => {
     const element = nodePortElement(forward);
-    return element === undefined ? [] : [`${element} : goto ${chainOf(forward)}`];
+    return element === undefined ? [] : [`${element} : goto ${chainName(forward)}`];
   });
   return [
     head,
     `delete ${head}`,
     `${head} {`,
-    ...forwards.flatMap((forward) => [`chain ${chainOf(forward)} {`, ...rulesOf(forward), "}"]),
+    ...forwards.flatMap((forward) => [
+      `chain ${chainName(forward)} {`,
+      ...printRules(forward),
+      "}",
+    ]),
     ...mapText("addresses", "ipv4_addr . inet_proto . inet_service", addresses),
     ...mapText("node-ports", "inet_proto . inet_service", ports),
-    ...hooks(settings),
+    ...printBaseChains(settings),
     "}",
     "",
   ].join("\n");
 }
 
-/** Takes the table away; that it is not there is no failure. */
 export function removalText(table: string): string {
   return `table ip ${table}\ndelete table ip ${table}\n`;
 }
 
 function elements(verb: "add" | "delete", table: string, forward: Forward): readonly string[] {
-  const target = verb === "add" ? ` : goto ${chainOf(forward)}` : "";
+  const target = verb === "add" ? ` : goto ${chainName(forward)}` : "";
   const nodePort = nodePortElement(forward);
   return [
     `${verb} element ip ${table} addresses { ${addressElement(forward)}${target} }`,
@@ -133,7 +129,7 @@ function elements(verb: "add" | "delete", table: string, forward: Forward): read
   ];
 }
 
-function hasSameWays(one: Forward, other: Forward | undefined): boolean {
+function hasSameElements(one: Forward, other: Forward | undefined): boolean {
   return (
     other !== undefined &&
     addressElement(one) === addressElement(other) &&
@@ -142,14 +138,14 @@ function hasSameWays(one: Forward, other: Forward | undefined): boolean {
 }
 
 function hasSameRules(one: Forward, other: Forward | undefined): boolean {
-  return other !== undefined && rulesOf(one).join("\n") === rulesOf(other).join("\n");
+  return other !== undefined && printRules(one).join("\n") === printRules(other).join("\n");
 }
 
 function mapByName(forwards: readonly Forward[]): ReadonlyMap<string, Forward> {
   return new Map(forwards.map((forward) => [forward.name, forward]));
 }
 
-/** What makes the table that has `before` have `after`; empty: nothing does. Nothing else of it is touched. */
+/** Empty when nothing has changed. */
 export function changeText(
   { table }: TableSettings,
   before: readonly Forward[],
@@ -157,21 +153,21 @@ export function changeText(
 ): string {
   const [old, wanted] = [mapByName(before), mapByName(after)];
   const inTable = `ip ${table}`;
-  const leaving = before.filter((forward) => !hasSameWays(forward, wanted.get(forward.name)));
-  const coming = after.filter((forward) => !hasSameWays(forward, old.get(forward.name)));
+  const removed = before.filter((forward) => !hasSameElements(forward, wanted.get(forward.name)));
+  const added = after.filter((forward) => !hasSameElements(forward, old.get(forward.name)));
   const changed = after.filter((forward) => !hasSameRules(forward, old.get(forward.name)));
-  const gone = before.filter(({ name }) => !wanted.has(name));
+  const deleted = before.filter(({ name }) => !wanted.has(name));
   const lines = [
-    ...leaving.flatMap((forward) => elements("delete", table, forward)),
+    ...removed.flatMap((forward) => elements("delete", table, forward)),
     ...changed.flatMap((forward) => [
-      `add chain ${inTable} ${chainOf(forward)}`,
-      `flush chain ${inTable} ${chainOf(forward)}`,
-      ...rulesOf(forward).map((rule) => `add rule ${inTable} ${chainOf(forward)} ${rule}`),
+      `add chain ${inTable} ${chainName(forward)}`,
+      `flush chain ${inTable} ${chainName(forward)}`,
+      ...printRules(forward).map((rule) => `add rule ${inTable} ${chainName(forward)} ${rule}`),
     ]),
-    ...coming.flatMap((forward) => elements("add", table, forward)),
-    ...gone.flatMap((forward) => [
-      `flush chain ${inTable} ${chainOf(forward)}`,
-      `delete chain ${inTable} ${chainOf(forward)}`,
+    ...added.flatMap((forward) => elements("add", table, forward)),
+    ...deleted.flatMap((forward) => [
+      `flush chain ${inTable} ${chainName(forward)}`,
+      `delete chain ${inTable} ${chainName(forward)}`,
     ]),
   ];
   return lines.map((line) => `${line}\n`).join("");

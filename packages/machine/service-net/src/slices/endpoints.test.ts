@@ -2,8 +2,7 @@
 import type { Endpoints, Pod, Service } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aPod, aService, aSlice } from "../testing/objects.ts";
-import { planEndpoints } from "./endpoints.ts";
-import { wantedSlices } from "./plan.ts";
+import { planEndpoints, wantedSlices } from "./plan.ts";
 
 const NOT_READY = { conditions: [{ type: "Ready", status: "False" }] } as const;
 const GOING = { deletionTimestamp: "2026-01-01T00:00:00Z" };

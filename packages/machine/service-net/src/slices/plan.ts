@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which slices does a Service with a selector have? Pure.
+// Plans the EndpointSlices and Endpoints of a Service with a selector. Pure.
 import {
   isPodFinished,
   type Endpoint,
@@ -8,18 +8,19 @@ import {
   type Pod,
   type Service,
   type ServicePort,
+  type Endpoints,
+  type EndpointsAddress,
+  type EndpointsSubset,
 } from "@patchbay/api";
-import { slicesOfParts, type ServicePart } from "@patchbay/core";
+import { slicesOfParts, type ServicePart, isEqual } from "@patchbay/core";
 
-/** Who writes these slices, in their label. */
 export const SLICE_WRITER = "service-net.patchbay.io";
 
-/** Whether its pods are to be found: somebody else writes the slices of one without selector. */
+/** Other clients write the slices of a Service without selector. */
 export function isSelecting({ spec }: Service): boolean {
   return Object.keys(spec.selector ?? {}).length > 0 && spec.type !== "ExternalName";
 }
 
-/** Whether the Service is for the pod. */
 export function selects({ metadata, spec }: Service, pod: Pod): boolean {
   const labels = pod.metadata.labels ?? {};
   return (
@@ -28,8 +29,7 @@ export function selects({ metadata, spec }: Service, pod: Pod): boolean {
   );
 }
 
-/** The number of the port in that pod; undefined: it has none of that name. */
-function targetOf({ port, protocol = "TCP", targetPort = port }: ServicePort, pod: Pod) {
+function resolveTargetPort({ port, protocol = "TCP", targetPort = port }: ServicePort, pod: Pod) {
   if (typeof targetPort === "number") return targetPort;
   return pod.spec.containers
     .flatMap(({ ports = [] }) => ports)
@@ -37,9 +37,9 @@ function targetOf({ port, protocol = "TCP", targetPort = port }: ServicePort, po
     ?.containerPort;
 }
 
-function portsOf({ spec }: Service, pod: Pod): readonly EndpointPort[] {
+function resolvePorts({ spec }: Service, pod: Pod): readonly EndpointPort[] {
   return (spec.ports ?? []).flatMap((port) => {
-    const number = targetOf(port, pod);
+    const number = resolveTargetPort(port, pod);
     const { name = "", protocol = "TCP" } = port;
     return number === undefined ? [] : [{ name, port: number, protocol }];
   });
@@ -51,7 +51,7 @@ function isReady({ status }: Pod): boolean {
   );
 }
 
-function endpointOf(service: Service, pod: Pod, address: string): Endpoint {
+function toEndpoint(service: Service, pod: Pod, address: string): Endpoint {
   const { name, namespace = "", uid = "", deletionTimestamp } = pod.metadata;
   const { hostname, subdomain, nodeName } = pod.spec;
   const serving = isReady(pod);
@@ -66,20 +66,114 @@ function endpointOf(service: Service, pod: Pod, address: string): Endpoint {
   };
 }
 
-/** A pod's part in a Service; undefined: it has none. */
-function partOf(service: Service, pod: Pod): ServicePart | undefined {
+function toServicePart(service: Service, pod: Pod): ServicePart | undefined {
   const address = pod.status?.podIP ?? "";
-  const isOut = address === "" || isPodFinished(pod) || pod.spec.hostNetwork === true;
-  if (isOut || !selects(service, pod)) return undefined;
-  const ports = portsOf(service, pod);
+  const isExcluded = address === "" || isPodFinished(pod) || pod.spec.hostNetwork === true;
+  if (isExcluded || !selects(service, pod)) return undefined;
+  const ports = resolvePorts(service, pod);
   if (ports.length === 0 && (service.spec.ports ?? []).length > 0) return undefined;
-  return { addressType: "IPv4", ports, endpoint: endpointOf(service, pod, address) };
+  return { addressType: "IPv4", ports, endpoint: toEndpoint(service, pod, address) };
 }
 
-/** The slices of a Service; none where somebody else writes them. */
 export function wantedSlices(service: Service, pods: readonly Pod[]): readonly EndpointSlice[] {
   if (!isSelecting(service)) return [];
-  const parts = pods.flatMap((pod) => partOf(service, pod) ?? []);
+  const parts = pods.flatMap((pod) => toServicePart(service, pod) ?? []);
   const { name: stem } = service.metadata;
   return slicesOfParts({ service, writer: SLICE_WRITER, stem }, parts);
+}
+
+/** Source: Kubernetes core/v1 IsHeadlessService. */
+const HEADLESS_LABEL = "service.kubernetes.io/headless";
+
+interface EndpointsAction {
+  readonly kind: "create" | "update";
+  readonly object: Endpoints;
+}
+
+function toEndpointsAddress({
+  addresses,
+  hostname,
+  nodeName,
+  targetRef,
+}: Endpoint): EndpointsAddress {
+  return {
+    ip: addresses[0] ?? "",
+    ...(hostname !== undefined && { hostname }),
+    ...(nodeName !== undefined && { nodeName }),
+    ...(targetRef !== undefined && { targetRef }),
+  };
+}
+
+function sortedAddresses(endpoints: readonly Endpoint[]): readonly EndpointsAddress[] {
+  return endpoints.map(toEndpointsAddress).sort((a, b) => (a.ip < b.ip ? -1 : 1));
+}
+
+function toSubset(slices: readonly EndpointSlice[]): EndpointsSubset {
+  const endpoints = slices.flatMap((slice) => slice.endpoints ?? []);
+  const ready = sortedAddresses(endpoints.filter(({ conditions }) => conditions?.ready === true));
+  // Only slices contain terminating endpoints.
+  const waiting = sortedAddresses(
+    endpoints.filter(
+      ({ conditions }) => conditions?.ready !== true && conditions?.terminating !== true,
+    ),
+  );
+  const ports = slices[0]?.ports ?? [];
+  return {
+    ...(ready.length > 0 && { addresses: ready }),
+    ...(waiting.length > 0 && { notReadyAddresses: waiting }),
+    ...(ports.length > 0 && {
+      ports: ports.map(({ name = "", port = 0, protocol = "TCP" }) => ({
+        ...(name !== "" && { name }),
+        port,
+        protocol,
+      })),
+    }),
+  };
+}
+
+function hasAddresses({ addresses, notReadyAddresses }: EndpointsSubset): boolean {
+  return addresses !== undefined || notReadyAddresses !== undefined;
+}
+
+function isHeadless({ spec }: Service): boolean {
+  return spec.clusterIP === "None";
+}
+
+function wantedEndpoints(service: Service, slices: readonly EndpointSlice[]): Endpoints {
+  const { name, namespace = "", uid = "", labels } = service.metadata;
+  const groups = Map.groupBy(slices, ({ ports }) => JSON.stringify(ports));
+  const subsets = [...groups.values()].map(toSubset).filter(hasAddresses);
+  return {
+    apiVersion: "v1",
+    kind: "Endpoints",
+    metadata: {
+      name,
+      namespace,
+      labels: { ...labels, ...(isHeadless(service) && { [HEADLESS_LABEL]: "" }) },
+      // The API server deletes them with the Service.
+      ownerReferences: [{ apiVersion: "v1", kind: "Service", name, uid, controller: true }],
+    },
+    ...(subsets.length > 0 && { subsets }),
+  };
+}
+
+function comparedFields({ metadata, subsets = [] }: Endpoints): unknown {
+  const { labels = {}, ownerReferences = [] } = metadata;
+  return [labels, ownerReferences.map(({ uid }) => uid), subsets];
+}
+
+/** Older clients read Endpoints. Source: Kubernetes pkg/controller/endpoint/endpoints_controller.go. */
+export function planEndpoints(
+  service: Service,
+  slices: readonly EndpointSlice[],
+  known: Endpoints | undefined,
+): EndpointsAction | undefined {
+  const object = wantedEndpoints(service, slices);
+  if (known === undefined) return { kind: "create", object };
+  if (isEqual(comparedFields(known), comparedFields(object))) return undefined;
+  const { resourceVersion = "" } = known.metadata;
+  return {
+    kind: "update",
+    object: { ...object, metadata: { ...object.metadata, resourceVersion } },
+  };
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One Service: what stands behind it is written as it is.
 import { ENDPOINT_SLICES, ENDPOINTS } from "@patchbay/api";
 import { planSlices } from "@patchbay/core";
 import { done, parseKey, performWrite, type Next } from "@patchbay/kube";
 import type { Store } from "@patchbay/core/ports";
 import { slicesOf, type Objects } from "../objects.ts";
-import { planEndpoints } from "./endpoints.ts";
-import { isSelecting, SLICE_WRITER, wantedSlices } from "./plan.ts";
+import { planEndpoints, isSelecting, SLICE_WRITER, wantedSlices } from "./plan.ts";
 
-/** One pass over one Service; of one that is gone the server removes the slices. */
+/** The API server deletes slices and Endpoints with the Service. */
 export async function reconcileSlices(
   key: string,
   { services, pods, slices, endpoints }: Objects,
@@ -21,7 +19,7 @@ export async function reconcileSlices(
   for (const { kind, slice } of planSlices(wanted, slicesOf(slices, key), SLICE_WRITER)) {
     await performWrite(store, ENDPOINT_SLICES, { kind, object: slice });
   }
-  // Somebody else writes those of a Service without selector, too.
+  // Other clients also write the Endpoints.
   if (!isSelecting(service)) return done();
   const change = planEndpoints(service, wanted, endpoints.find(parseKey(key)));
   if (change !== undefined) await performWrite(store, ENDPOINTS, change);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services, pods and slices of tests: each row shows what matters.
+// Builders of Services, pods and slices.
 import type { Endpoint, EndpointSlice, Pod, Service } from "@patchbay/api";
 import { dropAbsent } from "@patchbay/core";
 import type { Ranges } from "../forward/forwards.ts";
@@ -11,16 +11,15 @@ function networkAt(text: string): Network {
   return network;
 }
 
-/** Where the Services of tests have their addresses. */
 export const RANGES: Ranges = {
   services: networkAt("10.96.0.0/16"),
   dns: "10.96.0.10",
 };
 
-/** Fields that replace the usual ones; an undefined one removes the field. */
+/** Replaces default fields; undefined removes a field. */
 type Change<T> = { readonly [Name in keyof T]?: T[Name] | undefined };
 
-/** Service `web` of namespace `blue`, at port 80. */
+/** Service `web` in namespace `blue`, port 80. */
 export function aService(
   spec: Change<Service["spec"]> = {},
   metadata: Partial<Service["metadata"]> = {},
@@ -39,7 +38,7 @@ export function aService(
   };
 }
 
-/** A pod that is ready, and that `web` selects. */
+/** A ready pod that `web` selects. */
 export function aPod(
   name: string,
   podIP: string,
@@ -54,11 +53,15 @@ export function aPod(
     apiVersion: "v1",
     kind: "Pod",
     metadata: dropAbsent({
-      ...{ name, namespace: "blue", uid: `${name}-uid`, labels },
+      name,
+      namespace: "blue",
+      uid: `${name}-uid`,
+      labels,
       ...change.metadata,
     }),
     spec: dropAbsent({
-      ...{ nodeName: "node1", containers: [{ name: "c", image: "i" }] },
+      nodeName: "node1",
+      containers: [{ name: "c", image: "i" }],
       ...change.spec,
     }),
     status: dropAbsent({

@@ -11,8 +11,8 @@ import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import {
   keepComponentCertificates,
-  keepServerCertificates,
-  newestCertificateMs,
+  ensureServerCertificates,
+  newestValidityStartMs,
 } from "./certificates.ts";
 import { pathsOf } from "./paths.ts";
 
@@ -26,23 +26,23 @@ function setUp() {
 
 test("a certificate is made anew 60 days before its end, and is the newest then", async () => {
   const { clock, deps } = setUp();
-  const first = await keepServerCertificates(deps);
+  const first = await ensureServerCertificates(deps);
   await clock.advance(300 * DAY_MS);
-  expect((await keepServerCertificates(deps)).apiServer).toEqual(first.apiServer);
-  const before = await newestCertificateMs(deps);
+  expect((await ensureServerCertificates(deps)).apiServer).toEqual(first.apiServer);
+  const before = await newestValidityStartMs(deps);
   await clock.advance(10 * DAY_MS);
-  const { apiServer, ca } = await keepServerCertificates(deps);
+  const { apiServer, ca } = await ensureServerCertificates(deps);
   expect(endOfCertificate(apiServer.certPem) - clock.now()).toBeGreaterThan(364 * DAY_MS);
   expect(ca.certPem).toBe(first.ca.certPem);
-  expect(await newestCertificateMs(deps)).toBe(startOfCertificate(apiServer.certPem));
-  expect(await newestCertificateMs(deps)).toBeGreaterThan(before);
+  expect(await newestValidityStartMs(deps)).toBe(startOfCertificate(apiServer.certPem));
+  expect(await newestValidityStartMs(deps)).toBeGreaterThan(before);
 });
 
 test("an authority goes on before its end: who trusts the one before trusts what this one signs, and the reverse", async () => {
   const { clock, deps } = setUp();
-  const first = await keepServerCertificates(deps);
+  const first = await ensureServerCertificates(deps);
   await clock.advance(3300 * DAY_MS);
-  const later = await keepServerCertificates(deps);
+  const later = await ensureServerCertificates(deps);
   expect(later.ca.keyPem).toBe(first.ca.keyPem);
   expect(endOfCertificate(later.ca.certPem) - clock.now()).toBeGreaterThan(3649 * DAY_MS);
   expect(isIssuedFor(later.apiServer.certPem, first.ca.certPem, "localhost")).toBe(true);
@@ -51,7 +51,7 @@ test("an authority goes on before its end: who trusts the one before trusts what
 
 test("a node shows its name and the group of migrations when a guest moves, and another name makes it another one", async () => {
   const { clock, deps } = setUp();
-  const { ca } = await keepServerCertificates(deps);
+  const { ca } = await ensureServerCertificates(deps);
   const keep = async (nodeName: string): Promise<string> => {
     await keepComponentCertificates(deps, ca, { server: "https://127.0.0.1:6443", nodeName });
     return (await deps.files.readText("/data/pki/relay/tls.crt")) ?? "";
@@ -70,7 +70,7 @@ test("a node shows its name and the group of migrations when a guest moves, and 
 
 test("nobody else on the machine has a certificate of that group", async () => {
   const { deps } = setUp();
-  const { ca } = await keepServerCertificates(deps);
+  const { ca } = await ensureServerCertificates(deps);
   const machine = { server: "https://127.0.0.1:6443", nodeName: "node-1" };
   await keepComponentCertificates(deps, ca, machine);
   const found = (await deps.files.list("/data/pki")).filter((name) => name.endsWith(".crt"));

@@ -1,72 +1,127 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is who on a standalone machine: authorities, certificates and kubeconfigs, made once and renewed in time.
+// Authorities, certificates and kubeconfigs of a standalone machine: created once and renewed before they expire.
 import { join } from "node:path";
-import { names } from "@patchbay/api";
 import {
+  endOfCertificate,
+  issueCertificate,
+  namesAddress,
+  subjectOfCertificate,
+  type Authority,
+  type CertificateRequest,
+  type IssuedCertificate,
   createAuthority,
   createSigningKey,
-  endOfCertificate,
   kubeconfigText,
   loadAuthority,
   renewAuthority,
   startOfCertificate,
-  type Authority,
-  type IssuedCertificate,
 } from "@patchbay/pki";
+import type { Clock, Files } from "@patchbay/core/ports";
+import type { Paths } from "./paths.ts";
+import { names } from "@patchbay/api";
 import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core";
 import { readFields, textOf } from "./json.ts";
-import {
-  keepCertificate,
-  KEY_MODE,
-  RENEW_BEFORE_MS,
-  VALID_DAYS,
-  type CertificateDeps,
-} from "./kept-certificate.ts";
-import type { Paths } from "./paths.ts";
+
+const KEY_MODE = 0o600;
+const VALID_DAYS = 365;
+/** The supervisor checks once a day. */
+const RENEW_BEFORE_MS = 60 * 24 * 3_600_000;
+
+interface CertificateDeps {
+  readonly files: Files;
+  readonly clock: Clock;
+  readonly paths: Paths;
+}
+
+type SubjectRequest = Pick<CertificateRequest, "commonName" | "usages"> &
+  Partial<Pick<CertificateRequest, "organizations" | "dnsNames" | "ipAddresses">>;
+
+/** An older version or another node name may have requested another subject. */
+function matchesRequest(certPem: string, clock: Clock, spec: SubjectRequest): boolean {
+  const { commonName, organizations } = subjectOfCertificate(certPem);
+  const groups = new Set(spec.organizations);
+  return (
+    endOfCertificate(certPem) - clock.now() > RENEW_BEFORE_MS &&
+    commonName === spec.commonName &&
+    organizations.length === groups.size &&
+    organizations.every((group) => groups.has(group)) &&
+    (spec.ipAddresses ?? []).every((ip) => namesAddress(certPem, ip))
+  );
+}
+
+interface CertificateSpec {
+  readonly name: string;
+  readonly directory?: string;
+  readonly request: SubjectRequest;
+}
+
+async function ensureCertificate(
+  deps: CertificateDeps,
+  authority: Authority,
+  spec: CertificateSpec,
+): Promise<IssuedCertificate> {
+  const { files, clock, paths } = deps;
+  const directory = spec.directory ?? paths.pki;
+  const certFile = join(directory, `${spec.name}.crt`);
+  const keyFile = join(directory, `${spec.name}.key`);
+  const certPem = await files.readText(certFile);
+  const keyPem = await files.readText(keyFile);
+  const exists = certPem !== undefined && keyPem !== undefined;
+  if (exists && matchesRequest(certPem, clock, spec.request)) return { certPem, keyPem };
+  const isServer = spec.request.usages.includes("server");
+  const issued = await issueCertificate(authority, {
+    organizations: [],
+    dnsNames: [],
+    ipAddresses: isServer ? ["127.0.0.1"] : [],
+    validDays: VALID_DAYS,
+    ...spec.request,
+  });
+  await files.writeAtomic(keyFile, issued.keyPem, KEY_MODE);
+  await files.writeAtomic(certFile, issued.certPem);
+  return issued;
+}
 
 const DAY_MS = 24 * 3_600_000;
-/** An authority that ends sooner would cut the certificates short that it signs. */
+/** An authority that expires sooner would shorten the certificates that it signs. */
 const RENEW_AUTHORITY_BEFORE_MS = VALID_DAYS * DAY_MS + RENEW_BEFORE_MS;
 
-/** Common name of what the API server shows to aggregated servers; they believe whom it names. */
+/** Aggregated servers trust the user that a client with this name names. */
 export const FRONT_PROXY_CLIENT = "front-proxy-client";
-/** Common name of what it shows to webhooks. Of the same authority, for another use: the names tell them apart. */
+/** Signed by the same authority as {@link FRONT_PROXY_CLIENT}, so the name distinguishes them. */
 export const WEBHOOK_CLIENT = "webhook-client";
 
-/** Common name of what it shows to the node. Source: kubeadm. */
+/** Source: kubeadm. */
 export const KUBELET_CLIENT = "kube-apiserver-kubelet-client";
 
-/** Name of the files of what the node shows to the API server. */
 export const NODE_SERVER = "node-runtime";
 
-/** Names of the files of what virt-handler shows to virt-api, and of what it is shown. */
 export const HANDLER_SERVER = "virt-handler";
 export const HANDLER_CLIENT = "virt-api-client";
 
-/** Programs that have an account of their own. */
 const SERVICES = [
-  ...["virt-api", "virt-controller", "virt-handler", "net-agent"],
-  ...["binder", "service-net"],
+  "virt-api",
+  "virt-controller",
+  "virt-handler",
+  "net-agent",
+  "binder",
+  "service-net",
 ] as const;
 
-/** The one whose writes are bound to its node: a group of its account names it. */
+/** A group of this service's account names the node. */
 const NODE_SERVICE = "virt-handler";
 
-/** What the API server is started with. */
 export interface Certificates {
   readonly ca: Authority;
   readonly apiServer: IssuedCertificate;
   readonly frontProxyClient: IssuedCertificate;
-  /** What is shown to webhooks. */
   readonly webhookClient: IssuedCertificate;
-  /** What is shown to the node. */
   readonly kubeletClient: IssuedCertificate;
-  /** Signs tokens of service accounts, PEM. Secret. */
+  /** Signs service account tokens, PEM. Secret. */
   readonly tokenKeyPem: string;
   readonly frontProxyCa: Authority;
 }
 
-async function keepAuthority(deps: CertificateDeps, name: string): Promise<Authority> {
+async function ensureAuthority(deps: CertificateDeps, name: string): Promise<Authority> {
   const { files, clock, paths } = deps;
   const certFile = join(paths.pki, `${name}.crt`);
   const keyFile = join(paths.pki, `${name}.key`);
@@ -78,62 +133,60 @@ async function keepAuthority(deps: CertificateDeps, name: string): Promise<Autho
     await files.writeAtomic(certFile, authority.certPem);
     return authority;
   }
-  const kept = loadAuthority({ certPem, keyPem }, clock);
-  if (endOfCertificate(certPem) - clock.now() > RENEW_AUTHORITY_BEFORE_MS) return kept;
-  const renewed = await renewAuthority(kept);
+  const existing = loadAuthority({ certPem, keyPem }, clock);
+  if (endOfCertificate(certPem) - clock.now() > RENEW_AUTHORITY_BEFORE_MS) return existing;
+  const renewed = await renewAuthority(existing);
   await files.writeAtomic(certFile, renewed.certPem);
   return renewed;
 }
 
-/** Since when the newest certificate holds, milliseconds since 1970: what was started before does not know it. */
-export async function newestCertificateMs({ files, paths }: CertificateDeps): Promise<number> {
+/** Processes that started before this time have not loaded the newest certificate. */
+export async function newestValidityStartMs({ files, paths }: CertificateDeps): Promise<number> {
   const found = (await files.list(paths.pki)).filter((name) => name.endsWith(".crt"));
   const texts = await Promise.all(found.map((name) => files.readText(join(paths.pki, name))));
   return Math.max(0, ...texts.map((text) => (text === undefined ? 0 : startOfCertificate(text))));
 }
 
-/** A key that is never replaced: tokens that it signed are to stay good. */
-async function keepSigningKey({ files, paths }: CertificateDeps, name: string): Promise<string> {
+/** The key is never replaced, so that existing tokens remain valid. */
+async function ensureSigningKey({ files, paths }: CertificateDeps, name: string): Promise<string> {
   const file = join(paths.pki, `${name}.key`);
-  const kept = await files.readText(file);
-  if (kept !== undefined) return kept;
+  const existing = await files.readText(file);
+  if (existing !== undefined) return existing;
   const keyPem = await createSigningKey();
   await files.writeAtomic(file, keyPem, KEY_MODE);
   return keyPem;
 }
 
-/** Makes what the API server needs, where it is missing or ends soon. */
-export async function keepServerCertificates(deps: CertificateDeps): Promise<Certificates> {
+export async function ensureServerCertificates(deps: CertificateDeps): Promise<Certificates> {
   const apiAddress = textOf(await readFields(deps.files, deps.paths.settings), "apiAddress");
   const ipAddresses = ["127.0.0.1", ...(apiAddress === "" ? [] : [apiAddress])];
-  const ca = await keepAuthority(deps, "ca");
-  const frontProxyCa = await keepAuthority(deps, "front-proxy-ca");
+  const ca = await ensureAuthority(deps, "ca");
+  const frontProxyCa = await ensureAuthority(deps, "front-proxy-ca");
   const dnsNames = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"];
   return {
     ca,
     frontProxyCa,
-    apiServer: await keepCertificate(deps, ca, {
+    apiServer: await ensureCertificate(deps, ca, {
       name: "apiserver",
       request: { commonName: "kube-apiserver", dnsNames, ipAddresses, usages: ["server"] },
     }),
-    frontProxyClient: await keepCertificate(deps, frontProxyCa, {
+    frontProxyClient: await ensureCertificate(deps, frontProxyCa, {
       name: FRONT_PROXY_CLIENT,
       request: { commonName: FRONT_PROXY_CLIENT, usages: ["client"] },
     }),
-    webhookClient: await keepCertificate(deps, frontProxyCa, {
+    webhookClient: await ensureCertificate(deps, frontProxyCa, {
       name: WEBHOOK_CLIENT,
       request: { commonName: WEBHOOK_CLIENT, usages: ["client"] },
     }),
-    kubeletClient: await keepCertificate(deps, ca, {
+    kubeletClient: await ensureCertificate(deps, ca, {
       name: KUBELET_CLIENT,
       request: { commonName: KUBELET_CLIENT, usages: ["client"] },
     }),
-    tokenKeyPem: await keepSigningKey(deps, "service-account"),
+    tokenKeyPem: await ensureSigningKey(deps, "service-account"),
   };
 }
 
 interface Account {
-  /** Name of the files. */
   readonly name: string;
   readonly user: string;
   readonly groups: readonly string[];
@@ -145,7 +198,7 @@ const ADMINISTRATOR: Account = {
   groups: ["system:masters"],
 };
 
-function accountsOf(nodeName: string): readonly Account[] {
+function listAccounts(nodeName: string): readonly Account[] {
   const services = SERVICES.map((name) => ({
     name,
     user: `${names.SERVICE_ACCOUNT_PREFIX}${name}`,
@@ -159,13 +212,13 @@ function accountsOf(nodeName: string): readonly Account[] {
   return [...services, node];
 }
 
-async function keepKubeconfig(
+async function ensureKubeconfig(
   deps: CertificateDeps,
   ca: Authority,
-  wanted: { readonly account: Account; readonly file: string; readonly server: string },
+  spec: { readonly account: Account; readonly file: string; readonly server: string },
 ): Promise<void> {
-  const { account, file, server } = wanted;
-  const { certPem, keyPem } = await keepCertificate(deps, ca, {
+  const { account, file, server } = spec;
+  const { certPem, keyPem } = await ensureCertificate(deps, ca, {
     name: `client-${account.name}`,
     request: { commonName: account.user, organizations: account.groups, usages: ["client"] },
   });
@@ -176,33 +229,31 @@ async function keepKubeconfig(
   }
 }
 
-/** Writes the administrator's kubeconfig, where it is missing or says something else. */
-export async function keepAdminKubeconfig(
+export async function ensureAdminKubeconfig(
   deps: CertificateDeps,
   ca: Authority,
   server: string,
 ): Promise<void> {
   const file = deps.paths.kubeconfig;
-  await keepKubeconfig(deps, ca, { account: ADMINISTRATOR, file, server });
+  await ensureKubeconfig(deps, ca, { account: ADMINISTRATOR, file, server });
 }
 
-/** The kubeconfig of a component. */
 export function kubeconfigOf(paths: Paths, component: string): string {
   return join(paths.kubeconfigs, `${component}.kubeconfig`);
 }
 
-/** Makes certificates and kubeconfigs of all components, where they are missing or end soon. */
+/** Creates certificates and kubeconfigs of all components where they are missing or expire soon. */
 export async function keepComponentCertificates(
   deps: CertificateDeps,
   ca: Authority,
   machine: { readonly server: string; readonly nodeName: string },
 ): Promise<void> {
-  for (const account of accountsOf(machine.nodeName)) {
+  for (const account of listAccounts(machine.nodeName)) {
     const file = kubeconfigOf(deps.paths, account.name);
-    await keepKubeconfig(deps, ca, { account, file, server: machine.server });
+    await ensureKubeconfig(deps, ca, { account, file, server: machine.server });
   }
-  // As which the API server knows it: the address is the machine's, and may change.
-  await keepCertificate(deps, ca, {
+  // Named by node instead of address, because the machine's address may change.
+  await ensureCertificate(deps, ca, {
     name: NODE_SERVER,
     request: {
       commonName: `system:node:${machine.nodeName}`,
@@ -210,7 +261,7 @@ export async function keepComponentCertificates(
       usages: ["server"],
     },
   });
-  await keepCertificate(deps, ca, {
+  await ensureCertificate(deps, ca, {
     name: "virt-api",
     request: {
       commonName: "virt-api",
@@ -222,13 +273,12 @@ export async function keepComponentCertificates(
       usages: ["server"],
     },
   });
-  await keepHandlerCertificates(deps, ca);
-  await keepRelayCertificate(deps, ca, machine.nodeName);
+  await ensureHandlerCertificates(deps, ca);
+  await ensureRelayCertificate(deps, ca, machine.nodeName);
 }
 
-/** The two sides of the way from virt-api to guests. */
-async function keepHandlerCertificates(deps: CertificateDeps, ca: Authority): Promise<void> {
-  await keepCertificate(deps, ca, {
+async function ensureHandlerCertificates(deps: CertificateDeps, ca: Authority): Promise<void> {
+  await ensureCertificate(deps, ca, {
     name: HANDLER_SERVER,
     request: {
       commonName: HANDLER_SERVER_NAME,
@@ -236,14 +286,14 @@ async function keepHandlerCertificates(deps: CertificateDeps, ca: Authority): Pr
       usages: ["server"],
     },
   });
-  await keepCertificate(deps, ca, {
+  await ensureCertificate(deps, ca, {
     name: HANDLER_CLIENT,
     request: { commonName: HANDLER_CLIENT_NAME, usages: ["client"] },
   });
 }
 
-/** What this node shows to another one when a guest moves, and whom it believes: read anew at each move. */
-async function keepRelayCertificate(
+/** virt-handler reads these certificates for each migration. */
+async function ensureRelayCertificate(
   deps: CertificateDeps,
   ca: Authority,
   nodeName: string,
@@ -251,12 +301,13 @@ async function keepRelayCertificate(
   const { files, paths } = deps;
   const caFile = join(paths.relayPki, "ca.crt");
   if ((await files.readText(caFile)) !== ca.certPem) await files.writeAtomic(caFile, ca.certPem);
-  await keepCertificate(deps, ca, {
-    ...{ directory: paths.relayPki, name: "tls" },
+  await ensureCertificate(deps, ca, {
+    directory: paths.relayPki,
+    name: "tls",
     request: {
       commonName: nodeName,
       organizations: [names.RELAY_GROUP],
-      // One end listens, the other connects, and each shows who it is.
+      // The relay is server on one node and client on the other.
       usages: ["server", "client"],
       ipAddresses: [],
     },

@@ -1,42 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a standalone machine keeps what.
 import { join } from "node:path";
 
-/** Files and directories below the data directory. */
 export interface Paths {
   readonly dataDir: string;
-  /** What marks the directory as ours and what was chosen at the first start. */
+  /** Marks the directory as the machine's, and contains the settings of the first start. */
   readonly settings: string;
   readonly kubeconfig: string;
   readonly pki: string;
-  /** What this node shows when a guest moves. */
+  /** Certificates of the migration relay. */
   readonly relayPki: string;
   readonly kubeconfigs: string;
   readonly storeDir: string;
   readonly store: string;
   readonly pods: string;
-  /** Storage of claims. */
   readonly claims: string;
-  /** Logs of containers. */
   readonly podLogs: string;
   readonly netAgent: string;
-  /** State of node-runtime. */
   readonly nodeRuntime: string;
-  /** State of virt-handler. */
   readonly virtHandler: string;
-  /** Configuration, images and state of the machine's containerd. */
   readonly containerd: string;
   readonly cniConf: string;
   readonly cniLeases: string;
   readonly logs: string;
   readonly run: string;
-  /** Held by the supervisor. */
   readonly lock: string;
-  /** What the supervisor says of itself. */
   readonly state: string;
 }
 
-/** The layout of a data directory, which must be an absolute path. */
+/** `dataDir` must be absolute. */
 export function pathsOf(dataDir: string): Paths {
   const below = (...parts: readonly string[]): string => join(dataDir, ...parts);
   return {
@@ -64,16 +55,15 @@ export function pathsOf(dataDir: string): Paths {
   };
 }
 
-/** Where a component answers whether it lives. */
 export function healthSocketOf({ run }: Paths, component: string): string {
   return join(run, `${component}.sock`);
 }
 
-/** Only root reads what holds keys, objects or logs. */
+/** Keys, objects and logs are readable by root only. */
 const PRIVATE = 0o700;
 const PUBLIC = 0o755;
 
-/** The directories and their modes, in the order in which they are made. */
+/** In the order of creation. */
 export function directoriesOf(paths: Paths): readonly (readonly [path: string, mode: number])[] {
   return [
     [paths.dataDir, PUBLIC],

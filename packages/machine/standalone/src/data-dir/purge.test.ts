@@ -2,9 +2,8 @@
 // tests/contract/standalone/purge.test.ts has real mounts, and a purge that is killed.
 import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
-import { markOurs } from "./ours.ts";
+import { markDirectory, purge, rejectUnmarked } from "./ownership.ts";
 import { pathsOf } from "./paths.ts";
-import { purge, refuseForeign } from "./purge.ts";
 
 const paths = pathsOf("/data");
 let files: FakeFiles;
@@ -15,7 +14,7 @@ beforeEach(async () => {
   files = createFakeFiles();
   removed = [];
   lines = [];
-  await markOurs(files, paths);
+  await markDirectory(files, paths);
   for (const file of ["pki/ca.crt", "run/supervisor.json", "lost+found/x"]) {
     await files.writeAtomic(`/data/${file}`, "");
   }
@@ -70,9 +69,9 @@ test("a host without a list of mounts has none", async () => {
 });
 
 test("a directory without the mark of a machine is refused", async () => {
-  await expect(refuseForeign({ files, paths })).resolves.toBeUndefined();
+  await expect(rejectUnmarked({ files, paths })).resolves.toBeUndefined();
   await files.writeAtomic(paths.settings, '{"kind":"Other"}');
-  await expect(refuseForeign({ files, paths })).rejects.toMatchObject({
+  await expect(rejectUnmarked({ files, paths })).rejects.toMatchObject({
     code: "STANDALONE_NOT_OURS",
     details: { dataDir: "/data", reason: "it has no standalone.json of Patchbay" },
   });

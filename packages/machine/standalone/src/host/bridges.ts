@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removes the bridges that CNI plugins of this machine were observed to create: plugins never remove them.
+// Removes bridges that CNI plugins of this machine created, because the plugins never remove them.
 import { isJsonObject } from "@patchbay/api";
 import { listCreatedBridges } from "@patchbay/cni";
 import { AppError, planBridgeRemoval } from "@patchbay/core";
@@ -9,7 +9,6 @@ import type { Paths } from "../data-dir/paths.ts";
 
 const TIMEOUT_MS = 10_000;
 
-/** The host, and the records of this machine on it. */
 export interface CleaningDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;
@@ -18,17 +17,14 @@ export interface CleaningDeps {
   readonly bootId: string;
 }
 
-/** A link of the host. Source: `ip -j link`. */
 export interface HostLink {
   readonly name: string;
-  /** ifindex. */
   readonly index: number;
-  /** Name of the bridge that it is a port of. */
   readonly master?: string;
 }
 
 /**
- * The host's links, as `ip -j link` has them.
+ * Equivalent to: `ip -j link show`.
  * @throws AppError with OS_PROGRAM_FAILED
  */
 export async function listLinks(runner: ProcessRunner): Promise<readonly HostLink[]> {
@@ -42,13 +38,14 @@ export async function listLinks(runner: ProcessRunner): Promise<readonly HostLin
   return links.filter(isJsonObject).map((link) => {
     const master = textOf(link, "master");
     return {
-      ...{ name: textOf(link, "ifname"), index: numberOf(link, "ifindex") ?? 0 },
+      name: textOf(link, "ifname"),
+      index: numberOf(link, "ifindex") ?? 0,
       ...(master !== "" && { master }),
     };
   });
 }
 
-/** Removes the recorded bridges that still exist and have no port. */
+/** Bridges with a port remain. */
 export async function removeBridges(deps: CleaningDeps): Promise<void> {
   const { files, runner, paths, bootId, log } = deps;
   const records = await Promise.all(

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is read from the host and written for it.
 import { describe, expect, test } from "vitest";
-import { defaultNetworkOf } from "./cni-conf.ts";
-import { loopsBelow } from "./loops.ts";
-import { restoreText, rulesWithin } from "./masquerade.ts";
+import { buildDefaultNetwork } from "./cni.ts";
+import { parseLoopsBelow } from "./leftovers.ts";
+import { restoreText, findRulesWithin } from "./rules.ts";
 import { unitText } from "./service-unit.ts";
-import { chooseSubnetBeside, overlaps } from "../settings/subnet.ts";
+import { chooseFreeSubnet, overlaps } from "../settings/subnet.ts";
 
 describe("the pods' subnet", () => {
   test.each([
@@ -16,7 +16,7 @@ describe("the pods' subnet", () => {
     { name: "a larger one covers some", routes: ["10.88.96.0/19"], want: "10.88.128.0/24" },
     { name: "everything is in use", routes: ["10.0.0.0/8"], want: "10.88.111.0/24" },
   ])("when $name is $want", ({ routes, want }) => {
-    expect(chooseSubnetBeside(routes)).toBe(want);
+    expect(chooseFreeSubnet(routes)).toBe(want);
   });
 
   test.each([
@@ -39,7 +39,7 @@ test("the default network has a bridge, a gateway and a way out", () => {
     serviceSubnet: "10.96.0.0/16",
     bridge: "patchbay0",
   };
-  expect(defaultNetworkOf(settings, "/leases")).toMatchObject({
+  expect(buildDefaultNetwork(settings, "/leases")).toMatchObject({
     plugins: [
       {
         type: "bridge",
@@ -59,9 +59,9 @@ test("loop devices over files of the machine are told from others", () => {
 /dev/loop1 0 /data/one\x20more/claims/b/volume.img
 /dev/loop2 0 /snap/core.squashfs
 `;
-  expect(loopsBelow(listed, "/data/one")).toEqual(["/dev/loop0"]);
-  expect(loopsBelow(listed, "/data/one more")).toEqual(["/dev/loop1"]);
-  expect(loopsBelow("", "/data")).toEqual([]);
+  expect(parseLoopsBelow(listed, "/data/one")).toEqual(["/dev/loop0"]);
+  expect(parseLoopsBelow(listed, "/data/one more")).toEqual(["/dev/loop1"]);
+  expect(parseLoopsBelow("", "/data")).toEqual([]);
 });
 
 // Captured from `iptables -t nat -S` after the bridge plugin of containernetworking-plugins 1.1.1.
@@ -73,7 +73,7 @@ const LISTING = String.raw`-P POSTROUTING ACCEPT
 -A CNI-d1ea458b499ca99cf43d02c9 -d 10.88.111.0/24 -j ACCEPT`;
 
 test("masquerade rules of our subnet only are taken away, rule before chain", () => {
-  const rules = rulesWithin(LISTING, "10.88.111.0/24");
+  const rules = findRulesWithin(LISTING, "10.88.111.0/24");
   expect(restoreText(rules)).toBe(
     [
       "*nat",

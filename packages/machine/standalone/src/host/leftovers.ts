@@ -1,11 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must not stay on the host when a machine is down: bridges, mounts, loop devices and control groups of ours.
+// Removes what a stopped machine leaves on the host: bridges, mounts, loop devices, control groups and CNI results.
+import { type CleaningDeps, removeBridges } from "./bridges.ts";
 import { messageOf } from "@patchbay/core";
 import { removeGroups, unmountBelow } from "@patchbay/containerd";
 import { cgroupRootOf, removeOwnContainerd } from "../runtime/own-containerd.ts";
-import { removeLoops } from "./loops.ts";
-import { removeCniResults } from "./cni-results.ts";
-import { removeBridges, type CleaningDeps } from "./bridges.ts";
+import { removeCniResults } from "./cni.ts";
+
+const LOSETUP_TIMEOUT_MS = 10_000;
+
+/** Excludes devices with AUTOCLEAR, which another program may have reused since the listing. */
+export function parseLoopsBelow(listed: string, directory: string): readonly string[] {
+  return listed.split("\n").flatMap((line) => {
+    const [device = "", autoclear, ...file] = line.trimStart().split(" ");
+    // Raw output escapes blanks and similar characters as \x20.
+    const path = file
+      .join(" ")
+      .replace(/\\x([0-9a-f]{2})/g, (_, code: string) =>
+        String.fromCharCode(Number.parseInt(code, 16)),
+      );
+    return autoclear === "0" && path.startsWith(`${directory}/`) ? [device] : [];
+  });
+}
+
+/** The kernel detaches a device in use when its last user closes it. */
+export async function removeLoops({ runner, paths, log }: CleaningDeps): Promise<void> {
+  const list = [
+    "losetup",
+    "--list",
+    "--noheadings",
+    "--raw",
+    "--output",
+    "NAME,AUTOCLEAR,BACK-FILE",
+  ] as const;
+  const { stdout } = await runner.run({ argv: list, timeoutMs: LOSETUP_TIMEOUT_MS });
+  for (const device of parseLoopsBelow(stdout, paths.dataDir)) {
+    log.warn("removed a leftover loop device", { path: device });
+    await runner.run({ argv: ["losetup", "--detach", device], timeoutMs: LOSETUP_TIMEOUT_MS });
+  }
+}
 
 async function removeMounts(deps: CleaningDeps): Promise<void> {
   for (const path of await unmountBelow(deps, deps.paths.dataDir)) {
@@ -13,12 +45,12 @@ async function removeMounts(deps: CleaningDeps): Promise<void> {
   }
 }
 
-/** The groups of pods; those that somebody is in stay, and those of another machine are others. */
+/** Groups with processes remain. */
 async function removePodGroups(deps: CleaningDeps): Promise<void> {
   await removeGroups(deps, cgroupRootOf(deps.paths));
 }
 
-/** Removes what the components have left, and says so; nothing here stops the rest. */
+/** Logs failures and continues with the next step. */
 export async function removeLeftovers(deps: CleaningDeps): Promise<void> {
   const steps = [removeOwnContainerd, removeMounts, removeLoops, removePodGroups, removeCniResults];
   for (const step of [...steps, removeBridges]) {

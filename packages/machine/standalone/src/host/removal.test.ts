@@ -5,11 +5,9 @@ import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { describe, expect, test, vi } from "vitest";
 import { pathsOf } from "../data-dir/paths.ts";
-import { keepDefaultNetwork } from "./cni-conf.ts";
-import { removeCniResults } from "./cni-results.ts";
-import { removeLoops } from "./loops.ts";
-import { removeMasquerade } from "./masquerade.ts";
-import { removeServiceRules } from "./service-rules.ts";
+import { writeDefaultNetwork, removeCniResults } from "./cni.ts";
+import { removeLoops } from "./leftovers.ts";
+import { removeMasquerade, removeServiceRules } from "./rules.ts";
 import { hasSystemd, installService, isInstalled, stopService, unitText } from "./service-unit.ts";
 
 const PATHS = pathsOf("/d");
@@ -40,7 +38,12 @@ function host(answers: Readonly<Record<string, Partial<CommandResult>>> = {}) {
   const log = { ...createSilentLogger(), info: note("info"), warn: note("warn") };
   const toLine = ({ argv }: Command): string => argv.join(" ");
   return {
-    ...{ files, runner, log, notes, paths: PATHS, bootId: "b1" },
+    files,
+    runner,
+    log,
+    notes,
+    paths: PATHS,
+    bootId: "b1",
     lines: () => runner.commands.map(toLine),
     stdins: () => runner.commands.map(({ stdin }) => stdin),
   };
@@ -88,13 +91,13 @@ describe("the default network", () => {
 
   test("is written once, and again when its settings change", async () => {
     const { files } = host();
-    await keepDefaultNetwork(files, PATHS, SETTINGS);
+    await writeDefaultNetwork(files, PATHS, SETTINGS);
     const first = await files.readText(FILE);
     expect(JSON.parse(first ?? "")).toMatchObject({ name: "patchbay" });
     const writing = vi.spyOn(files, "writeAtomic");
-    await keepDefaultNetwork(files, PATHS, SETTINGS);
+    await writeDefaultNetwork(files, PATHS, SETTINGS);
     expect(writing).toHaveBeenCalledTimes(0);
-    await keepDefaultNetwork(files, PATHS, { ...SETTINGS, bridge: "other0" });
+    await writeDefaultNetwork(files, PATHS, { ...SETTINGS, bridge: "other0" });
     expect(writing).toHaveBeenCalledTimes(1);
     expect(await files.readText(FILE)).toContain('"bridge": "other0"');
   });
@@ -102,7 +105,7 @@ describe("the default network", () => {
   test("is not written beside a network of the user", async () => {
     const { files } = host();
     await files.writeAtomic(`${PATHS.cniConf}/20-own.conflist`, "{}");
-    await keepDefaultNetwork(files, PATHS, SETTINGS);
+    await writeDefaultNetwork(files, PATHS, SETTINGS);
     expect(await files.list(PATHS.cniConf)).toEqual(["20-own.conflist"]);
   });
 });

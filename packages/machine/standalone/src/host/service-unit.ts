@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The systemd unit that brings a machine up at boot.
 import type { Files, ProcessRunner } from "@patchbay/core/ports";
 
 const UNIT_FILE = "/etc/systemd/system/patchbay.service";
-/** There while systemd is PID 1. Source: sd_booted(3). */
+/** Exists while systemd is PID 1. Source: sd_booted(3). */
 const SYSTEMD_RUNS = "/run/systemd/system";
 const TIMEOUT_MS = 30_000;
 
@@ -11,7 +10,7 @@ function quote(argument: string): string {
   return `"${argument.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("%", "%%").replaceAll("$", "$$$$")}"`;
 }
 
-/** The unit. Only the supervisor gets signals of systemd: it ends the others itself, in order. */
+/** systemd signals only the supervisor, which stops the components in order. */
 export function unitText(command: readonly string[]): string {
   return `# SPDX-License-Identifier: Apache-2.0
 [Unit]
@@ -34,12 +33,10 @@ WantedBy=multi-user.target
 `;
 }
 
-/** Whether systemd runs this machine. */
 export function hasSystemd(files: Files): Promise<boolean> {
   return files.exists(SYSTEMD_RUNS);
 }
 
-/** Writes the unit; where systemd runs, enables it, and starts it at once where that is asked for. */
 export async function installService(
   { files, runner }: { readonly files: Files; readonly runner: ProcessRunner },
   command: readonly string[],
@@ -54,12 +51,11 @@ export async function installService(
   return what === "start" ? "started" : "enabled";
 }
 
-/** Whether the unit is installed. */
 export function isInstalled(files: Files): Promise<boolean> {
   return files.exists(UNIT_FILE);
 }
 
-/** Stops the unit, so that systemd does not start the supervisor again. */
+/** Stops the unit, so that systemd does not restart the supervisor. */
 export async function stopService(runner: ProcessRunner): Promise<void> {
   const argv = ["systemctl", "stop", "--no-block", "patchbay.service"] as const;
   await runner.run({ argv, timeoutMs: TIMEOUT_MS });

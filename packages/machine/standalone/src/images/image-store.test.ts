@@ -6,7 +6,14 @@ import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { pathsOf } from "../data-dir/paths.ts";
 import { containerdLayoutOf } from "../runtime/own-containerd.ts";
-import { addTo, listAdded, listMeasured, removableReference, removeFrom } from "./image-store.ts";
+import {
+  addImageTo,
+  listAddedNames,
+  listWithSizes,
+  removableReference,
+  removeImageFrom,
+  classifySource,
+} from "./image-store.ts";
 
 const DIGEST = `sha256:${"a".repeat(64)}`;
 const paths = pathsOf("/data");
@@ -76,7 +83,7 @@ function machine(given: Given = {}) {
 function add(its: ReturnType<typeof machine>, source: string, signal?: AbortSignal) {
   const lines: string[] = [];
   const image = { name: "web", source, print: (line: string) => lines.push(line) };
-  const added = addTo(its.access, { ...image, ...(signal !== undefined && { signal }) });
+  const added = addImageTo(its.access, { ...image, ...(signal !== undefined && { signal }) });
   return { added, lines };
 }
 
@@ -176,7 +183,7 @@ test.each([
     code: "RUNTIME_IMAGE_MISSING",
   },
 ])("$name is an error", async ({ its, image, code }) => {
-  const added = addTo(its.access, { name: image, source: "/root", print: () => undefined });
+  const added = addImageTo(its.access, { name: image, source: "/root", print: () => undefined });
   await expect(added).rejects.toMatchObject({ code });
 });
 
@@ -184,26 +191,26 @@ const OWN = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
 
 test("images are listed with their sizes, and for completion without those of every pod", async () => {
   const its = machine({ images: ["quay.io/team/web:1", ...OWN] });
-  const measured = await listMeasured(its.access);
+  const measured = await listWithSizes(its.access);
   expect(measured.map(({ reference }) => reference)).toEqual(
     [...OWN, "quay.io/team/web:1"].toSorted(),
   );
   expect(measured.map(({ bytes }) => bytes)).toEqual([21, 21, 21]);
-  expect(await listAdded(its.access)).toEqual(["quay.io/team/web:1"]);
+  expect(await listAddedNames(its.access)).toEqual(["quay.io/team/web:1"]);
 });
 
 test("an image without a part for this machine has no size", async () => {
   const its = machine({ images: [REFERENCE], manifest: JSON.stringify({ manifests: [] }) });
-  expect(await listMeasured(its.access)).toStrictEqual([
+  expect(await listWithSizes(its.access)).toStrictEqual([
     { name: "web", reference: REFERENCE, digest: DIGEST },
   ]);
 });
 
 test("an image is removed by its short name", async () => {
   const its = machine({ images: [REFERENCE, "quay.io/team/web:1"] });
-  await removeFrom(its.access, "web");
+  await removeImageFrom(its.access, "web");
   expect([...its.known]).toEqual(["quay.io/team/web:1"]);
-  await expect(removeFrom(its.access, "web")).rejects.toMatchObject({
+  await expect(removeImageFrom(its.access, "web")).rejects.toMatchObject({
     code: "RUNTIME_IMAGE_MISSING",
     details: { image: "web" },
   });
@@ -216,8 +223,42 @@ test("an image that every pod needs is not removable", async () => {
       code: "IMAGE_IN_USE",
       details: { image, users: "every pod of this machine" },
     };
-    await expect(removeFrom(its.access, image)).rejects.toMatchObject(refused);
+    await expect(removeImageFrom(its.access, image)).rejects.toMatchObject(refused);
     expect(() => removableReference(image)).toThrow("every pod");
   }
   expect(removableReference("web")).toBe(REFERENCE);
+});
+
+test.each([
+  { source: "guest", kind: "directory", want: { kind: "directory", path: "/w/guest" } },
+  { source: "guest.tar", kind: "regular file", want: { kind: "archive", path: "/w/guest.tar" } },
+  { source: "guest.qcow2", kind: "regular file", want: { kind: "disk", path: "/w/guest.qcow2" } },
+  { source: "guest.IMG", kind: "regular file", want: { kind: "disk", path: "/w/guest.IMG" } },
+  { source: "guest.vmdk", kind: "regular file", want: { kind: "disk", path: "/w/guest.vmdk" } },
+  { source: "a.img", kind: "directory", want: { kind: "directory", path: "/w/a.img" } },
+  {
+    source: "guest",
+    kind: undefined,
+    want: { kind: "registry", reference: "docker.io/library/guest:latest" },
+  },
+  {
+    source: "localhost:5000/a/b:1",
+    kind: undefined,
+    want: { kind: "registry", reference: "localhost:5000/a/b:1" },
+  },
+])("$source where there is $kind comes from a $want.kind", ({ source, kind, want }) => {
+  expect(classifySource(source, `/w/${source}`, kind)).toEqual(want);
+});
+
+test.each([
+  { source: "./guest", kind: undefined, reason: "there is no such file" },
+  { source: "/guest", kind: undefined, reason: "there is no such file" },
+  { source: "guest.qcow2", kind: undefined, reason: "there is no such file" },
+  { source: "a.raw.xz", kind: undefined, reason: "there is no such file" },
+  { source: "..", kind: undefined, reason: "there is no such file" },
+  { source: "a.qcow2.xz", kind: "regular file", reason: "unpack it with: unxz a.qcow2.xz" },
+  { source: "fifo", kind: "fifo", reason: "it is a fifo" },
+  { source: "Guest.tar", kind: undefined, reason: "not an image name" },
+])("$source where there is $kind is refused: $reason", ({ source, kind, reason }) => {
+  expect(() => classifySource(source, source, kind)).toThrow(reason);
 });

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images in the containerd of a machine: added from directories, disks, archives and registries, listed, removed.
-import { randomUUID } from "node:crypto";
-import { join, resolve } from "node:path";
-import { names } from "@patchbay/api";
+// Adds images from directories, disks, archives and registries to a machine's containerd; lists and removes them.
 import {
+  fullReference,
   archiveDirectory,
   findImage,
-  fullReference,
   importImage,
   listImages,
   measureImage,
@@ -16,38 +13,79 @@ import {
   shortReference,
 } from "@patchbay/containerd";
 import { AppError } from "@patchbay/core";
+import { randomUUID } from "node:crypto";
+import { join, resolve } from "node:path";
+import { names } from "@patchbay/api";
 import type { ProcessRunner } from "@patchbay/core/ports";
 import { goArchitecture } from "../config.ts";
 import type { Print } from "../supervisor/follow.ts";
-import { copyDisk, inMib } from "./disk/copy-disk.ts";
-import { sourceOf, type ImageSource } from "./source.ts";
+import { copyDisk, printMib } from "./disk.ts";
 import type { ContainerdAccess } from "./with-containerd.ts";
 
-const STAT_MS = 5000;
+type ImageSource =
+  | { readonly kind: "directory" | "archive" | "disk"; readonly path: string }
+  | { readonly kind: "registry"; readonly reference: string };
 
-/** Images that every pod of a machine needs. */
+/** Only paths match. */
+const PATH = /^(\.{0,2}\/|\.{1,2}$|~)/;
+/** The file's content decides the format. */
+const DISK = /\.(qcow2?|raw|img|iso|vmdk|vdi|vhdx?|vpc|qed)$/i;
+const PACKED = /\.(qcow2?|raw|img|iso)\.(gz|xz|zst|bz2)$/i;
+const UNPACKERS: Readonly<Record<string, string>> = {
+  gz: "gunzip",
+  xz: "unxz",
+  zst: "unzstd",
+  bz2: "bunzip2",
+};
+
+function fileSource(source: string, path: string): ImageSource {
+  const [, , packing] = PACKED.exec(source) ?? [];
+  if (packing !== undefined) {
+    const unpacker = UNPACKERS[packing.toLowerCase()] ?? "";
+    const reason = `it is compressed; unpack it with: ${unpacker} ${source}`;
+    throw new AppError("IMAGE_SOURCE_INVALID", { source, reason });
+  }
+  return { kind: DISK.test(source) ? "disk" : "archive", path };
+}
+
+/**
+ * `kind` is stat's name for what is at `path`.
+ * @throws AppError with IMAGE_SOURCE_INVALID, IMAGE_NAME_INVALID
+ */
+export function classifySource(
+  source: string,
+  path: string,
+  kind: string | undefined,
+): ImageSource {
+  if (kind === "directory") return { kind, path };
+  if (kind === "regular file" || kind === "regular empty file") return fileSource(source, path);
+  if (kind !== undefined) {
+    throw new AppError("IMAGE_SOURCE_INVALID", { source, reason: `it is a ${kind}` });
+  }
+  if (PATH.test(source) || DISK.test(source) || PACKED.test(source)) {
+    throw new AppError("IMAGE_SOURCE_INVALID", { source, reason: "there is no such file" });
+  }
+  return { kind: "registry", reference: fullReference(source) };
+}
+
+const STAT_TIMEOUT_MS = 5000;
+
 const OWN_IMAGES: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
 
-/** An image of the machine. */
 export interface MachineImage {
-  /** As VMs name it. */
+  /** Short name, as VMs refer to it. */
   readonly name: string;
-  /** As a registry would name it. */
   readonly reference: string;
-  /** Of its manifest. */
   readonly digest: string;
-  /** As a registry would send it; absent when it has nothing for this machine. */
+  /** Compressed size; unset when the image has no variant for this machine. */
   readonly bytes?: number;
 }
 
-/** An image to add, from a source. */
 export interface NewImage {
   readonly name: string;
-  /** A directory, a disk's file, an archive, or a reference of a registry. */
+  /** A directory, disk file, archive or registry reference. */
   readonly source: string;
-  /** Gets the steps of a transfer, for a person. */
   readonly print: Print;
-  /** Ends a transfer. */
   readonly signal?: AbortSignal;
 }
 
@@ -60,27 +98,25 @@ async function measure(
   return { ...image, ...(bytes !== undefined && { bytes }) };
 }
 
-/** All images, sorted by reference. */
-export async function listMeasured(access: ContainerdAccess): Promise<readonly MachineImage[]> {
+export async function listWithSizes(access: ContainerdAccess): Promise<readonly MachineImage[]> {
   const records = await listImages(access);
   return Promise.all(records.map((record) => measure(access, record)));
 }
 
-/** Names of the images that people added. */
-export async function listAdded(access: ContainerdAccess): Promise<readonly string[]> {
+export async function listAddedNames(access: ContainerdAccess): Promise<readonly string[]> {
   const records = await listImages(access);
   const others = records.filter(({ name }) => !OWN_IMAGES.includes(name));
   return others.map(({ name }) => shortReference(name));
 }
 
-/** What is at a path, in the words of stat; undefined: nothing. */
+/** In the words of stat; undefined when the path does not exist. */
 async function kindOfPath({ runner }: ContainerdAccess, path: string): Promise<string | undefined> {
   const argv = ["stat", "--dereference", "--format=%F", path] as const;
-  const { exitCode, stdout } = await runner.run({ argv, timeoutMs: STAT_MS });
+  const { exitCode, stdout } = await runner.run({ argv, timeoutMs: STAT_TIMEOUT_MS });
   return exitCode === 0 ? stdout.trim() : undefined;
 }
 
-/** Gives `use` a directory of its own, which is not there yet, and whose end is the end of the call. */
+/** The directory does not exist yet, and is removed after the call. */
 async function withWorkDirectory(
   { files, layout }: ContainerdAccess,
   use: (workDirectory: string, id: string) => Promise<void>,
@@ -101,8 +137,7 @@ async function addDirectory(access: ContainerdAccess, path: string, name: string
   });
 }
 
-/** Ends its programs at the signal. */
-function interruptible(runner: ProcessRunner, signal: AbortSignal | undefined): ProcessRunner {
+function withSignal(runner: ProcessRunner, signal: AbortSignal | undefined): ProcessRunner {
   if (signal === undefined) return runner;
   return {
     run: (command) => runner.run({ ...command, signal }),
@@ -115,13 +150,13 @@ async function addDisk(
   path: string,
   { source, print, name, signal }: NewImage,
 ): Promise<void> {
-  const deps = { files: access.files, runner: interruptible(access.runner, signal) };
+  const deps = { files: access.files, runner: withSignal(access.runner, signal) };
   await withWorkDirectory(access, async (workDirectory, id) => {
     const root = join(workDirectory, "root");
     print(`copying ${path}`);
     const { format, bytes, virtualBytes } = await copyDisk(deps, { source, path, root });
     print(
-      `${format}, ${inMib(bytes)}; the guest sees ${inMib(virtualBytes)}: making an image of it`,
+      `${format}, ${printMib(bytes)}; the guest sees ${printMib(virtualBytes)}: making an image of it`,
     );
     const image = { source: root, workDirectory, architecture: goArchitecture() };
     const owner = names.LAUNCHER_UID;
@@ -165,34 +200,28 @@ async function addFrom(
 }
 
 /**
- * Adds an image, in the place of what had the name.
+ * Replaces an existing image of that name.
  * @throws AppError with IMAGE_NAME_INVALID, IMAGE_SOURCE_INVALID, CONTAINERD_FAILED
  */
-export async function addTo(access: ContainerdAccess, image: NewImage): Promise<MachineImage> {
+export async function addImageTo(access: ContainerdAccess, image: NewImage): Promise<MachineImage> {
   const name = fullReference(image.name);
   const path = resolve(image.source);
-  const source = sourceOf(image.source, path, await kindOfPath(access, path));
+  const source = classifySource(image.source, path, await kindOfPath(access, path));
   await addFrom(access, source, { ...image, name });
   const added = await findImage(access, name);
   if (added === undefined) throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });
   return measure(access, added);
 }
 
-/**
- * Whole reference of an image that may be removed.
- * @throws AppError with IMAGE_NAME_INVALID, IMAGE_IN_USE
- */
+/** @throws AppError with IMAGE_NAME_INVALID, IMAGE_IN_USE */
 export function removableReference(name: string): string {
   const reference = fullReference(name);
   if (!OWN_IMAGES.includes(reference)) return reference;
   throw new AppError("IMAGE_IN_USE", { image: name, users: "every pod of this machine" });
 }
 
-/**
- * Removes an image.
- * @throws AppError with RUNTIME_IMAGE_MISSING, CONTAINERD_FAILED, and what removableReference throws
- */
-export async function removeFrom(access: ContainerdAccess, name: string): Promise<void> {
+/** @throws AppError with RUNTIME_IMAGE_MISSING, CONTAINERD_FAILED, and what removableReference throws */
+export async function removeImageFrom(access: ContainerdAccess, name: string): Promise<void> {
   const reference = removableReference(name);
   if ((await findImage(access, reference)) === undefined) {
     throw new AppError("RUNTIME_IMAGE_MISSING", { image: name });

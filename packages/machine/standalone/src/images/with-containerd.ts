@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a command use the machine's containerd, whether the machine is up or not?
+// Access of commands to the machine's containerd, whether the machine is up or not.
 import { waitUntilServing, type ContainerdLayout } from "@patchbay/containerd";
 import { AppError, isAppError } from "@patchbay/core";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
@@ -14,12 +14,10 @@ import {
 } from "../runtime/own-containerd.ts";
 import { Component } from "../supervisor/component.ts";
 import { holdMachine } from "../supervisor/hold-machine.ts";
-import { isRecordedRunning } from "../supervisor/recorded-process.ts";
+import { isRecordedRunning } from "../supervisor/state.ts";
 
-/** A machine that is on its way up starts its containerd within that time, milliseconds. */
-const START_MS = 30_000;
+const CONTAINERD_START_TIMEOUT_MS = 30_000;
 
-/** A containerd that answers, and what it is asked with. */
 export interface ContainerdAccess {
   readonly files: Files;
   readonly runner: ProcessRunner;
@@ -27,13 +25,12 @@ export interface ContainerdAccess {
   readonly paths: Paths;
 }
 
-/** Whether the machine's containerd runs. */
 export function runsContainerd(files: Files, { run }: Paths): Promise<boolean> {
   return isRecordedRunning(files, `${run}/containerd.json`);
 }
 
-/** Starts one for `use` alone; nobody brings the machine up meanwhile. */
-async function withOwn<T>(
+/** Holds the machine's lock meanwhile. */
+async function withOwnContainerd<T>(
   access: ContainerdAccess,
   use: (access: ContainerdAccess) => Promise<T>,
 ): Promise<T> {
@@ -52,8 +49,8 @@ async function withOwn<T>(
 }
 
 /**
- * Uses the containerd of a machine: the one that runs, else one that is started for this.
- * @throws AppError with STANDALONE_NOT_ROOT, CONTAINERD_PATH_TOO_LONG, CONTAINERD_FAILED, RUNTIME_START_FAILED
+ * Starts a containerd if none runs.
+ * @throws AppError with STANDALONE_NOT_ROOT, CONTAINERD_FAILED, RUNTIME_START_FAILED
  */
 export async function withContainerd<T>(
   dataDir: string,
@@ -65,12 +62,12 @@ export async function withContainerd<T>(
   const access = { files: createFiles(), runner: createProcessRunner(), layout, paths };
   if (!(await runsContainerd(access.files, paths))) {
     try {
-      return await withOwn(access, use);
+      return await withOwnContainerd(access, use);
     } catch (error) {
-      // A machine that is on its way up.
+      // The machine is being started.
       if (!isAppError(error, "STANDALONE_RUNS_ALREADY")) throw error;
     }
   }
-  await waitUntilServing({ ...access, clock: createClock() }, START_MS);
+  await waitUntilServing({ ...access, clock: createClock() }, CONTAINERD_START_TIMEOUT_MS);
   return use(access);
 }

@@ -30,7 +30,8 @@ function host(mount: Partial<CommandResult> = {}) {
 test("machines of one host have places and control groups of their own", () => {
   expect(criEndpointOf(PATHS)).toBe("unix:///d/run/containerd/containerd.sock");
   expect(containerdLayoutOf(PATHS)).toMatchObject({
-    ...{ directory: "/d/containerd", runDirectory: "/d/run/containerd" },
+    directory: "/d/containerd",
+    runDirectory: "/d/run/containerd",
     cniConfDirectory: PATHS.cniConf,
   });
   expect(cgroupRootOf(PATHS)).toMatch(/^\/patchbay-[0-9a-f]{8}$/);

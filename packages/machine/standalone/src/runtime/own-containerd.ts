@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The containerd of this machine: where it is, what starts it, and what must not stay of it.
+// The machine's own containerd: paths, process and cleanup.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import {
@@ -17,12 +17,10 @@ import type { Clock, Files, Logger, ProcessRunner } from "@patchbay/core/ports";
 import type { Paths } from "../data-dir/paths.ts";
 import type { ComponentProgram } from "../supervisor/component.ts";
 
-/** How long it may take until it answers, milliseconds. */
 const READY_TIMEOUT_MS = 30_000;
-/** Of the data directory's hash, hexadecimal digits: machines of one host are told apart. */
+/** Distinguishes several machines on one host. */
 const HASH_LENGTH = 8;
 
-/** The host, and the machine's directories on it. */
 export interface RuntimeDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;
@@ -31,10 +29,7 @@ export interface RuntimeDeps {
   readonly bootId: string;
 }
 
-/**
- * Where it keeps what.
- * @throws AppError with CONTAINERD_PATH_TOO_LONG when the data directory's path is
- */
+/** @throws AppError with CONTAINERD_PATH_TOO_LONG */
 export function containerdLayoutOf({ containerd, run, cniConf }: Paths): ContainerdLayout {
   return layoutOf({
     directory: containerd,
@@ -43,18 +38,15 @@ export function containerdLayoutOf({ containerd, run, cniConf }: Paths): Contain
   });
 }
 
-/** Where it speaks CRI. */
 export function criEndpointOf(paths: Paths): string {
   return `unix://${containerdLayoutOf(paths).socket}`;
 }
 
-/** The control group of all pods of this machine, and of no other's, in each hierarchy. */
 export function cgroupRootOf({ dataDir }: Pick<Paths, "dataDir">): string {
   const hash = createHash("sha256").update(dataDir).digest("hex");
   return `/patchbay-${hash.slice(0, HASH_LENGTH)}`;
 }
 
-/** Its process; the configuration is written before each start. */
 export function containerdProgram(
   deps: Pick<RuntimeDeps, "files" | "runner" | "paths"> & { readonly clock: Clock },
 ): ComponentProgram {
@@ -68,7 +60,7 @@ export function containerdProgram(
   };
 }
 
-/** Writes its configuration; returns how it keeps root file systems, for a person. */
+/** Returns a description of the snapshotter for the user. */
 export async function prepareOwnContainerd(deps: RuntimeDeps): Promise<string> {
   const { files, runner, bootId, paths } = deps;
   const layout = containerdLayoutOf(paths);
@@ -77,11 +69,11 @@ export async function prepareOwnContainerd(deps: RuntimeDeps): Promise<string> {
   return snapshotter === "native" ? "as copies: overlays cannot be mounted here" : "as overlays";
 }
 
-/** Ends what runs in containers still, once containerd has ended; images stay. */
+/** Call after containerd has ended. Images remain. */
 export async function removeOwnContainerd(deps: RuntimeDeps): Promise<void> {
   const { log, paths } = deps;
   const layout = containerdLayoutOf(paths);
-  const left = await removeContainerdLeftovers({ ...deps, layout, kill: killAndWait });
-  if (left.processes > 0)
-    log.warn("processes of containers were left and are ended", { count: left.processes });
+  const removed = await removeContainerdLeftovers({ ...deps, layout, kill: killAndWait });
+  if (removed.processes > 0)
+    log.warn("processes of containers were left and are ended", { count: removed.processes });
 }

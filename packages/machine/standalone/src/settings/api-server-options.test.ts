@@ -8,19 +8,24 @@ test.each([
   {
     name: "settings",
     port: undefined,
-    kept: { ...KEPT, strict: true },
+    stored: { ...KEPT, strict: true },
     want: { port: 6443, secondHost: "192.0.2.1", serviceNetwork: "10.97.0.0/16", strict: true },
   },
   {
     name: "settings of an early version",
     port: undefined,
-    kept: { apiPort: 6443, apiAddress: "", strict: "yes" },
+    stored: { apiPort: 6443, apiAddress: "", strict: "yes" },
     want: { port: 6443, strict: false },
   },
-  { name: "a port alone", port: 0, kept: undefined, want: { port: 0, strict: false } },
-  { name: "a port and settings", port: 1, kept: { apiPort: 2 }, want: { port: 1, strict: false } },
-])("an API server by $name", ({ port, kept, want }) => {
-  expect(apiServerOptions(port, kept)).toStrictEqual(want);
+  { name: "a port alone", port: 0, stored: undefined, want: { port: 0, strict: false } },
+  {
+    name: "a port and settings",
+    port: 1,
+    stored: { apiPort: 2 },
+    want: { port: 1, strict: false },
+  },
+])("an API server by $name", ({ port, stored, want }) => {
+  expect(apiServerOptions(port, stored)).toStrictEqual(want);
 });
 
 test("an API server without a port is refused", () => {

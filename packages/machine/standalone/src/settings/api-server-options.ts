@@ -1,38 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the API server of a machine listens, by the machine's settings. Pure.
 import type { JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/core/errors";
 import { numberOf, textOf } from "../data-dir/json.ts";
 import { isStrict } from "./settings.ts";
 
-/** Options of the API server that settings decide. */
 export interface ApiServerOptions {
   readonly port: number;
-  /** The address chosen for pods, beside the loopback address; unset: none. */
+  /** Address for pods in addition to the loopback address; unset for none. */
   readonly secondHost?: string;
-  /** Network of Services; unset: the default, as on machines made before it could be chosen. */
+  /** Network of Services; unset on machines that were created before it became a setting. */
   readonly serviceNetwork?: string;
   readonly strict: boolean;
 }
 
 /**
- * Reads them from the settings file; `port` overrides the port in it.
+ * `port` overrides the settings file.
  * @throws AppError with STANDALONE_SETTING_INVALID when neither has a port
  */
 export function apiServerOptions(
   port: number | undefined,
-  kept: JsonObject | undefined,
+  stored: JsonObject | undefined,
 ): ApiServerOptions {
-  const chosen = port ?? numberOf(kept, "apiPort");
+  const chosen = port ?? numberOf(stored, "apiPort");
   if (chosen === undefined) {
     throw new AppError("STANDALONE_SETTING_INVALID", { causes: "--port is missing" });
   }
-  const secondHost = textOf(kept, "apiAddress");
-  const serviceNetwork = textOf(kept, "serviceSubnet");
+  const secondHost = textOf(stored, "apiAddress");
+  const serviceNetwork = textOf(stored, "serviceSubnet");
   return {
     port: chosen,
     ...(secondHost !== "" && { secondHost }),
     ...(serviceNetwork !== "" && { serviceNetwork }),
-    strict: isStrict(kept),
+    strict: isStrict(stored),
   };
 }

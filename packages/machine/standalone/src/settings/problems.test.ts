@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { isPort, settingProblems, type AskedSettings, type HostFacts } from "./problems.ts";
+import { isPort, settingProblems, type RequestedSettings, type HostFacts } from "./problems.ts";
 
-const ASKED: AskedSettings = { apiPort: 6443, nodeName: "node-a", bridge: "br1" };
+const ASKED: RequestedSettings = { apiPort: 6443, nodeName: "node-a", bridge: "br1" };
 const HOST: HostFacts = { links: ["lo"], routes: ["10.5.0.0/16"], isPortFree: true };
 
-function problems(asked: Partial<AskedSettings>, kept: Partial<AskedSettings> = {}): string {
-  return settingProblems({ ...ASKED, ...asked }, kept, HOST).join("; ");
+function problems(
+  requested: Partial<RequestedSettings>,
+  stored: Partial<RequestedSettings> = {},
+): string {
+  return settingProblems({ ...ASKED, ...requested }, stored, HOST).join("; ");
 }
 
 const NO_SUBNET = "it must be like 10.88.1.0/24";
 const NO_SERVICES = "it must be like 10.97.0.0/16";
 const NO_NAME = "it must consist of lower case letters, digits, - and .";
 
-test.each<Partial<AskedSettings>>([
+test.each<Partial<RequestedSettings>>([
   {},
   { apiPort: 1 },
   { apiPort: 65_535 },
@@ -24,48 +27,48 @@ test.each<Partial<AskedSettings>>([
   { serviceSubnet: "255.255.0.0/16" },
   { apiAddress: "192.0.2.1" },
   { apiAddress: "fd00::1" },
-])("%j is possible", (asked) => {
-  expect(problems(asked)).toBe("");
+])("%j is possible", (requested) => {
+  expect(problems(requested)).toBe("");
 });
 
-test.each<{ asked: Partial<AskedSettings>; want: string }>([
-  { asked: { apiPort: 0 }, want: "--api-port 0: it must be from 1 to 65535" },
-  { asked: { nodeName: "a".repeat(254) }, want: `--node-name ${"a".repeat(254)}: ${NO_NAME}` },
+test.each<{ requested: Partial<RequestedSettings>; want: string }>([
+  { requested: { apiPort: 0 }, want: "--api-port 0: it must be from 1 to 65535" },
+  { requested: { nodeName: "a".repeat(254) }, want: `--node-name ${"a".repeat(254)}: ${NO_NAME}` },
   {
-    asked: { bridge: "a".repeat(16) },
+    requested: { bridge: "a".repeat(16) },
     want: `--bridge ${"a".repeat(16)}: it is longer than 15 characters`,
   },
-  { asked: { bridge: "." }, want: "--bridge .: it is not a valid link name" },
-  { asked: { bridge: ".." }, want: "--bridge ..: it is not a valid link name" },
-  { asked: { podSubnet: "10.256.1.0/24" }, want: `--pod-subnet 10.256.1.0/24: ${NO_SUBNET}` },
-  { asked: { podSubnet: "10.88.1.0/16" }, want: `--pod-subnet 10.88.1.0/16: ${NO_SUBNET}` },
+  { requested: { bridge: "." }, want: "--bridge .: it is not a valid link name" },
+  { requested: { bridge: ".." }, want: "--bridge ..: it is not a valid link name" },
+  { requested: { podSubnet: "10.256.1.0/24" }, want: `--pod-subnet 10.256.1.0/24: ${NO_SUBNET}` },
+  { requested: { podSubnet: "10.88.1.0/16" }, want: `--pod-subnet 10.88.1.0/16: ${NO_SUBNET}` },
   {
-    asked: { podSubnet: "10.5.1.0/24" },
+    requested: { podSubnet: "10.5.1.0/24" },
     want: "--pod-subnet 10.5.1.0/24: the host has a route to 10.5.0.0/16",
   },
   {
-    asked: { serviceSubnet: "10.256.0.0/16" },
+    requested: { serviceSubnet: "10.256.0.0/16" },
     want: `--service-subnet 10.256.0.0/16: ${NO_SERVICES}`,
   },
   {
-    asked: { serviceSubnet: "10.97.0.0/24" },
+    requested: { serviceSubnet: "10.97.0.0/24" },
     want: `--service-subnet 10.97.0.0/24: ${NO_SERVICES}`,
   },
   {
-    asked: { serviceSubnet: "10.5.0.0/16" },
+    requested: { serviceSubnet: "10.5.0.0/16" },
     want: "--service-subnet 10.5.0.0/16: the host has a route to 10.5.0.0/16",
   },
   {
-    asked: { serviceSubnet: "10.88.0.0/16", podSubnet: "10.88.1.0/24" },
+    requested: { serviceSubnet: "10.88.0.0/16", podSubnet: "10.88.1.0/24" },
     want: "--service-subnet 10.88.0.0/16: the pods have 10.88.1.0/24",
   },
-  { asked: { apiAddress: "here" }, want: "--api-address here: it is not an IP address" },
+  { requested: { apiAddress: "here" }, want: "--api-address here: it is not an IP address" },
   {
-    asked: { apiAddress: "127.0.0.1" },
+    requested: { apiAddress: "127.0.0.1" },
     want: "--api-address 127.0.0.1: pods cannot reach the API server at that address",
   },
-])("$asked is refused: $want", ({ asked, want }) => {
-  expect(problems(asked)).toBe(want);
+])("$asked is refused: $want", ({ requested, want }) => {
+  expect(problems(requested)).toBe(want);
 });
 
 test("what was kept from an earlier start is not examined", () => {

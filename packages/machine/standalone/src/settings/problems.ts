@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which settings cannot be, and why? All of them at once, before anything is made; pure.
+// Validation of settings: reports all problems at once, before anything is created. Pure.
 import { isIP } from "node:net";
 import { dataplaneGroupProblem } from "@patchbay/core";
 import { overlaps } from "./subnet.ts";
 
-/** Settings by the flags that ask for them; what is absent gets a value that is free. */
-export interface AskedSettings {
+/** Requested settings; a free subnet is chosen for an unset one. */
+export interface RequestedSettings {
   readonly apiPort: number;
   readonly nodeName: string;
   readonly bridge: string;
@@ -15,18 +15,15 @@ export interface AskedSettings {
   readonly dataplaneGroup?: number;
 }
 
-/** What of the host is in the way. */
 export interface HostFacts {
-  /** Names of all links. */
   readonly links: readonly string[];
-  /** Networks that the host has routes to, in CIDR form. */
+  /** Networks with routes on the host, in CIDR form. */
   readonly routes: readonly string[];
-  /** Whether nobody listens at the API port. */
   readonly isPortFree: boolean;
 }
 
 const PORT_MAX = 65_535;
-/** Source: linux/if.h IFNAMSIZ, with the zero at its end. */
+/** Without the terminating zero. Source: linux/if.h IFNAMSIZ. */
 const LINK_NAME_MAX_BYTES = 15;
 const LINK_NAME = /^[^/\s:]+$/;
 const SUBNET = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.0\/24$/;
@@ -35,31 +32,35 @@ const SERVICE_SUBNET = /^(\d{1,3})\.(\d{1,3})\.0\.0\/16$/;
 const NODE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const NODE_NAME_MAX = 253;
 
-/** Whether a server can be asked to listen at it. */
 export function isPort(port: number): boolean {
   return Number.isInteger(port) && port >= 1 && port <= PORT_MAX;
 }
 
-function portProblem({ apiPort }: AskedSettings, { isPortFree }: HostFacts): string | undefined {
+function portProblem(
+  { apiPort }: RequestedSettings,
+  { isPortFree }: HostFacts,
+): string | undefined {
   if (!isPort(apiPort)) return "it must be from 1 to 65535";
   return isPortFree ? undefined : "another program listens there";
 }
 
-/** Everybody's and the loopback's: pods cannot find the API server by them. */
-const NO_PLACE = /^(0\.0\.0\.0|127\.\d+\.\d+\.\d+|::|::1)$/;
+/** Wildcard and loopback addresses, at which pods cannot reach the API server. */
+const UNREACHABLE = /^(0\.0\.0\.0|127\.\d+\.\d+\.\d+|::|::1)$/;
 
-function addressProblem({ apiAddress }: AskedSettings): string | undefined {
+function addressProblem({ apiAddress }: RequestedSettings): string | undefined {
   if (apiAddress === undefined) return undefined;
   if (isIP(apiAddress) === 0) return "it is not an IP address";
-  return NO_PLACE.test(apiAddress) ? "pods cannot reach the API server at that address" : undefined;
+  return UNREACHABLE.test(apiAddress)
+    ? "pods cannot reach the API server at that address"
+    : undefined;
 }
 
-function nodeNameProblem({ nodeName }: AskedSettings): string | undefined {
+function nodeNameProblem({ nodeName }: RequestedSettings): string | undefined {
   if (NODE_NAME.test(nodeName) && nodeName.length <= NODE_NAME_MAX) return undefined;
   return "it must consist of lower case letters, digits, - and .";
 }
 
-function bridgeProblem({ bridge }: AskedSettings, { links }: HostFacts): string | undefined {
+function bridgeProblem({ bridge }: RequestedSettings, { links }: HostFacts): string | undefined {
   if (new TextEncoder().encode(bridge).length > LINK_NAME_MAX_BYTES)
     return `it is longer than ${String(LINK_NAME_MAX_BYTES)} characters`;
   if (!LINK_NAME.test(bridge) || bridge === "." || bridge === "..")
@@ -67,17 +68,20 @@ function bridgeProblem({ bridge }: AskedSettings, { links }: HostFacts): string 
   return links.includes(bridge) ? "the host already has a link of that name" : undefined;
 }
 
-function subnetProblem({ podSubnet }: AskedSettings, { routes }: HostFacts): string | undefined {
+function subnetProblem(
+  { podSubnet }: RequestedSettings,
+  { routes }: HostFacts,
+): string | undefined {
   if (podSubnet === undefined) return undefined;
   const bytes = SUBNET.exec(podSubnet)?.slice(1).map(Number);
   if (bytes === undefined || bytes.some((byte) => byte > 255))
     return "it must be like 10.88.1.0/24";
-  const taken = routes.find((route) => overlaps(podSubnet, route));
-  return taken === undefined ? undefined : `the host has a route to ${taken}`;
+  const conflict = routes.find((route) => overlaps(podSubnet, route));
+  return conflict === undefined ? undefined : `the host has a route to ${conflict}`;
 }
 
 function serviceSubnetProblem(
-  { serviceSubnet, podSubnet }: AskedSettings,
+  { serviceSubnet, podSubnet }: RequestedSettings,
   { routes }: HostFacts,
 ): string | undefined {
   if (serviceSubnet === undefined) return undefined;
@@ -86,18 +90,18 @@ function serviceSubnetProblem(
     return "it must be like 10.97.0.0/16";
   if (podSubnet !== undefined && overlaps(serviceSubnet, podSubnet))
     return `the pods have ${podSubnet}`;
-  const taken = routes.find((route) => overlaps(serviceSubnet, route));
-  return taken === undefined ? undefined : `the host has a route to ${taken}`;
+  const conflict = routes.find((route) => overlaps(serviceSubnet, route));
+  return conflict === undefined ? undefined : `the host has a route to ${conflict}`;
 }
 
-function groupProblem({ dataplaneGroup }: AskedSettings): string | undefined {
+function groupProblem({ dataplaneGroup }: RequestedSettings): string | undefined {
   return dataplaneGroup === undefined ? undefined : dataplaneGroupProblem(dataplaneGroup);
 }
 
 const RULES: readonly (readonly [
   flag: string,
-  setting: keyof AskedSettings,
-  problem: (asked: AskedSettings, host: HostFacts) => string | undefined,
+  setting: keyof RequestedSettings,
+  problem: (requested: RequestedSettings, host: HostFacts) => string | undefined,
 ])[] = [
   ["--api-port", "apiPort", portProblem],
   ["--api-address", "apiAddress", addressProblem],
@@ -108,29 +112,29 @@ const RULES: readonly (readonly [
   ["--dataplane-group", "dataplaneGroup", groupProblem],
 ];
 
-/** One text for each setting that cannot be. What was kept from an earlier start is this machine's own, and is right. */
+/** Values from an earlier start are valid, because the machine itself uses them. */
 export function settingProblems(
-  asked: AskedSettings,
-  kept: Partial<AskedSettings>,
+  requested: RequestedSettings,
+  stored: Partial<RequestedSettings>,
   host: HostFacts,
 ): readonly string[] {
   return RULES.flatMap(([flag, setting, problem]) => {
-    if (asked[setting] === kept[setting]) return [];
-    const text = problem(asked, host);
-    return text === undefined ? [] : [`${flag} ${String(asked[setting])}: ${text}`];
+    if (requested[setting] === stored[setting]) return [];
+    const text = problem(requested, host);
+    return text === undefined ? [] : [`${flag} ${String(requested[setting])}: ${text}`];
   });
 }
 
-/** Flags that a machine which is up cannot follow, each with what is so instead. */
+/** A running machine cannot apply these flags. */
 export function ignoredFlags(
-  asked: Partial<AskedSettings>,
-  kept: Partial<AskedSettings>,
+  requested: Partial<RequestedSettings>,
+  stored: Partial<RequestedSettings>,
 ): readonly string[] {
   return RULES.flatMap(([flag, setting]) => {
-    const wanted = asked[setting];
-    if (wanted === undefined || wanted === kept[setting]) return [];
+    const wanted = requested[setting];
+    if (wanted === undefined || wanted === stored[setting]) return [];
     return [
-      `${flag} ${String(wanted)} is ignored: the machine is already up with ${String(kept[setting])}; stop it first with: patchbay down`,
+      `${flag} ${String(wanted)} is ignored: the machine is already up with ${String(stored[setting])}; stop it first with: patchbay down`,
     ];
   });
 }

@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { createClock, createFiles } from "@patchbay/os";
 import { namesAddress } from "@patchbay/pki";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { keepServerCertificates } from "../data-dir/certificates.ts";
+import { ensureServerCertificates } from "../data-dir/certificates.ts";
 import { readFields } from "../data-dir/json.ts";
-import { takeLock } from "../data-dir/lock.ts";
-import { isOurs } from "../data-dir/ours.ts";
+import { acquireLock } from "../supervisor/hold-machine.ts";
+import { isMarked } from "../data-dir/ownership.ts";
 import { pathsOf } from "../data-dir/paths.ts";
 import { ignoredFlags } from "./problems.ts";
-import { keepSettings, type WantedSettings } from "./settings.ts";
+import { storeSettings, type WantedSettings } from "./settings.ts";
 
 const files = createFiles();
 const machine = {
@@ -35,7 +35,7 @@ afterEach(async () => {
 });
 
 function keep(wanted: WantedSettings) {
-  return keepSettings({ files, paths: pathsOf(dataDir) }, wanted, machine);
+  return storeSettings({ files, paths: pathsOf(dataDir) }, wanted, machine);
 }
 
 test("what nobody asked for gets a default, and stays", async () => {
@@ -48,7 +48,7 @@ test("what nobody asked for gets a default, and stays", async () => {
   });
   expect(first.virtApiPort).toBeGreaterThan(6443);
   expect(first.virtHandlerPort).toBeGreaterThan(first.virtApiPort);
-  expect(isOurs(await readFields(files, pathsOf(dataDir).settings))).toBe(true);
+  expect(isMarked(await readFields(files, pathsOf(dataDir).settings))).toBe(true);
   expect(await keep({})).toEqual(first);
 });
 
@@ -58,9 +58,9 @@ test("Services have a network that no other machine was faster with", async () =
   const claimServiceSubnet = (network: string) => Promise.resolve(claims.push(network) > 1);
   const deps = { files, paths };
   const host = { ...machine, listRoutes, claimServiceSubnet };
-  expect(await keepSettings(deps, {}, host)).toMatchObject({ serviceSubnet: "10.98.0.0/16" });
+  expect(await storeSettings(deps, {}, host)).toMatchObject({ serviceSubnet: "10.98.0.0/16" });
   expect(claims).toEqual(["10.97.0.0/16", "10.98.0.0/16"]);
-  await keepSettings(deps, {}, host);
+  await storeSettings(deps, {}, host);
   expect(claims).toHaveLength(2);
 });
 
@@ -72,18 +72,18 @@ test("who dies with a network of Services in hand finds it again", async () => {
     return Promise.reject(new Error("killed"));
   };
   const dying = { ...machine, listRoutes, claimServiceSubnet: die };
-  await expect(keepSettings({ files, paths }, {}, dying)).rejects.toThrow("killed");
+  await expect(storeSettings({ files, paths }, {}, dying)).rejects.toThrow("killed");
   const claims: string[] = [];
   const claimServiceSubnet = (network: string) => Promise.resolve(claims.push(network) > 0);
   const next = { ...machine, listRoutes, claimServiceSubnet };
-  const { serviceSubnet } = await keepSettings({ files, paths }, {}, next);
+  const { serviceSubnet } = await storeSettings({ files, paths }, {}, next);
   expect([...routes]).toEqual([serviceSubnet]);
   expect(claims).toEqual([]);
 });
 
 test("where no network is left for Services, the flag is named, and nothing is kept", async () => {
   const host = { ...machine, claimServiceSubnet: () => Promise.resolve(false) };
-  const failing = keepSettings({ files, paths }, {}, host);
+  const failing = storeSettings({ files, paths }, {}, host);
   await expect(failing).rejects.toThrow(/--service-subnet/);
   expect(await files.readText(paths.settings)).toBeUndefined();
 });
@@ -97,11 +97,11 @@ test("an address for pods stays, and the API server's certificate names it", asy
   expect(await keep({})).not.toHaveProperty("apiAddress");
   const clock = createClock();
   await files.ensureDirectory(paths.pki);
-  const alone = (await keepServerCertificates({ files, clock, paths })).apiServer;
+  const alone = (await ensureServerCertificates({ files, clock, paths })).apiServer;
   expect(namesAddress(alone.certPem, "192.0.2.7")).toBe(false);
   await keep({ apiAddress: "192.0.2.7" });
   expect(await keep({})).toMatchObject({ apiAddress: "192.0.2.7" });
-  const { apiServer } = await keepServerCertificates({ files, clock, paths });
+  const { apiServer } = await ensureServerCertificates({ files, clock, paths });
   expect(namesAddress(apiServer.certPem, "192.0.2.7")).toBe(true);
   expect(namesAddress(apiServer.certPem, "127.0.0.1")).toBe(true);
 });
@@ -147,21 +147,21 @@ test("what was kept is this machine's own, also while it is in use", async () =>
   const first = await keep({ bridge: "own0", podSubnet: "10.9.9.0/24" });
   const links = { ...machine, listLinks: () => Promise.resolve(["own0"]) };
   const routes = { ...links, listRoutes: () => Promise.resolve(["10.9.9.0/24"]) };
-  expect(await keepSettings({ files, paths }, { bridge: "own0" }, routes)).toEqual(first);
+  expect(await storeSettings({ files, paths }, { bridge: "own0" }, routes)).toEqual(first);
 });
 
 test("a machine that is up says what it does not follow", () => {
-  const kept = { apiPort: 6443, bridge: "patchbay0" };
-  expect(ignoredFlags({ apiPort: 6443 }, kept)).toEqual([]);
-  expect(ignoredFlags({ apiPort: 7443 }, kept)).toEqual([
+  const stored = { apiPort: 6443, bridge: "patchbay0" };
+  expect(ignoredFlags({ apiPort: 6443 }, stored)).toEqual([]);
+  expect(ignoredFlags({ apiPort: 7443 }, stored)).toEqual([
     "--api-port 7443 is ignored: the machine is already up with 6443; stop it first with: patchbay down",
   ]);
 });
 
 test("one process holds the lock of a data directory", async () => {
   await files.ensureDirectory(paths.run, 0o700);
-  const lock = takeLock(paths);
-  expect(() => takeLock(paths)).toThrow(`is already running: process ${String(process.pid)}`);
+  const lock = acquireLock(paths);
+  expect(() => acquireLock(paths)).toThrow(`is already running: process ${String(process.pid)}`);
   lock.release();
-  takeLock(paths).release();
+  acquireLock(paths).release();
 });

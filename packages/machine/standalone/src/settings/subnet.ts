@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which networks pods and Services get: such that nothing on the host leads to already.
+// Networks for pods and Services without routes on the host.
 import { isWithin, parseIp } from "@patchbay/api";
 import { isJsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/core";
@@ -7,20 +7,19 @@ import type { ProcessRunner } from "@patchbay/core/ports";
 import { textOf } from "../data-dir/json.ts";
 
 const TIMEOUT_MS = 5000;
-/** Podman's own networks begin at 10.88.0.0; this is out of their way. */
-const FIRST = 111;
-const COUNT = 128;
+/** Podman's networks start at 10.88.0.0, so this leaves room for them. */
+const POD_SUBNET_FIRST = 111;
+const POD_SUBNET_COUNT = 128;
 const SERVICE_FIRST = 96;
 const SERVICE_COUNT = 16;
 
-/** Whether two networks in CIDR form, or addresses, have an address in common; what is none of both has none. */
+/** Whether two networks or addresses in CIDR form overlap; false for invalid ones. */
 export function overlaps(one: string, other: string): boolean {
   const [a, b] = [parseIp(one), parseIp(other)];
   return a !== undefined && b !== undefined && (isWithin(a, b) || isWithin(b, a));
 }
 
-/** Those of `count` networks that overlap none of the routes. */
-function allBeside(
+function filterFree(
   routes: readonly string[],
   count: number,
   at: (index: number) => string,
@@ -30,19 +29,19 @@ function allBeside(
   );
 }
 
-/** The first of our networks for pods that overlaps none of the routes; none is free: the first. */
-export function chooseSubnetBeside(routes: readonly string[]): string {
-  const at = (index: number): string => `10.88.${String(FIRST + index)}.0/24`;
-  return allBeside(routes, COUNT, at)[0] ?? at(0);
+/** Falls back to the first candidate. */
+export function chooseFreeSubnet(routes: readonly string[]): string {
+  const at = (index: number): string => `10.88.${String(POD_SUBNET_FIRST + index)}.0/24`;
+  return filterFree(routes, POD_SUBNET_COUNT, at)[0] ?? at(0);
 }
 
-/** Our networks for Services that overlap none of the routes, in order: 10.96.0.0/12 in parts, as clusters have it. */
-export function serviceSubnetsBeside(routes: readonly string[]): readonly string[] {
-  return allBeside(routes, SERVICE_COUNT, (index) => `10.${String(SERVICE_FIRST + index)}.0.0/16`);
+/** Parts of 10.96.0.0/12, as in clusters. */
+export function listFreeServiceSubnets(routes: readonly string[]): readonly string[] {
+  return filterFree(routes, SERVICE_COUNT, (index) => `10.${String(SERVICE_FIRST + index)}.0.0/16`);
 }
 
 /**
- * The networks that the host has routes to. Equivalent to: `ip -4 -j route show table main`.
+ * Equivalent to: `ip -4 -j route show table main`.
  * @throws AppError with OS_PROGRAM_FAILED
  */
 export async function listRoutes(runner: ProcessRunner): Promise<readonly string[]> {
@@ -50,7 +49,7 @@ export async function listRoutes(runner: ProcessRunner): Promise<readonly string
     argv: ["ip", "-4", "-j", "route", "show", "table", "main"],
     timeoutMs: TIMEOUT_MS,
   });
-  // Taken for an empty list, a failure would let the machine choose a network that the host uses.
+  // A failure must not count as an empty list, or a network of the host could be chosen.
   if (exitCode !== 0) {
     throw new AppError("OS_PROGRAM_FAILED", { program: "ip", exitCode, stderr: stderr.trim() });
   }

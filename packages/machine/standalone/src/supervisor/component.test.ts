@@ -16,8 +16,8 @@ import {
 import { createFakeClock } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Component, type ComponentDeps } from "./component.ts";
-import { askHealth } from "./liveness.ts";
+import { Component, type ComponentDeps, reasonInLog } from "./component.ts";
+import { checkHealth } from "./liveness.ts";
 import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import { directoriesOf, pathsOf } from "../data-dir/paths.ts";
 
@@ -108,7 +108,7 @@ test("one that stands still is killed, and started again", async () => {
     await signalProcess(first, "SIGKILL"); // it would not end by itself
   }
   const lives = (): Promise<string> =>
-    askHealth(healthSocket, AbortSignal.timeout(DEADLINE_MS)).then(() => "lives", String);
+    checkHealth(healthSocket, AbortSignal.timeout(DEADLINE_MS)).then(() => "lives", String);
   await expect.poll(lives, WITHIN).toBe("lives");
 });
 
@@ -199,4 +199,19 @@ test("one that ignores SIGTERM is killed", async () => {
   await waitForLine(join(deps.paths.run, "it.out"), "ready", AbortSignal.timeout(DEADLINE_MS));
   await made.stop();
   expect(await isRunning(name)).toBe(false);
+});
+
+test.each([
+  { name: "no log", log: undefined, want: "" },
+  { name: "an empty log", log: "\n\n", want: "" },
+  { name: "plain text", log: "one\ntwo\nthree\n", want: "three" },
+  { name: "text after JSON", log: '{"reason":"early"}\npanic: nil\n', want: "panic: nil" },
+  { name: "a reason", log: '{"message":"failed","reason":"no memory"}\n', want: "no memory" },
+  { name: "an error", log: '{"msg":"failed","error":"no space"}', want: "no space" },
+  { name: "a message", log: '{"msg":"short","message":"long"}', want: "long" },
+  { name: "containerd's message", log: '{"level":"fatal","msg":"no socket"}', want: "no socket" },
+  { name: "members that are not text", log: '{"reason":7,"error":"","msg":"m"}', want: "m" },
+  { name: "none of them", log: '{"level":"fatal"}', want: "" },
+])("the reason in a log with $name is $want", ({ log, want }) => {
+  expect(reasonInLog(log)).toBe(want);
 });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process that the supervisor keeps: started or adopted, started again when it dies, ended on request.
+// One supervised process: started or adopted, restarted when it ends, and stopped on request.
+import { parseFields, textOf, numberOf, readFields } from "../data-dir/json.ts";
 import { join } from "node:path";
 import { AppError, isEqual, messageOf } from "@patchbay/core";
 import {
@@ -11,35 +12,40 @@ import {
   type ProcessName,
 } from "@patchbay/os";
 import type { Clock, Files, Logger } from "@patchbay/core/ports";
-import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
-import { askHealth, waitForStandstill } from "./liveness.ts";
-import { reasonInLog } from "./log-reason.ts";
+import { checkHealth, waitUntilHung } from "./liveness.ts";
 
-/** How long a component may take until it says that it is ready, milliseconds. */
+/** In order of preference: of our logs, then of containerd's. */
+const MEMBERS = ["reason", "error", "message", "msg"] as const;
+
+/** A line that is not JSON is the reason itself. */
+export function reasonInLog(log: string | undefined): string {
+  const last = (log ?? "").trimEnd().split("\n").at(-1) ?? "";
+  const fields = parseFields(last);
+  if (fields === undefined) return last;
+  return MEMBERS.map((name) => textOf(fields, name)).find((text) => text !== "") ?? "";
+}
+
 const READY_TIMEOUT_MS = 60_000;
-/** Pauses before a component is started again, milliseconds. */
 const BACKOFF_FIRST_MS = 200;
 const BACKOFF_MAX_MS = 10_000;
-/** A component that lived so long has recovered, milliseconds. */
+/** The pause is then reset. */
 const RECOVERED_MS = 60_000;
-/** How long a component may take to stop, milliseconds. */
 const STOP_TIMEOUT_MS = 10_000;
 const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** What a component is. */
 export interface ComponentProgram {
   readonly name: string;
   readonly argv: readonly [string, ...string[]];
-  /** Before each start of a process. */
+  /** Called before each start. */
   readonly beforeStart?: () => Promise<void>;
-  /** Resolves when it is ready; absent: it prints the line `ready`. */
+  /** By default the component prints the line `ready`. */
   readonly untilReady?: (signal: AbortSignal) => Promise<void>;
-  /** Where it answers `/healthz`: one that no longer does is killed. Absent: nobody asks. */
+  /** A component that stops answering `/healthz` is killed. Unset for no checks. */
   readonly healthSocket?: string;
 }
 
-/** Where a component's process is noted, and by which start of the host the note is believed. */
+/** Records are valid only for the boot in `bootId`. */
 export interface ComponentDeps {
   readonly files: Files;
   readonly clock: Clock;
@@ -54,7 +60,6 @@ interface Running extends ProcessName {
   readonly sinceMs: number;
 }
 
-/** A component under supervision. */
 export class Component {
   readonly name: string;
   readonly #program: ComponentProgram;
@@ -62,9 +67,8 @@ export class Component {
   readonly #stopping = new AbortController();
   #running: Running | undefined;
   #isAdopted = false;
-  #kept: Promise<void> = Promise.resolve();
-  /** Called when the process after the one that runs has been started. */
-  #onNext: () => void = () => undefined;
+  #supervision: Promise<void> = Promise.resolve();
+  #onRestarted: () => void = () => undefined;
 
   constructor(program: ComponentProgram, deps: ComponentDeps) {
     this.name = program.name;
@@ -72,13 +76,12 @@ export class Component {
     this.#deps = deps;
   }
 
-  /** Whether the process was found running. */
   get isAdopted(): boolean {
     return this.#isAdopted;
   }
 
   /**
-   * Adopts the process that runs already, or starts one, and waits until it is ready; from then on it is kept.
+   * Adopts a running process.
    * @throws AppError with RUNTIME_START_FAILED
    */
   async start(): Promise<void> {
@@ -88,32 +91,32 @@ export class Component {
     this.#running = running;
     await this.#waitUntilReady(running);
     this.#watch(running);
-    this.#kept = this.#keep(running);
+    this.#supervision = this.#superviseLoop(running);
   }
 
-  /** Ends the process: SIGTERM, after a while SIGKILL. It is not started again. May be repeated. */
+  /** Idempotent. */
   async stop(): Promise<void> {
     this.#stopping.abort(new Error("the component is to stop"));
-    await this.#kept;
+    await this.#supervision;
     const running = this.#running ?? (await this.#adopt());
     if (running !== undefined) await this.#end(running);
     await this.#deps.files.remove(this.#stateFile());
   }
 
-  /** When its process was started, milliseconds since 1970; undefined: it does not run. */
+  /** Milliseconds since 1970. */
   async startedAtMs(): Promise<number | undefined> {
     if (this.#running === undefined) return undefined;
     return numberOf(await readFields(this.#deps.files, this.#stateFile()), "startedAtMs");
   }
 
-  /** Ends the process; resolves when the next one is ready, or after a while. It is kept as before. */
+  /** Resolves when the new process is ready, or after {@link READY_TIMEOUT_MS}. */
   async restart(): Promise<void> {
     const running = this.#running;
     if (running === undefined) return;
     const { signal } = this.#stopping;
     const next = new Promise<void>((resolve) => {
-      this.#onNext = resolve;
-      signal.addEventListener("abort", this.#onNext, { once: true });
+      this.#onRestarted = resolve;
+      signal.addEventListener("abort", this.#onRestarted, { once: true });
     });
     await this.#end(running);
     await next;
@@ -123,16 +126,16 @@ export class Component {
   async #end(running: Running): Promise<void> {
     const stopped = running.ended;
     await signalProcess(running, "SIGTERM");
-    const late = new AbortController();
-    const outcome = await Promise.race([
+    const deadline = new AbortController();
+    const result = await Promise.race([
       stopped.then(() => "ended"),
-      this.#deps.clock.sleep(STOP_TIMEOUT_MS, late.signal).then(
+      this.#deps.clock.sleep(STOP_TIMEOUT_MS, deadline.signal).then(
         () => "late",
         () => "ended",
       ),
     ]);
-    late.abort(new Error("ended"));
-    if (outcome === "late") {
+    deadline.abort(new Error("ended"));
+    if (result === "late") {
       this.#deps.log.warn("component did not stop and is killed", this.#fields(running));
       await signalProcess(running, "SIGKILL");
       await stopped;
@@ -155,7 +158,7 @@ export class Component {
     return join(this.#deps.paths.logs, `${this.name}.log`);
   }
 
-  /** The process that an earlier supervisor left behind, when it is what would be started now. */
+  /** A process with other arguments is stopped instead. */
   async #adopt(): Promise<Running | undefined> {
     const { files, bootId, log, clock } = this.#deps;
     const fields = await readFields(files, this.#stateFile());
@@ -198,15 +201,15 @@ export class Component {
 
   async #waitUntilReady(running: Running): Promise<void> {
     const stop = new AbortController();
-    const late = AbortSignal.timeout(READY_TIMEOUT_MS);
+    const deadline = AbortSignal.timeout(READY_TIMEOUT_MS);
     try {
-      const outcome = await Promise.race([
-        this.#untilReady(AbortSignal.any([stop.signal, late])).then(() => undefined, messageOf),
+      const result = await Promise.race([
+        this.#untilReady(AbortSignal.any([stop.signal, deadline])).then(() => undefined, messageOf),
         running.ended,
       ]);
-      if (outcome === undefined) return;
-      const said = reasonInLog(await this.#deps.files.readText(this.#logFile()));
-      const reason = said === "" ? outcome : `${outcome}: ${said}`;
+      if (result === undefined) return;
+      const logReason = reasonInLog(await this.#deps.files.readText(this.#logFile()));
+      const reason = logReason === "" ? result : `${result}: ${logReason}`;
       throw new AppError("RUNTIME_START_FAILED", { component: this.name, reason });
     } finally {
       stop.abort(new Error("ready or ended"));
@@ -219,8 +222,7 @@ export class Component {
     else await waitForLine(this.#outFile(), "ready", signal);
   }
 
-  /** Kills a process that stands still; its end is then noticed like any other. */
-  async #killAtStandstill(running: Running): Promise<void> {
+  async #killWhenHung(running: Running): Promise<void> {
     const { healthSocket } = this.#program;
     if (healthSocket === undefined) return;
     const { clock, log } = this.#deps;
@@ -229,17 +231,16 @@ export class Component {
       over.abort(new Error("ended"));
     });
     const signal = AbortSignal.any([this.#stopping.signal, over.signal]);
-    await waitForStandstill({ clock, signal, ask: (until) => askHealth(healthSocket, until) });
+    await waitUntilHung({ clock, signal, check: (until) => checkHealth(healthSocket, until) });
     log.warn("component does not respond and is killed", this.#fields(running));
     await signalProcess(running, "SIGKILL");
   }
 
   #watch(running: Running): void {
-    this.#killAtStandstill(running).catch(() => undefined); // it has ended, or is to stop
+    this.#killWhenHung(running).catch(() => undefined); // the process ended, or supervision stops
   }
 
-  /** Waits for the end, pauses, starts again, for ever. */
-  async #keep(first: Running): Promise<void> {
+  async #superviseLoop(first: Running): Promise<void> {
     const { clock, log } = this.#deps;
     const { signal } = this.#stopping;
     const stopped = new Promise<undefined>((resolve) => {
@@ -273,7 +274,7 @@ export class Component {
       this.#running = running;
       if (running !== undefined) {
         this.#watch(running);
-        this.#onNext();
+        this.#onRestarted();
       }
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processes make up a standalone machine, and with which arguments.
+// The processes of a standalone machine and their arguments.
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import {
@@ -19,16 +19,14 @@ import type { ComponentProgram } from "./component.ts";
 import { healthSocketOf, type Paths } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
 
-/** The component that is this package's own. */
 const API_SERVER = "apiserver";
 
-/** The executable of a package of this project; `folder` below `packages`, as in `plug/virt-api`. */
+/** For example `plug/virt-api`. */
 function executableOf(folder: string): string {
   const path = `../../../../${folder}/bin/${basename(folder)}`;
   return fileURLToPath(new URL(path, import.meta.url));
 }
 
-/** The components, by name. */
 export interface Programs {
   readonly containerd: ComponentProgram;
   readonly apiServer: ComponentProgram;
@@ -40,7 +38,6 @@ export interface Programs {
   readonly virtController: ComponentProgram;
 }
 
-/** The machine's directories, and what containerd is started and asked with. */
 export interface ProgramDeps {
   readonly files: Files;
   readonly runner: ProcessRunner;
@@ -48,44 +45,62 @@ export interface ProgramDeps {
   readonly paths: Paths;
 }
 
-function serviceOf(paths: Paths, folder: string, args: readonly string[]): ComponentProgram {
+function buildService(paths: Paths, folder: string, args: readonly string[]): ComponentProgram {
   const name = basename(folder);
   const healthSocket = healthSocketOf(paths, name);
   const common = ["--kubeconfig", kubeconfigOf(paths, name), "--health-socket", healthSocket];
   return { name, argv: [executableOf(folder), ...common, ...args], healthSocket };
 }
 
-/** Where pods find the API server, if they are to. */
 function podApiServerFlags({ apiAddress, apiPort }: Settings): readonly string[] {
   if (apiAddress === undefined) return [];
   const host = apiAddress.includes(":") ? `[${apiAddress}]` : apiAddress;
   return ["--pod-api-server", `${host}:${String(apiPort)}`];
 }
 
-/** Who makes the directories of sockets, and who judges what is in them, know the same. */
+/** node-runtime creates the socket directories and virt-handler checks them. */
 function dataplaneFlags({ dataplaneGroup = 0 }: Settings): readonly string[] {
   return ["--dataplane-group", String(dataplaneGroup)];
 }
 
-/** Which pods, by which container runtime, and whom it serves. */
 function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
   const pki = (file: string): string => join(paths.pki, file);
   return [
-    ...["--node-name", settings.nodeName, "--pods-dir", paths.pods, "--log-dir", paths.podLogs],
-    ...["--cri-endpoint", criEndpointOf(paths), "--containerd-dir", paths.containerd],
-    ...["--claims-dir", paths.claims, "--state-dir", paths.nodeRuntime],
-    ...["--cgroup-parent", cgroupRootOf(paths), "--cni-conf-dir", paths.cniConf],
-    ...["--binder-kubeconfig", kubeconfigOf(paths, "binder")],
-    ...["--tls-cert-file", pki(`${NODE_SERVER}.crt`)],
-    ...["--tls-private-key-file", pki(`${NODE_SERVER}.key`)],
-    ...["--client-ca-file", pki("ca.crt"), "--client-name", KUBELET_CLIENT],
-    ...["--cluster-dns", dnsAddressOf(settings.serviceSubnet)],
+    "--node-name",
+    settings.nodeName,
+    "--pods-dir",
+    paths.pods,
+    "--log-dir",
+    paths.podLogs,
+    "--cri-endpoint",
+    criEndpointOf(paths),
+    "--containerd-dir",
+    paths.containerd,
+    "--claims-dir",
+    paths.claims,
+    "--state-dir",
+    paths.nodeRuntime,
+    "--cgroup-parent",
+    cgroupRootOf(paths),
+    "--cni-conf-dir",
+    paths.cniConf,
+    "--binder-kubeconfig",
+    kubeconfigOf(paths, "binder"),
+    "--tls-cert-file",
+    pki(`${NODE_SERVER}.crt`),
+    "--tls-private-key-file",
+    pki(`${NODE_SERVER}.key`),
+    "--client-ca-file",
+    pki("ca.crt"),
+    "--client-name",
+    KUBELET_CLIENT,
+    "--cluster-dns",
+    dnsAddressOf(settings.serviceSubnet),
     ...dataplaneFlags(settings),
     ...podApiServerFlags(settings),
   ];
 }
 
-/** What it serves with, whom it believes, and how it reaches guests. */
 function virtApiFlags(paths: Paths, settings: Settings): readonly string[] {
   const pki = (file: string): string => join(paths.pki, file);
   return [
@@ -105,14 +120,17 @@ function virtApiFlags(paths: Paths, settings: Settings): readonly string[] {
     pki("front-proxy-ca.crt"),
     "--webhook-allowed-names",
     WEBHOOK_CLIENT,
-    ...["--virt-handler-address", `127.0.0.1:${String(settings.virtHandlerPort)}`],
-    ...["--virt-handler-ca-file", pki("ca.crt")],
-    ...["--virt-handler-client-cert-file", pki(`${HANDLER_CLIENT}.crt`)],
-    ...["--virt-handler-client-key-file", pki(`${HANDLER_CLIENT}.key`)],
+    "--virt-handler-address",
+    `127.0.0.1:${String(settings.virtHandlerPort)}`,
+    "--virt-handler-ca-file",
+    pki("ca.crt"),
+    "--virt-handler-client-cert-file",
+    pki(`${HANDLER_CLIENT}.crt`),
+    "--virt-handler-client-key-file",
+    pki(`${HANDLER_CLIENT}.key`),
   ];
 }
 
-/** Composes the command lines. */
 export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
   const { paths } = deps;
   const agent = ["--node-name", settings.nodeName, "--cri-endpoint", criEndpointOf(paths)];
@@ -124,31 +142,50 @@ export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
       healthSocket: healthSocketOf(paths, API_SERVER),
     },
     containerd: containerdProgram(deps),
-    nodeRuntime: serviceOf(paths, "machine/node-runtime", nodeRuntimeFlags(paths, settings)),
-    serviceNet: serviceOf(paths, "machine/service-net", [
-      ...["--service-subnet", settings.serviceSubnet, "--pod-subnet", settings.podSubnet],
-      ...["--bridge", settings.bridge],
+    nodeRuntime: buildService(paths, "machine/node-runtime", nodeRuntimeFlags(paths, settings)),
+    serviceNet: buildService(paths, "machine/service-net", [
+      "--service-subnet",
+      settings.serviceSubnet,
+      "--pod-subnet",
+      settings.podSubnet,
+      "--bridge",
+      settings.bridge,
     ]),
-    virtApi: serviceOf(paths, "plug/virt-api", virtApiFlags(paths, settings)),
-    netAgent: serviceOf(paths, "plug/net-agent", [
+    virtApi: buildService(paths, "plug/virt-api", virtApiFlags(paths, settings)),
+    netAgent: buildService(paths, "plug/net-agent", [
       ...agent,
-      ...["--state-dir", paths.netAgent],
-      // What other runtimes of this host attach is none of its business.
-      ...["--mode", "alone"],
-      // The small kubelet has no device plugins, so that no pod has devices of theirs.
-      ...["--pod-resources-socket", "none"],
-      // Nor is the bridge of its pods anything for a tenant's definition.
-      ...["--own-bridge", settings.bridge],
+      "--state-dir",
+      paths.netAgent,
+      // Ignores pods of other runtimes on this host.
+      "--mode",
+      "alone",
+      // node-runtime has no device plugins, so no pod has devices of theirs.
+      "--pod-resources-socket",
+      "none",
+      // Tenants' definitions may not use the bridge of the pods' default network.
+      "--own-bridge",
+      settings.bridge,
     ]),
-    virtHandler: serviceOf(paths, "plug/virt-handler", [
+    virtHandler: buildService(paths, "plug/virt-handler", [
       ...agent,
-      ...["--pods-dir", paths.pods, "--state-dir", paths.virtHandler],
+      "--pods-dir",
+      paths.pods,
+      "--state-dir",
+      paths.virtHandler,
       ...dataplaneFlags(settings),
-      ...["--listen-address", "127.0.0.1", "--port", String(settings.virtHandlerPort)],
-      ...["--tls-cert-file", pki(`${HANDLER_SERVER}.crt`)],
-      ...["--tls-private-key-file", pki(`${HANDLER_SERVER}.key`)],
-      ...["--client-ca-file", pki("ca.crt"), "--relay-certificates", paths.relayPki],
+      "--listen-address",
+      "127.0.0.1",
+      "--port",
+      String(settings.virtHandlerPort),
+      "--tls-cert-file",
+      pki(`${HANDLER_SERVER}.crt`),
+      "--tls-private-key-file",
+      pki(`${HANDLER_SERVER}.key`),
+      "--client-ca-file",
+      pki("ca.crt"),
+      "--relay-certificates",
+      paths.relayPki,
     ]),
-    virtController: serviceOf(paths, "plug/virt-controller", []),
+    virtController: buildService(paths, "plug/virt-controller", []),
   };
 }

@@ -1,36 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a process become the one supervisor of a machine, and say so?
-import { readBootId, readProcessStartTime, type FileLock } from "@patchbay/os";
+import { AppError } from "@patchbay/core";
+import { takeFileLock, type FileLock, readBootId, readProcessStartTime } from "@patchbay/os";
+import type { Paths } from "../data-dir/paths.ts";
 import type { Clock, Files } from "@patchbay/core/ports";
 import { ownPid } from "../config.ts";
-import { takeLock } from "../data-dir/lock.ts";
-import { markOurs } from "../data-dir/ours.ts";
-import type { Paths } from "../data-dir/paths.ts";
+import { markDirectory } from "../data-dir/ownership.ts";
 import { makeDirectories } from "../prepare.ts";
 import { StateWriter, type Step } from "./state.ts";
 
-/** A machine that no other process supervises until `lock` is released. */
-export interface HeldMachine {
+/**
+ * The kernel releases the lock when its holder dies.
+ * @throws AppError with STANDALONE_RUNS_ALREADY when another process holds it
+ */
+export function acquireLock({ dataDir, lock }: Paths): FileLock {
+  const outcome = takeFileLock(lock);
+  if ("release" in outcome) return outcome;
+  throw new AppError("STANDALONE_RUNS_ALREADY", { dataDir, pid: outcome.heldBy });
+}
+
+/** No other process supervises the machine until `lock` is released. */
+interface HeldMachine {
   readonly lock: FileLock;
-  /** Of this start of the host: what other starts have left is dead. */
+  /** Records of other boots are invalid. */
   readonly bootId: string;
   readonly state: StateWriter;
 }
 
-/**
- * Takes the machine's lock, in directories that are made where they are missing, and says whose they are.
- * @throws AppError with STANDALONE_NOT_OURS, and with STANDALONE_RUNS_ALREADY when another process has it.
- */
+/** @throws AppError with STANDALONE_NOT_OURS, and STANDALONE_RUNS_ALREADY when another process holds the lock */
 export async function holdMachine(
   deps: { readonly files: Files; readonly clock: Clock; readonly paths: Paths },
   onStep?: (step: Step) => void,
 ): Promise<HeldMachine> {
   const { files, paths } = deps;
   await makeDirectories({ files, paths });
-  const lock = takeLock(paths);
-  await markOurs(files, paths);
+  const lock = acquireLock(paths);
+  await markDirectory(files, paths);
   const bootId = await readBootId(files);
   const pid = ownPid();
-  const who = { pid, startTime: (await readProcessStartTime(pid)) ?? "", bootId };
-  return { lock, bootId, state: new StateWriter(deps, who, onStep) };
+  const identity = { pid, startTime: (await readProcessStartTime(pid)) ?? "", bootId };
+  return { lock, bootId, state: new StateWriter(deps, identity, onStep) };
 }

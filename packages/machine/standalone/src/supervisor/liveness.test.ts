@@ -7,22 +7,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createFakeClock } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { askHealth, waitForStandstill } from "./liveness.ts";
+import { checkHealth, waitUntilHung } from "./liveness.ts";
 
 /** Answers of one component, a period each: `a` it answers, `n` it says no, `.` it says nothing. */
 async function isStillAfter(answers: string): Promise<boolean> {
   const clock = createFakeClock();
   const stop = new AbortController();
-  let asked = 0;
-  const ask = (signal: AbortSignal): Promise<void> => {
-    const answer = answers[asked] ?? ".";
-    asked += 1;
+  let outgoing = 0;
+  const check = (signal: AbortSignal): Promise<void> => {
+    const answer = answers[outgoing] ?? ".";
+    outgoing += 1;
     if (answer === "a") return Promise.resolve();
     if (answer === "n") return Promise.reject(new Error("no"));
     return once(signal, "abort").then(() => Promise.reject(new Error("late")));
   };
   let isStill = false;
-  const waiting = waitForStandstill({ clock, ask, signal: stop.signal }).then(
+  const waiting = waitUntilHung({ clock, check, signal: stop.signal }).then(
     () => {
       isStill = true;
     },
@@ -56,9 +56,9 @@ test.each([
     response.writeHead(url === "/healthz" ? status : 404).end();
   });
   await once(server.listen(socketPath), "listening");
-  const asked = askHealth(socketPath, AbortSignal.timeout(5000));
+  const outgoing = checkHealth(socketPath, AbortSignal.timeout(5000));
   expect(
-    await asked.then(
+    await outgoing.then(
       () => "alive",
       (error: unknown) => (error instanceof Error ? error.message : error),
     ),
@@ -67,6 +67,6 @@ test.each([
 });
 
 test("one at whose socket nobody listens does not live", async () => {
-  const asked = askHealth(join(tmpdir(), randomUUID()), AbortSignal.timeout(5000));
-  await expect(asked).rejects.toMatchObject({ code: "ENOENT" });
+  const outgoing = checkHealth(join(tmpdir(), randomUUID()), AbortSignal.timeout(5000));
+  await expect(outgoing).rejects.toMatchObject({ code: "ENOENT" });
 });

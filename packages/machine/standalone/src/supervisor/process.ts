@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of the supervisor's process: lock, start, wait, stop.
+// The lifecycle of the supervisor's process: lock, start, wait, stop.
 import { messageOf } from "@patchbay/core/errors";
 import { createClock, createFiles, createProcessRunner, setOomScore } from "@patchbay/os";
 import type { Logger } from "@patchbay/core/ports";
@@ -8,17 +8,11 @@ import { pathsOf } from "../data-dir/paths.ts";
 import { holdMachine } from "./hold-machine.ts";
 import { Supervisor } from "./supervisor.ts";
 
-const DAY_MS = 24 * 3_600_000;
-/**
- * Of this process and, by inheritance, of the services and containerd, whose shims take one more: pods are ended first.
- * Source: Kubernetes pkg/kubelet/qos/policy.go, KubeletOOMScoreAdj
- */
+const KEEPALIVE_INTERVAL_MS = 24 * 3_600_000;
+/** The kernel kills pods first; shims add one. Source: Kubernetes pkg/kubelet/qos/policy.go, KubeletOOMScoreAdj */
 const OOM_SCORE = -999;
 
-/**
- * Starts everything and keeps it until this process is told to stop.
- * @throws AppError with RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID
- */
+/** @throws AppError with RUNTIME_START_FAILED, STANDALONE_SETTING_INVALID */
 export async function supervise(
   { dataDir, ...settings }: Omit<ProcessArguments, "role">,
   log: Logger,
@@ -43,8 +37,8 @@ export async function supervise(
   }
   await state.enter("ready");
   log.info("everything is ready", { dataDir });
-  // A timer, too, since nothing else keeps this process: the components are no handles of its event loop.
-  while (!signal.aborted) await clock.sleep(DAY_MS, signal).catch(() => undefined);
+  // keeps the event loop alive; components are detached
+  while (!signal.aborted) await clock.sleep(KEEPALIVE_INTERVAL_MS, signal).catch(() => undefined);
   await state.enter("stopping");
   await supervisor.stop();
   await state.enter("stopped");

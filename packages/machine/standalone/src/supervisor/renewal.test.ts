@@ -2,9 +2,9 @@
 import { createFakeClock } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
-import { Renewal, renewDaily, type Outdated } from "./renewal.ts";
+import { Renewal, renewDaily, type RestartableService } from "./renewal.ts";
 
-const DAY_MS = 24 * 3_600_000;
+const RENEWAL_INTERVAL_MS = 24 * 3_600_000;
 const UNTIL = new AbortController().signal;
 
 /** A machine whose newest certificate holds since `newestMs`, milliseconds before now. */
@@ -38,7 +38,7 @@ function setUp(newestAgoMs: number) {
       return fault === undefined ? Promise.resolve() : Promise.reject(fault);
     },
     newestMs: () => Promise.resolve(machine.newestMs),
-    services: (): readonly Outdated[] =>
+    services: (): readonly RestartableService[] =>
       Object.keys(machine.started).map((name) => ({
         name,
         startedAtMs: () => Promise.resolve(machine.started[name]),
@@ -55,8 +55,8 @@ function setUp(newestAgoMs: number) {
 test("whoever was started before the newest certificate is started again, and nobody else", async () => {
   const { deps, machine } = setUp(20);
   const renewal = new Renewal(deps);
-  await renewal.look(UNTIL);
-  await renewal.look(UNTIL);
+  await renewal.renewAndRestart(UNTIL);
+  await renewal.renewAndRestart(UNTIL);
   expect(machine.calls).toEqual(["apiserver", "announce"]);
 });
 
@@ -67,7 +67,7 @@ test("when a certificate is made anew, all who run are started again: it holds f
     machine.newestMs = deps.clock.now() - 300;
     await deps.clock.advance(1);
   };
-  await new Renewal({ ...deps, renew }).look(UNTIL);
+  await new Renewal({ ...deps, renew }).renewAndRestart(UNTIL);
   expect(machine.calls).toEqual(["apiserver", "virt-api", "announce"]);
 });
 
@@ -75,8 +75,8 @@ test("one that does not come up holds up no other, and is tried again", async ()
   const { deps, machine } = setUp(0);
   machine.faults.set("apiserver", new Error("it died"));
   const renewal = new Renewal(deps);
-  await expect(renewal.look(UNTIL)).rejects.toThrow("it died");
-  await renewal.look(UNTIL);
+  await expect(renewal.renewAndRestart(UNTIL)).rejects.toThrow("it died");
+  await renewal.renewAndRestart(UNTIL);
   const first = ["apiserver", "virt-api", "announce"];
   expect(machine.calls).toEqual([...first, "apiserver", "announce"]);
 });
@@ -85,26 +85,26 @@ test("what could not be announced is announced at the next look", async () => {
   const { deps, machine } = setUp(20);
   machine.faults.set("announce", new Error("no answer"));
   const renewal = new Renewal(deps);
-  await expect(renewal.look(UNTIL)).rejects.toThrow("no answer");
-  await renewal.look(UNTIL);
+  await expect(renewal.renewAndRestart(UNTIL)).rejects.toThrow("no answer");
+  await renewal.renewAndRestart(UNTIL);
   expect(machine.calls).toEqual(["apiserver", "announce", "announce"]);
 });
 
 test("a machine that goes down starts nothing again", async () => {
   const { deps, machine } = setUp(0);
-  await new Renewal(deps).look(AbortSignal.abort());
+  await new Renewal(deps).renewAndRestart(AbortSignal.abort());
   expect(machine.calls).toEqual([]);
 });
 
 test("it is looked at once, and once a day; a look that fails is told, and the next day tries again", async () => {
-  const { deps, machine } = setUp(DAY_MS);
+  const { deps, machine } = setUp(RENEWAL_INTERVAL_MS);
   const ending = new AbortController();
   const done = renewDaily(deps, ending.signal);
   for (let day = 1; day <= 4; day += 1) {
     await expect.poll(() => deps.clock.dueMs).toHaveLength(1);
     expect(machine.looks).toBe(day);
     if (day === 1) machine.faults.set("renew", new Error("the disk is full"));
-    if (day < 4) await deps.clock.advance(DAY_MS);
+    if (day < 4) await deps.clock.advance(RENEWAL_INTERVAL_MS);
   }
   expect(deps.log.lines.map(({ fields }) => fields["reason"])).toEqual(["the disk is full"]);
   expect(machine.calls).toEqual([]);

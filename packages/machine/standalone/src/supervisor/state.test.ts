@@ -3,7 +3,7 @@ import { readProcessStartTime } from "@patchbay/os";
 import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { pathsOf } from "../data-dir/paths.ts";
-import { findSupervisor, readState, reasonOf, StateWriter, type Step } from "./state.ts";
+import { findSupervisor, readState, failureReason, StateWriter, type Step } from "./state.ts";
 
 const PATHS = pathsOf("/d");
 const WHO = { pid: 7, startTime: "100", bootId: "boot" };
@@ -66,7 +66,7 @@ test.each([
   { state: STATE, want: "it ended" },
   { state: { ...STATE, reason: "no disk" }, want: "no disk" },
 ])("the reason of $state is $want", ({ state, want }) => {
-  expect(reasonOf(state, "it ended")).toBe(want);
+  expect(failureReason(state, "it ended")).toBe(want);
 });
 
 test("a supervisor writes each step with its time, and restarts the count when it stops", async () => {
@@ -83,7 +83,10 @@ test("a supervisor writes each step with its time, and restarts the count when i
   expect(await readState(files, PATHS)).toEqual({ ...STATE, phase: "starting", steps: [one] });
   await writer.enter("failed", "no disk");
   expect(await readState(files, PATHS)).toEqual({
-    ...{ ...STATE, phase: "failed", steps: [one], reason: "no disk" },
+    ...STATE,
+    phase: "failed",
+    steps: [one],
+    reason: "no disk",
   });
   await clock.advance(100);
   await writer.enter("stopping");

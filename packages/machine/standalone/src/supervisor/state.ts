@@ -1,34 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the supervisor says of itself, and how others follow it: a small file, replaced at each step.
+// The supervisor's state file, which other processes follow.
 import { isJsonObject } from "@patchbay/api/json";
 import { isRunning, readBootId, type ProcessName } from "@patchbay/os";
 import type { Clock, Files } from "@patchbay/core/ports";
 import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 
-/** Where a supervisor is. */
 export type SupervisorPhase = "starting" | "ready" | "stopping" | "stopped" | "failed";
 
 const PHASES: readonly SupervisorPhase[] = ["starting", "ready", "stopping", "stopped", "failed"];
 
-/** One step that was taken. */
 export interface Step {
   /** Milliseconds since the supervisor began to start or to stop. */
   readonly afterMs: number;
   readonly text: string;
 }
 
-/** A supervisor, as its file says. */
 export interface SupervisorState extends ProcessName {
   readonly bootId: string;
   readonly phase: SupervisorPhase;
   readonly steps: readonly Step[];
-  /** Why it failed. */
   readonly reason: string;
 }
 
-/** Why it failed, or `otherwise` when it did not say. */
-export function reasonOf(state: SupervisorState | undefined, otherwise: string): string {
+export function failureReason(state: SupervisorState | undefined, otherwise: string): string {
   const reason = state?.reason ?? "";
   return reason === "" ? otherwise : reason;
 }
@@ -38,7 +33,6 @@ function toStep(value: unknown): readonly Step[] {
   return [{ afterMs: numberOf(value, "afterMs") ?? 0, text: textOf(value, "text") }];
 }
 
-/** Reads the file; undefined when no supervisor has ever said anything. */
 export async function readState(files: Files, paths: Paths): Promise<SupervisorState | undefined> {
   const fields = await readFields(files, paths.state);
   const phase = PHASES.find((each) => each === textOf(fields, "phase"));
@@ -55,7 +49,6 @@ export async function readState(files: Files, paths: Paths): Promise<SupervisorS
   };
 }
 
-/** The supervisor that runs now, or undefined. */
 export async function findSupervisor(
   files: Files,
   paths: Paths,
@@ -65,29 +58,27 @@ export async function findSupervisor(
   return (await isRunning(state)) ? state : undefined;
 }
 
-/** Writes the file step by step. */
 export class StateWriter {
   readonly #deps: { readonly files: Files; readonly clock: Clock; readonly paths: Paths };
-  readonly #who: ProcessName & { readonly bootId: string };
+  readonly #identity: ProcessName & { readonly bootId: string };
   readonly #onStep: (step: Step) => void;
   #phase: SupervisorPhase = "starting";
   #steps: Step[] = [];
   #begunMs: number;
-  /** Writes come one after the other, in order. */
   #last: Promise<void> = Promise.resolve();
 
   constructor(
     deps: { readonly files: Files; readonly clock: Clock; readonly paths: Paths },
-    who: ProcessName & { readonly bootId: string },
+    identity: ProcessName & { readonly bootId: string },
     onStep: (step: Step) => void = () => undefined,
   ) {
     this.#deps = deps;
-    this.#who = who;
+    this.#identity = identity;
     this.#onStep = onStep;
     this.#begunMs = deps.clock.monotonicMs();
   }
 
-  /** Begins another phase; `stopping` begins to count steps anew. */
+  /** The phase `stopping` starts a new list of steps. */
   enter(phase: SupervisorPhase, reason = ""): Promise<void> {
     this.#phase = phase;
     if (phase === "stopping") {
@@ -97,7 +88,6 @@ export class StateWriter {
     return this.#write(reason);
   }
 
-  /** Says that something is done. */
   step(text: string): Promise<void> {
     const afterMs = Math.round(this.#deps.clock.monotonicMs() - this.#begunMs);
     const step = { afterMs, text };
@@ -108,10 +98,17 @@ export class StateWriter {
 
   #write(reason: string): Promise<void> {
     const { files, paths } = this.#deps;
-    const state = { ...this.#who, phase: this.#phase, steps: [...this.#steps], reason };
+    const state = { ...this.#identity, phase: this.#phase, steps: [...this.#steps], reason };
     this.#last = this.#last.then(() =>
       files.writeAtomic(paths.state, `${JSON.stringify(state)}\n`),
     );
     return this.#last;
   }
+}
+
+/** Identifies the process by PID, start time and boot id. */
+export async function isRecordedRunning(files: Files, file: string): Promise<boolean> {
+  const fields = await readFields(files, file);
+  const process = { pid: numberOf(fields, "pid") ?? 0, startTime: textOf(fields, "startTime") };
+  return textOf(fields, "bootId") === (await readBootId(files)) && isRunning(process);
 }

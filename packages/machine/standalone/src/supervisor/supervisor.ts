@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order in which a standalone machine comes up and goes down.
+// The order in which a standalone machine starts and stops.
 import { keepShimSockets } from "@patchbay/containerd";
 import { messageOf } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
@@ -8,21 +8,19 @@ import { Component, type ComponentProgram } from "./component.ts";
 import { programsOf, type Programs } from "./components.ts";
 import { architecture } from "../config.ts";
 import { shutDownGuests } from "./guests.ts";
-import { probeKvm, type KvmFinding } from "../host/kvm-probe.ts";
+import { probeKvm, type KvmFinding } from "../runtime/kvm-probe.ts";
 import { removeLeftovers } from "../host/leftovers.ts";
 import { keepKinds, keepKubeVirt, keepRights, keepVirtApi } from "../objects.ts";
-import { removeMasquerade } from "../host/masquerade.ts";
-import { removeServiceRules } from "../host/service-rules.ts";
+import { removeMasquerade, removeServiceRules } from "../host/rules.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { containerdLayoutOf, prepareOwnContainerd } from "../runtime/own-containerd.ts";
 import { keepOwnImages } from "../runtime/own-images.ts";
 import { prepare, serverUrlOf, type Prepared } from "../prepare.ts";
 import type { WantedSettings } from "../settings/settings.ts";
-import { newestCertificateMs } from "../data-dir/certificates.ts";
+import { newestValidityStartMs } from "../data-dir/certificates.ts";
 import { renewDaily, type RenewalDeps } from "./renewal.ts";
 import type { StateWriter } from "./state.ts";
 
-/** What the supervisor works with. */
 export interface SupervisorDeps {
   readonly files: Files;
   readonly clock: Clock;
@@ -33,7 +31,7 @@ export interface SupervisorDeps {
   readonly state: StateWriter;
 }
 
-/** Waits for all, then throws the first failure: what is half started must not go on behind its back. */
+/** No task may continue in the background after a failure. */
 async function settleAll(tasks: readonly Promise<void>[]): Promise<void> {
   const outcomes = await Promise.allSettled(tasks);
   for (const outcome of outcomes) {
@@ -41,7 +39,6 @@ async function settleAll(tasks: readonly Promise<void>[]): Promise<void> {
   }
 }
 
-/** Tells the API server where virt-api is, and which authority has signed for it. */
 function announceVirtApi(
   { store }: KubeClient,
   { settings, certificates }: Prepared,
@@ -49,10 +46,9 @@ function announceVirtApi(
   return keepVirtApi(store, { port: settings.virtApiPort, caPem: certificates.ca.certPem });
 }
 
-/** A standalone machine. */
 export class Supervisor {
   readonly #deps: SupervisorDeps;
-  /** In the order in which they were started. */
+  /** In the order of their start. */
   readonly #components: Component[] = [];
   readonly #ending = new AbortController();
   readonly #renewing = new AbortController();
@@ -64,13 +60,13 @@ export class Supervisor {
   }
 
   /**
-   * Brings everything up; what runs already is adopted.
-   * @throws AppError with RUNTIME_START_FAILED; what was started here is ended again.
+   * On failure, stops the components that it started.
+   * @throws AppError with RUNTIME_START_FAILED
    */
   async start(wanted: WantedSettings): Promise<void> {
     try {
       const { prepared, programs, client } = await this.#startServer(wanted);
-      const finding = await this.#keepObjects(client);
+      const finding = await this.#writeObjects(client);
       await this.#startServices(programs, client, prepared);
       await this.#deps.state.step(finding.why);
       void renewDaily(this.#renewal(programs), this.#renewing.signal);
@@ -81,12 +77,11 @@ export class Supervisor {
     }
   }
 
-  /** Shuts the guests down, ends everything in reverse order and cleans the host. Data stays. */
   async stop(): Promise<void> {
     const { state, log } = this.#deps;
     this.#renewing.abort(new Error("the machine goes down"));
     const controller = this.#components.find(({ name }) => name === "virt-controller");
-    // First, so that nothing makes new pods of VMs that are to run.
+    // Stopped first, so that it creates no new pods for running VMs.
     if (controller !== undefined) await controller.stop();
     try {
       const count = this.#client === undefined ? 0 : await this.#shutDown(this.#client);
@@ -103,7 +98,7 @@ export class Supervisor {
     await this.#client?.close();
   }
 
-  /** Adopts what an earlier supervisor left, and starts what is needed to end the guests; then comes {@link stop}. */
+  /** Call {@link stop} afterwards. */
   async startForStop(): Promise<void> {
     const { log } = this.#deps;
     try {
@@ -113,7 +108,7 @@ export class Supervisor {
     } catch (error) {
       log.error("guests cannot be ended in order", { reason: messageOf(error), err: error });
     }
-    // Not started, but what runs is to be ended too.
+    // other components may still run
     const { settings } = await prepare(this.#deps, {});
     const programs = programsOf(this.#deps, settings);
     const known = new Set(this.#components.map(({ name }) => name));
@@ -138,7 +133,6 @@ export class Supervisor {
     return { prepared, programs, client };
   }
 
-  /** As the administrator, with the certificate that is there now. */
   async #connect(): Promise<KubeClient> {
     const { paths, log, clock } = this.#deps;
     const config = await loadKubeConfig({ kubeconfig: paths.kubeconfig });
@@ -155,18 +149,17 @@ export class Supervisor {
     keepShimSockets({ ...this.#deps, layout }, this.#ending.signal);
   }
 
-  /** The images that pods need, once for all who wait for them. */
-  #keepImages(): Promise<void> {
+  #importImages(): Promise<void> {
     this.#images ??= keepOwnImages(this.#deps, (text) => this.#deps.state.step(text));
     return this.#images;
   }
 
   async #startNodeRuntime({ nodeRuntime }: Programs): Promise<void> {
-    await this.#keepImages();
+    await this.#importImages();
     await this.#run(nodeRuntime);
   }
 
-  async #keepObjects(client: KubeClient): Promise<KvmFinding> {
+  async #writeObjects(client: KubeClient): Promise<KvmFinding> {
     const finding = await this.#probe();
     await keepKinds(client.store);
     await keepKubeVirt(client.store, finding.useEmulation);
@@ -179,7 +172,7 @@ export class Supervisor {
       return await probeKvm({
         ...this.#deps,
         architecture: architecture(),
-        launcherImage: () => this.#keepImages(),
+        launcherImage: () => this.#importImages(),
       });
     } catch (error) {
       const why = `KVM cannot be tried (${messageOf(error)}): guests are emulated in software`;
@@ -207,16 +200,17 @@ export class Supervisor {
     await this.#deps.state.step(`${program.name} ${how}`);
   }
 
-  /** Who shows or trusts certificates: all but containerd, the API server first. */
+  /** containerd uses no certificates. */
   #renewal({ containerd }: Programs): RenewalDeps {
     const { clock, log } = this.#deps;
     let renewed: Prepared | undefined;
     return {
-      ...{ clock, log },
+      clock,
+      log,
       renew: async () => {
         renewed = await prepare(this.#deps, {});
       },
-      newestMs: () => newestCertificateMs(this.#deps),
+      newestMs: () => newestValidityStartMs(this.#deps),
       services: () => this.#components.filter(({ name }) => name !== containerd.name),
       announce: async () => {
         const client = await this.#connect();
@@ -227,7 +221,7 @@ export class Supervisor {
 
   async #shutDown(client: KubeClient): Promise<number> {
     const report = (text: string): void => {
-      // What cannot be written fails again at the next step, which is awaited.
+      // A failed write fails again at the next step, which is awaited.
       this.#deps.state.step(text).catch(() => undefined);
     };
     return shutDownGuests({ ...this.#deps, client, report });

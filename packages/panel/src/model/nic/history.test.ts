@@ -24,8 +24,14 @@ test.each<{ name: string; operation: IfaceOperation; want: object }>([
   {
     name: "a plug that was tried more than once",
     operation: {
-      ...{ type: "Plug", networkName: "ns/blue", ...START, ...END, phases: PHASES },
-      ...{ outcome: "Done", reason: "CniFailed", attempts: 3 },
+      type: "Plug",
+      networkName: "ns/blue",
+      ...START,
+      ...END,
+      phases: PHASES,
+      outcome: "Done",
+      reason: "CniFailed",
+      attempts: 3,
     },
     want: {
       at: "2026-11-26 14:02:11",

@@ -132,7 +132,9 @@ function hotplugOf({
   attempts,
 }: Partial<NonNullable<IfaceStatus["hotplug"]>>): Partial<Plug> {
   return known({
-    ...{ phase, since, attempts },
+    phase,
+    since,
+    attempts,
     reason: short(reason),
     message: long(message),
   }); // what is not known is left out

@@ -43,7 +43,8 @@ export function withSteps(steps: Steps, units: readonly Unit[], { atMs, isList }
       const known = steps.get(name) ?? [];
       if (phase === undefined || isSame(known.at(-1), plug)) return [];
       const step: PlugStep = {
-        ...{ phase, atMs },
+        phase,
+        atMs,
         ...(reason !== undefined && { reason }),
         ...(isList && { isOld: true }),
       };

@@ -9,8 +9,17 @@ import type { ViewProps } from "../props.ts";
 
 function emptyOrder(namespace: string): NewVm {
   return {
-    ...{ namespace, name: "", image: "", memory: "512Mi", cores: 1 },
-    ...{ networks: [], disk: "", user: "", password: "", sshKey: "", isStarted: true },
+    namespace,
+    name: "",
+    image: "",
+    memory: "512Mi",
+    cores: 1,
+    networks: [],
+    disk: "",
+    user: "",
+    password: "",
+    sshKey: "",
+    isStarted: true,
   };
 }
 

@@ -6,7 +6,9 @@ import { short } from "../../model/shown.ts";
 
 /** Sizes of the column, pixels. */
 export const JACK = {
-  ...{ height: 58, head: 40, width: 230 },
+  height: 58,
+  head: 40,
+  width: 230,
   /** The middle of its hole, from the corner of the space of the cables. */
   hole: { x: 6, y: 11 },
 } as const;

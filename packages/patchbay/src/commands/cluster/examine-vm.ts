@@ -35,7 +35,9 @@ export async function examineVm(context: Context, { args }: Input): Promise<void
     });
     if (dead.length === 0) return;
     throw new AppError("DOCTOR_FOUND_DEAD", {
-      ...{ dead: dead.length, all: reports.length, hops: dead.join(", ") },
+      dead: dead.length,
+      all: reports.length,
+      hops: dead.join(", "),
     });
   });
 }

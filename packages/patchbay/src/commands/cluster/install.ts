@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay install: gives a cluster what it needs.
-import type { ObjectResult } from "@patchbay/manifests";
+import type { ObjectResult, Removal } from "@patchbay/manifests";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
@@ -36,7 +36,7 @@ function printObject(result: ObjectResult, dryRun: boolean): string {
   return `${name}: ${said}${unchecked}\n${details}`;
 }
 
-async function run(context: Context, input: Input): Promise<void> {
+async function runInstall(context: Context, input: Input): Promise<void> {
   const kit = await import("@patchbay/manifests");
   const { createFiles } = await import("@patchbay/os");
   const { withSession } = await import("../../session.ts");
@@ -52,7 +52,8 @@ async function run(context: Context, input: Input): Promise<void> {
     const wanted = kit.withSettings(manifests, { ...kept, ...settingsOf(input) });
     const objects = kit.forServerVersion(wanted, version.text);
     await kit.install(store, {
-      ...{ objects, dryRun },
+      objects,
+      dryRun,
       tell: (outcome) => outcomes.push(outcome),
     });
     const { DEFINITIONS: type, isEstablished: isThere } = kit;
@@ -116,5 +117,47 @@ export const install: Command = {
     },
     { flags: "--dry-run", description: "only show what would be changed" },
   ],
-  run,
+  run: runInstall,
+};
+
+function printRemoval({ name, kept, isRemovable = false }: Removal): string {
+  if (kept === undefined) return `${name}: deleted\n`;
+  const nextStep = isRemovable ? "; --with-objects deletes them too" : "";
+  return `${name}: kept, ${kept}${nextStep}\n`;
+}
+
+async function runUninstall(context: Context, input: Input): Promise<void> {
+  const { uninstall: uninstallFrom } = await import("@patchbay/manifests");
+  const { withSession } = await import("../../session.ts");
+  const removals: Removal[] = [];
+  await withSession(context, (session) =>
+    uninstallFrom(session.client.store, {
+      withObjects: hasFlag(input, "withObjects"),
+      tell: (removal) => {
+        removals.push(removal);
+      },
+      untilGone: (type, key) =>
+        untilObject(session, context, { type, key, isThere: (object) => object === undefined }),
+    }),
+  );
+  await printResult(context, {
+    table: () => removals.map(printRemoval).join(""),
+    data: { objects: removals },
+    names: removals.map(({ name }) => name),
+  });
+}
+
+/** A cluster that has nothing of it is one where there is nothing to do. */
+export const uninstall: Command = {
+  name: "uninstall",
+  args: [],
+  summary: "Remove Patchbay from a cluster; refused while virtual machines exist",
+  flags: [
+    {
+      flags: "--with-objects",
+      description:
+        "delete kinds of which objects still exist, and those objects too; networks always stay",
+    },
+  ],
+  run: runUninstall,
 };

@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay create vm: a VM that boots a disk from an image or a claim, as a manifest or in the API server.
 import type { KubeObject } from "@patchbay/api";
-import type { Command, Context } from "../../command.ts";
+import type { Context, Command } from "../../command.ts";
 import type { Input } from "../../input.ts";
-import { printManifest } from "../../print/manifest.ts";
 import { printResult } from "../../print/output.ts";
 import type { VmObjects } from "./vm-objects.ts";
+
+/** One document for each as YAML, a list as JSON. */
+async function printManifest(
+  { out, global }: Pick<Context, "out" | "global">,
+  objects: readonly KubeObject[],
+): Promise<void> {
+  if (global.output === "json") {
+    const list = { apiVersion: "v1", kind: "List", items: objects };
+    out.write(`${JSON.stringify(list, undefined, 2)}\n`);
+    return;
+  }
+  const { stringify } = await import("yaml");
+  // People read and edit it: without aliases, and user data as they are written, also where a line is long.
+  const options = { aliasDuplicateObjects: false, blockQuote: "literal", lineWidth: 0 } as const;
+  out.write(objects.map((object) => stringify(object, options)).join("---\n"));
+}
 
 function listOf({ claims, vm, secret }: VmObjects): readonly KubeObject[] {
   return [...claims, secret, vm];

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What VM do the flags of `create vm` mean, with the files that they name?
+import { isNicMac, normalizeMac, type Matcher } from "@patchbay/api";
+import { AppError } from "@patchbay/core/errors";
+import { stringify } from "yaml";
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
-import type { Matcher } from "@patchbay/api";
 import { macFor } from "@patchbay/core";
-import { AppError } from "@patchbay/core/errors";
 import type { Files } from "@patchbay/core/ports";
-import { makeNetworkData } from "../../cloud-init/network-data.ts";
 import { addKeys, makePassword, makeUserData, readPublicKeys } from "../../cloud-init/user-data.ts";
 import {
   argumentAt,
@@ -23,8 +23,72 @@ import {
   readVolumes,
   type MatcherFlag,
 } from "./order-flags.ts";
-import { readMacs } from "./mac-flags.ts";
 import { ifaceNames, ROOT, type VmOrder } from "./vm-objects.ts";
+
+interface NamedMac {
+  readonly name: string | undefined;
+  readonly mac: string;
+}
+
+/** `NAME=MAC`, or a MAC alone for the next network. */
+function parse(text: string, next: () => string | undefined): NamedMac {
+  const [mac = "", name] = text.split("=").reverse();
+  return { name: name ?? next(), mac };
+}
+
+function problemsOf(
+  texts: readonly string[],
+  given: readonly NamedMac[],
+  names: readonly string[],
+): readonly string[] {
+  return given.flatMap(({ name, mac }, index) => {
+    const text = texts[index] ?? "";
+    const isTwice = given.findIndex((other) => other.name === name) < index;
+    if (name === undefined) return [`${text}: there is no further --network`];
+    if (!names.includes(name)) return [`${text}: the VM has no interface ${name}`];
+    if (isTwice) return [`${text}: interface ${name} has two MAC addresses`];
+    return isNicMac(mac) ? [] : [`${text}: ${mac} is not the MAC address of a NIC`];
+  });
+}
+
+/**
+ * The MAC of each interface, by its name. A value without a name belongs to the next network, and to the pod network's
+ * interface when there is no other.
+ * @throws AppError with FLAG_INVALID, with all causes
+ */
+export function readMacs(
+  texts: readonly string[],
+  names: readonly string[],
+): ReadonlyMap<string, string> {
+  const [first, ...others] = names;
+  const positional = (others.length === 0 ? [first] : others)[Symbol.iterator]();
+  const given = texts.map((text) => parse(text, () => positional.next().value));
+  const problems = problemsOf(texts, given, names);
+  if (problems.length > 0) {
+    throw new AppError("FLAG_INVALID", { flag: "--mac", reason: problems.join("; ") });
+  }
+  return new Map(given.map(({ name = "", mac }) => [name, normalizeMac(mac)] as const));
+}
+
+/** A NIC of a new VM. */
+interface NewNic {
+  /** Name of the interface in the VM. */
+  readonly name: string;
+  readonly mac: string;
+}
+
+/** Of the default routes that networks offer, the pod network's has the lowest metric. Source: systemd.network(5), 1024. */
+const ROUTE_METRIC = 2048;
+
+/** DHCP on every NIC, by MAC: guests name NICs as they like. The first NIC is on the pod network. */
+export function makeNetworkData(nics: readonly NewNic[]): string {
+  const ethernets = nics.map(({ name, mac }, index) => {
+    const isFirst = index === 0;
+    const secondary = { optional: true, "dhcp4-overrides": { "route-metric": ROUTE_METRIC } };
+    return [name, { match: { macaddress: mac }, dhcp4: true, ...(!isFirst && secondary) }] as const;
+  });
+  return stringify({ version: 2, ethernets: Object.fromEntries(ethernets) });
+}
 
 /** Bytes of a generated password. */
 const PASSWORD_BYTES = 16;

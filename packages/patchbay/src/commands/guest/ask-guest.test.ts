@@ -56,7 +56,7 @@ test.each([
 
 test("more than one name is refused", async () => {
   await expect(patchbay("pause", "vm", "one", "two")).rejects.toMatchObject({
-    ...{ code: "FLAG_INVALID" },
+    code: "FLAG_INVALID",
   });
 });
 

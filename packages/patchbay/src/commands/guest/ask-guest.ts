@@ -38,7 +38,10 @@ export async function askGuest(
     const body = method === "PUT" ? { body: {} } : {};
     const { signal } = context;
     const answer = await session.client.requestRaw({
-      ...{ method, path, timeoutMs: TIMEOUT_MS, signal },
+      method,
+      path,
+      timeoutMs: TIMEOUT_MS,
+      signal,
       ...body,
     });
     const told: unknown = method === "GET" ? JSON.parse(answer.text) : { result: "done" };

@@ -23,19 +23,27 @@ const ASKED: readonly Asked[] = [
     summary: "Reset a VM, as its reset button would",
   },
   {
-    ...{ name: "soft-reboot", subresource: "softreboot", method: "PUT" },
+    name: "soft-reboot",
+    subresource: "softreboot",
+    method: "PUT",
     summary: "Ask a VM's guest to reboot",
   },
   {
-    ...{ name: "guestosinfo", subresource: "guestosinfo", method: "GET" },
+    name: "guestosinfo",
+    subresource: "guestosinfo",
+    method: "GET",
     summary: "Show the guest's operating system, as its agent reports it",
   },
   {
-    ...{ name: "userlist", subresource: "userlist", method: "GET" },
+    name: "userlist",
+    subresource: "userlist",
+    method: "GET",
     summary: "Show who is logged in to a VM's guest",
   },
   {
-    ...{ name: "fslist", subresource: "filesystemlist", method: "GET" },
+    name: "fslist",
+    subresource: "filesystemlist",
+    method: "GET",
     summary: "Show the file systems of a VM's guest",
   },
 ];

@@ -56,8 +56,11 @@ function vmOfClaim(name: string, image: string): VirtualMachine {
 
 function filled(name: string): DataVolume {
   return {
-    ...{ apiVersion: "cdi.kubevirt.io/v1beta1", kind: "DataVolume" },
-    ...{ metadata: { namespace: "ns", name }, spec: {}, status: { phase: "Succeeded" } },
+    apiVersion: "cdi.kubevirt.io/v1beta1",
+    kind: "DataVolume",
+    metadata: { namespace: "ns", name },
+    spec: {},
+    status: { phase: "Succeeded" },
   };
 }
 

@@ -123,7 +123,9 @@ export async function findImageUsers(context: Context, image: string): Promise<r
       client.store.list(DATA_VOLUMES, options),
     ]);
     return usersOf(image, {
-      ...{ pods: pods.items, vms: vms.items, vmis: vmis.items },
+      pods: pods.items,
+      vms: vms.items,
+      vmis: vmis.items,
       dataVolumes: dataVolumes.items,
     });
   } catch (error) {

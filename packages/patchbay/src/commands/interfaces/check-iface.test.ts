@@ -54,12 +54,17 @@ function prepare(ifaces: readonly string[], report?: DoctorReport): void {
 
 function reportWith(...hops: readonly Partial<HopReport>[]): DoctorReport {
   const all = HOPS.map((hop) => ({
-    ...{ hop, state: "ok" as const, why: "frames pass" },
+    hop,
+    state: "ok" as const,
+    why: "frames pass",
     ...hops.find((each) => each.hop === hop),
   }));
   const firstDead = all.find(({ state }) => state === "dead")?.hop;
   return {
-    ...{ vmi: "blue/one", interface: "red", hops: all, milliseconds: 7 },
+    vmi: "blue/one",
+    interface: "red",
+    hops: all,
+    milliseconds: 7,
     isUnplugReason: firstDead === "tap",
     ...(firstDead === undefined ? {} : { firstDead }),
   };
@@ -113,16 +118,25 @@ describe("addinterface --check", () => {
 
   test.each([
     {
-      ...{ name: "leaves it where that is wanted", more: ["--keep"], ifaces: [] },
-      ...{ report: DEAD, stands: /--keep/ },
+      name: "leaves it where that is wanted",
+      more: ["--keep"],
+      ifaces: [],
+      report: DEAD,
+      stands: /--keep/,
     },
     {
-      ...{ name: "leaves what was there before", more: [], ifaces: ["red"] },
-      ...{ report: DEAD, stands: /there before/ },
+      name: "leaves what was there before",
+      more: [],
+      ifaces: ["red"],
+      report: DEAD,
+      stands: /there before/,
     },
     {
-      ...{ name: "leaves it where the fault is outside the pod", more: [], ifaces: [] },
-      ...{ report: DEAD_OUTSIDE, stands: /uplink: no; it was left in place, because the fault/ },
+      name: "leaves it where the fault is outside the pod",
+      more: [],
+      ifaces: [],
+      report: DEAD_OUTSIDE,
+      stands: /uplink: no; it was left in place, because the fault/,
     },
   ])("$name", async ({ more, ifaces, report, stands }) => {
     prepare(ifaces, report);
@@ -137,7 +151,10 @@ describe("addinterface --check", () => {
     const { out, error } = await patchbay("-o", "json");
     expect(error).toBeDefined();
     expect(JSON.parse(out)).toMatchObject({
-      ...{ action: "addinterface", interface: "red", result: "done", stands: "removed" },
+      action: "addinterface",
+      interface: "red",
+      result: "done",
+      stands: "removed",
       check: { firstDead: "tap" },
     });
   });

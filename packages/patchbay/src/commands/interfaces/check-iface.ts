@@ -99,7 +99,10 @@ function complaintOf({ report, stands }: Trial, { target }: Probation): AppError
   const dead = report.hops.find(({ hop }) => hop === report.firstDead);
   if (dead === undefined || stands === "works") return undefined;
   return new AppError("INTERFACE_DOES_NOT_WORK", {
-    ...{ iface: report.interface, vm: target.name, hop: dead.hop, why: dead.why },
+    iface: report.interface,
+    vm: target.name,
+    hop: dead.hop,
+    why: dead.why,
     stands: STANDS[stands],
   });
 }

@@ -17,7 +17,8 @@ function vmi(name: string, linkState: string): VirtualMachineInstance {
   const hotplug = { type: "Plug", phase: "Ready" } as const;
   return {
     ...aVmi({ status: { phase: "Running", interfaces: [{ name: "red", linkState, hotplug }] } }),
-    ...{ metadata: { namespace: "ns", name }, spec: spec({ name: "red" }) },
+    metadata: { namespace: "ns", name },
+    spec: spec({ name: "red" }),
   };
 }
 

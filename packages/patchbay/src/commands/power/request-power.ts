@@ -5,8 +5,12 @@ import { requestChange } from "../../change/request.ts";
 import { vmiStage, type Seen } from "../../change/steps.ts";
 import { startVerdict, stopVerdict } from "../../change/verdict.ts";
 import type { Context } from "../../command.ts";
-import type { Input } from "../../input.ts";
+import { type Input, argumentAt, textOption } from "../../input.ts";
 import { withTarget } from "../../target.ts";
+import { migrationStage, migrationVerdict, cancellable } from "../../change/migration.ts";
+import { withSession } from "../../session.ts";
+import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from "@patchbay/api";
+import { printResult } from "../../print/output.ts";
 
 /** When each of them is done. */
 const VERDICTS = { start: startVerdict, stop: stopVerdict, restart: startVerdict } as const;
@@ -33,5 +37,58 @@ export async function requestPower(
       verdictOf: VERDICTS[subresource],
     };
     await requestChange(session, context, { change, input });
+  });
+}
+
+/** Source: Kubernetes well-known labels. */
+const HOST_NAME_LABEL = "kubernetes.io/hostname";
+
+/** @throws what kube's client throws: a VM that cannot be migrated is KUBE_REFUSED, with the reasons */
+export async function requestMigration(context: Context, input: Input): Promise<void> {
+  const name = argumentAt(input, 0);
+  const node = textOption(input, "to");
+  const body = node === undefined ? {} : { addedNodeSelector: { [HOST_NAME_LABEL]: node } };
+  await withSession(context, async (session) => {
+    const { namespace } = session;
+    const change = {
+      target: { kind: "virtualmachine", namespace, name },
+      action: "migrate",
+      request: { kind: "subresource", name: "migrate", body },
+      what: "migration",
+      look: `kubectl describe vmi,vmim -n ${namespace}`,
+      fields: {},
+      hasMigrations: true,
+      stageOf: migrationStage,
+      verdictOf: migrationVerdict,
+    } as const;
+    await requestChange(session, context, { change, input });
+  });
+}
+
+/** @throws AppError with KUBE_NOT_FOUND where nothing moves */
+export async function cancelMigration(context: Context, input: Input): Promise<void> {
+  const vm = argumentAt(input, 0);
+  await withSession(context, async ({ client, namespace }) => {
+    const { signal } = context;
+    const selection = { namespace, signal };
+    const { items } = await client.store.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, selection);
+    const [migration] = cancellable(items, vm);
+    if (migration === undefined) {
+      const object = `${namespace}/${vm}`;
+      throw new AppError("KUBE_NOT_FOUND", { resource: "migration of virtualmachine", object });
+    }
+    const { name } = migration.metadata;
+    await client.store.delete(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace, name });
+    await printResult(context, {
+      table: () => `virtualmachine ${vm}: migration ${name} is being cancelled\n`,
+      data: {
+        kind: "virtualmachine",
+        namespace,
+        name: vm,
+        action: "migrate-cancel",
+        migration: name,
+      },
+      names: [`virtualmachineinstancemigration/${name}`],
+    });
   });
 }

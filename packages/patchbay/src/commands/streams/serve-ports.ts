@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local TCP ports that lead to a guest, until the user ends it.
+import { AppError } from "@patchbay/core/errors";
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import type { Duplex } from "node:stream";
@@ -7,8 +8,41 @@ import { messageOf } from "@patchbay/core";
 import type { Context } from "../../command.ts";
 import { oneLine } from "../../print/safe.ts";
 
+/** A local port and the guest's. */
+interface PortPair {
+  /** 0 takes a free one. */
+  readonly local: number;
+  readonly remote: number;
+}
+
+const PORT_MAX = 65_535;
+const PAIR = /^(?:tcp\/)?(\d+)(?::(\d+))?$/;
+
+function parsePair(text: string): PortPair | undefined {
+  const [, first, second = first] = PAIR.exec(text) ?? [];
+  const [local, remote] = [Number(first), Number(second)];
+  const isPort = Number.isInteger(remote) && remote >= 1 && Math.max(local, remote) <= PORT_MAX;
+  return isPort ? { local, remote } : undefined;
+}
+
+/**
+ * Reads them. With `isOne` there must be one alone.
+ * @throws AppError with FLAG_INVALID that names each that is none
+ */
+export function parsePorts(texts: readonly string[], isOne: boolean): readonly PortPair[] {
+  const wrong = texts.filter((text) => parsePair(text) === undefined);
+  if (wrong.length > 0) {
+    const reason = `${wrong.join(", ")}: a port is LOCAL:REMOTE or one number from 1 to 65535, over TCP`;
+    throw new AppError("FLAG_INVALID", { flag: "<port...>", reason });
+  }
+  if (isOne && texts.length !== 1) {
+    throw new AppError("FLAG_INVALID", { flag: "--stdio", reason: "it takes one port" });
+  }
+  return texts.flatMap((text) => parsePair(text) ?? []);
+}
+
 /** One local port. */
-export interface LocalPort {
+interface LocalPort {
   /** 0 takes a free one. */
   readonly port: number;
   readonly address: string;

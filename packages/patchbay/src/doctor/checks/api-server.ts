@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The API server, and what it serves of ours.
-import type { Facts, ServedApi, Trial } from "../facts.ts";
+import type { Facts, ServedApi, Trial, CertificateEnd } from "../facts.ts";
 import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
+import type { ApiService } from "@patchbay/api";
+import { printTime } from "@patchbay/kube";
 
 /** The oldest that Patchbay runs on. Source: docs/install.md */
 const OLDEST = { major: 1, minor: 26 };
@@ -66,4 +68,65 @@ export function judgeApiServer({ serverVersion, apis, trial, nowMs }: Facts): re
     ...ifSeen(SERVER_CLOCK, trial, (seen) => judgeClock(seen, nowMs)),
     ...apis.flatMap(judgeApi),
   ];
+}
+
+const WEBHOOKS = "webhooks of virt-api";
+const LOOK =
+  "see virt-api's log, and: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations patchbay";
+
+function judgeTrial({ isFilledIn, isRefused }: Trial): readonly Finding[] {
+  if (isFilledIn && isRefused) return [ok(WEBHOOKS, "fill in VMs, and refuse wrong ones")];
+  const says = [
+    ...(isFilledIn ? [] : ["a VM is not filled in"]),
+    ...(isRefused ? [] : ["a wrong VM is not refused"]),
+  ].join(", and ");
+  return [
+    wrong(WEBHOOKS, {
+      says: `${says}: the API server does not ask virt-api`,
+      fix: `make the webhooks anew: patchbay install; on a standalone machine: patchbay up; ${LOOK}`,
+    }),
+  ];
+}
+
+function judgeService({ metadata, status }: ApiService): Finding {
+  const check = `APIService ${metadata.name}`;
+  const told = status?.conditions?.find(({ type }) => type === "Available");
+  if (told?.status === "True") return ok(check, "virt-api answers");
+  return wrong(check, {
+    says: `virt-api does not answer: ${told?.message ?? "it was not asked yet"}`,
+    fix: "see whether virt-api runs, and its log; requests to VMs fail until it answers",
+  });
+}
+
+/** The webhooks, by what comes of a trial, and the aggregated API. */
+export function judgeAdmission({ trial, apiServices }: Facts): readonly Finding[] {
+  return [
+    ...("unseen" in trial && trial.unseen.includes("webhook")
+      ? [wrong(WEBHOOKS, { says: trial.unseen, fix: LOOK })]
+      : ifSeen(WEBHOOKS, trial, judgeTrial)),
+    ...ifSeen("APIServices of virt-api", apiServices, (seen) => seen.map(judgeService)),
+  ];
+}
+
+const DAY_MS = 86_400_000;
+/** Who makes them renews them before; what is left of so few days nobody has renewed. */
+const LEFT_MIN_DAYS = 14;
+
+function printDay(ms: number): string {
+  return printTime(ms).slice(0, "2026-01-01".length);
+}
+
+function judgeEnd({ of, endsMs }: CertificateEnd, nowMs: number): Finding {
+  const check = `certificate: ${of}`;
+  const left = (endsMs - nowMs) / DAY_MS;
+  if (left >= LEFT_MIN_DAYS) return ok(check, `is good until ${printDay(endsMs)}`);
+  return wrong(check, {
+    says: left <= 0 ? `ended on ${printDay(endsMs)}` : `ends on ${printDay(endsMs)}`,
+    fix: "renew it where it was made; those of Patchbay are renewed by virt-api, on a standalone machine by the supervisor: see their logs",
+  });
+}
+
+/** Each certificate that was seen. */
+export function judgeCertificates({ certificates, nowMs }: Facts): readonly Finding[] {
+  return certificates.map((one) => judgeEnd(one, nowMs));
 }

@@ -1,9 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether nodes can run VMs.
+import type { Selinux } from "@patchbay/os";
+import { type Facts, serverNowMs } from "../facts.ts";
+import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
 import { names, type KubeNode, type Lease } from "@patchbay/api";
 import { parseTime } from "@patchbay/kube";
-import { serverNowMs, type Facts } from "../facts.ts";
-import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
+
+const SELINUX = "SELinux";
+
+function judge({ mode, knowsContainers }: Selinux): readonly Finding[] {
+  if (mode === "off") return [];
+  if (!knowsContainers) {
+    return [
+      wrong(SELINUX, {
+        says: `is ${mode}, and its policy has no type container_file_t: no VM has sockets of vhost-user`,
+        fix: "install the policy of containers: dnf install container-selinux",
+      }),
+    ];
+  }
+  const refused =
+    mode === "enforcing"
+      ? "; whether launchers may connect to a dataplane of vhost-user is for the policy of that: ausearch -m avc -ts recent"
+      : "";
+  return [ok(SELINUX, `is ${mode}, and has the type of containers' files${refused}`)];
+}
+
+/** Nothing where there is none. */
+export function judgeSelinux({ selinux }: Facts): readonly Finding[] {
+  return selinux === undefined ? [] : ifSeen(SELINUX, selinux, judge);
+}
+
+const POD_START = "start of a pod";
+
+/** Nothing on a cluster, whose kubelets are not Patchbay's. */
+export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
+  if (podTrial === undefined) return [];
+  return ifSeen(POD_START, podTrial, ({ problem }) => [
+    problem === undefined
+      ? ok(POD_START, "a pod with the launchers' image and user starts and ends")
+      : wrong(POD_START, {
+          says: `a pod with the launchers' image and user does not start: ${problem}; no VM starts either`,
+          fix: "see the log of node-runtime; for `permission denied`, every user must be able to enter the data directory's parents and to read the unpacked images: run `patchbay down`, `umask 022`, `patchbay up`",
+        }),
+  ]);
+}
 
 /** The oldest kernel. Source: docs/install.md */
 const KERNEL = { major: 5, minor: 6 };

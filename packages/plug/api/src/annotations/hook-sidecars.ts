@@ -1,67 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codec of the annotation that asks for hooks: sidecars of the launcher that change the guest's domain. Source: KubeVirt
-// pkg/hooks/hooks.go HookSidecar.
+// Codec of the annotation that requests hook sidecars: containers beside the launcher that change the libvirt domain.
+// Source: KubeVirt pkg/hooks/hooks.go HookSidecar.
 import type { ObjectMeta } from "../kinds/kubernetes/meta.ts";
 import * as names from "../names.ts";
 import { isJsonObject, parseJson, type JsonObject } from "../values/json.ts";
-import type { FieldProblem } from "../validate/unsupported.ts";
+import type { FieldProblem } from "../validate/fields.ts";
 
-/** A script of a ConfigMap in the place of a hook's program. */
+/** A script from a ConfigMap that runs instead of the image's own program. */
 export interface HookScript {
-  /** Of the ConfigMap, in the VMI's namespace. */
+  /** Name of a ConfigMap in the VMI's namespace. */
   readonly name: string;
   readonly key: string;
-  /** Where the hook's container has it; absolute. */
+  /** Absolute path in the hook's container. */
   readonly hookPath: string;
 }
 
-/** A claim whose files a hook has. */
+/** A PersistentVolumeClaim that is mounted in the hook's container. */
 export interface HookClaim {
-  /** Of the claim, in the VMI's namespace. */
+  /** Name of a claim in the VMI's namespace. */
   readonly name: string;
-  /** Where the hook's container has it; absolute. */
+  /** Absolute mount path in the hook's container. */
   readonly volumePath: string;
-  /** Where the guest's QEMU has it: `/var/run/NAME`. */
+  /** Mount path in the container that runs QEMU: `/var/run/NAME`. */
   readonly sharedComputePath?: string;
 }
 
-/** One hook that a VMI asks for. */
 export interface HookSidecarRequest {
-  /** Absent: the one that runs programs, as KubeVirt's sidecar-shim does. */
+  /** Unset: an image that runs programs, like KubeVirt's sidecar-shim. */
   readonly image?: string;
   readonly imagePullPolicy?: "Always" | "IfNotPresent" | "Never";
   readonly command?: readonly string[];
   readonly args?: readonly string[];
   readonly configMap?: HookScript;
   readonly pvc?: HookClaim;
-  /** It reads what the launcher tells of its NICs. */
+  /** The hook reads the network info of the downward API. */
   readonly readsDeviceInfo?: true;
 }
 
-/** Most hooks of one VMI: each is a container. */
+/** Limit per VMI: each hook is a container. */
 const SIDECARS_MAX = 16;
 const POLICIES = ["Always", "IfNotPresent", "Never"] as const;
 const DEVICE_INFO = "device-info";
 
-/** What a member must be; undefined: it is. */
+/** Returns why the value is invalid. */
 type Rule = (value: unknown) => string | undefined;
 
-const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
-const text: Rule = (value) => (isText(value) ? undefined : "must be a text that is not empty");
-const texts: Rule = (value) =>
+const isNonEmptyString = (value: unknown): value is string =>
+  typeof value === "string" && value !== "";
+const nonEmptyString: Rule = (value) =>
+  isNonEmptyString(value) ? undefined : "must be a text that is not empty";
+const stringList: Rule = (value) =>
   Array.isArray(value) && value.every((one) => typeof one === "string")
     ? undefined
     : "must be a list of texts";
 const policy: Rule = (value) =>
   POLICIES.some((one) => one === value) ? undefined : `must be one of ${POLICIES.join(", ")}`;
-const path: Rule = (value) =>
-  isText(value) && /^(?:\/[\w.-]+)+$/.test(value) && !value.split("/").includes("..")
+const filePath: Rule = (value) =>
+  isNonEmptyString(value) && /^(?:\/[\w.-]+)+$/.test(value) && !value.split("/").includes("..")
     ? undefined
     : "must be the absolute path of a file";
-/** Nothing that the launcher has there itself. */
+/** Prefixes of directories in /var/run that the launcher uses itself. */
 const RESERVED = ["kubevirt", "libvirt", "patchbay", "secrets"];
 const sharedPath: Rule = (value) => {
-  const name = /^\/var\/run\/([a-z][\w.-]*)$/.exec(isText(value) ? value : "")?.[1];
+  const name = /^\/var\/run\/([a-z][\w.-]*)$/.exec(isNonEmptyString(value) ? value : "")?.[1];
   const isFree = name !== undefined && !RESERVED.some((word) => name.startsWith(word));
   return isFree
     ? undefined
@@ -71,16 +72,20 @@ const deviceInfo: Rule = (value) =>
   value === DEVICE_INFO ? undefined : `must be ${DEVICE_INFO}: nothing else is told`;
 
 const RULES: Readonly<Record<string, Rule>> = {
-  image: text,
+  image: nonEmptyString,
   imagePullPolicy: policy,
-  command: texts,
-  args: texts,
+  command: stringList,
+  args: stringList,
   downwardAPI: deviceInfo,
 };
-const SCRIPT_RULES: Readonly<Record<string, Rule>> = { name: text, key: text, hookPath: path };
+const SCRIPT_RULES: Readonly<Record<string, Rule>> = {
+  name: nonEmptyString,
+  key: nonEmptyString,
+  hookPath: filePath,
+};
 const CLAIM_RULES: Readonly<Record<string, Rule>> = {
-  name: text,
-  volumePath: path,
+  name: nonEmptyString,
+  volumePath: filePath,
   sharedComputePath: sharedPath,
 };
 const OPTIONAL: readonly string[] = ["sharedComputePath"];
@@ -138,42 +143,42 @@ function listProblems(value: unknown, at: string): readonly FieldProblem[] {
 
 type Annotated = Pick<ObjectMeta, "annotations"> | undefined;
 
-function textOf(metadata: Annotated): string | undefined {
+function findAnnotation(metadata: Annotated): string | undefined {
   return metadata?.annotations?.[names.HOOK_SIDECARS_ANNOTATION];
 }
 
-/** For what the hooks that the metadata at `base` asks for cannot be had; `isAllowed`: the cluster lets VMs have hooks. */
+/** Validates the hooks that the metadata at `base` requests. `isAllowed`: the cluster enables hooks for VMs. */
 export function hookSidecarProblems(
   metadata: Annotated,
   base: string,
   isAllowed: boolean,
 ): readonly FieldProblem[] {
-  const said = textOf(metadata);
-  if (said === undefined || said === "") return [];
+  const annotation = findAnnotation(metadata);
+  if (annotation === undefined || annotation === "") return [];
   const field = `${base}.annotations[${names.HOOK_SIDECARS_ANNOTATION}]`;
   if (!isAllowed) {
     const message =
       "hooks of VMs are switched off; an administrator adds Sidecar to configuration.developerConfiguration.featureGates of the KubeVirt object";
     return [{ field, message }];
   }
-  return listProblems(parseJson(said), field);
+  return listProblems(parseJson(annotation), field);
 }
 
 function toSidecar(value: JsonObject): HookSidecarRequest {
   const { downwardAPI, ...rest } = value;
   return {
-    // Judged before.
+    // hookSidecarProblems has validated the value.
     ...(rest as unknown as HookSidecarRequest),
     ...(downwardAPI === undefined ? {} : { readsDeviceInfo: true }),
   };
 }
 
-/** The hooks that the metadata asks for, in their order; none where there is anything that they cannot be had for. */
+/** Returns the requested hooks in their order, or none if any of them is invalid. */
 export function hookSidecarsOf(
   metadata: Annotated,
   isAllowed: boolean,
 ): readonly HookSidecarRequest[] {
-  const value = parseJson(textOf(metadata));
+  const value = parseJson(findAnnotation(metadata));
   if (!Array.isArray(value) || hookSidecarProblems(metadata, "metadata", isAllowed).length > 0) {
     return [];
   }

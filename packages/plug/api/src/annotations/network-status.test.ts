@@ -5,6 +5,9 @@ import {
   printNetworkStatus,
   soundNetworkStatus,
   type NetworkStatus,
+  vhostUserOf,
+  parseAttachmentErrors,
+  printAttachmentErrors,
 } from "./network-status.ts";
 
 const ENTRIES: readonly NetworkStatus[] = [
@@ -56,5 +59,71 @@ describe("into a status goes", () => {
   ])("$name", ({ given, want }) => {
     const [entry = { name: "" }] = parseNetworkStatus(JSON.stringify([{ name: "a/b", ...given }]));
     expect(soundNetworkStatus(entry)).toEqual({ name: "a/b", ...want });
+  });
+});
+
+const INFO = { mode: "client", path: "/run/s" };
+
+test.each<{ name: string; told: unknown; want: ReturnType<typeof vhostUserOf> }>([
+  {
+    name: "a socket",
+    told: { type: "vhost-user", version: "1.1.0", "vhost-user": INFO },
+    want: INFO,
+  },
+  { name: "half a word", told: { type: "vhost-user" }, want: { mode: "", path: "" } },
+  {
+    name: "no words",
+    told: { type: "vhost-user", "vhost-user": { mode: 1, path: ["/"] } },
+    want: { mode: "", path: "" },
+  },
+  { name: "another device", told: { type: "pci", "vhost-user": INFO }, want: undefined },
+  { name: "nothing", told: undefined, want: undefined },
+  { name: "a text", told: "vhost-user", want: undefined },
+])("the device information tells of $name", ({ told, want }) => {
+  expect(vhostUserOf(told)).toEqual(want);
+});
+
+const BLUE = { reason: "NetworkNotFound", message: "there is no such network" };
+const GREEN = { reason: "CniFailed", message: "the plugin said no" };
+
+test("is written sorted by NIC and read again", () => {
+  const text = printAttachmentErrors(
+    new Map([
+      ["podb", BLUE],
+      ["podc", BLUE],
+      ["poda", GREEN],
+    ]),
+  );
+  expect(text).toBe(
+    `{"poda":${JSON.stringify(GREEN)},"podb":${JSON.stringify(BLUE)},"podc":${JSON.stringify(BLUE)}}`,
+  );
+  expect(parseAttachmentErrors(text)).toEqual({ poda: GREEN, podb: BLUE, podc: BLUE });
+});
+
+test("is taken away when nothing fails", () => {
+  expect(printAttachmentErrors(new Map())).toBeUndefined();
+});
+
+describe("what cannot be read says nothing", () => {
+  test.each([
+    { text: undefined, errors: {} },
+    { text: "", errors: {} },
+    { text: "{", errors: {} },
+    { text: "null", errors: {} },
+    { text: JSON.stringify([BLUE]), errors: {} },
+    {
+      text: JSON.stringify({
+        poda: BLUE,
+        podb: "no",
+        podc: null,
+        podd: { reason: "Why" },
+        pode: { message: "so" },
+        podf: { reason: 1, message: "so" },
+        podg: { reason: "Why", message: 1 },
+      }),
+      errors: { poda: BLUE },
+    },
+  ])("$text", ({ text, errors }) => {
+    expect(parseAttachmentErrors(text)).toEqual(errors);
   });
 });

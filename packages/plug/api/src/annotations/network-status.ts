@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codec of the annotation `k8s.v1.cni.cncf.io/network-status`. Source: NPWG de-facto standard 1.3 section 5.
-
+// Codecs of the annotations that report a pod's networks: network-status, device-info and attachment-errors. Source:
+// NPWG de-facto standard 1.3 section 5.
 import { parseIp } from "../values/ip.ts";
 import { isJsonObject, parseJson } from "../values/json.ts";
-import { isLinkName } from "../values/link-name.ts";
+import { isLinkName } from "../values/name-syntax.ts";
 import { parseMac } from "../values/mac.ts";
 
-/** One network that the pod has. */
 export interface NetworkStatus {
-  /** NAMESPACE/NAME of the network definition, or the name in the CNI configuration for the default network. */
+  /** NAMESPACE/NAME of the NetworkAttachmentDefinition; for the default network, the name in the CNI configuration. */
   readonly name: string;
-  /** NIC in the pod. */
   readonly interface?: string;
-  /** Addresses without prefix length. */
+  /** Without prefix length. */
   readonly ips?: readonly string[];
   readonly mac?: string;
   readonly mtu?: number;
@@ -26,33 +24,31 @@ function isNetworkStatus(value: unknown): value is NetworkStatus {
   return isJsonObject(value) && typeof value["name"] === "string";
 }
 
-/** Reads the annotation; what is missing or malformed is an empty list, and so is each malformed entry. */
+/** Skips malformed entries. A missing or malformed annotation is an empty list. */
 export function parseNetworkStatus(text: string | undefined): readonly NetworkStatus[] {
   const value = parseJson(text);
-  // Foreign text: a reader of status has nothing to refuse, it sees no network.
   return Array.isArray(value) ? value.filter(isNetworkStatus) : [];
 }
 
-/** The value where it is what it says to be. */
-function only<T>(value: unknown, isSo: (value: unknown) => value is T): T | undefined {
-  return isSo(value) ? value : undefined;
+function ifValid<T>(value: unknown, isValid: (value: unknown) => value is T): T | undefined {
+  return isValid(value) ? value : undefined;
 }
 
-function isText(isSo: (text: string) => boolean): (value: unknown) => value is string {
-  return (value): value is string => typeof value === "string" && isSo(value);
+function isStringWhere(isValid: (text: string) => boolean): (value: unknown) => value is string {
+  return (value): value is string => typeof value === "string" && isValid(value);
 }
 
-const isMac = isText((text) => parseMac(text) !== undefined);
-const isIp = isText((text) => parseIp(text) !== undefined);
-const isNic = isText(isLinkName);
+const isMac = isStringWhere((text) => parseMac(text) !== undefined);
+const isIp = isStringWhere((text) => parseIp(text) !== undefined);
+const isNic = isStringWhere(isLinkName);
 
-/** What of an entry may go into a status: whoever may write a pod's annotations can have put anything into each field. */
+/** Keeps only the valid fields of an entry, because pod authors can write any value into the annotation. */
 export function soundNetworkStatus(entry: NetworkStatus): NetworkStatus {
-  const interfaceName = only(entry.interface, isNic);
-  const mac = only(entry.mac, isMac);
-  const ips = only<readonly unknown[]>(entry.ips, Array.isArray)?.filter(isIp);
-  const dns = only(entry.dns, isJsonObject);
-  const deviceInfo = only(entry["device-info"], isJsonObject);
+  const interfaceName = ifValid(entry.interface, isNic);
+  const mac = ifValid(entry.mac, isMac);
+  const ips = ifValid<readonly unknown[]>(entry.ips, Array.isArray)?.filter(isIp);
+  const dns = ifValid(entry.dns, isJsonObject);
+  const deviceInfo = ifValid(entry["device-info"], isJsonObject);
   return {
     name: entry.name,
     ...(interfaceName === undefined ? {} : { interface: interfaceName }),
@@ -64,7 +60,63 @@ export function soundNetworkStatus(entry: NetworkStatus): NetworkStatus {
   };
 }
 
-/** Writes the annotation; order is kept. */
 export function printNetworkStatus(entries: readonly NetworkStatus[]): string {
   return JSON.stringify(entries);
+}
+
+/** The unix socket of a vhost-user NIC. Source: NPWG device information 1.1.0 section 4. */
+export interface VhostUserInfo {
+  /** `client`: the node's process listens and QEMU connects; `server`: QEMU listens. */
+  readonly mode: string;
+  readonly path: string;
+}
+
+const TYPE = "vhost-user";
+
+/** Returns the socket; undefined for other types of device. */
+export function vhostUserOf(deviceInfo: unknown): VhostUserInfo | undefined {
+  if (!isJsonObject(deviceInfo) || deviceInfo["type"] !== TYPE) return undefined;
+  const details = deviceInfo[TYPE];
+  const { mode, path } = isJsonObject(details) ? details : {};
+  return {
+    mode: typeof mode === "string" ? mode : "",
+    path: typeof path === "string" ? path : "",
+  };
+}
+
+export interface AttachmentError {
+  /** Stable, in CamelCase; docs/reference/phases.md. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Keyed by pod NIC. */
+export type AttachmentErrors = Readonly<Record<string, AttachmentError>>;
+
+function isAttachmentError(value: unknown): value is AttachmentError {
+  return (
+    isJsonObject(value) &&
+    typeof value["reason"] === "string" &&
+    typeof value["message"] === "string"
+  );
+}
+
+/** Skips malformed entries: the errors only explain why an attachment is still pending. */
+export function parseAttachmentErrors(text: string | undefined): AttachmentErrors {
+  const value = parseJson(text);
+  if (!isJsonObject(value)) return {};
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([nic, error]) =>
+      isAttachmentError(error) ? [[nic, error] as const] : [],
+    ),
+  );
+}
+
+/** Sorts by NIC, so that equal errors print equal text; undefined without errors. */
+export function printAttachmentErrors(
+  errors: ReadonlyMap<string, AttachmentError>,
+): string | undefined {
+  if (errors.size === 0) return undefined;
+  const sorted = [...errors].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify(Object.fromEntries(sorted));
 }

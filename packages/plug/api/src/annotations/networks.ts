@@ -1,48 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codec of the annotation `k8s.v1.cni.cncf.io/networks`, the network selection. Source: NPWG de-facto standard 1.3 section 4.1.
+// Codec and validation of the network selection, `k8s.v1.cni.cncf.io/networks`. Source: NPWG de-facto standard 1.3
+// section 4.1.
 import { isJsonObject, type JsonObject } from "../values/json.ts";
-import { isLinkName, LINK_NAME_MAX } from "../values/link-name.ts";
-import { isNamespaceName, isObjectName } from "../values/nad-name.ts";
+import { isLinkName, LINK_NAME_MAX, isNamespaceName, isObjectName } from "../values/name-syntax.ts";
+import type { Cause } from "../kinds/kubernetes/meta.ts";
+import { parseIp } from "../values/ip.ts";
+import { MAC_BYTES, parseMac } from "../values/mac.ts";
 
-/** One network that is asked for; keys in the order in which KubeVirt prints them. */
+/** One requested network; the keys are in KubeVirt's print order. */
 export interface NetworkSelection {
   readonly name: string;
   readonly namespace?: string;
   readonly mac?: string;
   readonly interface?: string;
-  /** What `interface` was called once; read where that is missing. Source: Multus. */
+  /** Former name of `interface`, used when that is unset. Source: Multus. */
   readonly interfaceRequest?: string;
   readonly ips?: readonly string[];
-  /** IPAMClaim with the addresses. Source: NPWG IPAMClaim. */
+  /** Name of an IPAMClaim. Source: NPWG IPAMClaim. */
   readonly "ipam-claim-reference"?: string;
   readonly "cni-args"?: Readonly<Record<string, unknown>>;
-  /** These are as they were written: `requestCausesOf` says what is wrong with them, of that element alone. */
+  /** This field and the following are not validated by {@link parseNetworks} but by {@link requestCausesOf}, per element. */
   readonly portMappings?: unknown;
   readonly bandwidth?: unknown;
   readonly "infiniband-guid"?: unknown;
   readonly "default-route"?: unknown;
   readonly deviceID?: unknown;
-  /** Ours: what the NIC had before, which is preferred. Multus does not look at it. Source: NPWG 1.3 section 4.1.2.1. */
+  /** Patchbay's own: preferred addresses, which the NIC had before. Multus ignores it. Source: NPWG 1.3 section 4.1.2.1. */
   readonly "io.patchbay.kept-ips"?: readonly string[];
 }
 
-/** The annotation as read: its elements, or why it cannot be used. */
 export type NetworksAnnotation =
   | { readonly ok: true; readonly elements: readonly NetworkSelection[] }
   | { readonly ok: false; readonly reason: string };
 
-/** Most networks of one pod; what asks for more asks for nothing. */
+/** Limit per pod; a longer list is rejected as a whole. */
 export const NETWORKS_MAX = 64;
-/** Longest text that is looked at, in UTF-16 units: whoever may write a pod can give it 256 KiB of annotations. */
+/** Limit in UTF-16 units, because pod authors can write annotations of up to 256 KiB. */
 const TEXT_MAX = 64 * 1024;
-/** Most of a text that a message repeats. */
 const QUOTE_MAX = 63;
 
 function quote(text: string): string {
   return text.length > QUOTE_MAX ? `"${text.slice(0, QUOTE_MAX)}…"` : `"${text}"`;
 }
 
-/** `[namespace/]name[@interface]`, with blanks around each part. */
+/** `[namespace/]name[@interface]`, with optional blanks around each part. */
 const SHORT_ITEM = /^(?:([^/@]*)\/)?([^/@]*)(?:@([^/@]*))?$/;
 
 function parseShortItem(item: string): NetworkSelection | string {
@@ -79,7 +80,7 @@ function parseJsonItem(value: unknown, index: number): NetworkSelection | string
   const at = `element ${String(index)}`;
   if (!isJsonObject(value)) return `${at} is not an object`;
   const problem = shapeProblem(value);
-  // The keys that are read further on were checked above; others are kept as they are.
+  // shapeProblem checks the keys that are read later. Other keys remain unchanged.
   return problem === undefined ? (value as unknown as NetworkSelection) : `${at}: ${problem}`;
 }
 
@@ -88,7 +89,7 @@ function linkProblem(link: string | undefined): string | undefined {
   return `interface ${quote(link)} is not a valid link name, which has 1 to ${String(LINK_NAME_MAX)} bytes`;
 }
 
-/** Why an element says nothing that could be attached; one that has none may be printed. */
+/** Returns why the element cannot be attached. */
 function elementProblem(element: NetworkSelection): string | undefined {
   const { name, namespace = "" } = element;
   if (!isObjectName(name)) return `network ${quote(name)} is not a valid object name`;
@@ -121,8 +122,8 @@ function checkItems(items: readonly (NetworkSelection | string)[]): NetworksAnno
 }
 
 /**
- * Reads both forms, JSON and `[namespace/]name[@interface],...`. One bad element makes the whole annotation bad, and so
- * do more than {@link NETWORKS_MAX}: nobody can tell which of them were meant.
+ * Parses both forms, JSON and `[namespace/]name[@interface],...`. One invalid element, or more than {@link
+ * NETWORKS_MAX}, makes the whole annotation invalid, because it is unclear which networks were meant.
  */
 export function parseNetworks(text: string | undefined): NetworksAnnotation {
   if (text === undefined) return { ok: true, elements: [] };
@@ -138,12 +139,178 @@ export function parseNetworks(text: string | undefined): NetworksAnnotation {
   return checkItems(items);
 }
 
-/** Whether {@link parseNetworks} reads an annotation that holds this element. */
+/** Whether {@link parseNetworks} accepts this element. */
 export function isReadableSelection(element: NetworkSelection): boolean {
   return elementProblem(element) === undefined;
 }
 
-/** Writes the JSON form; order of elements and of keys is kept. */
 export function printNetworks(elements: readonly NetworkSelection[]): string {
   return JSON.stringify(elements);
+}
+
+/** Source: InfiniBand Architecture, EUI-64. */
+const GUID_BYTES = 8;
+const PORT_MAX = 65_535;
+const PROTOCOLS: readonly string[] = ["tcp", "udp", "sctp"];
+
+type Causes = readonly Cause[];
+
+function invalid(field: string, message: string): Cause {
+  return { reason: "FieldValueInvalid", field, message };
+}
+
+/** Returns a cause if the value is set and invalid. */
+function causeUnless(
+  { field, value }: { readonly field: string; readonly value: unknown },
+  isValid: (value: unknown) => boolean,
+  message: string,
+): Causes {
+  if (value === undefined || isValid(value)) return [];
+  const shown = JSON.stringify(value).slice(0, 63);
+  return [invalid(field, `${shown} ${message}`)];
+}
+
+function isHardwareAddress(bytes: number): (value: unknown) => boolean {
+  return (value) => typeof value === "string" && parseMac(value)?.length === bytes;
+}
+
+function isIp(value: unknown): boolean {
+  return typeof value === "string" && parseIp(value) !== undefined;
+}
+
+/** Whether the value is an IP address without a prefix length. */
+function isPlainAddress(value: unknown): value is string {
+  return typeof value === "string" && !value.includes("/") && parseIp(value) !== undefined;
+}
+
+function isIntegerBetween(least: number, most: number): (value: unknown) => boolean {
+  return (value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= most;
+}
+
+function mappingCauses(field: string, mapping: unknown): Causes {
+  if (!isJsonObject(mapping)) return [invalid(field, "is not an object")];
+  const ports = ["hostPort", "containerPort"].flatMap((name) => {
+    const at = { field: `${field}.${name}`, value: mapping[name] ?? null };
+    return causeUnless(
+      at,
+      isIntegerBetween(1, PORT_MAX),
+      `is not a port from 1 to ${String(PORT_MAX)}`,
+    );
+  });
+  const isProtocol = (value: unknown): boolean =>
+    typeof value === "string" && PROTOCOLS.includes(value.toLowerCase());
+  const { protocol, hostIP } = mapping;
+  return [
+    ...ports,
+    ...causeUnless(
+      { field: `${field}.protocol`, value: protocol },
+      isProtocol,
+      "is not TCP, UDP or SCTP",
+    ),
+    ...causeUnless(
+      { field: `${field}.hostIP`, value: hostIP },
+      isPlainAddress,
+      "is not an IP address",
+    ),
+  ];
+}
+
+function portCauses(value: unknown): Causes {
+  if (value === undefined) return [];
+  if (!Array.isArray(value)) return [invalid("portMappings", "is not a list")];
+  return value.flatMap((mapping: unknown, index) =>
+    mappingCauses(`portMappings[${String(index)}]`, mapping),
+  );
+}
+
+function burstCauses(bandwidth: JsonObject, direction: "ingress" | "egress"): Causes {
+  const { [`${direction}Rate`]: rate = 0, [`${direction}Burst`]: burst = 0 } = bandwidth;
+  if (burst === 0 || rate !== 0) return [];
+  return [invalid(`bandwidth.${direction}Burst`, `needs ${direction}Rate beside it`)];
+}
+
+function bandwidthCauses(value: unknown): Causes {
+  if (value === undefined) return [];
+  if (!isJsonObject(value)) return [invalid("bandwidth", "is not an object")];
+  const names = ["ingressRate", "ingressBurst", "egressRate", "egressBurst"];
+  const isBits = isIntegerBetween(0, Number.MAX_SAFE_INTEGER);
+  return [
+    ...names.flatMap((name) =>
+      causeUnless(
+        { field: `bandwidth.${name}`, value: value[name] },
+        isBits,
+        "is not a number of bits",
+      ),
+    ),
+    ...burstCauses(value, "ingress"),
+    ...burstCauses(value, "egress"),
+  ];
+}
+
+/** A pod has at most one default route per address family. Source: Multus, CheckGatewayConfig. */
+function routeCauses(value: unknown): Causes {
+  const field = "default-route";
+  if (value === undefined) return [];
+  if (!Array.isArray(value) || value.length === 0) {
+    return [invalid(field, "is not a list of gateways")];
+  }
+  const gateways: readonly unknown[] = value;
+  const versions = gateways.map((gateway) =>
+    isPlainAddress(gateway) ? parseIp(gateway)?.version : undefined,
+  );
+  return gateways.flatMap((gateway, index) => {
+    const at = `${field}[${String(index)}]`;
+    const version = versions[index];
+    if (version === undefined) {
+      return causeUnless(
+        { field: at, value: gateway ?? null },
+        isPlainAddress,
+        "is not an IP address",
+      );
+    }
+    return versions.indexOf(version) === index
+      ? []
+      : [invalid(at, `is a second gateway of IPv${String(version)}`)];
+  });
+}
+
+function claimCauses({ ips, "ipam-claim-reference": claim }: NetworkSelection): Causes {
+  const field = "ipam-claim-reference";
+  const isName = (value: unknown): boolean => typeof value === "string" && isObjectName(value);
+  if (claim !== undefined && ips !== undefined && ips.length > 0) {
+    return [{ reason: "FieldValueForbidden", field, message: "cannot be beside ips" }];
+  }
+  return causeUnless({ field, value: claim }, isName, "is not the name of an IPAMClaim");
+}
+
+/** Validates the values that an element requests; returns all causes. Source: NPWG 1.3 section 4.1.2.1. */
+export function requestCausesOf(element: NetworkSelection): Causes {
+  const { mac, ips = [], deviceID, "infiniband-guid": guid } = element;
+  const isText = (value: unknown): boolean => typeof value === "string" && value !== "";
+  return [
+    ...causeUnless(
+      { field: "mac", value: mac },
+      isHardwareAddress(MAC_BYTES),
+      "is not a MAC address of six bytes",
+    ),
+    ...causeUnless(
+      { field: "infiniband-guid", value: guid },
+      isHardwareAddress(GUID_BYTES),
+      "is not a GUID of eight bytes",
+    ),
+    ...ips.flatMap((ip, index) =>
+      causeUnless({ field: `ips[${String(index)}]`, value: ip }, isIp, "is not an IP address"),
+    ),
+    ...portCauses(element.portMappings),
+    ...bandwidthCauses(element.bandwidth),
+    ...routeCauses(element["default-route"]),
+    ...causeUnless({ field: "deviceID", value: deviceID }, isText, "is not the ID of a device"),
+    ...claimCauses(element),
+  ];
+}
+
+/** Returns the valid gateways of the requested default routes. */
+export function gatewaysOf(element: NetworkSelection): readonly string[] {
+  const gateways = element["default-route"];
+  return Array.isArray(gateways) ? gateways.filter(isPlainAddress) : [];
 }

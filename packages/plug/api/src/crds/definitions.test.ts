@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { customResourceDefinitions } from "./definitions.ts";
 import { schemaFields } from "../fields/walk.ts";
-import { structuralSchemaOf, withoutDescriptions } from "./structural-schema.ts";
+import { toStructuralSchema, withoutDescriptions } from "./structural-schema.ts";
 
 const FORBIDDEN = ["patternProperties", "~kind", "~optional", "$id", "const", "anyOf"];
 
@@ -44,8 +44,8 @@ describe("custom resource definitions", () => {
       short: "vmi",
       status: true,
       columns: [
-        ...["Age", "Phase", "IP", "NodeName", "Ready", "Live-Migratable", "Paused"],
-        ...["Ports", "FreePorts"],
+        "Age", "Phase", "IP", "NodeName", "Ready", "Live-Migratable", "Paused",
+        "Ports", "FreePorts",
       ],
     },
     {
@@ -118,7 +118,7 @@ describe("custom resource definitions", () => {
     const schema = nad?.versions[0]?.schema.openAPIV3Schema;
     expect(Object.keys(schema ?? {})).not.toContain("required");
     expect(Object.keys(schema?.["properties"] ?? {})).toEqual([
-      ...["apiVersion", "kind", "metadata", "spec", "status"],
+      "apiVersion", "kind", "metadata", "spec", "status",
     ]);
   });
 
@@ -207,7 +207,7 @@ describe("structural schema", () => {
       want: { type: "array", items: { type: "integer", minimum: 1 } },
     },
   ])("$name", ({ given, want }) => {
-    expect(structuralSchemaOf(given)).toEqual(want);
+    expect(toStructuralSchema(given)).toEqual(want);
   });
 });
 

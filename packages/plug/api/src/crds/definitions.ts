@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which CustomResourceDefinitions Patchbay brings; made from the same schemas as the types.
+// CustomResourceDefinitions of Patchbay, built from the schemas of the types.
 import { Type } from "../fields/schema.ts";
 import { KubeVirtSpecSchema, KubeVirtStatusSchema } from "../kinds/kubevirt-config.ts";
 import type { KubeObject } from "../kinds/kubernetes/meta.ts";
-import { InstancetypeSpecSchema } from "../kinds/instancetype/instancetype.ts";
-import { PreferenceSpecSchema } from "../kinds/instancetype/preference.ts";
+import { InstancetypeSpecSchema, PreferenceSpecSchema } from "../kinds/instancetype.ts";
 import {
   EXPORT_GROUP,
   INSTANCETYPE_GROUP,
@@ -16,15 +15,14 @@ import {
   PRODUCT,
 } from "../names.ts";
 import { OPEN } from "../kinds/network.ts";
-import { structuralSchemaOf, withoutDescriptions, type StructuralSchema } from "./structural-schema.ts";
-import { MigrationSpecSchema, MigrationStatusSchema } from "../kinds/migration/migration.ts";
-import { MigrationPolicySpecSchema } from "../kinds/migration/policy.ts";
+import { toStructuralSchema, withoutDescriptions, type StructuralSchema } from "./structural-schema.ts";
+import { MigrationSpecSchema, MigrationStatusSchema, MigrationPolicySpecSchema } from "../kinds/migration.ts";
 import { NadSpecSchema, NadStatusSchema } from "../kinds/nad.ts";
 import { VmSpecSchema, VmStatusSchema } from "../kinds/vm.ts";
 import { VmiSpecSchema } from "../kinds/vmi-spec.ts";
 import { VmiStatusSchema } from "../kinds/vmi.ts";
 
-/** A column of `kubectl get`; priority 1 shows it with `-o wide` only. */
+/** A column of `kubectl get`; priority 1 is shown with `-o wide` only. */
 interface PrinterColumn {
   readonly name: string;
   readonly type: "string" | "integer" | "date";
@@ -32,20 +30,19 @@ interface PrinterColumn {
   readonly priority?: number;
 }
 
-/** One version of a kind. Source: Kubernetes CustomResourceDefinitionVersion. */
+/** Source: Kubernetes CustomResourceDefinitionVersion. */
 interface DefinitionVersion {
   readonly name: string;
   readonly served: boolean;
   readonly storage: boolean;
   readonly deprecated?: boolean;
-  /** What clients of this version are told. */
   readonly deprecationWarning?: string;
   readonly schema: { readonly openAPIV3Schema: StructuralSchema };
   readonly subresources?: { readonly status: Readonly<Record<string, never>> };
   readonly additionalPrinterColumns?: readonly PrinterColumn[];
 }
 
-/** A CustomResourceDefinition. Source: Kubernetes apiextensions.k8s.io/v1. */
+/** Source: Kubernetes apiextensions.k8s.io/v1. */
 interface CustomResourceDefinition extends KubeObject {
   readonly spec: {
     readonly group: string;
@@ -65,11 +62,10 @@ interface CustomResourceDefinition extends KubeObject {
 
 interface Definition {
   readonly group: string;
-  /** The one that is stored, and that clients prefer. */
+  /** The storage version. */
   readonly version: string;
-  /** Whether its objects are the cluster's; a namespace's else. */
-  readonly isOfCluster?: boolean;
-  /** Older versions that are served beside it, newest first; the same fields in the same places. */
+  readonly isClusterScoped?: boolean;
+  /** Newest first; with the same fields as the storage version. */
   readonly olderVersions?: readonly string[];
   readonly kind: string;
   readonly plural: string;
@@ -93,15 +89,15 @@ function conditionColumn(name: string, type: string): PrinterColumn {
 const READY = conditionColumn("Ready", "Ready");
 const PHASE: PrinterColumn = { name: "Phase", type: "string", jsonPath: ".status.phase" };
 
-/** The first node's word; where and what it is with `-o wide`. */
-const PROBLEM: readonly PrinterColumn[] = [
+/** Shows the first node's problem. */
+const PROBLEM_COLUMNS: readonly PrinterColumn[] = [
   { name: "Problem", type: "string", jsonPath: ".status.problems[0].reason" },
   { name: "Node", type: "string", jsonPath: ".status.problems[0].node", priority: 1 },
   { name: "Message", type: "string", jsonPath: ".status.problems[0].message", priority: 1 },
 ];
 
-/** Versions in which manifests of before v1 were written. Source: KubeVirt v0.8 to v0.58 api, ApiSupportedVersions. */
-const KUBEVIRT_OLDER = ["v1alpha3", "v1alpha2"] as const;
+/** Deprecated versions of KubeVirt's API. Source: KubeVirt v0.8 to v0.58 api, ApiSupportedVersions. */
+const DEPRECATED_VERSIONS = ["v1alpha3", "v1alpha2"] as const;
 
 type Names = Pick<Definition, "kind" | "plural" | "singular" | "shortNames">;
 
@@ -110,7 +106,7 @@ function namesOf(kind: string, shortNames: readonly string[]): Names {
   return { kind, plural: `${singular}s`, singular, shortNames };
 }
 
-function ofInstancetypeGroup(
+function instancetypeGroupKind(
   name: string,
   shortNames: readonly string[],
   schema: object,
@@ -119,7 +115,7 @@ function ofInstancetypeGroup(
     group: INSTANCETYPE_GROUP,
     version: "v1beta1",
     ...namesOf(`VirtualMachine${name}`, shortNames),
-    isOfCluster: name.startsWith("Cluster"),
+    isClusterScoped: name.startsWith("Cluster"),
     categories: ["all"],
     columns: [AGE],
     spec: { schema, required: true },
@@ -127,15 +123,15 @@ function ofInstancetypeGroup(
 }
 
 function instancetype(name: string, shortNames: readonly string[]): Definition {
-  return ofInstancetypeGroup(name, shortNames, InstancetypeSpecSchema);
+  return instancetypeGroupKind(name, shortNames, InstancetypeSpecSchema);
 }
 
 function preference(name: string, shortNames: readonly string[]): Definition {
-  return ofInstancetypeGroup(name, shortNames, PreferenceSpecSchema);
+  return instancetypeGroupKind(name, shortNames, PreferenceSpecSchema);
 }
 
-/** A kind that clients may ask for, and of which virt-api lets nobody make an object. */
-function refused(
+/** A kind that is served, so that clients get an explanation, but whose objects virt-api rejects. */
+function rejectedKind(
   group: string,
   kind: string,
   more: Pick<Definition, "version" | "shortNames" | "olderVersions">,
@@ -150,12 +146,12 @@ function refused(
   };
 }
 
-/** Names, columns and their order are KubeVirt's. Source: KubeVirt pkg/virt-operator/resource/generate/components/crds.go. */
+/** Names, columns and their order match KubeVirt. Source: KubeVirt pkg/virt-operator/resource/generate/components/crds.go. */
 const DEFINITIONS: readonly Definition[] = [
   {
     group: KUBEVIRT_GROUP,
     version: "v1",
-    olderVersions: KUBEVIRT_OLDER,
+    olderVersions: DEPRECATED_VERSIONS,
     kind: "VirtualMachine",
     plural: "virtualmachines",
     singular: "virtualmachine",
@@ -168,7 +164,7 @@ const DEFINITIONS: readonly Definition[] = [
   {
     group: KUBEVIRT_GROUP,
     version: "v1",
-    olderVersions: KUBEVIRT_OLDER,
+    olderVersions: DEPRECATED_VERSIONS,
     kind: "VirtualMachineInstance",
     plural: "virtualmachineinstances",
     singular: "virtualmachineinstance",
@@ -191,7 +187,7 @@ const DEFINITIONS: readonly Definition[] = [
   {
     group: KUBEVIRT_GROUP,
     version: "v1",
-    olderVersions: KUBEVIRT_OLDER,
+    olderVersions: DEPRECATED_VERSIONS,
     kind: "VirtualMachineInstanceMigration",
     plural: "virtualmachineinstancemigrations",
     singular: "virtualmachineinstancemigration",
@@ -204,7 +200,7 @@ const DEFINITIONS: readonly Definition[] = [
   {
     group: MIGRATIONS_GROUP,
     version: "v1alpha1",
-    isOfCluster: true,
+    isClusterScoped: true,
     kind: "MigrationPolicy",
     plural: "migrationpolicies",
     singular: "migrationpolicy",
@@ -216,7 +212,7 @@ const DEFINITIONS: readonly Definition[] = [
   {
     group: KUBEVIRT_GROUP,
     version: "v1",
-    olderVersions: KUBEVIRT_OLDER,
+    olderVersions: DEPRECATED_VERSIONS,
     kind: "KubeVirt",
     plural: "kubevirts",
     singular: "kubevirt",
@@ -235,17 +231,17 @@ const DEFINITIONS: readonly Definition[] = [
   ]),
   preference("Preference", ["vmpref", "vmprefs", "vmp", "vmps"]),
   preference("ClusterPreference", ["vmcp", "vmcps"]),
-  refused(KUBEVIRT_GROUP, "VirtualMachineInstanceReplicaSet", {
+  rejectedKind(KUBEVIRT_GROUP, "VirtualMachineInstanceReplicaSet", {
     version: "v1",
     olderVersions: ["v1alpha3"],
     shortNames: ["vmirs", "vmirss"],
   }),
-  refused(POOL_GROUP, "VirtualMachinePool", {
+  rejectedKind(POOL_GROUP, "VirtualMachinePool", {
     version: "v1beta1",
     olderVersions: ["v1alpha1"],
     shortNames: ["vmpool", "vmpools"],
   }),
-  refused(EXPORT_GROUP, "VirtualMachineExport", {
+  rejectedKind(EXPORT_GROUP, "VirtualMachineExport", {
     version: "v1",
     olderVersions: ["v1beta1", "v1alpha1"],
     shortNames: ["vmexport", "vmexports"],
@@ -257,7 +253,7 @@ const DEFINITIONS: readonly Definition[] = [
     plural: "network-attachment-definitions",
     singular: "network-attachment-definition",
     shortNames: ["net-attach-def", "nad"],
-    columns: [...PROBLEM, AGE],
+    columns: [...PROBLEM_COLUMNS, AGE],
     spec: { schema: NadSpecSchema, required: false },
     status: NadStatusSchema,
   },
@@ -271,13 +267,12 @@ function objectSchemaOf(definition: Definition): StructuralSchema {
       apiVersion: { type: "string" },
       kind: { type: "string" },
       metadata: { type: "object" },
-      spec: structuralSchemaOf(definition.spec.schema),
-      ...(definition.status === undefined ? {} : { status: structuralSchemaOf(definition.status) }),
+      spec: toStructuralSchema(definition.spec.schema),
+      ...(definition.status === undefined ? {} : { status: toStructuralSchema(definition.status) }),
     },
   };
 }
 
-/** The one that is stored, which clients prefer. */
 function storedVersionOf(definition: Definition): DefinitionVersion {
   return {
     name: definition.version,
@@ -305,14 +300,14 @@ function versionsOf(definition: Definition): readonly DefinitionVersion[] {
 }
 
 function toCrd(definition: Definition): CustomResourceDefinition {
-  const { group, isOfCluster = false, kind, plural, singular, shortNames, categories } = definition;
+  const { group, isClusterScoped = false, kind, plural, singular, shortNames, categories } = definition;
   return {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
     metadata: { name: `${plural}.${group}`, labels: { [PART_OF_LABEL]: PRODUCT } },
     spec: {
       group,
-      scope: isOfCluster ? "Cluster" : "Namespaced",
+      scope: isClusterScoped ? "Cluster" : "Namespaced",
       names: {
         plural,
         singular,
@@ -327,7 +322,7 @@ function toCrd(definition: Definition): CustomResourceDefinition {
   };
 }
 
-/** Makes the definitions of every kind that is not Kubernetes' own, in the order in which they are applied. */
+/** Lists the definitions in the order in which they are applied. */
 export function customResourceDefinitions(): readonly CustomResourceDefinition[] {
   return DEFINITIONS.map(toCrd);
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a TypeBox schema is written as a structural schema. Source: Kubernetes apiextensions.k8s.io/v1 JSONSchemaProps.
+// Converts TypeBox schemas to structural schemas. Source: Kubernetes apiextensions.k8s.io/v1 JSONSchemaProps.
 import { isJsonObject } from "../values/json.ts";
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** A schema that a CustomResourceDefinition may hold. */
 export type StructuralSchema = JsonSchema;
 
-/** Keywords that are taken over as they are, in the order in which they are printed. */
+/** Keywords that are copied unchanged, in print order. */
 const PLAIN_KEYWORDS = [
   "description",
   "type",
@@ -30,15 +29,14 @@ const PLAIN_KEYWORDS = [
   "x-kubernetes-map-type",
 ] as const;
 
-/** The only pattern of keys that a structural schema can say: any key. Source: TypeBox `Type.Record(Type.String(), ...)`. */
+/** The only key pattern that a structural schema supports. Source: TypeBox `Type.Record(Type.String(), ...)`. */
 const ANY_KEY = "^.*$";
 
 function propertiesOf(schema: JsonSchema): StructuralSchema {
   const properties = schema["properties"];
-  // `properties: {}` says nothing and is left out.
   if (!isJsonObject(properties) || Object.keys(properties).length === 0) return {};
   const entries = Object.entries(properties).map(
-    ([name, value]) => [name, isJsonObject(value) ? structuralSchemaOf(value) : {}] as const,
+    ([name, value]) => [name, isJsonObject(value) ? toStructuralSchema(value) : {}] as const,
   );
   return { properties: Object.fromEntries(entries) };
 }
@@ -46,11 +44,11 @@ function propertiesOf(schema: JsonSchema): StructuralSchema {
 function mapValuesOf(schema: JsonSchema): StructuralSchema {
   const patterns = schema["patternProperties"];
   const values = isJsonObject(patterns) ? patterns[ANY_KEY] : schema["additionalProperties"];
-  return isJsonObject(values) ? { additionalProperties: structuralSchemaOf(values) } : {};
+  return isJsonObject(values) ? { additionalProperties: toStructuralSchema(values) } : {};
 }
 
-/** Converts a schema; what TypeBox keeps for itself is dropped, `patternProperties` of any key become `additionalProperties`. */
-export function structuralSchemaOf(source: object): StructuralSchema {
+/** Drops TypeBox's own keywords and converts `patternProperties` to `additionalProperties`. */
+export function toStructuralSchema(source: object): StructuralSchema {
   const schema: JsonSchema = { ...source };
   const plain = PLAIN_KEYWORDS.filter((keyword) => schema[keyword] !== undefined).map(
     (keyword) => [keyword, schema[keyword]] as const,
@@ -60,30 +58,29 @@ export function structuralSchemaOf(source: object): StructuralSchema {
     ...Object.fromEntries(plain),
     ...propertiesOf(schema),
     ...mapValuesOf(schema),
-    ...(isJsonObject(items) ? { items: structuralSchemaOf(items) } : {}),
+    ...(isJsonObject(items) ? { items: toStructuralSchema(items) } : {}),
   };
 }
 
-function eachOf(schemas: unknown): unknown {
+function stripEach(schemas: unknown): unknown {
   const entries = Object.entries(isJsonObject(schemas) ? schemas : {});
-  return Object.fromEntries(entries.map(([name, schema]) => [name, bareOf(schema)]));
+  return Object.fromEntries(entries.map(([name, schema]) => [name, stripSchema(schema)]));
 }
 
-function bareOf(schema: unknown): unknown {
+function stripSchema(schema: unknown): unknown {
   return isJsonObject(schema) ? withoutDescriptions(schema) : schema;
 }
 
-/** What is below a keyword, without words. */
-const BELOW: Readonly<Record<string, (value: unknown) => unknown>> = {
-  properties: eachOf,
-  items: bareOf,
-  additionalProperties: bareOf,
+const STRIP_BY_KEYWORD: Readonly<Record<string, (value: unknown) => unknown>> = {
+  properties: stripEach,
+  items: stripSchema,
+  additionalProperties: stripSchema,
 };
 
-/** The schema with the same meaning and no words: what a version needs that nobody explains. */
+/** Removes all descriptions, for deprecated versions. */
 export function withoutDescriptions(schema: StructuralSchema): StructuralSchema {
   const kept = Object.entries(schema).filter(([keyword]) => keyword !== "description");
   return Object.fromEntries(
-    kept.map(([keyword, value]) => [keyword, BELOW[keyword]?.(value) ?? value]),
+    kept.map(([keyword, value]) => [keyword, STRIP_BY_KEYWORD[keyword]?.(value) ?? value]),
   );
 }

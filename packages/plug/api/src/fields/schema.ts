@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a schema written down? With TypeBox's words and types, of which only eight are needed: loading the library itself
-// takes each program 370 modules, 20 MB and a fifth of its start.
+// Schema builders with the names and types of TypeBox. Patchbay needs eight of them; loading TypeBox itself costs
+// each program 370 modules, 20 MB and a fifth of its start time.
 import type { Type as TypeBox } from "typebox";
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** What may be left out of an object; told to nobody else. */
-const optional = new WeakSet<Schema>();
+/** Schemas of optional properties. A WeakSet, because the JSON must not contain the flag. */
+const optionalSchemas = new WeakSet<Schema>();
 
-/** Any key. TypeBox writes it so. */
+/** Source: TypeBox's output for Record. */
 const ANY_KEY = "^.*$";
 
 function plain(type: string): (options?: Schema) => Schema {
   return (options = {}) => ({ type, ...options });
 }
 
-const words = {
+const builders = {
   Array: (items: Schema, options: Schema = {}): Schema => ({ type: "array", items, ...options }),
   Boolean: plain("boolean"),
   Integer: plain("integer"),
   Object: (properties: Readonly<Record<string, Schema>>, options: Schema = {}): Schema => {
     const required = Object.entries(properties).flatMap(([name, schema]) =>
-      optional.has(schema) ? [] : [name],
+      optionalSchemas.has(schema) ? [] : [name],
     );
-    const isRequired = required.length === 0 ? {} : { required };
-    return { type: "object", ...isRequired, properties, ...options };
+    const requiredKeyword = required.length === 0 ? {} : { required };
+    return { type: "object", ...requiredKeyword, properties, ...options };
   },
   Optional: (schema: Schema): Schema => {
     const copy = { ...schema };
-    optional.add(copy);
+    optionalSchemas.add(copy);
     return copy;
   },
   Record: (_key: Schema, value: Schema, options: Schema = {}): Schema => ({
@@ -40,6 +40,6 @@ const words = {
   Unsafe: (schema: Schema): Schema => ({ ...schema }),
 };
 
-/** The words of TypeBox that schemas are written with; what they make is the same JSON. */
-// A test compares each with the library, whose types say what a value of the schema is.
-export const Type = words as unknown as Pick<typeof TypeBox, keyof typeof words>;
+/** TypeBox's builders that schemas use; they produce the same JSON. */
+// A test compares each builder with TypeBox, whose types describe the values of a schema.
+export const Type = builders as unknown as Pick<typeof TypeBox, keyof typeof builders>;

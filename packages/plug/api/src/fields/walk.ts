@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which fields of an object Patchbay does not act on, and which fields a schema has.
+// Walks a value together with its schema, to find unsupported fields and quantities.
 import { isJsonObject, type JsonObject } from "../values/json.ts";
-import { remembered } from "../values/remembered.ts";
+import { memoize } from "../values/memoize.ts";
 import {
   findMark,
   findValueMark,
-  isNothing,
+  isUnset,
   isQuantity,
   type FieldList,
   type FieldMark,
   type JsonSchema,
 } from "./notation.ts";
 
-/** A field of an object that is not acted on. */
 export interface UnactedField {
   /** With indexes, for example `spec.domain.devices.interfaces[0].tag`. */
   readonly path: string;
@@ -24,16 +23,14 @@ function schemaAt(schema: JsonSchema, key: string): JsonSchema | undefined {
   return isJsonObject(child) ? child : undefined;
 }
 
-/** A value with the schema that it is of. */
-interface Visited {
-  /** With indexes. */
+interface SchemaValue {
   readonly path: string;
   readonly schema: JsonSchema;
   readonly value: unknown;
 }
 
-/** The schemas of members: the same few are asked about for every object. */
-const membersOf = remembered((schema: JsonSchema) =>
+/** Cached, because every object is walked with the same few schemas. */
+const membersOf = memoize((schema: JsonSchema) =>
   Object.entries(schemaAt(schema, "properties") ?? {}).flatMap(([key, child]) =>
     isJsonObject(child) ? [[key, child] as const] : [],
   ),
@@ -43,8 +40,8 @@ function rootOf(schema: object): JsonSchema {
   return isJsonObject(schema) ? schema : {};
 }
 
-/** What stands directly below a value, in the order of the schema: members, entries of a list, values of a map. */
-function childrenOf({ path, schema, value }: Visited): readonly Visited[] {
+/** Lists members, array entries or map values, in the order of the schema. */
+function childrenOf({ path, schema, value }: SchemaValue): readonly SchemaValue[] {
   if (Array.isArray(value)) {
     const items = schemaAt(schema, "items") ?? {};
     return value.map((entry: unknown, index) => ({
@@ -59,7 +56,7 @@ function childrenOf({ path, schema, value }: Visited): readonly Visited[] {
   if (values !== undefined) {
     return Object.keys(value).map((key) => ({ path: at(key), schema: values, value: value[key] }));
   }
-  const children: Visited[] = [];
+  const children: SchemaValue[] = [];
   for (const [key, child] of membersOf(schema)) {
     if (value[key] !== undefined)
       children.push({ path: at(key), schema: child, value: value[key] });
@@ -67,10 +64,10 @@ function childrenOf({ path, schema, value }: Visited): readonly Visited[] {
   return children;
 }
 
-/** Whether a schema, or one below it, is such a one: what stands where none is need not be looked at. */
-function reaching(isSuch: (schema: JsonSchema) => boolean): (schema: JsonSchema) => boolean {
-  const reaches = remembered(
-    (schema: JsonSchema): boolean => isSuch(schema) || schemasBelow(schema).some(reaches),
+/** Returns a predicate: whether a schema or a schema below it matches. Walks skip subtrees that cannot match. */
+function canReach(matches: (schema: JsonSchema) => boolean): (schema: JsonSchema) => boolean {
+  const reaches = memoize(
+    (schema: JsonSchema): boolean => matches(schema) || schemasBelow(schema).some(reaches),
   );
   return reaches;
 }
@@ -83,13 +80,13 @@ function schemasBelow(schema: JsonSchema): readonly JsonSchema[] {
   ];
 }
 
-const leadsToMarks = reaching(
+const leadsToMarks = canReach(
   (schema) => findMark(schema) !== undefined || findValueMark(schema) !== undefined,
 );
-const leadsToQuantities = reaching(isQuantity);
+const leadsToQuantities = canReach(isQuantity);
 
-/** The mark of a value that is not acted on, or not as it is. */
-function markOf({ schema, value }: Visited): FieldMark | undefined {
+/** Returns a mark if the field, or its present value, is not acted on. */
+function markOf({ schema, value }: SchemaValue): FieldMark | undefined {
   const mark = findMark(schema);
   if (mark !== undefined) return mark;
   const values = findValueMark(schema);
@@ -97,17 +94,17 @@ function markOf({ schema, value }: Visited): FieldMark | undefined {
   return values === undefined || isBuilt ? undefined : { list: "unbuilt", hint: values.hint };
 }
 
-function unactedBelow(visited: Visited): readonly UnactedField[] {
-  const { path, schema, value } = visited;
-  if (isNothing(value) || !leadsToMarks(schema)) return [];
-  const mark = markOf(visited);
-  if (mark === undefined) return childrenOf(visited).flatMap(unactedBelow);
+function unactedBelow(schemaValue: SchemaValue): readonly UnactedField[] {
+  const { path, schema, value } = schemaValue;
+  if (isUnset(value) || !leadsToMarks(schema)) return [];
+  const mark = markOf(schemaValue);
+  if (mark === undefined) return childrenOf(schemaValue).flatMap(unactedBelow);
   return mark.unless?.(value) === true ? [] : [{ path, mark }];
 }
 
 /**
- * The fields of `value` that are not acted on, in the order of the schema. What stands below such a field is not looked
- * at: the topmost one is what a person has to take out.
+ * Lists the fields of `value` that are not acted on, in the order of the schema. Skips everything below such a field,
+ * because users have to remove the topmost one.
  */
 export function unactedFields(
   schema: object,
@@ -130,45 +127,47 @@ function actedMembers(schema: JsonSchema, value: JsonObject): JsonObject | undef
   return isEmptied ? undefined : Object.fromEntries(entries);
 }
 
-function actedBelow(visited: Visited): unknown {
-  const { schema, value } = visited;
-  if (isNothing(value) || !leadsToMarks(schema)) return value;
-  const mark = markOf(visited);
+function actedBelow(schemaValue: SchemaValue): unknown {
+  const { schema, value } = schemaValue;
+  if (isUnset(value) || !leadsToMarks(schema)) return value;
+  const mark = markOf(schemaValue);
   if (mark !== undefined) {
     const isDropped = mark.list === "harmless" && mark.unless?.(value) !== true;
     return isDropped ? undefined : value;
   }
-  if (Array.isArray(value)) return childrenOf(visited).map((entry) => actedBelow(entry) ?? {});
+  if (Array.isArray(value)) return childrenOf(schemaValue).map((entry) => actedBelow(entry) ?? {});
   return isJsonObject(value) ? actedMembers(schema, value) : value;
 }
 
-/** A copy of `value` without its harmless fields, and without objects that had nothing else. */
+/** Copies `value` without its harmless fields. Objects that become empty are dropped. */
 export function withoutHarmlessFields(schema: object, value: JsonObject): JsonObject {
   return actedMembers(rootOf(schema), value) ?? {};
 }
 
-/** Amounts that a value has, wherever they are, with their paths. */
 export function quantitiesOf(
   schema: object,
   value: unknown,
   path: string,
-): readonly Pick<Visited, "path" | "value">[] {
-  const below = (visited: Visited): readonly Visited[] => {
-    if (!leadsToQuantities(visited.schema)) return [];
-    return isQuantity(visited.schema) ? [visited] : childrenOf(visited).flatMap(below);
+): readonly Pick<SchemaValue, "path" | "value">[] {
+  const below = (schemaValue: SchemaValue): readonly SchemaValue[] => {
+    if (!leadsToQuantities(schemaValue.schema)) return [];
+    return isQuantity(schemaValue.schema) ? [schemaValue] : childrenOf(schemaValue).flatMap(below);
   };
   return below({ path, schema: rootOf(schema), value });
 }
 
-/** A field of a schema, as the reference of fields lists it. */
+/** A field for the generated reference. */
 export interface SchemaField {
-  /** `[]` after a list, `{}` after a map. */
+  /** With `[]` for lists and `{}` for maps. */
   readonly path: string;
-  /** As KubeVirt's document has it: `object`, `string`, `integer`, `boolean`, `string|integer|number`; of the entries of a list or map. */
+  /**
+   * As in KubeVirt's API document: `object`, `string`, `integer`, `boolean`, `string|integer|number`. For lists and
+   * maps, the type of the entries.
+   */
   readonly type: string;
   readonly required: boolean;
   readonly list: FieldList;
-  /** Where not every value of a field that is acted on is built: what to do instead of the others. */
+  /** What to use instead of unsupported values. */
   readonly instead?: string;
   readonly description: string;
 }
@@ -177,7 +176,7 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** The schema of the entries of a list or map, with what is written after its path; else of the field itself. */
+/** Returns the path suffix and schema of the entries of a list or map; otherwise of the field itself. */
 function entriesOf(node: JsonSchema): readonly [suffix: string, schema: JsonSchema] {
   const items = schemaAt(node, "items");
   if (items !== undefined) return ["[]", items];
@@ -191,7 +190,7 @@ function typeOf(schema: JsonSchema): string {
     : textOf(schema["type"]);
 }
 
-/** Every field of a schema below `path`, each with the list that it is in: its own, or that of the field above it. */
+/** Lists every field below `path`. A field without a mark inherits `above`. */
 export function schemaFields(
   schema: object,
   path: string,

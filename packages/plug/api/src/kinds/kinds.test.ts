@@ -91,9 +91,9 @@ describe("the cluster's configuration", () => {
 test("the controller of an object is the one owner that says so", () => {
   const owner = { apiVersion: "v1", kind: "Any", name: "a", uid: "1" };
   const controller = { ...owner, uid: "2", controller: true };
-  const owned = (...ownerReferences: (typeof owner)[]): typeof META => ({
+  const owned = (...ownerReferences: (typeof owner)[]) => ({
     ...META,
-    metadata: { ...META.metadata, ...{ ownerReferences } },
+    metadata: { ...META.metadata, ownerReferences },
   });
   expect(controllerOf(META)).toBeUndefined();
   expect(controllerOf(owned())).toBeUndefined();

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The KubeVirt kind: the configuration of the cluster. Source: KubeVirt api/core/v1 types.go KubeVirtConfiguration.
+// The cluster's configuration. Source: KubeVirt api/core/v1 types.go KubeVirtConfiguration.
 import type { Static } from "typebox";
 import { quantity } from "../fields/notation.ts";
 import { Type } from "../fields/schema.ts";
-import type { KubeObject } from "./kubernetes/meta.ts";
-import { OPEN } from "./network.ts";
-import {
-  CLUSTER_PORT_SECURITY,
-  clusterSecurityOf,
-  type ClusterSecurity,
-} from "./guest/port-security.ts";
-import { PCIE_ROOT_PORTS_DEFAULT, PCIE_ROOT_PORTS_MAX } from "../values/pcie-root-ports.ts";
+import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
+import { OPEN, CLUSTER_PORT_SECURITY, clusterSecurityOf, type ClusterSecurity } from "./network.ts";
+import { PCIE_ROOT_PORTS_DEFAULT, PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 import { TENANT_POLICY } from "./tenant-policy.ts";
-import { MIGRATION_CONFIGURATION } from "./migration/configuration.ts";
-import { CONDITIONS_SCHEMA } from "./conditions.ts";
+import { MIGRATION_CONFIGURATION } from "./migration.ts";
 
-/** Most pairs of queues that a NIC can be given. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
+/** Limit of queue pairs of a NIC. Source: linux/drivers/net/tun.c MAX_TAP_QUEUES */
 const QUEUES_MAX = 256;
-/** Source: KubeVirt limits queues to 256, the kernel's tap; more than 8 cost interrupts and bring little. */
+/** More than 8 queue pairs cost interrupts and gain little. */
 const DEFAULT_MAX_QUEUES = 8;
 
-/** A way of binding that the cluster has registered. Source: KubeVirt api/core/v1 types.go InterfaceBindingPlugin. */
+/** A registered network binding plugin. Source: KubeVirt api/core/v1 types.go InterfaceBindingPlugin. */
 const BINDING_PLUGIN = Type.Object(
   {
     domainAttachmentType: Type.Optional(
@@ -80,16 +74,15 @@ const BINDING_PLUGIN = Type.Object(
   OPEN,
 );
 
-/** A way of binding that the cluster has registered. */
 export type BindingPlugin = Static<typeof BINDING_PLUGIN>;
-/** All of them, by name. */
+/** Keyed by the name of the plugin. */
 export type BindingRegistry = Readonly<Record<string, BindingPlugin>>;
 
 /** Source: KubeVirt api/core/v1 types.go VMRolloutStrategy. */
 const ROLLOUT_STRATEGIES = ["LiveUpdate", "Stage"] as const;
 type RolloutStrategy = (typeof ROLLOUT_STRATEGIES)[number];
 
-/** What an eviction of a VM's pod does. Source: KubeVirt api/core/v1 types.go EvictionStrategy. */
+/** Source: KubeVirt api/core/v1 types.go EvictionStrategy. */
 export const EVICTION_STRATEGIES = [
   "None",
   "LiveMigrate",
@@ -97,13 +90,12 @@ export const EVICTION_STRATEGIES = [
   "External",
 ] as const;
 
-/** One of them. */
 export type EvictionStrategy = (typeof EVICTION_STRATEGIES)[number];
 
-/** How an interface is bound that nobody has declared. Source: KubeVirt NetworkConfiguration.NetworkInterface. */
+/** Binding of the interface of a VM that declares none. Source: KubeVirt NetworkConfiguration.NetworkInterface. */
 export type AutoBinding = "bridge" | "masquerade";
 
-/** The part of KubeVirt's configuration that is acted on; the rest is kept. */
+/** The settings that Patchbay implements. Others are stored. */
 export const KubeVirtSpecSchema = Type.Object(
   {
     configuration: Type.Optional(
@@ -237,7 +229,7 @@ export const KubeVirtSpecSchema = Type.Object(
   OPEN,
 );
 
-/** How the installation is; writer: virt-controller. Source: KubeVirt api/core/v1 types.go KubeVirtStatus. */
+/** Writer: virt-controller. Source: KubeVirt api/core/v1 types.go KubeVirtStatus. */
 export const KubeVirtStatusSchema = Type.Object(
   {
     phase: Type.Optional(
@@ -256,31 +248,30 @@ export const KubeVirtStatusSchema = Type.Object(
   OPEN,
 );
 
-/** How the installation is. */
 export type KubeVirtStatus = Static<typeof KubeVirtStatusSchema>;
 
-/** The cluster's configuration: the first object of this kind, wherever it is. */
+/** The first object of this kind is the cluster's configuration, whatever its name and namespace. */
 export interface KubeVirt extends KubeObject {
   readonly spec?: Static<typeof KubeVirtSpecSchema>;
   readonly status?: Static<typeof KubeVirtStatusSchema>;
 }
 
-/** By which version of the object somebody goes who knows it like this; "" without one. */
+/** Returns the resourceVersion of the configuration; "" without an object. */
 export function configVersionOf(kubevirt: KubeVirt | undefined): string {
   return kubevirt?.metadata.resourceVersion ?? "";
 }
 
-/** Whether guests run without KVM. Source: KubeVirt DeveloperConfiguration.useEmulation. */
+/** Source: KubeVirt DeveloperConfiguration.useEmulation. */
 export function usesEmulation(kubevirt: KubeVirt | undefined): boolean {
   return kubevirt?.spec?.configuration?.developerConfiguration?.useEmulation === true;
 }
 
-/** What an eviction does where a VM does not say. */
+/** Default for VMs that do not set a strategy. */
 export function evictionStrategyOf(kubevirt: KubeVirt | undefined): EvictionStrategy {
   return kubevirt?.spec?.configuration?.evictionStrategy ?? "None";
 }
 
-/** Whether what guests print is a container's log, where a VM does not say. Source: KubeVirt DisableSerialConsoleLog. */
+/** Whether serial consoles are logged by default. Source: KubeVirt DisableSerialConsoleLog. */
 export function logsConsoles(kubevirt: KubeVirt | undefined): boolean {
   const options = kubevirt?.spec?.configuration?.virtualMachineOptions;
   return options?.disableSerialConsoleLog === undefined;
@@ -289,49 +280,45 @@ export function logsConsoles(kubevirt: KubeVirt | undefined): boolean {
 /** Source: KubeVirt feature gate HostDisk. */
 const HOST_DISK_GATE = "HostDisk";
 
-function gatesOf(kubevirt: KubeVirt | undefined): readonly string[] {
+function featureGatesOf(kubevirt: KubeVirt | undefined): readonly string[] {
   return kubevirt?.spec?.configuration?.developerConfiguration?.featureGates ?? [];
 }
 
-/** Patchbay's own. */
+/** Patchbay's own feature gate. */
 const DATAPLANE_GATE = "VhostUserDataplane";
 
-/** Whether pods may have the sockets of vhost-user of all VMs of their node. */
+/** Whether dataplane pods may mount the vhost-user sockets of all VMs of their node. */
 export function offersDataplane(kubevirt: KubeVirt | undefined): boolean {
-  return gatesOf(kubevirt).includes(DATAPLANE_GATE);
+  return featureGatesOf(kubevirt).includes(DATAPLANE_GATE);
 }
 
-/** What the cluster says of the storage of all VMs. */
 export interface StorageConfig {
-  /** Directories with files that VMs may have as disks; none where that is switched off. */
+  /** Directories whose files VMs may use as disks; undefined if the feature is disabled. */
   readonly hostDisks: readonly string[] | undefined;
-  /** Class of the claims that keep a VM's state; undefined: the default one. */
+  /** Storage class for the claims with a VM's state; undefined: the default class. */
   readonly stateClass: string | undefined;
 }
 
-/** The cluster's settings of storage. */
 export function storageConfigOf(kubevirt: KubeVirt | undefined): StorageConfig {
   const given = kubevirt?.spec?.configuration;
   return {
-    hostDisks: gatesOf(kubevirt).includes(HOST_DISK_GATE)
+    hostDisks: featureGatesOf(kubevirt).includes(HOST_DISK_GATE)
       ? (given?.hostDiskDirectories ?? [])
       : undefined,
     stateClass: given?.vmStateStorageClass,
   };
 }
 
-/** How much less is requested of a node than guests have. */
 export interface OvercommitConfig {
-  /** Percent of a guest's memory for 100 that are requested. */
+  /** Guest memory in percent of the requested memory. */
   readonly memoryPercent: number;
-  /** Guests' processors for each that is requested. */
+  /** Guest vCPUs per requested CPU. */
   readonly cpuRatio: number;
 }
 
 /** Source: KubeVirt DeveloperConfiguration.cpuAllocationRatio. */
 const DEFAULT_CPU_RATIO = 10;
 
-/** The cluster's settings of overcommitment. */
 export function overcommitConfigOf(kubevirt: KubeVirt | undefined): OvercommitConfig {
   const given = kubevirt?.spec?.configuration?.developerConfiguration;
   return {
@@ -340,23 +327,20 @@ export function overcommitConfigOf(kubevirt: KubeVirt | undefined): OvercommitCo
   };
 }
 
-/** What the cluster says of the NICs of all VMs. */
 export interface NetworkConfig {
-  /** Ports for hot-plug of a VM that does not say how many. */
+  /** Hot-plug ports of VMs that do not set a number. */
   readonly pcieRootPorts: number;
-  /** Most pairs of queues of a NIC. */
+  /** Limit of queue pairs of a NIC. */
   readonly maxQueues: number;
-  /** Whether guests' memory can be shared with other processes. */
+  /** Whether guest memory can be shared with other processes. */
   readonly sharedMemory: boolean;
-  /** What guests may send. */
   readonly security: ClusterSecurity;
-  /** Ways of binding beside those that are always there. */
+  /** Registered binding plugins. */
   readonly bindings: BindingRegistry;
-  /** Changes of a VM's NICs wait for its next start. */
+  /** Whether changes of a VM's NICs are postponed to its next start. */
   readonly isStaged: boolean;
-  /** Of the NIC of a VM that declares none. */
   readonly autoBinding: AutoBinding;
-  /** VMs may have hooks beside those of registered bindings. */
+  /** Whether VMs may request hook sidecars by annotation. */
   readonly allowsHooks: boolean;
 }
 
@@ -367,7 +351,7 @@ function autoBindingOf(given: { readonly defaultNetworkInterface?: AutoBinding }
   return given.defaultNetworkInterface ?? "bridge";
 }
 
-/** The cluster's settings, with defaults for what it does not say. */
+/** Returns the settings, with defaults for those that are unset. */
 export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
   const configuration = kubevirt?.spec?.configuration;
   const given = configuration?.network ?? {};
@@ -379,6 +363,6 @@ export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
     bindings: given.binding ?? {},
     isStaged: configuration?.vmRolloutStrategy === "Stage",
     autoBinding: autoBindingOf(given),
-    allowsHooks: gatesOf(kubevirt).includes(SIDECAR_GATE),
+    allowsHooks: featureGatesOf(kubevirt).includes(SIDECAR_GATE),
   };
 }

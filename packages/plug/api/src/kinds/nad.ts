@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// NetworkAttachmentDefinition. Source: NPWG de-facto standard 1.3 section 3; the status is ours.
+// NetworkAttachmentDefinitions. Source: NPWG de-facto standard 1.3 section 3; the status is Patchbay's own.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import type { KubeObject } from "./kubernetes/meta.ts";
 
-/** What is stored of a network. */
 export const NadSpecSchema = Type.Object({
   config: Type.Optional(Type.String({ description: "CNI configuration as JSON text." })),
 });
@@ -16,7 +15,6 @@ const NODE_PROBLEM = Type.Object({
   generation: Type.Integer({ description: "Of the definition that was judged." }),
 });
 
-/** What keeps NICs from being made of a network. */
 export const NadStatusSchema = Type.Object({
   problems: Type.Optional(
     Type.Array(NODE_PROBLEM, {
@@ -27,12 +25,12 @@ export const NadStatusSchema = Type.Object({
   ),
 });
 
-/** Why NICs of a network cannot be made on a node. */
+/** Why a node cannot attach NICs to the network. */
 export type NodeProblem = Static<typeof NODE_PROBLEM>;
 
-/** A network that pods can be attached to; `spec.config` is CNI configuration as JSON text. */
+/** `spec.config` is a CNI configuration as JSON text. */
 export interface NetworkAttachmentDefinition extends KubeObject {
   readonly spec?: { readonly config?: string };
-  /** Absent too where the kind is Multus' own. */
+  /** Always unset if Multus installed the CRD. */
   readonly status?: Static<typeof NadStatusSchema>;
 }

@@ -1,17 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks and ifaces as a VM declares them. Source: KubeVirt api/core/v1 schema.go, types Network and Interface.
-import type { Static } from "typebox";
+// Networks and interfaces of a VM, with bindings, DHCP options and port security. Source: KubeVirt api/core/v1
+// schema.go, types Network and Interface.
 import { Type } from "../fields/schema.ts";
-import { BINDING_FIELDS, IFACE_FIELDS } from "../fields/device-fields.ts";
-import { anything, flag, oneOf, unbuilt } from "../fields/notation.ts";
-import { NETWORK_FIELDS } from "../fields/pod-fields.ts";
-import { DHCP_OPTIONS } from "./guest/dhcp-options.ts";
-import { PORT_SECURITY } from "./guest/port-security.ts";
+import { integer, list, object, text, anything, flag, oneOf, unbuilt } from "../fields/notation.ts";
+import type { Static } from "typebox";
+import { BINDING_FIELDS, IFACE_FIELDS, NETWORK_FIELDS } from "../fields/unacted-fields.ts";
 
-/** Keeps fields that Patchbay does not know; the CRD says `x-kubernetes-preserve-unknown-fields`. */
+/** Options 224 to 254; the value is sent unchanged. */
+interface PrivateDhcpOption {
+  readonly option: number;
+  readonly value: string;
+}
+
+/** Source: KubeVirt api/core/v1 schema.go, type DHCPOptions. */
+export interface DhcpOptions {
+  readonly bootFileName?: string;
+  readonly tftpServerName?: string;
+  readonly ntpServers?: readonly string[];
+  readonly privateOptions?: readonly PrivateDhcpOption[];
+}
+
+const DHCP_OPTIONS = Type.Optional(
+  Type.Unsafe<DhcpOptions>(
+    object("What the guest is told by DHCP, where the pod gives it its address.", {
+      bootFileName: text("Option 67."),
+      tftpServerName: text("Option 66."),
+      ntpServers: list("Option 42.", text("IPv4 address.")),
+      privateOptions: list(
+        "Options 224 to 254.",
+        object("One option.", { option: integer("Number."), value: text("Value.") }, [
+          "option",
+          "value",
+        ]),
+      ),
+    }),
+  ),
+);
+
+/** From the weakest to the strictest. KubeVirt has no port security; the terms are OpenStack's. */
+export const SECURITY_MODES = ["Off", "MAC", "Addresses"] as const;
+
+/** Off: no checks. MAC: checks the source MAC. Addresses: also checks the claimed IP addresses. */
+export type SecurityMode = (typeof SECURITY_MODES)[number];
+
+export function isSecurityMode(text: string): text is SecurityMode {
+  return SECURITY_MODES.some((mode) => mode === text);
+}
+
+const MODE_DESCRIPTION =
+  "Off: nothing is judged. MAC: frames come from the guest's own MAC, and are neither spanning tree nor answers of a DHCP server or router. Addresses: they also claim no address but its own.";
+
+/** Port security of one interface. */
+const PORT_SECURITY = Type.Object(
+  {
+    mode: Type.Optional(
+      Type.String({ description: `${MODE_DESCRIPTION} The cluster's setting when absent.` }),
+    ),
+    allowedMACs: Type.Optional(
+      Type.Array(Type.String({ description: "MAC address." }), {
+        description: "MACs that the guest may send from beside its own, for example VRRP's.",
+      }),
+    ),
+    allowedAddresses: Type.Optional(
+      Type.Array(Type.String({ description: "Address or prefix, for example 10.9.0.0/24." }), {
+        description: "What the guest may claim beside the addresses that the network gave it.",
+      }),
+    ),
+    allowServers: Type.Optional(
+      Type.Boolean({
+        description: "The guest may answer DHCP and advertise itself as a router.",
+      }),
+    ),
+  },
+  { description: "What the guest may send on a network that is not the pod's own." },
+);
+
+/** Port security of all interfaces. */
+export const CLUSTER_PORT_SECURITY = Type.Object({
+  mode: Type.Optional(
+    Type.String({
+      enum: [...SECURITY_MODES],
+      description: `${MODE_DESCRIPTION} Off when absent; on the pod network always Addresses.`,
+    }),
+  ),
+  enforced: Type.Optional(
+    Type.Boolean({
+      description: "Interfaces can ask for more, not for less: what they allow does not count.",
+    }),
+  ),
+});
+
+/** The cluster's port security, with defaults. */
+export interface ClusterSecurity {
+  readonly mode: SecurityMode;
+  readonly enforced: boolean;
+}
+
+export function clusterSecurityOf(
+  given: Static<typeof CLUSTER_PORT_SECURITY> | undefined,
+): ClusterSecurity {
+  const mode = given?.mode ?? "";
+  return { mode: isSecurityMode(mode) ? mode : "Off", enforced: given?.enforced ?? false };
+}
+
+/** Preserves fields that the schema does not list. */
 export const OPEN = { "x-kubernetes-preserve-unknown-fields": true } as const;
 
-/** A network of a VM, by which its iface of the same name is found. */
+/** The interface with the same name joins this network. */
 export const NetworkSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the network within the VM." }),
@@ -38,7 +133,7 @@ export const NetworkSchema = Type.Object(
           networkName: Type.String({
             description: "NetworkAttachmentDefinition, as NAME or NAMESPACE/NAME.",
           }),
-          // Read where a stored VM must not be taken for one with a secondary network.
+          // Read, so that a stored VM with it does not count as a VM with a secondary network.
           default: unbuilt(flag("It takes the place of the pod's default network."), {
             unless: oneOf(false),
             hint: "use pod: {}, or join the network beside it",
@@ -72,7 +167,6 @@ const PORT_RANGE = Type.Object(
   { description: "One range." },
 );
 
-/** A NIC as the VM declares it; fields that are not acted on are among `fields/`. */
 export const IfaceSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the interface; equals the name of its network." }),
@@ -135,17 +229,41 @@ export const IfaceSchema = Type.Object(
   { description: "A NIC of the VM." },
 );
 
-/** An entry of `spec.networks`: what to join. */
+/** Entry of `spec.networks`. */
 export type Network = Static<typeof NetworkSchema>;
-/** An entry of `spec.domain.devices.interfaces`: the NIC that the VM declares. */
+/** Entry of `spec.domain.devices.interfaces`. */
 export type Iface = Static<typeof IfaceSchema>;
 
-/** Whether the network is the one that the pod has from the start. */
+/** Whether the network is the pod's default network. */
 export function isDefaultNetwork(network: Network): boolean {
   return network.pod !== undefined || network.multus?.default === true;
 }
 
-/** Whether the iface is to be unplugged: its entry stays until the guest and the pod have let go of it. */
+/** Whether the interface is to be unplugged. Its entry remains until guest and pod have detached it. */
 export function isAbsent(iface: Iface): boolean {
   return iface.state === "absent";
+}
+
+/** All present and former bindings of the API. Source: KubeVirt api/core/v1 schema.go, InterfaceBindingMethod and PluginBinding. */
+const BINDINGS = [
+  "bridge",
+  "masquerade",
+  "sriov",
+  "passtBinding",
+  "binding",
+  "slirp",
+  "passt",
+  "macvtap",
+] as const;
+
+/** Name of the binding's field in the interface. */
+export type Binding = (typeof BINDINGS)[number];
+
+export function isBinding(field: string): boolean {
+  return BINDINGS.some((binding) => binding === field);
+}
+
+/** Lists the interface's bindings in the order of the API; none means bridge on a secondary network. */
+export function bindingsOf(iface: Iface): readonly Binding[] {
+  return BINDINGS.filter((binding) => (iface[binding] ?? undefined) !== undefined);
 }

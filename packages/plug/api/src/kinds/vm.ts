@@ -3,26 +3,25 @@
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
 import { map, text } from "../fields/notation.ts";
-import { TEMPLATE_METADATA_FIELDS, VM_FIELDS } from "../fields/pod-fields.ts";
-import { DataVolumeTemplateSchema } from "./guest/data-volume.ts";
-import type { KubeObject } from "./kubernetes/meta.ts";
-import { IFACE_HISTORY_SCHEMA } from "./iface-history.ts";
+import { TEMPLATE_METADATA_FIELDS, VM_FIELDS } from "../fields/unacted-fields.ts";
+import { DataVolumeTemplateSchema } from "./guest/disks.ts";
+import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
+import { IFACE_HISTORY_SCHEMA } from "./iface-status.ts";
 import { OPEN } from "./network.ts";
 import { VmiSpecSchema } from "./vmi-spec.ts";
-import { CONDITIONS_SCHEMA } from "./conditions.ts";
 
 const RUN_STRATEGIES = ["Always", "Halted", "Manual", "RerunOnFailure", "Once"] as const;
 
-/** When a VM runs. Source: KubeVirt VirtualMachineRunStrategy. */
+/** Source: KubeVirt VirtualMachineRunStrategy. */
 export type RunStrategy = (typeof RUN_STRATEGIES)[number];
 
-const words = (description: string) =>
+const stringMap = (description: string) =>
   Type.Unsafe<Readonly<Record<string, string>>>(map(description, text("Value.")));
 
 const TemplateMetadataSchema = Type.Object(
   {
-    labels: Type.Optional(words("Labels of the VMI and of its pod.")),
-    annotations: Type.Optional(words("Annotations of the VMI.")),
+    labels: Type.Optional(stringMap("Labels of the VMI and of its pod.")),
+    annotations: Type.Optional(stringMap("Annotations of the VMI.")),
     ...TEMPLATE_METADATA_FIELDS,
   },
   { nullable: true, description: "Metadata of the VMI." },
@@ -60,10 +59,9 @@ const matcher = (description: string) =>
     ),
   );
 
-/** Which instancetype or preference a VM has. Source: KubeVirt InstancetypeMatcher, PreferenceMatcher. */
+/** Reference to an instancetype or preference. Source: KubeVirt InstancetypeMatcher, PreferenceMatcher. */
 export type Matcher = NonNullable<VmSpec["instancetype"]>;
 
-/** The specification of a VM: when it runs, and the VMI that is made then. */
 export const VmSpecSchema = Type.Object(
   {
     running: Type.Optional(
@@ -96,7 +94,7 @@ export const VmSpecSchema = Type.Object(
   { description: "When the VM runs, and as what." },
 );
 
-/** What a user wants of a VM; who writes of it for the user: docs/reference/ownership.md. */
+/** Written by users; other writers: docs/reference/ownership.md. */
 export type VmSpec = Static<typeof VmSpecSchema>;
 
 const PcieTopologySchema = Type.Object(
@@ -121,7 +119,7 @@ const PcieTopologySchema = Type.Object(
   { description: "Where the devices are, so that no start moves them." },
 );
 
-/** Where the devices of a VM are; kept over restarts. */
+/** PCI addresses of the VM's devices, which stay the same over restarts. */
 export type PcieTopology = Static<typeof PcieTopologySchema>;
 
 const MacAddressesSchema = Type.Array(
@@ -156,7 +154,7 @@ const StateChangeRequestSchema = Type.Object(
   OPEN,
 );
 
-/** A request to start or stop, where the run strategy leaves it to requests. Source: KubeVirt VirtualMachineStateChangeRequest. */
+/** A request to start or stop. Source: KubeVirt VirtualMachineStateChangeRequest. */
 export type StateChangeRequest = Static<typeof StateChangeRequestSchema>;
 
 const StartFailureSchema = Type.Object(
@@ -168,7 +166,7 @@ const StartFailureSchema = Type.Object(
   { description: "Guests that ended soon after their start, one after another." },
 );
 
-/** How often the guest ended early in a row. Source: KubeVirt VirtualMachineStartFailure. */
+/** How often in a row the guest ended early. Source: KubeVirt VirtualMachineStartFailure. */
 export type StartFailure = Static<typeof StartFailureSchema>;
 
 const matcherRef = (description: string) =>
@@ -184,10 +182,9 @@ const matcherRef = (description: string) =>
     ),
   );
 
-/** Which revision of an instancetype or a preference a VM uses. Source: KubeVirt InstancetypeStatusRef. */
+/** The revision of an instancetype or preference that the VM uses. Source: KubeVirt InstancetypeStatusRef. */
 export type MatcherRef = NonNullable<VmStatus["instancetypeRef"]>;
 
-/** The status of a VM, each member of which has one writer. */
 export const VmStatusSchema = Type.Object(
   {
     created: Type.Optional(Type.Boolean()),
@@ -214,21 +211,20 @@ export const VmStatusSchema = Type.Object(
   OPEN,
 );
 
-/** What a VM is; each field has one writer, see docs/reference/ownership.md. */
+/** Writers of each field: docs/reference/ownership.md. */
 export type VmStatus = Static<typeof VmStatusSchema>;
 
-/** A VM: a VMI and when it runs. */
 export interface VirtualMachine extends KubeObject {
   readonly spec: VmSpec;
   readonly status?: VmStatus;
 }
 
-/** Whether the VM gets a guest without a request to start it. */
+/** Whether the VM starts without a start request. */
 export function startsByItself(vm: VirtualMachine): boolean {
   return ["Always", "RerunOnFailure", "Once"].includes(runStrategyOf(vm));
 }
 
-/** The effective run strategy; `running` is the older form. Source: KubeVirt VirtualMachine.RunStrategy(). */
+/** Returns the effective run strategy, also from the older field `running`. Source: KubeVirt VirtualMachine.RunStrategy(). */
 export function runStrategyOf(vm: VirtualMachine): RunStrategy {
   return vm.spec.runStrategy ?? (vm.spec.running === true ? "Always" : "Halted");
 }

@@ -1,25 +1,141 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a VMI is to be: the specification, one definition for type, schema and validation. Source: KubeVirt api/core/v1 schema.go; `pcieRootPorts` is ours.
-import type { Static } from "typebox";
+// Specification of a VMI. Source: KubeVirt api/core/v1 schema.go, types.go; `pcieRootPorts` is Patchbay's own.
 import { Type } from "../fields/schema.ts";
-import { DEVICE_FIELDS } from "../fields/device-fields.ts";
-import { DOMAIN_FIELDS, MEMORY_FIELDS } from "../fields/guest-fields.ts";
-import { map, oneOf, onlyBuilt, quantity, text } from "../fields/notation.ts";
-import { POD_FIELDS } from "../fields/pod-fields.ts";
-import { UTILITY_VOLUME_FIELDS } from "../fields/volume-fields.ts";
-import { ClockSchema } from "./guest/clock.ts";
-import { CpuSchema } from "./guest/cpu.ts";
-import { ChassisSchema, GUEST_DEVICES } from "./guest/devices.ts";
-import { DiskSchema } from "./guest/disk.ts";
-import { FeaturesSchema } from "./guest/features.ts";
-import { FirmwareSchema } from "./guest/firmware.ts";
+import {
+  anything,
+  integer,
+  list,
+  object,
+  text,
+  type JsonSchema,
+  map,
+  oneOf,
+  onlyBuilt,
+  quantity,
+} from "../fields/notation.ts";
+import type { Probe } from "./kubernetes/pod.ts";
+import type { Static } from "typebox";
+import {
+  DEVICE_FIELDS,
+  DOMAIN_FIELDS,
+  MEMORY_FIELDS,
+  POD_FIELDS,
+  UTILITY_VOLUME_FIELDS,
+} from "../fields/unacted-fields.ts";
+import {
+  ClockSchema,
+  CpuSchema,
+  ChassisSchema,
+  GUEST_DEVICES,
+  FeaturesSchema,
+  FirmwareSchema,
+} from "./guest/machine.ts";
+import { DiskSchema, VolumeSchema } from "./guest/disks.ts";
 import { IfaceSchema, NetworkSchema } from "./network.ts";
-import { AROUND_GUEST } from "./guest/around-guest.ts";
-import { GUEST_PROBES } from "./guest/probe.ts";
-import { VolumeSchema } from "./guest/volume.ts";
-import { PCIE_ROOT_PORTS_MAX } from "../values/pcie-root-ports.ts";
+import { PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
 
-/** An amount, for example 128Mi, or a number of bytes. Source: Kubernetes resource.Quantity. */
+/** An object of Kubernetes that is passed to the pod unchecked. */
+type OpaqueObject = Readonly<Record<string, unknown>>;
+
+/** Source: Kubernetes Toleration. */
+const TOLERATION = object("One toleration.", {
+  key: text("Key of the taint."),
+  operator: text("Exists or Equal."),
+  value: text("Value of the taint."),
+  effect: text("NoSchedule, PreferNoSchedule or NoExecute."),
+  tolerationSeconds: integer("Seconds for which NoExecute is tolerated."),
+});
+
+/** Source: Kubernetes PodDNSConfig. */
+export interface DnsConfig {
+  readonly nameservers?: readonly string[];
+  readonly searches?: readonly string[];
+  readonly options?: readonly { readonly name?: string; readonly value?: string }[];
+}
+
+const DNS_CONFIG = object("DNS settings of the pod.", {
+  nameservers: list("Servers.", text("Address.")),
+  searches: list("Domains that are searched.", text("Domain.")),
+  options: list(
+    "Options of the resolver.",
+    object("One option.", { name: text("Name."), value: text("Value.") }),
+  ),
+});
+
+/** Fields of `spec` that virt-controller copies to the launcher pod. */
+const POD_PASSTHROUGH_FIELDS = {
+  affinity: Type.Optional(
+    Type.Unsafe<OpaqueObject>(anything("Which nodes and neighbours the VM wants.")),
+  ),
+  dnsConfig: Type.Optional(Type.Unsafe<DnsConfig>(DNS_CONFIG)),
+  dnsPolicy: Type.Optional(Type.Unsafe<string>(text("DNS policy of the pod."))),
+  hostname: Type.Optional(
+    Type.Unsafe<string>(
+      text("Name of the guest, by cloud-init, and of the pod; the VM's name when absent."),
+    ),
+  ),
+  priorityClassName: Type.Optional(Type.Unsafe<string>(text("Priority of the pod."))),
+  schedulerName: Type.Optional(Type.Unsafe<string>(text("Scheduler of the pod."))),
+  subdomain: Type.Optional(Type.Unsafe<string>(text("Domain of the host name."))),
+  tolerations: Type.Optional(
+    Type.Unsafe<readonly OpaqueObject[]>(
+      list("Taints of nodes that do not keep the VM away.", TOLERATION),
+    ),
+  ),
+  topologySpreadConstraints: Type.Optional(
+    Type.Unsafe<readonly OpaqueObject[]>(
+      list("How VMs are spread over nodes.", anything("One constraint.")),
+    ),
+  ),
+};
+
+/** Exactly one handler is set. Times are in seconds. Source: KubeVirt api/core/v1 types.go Probe. */
+export interface GuestProbe extends Omit<Probe, "grpc"> {
+  readonly guestAgentPing?: object;
+}
+
+const port: JsonSchema = {
+  description: "Number or name of the port.",
+  "x-kubernetes-int-or-string": true,
+};
+const host = text("Host; the pod's address when absent.");
+
+function probe(what: string) {
+  const schema = object(what, {
+    exec: object("A command that the guest's agent runs.", {
+      command: list("Command and arguments.", text("One argument.")),
+    }),
+    guestAgentPing: object("The guest's agent answers."),
+    httpGet: object(
+      "An HTTP request.",
+      {
+        host,
+        path: text("Path."),
+        port,
+        scheme: text("HTTP or HTTPS."),
+        httpHeaders: list(
+          "Headers of the request.",
+          object("One header.", { name: text("Name."), value: text("Value.") }, ["name", "value"]),
+        ),
+      },
+      ["port"],
+    ),
+    tcpSocket: object("A TCP connection.", { host, port }, ["port"]),
+    failureThreshold: integer("Failures in a row before it counts as failed; 3 when absent."),
+    initialDelaySeconds: integer("Seconds after the start before the first try."),
+    periodSeconds: integer("Seconds between tries; 10 when absent."),
+    successThreshold: integer("Successes in a row before it counts as well; 1 when absent."),
+    timeoutSeconds: integer("Seconds in which an answer must come; 1 when absent."),
+  });
+  return Type.Optional(Type.Unsafe<GuestProbe>(schema));
+}
+
+const GUEST_PROBES = {
+  livenessProbe: probe("When the guest counts as dead, and is ended."),
+  readinessProbe: probe("When the guest counts as ready, for a Service too."),
+};
+
+/** For example 128Mi, or a number of bytes. Source: Kubernetes resource.Quantity. */
 const QuantitySchema = (description: string) => Type.Unsafe<string | number>(quantity(description));
 
 const MemorySchema = Type.Object(
@@ -105,7 +221,7 @@ const DomainSpecSchema = Type.Object(
   { description: "The guest." },
 );
 
-/** The specification of a VMI, which the template of a VM holds too. */
+/** Also the `spec` of a VM's template. */
 export const VmiSpecSchema = Type.Object(
   {
     domain: DomainSpecSchema,
@@ -136,7 +252,7 @@ export const VmiSpecSchema = Type.Object(
         map("Labels of the nodes on which the VM may run.", text("Value of the label.")),
       ),
     ),
-    ...AROUND_GUEST,
+    ...POD_PASSTHROUGH_FIELDS,
     ...GUEST_PROBES,
     ...POD_FIELDS,
     volumes: Type.Optional(
@@ -149,5 +265,5 @@ export const VmiSpecSchema = Type.Object(
   { description: "What the VM is to be." },
 );
 
-/** What a guest is to be; of a VM's VMI virt-controller keeps the NICs as the VM has them. */
+/** If the VMI belongs to a VM, virt-controller keeps its NICs equal to the VM's. */
 export type VmiSpec = Static<typeof VmiSpecSchema>;

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// VirtualMachineInstance: its status, and the whole. Source: KubeVirt api/core/v1 types.go; `attachments`, `hotplug`, `interfaceHistory` and `pciePorts` are ours.
+// VirtualMachineInstance and its status. Source: KubeVirt api/core/v1 types.go; `attachments`, `hotplug`,
+// `interfaceHistory` and `pciePorts` are Patchbay's own.
 import type { Static } from "typebox";
 import { Type } from "../fields/schema.ts";
-import type { KubeObject } from "./kubernetes/meta.ts";
-import { ATTACHMENT_SCHEMA } from "./attachment.ts";
-import { CONDITIONS_SCHEMA } from "./conditions.ts";
-import { IFACE_HISTORY_SCHEMA } from "./iface-history.ts";
-import { HOTPLUG_TYPES, IFACE_PHASES, type HotplugType, type IfacePhase } from "./iface-phase.ts";
-import { MIGRATION_STATE_SCHEMA } from "./migration/state.ts";
+import { type KubeObject, CONDITIONS_SCHEMA } from "./kubernetes/meta.ts";
+import {
+  ATTACHMENT_SCHEMA,
+  IFACE_HISTORY_SCHEMA,
+  HOTPLUG_TYPES,
+  IFACE_PHASES,
+  type HotplugType,
+  type IfacePhase,
+} from "./iface-status.ts";
+import { MIGRATION_STATE_SCHEMA } from "./migration.ts";
 import { OPEN } from "./network.ts";
 import type { VmiSpec } from "./vmi-spec.ts";
 
 const ADDRESS_SOURCES = ["pod", "guest-agent", "pod, guest-agent"] as const;
 
-/** Who told the addresses of an iface: what CNI gave its NIC in the pod, the guest's agent, or each of one family. */
+/** Who reported the addresses: CNI (`pod`), the guest agent, or each of them one address family. */
 export type AddressSource = (typeof ADDRESS_SOURCES)[number];
 
 const IfaceStatusSchema = Type.Object(
@@ -65,7 +70,7 @@ const IfaceStatusSchema = Type.Object(
   OPEN,
 );
 
-/** What the node sees of one iface; writer: virt-handler. */
+/** Writer: virt-handler. */
 export type IfaceStatus = Static<typeof IfaceStatusSchema>;
 
 const VMI_PHASES = [
@@ -79,11 +84,10 @@ const VMI_PHASES = [
   "Unknown",
 ] as const;
 
-/** Phase of a VMI. Source: KubeVirt VirtualMachineInstancePhase. */
+/** Source: KubeVirt VirtualMachineInstancePhase. */
 export type VmiPhase = (typeof VMI_PHASES)[number];
 
-/** Why a guest is not started or cannot be worked with. */
-const GuestHindranceSchema = Type.Object(
+const BlockedReasonSchema = Type.Object(
   {
     reason: Type.String({ description: "Stable, in CamelCase; docs/reference/phases.md." }),
     message: Type.String(),
@@ -96,7 +100,7 @@ const GuestHindranceSchema = Type.Object(
   },
 );
 
-/** What is known of one volume of a VMI; writer: virt-controller. Source: KubeVirt VolumeStatus. */
+/** Writer: virt-controller. Source: KubeVirt VolumeStatus. */
 const VolumeStatusSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the volume." }),
@@ -117,7 +121,7 @@ const VolumeStatusSchema = Type.Object(
   OPEN,
 );
 
-/** The guest's system in its own words; writer: virt-handler. Source: KubeVirt VirtualMachineInstanceGuestOSInfo. */
+/** As reported by the guest agent; writer: virt-handler. Source: KubeVirt VirtualMachineInstanceGuestOSInfo. */
 const GuestOsInfoSchema = Type.Object(
   {
     name: Type.Optional(Type.String({ description: "For example Debian GNU/Linux." })),
@@ -132,10 +136,8 @@ const GuestOsInfoSchema = Type.Object(
   { description: "The guest's system, as its agent tells it." },
 );
 
-/** The guest's system in its own words. */
 export type GuestOsInfo = Static<typeof GuestOsInfoSchema>;
 
-/** The status of a VMI; each member is one writer's. */
 export const VmiStatusSchema = Type.Object(
   {
     phase: Type.Optional(Type.Unsafe<VmiPhase>({ type: "string", enum: [...VMI_PHASES] })),
@@ -169,28 +171,27 @@ export const VmiStatusSchema = Type.Object(
     pciePorts: Type.Optional(Type.Object({ total: Type.Integer(), free: Type.Integer() })),
     volumeStatus: Type.Optional(Type.Array(VolumeStatusSchema)),
     migrationState: Type.Optional(MIGRATION_STATE_SCHEMA),
-    hindrance: Type.Optional(GuestHindranceSchema),
+    hindrance: Type.Optional(BlockedReasonSchema),
     conditions: Type.Optional(CONDITIONS_SCHEMA),
     observedGeneration: Type.Optional(Type.Integer()),
   },
   OPEN,
 );
 
-/** What a VMI is; each field has one writer, see docs/reference/ownership.md. */
+/** Writers of each field: docs/reference/ownership.md. */
 export type VmiStatus = Static<typeof VmiStatusSchema>;
 
-/** One start of a VM: a guest and the pod around it. */
+/** One run of a VM: the guest and its launcher pod. */
 export interface VirtualMachineInstance extends KubeObject {
   readonly spec: VmiSpec;
   readonly status?: VmiStatus;
 }
 
-/** Whether no other phase follows. */
 export function isFinalPhase(phase: VmiPhase | undefined): boolean {
   return phase === "Succeeded" || phase === "Failed";
 }
 
-/** Whether its guest has ended for ever. Source: KubeVirt VirtualMachineInstance.IsFinal(). */
+/** Source: KubeVirt VirtualMachineInstance.IsFinal(). */
 export function isVmiFinal(vmi: VirtualMachineInstance): boolean {
   return isFinalPhase(vmi.status?.phase);
 }

@@ -1,32 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// What admission fills in where nothing was said.
-import { bindingsOf } from "../kinds/binding.ts";
+// Defaults that admission sets for interfaces.
+import { bindingsOf, isDefaultNetwork, type Iface, type Network } from "../kinds/network.ts";
 import type { AutoBinding } from "../kinds/kubevirt-config.ts";
-import { isDefaultNetwork, type Iface, type Network } from "../kinds/network.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
 
-/** Whether the iface joins a network that is not the pod's default one. */
 export function isSecondary(iface: Iface, networks: readonly Network[]): boolean {
   const network = networks.find((each) => each.name === iface.name);
   return network?.multus !== undefined && !isDefaultNetwork(network);
 }
 
-/** The iface with `bridge` when it is on a secondary network and names no binding. Source: KubeVirt v1.0 AddInterfaceOptions. */
+/** Adds `bridge` to an interface on a secondary network that has no binding. Source: KubeVirt v1.0 AddInterfaceOptions. */
 export function withDefaultBinding(iface: Iface, networks: readonly Network[]): Iface {
   return bindingsOf(iface).length > 0 || !isSecondary(iface, networks)
     ? iface
     : { ...iface, bridge: {} };
 }
 
-/** Name of the network and of the NIC that a VM without any gets. Source: KubeVirt DefaultPodNetwork. */
+/** Name of the default network and NIC. Source: KubeVirt DefaultPodNetwork. */
 const AUTO_NAME = "default";
 
-/** Whether a specification declares neither networks nor NICs. */
 export function declaresNoNics({ networks, domain }: VmiSpec): boolean {
   return (networks ?? []).length === 0 && (domain.devices?.interfaces ?? []).length === 0;
 }
 
-/** The NIC on the pod's network that a new VM gets that declares none, unless it says otherwise. Source: KubeVirt SetDefaultNetworkInterface. */
+/** Returns the NIC on the pod network for a new VM without NICs, unless the VM opts out. Source: KubeVirt SetDefaultNetworkInterface. */
 export function autoNicOf(
   { domain }: VmiSpec,
   binding: AutoBinding,
@@ -38,7 +35,7 @@ export function autoNicOf(
   };
 }
 
-/** That NIC of a specification, if it is the only one that is declared there. */
+/** Returns that NIC from a specification, if it is the only one. */
 export function findAutoNic(
   spec: VmiSpec,
 ): { readonly network: Network; readonly iface: Iface } | undefined {

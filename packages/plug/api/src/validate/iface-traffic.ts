@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which subnets and ports masquerade may have, and what a guest may be allowed to send. Source of the limits of ports:
-// KubeVirt pkg/network/admitter/netiface.go.
+// Rules for masquerade, ports, port security and DHCP options of interfaces. Source: KubeVirt
+// pkg/network/admitter/netiface.go.
 import type { Cause } from "../kinds/kubernetes/meta.ts";
-import { isDefaultNetwork, type Iface } from "../kinds/network.ts";
-import { isSecurityMode, SECURITY_MODES } from "../kinds/guest/port-security.ts";
-import { parseIp } from "../values/ip.ts";
+import {
+  isDefaultNetwork,
+  type Iface,
+  isSecurityMode,
+  SECURITY_MODES,
+  type DhcpOptions,
+} from "../kinds/network.ts";
+import { parseIp, natPrefixOf, parseSloppyIp } from "../values/ip.ts";
 import { isNicMac } from "../values/mac.ts";
-import { natPrefixOf } from "../values/nat-prefix.ts";
 import { causeIf, findNetworkOf, forEachIface, forEachNetwork, type Rule } from "./rule.ts";
 
 const PORT_MAX = 65_535;
 const RANGES_MAX = 10;
-/** Each is a rule that every frame may have to pass. */
+/** Each entry becomes a rule that every frame may have to pass. */
 const ALLOWED_MAX = 64;
 const PROTOCOLS: readonly string[] = ["TCP", "UDP"];
 
@@ -63,18 +67,18 @@ const rangesAreRanges = forEachIface(({ portRanges = [] }, path) => [
   ),
   ...portRanges.flatMap(({ protocol, start, end }, index) => {
     const field = `${path}.portRanges[${String(index)}]`;
-    const word = (name: string): string =>
+    const message = (name: string): string =>
       `${name} must be a valid port number, 0 < x < ${String(PORT_MAX + 1)}`;
     return [
       ...protocolCauses(protocol, field),
-      ...causeIf(!isPort(start), invalid(`${field}.start`, word("Start"))),
-      ...causeIf(!isPort(end), invalid(`${field}.end`, word("End"))),
+      ...causeIf(!isPort(start), invalid(`${field}.start`, message("Start"))),
+      ...causeIf(!isPort(end), invalid(`${field}.end`, message("End"))),
       ...causeIf(start > end, invalid(`${field}.start`, "Start must be less than or equal to end")),
     ];
   }),
 ]);
 
-const rangesAreOfMasquerade = forEachIface(({ masquerade, ports = [], portRanges = [] }, path) => {
+const rangesNeedMasquerade = forEachIface(({ masquerade, ports = [], portRanges = [] }, path) => {
   if (portRanges.length === 0) return [];
   const field = `${path}.name`;
   return [
@@ -95,8 +99,8 @@ function printRange({ start, end }: PortRange): string {
   return `[${String(start)}-${String(end)}]`;
 }
 
-/** Of one protocol each range is beyond all that begin before it; what is no range is told as such. */
-const rangesAreApart = forEachIface(({ portRanges = [] }, path) =>
+/** Ranges of one protocol must not overlap. Skips reversed ranges, which another rule reports. */
+const rangesDoNotOverlap = forEachIface(({ portRanges = [] }, path) =>
   PROTOCOLS.flatMap((protocol) => {
     const ranges = portRanges
       .filter((range) => range.protocol === protocol && range.start <= range.end)
@@ -110,11 +114,10 @@ const rangesAreApart = forEachIface(({ portRanges = [] }, path) =>
   }),
 );
 
-/** Causes for what of a list is not as it must be, and for a list that is too long. */
 function listCauses(
   list: readonly string[] | undefined,
   field: string,
-  judge: { readonly isFit: (text: string) => boolean; readonly message: string },
+  judge: { readonly isValid: (text: string) => boolean; readonly message: string },
 ): readonly Cause[] {
   const entries = list ?? [];
   return [
@@ -124,7 +127,7 @@ function listCauses(
     ),
     ...entries.flatMap((text, index) =>
       causeIf(
-        !judge.isFit(text),
+        !judge.isValid(text),
         invalid(`${field}[${String(index)}]`, `${text} ${judge.message}`),
       ),
     ),
@@ -138,27 +141,27 @@ const securityIsKnown = forEachIface(({ portSecurity = {} }, path): readonly Cau
   return [
     ...causeIf(mode !== "" && !isSecurityMode(mode), invalid(`${field}.mode`, words)),
     ...listCauses(allowedMACs, `${field}.allowedMACs`, {
-      isFit: isNicMac,
+      isValid: isNicMac,
       message: "is not a MAC address that a NIC can have",
     }),
     ...listCauses(allowedAddresses, `${field}.allowedAddresses`, {
-      isFit: (text) => (parseIp(text)?.length ?? 0) > 0,
+      isValid: (text) => (parseIp(text)?.length ?? 0) > 0,
       message: "is neither an address nor a prefix of addresses",
     }),
   ];
 });
 
-/** Whether the iface asks for anything but what is always so on the pod network. */
-function asksForLess({ portSecurity = {} }: Iface): boolean {
+/** Whether port security deviates from Addresses without exceptions, which the pod network always enforces. */
+function weakensSecurity({ portSecurity = {} }: Iface): boolean {
   const { mode = "", allowedMACs = [], allowedAddresses = [], allowServers } = portSecurity;
   const isOther = mode !== "" && mode !== "Addresses";
   return isOther || allowedMACs.length + allowedAddresses.length > 0 || allowServers === true;
 }
 
-const podNetworkIsGuarded = forEachIface((iface, path, spec) => {
+const podNetworkIsStrict = forEachIface((iface, path, spec) => {
   const network = findNetworkOf(spec, iface);
   return causeIf(
-    network !== undefined && isDefaultNetwork(network) && asksForLess(iface),
+    network !== undefined && isDefaultNetwork(network) && weakensSecurity(iface),
     invalid(
       `${path}.portSecurity`,
       "on the pod network a guest may send only from its own MAC and addresses",
@@ -166,13 +169,92 @@ const podNetworkIsGuarded = forEachIface((iface, path, spec) => {
   );
 });
 
-/** Judges what passes between a guest and its network. */
 export const IFACE_TRAFFIC_RULES: readonly Rule[] = [
   natSubnetsFit,
   portsAreNumbers,
-  rangesAreOfMasquerade,
+  rangesNeedMasquerade,
   rangesAreRanges,
-  rangesAreApart,
+  rangesDoNotOverlap,
   securityIsKnown,
-  podNetworkIsGuarded,
+  podNetworkIsStrict,
 ];
+
+/** Private options that KubeVirt allows. Source: KubeVirt api/core/v1 schema.go, DHCPPrivateOptions. */
+const [PRIVATE_FIRST, PRIVATE_LAST] = [224, 254];
+/** In bytes. Source: RFC 2132 section 2 */
+const VALUE_MAX = 255;
+const NTP_SERVERS_MAX = Math.floor(VALUE_MAX / 4);
+/** Printable ASCII without blank and comma. */
+const PRINTABLE_TEXT = /^[!-+\--~]{1,127}$/;
+
+function invalidIf(isWrong: boolean, field: string, message: string): readonly Cause[] {
+  return causeIf(isWrong, { reason: "FieldValueInvalid", field, message });
+}
+
+function isIpv4(text: string): boolean {
+  const ip = parseSloppyIp(text);
+  return ip?.version === 4 && !text.includes("/");
+}
+
+function utf8LengthOf(text: string): number {
+  return encodeURIComponent(text.toWellFormed()).replaceAll(/%../g, "x").length;
+}
+
+function privateCauses({ privateOptions = [] }: DhcpOptions, path: string): readonly Cause[] {
+  const numbers = privateOptions.map(({ option }) => option);
+  return privateOptions.flatMap(({ option, value }, index) => {
+    const field = `${path}.privateOptions[${String(index)}]`;
+    const bytes = utf8LengthOf(value);
+    return [
+      ...invalidIf(
+        numbers.indexOf(option) !== index,
+        `${field}.option`,
+        `Found Duplicates: you have provided duplicate DHCPPrivateOptions, ${String(option)}`,
+      ),
+      ...invalidIf(
+        option < PRIVATE_FIRST || option > PRIVATE_LAST,
+        `${field}.option`,
+        `provided DHCPPrivateOptions are out of range, must be in range ${String(PRIVATE_FIRST)} to ${String(PRIVATE_LAST)}`,
+      ),
+      ...invalidIf(
+        bytes === 0 || bytes > VALUE_MAX,
+        `${field}.value`,
+        `must be 1 to ${String(VALUE_MAX)} bytes`,
+      ),
+    ];
+  });
+}
+
+function textCauses(options: DhcpOptions, path: string): readonly Cause[] {
+  return (["bootFileName", "tftpServerName"] as const).flatMap((name) => {
+    const text = options[name] ?? "";
+    return invalidIf(
+      text !== "" && !PRINTABLE_TEXT.test(text),
+      `${path}.${name}`,
+      "must be at most 127 printable ASCII characters without blank and comma",
+    );
+  });
+}
+
+const dhcpOptionsAreValid = forEachIface((iface, path) => {
+  const options = iface.dhcpOptions ?? {};
+  const at = `${path}.dhcpOptions`;
+  return [
+    ...privateCauses(options, at),
+    ...invalidIf(
+      (options.ntpServers ?? []).length > NTP_SERVERS_MAX,
+      `${at}.ntpServers`,
+      `must have at most ${String(NTP_SERVERS_MAX)} addresses, which is what a DHCP option holds`,
+    ),
+    ...(options.ntpServers ?? []).flatMap((server, index) =>
+      invalidIf(
+        !isIpv4(server),
+        `${at}.ntpServers[${String(index)}]`,
+        "NTP servers must be a list of valid IPv4 addresses.",
+      ),
+    ),
+    ...textCauses(options, at),
+  ];
+});
+
+export const DHCP_OPTION_RULES: readonly Rule[] = [dhcpOptionsAreValid];

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an instancetype or a preference may be stored, beside what its schema says. Source: KubeVirt
-// pkg/instancetype/webhooks, pkg/instancetype/preference/webhooks, whose words these are.
-import type { InstancetypeSpec } from "../kinds/instancetype/instancetype.ts";
-import { CPU_TOPOLOGIES, type PreferenceSpec } from "../kinds/instancetype/preference.ts";
+// Validation of instancetypes and preferences beyond their schemas, with KubeVirt's messages. Source: KubeVirt
+// pkg/instancetype/webhooks, pkg/instancetype/preference/webhooks.
+import {
+  type InstancetypeSpec,
+  CPU_TOPOLOGIES,
+  type PreferenceSpec,
+} from "../kinds/instancetype.ts";
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { causeIf } from "./rule.ts";
 
-/** Against an instancetype. */
 export function instancetypeCauses({ memory }: InstancetypeSpec): readonly Cause[] {
   const { overcommitPercent = 0, hugepages } = memory;
   return causeIf(overcommitPercent !== 0 && hugepages !== undefined, {
@@ -17,10 +19,9 @@ export function instancetypeCauses({ memory }: InstancetypeSpec): readonly Cause
   });
 }
 
-/** Threads of a core; another number cannot be had. */
+/** The only supported number of threads per core. */
 const THREADS_OF_CORE = 2;
 
-/** Against a preference. */
 export function preferenceCauses({ cpu }: PreferenceSpec): readonly Cause[] {
   const { preferredCPUTopology = "sockets", spreadOptions = {} } = cpu ?? {};
   const isSpread = CPU_TOPOLOGIES[preferredCPUTopology] === "spread";
@@ -33,11 +34,10 @@ export function preferenceCauses({ cpu }: PreferenceSpec): readonly Cause[] {
   });
 }
 
-/** What whoever writes a preference is told. */
 export function preferenceWarnings({ cpu }: PreferenceSpec): readonly string[] {
-  const said = cpu?.preferredCPUTopology;
-  if (said === undefined || CPU_TOPOLOGIES[said] === said) return [];
+  const topology = cpu?.preferredCPUTopology;
+  if (topology === undefined || CPU_TOPOLOGIES[topology] === topology) return [];
   return [
-    `PreferredCPUTopology ${said} is deprecated for removal in a future release, please use ${CPU_TOPOLOGIES[said]} instead`,
+    `PreferredCPUTopology ${topology} is deprecated for removal in a future release, please use ${CPU_TOPOLOGIES[topology]} instead`,
   ];
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which networks a VM may name. Source: KubeVirt pkg/network/admitter/netsource.go, netiface.go.
+// Rules for networks. Source: KubeVirt pkg/network/admitter/netsource.go, netiface.go.
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { NETWORKS_MAX } from "../annotations/networks.ts";
-import { parseNadName } from "../values/nad-name.ts";
+import { parseNadName } from "../values/name-syntax.ts";
 import { causeIf, forEachNetwork, networkPath, type Rule } from "./rule.ts";
 
 const onePodNetwork: Rule = ({ networks, base }) =>
@@ -39,7 +39,7 @@ const oneSource = forEachNetwork((network, path) => {
   });
 });
 
-/** Stops at the first, as KubeVirt does. */
+/** Reports the first only, like KubeVirt. */
 const multusHasName: Rule = ({ networks, base }) => {
   const index = networks.findIndex((network) => network.multus?.networkName === "");
   return causeIf(index !== -1, {
@@ -58,14 +58,13 @@ const nadNameIsValid = forEachNetwork((network, path): readonly Cause[] => {
   });
 });
 
-const podCanNameAll: Rule = ({ networks, base }) =>
+const notTooManyNetworks: Rule = ({ networks, base }) =>
   causeIf(networks.filter((network) => network.multus !== undefined).length > NETWORKS_MAX, {
     reason: "FieldValueInvalid",
     field: `${base}.networks`,
     message: `a VM can have at most ${String(NETWORKS_MAX)} networks beside the pod network`,
   });
 
-/** Judges which network each entry means, and how many there are. */
 export const NETWORK_SOURCE_RULES: readonly Rule[] = [
   onePodNetwork,
   oneMultusDefault,
@@ -73,7 +72,7 @@ export const NETWORK_SOURCE_RULES: readonly Rule[] = [
   oneSource,
   multusHasName,
   nadNameIsValid,
-  podCanNameAll,
+  notTooManyNetworks,
 ];
 
 const nameIsUnique = forEachNetwork((network, path, { networks }) => {
@@ -93,5 +92,4 @@ const networkIsUsed = forEachNetwork((network, path, { ifaces, base }) =>
   }),
 );
 
-/** Judges that networks and ifaces find each other by name. */
 export const NETWORK_NAME_RULES: readonly Rule[] = [nameIsUnique, networkIsUsed];

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rule of admission is; the order of the rules is the order of the causes.
 import type { Cause } from "../kinds/kubernetes/meta.ts";
-import type { Disk } from "../kinds/guest/disk.ts";
+import type { Disk, Volume } from "../kinds/guest/disks.ts";
 import type { Iface, Network } from "../kinds/network.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
-import type { Volume } from "../kinds/guest/volume.ts";
 
-/** `spec.domain.devices` of a VMI. */
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
-/** A specification, with the parts at hand that many rules judge. */
+/** A specification, with the parts that many rules use. */
 export interface JudgedSpec {
-  /** In the newest words. */
+  /** With all aliases resolved. */
   readonly spec: VmiSpec;
   readonly disks: readonly Disk[];
   readonly volumes: readonly Volume[];
@@ -23,25 +20,21 @@ export interface JudgedSpec {
   readonly base: string;
 }
 
-/** Judges one matter; no cause means that nothing is wrong with it. */
+/** An admission rule. The order of rules is the order of causes. */
 export type Rule = (spec: JudgedSpec) => readonly Cause[];
 
-/** Path of an iface, by its place in the list, for causes. */
 export function ifacePath(base: string, index: number): string {
   return `${base}.domain.devices.interfaces[${String(index)}]`;
 }
 
-/** Path of a network, by its place in the list, for causes. */
 export function networkPath(base: string, index: number): string {
   return `${base}.networks[${String(index)}]`;
 }
 
-/** Path of a disk, by its place in the list, for causes. */
 export function diskPath(base: string, index: number): string {
   return `${base}.domain.devices.disks[${String(index)}]`;
 }
 
-/** Path of a volume, by its place in the list, for causes. */
 export function volumePath(base: string, index: number): string {
   return `${base}.volumes[${String(index)}]`;
 }
@@ -56,24 +49,18 @@ function ruleFor<T>(
     entriesOf(spec).flatMap((entry, index) => judge(entry, pathOf(spec.base, index), spec));
 }
 
-/** Makes a rule from a judgement of one iface. */
 export const forEachIface = ruleFor<Iface>(({ ifaces }) => ifaces, ifacePath);
 
-/** Makes a rule from a judgement of one network. */
 export const forEachNetwork = ruleFor<Network>(({ networks }) => networks, networkPath);
 
-/** Makes a rule from a judgement of one disk. */
 export const forEachDisk = ruleFor<Disk>(({ disks }) => disks, diskPath);
 
-/** Makes a rule from a judgement of one volume. */
 export const forEachVolume = ruleFor<Volume>(({ volumes }) => volumes, volumePath);
 
-/** The network that an iface joins: the one of its name. */
 export function findNetworkOf(spec: JudgedSpec, iface: Iface): Network | undefined {
   return spec.networks.find((network) => network.name === iface.name);
 }
 
-/** One cause, or none when `wrong` is false. */
 export function causeIf(wrong: boolean, cause: Cause): readonly Cause[] {
   return wrong ? [cause] : [];
 }

@@ -11,7 +11,16 @@ import {
   withDefault,
   type RuleRow,
 } from "../testing/rule-rows.ts";
-import { validateVmiSpec, validateVmSpec } from "./spec.ts";
+import {
+  validateVmiSpec,
+  validateVmSpec,
+  validateVmChange,
+  validateVmiChange,
+  validateVmiNetworkChange,
+} from "./spec.ts";
+import type { Iface, Network } from "../kinds/network.ts";
+import type { VmiSpec } from "../kinds/vmi-spec.ts";
+import type { VmSpec } from "../kinds/vm.ts";
 
 const KUBEVIRT_ROWS: readonly RuleRow[] = [
   ...["", "up", "down", "absent"].map((state) => ({
@@ -180,4 +189,189 @@ describe("a whole specification", () => {
       "spec.template.spec.domain.devices.interfaces[0].name",
     ]);
   });
+});
+
+const OLD: Iface = { name: "old", bridge: {}, model: "ne3k" };
+const FINE: Iface = { name: "fine", bridge: {} };
+
+function changedSpec(...interfaces: readonly Iface[]): VmiSpec {
+  return {
+    domain: { devices: { interfaces: [...interfaces] } },
+    networks: interfaces.map(({ name }) => ({ name, multus: { networkName: "blue" } })),
+  };
+}
+
+describe("a rule that is younger than what is stored", () => {
+  test.each([
+    { name: "an unplug", after: changedSpec(OLD, { ...FINE, state: "absent" }) },
+    { name: "the removal of the entry before it", after: changedSpec(OLD) },
+    { name: "the removal of the entry itself", after: changedSpec(FINE) },
+    { name: "its own unplug", after: changedSpec(FINE, { ...OLD, state: "absent" }) },
+  ])("does not stand in the way of $name", ({ after }) => {
+    expect(validateVmiChange(changedSpec(FINE, OLD), after)).toEqual([]);
+    const [before, template] = [changedSpec(FINE, OLD), after].map((spec) => ({
+      template: { spec },
+    }));
+    expect(validateVmChange(before, template ?? { template: { spec: after } })).toEqual([]);
+  });
+
+  test("knows an entry again by its name, however many there are", () => {
+    const others = Array.from({ length: 11 }, (_unused, index) => ({
+      ...FINE,
+      name: `n${String(index)}`,
+    }));
+    expect(
+      validateVmiChange(changedSpec(...others, OLD), changedSpec(...others.slice(1), OLD)),
+    ).toEqual([]);
+  });
+
+  test.each([
+    { name: "another iface", after: changedSpec(FINE, OLD, { ...OLD, name: "new" }) },
+    { name: "another value", after: changedSpec(FINE, { ...OLD, model: "ne4k" }) },
+  ])("judges $name", ({ after }) => {
+    expect(validateVmiChange(changedSpec(FINE, OLD), after)).toHaveLength(1);
+    expect(validateVmiChange(undefined, after).length).toBeGreaterThan(0);
+  });
+});
+
+test("an amount of memory that cannot be read is refused when it comes, with its path", () => {
+  const spec: VmiSpec = {
+    domain: { memory: { guest: "12Gx" }, resources: { requests: { memory: "lots" } } },
+  };
+  expect(validateVmChange(undefined, { template: { spec } }).map(({ field }) => field)).toEqual([
+    "spec.template.spec.domain.memory.guest",
+    "spec.template.spec.domain.resources.requests.memory",
+  ]);
+  expect(validateVmiChange(spec, { ...spec, nodeSelector: {} })).toEqual([]);
+});
+
+const POD_ENTRY: Network = { name: "default", pod: {} };
+const BLUE: Network = { name: "blue", multus: { networkName: "blue" } };
+const OWN: Network = { name: "own", multus: { networkName: "own", default: true } };
+
+function withNetworks(networks: readonly Network[] | undefined): VmiSpec {
+  return { domain: {}, ...(networks === undefined ? {} : { networks: [...networks] }) };
+}
+
+describe("the default network of a VMI that runs", () => {
+  type Row = {
+    readonly name: string;
+    readonly before?: readonly Network[];
+    readonly after?: readonly Network[];
+    readonly lost: readonly string[];
+  };
+  test.each<Row>([
+    { name: "stays beside an added one", before: [POD_ENTRY], after: [POD_ENTRY, BLUE], lost: [] },
+    { name: "stays beside a removed one", before: [POD_ENTRY, BLUE], after: [POD_ENTRY], lost: [] },
+    { name: "is not removed", before: [POD_ENTRY], after: [BLUE], lost: ["default"] },
+    { name: "is not the last to be removed", before: [POD_ENTRY], lost: ["default"] },
+    { name: "is not there", after: [BLUE], lost: [] },
+    {
+      name: "has no other name",
+      before: [POD_ENTRY],
+      after: [{ ...POD_ENTRY, name: "b" }],
+      lost: ["default"],
+    },
+    {
+      name: "becomes no other one",
+      before: [POD_ENTRY],
+      after: [{ name: "default", multus: { networkName: "blue" } }],
+      lost: ["default"],
+    },
+    {
+      name: "becomes no other one of Multus",
+      before: [OWN],
+      after: [{ name: "own", multus: { networkName: "other", default: true } }],
+      lost: ["own"],
+    },
+    {
+      name: "of Multus becomes no pod network",
+      before: [OWN],
+      after: [{ ...POD_ENTRY, name: "own" }],
+      lost: ["own"],
+    },
+    {
+      name: "of Multus has no two sources",
+      before: [OWN],
+      after: [{ ...OWN, pod: {} }],
+      lost: ["own"],
+    },
+    { name: "of Multus stays", before: [OWN], after: [OWN, BLUE], lost: [] },
+  ])("$name", ({ before, after, lost }) => {
+    expect(validateVmiNetworkChange(withNetworks(before), withNetworks(after))).toEqual(
+      lost.map((name) => ({
+        reason: "FieldValueForbidden",
+        field: "spec.networks",
+        message: `network '${name}' is the default network of the pod and cannot be removed or replaced while the VMI runs`,
+      })),
+    );
+  });
+});
+
+const PATH = "spec.dataVolumeTemplates[0]";
+const PVC = { pvc: {}, source: { blank: {} } };
+
+function vmWith(template: object, volume: object = { dataVolume: { name: "root" } }): VmSpec {
+  const spec = {
+    template: { spec: { domain: {}, volumes: [{ name: "root", ...volume }] } },
+    dataVolumeTemplates: [template],
+  };
+  // Rows hold what a client may send, which is wider than the types.
+  return spec as unknown as VmSpec;
+}
+
+const NAMED = { metadata: { name: "root" } };
+
+test.each([
+  { name: "a volume uses it", vm: vmWith({ ...NAMED, spec: PVC }), want: [] },
+  {
+    name: "a volume uses its claim",
+    vm: vmWith(
+      { ...NAMED, spec: { storage: {} } },
+      { persistentVolumeClaim: { claimName: "root" } },
+    ),
+    want: [],
+  },
+  {
+    name: "it has no name",
+    vm: vmWith({ spec: PVC }),
+    want: [
+      [
+        "FieldValueRequired",
+        `${PATH}.name`,
+        `'name' field must not be empty for DataVolumeTemplate entry ${PATH}.name.`,
+      ],
+    ],
+  },
+  {
+    name: "nobody uses it",
+    vm: vmWith({ metadata: { name: "other" }, spec: PVC }),
+    want: [
+      [
+        "FieldValueRequired",
+        PATH,
+        `DataVolumeTemplate entry ${PATH} must be referenced in the VMI template's 'volumes' list`,
+      ],
+    ],
+  },
+  {
+    name: "it does not say as what it is made",
+    vm: vmWith({ ...NAMED, spec: { source: { blank: {} } } }),
+    want: [["FieldValueInvalid", `${PATH}.spec`, "Missing Data volume PVC or Storage"]],
+  },
+  {
+    name: "it says so twice",
+    vm: vmWith({ ...NAMED, spec: { pvc: {}, storage: {} } }),
+    want: [
+      [
+        "FieldValueInvalid",
+        `${PATH}.spec`,
+        "Duplicate storage definition, both target storage and target pvc defined",
+      ],
+    ],
+  },
+])("a DataVolume of a VM: $name", ({ vm, want }) => {
+  const causes = validateVmChange(undefined, vm);
+  expect(causes.map(({ reason, field, message }) => [reason, field, message])).toEqual(want);
+  expect(validateVmChange(vm, vm)).toEqual([]);
 });

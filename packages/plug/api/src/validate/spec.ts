@@ -1,20 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a VM or a VMI may be stored: all causes at once, in KubeVirt's order.
+// Validation of VMs and VMIs: all causes at once, in KubeVirt's order.
+import { type Rule, causeIf, forEachIface, type JudgedSpec } from "./rule.ts";
+import { unreadableQuantities, type FieldProblem } from "./fields.ts";
+import { BLOCK_SIZE_RULES, DISK_RULES, SHARING_RULES } from "./guest/disks.ts";
+import { BOOT_ORDER_RULES, CPU_RULES, FIRMWARE_RULES, RESOURCE_RULES } from "./guest/machine.ts";
+import { CLOUD_INIT_RULES, VOLUME_RULES } from "./guest/volumes.ts";
+import { POD_RULES, PROBE_RULES } from "./guest/pod.ts";
+import { enumValuesAreValid } from "./guest/enums.ts";
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import type { VmSpec } from "../kinds/vm.ts";
 import type { VmiSpec } from "../kinds/vmi-spec.ts";
-import { dataVolumeCauses } from "./data-volumes.ts";
-import { DEVICE_RULES } from "./devices.ts";
-import { IFACE_FIELD_RULES } from "./iface-fields.ts";
-import { DISCONTINUED, IFACE_STATE_RULES } from "./iface-state.ts";
-import { IFACE_TRAFFIC_RULES } from "./iface-traffic.ts";
+import { DEVICE_RULES, IFACE_FIELD_RULES, DISCONTINUED, IFACE_STATE_RULES } from "./ifaces.ts";
+import { IFACE_TRAFFIC_RULES, DHCP_OPTION_RULES } from "./iface-traffic.ts";
 import { NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
-import { DHCP_OPTION_RULES } from "./guest/dhcp-options.ts";
-import { GUEST_RULES } from "./guest/rules.ts";
-import { inCurrentWords } from "../spellings/in-current-words.ts";
-import { rememberedAt } from "../values/remembered.ts";
-import type { FieldProblem } from "./unsupported.ts";
-import { causeIf, forEachIface, type JudgedSpec, type Rule } from "./rule.ts";
+import { inCurrentWords } from "../kinds/field-aliases.ts";
+import { memoizeAt } from "../values/memoize.ts";
+import { isDefaultNetwork, type Network } from "../kinds/network.ts";
+
+const quantitiesAreReadable: Rule = ({ spec, base }) =>
+  unreadableQuantities(spec, base).map((problem) => ({ reason: "FieldValueInvalid", ...problem }));
+
+/** Source: KubeVirt pkg/virt-api/webhooks/validating-webhook/admitters, pkg/storage/admitters. */
+const GUEST_RULES: readonly Rule[] = [
+  ...POD_RULES,
+  ...PROBE_RULES,
+  quantitiesAreReadable,
+  ...RESOURCE_RULES,
+  ...CPU_RULES,
+  ...BOOT_ORDER_RULES,
+  ...DISK_RULES,
+  ...BLOCK_SIZE_RULES,
+  ...SHARING_RULES,
+  ...FIRMWARE_RULES,
+  ...VOLUME_RULES,
+  ...CLOUD_INIT_RULES,
+  enumValuesAreValid,
+];
+
+/** Whether a volume of the VM uses the DataVolume or its claim. */
+function usesDataVolume({ template }: VmSpec, name: string): boolean {
+  return (template.spec.volumes ?? []).some(
+    ({ dataVolume, persistentVolumeClaim }) =>
+      dataVolume?.name === name || persistentVolumeClaim?.claimName === name,
+  );
+}
+
+/** A DataVolume has either `pvc` or `storage`. */
+function targetFault(spec: Readonly<Record<string, unknown>>): string | undefined {
+  const targets = ["pvc", "storage"].filter((key) => spec[key] !== undefined).length;
+  if (targets === 0) return "Missing Data volume PVC or Storage";
+  return targets === 1
+    ? undefined
+    : "Duplicate storage definition, both target storage and target pvc defined";
+}
+
+function templateCauses(spec: VmSpec, index: number): readonly Cause[] {
+  const path = `spec.dataVolumeTemplates[${String(index)}]`;
+  const template = spec.dataVolumeTemplates?.[index];
+  const name = template?.metadata?.name ?? "";
+  if (name === "") {
+    const field = `${path}.name`;
+    const message = `'name' field must not be empty for DataVolumeTemplate entry ${field}.`;
+    return [{ reason: "FieldValueRequired", field, message }];
+  }
+  const fault = targetFault(template?.spec ?? {});
+  if (fault !== undefined) {
+    return [{ reason: "FieldValueInvalid", field: `${path}.spec`, message: fault }];
+  }
+  if (usesDataVolume(spec, name)) return [];
+  const message = `DataVolumeTemplate entry ${path} must be referenced in the VMI template's 'volumes' list`;
+  return [{ reason: "FieldValueRequired", field: path, message }];
+}
+
+/** Returns the first cause for each template. Source: KubeVirt pkg/storage/admitters/data-volume-template.go. */
+function dataVolumeCauses(spec: VmSpec): readonly Cause[] {
+  return (spec.dataVolumeTemplates ?? []).flatMap((_template, index) =>
+    templateCauses(spec, index),
+  );
+}
 
 /** Source: KubeVirt pkg/network/admitter/validator.go. */
 const RULES: readonly Rule[] = [
@@ -28,7 +91,7 @@ const RULES: readonly Rule[] = [
   ...GUEST_RULES,
 ];
 
-/** Bindings that KubeVirt took out. Source: KubeVirt pkg/network/admitter/discontinued.go. */
+/** Applies to new objects only. Source: KubeVirt pkg/network/admitter/discontinued.go. */
 const noDiscontinuedBinding = forEachIface((iface, path) =>
   DISCONTINUED.filter((name) => name in iface).map((name) => ({
     reason: "FieldValueInvalid",
@@ -39,7 +102,6 @@ const noDiscontinuedBinding = forEachIface((iface, path) =>
 
 const CREATION_RULES: readonly Rule[] = [noDiscontinuedBinding];
 
-/** Whether the object comes new into the store, or an older one is changed. */
 type Admission = "create" | "update";
 
 function judgedSpecOf(given: VmiSpec, base: string): JudgedSpec {
@@ -57,7 +119,7 @@ function judgedSpecOf(given: VmiSpec, base: string): JudgedSpec {
   };
 }
 
-/** Every cause against a VMI specification at `base`; a new one is judged by more rules than one that is stored. */
+/** Stored objects are exempt from some rules, so that later versions can tighten them. */
 export function validateVmiSpec(
   spec: VmiSpec,
   base: string,
@@ -69,14 +131,14 @@ export function validateVmiSpec(
 }
 
 /**
- * What is wrong with the guest that a specification at `base` declares: the part of `validateVmiSpec` that has nothing to
- * do with networks. A guest with a problem is not started, whenever and by whomever it was stored.
+ * Returns the problems that are unrelated to networks. A guest with a problem is not started, even if it was stored
+ * before the rule existed.
  */
-export const guestProblems: (spec: VmiSpec, base: string) => readonly FieldProblem[] = rememberedAt(
+export const guestProblems: (spec: VmiSpec, base: string) => readonly FieldProblem[] = memoizeAt(
   (spec, base) => {
     const judged = judgedSpecOf(spec, base);
     const causes = GUEST_RULES.flatMap((rule) => rule(judged));
-    // Problems are told behind their fields, causes name them.
+    // Problems are printed after their field, so the message need not repeat it.
     return causes.map(({ field, message }) => ({
       field,
       message: message.startsWith(`${field} `) ? message.slice(field.length + 1) : message,
@@ -84,7 +146,6 @@ export const guestProblems: (spec: VmiSpec, base: string) => readonly FieldProbl
   },
 );
 
-/** Every cause against a VM specification, those against its template with their paths in the VM. */
 export function validateVmSpec(spec: VmSpec, admission: Admission = "update"): readonly Cause[] {
   return [
     ...causeIf(spec.running !== undefined && spec.runStrategy !== undefined, {
@@ -95,4 +156,69 @@ export function validateVmSpec(spec: VmSpec, admission: Admission = "update"): r
     ...dataVolumeCauses(spec),
     ...validateVmiSpec(spec.template.spec, "spec.template.spec", admission),
   ];
+}
+
+/** Identifies a cause by names instead of indexes, so that moving an entry does not make it new. */
+function identityOf(cause: Cause, { networks = [], volumes = [], domain }: VmiSpec): string {
+  const { interfaces = [], disks = [] } = domain.devices ?? {};
+  const entries = { networks, interfaces, volumes, disks };
+  const text = `${cause.reason} ${cause.field} ${cause.message}`;
+  return text.replaceAll(
+    /(networks|interfaces|volumes|disks)\[(\d+)\]/g,
+    // The expression matches only these keys.
+    (_match, key: keyof typeof entries, index: string) =>
+      `${key}[${entries[key][Number(index)]?.name ?? index}]`,
+  );
+}
+
+interface Judged {
+  readonly spec: VmiSpec;
+  readonly causes: readonly Cause[];
+}
+
+/** Ignores causes that existed before the change: they must not block an unplug. */
+function newCauses(before: Judged, after: Judged): readonly Cause[] {
+  const known = new Set(before.causes.map((cause) => identityOf(cause, before.spec)));
+  return after.causes.filter((cause) => !known.has(identityOf(cause, after.spec)));
+}
+
+/** Validates a change; `before` is undefined for a new VM. */
+export function validateVmChange(before: VmSpec | undefined, after: VmSpec): readonly Cause[] {
+  if (before === undefined) return validateVmSpec(after, "create");
+  return newCauses(
+    { spec: before.template.spec, causes: validateVmSpec(before) },
+    { spec: after.template.spec, causes: validateVmSpec(after) },
+  );
+}
+
+/** Validates a change; `before` is undefined for a new VMI. */
+export function validateVmiChange(before: VmiSpec | undefined, after: VmiSpec): readonly Cause[] {
+  if (before === undefined) return validateVmiSpec(after, "spec", "create");
+  return newCauses(
+    { spec: before, causes: validateVmiSpec(before, "spec") },
+    { spec: after, causes: validateVmiSpec(after, "spec") },
+  );
+}
+
+function sameSource(one: Network, other: Network): boolean {
+  return (
+    (one.pod === undefined) === (other.pod === undefined) &&
+    one.multus?.networkName === other.multus?.networkName
+  );
+}
+
+/** The pod's default network cannot change while the pod runs. */
+export function validateVmiNetworkChange(before: VmiSpec, after: VmiSpec): readonly Cause[] {
+  const kept = (before.networks ?? []).filter(isDefaultNetwork);
+  const lost = kept.filter(
+    (network) =>
+      !(after.networks ?? []).some(
+        (other) => other.name === network.name && sameSource(network, other),
+      ),
+  );
+  return lost.map((network) => ({
+    reason: "FieldValueForbidden",
+    field: "spec.networks",
+    message: `network '${network.name}' is the default network of the pod and cannot be removed or replaced while the VMI runs`,
+  }));
 }

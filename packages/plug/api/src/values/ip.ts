@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// IP addresses, and prefixes of them, as people write them.
+// IP addresses and prefixes.
 import ipaddr from "ipaddr.js";
 
 const { IPv4, IPv6, fromByteArray } = ipaddr;
 
-/** An address with a length of prefix; the whole address where none is written. */
 export interface IpPrefix {
   readonly version: 4 | 6;
-  /** The address as a number. */
   readonly value: bigint;
-  /** Bits. */
+  /** In bits; the full address length if the text has none. */
   readonly length: number;
 }
 
-/** Bits of an address. */
 export const IP_BITS = { 4: 32, 6: 128 } as const;
 
-function valueOf(bytes: readonly number[]): bigint {
+function toBigInt(bytes: readonly number[]): bigint {
   return bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
 }
 
-/** Four decimal numbers; the library reads `1.2`, `0x1.2.3.4` and `010.0.0.1` too, each as somebody else would not. */
+/**
+ * Accepts four decimal numbers only. ipaddr.js also accepts `1.2`, `0x1.2.3.4` and `010.0.0.1`, whose meaning differs
+ * between implementations.
+ */
 function parseIpv4(text: string): bigint | undefined {
-  return IPv4.isValidFourPartDecimal(text) ? valueOf(IPv4.parse(text).toByteArray()) : undefined;
+  return IPv4.isValidFourPartDecimal(text) ? toBigInt(IPv4.parse(text).toByteArray()) : undefined;
 }
 
-/** An IPv4 address at the end as two groups: the library takes `::192.0.2.1` for `::ffff:192.0.2.1`, and `010` for 8. */
+/** Converts a trailing IPv4 address to two groups: ipaddr.js reads `::192.0.2.1` as `::ffff:192.0.2.1`, and `010` as 8. */
 function withoutIpv4(text: string): string | undefined {
   if (!text.includes(".")) return text;
   const at = text.lastIndexOf(":") + 1;
@@ -34,14 +34,14 @@ function withoutIpv4(text: string): string | undefined {
   return `${text.slice(0, at)}${(embedded >> 16n).toString(16)}:${(embedded & 0xffffn).toString(16)}`;
 }
 
-/** A zone names a link of one machine: with one it is no address for anybody else. */
+/** Rejects zones: they name a link of one host only. */
 function parseIpv6(text: string): bigint | undefined {
   const plain = text.includes("%") ? undefined : withoutIpv4(text);
   const isAddress = plain !== undefined && IPv6.isValid(plain);
-  return isAddress ? valueOf(IPv6.parse(plain).toByteArray()) : undefined;
+  return isAddress ? toBigInt(IPv6.parse(plain).toByteArray()) : undefined;
 }
 
-/** Reads ADDRESS or ADDRESS/LENGTH; undefined when it is malformed. */
+/** Parses ADDRESS or ADDRESS/LENGTH; undefined if malformed. */
 export function parseIp(text: string): IpPrefix | undefined {
   const [address = "", length, ...more] = text.split("/");
   const version = address.includes(":") ? 6 : 4;
@@ -54,14 +54,14 @@ export function parseIp(text: string): IpPrefix | undefined {
 }
 
 /**
- * Like {@link parseIp}, but decimal numbers may have leading zeros, as in `10.010.0.1`: KubeVirt accepts them in these fields
- * and reads them as decimal. Source: k8s.io/utils/net ParseIPSloppy
+ * Like {@link parseIp}, but allows leading zeros, as in `10.010.0.1`. KubeVirt accepts them in these fields and reads
+ * them as decimal. Source: k8s.io/utils/net ParseIPSloppy
  */
 export function parseSloppyIp(text: string): IpPrefix | undefined {
   return parseIp(text.includes(":") ? text : text.replaceAll(/(^|\.)0+(?=\d)/g, "$1"));
 }
 
-/** The address alone: IPv6 by RFC 5952, in hexadecimal groups throughout. */
+/** Prints the address without prefix length; IPv6 as in RFC 5952, without embedded IPv4. */
 export function printAddress({ version, value }: Omit<IpPrefix, "length">): string {
   const bits = IP_BITS[version];
   const bytes = Array.from({ length: bits / 8 }, (_none, at) =>
@@ -70,14 +70,48 @@ export function printAddress({ version, value }: Omit<IpPrefix, "length">): stri
   return fromByteArray(bytes).toString();
 }
 
-/** The first address of the prefix: the rest of its bits are zero. */
+/** Clears the host bits. */
 export function networkOf({ version, value, length }: IpPrefix): IpPrefix {
   const rest = BigInt(IP_BITS[version] - length);
   return { version, value: (value >> rest) << rest, length };
 }
 
-/** Whether an address is within a prefix. */
 export function isWithin(address: IpPrefix, prefix: IpPrefix): boolean {
   if (address.version !== prefix.version || address.length < prefix.length) return false;
   return networkOf({ ...address, length: prefix.length }).value === networkOf(prefix).value;
+}
+
+/** Source: RFC 3927; RFC 4291, 2.5.6. */
+const SCOPES = ["169.254.0.0/16", "fe80::/10"].flatMap((text) => parseIp(text) ?? []);
+const INTERFACE_BITS = 64n;
+const LINK_LOCAL = 0xfe80n << 112n;
+
+/** Accepts an address with or without prefix length. */
+export function isLinkLocal(text: string): boolean {
+  const ip = parseIp(text);
+  if (ip === undefined) return false;
+  const address = { ...ip, length: IP_BITS[ip.version] };
+  return SCOPES.some((scope) => isWithin(address, scope));
+}
+
+/** Derives the IPv6 link-local address of a MAC (modified EUI-64). Source: RFC 4291, appendix A */
+export function linkLocalOf(mac: string): string {
+  const bytes = mac.split(":").map((pair) => Number.parseInt(pair, 16));
+  const [first = 0, ...rest] = bytes;
+  const identifier = [first ^ 0x02, ...rest.slice(0, 2), 0xff, 0xfe, ...rest.slice(2)];
+  const low = identifier.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
+  return printAddress({ version: 6, value: LINK_LOCAL | (low & ((1n << INTERFACE_BITS) - 1n)) });
+}
+
+// Source: KubeVirt pkg/network/link/address.go, api DefaultVMCIDR.
+
+const DEFAULTS = { 4: "10.0.2.0/24", 6: "fd10:0:2::/120" } as const;
+/** Enough for the network address, the gateway and the guest. */
+const HOST_BITS_MIN = 2;
+
+/** Returns the guest's subnet with masquerade, by default KubeVirt's; undefined if it is malformed or too small. */
+export function natPrefixOf(cidr: string | undefined, version: 4 | 6): IpPrefix | undefined {
+  const prefix = parseSloppyIp(cidr === undefined || cidr === "" ? DEFAULTS[version] : cidr);
+  if (prefix?.version !== version) return undefined;
+  return prefix.length <= IP_BITS[version] - HOST_BITS_MIN ? prefix : undefined;
 }

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON whose shape is not known yet. A door of its own (`@patchbay/api/json`): it loads no schema.
-
-/** A JSON object; what its members are is still to be asked. */
+// JSON of unknown shape. Exported as `@patchbay/api/json`, so that importing it loads no schemas.
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Whether the value is a JSON object: no list, no null. */
+/** Whether the value is an object: neither an array nor null. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What Go's encoder never writes as it is, though JSON would let it. Source: Go encoding/json, HTMLEscape. */
+/** Characters that Go's encoder escapes. Source: Go encoding/json, HTMLEscape. */
 const GO_ESCAPED = /[<>&\u2028\u2029]/g;
 
 /**
- * JSON as Go's encoder writes it. An API server compares a JSON patch's `test` with an object byte by byte, in the text
- * that this encoder makes of the object: a `<` that is sent as itself is equal to none.
+ * Prints JSON like Go's encoder. API servers compare the `test` value of a JSON patch with Go's encoding byte by
+ * byte, so an unescaped `<` never matches.
  */
 export function printGoJson(value: unknown): string {
   return JSON.stringify(value).replace(
@@ -23,9 +21,9 @@ export function printGoJson(value: unknown): string {
   );
 }
 
-/** The value that the text says; undefined when there is none or it is no JSON, so that a reader has one case to refuse. */
+/** Returns undefined if the text is missing, empty or malformed. */
 export function parseJson(text: string | undefined): unknown {
-  // To throw and catch costs more than to read what is there, and most objects do not have it.
+  // Avoids the cost of an exception: most objects lack the annotation.
   if (text === undefined || text === "") return undefined;
   try {
     return JSON.parse(text) as unknown;
@@ -33,3 +31,8 @@ export function parseJson(text: string | undefined): unknown {
     return undefined;
   }
 }
+
+/** The operations that Patchbay sends or receives; `path` is a JSON pointer. Source: RFC 6902 section 4. */
+export type JsonPatchOperation =
+  | { readonly op: "add" | "replace" | "test"; readonly path: string; readonly value: unknown }
+  | { readonly op: "remove"; readonly path: string };

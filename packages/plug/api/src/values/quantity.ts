@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much a quantity is. Source: Kubernetes apimachinery resource.Quantity.
 
 const QUANTITY = /^\+?(\d+(?:\.\d*)?|\.\d+)(?:([eE][+-]?\d+)|([KMGTPE]i|[numkMGTPE]))?$/;
 
@@ -21,7 +20,7 @@ const FACTORS: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 };
 
-/** The amount that a quantity says, not less than nothing; undefined when it says none. */
+/** Parses a non-negative quantity; undefined if malformed. Source: Kubernetes apimachinery resource.Quantity. */
 export function parseQuantity(quantity: unknown): number | undefined {
   const match = QUANTITY.exec(String(quantity));
   if (match === null) return undefined;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { leaseBehindPod, leaseOfRemembered, serversOf } from "./lease.ts";
-import type { RememberedAddresses } from "./nic-addresses.ts";
+import {
+  leaseForMasquerade,
+  leaseOfRemembered,
+  serversOf,
+  type RememberedAddresses,
+} from "./lease.ts";
 
 const NIC: RememberedAddresses = {
   podInterfaceName: "pod1",
@@ -65,8 +69,8 @@ describe("the guest in the pod NIC's place", () => {
 test("a guest behind its pod has the bridge for its gateway", () => {
   const ipv4 = { gateway: "10.0.2.1/24", guest: "10.0.2.2" };
   const ipv6 = { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" };
-  expect(leaseBehindPod({})).toEqual({});
-  expect(leaseBehindPod({ ipv4, ipv6 })).toEqual({
+  expect(leaseForMasquerade({})).toEqual({});
+  expect(leaseForMasquerade({ ipv4, ipv6 })).toEqual({
     ipv4: {
       address: "10.0.2.2/24",
       server: "10.0.2.1/24",

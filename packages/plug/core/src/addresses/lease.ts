@@ -1,56 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which addresses and routes does the guest get from the pod, and from which address of the bridge does the pod answer?
+// Addresses and routes that the pod assigns to the guest by DHCP.
 import { IP_BITS, networkOf, parseIp, printAddress, type IpPrefix } from "@patchbay/api";
-import type { NicAddresses, NicRoute, RememberedAddresses } from "./nic-addresses.ts";
 
-/** By DHCP, for ever: the address is the guest's as long as the pod lives. */
-export interface Ipv4Lease {
-  /** ADDRESS/LENGTH */
-  readonly address: string;
-  /** The bridge's own address, ADDRESS/LENGTH. */
-  readonly server: string;
-  /** The default route last. */
+export interface NicRoute {
+  /** ADDRESS/LENGTH; length 0 for the default route. */
+  readonly destination: string;
+  /** Unset if the destination is on the link. */
+  readonly gateway?: string;
+}
+
+export interface NicAddresses {
+  /** ADDRESS/LENGTH. Only global addresses that were configured, not those from router advertisements. */
+  readonly addresses: readonly string[];
   readonly routes: readonly NicRoute[];
 }
 
-/** One address by DHCPv6. */
-export interface Ipv6Address {
-  /** ADDRESS/LENGTH */
+/** Addresses that virt-handler recorded before it removed them from the NIC. */
+export interface RememberedAddresses extends NicAddresses {
+  readonly podInterfaceName: string;
+  /** ifindex. Distinguishes the NIC from a later one with the same name. */
+  readonly index: number;
+  /** MAC that answered for the IPv6 gateway; unset if there was no gateway or no answer. */
+  readonly gatewayMac?: string;
+}
+
+/** `address` is ADDRESS/LENGTH. Source: RFC 4291 section 2.5.6 */
+export function isIpv6LinkLocal(address: string): boolean {
+  return /^fe[89ab][0-9a-f]:/i.test(address);
+}
+
+export function ipv6GatewayOf({ routes }: NicAddresses): string | undefined {
+  return routes.find(({ destination }) => destination === "::/0")?.gateway;
+}
+
+/** Infinite, because the address is the guest's as long as the pod exists. */
+interface Ipv4Lease {
+  readonly address: string;
+  /** The bridge's own address, ADDRESS/LENGTH. */
+  readonly server: string;
+  /** The default route is last. */
+  readonly routes: readonly NicRoute[];
+}
+
+interface Ipv6Address {
   readonly address: string;
   /** The bridge's own address in the same subnet, ADDRESS/LENGTH. */
   readonly server: string;
-  /** Whether the subnet is on the link; else everything goes to the router. */
+  /** Whether the subnet is on the link. Otherwise all traffic goes to the router. */
   readonly isOnLink: boolean;
 }
 
-/** By DHCPv6, which router advertisements tell of. */
-export interface Ipv6Lease {
+/** DHCPv6 addresses, announced by router advertisements. */
+interface Ipv6Lease {
   readonly addresses: readonly Ipv6Address[];
-  /** The guest's default route leads to the bridge. */
+  /** Whether the bridge is the guest's default router. */
   readonly isRouter: boolean;
 }
 
-/** What a guest is given. */
 export interface GuestLease {
   readonly ipv4?: Ipv4Lease;
   readonly ipv6?: Ipv6Lease;
 }
 
-/** Link-local, so that it is nobody's on any network. Source: KubeVirt, in-pod bridge of a NIC with an address. */
-const SERVER = "169.254.75.10/32";
-/** Longest prefix that has an address which is no host's. Source: RFC 4291 section 2.6.1; RFC 6164. */
-const SUBNET_MAX = 126;
+/** Link-local, so that it collides with no network. Source: KubeVirt, in-pod bridge of a NIC with an address. */
+const SERVER_ADDRESS = "169.254.75.10/32";
+/** Longest prefix with a subnet-router anycast address. Source: RFC 4291 section 2.6.1; RFC 6164. */
+const SUBNET_LENGTH_MAX = 126;
 /**
- * Length of the subnet that is served for a prefix without room for another address, and for one that is shorter, which
- * dnsmasq refuses. Source: RFC 4291 section 2.5.4; dnsmasq(8), --dhcp-range
+ * Prefix length that is served for longer prefixes without room for a server, and for shorter ones, which dnsmasq
+ * rejects. Source: RFC 4291 section 2.5.4; dnsmasq(8), --dhcp-range
  */
-export const IPV6_SUBNET = 64;
+export const IPV6_SUBNET_LENGTH = 64;
 
 function isDefault(route: NicRoute): boolean {
   return route.destination.endsWith("/0");
 }
 
-function ofVersion<T>(
+function filterByVersion<T>(
   version: 4 | 6,
   items: readonly T[],
   textOf: (item: T) => string,
@@ -62,34 +88,34 @@ function ofVersion<T>(
 }
 
 function ipv4LeaseOf({ addresses, routes }: NicAddresses): Ipv4Lease | undefined {
-  const first = ofVersion(4, addresses, (address) => address)[0];
+  const first = filterByVersion(4, addresses, (address) => address)[0];
   if (first === undefined) return undefined;
-  const own = ofVersion(4, routes, ({ destination }) => destination).map(({ item }) => item);
+  const own = filterByVersion(4, routes, ({ destination }) => destination).map(({ item }) => item);
   return {
     address: first.item,
-    server: SERVER,
+    server: SERVER_ADDRESS,
     routes: [...own.filter((route) => !isDefault(route)), ...own.filter(isDefault)],
   };
 }
 
-/** The subnet's address of its routers, which is no host's. Source: RFC 4291 section 2.6.1 */
-function ipv6AddressOf(address: string, ip: IpPrefix): Ipv6Address {
-  const isOnLink = ip.length >= IPV6_SUBNET && ip.length <= SUBNET_MAX;
-  const length = isOnLink ? ip.length : IPV6_SUBNET;
+/** The server gets the subnet-router anycast address, which belongs to no host. Source: RFC 4291 section 2.6.1 */
+function toIpv6Address(address: string, ip: IpPrefix): Ipv6Address {
+  const isOnLink = ip.length >= IPV6_SUBNET_LENGTH && ip.length <= SUBNET_LENGTH_MAX;
+  const length = isOnLink ? ip.length : IPV6_SUBNET_LENGTH;
   const server = `${printAddress(networkOf({ ...ip, length }))}/${String(length)}`;
   return { address, server, isOnLink };
 }
 
 function ipv6LeaseOf(remembered: RememberedAddresses): Ipv6Lease | undefined {
-  const addresses = ofVersion(6, remembered.addresses, (address) => address);
+  const addresses = filterByVersion(6, remembered.addresses, (address) => address);
   if (addresses.length === 0) return undefined;
   return {
-    addresses: addresses.map(({ item, ip }) => ipv6AddressOf(item, ip)),
+    addresses: addresses.map(({ item, ip }) => toIpv6Address(item, ip)),
     isRouter: remembered.gatewayMac !== undefined,
   };
 }
 
-/** What a guest that has the NIC's place on the network is given; undefined: nothing, the network has no addresses of its own. */
+/** For a guest that replaces the pod's NIC on the network; undefined if the network assigned no addresses. */
 export function leaseOfRemembered(
   remembered: RememberedAddresses | undefined,
 ): GuestLease | undefined {
@@ -102,11 +128,9 @@ export function leaseOfRemembered(
   };
 }
 
-/** One subnet of guest and pod. */
 interface Subnet {
-  /** The bridge's address, ADDRESS/LENGTH. */
   readonly gateway: string;
-  /** The guest's, without. */
+  /** Without prefix length. */
   readonly guest: string;
 }
 
@@ -114,19 +138,18 @@ function lengthOf(prefix: string): string {
   return String(parseIp(prefix)?.length ?? IP_BITS[4]);
 }
 
-/** What a guest behind the pod's own addresses is given: the bridge is its gateway. */
-export function leaseBehindPod(subnets: {
+export function leaseForMasquerade(subnets: {
   readonly ipv4?: Subnet;
   readonly ipv6?: Subnet;
 }): GuestLease {
   const { ipv4, ipv6 } = subnets;
   return {
-    ...(ipv4 === undefined ? {} : { ipv4: ipv4LeaseBehind(ipv4) }),
-    ...(ipv6 === undefined ? {} : { ipv6: ipv6LeaseBehind(ipv6) }),
+    ...(ipv4 === undefined ? {} : { ipv4: ipv4LeaseForMasquerade(ipv4) }),
+    ...(ipv6 === undefined ? {} : { ipv6: ipv6LeaseForMasquerade(ipv6) }),
   };
 }
 
-function ipv4LeaseBehind({ gateway, guest }: Subnet): Ipv4Lease {
+function ipv4LeaseForMasquerade({ gateway, guest }: Subnet): Ipv4Lease {
   const [address = ""] = gateway.split("/");
   return {
     address: `${guest}/${lengthOf(gateway)}`,
@@ -135,14 +158,13 @@ function ipv4LeaseBehind({ gateway, guest }: Subnet): Ipv4Lease {
   };
 }
 
-function ipv6LeaseBehind({ gateway, guest }: Subnet): Ipv6Lease {
+function ipv6LeaseForMasquerade({ gateway, guest }: Subnet): Ipv6Lease {
   const address = `${guest}/${lengthOf(gateway)}`;
   return { addresses: [{ address, server: gateway, isOnLink: true }], isRouter: true };
 }
 
 type IpVersion = IpPrefix["version"];
 
-/** Families in which the guest is told of a way out of its networks. */
 export function waysOutOf({ ipv4, ipv6 }: GuestLease): readonly IpVersion[] {
   return [
     ...(ipv4?.routes.some(isDefault) === true ? ([4] as const) : []),
@@ -150,22 +172,20 @@ export function waysOutOf({ ipv4, ipv6 }: GuestLease): readonly IpVersion[] {
   ];
 }
 
-/** The lease without its default routes of those families. */
-export function withoutWaysOut(
+export function withoutDefaultRoutes(
   { ipv4, ipv6 }: GuestLease,
   versions: readonly IpVersion[],
 ): GuestLease {
-  const inner = (routes: readonly NicRoute[]): readonly NicRoute[] =>
+  const withoutDefault = (routes: readonly NicRoute[]): readonly NicRoute[] =>
     versions.includes(4) ? routes.filter((route) => !isDefault(route)) : routes;
   return {
-    ...(ipv4 === undefined ? {} : { ipv4: { ...ipv4, routes: inner(ipv4.routes) } }),
+    ...(ipv4 === undefined ? {} : { ipv4: { ...ipv4, routes: withoutDefault(ipv4.routes) } }),
     ...(ipv6 === undefined
       ? {}
       : { ipv6: { ...ipv6, isRouter: ipv6.isRouter && !versions.includes(6) } }),
   };
 }
 
-/** The bridge's own addresses that a lease is given from, each once. */
 export function serversOf({ ipv4, ipv6 }: GuestLease): readonly string[] {
   const all = [...(ipv4 === undefined ? [] : [ipv4]), ...(ipv6?.addresses ?? [])];
   return [...new Set(all.map(({ server }) => server))];

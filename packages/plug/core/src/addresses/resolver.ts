@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom does a guest ask for names? Whom its pod asks, or whom a network says is to be asked there.
-import { isJsonObject, parseIp, printAddress } from "@patchbay/api";
+import { isJsonObject, parseIp, printAddress, parseSloppyIp } from "@patchbay/api";
 
-/** Servers of names, and what is put behind a name that is asked for. */
 export interface DnsSettings {
   readonly nameservers: readonly string[];
   readonly search: readonly string[];
@@ -11,13 +9,12 @@ export interface DnsSettings {
 /** Source: Kubernetes MaxDNSNameservers and MaxDNSSearchPaths. */
 const NAMESERVERS_MAX = 3;
 const SEARCH_MAX = 32;
-/** A name of the DNS, perhaps with a dot at its end. */
-const NAME =
+const DNS_NAME =
   /^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*\.?$/;
-/** Longest name. Source: RFC 1035 section 2.3.4 */
-const NAME_MAX = 253;
+/** Source: RFC 1035 section 2.3.4 */
+const DNS_NAME_MAX = 253;
 
-/** The pod's own loopback is none of the guest's; a zone names a link that it has not. */
+/** Excludes the pod's loopback, and addresses with a zone, which names a link of the pod. */
 function isForGuest(nameserver: string): boolean {
   const ip = parseIp(nameserver);
   if (ip === undefined) return false;
@@ -25,29 +22,35 @@ function isForGuest(nameserver: string): boolean {
   return address !== "::1" && !address.startsWith("127.");
 }
 
-/** Reads a resolv.conf, whoever wrote it. Source: resolv.conf(5) */
+/** Parses an untrusted resolv.conf. Source: resolv.conf(5) */
 export function parseResolver(text: string): DnsSettings {
   const lines = text.split("\n").map((line) => line.trim().split(/\s+/));
   const nameservers = lines.flatMap(([key, value = ""]) => (key === "nameserver" ? [value] : []));
   const lists = lines.flatMap(([key, ...values]) => (key === "search" ? [values] : []));
-  return settingsOf(nameservers, lists.at(-1) ?? []);
+  return toSettings(nameservers, lists.at(-1) ?? []);
 }
 
-function settingsOf(nameservers: readonly string[], search: readonly string[]): DnsSettings {
-  const names = search.filter((name) => name.length <= NAME_MAX && NAME.test(name));
+function toSettings(nameservers: readonly string[], search: readonly string[]): DnsSettings {
+  const names = search.filter((name) => name.length <= DNS_NAME_MAX && DNS_NAME.test(name));
   return {
     nameservers: nameservers.filter(isForGuest).slice(0, NAMESERVERS_MAX),
     search: names.slice(0, SEARCH_MAX),
   };
 }
 
-function textsOf(value: unknown): readonly string[] {
+function filterTexts(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
-/** Reads what a network says of name servers, whoever wrote it; undefined: it names none. Source: CNI SPEC 1.1, "dns" */
+/** Parses the untrusted `dns` of a network; undefined if it has no name server. Source: CNI SPEC 1.1, "dns" */
 export function parseNetworkDns(dns: unknown): DnsSettings | undefined {
   const { nameservers, search } = isJsonObject(dns) ? dns : {};
-  const settings = settingsOf(textsOf(nameservers), textsOf(search));
+  const settings = toSettings(filterTexts(nameservers), filterTexts(search));
   return settings.nameservers.length === 0 ? undefined : settings;
+}
+
+/** Removes leading zeros, which KubeVirt accepts. Returns other text unchanged. */
+export function normalizeAddress(text: string): string {
+  const ip = parseSloppyIp(text);
+  return ip === undefined ? text : printAddress(ip);
 }

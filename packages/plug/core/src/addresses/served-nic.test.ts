@@ -4,8 +4,14 @@ import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import type { IfaceFacts } from "../iface/facts.ts";
 import { anIface, WIRED } from "../testing/node-scene.ts";
-import type { RememberedAddresses } from "./nic-addresses.ts";
-import { servedNics } from "./served-nic.ts";
+import type { RememberedAddresses } from "./lease.ts";
+import {
+  servedNics,
+  fitRoutes,
+  fitSearch,
+  withFittingOptions,
+  type ServedNic,
+} from "./served-nic.ts";
 
 const POD_DNS = { nameservers: ["10.96.0.10"], search: ["cluster.local"] };
 const OWN_DNS = { nameservers: ["10.9.0.53"], search: ["lan.example"] };
@@ -172,4 +178,99 @@ describe("the first search domain of a guest", () => {
   ])("$name", ({ subdomain, search, want }) => {
     expect(searchOf(subdomain, search)).toEqual(want);
   });
+});
+
+const ROUTER = "10.9.0.1";
+const DEFAULT = { destination: "0.0.0.0/0", gateway: ROUTER };
+const ON_LINK = { destination: "169.254.1.1/32" };
+
+function manyRoutes(count: number) {
+  return Array.from({ length: count }, (_none, at) => ({
+    destination: `10.${String(at)}.0.0/24`,
+    gateway: ROUTER,
+  }));
+}
+
+function manyDomains(count: number, parent: string): readonly string[] {
+  return Array.from({ length: count }, (_none, at) => {
+    const number = String(at).padStart(2, "0");
+    return `n${number}${"a".repeat(45 - 3 - parent.length)}${parent}`;
+  });
+}
+
+describe("of routes", () => {
+  test.each([
+    { name: "31 of /24 fit", given: manyRoutes(31), want: [31, 0] },
+    { name: "the 32nd is left out", given: manyRoutes(32), want: [31, 1] },
+    { name: "a default route fits beside 31", given: [...manyRoutes(32), DEFAULT], want: [32, 1] },
+  ])("$name", ({ given, want }) => {
+    const { fitting, leftOut } = fitRoutes(given);
+    expect([fitting.length, leftOut.length]).toEqual(want);
+  });
+
+  test("those on the link and the default route are kept, in their order", () => {
+    const { fitting } = fitRoutes([...manyRoutes(40), ON_LINK, DEFAULT]);
+    expect(fitting.slice(-2)).toEqual([ON_LINK, DEFAULT]);
+    expect(fitting[0]).toEqual(manyRoutes(1)[0]);
+  });
+});
+
+describe("of search domains", () => {
+  const cluster = ["ns.svc.cluster.local", "svc.cluster.local", "cluster.local."];
+  test.each([
+    { name: "those of a cluster fit", given: cluster, hasIpv4: true, want: 3 },
+    { name: "long ones are cut", given: manyDomains(12, ""), hasIpv4: true, want: 5 },
+    {
+      name: "a common parent saves room",
+      given: manyDomains(12, ".example.com"),
+      hasIpv4: true,
+      want: 6,
+    },
+    { name: "all fit without IPv4", given: manyDomains(12, ""), hasIpv4: false, want: 12 },
+    {
+      name: "even without IPv4 an advertisement has an end",
+      given: Array.from({ length: 32 }, () => `${"a".repeat(60)}.${"b".repeat(60)}`),
+      hasIpv4: false,
+      want: 16,
+    },
+  ])("$name", ({ given, hasIpv4, want }) => {
+    const { fitting, leftOut } = fitSearch(given, hasIpv4);
+    expect(fitting).toEqual(given.slice(0, want));
+    expect(leftOut).toEqual(given.slice(want));
+  });
+});
+
+const NIC: ServedNic = {
+  iface: "a",
+  bridgeName: "k6t-1",
+  mac: "02:00:00:00:00:01",
+  mtu: 1400,
+  hostname: "vm1",
+  lease: { ipv4: { address: "10.9.0.5/24", server: "169.254.75.10/32", routes: manyRoutes(2) } },
+  dns: { nameservers: [], search: [] },
+  options: {},
+};
+
+test("a NIC whose options fit stays as it is", () => {
+  expect(withFittingOptions(NIC)).toBe(NIC);
+});
+
+test("a NIC whose options do not fit is served without the rest, each part with a message", () => {
+  const ntpServers = Array.from({ length: 80 }, (_none, at) => `10.0.0.${String(at)}`);
+  const ipv4 = { address: "10.9.0.5/24", server: "169.254.75.10/32", routes: manyRoutes(32) };
+  const nic = withFittingOptions<ServedNic>({
+    ...NIC,
+    lease: { ipv4 },
+    dns: { nameservers: [], search: manyDomains(12, "") },
+    options: { ntpServers, bootFileName: "a" },
+  });
+  expect(nic.lease.ipv4?.routes).toHaveLength(31);
+  expect(nic.options).toEqual({ ntpServers: ntpServers.slice(0, 63), bootFileName: "a" });
+  expect(nic.leftOut).toEqual([
+    expect.stringMatching(/^1 of 32 routes do not fit .* left out: 10\.31\.0\.0\/24$/),
+    expect.stringMatching(
+      /^7 of 12 search domains do not fit .* left out: n05a+, n06a+, n07a+, \.\.\.$/,
+    ),
+    expect.stringMatching(/^17 of 80 NTP servers do not fit .* left out: 10\.0\.0\.63, /),
+  ]);
 });

@@ -1,80 +1,262 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a way of binding an iface to its network is: the same few answers of each.
-import type { Iface, Network } from "@patchbay/api";
-import type { GuestLease } from "../addresses/lease.ts";
-import type { RememberedAddresses } from "../addresses/nic-addresses.ts";
-import type { SeenWiring } from "./pod-wiring.ts";
+import {
+  isLinkLocal,
+  natPrefixOf,
+  networkOf,
+  parseIp,
+  printAddress,
+  type Iface,
+  type Network,
+  type IpPrefix,
+} from "@patchbay/api";
+import {
+  leaseOfRemembered,
+  serversOf,
+  leaseForMasquerade,
+  type GuestLease,
+  type RememberedAddresses,
+} from "../addresses/lease.ts";
+import type {
+  SeenWiring,
+  BridgeWiring,
+  PodAnswers,
+  ForwardedPorts,
+  MasqueradeWiring,
+  NatSubnet,
+} from "./pod-wiring.ts";
 
-/** Every way that is built. The last three are asked for by the name of a plugin that the cluster has registered. */
+/** The last four are plugins that the cluster has registered. */
 export type BindingKind = "bridge" | "masquerade" | "managedTap" | "tap" | "vhostuser" | "hook";
 
-/** How an iface is bound. */
 export interface Binding {
   readonly kind: BindingKind;
-  /** NAME, or NAMESPACE/NAME, of a network definition that the pod joins beside the iface's own network. */
+  /** NAME or NAMESPACE/NAME of an additional network definition that the pod joins. */
   readonly extraNetwork?: string;
-  /** A hook is asked about it at the guest's start, and joins no pod that runs. */
+  /** The binding has a hook, which is only called at the guest's start. It cannot be plugged into a running guest. */
   readonly hasHook?: true;
 }
 
-/** Why an iface gets no NIC. */
 export interface BindingRefusal {
   readonly kind: "refused";
-  /** The field, below the iface. */
+  /** Path below the interface. */
   readonly field: string;
-  /** Stable, in CamelCase; listed in docs/reference/phases.md. */
   readonly reason: "BindingNotSupported" | "FieldNotSupported";
-  /** No full sentence: the field comes before it. */
+  /** No full sentence, because the field precedes it. */
   readonly message: string;
-  /** How the links look that it has all the same; absent where nobody has looked. */
+  /** Binding of links that exist nevertheless; unset if they were not observed. */
   readonly left?: BindingKind;
 }
 
-/** What a wiring is made from. */
 export interface WiringFacts {
   readonly podInterfaceName: string;
   readonly bridgeName: string;
   readonly tapName: string;
-  /** The guest's. */
+  /** The guest's MAC. */
   readonly mac: string;
-  /** Bytes; the pod NIC's. */
+  /** Bytes; equal to the pod NIC's. */
   readonly mtu: number;
-  /** The pod NIC's, ADDRESS/LENGTH. */
+  /** The pod NIC's addresses, ADDRESS/LENGTH. */
   readonly podAddresses: readonly string[];
-  /** Absent when it was deleted. */
+  /** Unset if the interface was deleted. */
   readonly iface?: Iface;
   readonly network?: Network;
-  /** What the pod NIC had before it was wired. */
+  /** Addresses of the pod NIC before it was wired. */
   readonly remembered?: RememberedAddresses;
 }
 
-/** What of an iface with this binding can be changed while the guest runs. */
-export interface LiveChanges {
-  /** It comes and goes. */
+interface LiveChanges {
   readonly plug: boolean;
-  /** Its link goes up and down. */
   readonly link: boolean;
-  /** It joins another network, and the device stays. */
+  /** The network, with the same device. */
   readonly network: boolean;
 }
 
-/** One way of binding. */
 export interface BindingModule {
   readonly kind: BindingKind;
-  /** What it needs of the kernel in the pod; undefined: nothing. */
+  /** Returns the links that the pod needs; undefined if it needs none. */
   readonly wiringOf: (facts: WiringFacts) => SeenWiring | undefined;
-  /** The tap that the device opens, of the links that are there (by name); empty: it opens none. */
+  /** Returns the tap that the device opens, from the existing links; empty if it opens none. */
   readonly tapOf: (
     names: Pick<WiringFacts, "podInterfaceName" | "tapName">,
     links: ReadonlySet<string>,
   ) => string;
   readonly live: LiveChanges;
-  /** The guest may have another MAC than CNI gave the pod NIC. */
+  /** Whether the guest's MAC may differ from the pod NIC's. */
   readonly takesAnyMac: boolean;
-  /** Wiring takes the addresses from the pod NIC: they are written down before. */
+  /** Whether wiring removes the addresses from the pod NIC, so that they must be recorded first. */
   readonly takesAddresses: boolean;
-  /** What the pod gives the guest by DHCP; undefined: nothing, and it leaves others to do so. */
+  /** Returns undefined if the pod serves nothing and does not block other servers. */
   readonly leaseOf: (facts: WiringFacts) => GuestLease | undefined;
-  /** Whose addresses the status shows: those that the guest has, or the pod's, behind which the guest is hidden. */
+  /** Whose addresses the status shows: the guest's, or the pod's if it hides the guest. */
   readonly addressesOf: "guest" | "pod";
 }
+
+/** If the network assigned addresses to the NIC, the pod serves them to the guest. */
+function planAnswers({ remembered }: WiringFacts): PodAnswers | undefined {
+  const lease = leaseOfRemembered(remembered);
+  if (lease === undefined) return undefined;
+  const gatewayMac = lease.ipv6?.isRouter === true ? remembered?.gatewayMac : undefined;
+  return { addresses: serversOf(lease), ...(gatewayMac === undefined ? {} : { gatewayMac }) };
+}
+
+function toBridgeWiring(facts: WiringFacts): Omit<BridgeWiring, "owner" | "queues"> {
+  const { podInterfaceName, bridgeName, tapName, mac, mtu } = facts;
+  return { kind: "bridge", podInterfaceName, bridgeName, tapName, mac, mtu };
+}
+
+/** The guest takes the pod NIC's place on the network. */
+const BRIDGE: BindingModule = {
+  kind: "bridge",
+  wiringOf: (facts) => {
+    const answers = planAnswers(facts);
+    return { ...toBridgeWiring(facts), ...(answers === undefined ? {} : { answers }) };
+  },
+  tapOf: ({ tapName }) => tapName,
+  live: { plug: true, link: true, network: true },
+  takesAnyMac: true,
+  takesAddresses: true,
+  leaseOf: ({ remembered }) => leaseOfRemembered(remembered),
+  addressesOf: "guest",
+};
+
+function protocolOf(text: string | undefined): ForwardedPorts["protocol"] {
+  return text?.toLowerCase() === "udp" ? "udp" : "tcp";
+}
+
+function listForwardedPorts(iface: Iface | undefined): readonly ForwardedPorts[] {
+  const single = (iface?.ports ?? []).map(({ port, protocol }) => ({
+    protocol: protocolOf(protocol),
+    first: port,
+    last: port,
+  }));
+  const ranges = (iface?.portRanges ?? []).map(({ protocol, start, end }) => ({
+    protocol: protocolOf(protocol),
+    first: start,
+    last: end,
+  }));
+  return [...single, ...ranges];
+}
+
+function wiringOf(facts: WiringFacts): Omit<MasqueradeWiring, "owner" | "queues"> {
+  const { podInterfaceName, bridgeName, tapName, mac, mtu } = facts;
+  return {
+    kind: "masquerade",
+    podInterfaceName,
+    bridgeName,
+    tapName,
+    mac,
+    mtu,
+    ...planNatSubnets(facts.network, facts.podAddresses),
+    ports: listForwardedPorts(facts.iface),
+  };
+}
+
+/** The guest is hidden behind the pod's addresses. */
+const MASQUERADE: BindingModule = {
+  kind: "masquerade",
+  wiringOf,
+  tapOf: ({ tapName }) => tapName,
+  live: { plug: false, link: true, network: false },
+  takesAnyMac: true,
+  takesAddresses: false,
+  leaseOf: (facts) => leaseForMasquerade(wiringOf(facts)),
+  addressesOf: "pod",
+};
+
+/** The gateway has the first host address, the guest the second. Source: KubeVirt pkg/network/link/address.go */
+function toNatSubnet(prefix: IpPrefix): NatSubnet {
+  const first = networkOf(prefix);
+  const [gateway, guest] = ([1n, 2n] as const).map((step) =>
+    printAddress({ version: first.version, value: first.value + step }),
+  );
+  return { gateway: `${gateway ?? ""}/${String(prefix.length)}`, guest: guest ?? "" };
+}
+
+export function planNatSubnets(
+  network: Network | undefined,
+  podAddresses: readonly string[],
+): { readonly ipv4?: NatSubnet; readonly ipv6?: NatSubnet } {
+  // A link-local address is not reachable from beyond the link.
+  const versions = podAddresses
+    .filter((text) => !isLinkLocal(text))
+    .flatMap((text) => parseIp(text) ?? []);
+  const pod = network?.pod ?? {};
+  const configured = { 4: pod.vmNetworkCIDR, 6: pod.vmIPv6NetworkCIDR };
+  const subnet = (version: 4 | 6): NatSubnet | undefined => {
+    const prefix = natPrefixOf(configured[version], version);
+    const hasFamily = versions.some((address) => address.version === version);
+    return hasFamily && prefix !== undefined ? toNatSubnet(prefix) : undefined;
+  };
+  const [ipv4, ipv6] = [subnet(4), subnet(6)];
+  return { ...(ipv4 && { ipv4 }), ...(ipv6 && { ipv6 }) };
+}
+
+/**
+ * Like bridge, but a registered plugin prepares the network and handles its addresses.
+ * Source: KubeVirt DomainAttachmentType ManagedTap.
+ */
+const MANAGED_TAP: BindingModule = {
+  ...BRIDGE,
+  kind: "managedTap",
+  // The plugin prepared its setup for one network, by its NIC's name.
+  live: { ...BRIDGE.live, network: false },
+  wiringOf: toBridgeWiring,
+  leaseOf: () => undefined,
+};
+
+/** A registered plugin creates the tap. Source: KubeVirt DomainAttachmentType Tap. */
+const TAP: BindingModule = {
+  kind: "tap",
+  wiringOf: ({ podInterfaceName, tapName, mac, mtu }) => ({
+    kind: "tap",
+    podInterfaceName,
+    tapName,
+    mac,
+    mtu,
+  }),
+  // Without a tap of that name the pod NIC is a tap. Source: KubeVirt network/setup/podinterface.go
+  tapOf: ({ podInterfaceName, tapName }, links) =>
+    links.has(tapName) ? tapName : podInterfaceName,
+  // Another network has another tap and needs another device.
+  live: { plug: true, link: true, network: false },
+  // A macvtap passes only frames for its own MAC.
+  takesAnyMac: false,
+  takesAddresses: false,
+  leaseOf: () => undefined,
+  addressesOf: "guest",
+};
+
+/**
+ * A process on the node serves a socket that the network's plugin names. Frames pass between the guest's memory and that
+ * process, not through the kernel.
+ */
+const VHOST_USER: BindingModule = {
+  kind: "vhostuser",
+  wiringOf: () => undefined,
+  tapOf: () => "",
+  // libvirt has no link state for vhost-user, and another network has another socket.
+  live: { plug: true, link: false, network: false },
+  takesAnyMac: true,
+  takesAddresses: false,
+  leaseOf: () => undefined,
+  addressesOf: "guest",
+};
+
+/**
+ * A hook creates the NIC at the guest's start; Patchbay creates and observes nothing.
+ * Source: KubeVirt, a binding plugin without domainAttachmentType.
+ */
+const HOOK: BindingModule = {
+  ...TAP,
+  kind: "hook",
+  live: { plug: false, link: false, network: false },
+};
+
+export const BINDINGS: Readonly<Record<BindingKind, BindingModule>> = {
+  bridge: BRIDGE,
+  masquerade: MASQUERADE,
+  managedTap: MANAGED_TAP,
+  tap: TAP,
+  vhostuser: VHOST_USER,
+  hook: HOOK,
+};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a guest may send on one network, by what the cluster and the iface say and by what the network gave it.
+// Anti-spoofing rules for one NIC, from the cluster's settings, the interface, and the assigned addresses.
 import {
   isDefaultNetwork,
   isSecurityMode,
@@ -14,7 +14,6 @@ import {
 } from "@patchbay/api";
 import type { SendGuard } from "./pod-wiring.ts";
 
-/** What is judged of what one guest sends on one network. */
 interface PortSecurity {
   readonly mode: SecurityMode;
   readonly allowedMacs: readonly string[];
@@ -28,53 +27,57 @@ function stricter(one: SecurityMode, other: SecurityMode): SecurityMode {
   return SECURITY_MODES.indexOf(one) > SECURITY_MODES.indexOf(other) ? one : other;
 }
 
-/** Everything on the pod network, else what the iface says within what the cluster says. */
-function portSecurityOf(iface: Iface, network: Network, cluster: ClusterSecurity): PortSecurity {
+/** On the pod network everything is checked. Elsewhere the interface chooses, within the cluster's limits. */
+function resolvePortSecurity(
+  iface: Iface,
+  network: Network,
+  cluster: ClusterSecurity,
+): PortSecurity {
   if (isDefaultNetwork(network)) return { ...NOTHING_ALLOWED, mode: "Addresses" };
-  const said = iface.portSecurity ?? {};
-  const asked = said.mode ?? "";
-  const mode = isSecurityMode(asked) ? asked : cluster.mode;
+  const portSecurity = iface.portSecurity ?? {};
+  const requestedMode = portSecurity.mode ?? "";
+  const mode = isSecurityMode(requestedMode) ? requestedMode : cluster.mode;
   if (cluster.enforced) return { ...NOTHING_ALLOWED, mode: stricter(mode, cluster.mode) };
   return {
     mode,
-    allowedMacs: said.allowedMACs ?? [],
-    allowedAddresses: said.allowedAddresses ?? [],
-    allowServers: said.allowServers ?? false,
+    allowedMacs: portSecurity.allowedMACs ?? [],
+    allowedAddresses: portSecurity.allowedAddresses ?? [],
+    allowServers: portSecurity.allowServers ?? false,
   };
 }
 
-/** What a guard is made from. */
-export interface GuardFacts {
+export interface SendGuardFacts {
   readonly iface: Iface;
   readonly network: Network;
   readonly cluster: ClusterSecurity;
-  /** The guest's. */
   readonly mac: string;
-  /** What the network gave the guest, addresses and prefixes; empty while nothing is known. */
+  /** Addresses and prefixes that the network assigned; empty while unknown. */
   readonly addresses: readonly string[];
 }
 
-/** The address alone: its prefix is the network's, which others have addresses of. */
+/** Drops the prefix length, because the prefix includes addresses of others. */
 export function addressAlone(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
 /**
- * What the guest may claim; undefined for anything. Where the network gave it nothing, its addresses are its own matter:
- * only who has an address can be held to it.
+ * Returns the allowed source addresses; undefined for any. Without an assigned or allowed address, there is nothing to
+ * check against.
  */
-function addressesOf(facts: GuardFacts, security: PortSecurity): readonly string[] | undefined {
-  const given = facts.addresses.filter((text) => parseIp(text) !== undefined);
+function allowedSources(
+  facts: SendGuardFacts,
+  security: PortSecurity,
+): readonly string[] | undefined {
+  const assigned = facts.addresses.filter((text) => parseIp(text) !== undefined);
   const allowed = security.allowedAddresses.filter((text) => (parseIp(text)?.length ?? 0) > 0);
-  if (security.mode !== "Addresses" || given.length + allowed.length === 0) return undefined;
-  return [...new Set([...given, ...allowed, linkLocalOf(facts.mac)])];
+  if (security.mode !== "Addresses" || assigned.length + allowed.length === 0) return undefined;
+  return [...new Set([...assigned, ...allowed, linkLocalOf(facts.mac)])];
 }
 
-/** What the guest may send; undefined where nothing is judged. */
-export function sendGuardOf(facts: GuardFacts): SendGuard | undefined {
-  const security = portSecurityOf(facts.iface, facts.network, facts.cluster);
+export function sendGuardOf(facts: SendGuardFacts): SendGuard | undefined {
+  const security = resolvePortSecurity(facts.iface, facts.network, facts.cluster);
   if (security.mode === "Off") return undefined;
-  const addresses = addressesOf(facts, security);
+  const addresses = allowedSources(facts, security);
   const macs = [facts.mac, ...security.allowedMacs].map(normalizeMac);
   return {
     macs: [...new Set(macs)],

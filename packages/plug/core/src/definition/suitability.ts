@@ -1,25 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can NICs be made of a network's definition on this node? What is found is told before anybody asks for one.
+// Whether this node can create NICs from a definition, checked before a pod requests one.
+import {
+  IP_BITS,
+  isJsonObject,
+  isWithin,
+  networkOf,
+  parseIp,
+  type IpPrefix,
+  type JsonObject,
+} from "@patchbay/api";
 import { AppError } from "../errors/app-error.ts";
-import type { Named, AddressPool, DefinitionNeeds } from "./needs.ts";
-import { rangeUseOf } from "./host-local.ts";
+import { readText, type NamedField, type AddressPool, type DefinitionNeeds } from "./needs.ts";
 
-/** What the node says of the needs of one definition. */
+interface Range {
+  readonly version: 4 | 6;
+  readonly first: bigint;
+  readonly last: bigint;
+  readonly gateway: bigint;
+}
+
+/** Alternative ranges for one address; undefined if only the plugin can parse them. */
+type RangeSet = readonly Range[] | undefined;
+
+interface RangeUse {
+  /** Path for messages: `ipam.ranges[0]`, or `ipam` in the old form. */
+  readonly field: string;
+  readonly size: bigint;
+  readonly used: number;
+}
+
+/** Returns `fallback` if the address is not set, and undefined if it is outside the subnet. */
+function parseWithin(
+  text: string | undefined,
+  subnet: IpPrefix,
+  fallback: bigint,
+): bigint | undefined {
+  if (text === undefined) return fallback;
+  const address = parseIp(text);
+  return address !== undefined && isWithin({ ...address, length: IP_BITS[address.version] }, subnet)
+    ? address.value
+    : undefined;
+}
+
+/** Uses the plugin's defaults. Source: plugins host-local backend/allocator range.go Canonicalize. */
+function parseRange(value: unknown): Range | undefined {
+  const subnet = isJsonObject(value) ? parseIp(readText(value, "subnet") ?? "") : undefined;
+  if (!isJsonObject(value) || subnet === undefined) return undefined;
+  const { version, length } = subnet;
+  const bits = BigInt(IP_BITS[version] - length);
+  const base = networkOf(subnet).value;
+  const end = base + (1n << bits) - 1n;
+  const lastUsable = version === 4 ? end - 1n : end;
+  const first = parseWithin(readText(value, "rangeStart"), subnet, base + 1n);
+  const last = parseWithin(readText(value, "rangeEnd"), subnet, lastUsable);
+  const gateway = parseWithin(readText(value, "gateway"), subnet, base + 1n);
+  if (bits < 2n || first === undefined || last === undefined) return undefined;
+  return { version, first, last, gateway: gateway ?? -1n };
+}
+
+function parseRangeSet(value: unknown): RangeSet {
+  if (!Array.isArray(value) || value.length === 0) return undefined;
+  const ranges = value.map(parseRange);
+  return ranges.every((range) => range !== undefined) ? ranges : undefined;
+}
+
+function listRangeSets(ipam: JsonObject): readonly (readonly [string, RangeSet])[] {
+  const { subnet, ranges } = ipam;
+  return [
+    ...(subnet === undefined ? [] : [["ipam", parseRangeSet([ipam])] as const]),
+    ...(Array.isArray(ranges)
+      ? ranges.map(
+          (set: unknown, at) => [`ipam.ranges[${String(at)}]`, parseRangeSet(set)] as const,
+        )
+      : []),
+  ];
+}
+
+function contains({ version, first, last, gateway }: Range, address: IpPrefix): boolean {
+  const { value } = address;
+  return version === address.version && value >= first && value <= last && value !== gateway;
+}
+
+/** A range that ends before it begins is empty. */
+function sizeOf({ first, last, gateway }: Range): bigint {
+  if (last < first) return 0n;
+  return last - first + 1n - (gateway >= first && gateway <= last ? 1n : 0n);
+}
+
+/**
+ * Omits sets that only the plugin can parse. `leases`: file names in the network's directory. Source: plugins
+ * host-local backend/disk.
+ */
+export function measureRangeUse(ipam: JsonObject, leases: readonly string[]): readonly RangeUse[] {
+  const addresses = leases.flatMap((name) => parseIp(name) ?? []);
+  return listRangeSets(ipam).flatMap(([field, set]) => {
+    if (set === undefined) return [];
+    const size = set.reduce((sum, range) => sum + sizeOf(range), 0n);
+    const isInSet = (address: IpPrefix): boolean => set.some((range) => contains(range, address));
+    return [{ field, size, used: addresses.filter(isInSet).length }];
+  });
+}
+
 export interface DefinitionFacts {
-  /** NAMESPACE/NAME. */
   readonly network: string;
   readonly needs: DefinitionNeeds;
-  /** Of the programs that are needed, those that are there. */
+  /** Required programs that exist. */
   readonly plugins: ReadonlySet<string>;
-  /** Where they are looked for, for people. */
   readonly pluginPath: string;
-  /** Kinds of the node's links by name; undefined: they were not looked at, since none is needed. */
+  /** Kinds of the node's links by name; undefined if they were not read because none is required. */
   readonly links: ReadonlyMap<string, string> | undefined;
-  /** Whether bridges can filter VLANs; undefined: nobody knows. */
+  /** Whether bridges can filter VLANs; undefined if unknown. */
   readonly filtersVlans: boolean | undefined;
-  /** Names of files in the directory of each pool, in the order of the pools. */
+  /** Names of lease files, in the order of the pools. */
   readonly leases: readonly (readonly string[])[];
-  /** A launcher of a VM on this node asks for the network. */
+  /** Whether a launcher on this node requests the network. */
   readonly isAskedForGuests: boolean;
 }
 
@@ -35,13 +129,19 @@ function programProblem(
   return plugins.has(plugin) ? [] : [new AppError("CNI_PLUGIN_MISSING", { plugin, path })];
 }
 
-function linkProblem({ field, name: link }: Named, facts: DefinitionFacts): readonly AppError[] {
+function linkProblem(
+  { field, name: link }: NamedField,
+  facts: DefinitionFacts,
+): readonly AppError[] {
   const { network, links } = facts;
   if (links === undefined || links.has(link)) return [];
   return [new AppError("CNI_LINK_MISSING", { network, field, link })];
 }
 
-function bridgeProblem({ field, name: link }: Named, facts: DefinitionFacts): readonly AppError[] {
+function bridgeProblem(
+  { field, name: link }: NamedField,
+  facts: DefinitionFacts,
+): readonly AppError[] {
   const { network, links } = facts;
   const kind = links?.get(link);
   if (kind === undefined || kind === "bridge") return [];
@@ -53,7 +153,7 @@ function poolProblem(
   leases: readonly string[],
   { network }: DefinitionFacts,
 ): readonly AppError[] {
-  return rangeUseOf(ipam, leases).flatMap(({ field: name, size, used }) => {
+  return measureRangeUse(ipam, leases).flatMap(({ field: name, size, used }) => {
     const field = `${prefix}${name}`;
     if (size === 0n) return [invalid(network, field, "holds no address that a pod could get")];
     const details = { network, field, size: String(size) };
@@ -61,7 +161,7 @@ function poolProblem(
   });
 }
 
-/** All that keeps NICs from being made, as the errors with which an attachment would fail; the gravest first. */
+/** Most severe first, as the errors that an attachment would fail with. */
 export function problemsOf(facts: DefinitionFacts): readonly AppError[] {
   const { network, needs, filtersVlans, leases, isAskedForGuests } = facts;
   const { vlan: field, unfitForGuests: plugin } = needs;

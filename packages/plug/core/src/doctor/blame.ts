@@ -98,8 +98,11 @@ function waysOf(seen: SeenWay, probe: ProbeName): Ways {
 export function filterOn(hop: HopName, { filters = [], links }: SeenWay): FrameFilter | undefined {
   const { tap, podBridge, podNic, nodePeer, nodeBridge, uplinks } = links;
   const ofHop: Partial<Record<HopName, readonly (string | undefined)[]>> = {
-    ...{ tap: [tap?.name], podBridge: [podBridge?.name], podNic: [podNic?.name] },
-    ...{ nodePeer: [nodePeer?.name], nodeBridge: [nodeBridge?.name] },
+    tap: [tap?.name],
+    podBridge: [podBridge?.name],
+    podNic: [podNic?.name],
+    nodePeer: [nodePeer?.name],
+    nodeBridge: [nodeBridge?.name],
     uplink: uplinks.map(({ name }) => name),
   };
   const isOnNode = ["nodePeer", "nodeBridge", "uplink"].includes(hop);

@@ -2,9 +2,8 @@
 // What is known of an iface before its way is looked at, and whom its network is asked for.
 import { findByName } from "../spec/nics.ts";
 import { parseIp, type VirtualMachineInstance } from "@patchbay/api";
-import { isIpv6LinkLocal } from "../addresses/nic-addresses.ts";
+import { isIpv6LinkLocal, waysOutOf } from "../addresses/lease.ts";
 import type { SeenWiring } from "../bindings/pod-wiring.ts";
-import { waysOutOf } from "../addresses/lease.ts";
 import type { ServedNic } from "../addresses/served-nic.ts";
 import { readGuestLinks, type GuestNic } from "../guest/links.ts";
 import type { GuestFacts } from "../ports/hypervisor.ts";

@@ -120,7 +120,8 @@ const POD: readonly WayRow[] = [
   [
     "answers that the rules drop",
     {
-      ...{ mayClaim: ["10.9.0.1"], traces: [trace("inward", { answered: ["tap"] })] },
+      mayClaim: ["10.9.0.1"],
+      traces: [trace("inward", { answered: ["tap"] })],
     },
     ["tap", "GuardRefuses"],
   ],
@@ -237,7 +238,8 @@ test.each([
   },
   {
     change: {
-      ...{ mayClaim: ["10.9.0.1"], traces: [trace("inward", { answered: ["tap"] })] },
+      mayClaim: ["10.9.0.1"],
+      traces: [trace("inward", { answered: ["tap"] })],
       seen: { refused: [refusal(2)] },
     },
     want: /comes to the tap and not further: its guard refuses ARP from elsewhere$/,
@@ -310,7 +312,10 @@ test("a guest without an address is dead, and the report includes its DHCP reque
 test("a dead hop says what was seen and what to do", () => {
   const { hops } = diagnose(wayFacts({ mayClaim: [] }));
   expect(hops.find(({ hop }) => hop === "tap")).toEqual({
-    ...{ hop: "tap", name: "tap1", state: "dead", reason: "GuardRefuses" },
+    hop: "tap",
+    name: "tap1",
+    state: "dead",
+    reason: "GuardRefuses",
     why: "the guest may not send from 10.9.0.1",
     fix: DOCTOR_FIXES.GuardRefuses,
   });

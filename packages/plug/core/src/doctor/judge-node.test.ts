@@ -33,7 +33,9 @@ const AROUND: readonly WayRow[] = [
       seen: {
         losses: [
           {
-            ...{ probe: "echo", sent: 10, asked: TEN },
+            probe: "echo",
+            sent: 10,
+            asked: TEN,
             answered: { uplink: 10, nodePeer: 5, podNic: 5, tap: 5 },
           },
         ],
@@ -47,7 +49,9 @@ const AROUND: readonly WayRow[] = [
       seen: {
         losses: [
           {
-            ...{ probe: "echo", sent: 10, asked: TEN },
+            probe: "echo",
+            sent: 10,
+            asked: TEN,
             answered: { uplink: 10, nodePeer: 9, podNic: 9, tap: 9 },
           },
         ],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hops that are on the node, and who is beyond.
-import { isIpv6LinkLocal } from "../addresses/nic-addresses.ts";
+import { isIpv6LinkLocal } from "../addresses/lease.ts";
 import { frameLostAt } from "./blame.ts";
 import type { SeenWay, WayFacts, WayLink } from "./facts.ts";
 import { answering, claimed } from "./judge-gateway.ts";

@@ -52,8 +52,12 @@ test.each([
     facts: { ...ROOT, "fs.0.disk.count": "2", "fs.0.disk.1.serial": "abc" },
     want: [
       {
-        ...{ diskName: "vda1", mountPoint: "/", fileSystemType: "ext4" },
-        ...{ usedBytes: 1024, totalBytes: 4096, disk: [{ serial: "abc" }] },
+        diskName: "vda1",
+        mountPoint: "/",
+        fileSystemType: "ext4",
+        usedBytes: 1024,
+        totalBytes: 4096,
+        disk: [{ serial: "abc" }],
       },
     ],
   },
@@ -62,8 +66,11 @@ test.each([
     facts: { ...ROOT, "fs.0.used-bytes": "many", "fs.0.total-bytes": "99999999999999999999" },
     want: [
       {
-        ...{ diskName: "vda1", mountPoint: "/", fileSystemType: "ext4" },
-        ...{ usedBytes: 0, totalBytes: 0 },
+        diskName: "vda1",
+        mountPoint: "/",
+        fileSystemType: "ext4",
+        usedBytes: 0,
+        totalBytes: 0,
       },
     ],
   },
@@ -80,8 +87,10 @@ test("the whole of a guest has what its agent knows", () => {
       agent: {
         "agent.version": "7.2.0",
         "agent.command.count": "3",
-        ...{ "agent.command.0.name": "guest-ping", "agent.command.0.enabled": "true" },
-        ...{ "agent.command.1.name": "guest-exec", "agent.command.1.enabled": "false" },
+        "agent.command.0.name": "guest-ping",
+        "agent.command.0.enabled": "true",
+        "agent.command.1.name": "guest-exec",
+        "agent.command.1.enabled": "false",
         "agent.command.2.name": "\u001b[2J",
       },
       freeze: { "freeze.status": "frozen" },

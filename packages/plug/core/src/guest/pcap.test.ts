@@ -36,7 +36,8 @@ describe.each([1, 7, 24, 1000])("in pieces of %i bytes", (size) => {
   test("it ends before the packet that is too much", () => {
     const first = all(HEADER, packet(60), packet(0));
     expect(run(capture, { most: first.length + 50, size })).toEqual({
-      ...{ passed: first, isFull: true },
+      passed: first,
+      isFull: true,
     });
   });
 

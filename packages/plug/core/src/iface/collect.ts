@@ -2,7 +2,7 @@
 // Brings together what is known of each iface of one VMI on its node.
 import type { BindingRegistry, ClusterSecurity, VirtualMachineInstance } from "@patchbay/api";
 import { printPciAddress, type NicFacts } from "@patchbay/domain";
-import type { RememberedAddresses } from "../addresses/nic-addresses.ts";
+import type { RememberedAddresses } from "../addresses/lease.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 import type { GuestView } from "../guest/view.ts";
 import { carrierOf, type Carrier } from "./carrier.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each observer may say about one iface. One owner for each member.
 import type { Attachment, ClusterSecurity, Iface, IfaceStatus, Network } from "@patchbay/api";
-import type { RememberedAddresses } from "../addresses/nic-addresses.ts";
+import type { RememberedAddresses } from "../addresses/lease.ts";
 import type { Binding, BindingRefusal } from "../bindings/binding.ts";
 import type { Told } from "../reasons/words.ts";
 import type { SocketReason } from "./links/vhost-socket.ts";

@@ -12,8 +12,8 @@ import {
   type VmiSpec,
   type VmStatus,
 } from "@patchbay/api";
-import { bindingOf } from "../bindings/binding-of.ts";
-import { BINDINGS } from "../bindings/table.ts";
+import { bindingOf } from "../bindings/resolve-binding.ts";
+import { BINDINGS } from "../bindings/binding.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 
 type KeptMacs = NonNullable<VmStatus["macAddresses"]>;

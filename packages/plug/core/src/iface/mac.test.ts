@@ -225,7 +225,10 @@ describe("twins", () => {
     const other = { ...own, name: "other" };
     expect(findMacTwins(own, [other])).toEqual([
       {
-        ...{ index: 0, mac, network: "ns/blue", owner: "ns/other" },
+        index: 0,
+        mac,
+        network: "ns/blue",
+        owner: "ns/other",
         isOwnerHalted: false,
         isOtherNetwork: false,
       },

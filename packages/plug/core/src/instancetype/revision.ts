@@ -12,7 +12,7 @@ import {
   type VirtualMachine,
 } from "@patchbay/api";
 import { sha256Hex } from "../iface/sha256.ts";
-import { labelValueOf } from "../spec/label-value.ts";
+import { labelValueOf } from "../spec/guest-names.ts";
 import type { Part, PartObject, PartType } from "./parts.ts";
 
 /** Source: Kubernetes names of objects. */

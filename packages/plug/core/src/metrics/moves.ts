@@ -43,7 +43,9 @@ const FAMILIES: Readonly<Record<string, readonly [help: string, read: ReadJob]>>
 /** Of the guests that are on their way now; what libvirt has not told is left out. */
 export function moveFamilies(moves: readonly VmMove[], node: string): readonly MetricFamily[] {
   return Object.entries(FAMILIES).map(([suffix, [help, read]]) => ({
-    ...{ name: `${PREFIX}${suffix}`, help, type: suffix === TOTAL ? "counter" : "gauge" },
+    name: `${PREFIX}${suffix}`,
+    help,
+    type: suffix === TOTAL ? "counter" : "gauge",
     samples: moves.flatMap(({ vmi, job }): readonly Sample[] => {
       const { namespace = "", name } = vmi.metadata;
       const value = read(job);

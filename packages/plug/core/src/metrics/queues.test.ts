@@ -3,8 +3,11 @@ import { expect, test } from "vitest";
 import { queueFamilies } from "./queues.ts";
 
 const FIGURES = {
-  ...{ depth: 1, adds: 2, retries: 3 },
-  ...{ unfinishedSeconds: 4, longestRunningSeconds: 5 },
+  depth: 1,
+  adds: 2,
+  retries: 3,
+  unfinishedSeconds: 4,
+  longestRunningSeconds: 5,
 };
 
 test.each([

@@ -20,24 +20,34 @@ const FAMILIES: readonly (Omit<MetricFamily, "samples"> & {
   readonly figure: keyof QueueFigures;
 })[] = [
   {
-    ...{ name: "kubevirt_workqueue_depth", figure: "depth", type: "gauge" },
+    name: "kubevirt_workqueue_depth",
+    figure: "depth",
+    type: "gauge",
     help: "Keys that wait for the loop.",
   },
   {
-    ...{ name: "kubevirt_workqueue_adds_total", figure: "adds", type: "counter" },
+    name: "kubevirt_workqueue_adds_total",
+    figure: "adds",
+    type: "counter",
     help: "Keys that were queued for the loop.",
   },
   {
-    ...{ name: "kubevirt_workqueue_retries_total", figure: "retries", type: "counter" },
+    name: "kubevirt_workqueue_retries_total",
+    figure: "retries",
+    type: "counter",
     help: "Keys that failed and are tried again.",
   },
   {
-    ...{ name: "kubevirt_workqueue_unfinished_work_seconds", type: "gauge" },
-    ...{ figure: "unfinishedSeconds", help: "Age of all passes that run, together." },
+    name: "kubevirt_workqueue_unfinished_work_seconds",
+    type: "gauge",
+    figure: "unfinishedSeconds",
+    help: "Age of all passes that run, together.",
   },
   {
-    ...{ name: "kubevirt_workqueue_longest_running_processor_seconds", type: "gauge" },
-    ...{ figure: "longestRunningSeconds", help: "Age of the oldest pass that runs." },
+    name: "kubevirt_workqueue_longest_running_processor_seconds",
+    type: "gauge",
+    figure: "longestRunningSeconds",
+    help: "Age of the oldest pass that runs.",
   },
 ];
 

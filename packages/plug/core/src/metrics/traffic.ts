@@ -61,7 +61,8 @@ const VERBS = { receive: "received", transmit: "transmitted" } as const;
 function nicsOf({ vmi, ...vm }: VmTraffic, node: string): readonly NicTraffic[] {
   const { namespace = "", name } = vmi.metadata;
   return nicCounts(vm).map(({ name: iface, received: receive, sent: transmit }) => ({
-    ...{ receive, transmit },
+    receive,
+    transmit,
     labels: { node, namespace, name, interface: iface },
   }));
 }

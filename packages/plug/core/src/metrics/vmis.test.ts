@@ -18,8 +18,10 @@ function vmiWith(
 describe("a VMI", () => {
   test("is told with its node, its phase and its guest's system", () => {
     const guestOSInfo = {
-      ...{ name: "Debian GNU/Linux", versionId: "12" },
-      ...{ kernelRelease: "6.1.0", machine: "x86_64" },
+      name: "Debian GNU/Linux",
+      versionId: "12",
+      kernelRelease: "6.1.0",
+      machine: "x86_64",
     };
     const vmi = vmiWith({ phase: "Running", guestOSInfo, conditions: [...MIGRATABLE] });
     const family = vmiInfoFamily([vmi], "None");
@@ -27,10 +29,16 @@ describe("a VMI", () => {
     expect(family.samples).toEqual([
       {
         labels: {
-          ...{ node: "node1", namespace: "default", name: "vm1", phase: "running" },
-          ...{ guest_os_name: "Debian GNU/Linux", guest_os_version_id: "12" },
-          ...{ guest_os_kernel_release: "6.1.0", guest_os_arch: "x86_64" },
-          ...{ evictable: "true", outdated: "false" },
+          node: "node1",
+          namespace: "default",
+          name: "vm1",
+          phase: "running",
+          guest_os_name: "Debian GNU/Linux",
+          guest_os_version_id: "12",
+          guest_os_kernel_release: "6.1.0",
+          guest_os_arch: "x86_64",
+          evictable: "true",
+          outdated: "false",
           vmi_pod: expect.stringMatching(/^virt-launcher-vm1-/) as string,
         },
         value: 1,
@@ -66,8 +74,11 @@ test("each interface of a VMI is told, with an address or without", () => {
   expect(name).toBe("kubevirt_vmi_status_addresses");
   expect(samples.map(({ labels }) => labels)).toEqual([
     {
-      ...{ ...place, vnic_name: "default", interface_name: "eth0" },
-      ...{ address: "10.0.2.2", type: "ExternalInterface" },
+      ...place,
+      vnic_name: "default",
+      interface_name: "eth0",
+      address: "10.0.2.2",
+      type: "ExternalInterface",
     },
     { ...place, interface_name: "lo", type: "SystemInterface" },
   ]);
@@ -98,7 +109,8 @@ test("migrations are counted by phase, and those that have ended are listed", ()
   const all = [...phases.map((phase) => aMigration(phase, phase)), aMigration("new", undefined)];
   const migrationState = {
     migrationUid: "uid-Succeeded",
-    ...{ startTimestamp: "1970-01-01T00:00:10Z", endTimestamp: "1970-01-01T00:00:20Z" },
+    startTimestamp: "1970-01-01T00:00:10Z",
+    endTimestamp: "1970-01-01T00:00:20Z",
     completed: true,
   };
   const families = migrationFamilies(all, [vmiWith({ migrationState })]);
@@ -130,7 +142,8 @@ test("all that is to be moved is a counter, by the name of 1.9, and a gauge by t
     "node1",
   );
   expect(total).toMatchObject({
-    ...{ name: "kubevirt_vmi_migration_data_bytes_total", type: "counter" },
+    name: "kubevirt_vmi_migration_data_bytes_total",
+    type: "counter",
     samples: [{ value: 5 }],
   });
   expect(older).toMatchObject({ name: "kubevirt_vmi_migration_data_total_bytes", type: "gauge" });

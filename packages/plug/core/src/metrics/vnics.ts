@@ -26,7 +26,9 @@ function samplesOf(
     const network = findByName(networksOf(spec), iface.name);
     if (network === undefined) return [];
     const labels = {
-      ...{ name, namespace, vnic_name: iface.name },
+      name,
+      namespace,
+      vnic_name: iface.name,
       ...bindingLabels(iface),
       network: network.multus?.networkName ?? POD_NETWORK,
       model: iface.model ?? NONE,

@@ -9,9 +9,15 @@ const READY = { ...DETECTED, targetNodeDomainReadyTimestamp: "2026-01-01T00:00:0
 
 function stepsOf(state: object, change: Partial<ArrivalFacts>): readonly string[] {
   const facts: ArrivalFacts = {
-    ...{ migration: { migrationUid: "m", ...state }, isWired: true, relay: "told" },
-    ...{ domain: undefined, isComing: false, isOffAtSource: false },
-    ...{ staysPaused: false, faults: [], ...change },
+    migration: { migrationUid: "m", ...state },
+    isWired: true,
+    relay: "told",
+    domain: undefined,
+    isComing: false,
+    isOffAtSource: false,
+    staysPaused: false,
+    faults: [],
+    ...change,
   };
   return planArrival(facts).map((step) => (step.kind === "wait" ? `wait ${step.for}` : step.kind));
 }

@@ -24,12 +24,14 @@ test.each<{
   },
   {
     name: "the host's own, of which nothing is known",
-    ...{ model: "host-passthrough", labels: {} },
+    model: "host-passthrough",
+    labels: {},
     want: { labels: {}, problem: expect.stringContaining("name a CPU model in the VM") as string },
   },
   {
     name: "the host's own, emulated",
-    ...{ model: "host-passthrough", useEmulation: true },
+    model: "host-passthrough",
+    useEmulation: true,
     want: { labels: {} },
   },
   {
@@ -39,7 +41,8 @@ test.each<{
   },
   {
     name: "the host's model, of which nothing is known",
-    ...{ model: "host-model", labels: {} },
+    model: "host-model",
+    labels: {},
     want: { labels: {} },
   },
   { name: "a model that is named", model: "Nehalem", want: { labels: {} } },

@@ -3,7 +3,7 @@
 // pkg/virt-handler/node-labeller; pkg/virt-controller/watch/migration, whose selectors these are.
 import type { KubeNode, VirtualMachineInstance } from "@patchbay/api";
 import { layoutOf } from "@patchbay/domain";
-import { topologyVersionOf } from "../pcie/kept.ts";
+import { topologyVersionOf } from "../pcie/devices.ts";
 import { cpuOf } from "../plan/node/guest/machine.ts";
 import type { VmiFacts } from "../plan/vm/vmi.ts";
 

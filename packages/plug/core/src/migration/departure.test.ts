@@ -15,15 +15,15 @@ function stepsOf(
   change: Partial<Omit<DepartureFacts, "migration">> = {},
 ): readonly string[] {
   const steps = planDeparture({
-    ...{ migration: { migrationUid: "m", ...state }, domain: RUNS, job: NO_JOB },
-    ...{
-      hasRelay: false,
-      call: undefined,
-      isHeard: false,
-      isStalled: false,
-      isLate: false,
-      ...change,
-    },
+    migration: { migrationUid: "m", ...state },
+    domain: RUNS,
+    job: NO_JOB,
+    hasRelay: false,
+    call: undefined,
+    isHeard: false,
+    isStalled: false,
+    isLate: false,
+    ...change,
   });
   return steps.map((step) => {
     if (step.kind === "wait") return `wait ${step.for}`;

@@ -93,7 +93,8 @@ function begin({ migration, hasRelay }: DepartureFacts): readonly DepartureStep[
     ...start,
     // The plugins that made the target's NICs may have told their networks of them.
     { kind: "announceMacs" },
-    ...[{ kind: "reportStart" } as const, { kind: "migrate" } as const],
+    { kind: "reportStart" } as const,
+    { kind: "migrate" } as const,
     { kind: "wait", for: "call" },
   ];
 }

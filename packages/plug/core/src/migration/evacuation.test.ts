@@ -125,7 +125,9 @@ test.each([
   expect(conditions).toHaveLength(want);
   for (const condition of conditions) {
     expect(condition).toMatchObject({
-      ...{ type: "EvictionRequested", status: "True", reason: "EvictionRequested" },
+      type: "EvictionRequested",
+      status: "True",
+      reason: "EvictionRequested",
       message: "an eviction was requested: the guest is to leave node a",
     });
   }

@@ -7,7 +7,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import type { BindingKind } from "../bindings/binding.ts";
-import { bindingOf } from "../bindings/binding-of.ts";
+import { bindingOf } from "../bindings/resolve-binding.ts";
 import { socketLinkOf } from "../iface/links/socket-link.ts";
 import { madeTapOf } from "../iface/names.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";

@@ -21,7 +21,9 @@ test.each([
   {
     name: "all else",
     given: {
-      ...{ allowAutoConverge: true, maxDowntimeMs: 300, progressTimeout: 20 },
+      allowAutoConverge: true,
+      maxDowntimeMs: 300,
+      progressTimeout: 20,
       unsafeMigrationOverride: true,
     },
     want: { throttles: true, maxDowntimeMs: 300, silenceMs: 20_000, allowsUnsafe: true },

@@ -7,7 +7,7 @@ import {
   type MigrationState,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { memoryMiBOf } from "../spec/memory.ts";
+import { memoryMiBOf } from "../spec/machine.ts";
 import { toMs } from "../time.ts";
 
 const MIB_PER_GIB = 1024;

@@ -18,11 +18,18 @@ const ON_BOTH = { one: "a", two: "b" };
 
 /** From node a to node b. */
 const MOVE: MigrationState = {
-  ...{ migrationUid: "m1", sourceNode: "a", sourcePod: FIRST, targetNode: "b", targetPod: MOVED },
+  migrationUid: "m1",
+  sourceNode: "a",
+  sourcePod: FIRST,
+  targetNode: "b",
+  targetPod: MOVED,
 };
 /** And back, afterwards. */
 const BACK: MigrationState = {
-  ...{ migrationUid: "m2", sourceNode: "b", sourcePod: MOVED, targetNode: "a" },
+  migrationUid: "m2",
+  sourceNode: "b",
+  sourcePod: MOVED,
+  targetNode: "a",
 };
 const OVER = { completed: true, endTimestamp: "2026-01-01T00:00:00Z" };
 
@@ -60,43 +67,58 @@ describe("the owner and its pod", () => {
     {
       name: "a migration begins",
       vmi: vmiIn("a", MOVE),
-      ...{ pod: FIRST, open: true, roles: ["owner", "target"] },
+      pod: FIRST,
+      open: true,
+      roles: ["owner", "target"],
     },
     {
       name: "the guest has arrived",
       vmi: vmiIn("b", { ...MOVE, targetNodeDomainReadyTimestamp: "2026-01-01T00:00:00Z" }),
-      ...{ pod: MOVED, open: true, roles: [undefined, "owner"] },
+      pod: MOVED,
+      open: true,
+      roles: [undefined, "owner"],
     },
     {
       name: "it is over",
       vmi: vmiIn("b", { ...MOVE, ...OVER }),
-      ...{ pod: MOVED, open: false, roles: [undefined, "owner"] },
+      pod: MOVED,
+      open: false,
+      roles: [undefined, "owner"],
     },
     {
       name: "it has failed, and is not over",
       vmi: vmiIn("a", { ...MOVE, failed: true }),
-      ...{ pod: FIRST, open: true, roles: ["owner", "target"] },
+      pod: FIRST,
+      open: true,
+      roles: ["owner", "target"],
     },
     {
       name: "it has failed",
       vmi: vmiIn("a", { ...MOVE, ...OVER, failed: true }),
-      ...{ pod: FIRST, open: false, roles: ["owner", undefined] },
+      pod: FIRST,
+      open: false,
+      roles: ["owner", undefined],
     },
     {
       name: "the way back begins",
       vmi: vmiIn("b", BACK),
-      ...{ pod: MOVED, open: true, roles: ["target", "owner"] },
+      pod: MOVED,
+      open: true,
+      roles: ["target", "owner"],
     },
     {
       name: "the way back has failed",
       vmi: vmiIn("b", { ...BACK, ...OVER, failed: true }),
-      ...{ pod: MOVED, open: false, roles: [undefined, "owner"] },
+      pod: MOVED,
+      open: false,
+      roles: [undefined, "owner"],
     },
     {
       name: "it is back",
       vmi: vmiIn("a", { ...BACK, ...OVER }),
       pod: launcherPodName(aVmi(), "m2"),
-      ...{ open: false, roles: ["owner", undefined] },
+      open: false,
+      roles: ["owner", undefined],
     },
   ])("$name", ({ vmi, pod, open, roles }) => {
     expect(ownerPodName(vmi)).toBe(pod);
@@ -104,7 +126,9 @@ describe("the owner and its pod", () => {
     expect(["a", "b"].map((node) => launcherOn(vmi, node)?.role)).toEqual(roles);
     const owner = roles.indexOf("owner");
     expect(launcherOn(vmi, ["a", "b"][owner] ?? "")).toEqual({
-      ...{ uid: ["one", "two"][owner], name: pod, role: "owner" },
+      uid: ["one", "two"][owner],
+      name: pod,
+      role: "owner",
     });
   });
 
@@ -148,7 +172,9 @@ test("the target sees its own pod's attachments, and no reports of the other one
   const other = { ...attachment, podInterfaceName: "pod2" };
   const status = { ...vmi.status, attachments: [other], interfaces: [{ name: "one" }] };
   expect(targetView({ ...vmi, status }).status).toMatchObject({
-    ...{ nodeName: "a", attachments: [attachment], interfaces: [] },
+    nodeName: "a",
+    attachments: [attachment],
+    interfaces: [],
   });
   expect(targetView(vmiIn("a")).status?.attachments).toEqual([]);
 });

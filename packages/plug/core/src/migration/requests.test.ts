@@ -11,7 +11,8 @@ const YES = { type: "LiveMigratable", status: "True" } as const;
 const NO = {
   type: "LiveMigratable",
   status: "False",
-  ...{ reason: "DisksNotLiveMigratable", message: "a disk" },
+  reason: "DisksNotLiveMigratable",
+  message: "a disk",
 } as const;
 
 function vmiThat(

@@ -8,9 +8,14 @@ function aDefinition(
   generation = 2,
 ): NetworkAttachmentDefinition {
   return {
-    ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
     metadata: {
-      ...{ namespace: "ns", name: "blue", uid: "u", resourceVersion: "7", generation },
+      namespace: "ns",
+      name: "blue",
+      uid: "u",
+      resourceVersion: "7",
+      generation,
       annotations: {
         other: "x",
         ...(resource === undefined ? {} : { [names.RESOURCE_NAME_ANNOTATION]: resource }),

@@ -27,7 +27,8 @@ export function seenDefinition(nad: NetworkAttachmentDefinition): NetworkAttachm
   const { name, namespace, uid, resourceVersion, generation, annotations } = nad.metadata;
   const resource = annotations?.[names.RESOURCE_NAME_ANNOTATION];
   return {
-    ...{ apiVersion: nad.apiVersion, kind: nad.kind },
+    apiVersion: nad.apiVersion,
+    kind: nad.kind,
     metadata: {
       name,
       ...(namespace !== undefined && { namespace }),

@@ -7,7 +7,8 @@ type Ready = "True" | "False" | "Unknown";
 
 function aNode(ready: Ready | undefined, taint?: string): KubeNode {
   return {
-    ...{ apiVersion: "v1", kind: "Node" },
+    apiVersion: "v1",
+    kind: "Node",
     metadata: { name: "node1", uid: "u", resourceVersion: "7", labels: { many: "more" } },
     spec: { taints: taint === undefined ? [] : [{ key: taint, effect: "NoExecute" }] },
     status: {
@@ -44,7 +45,8 @@ test.each([
 
 test("of a node no more is kept than is looked at", () => {
   expect(seenNode(aNode("True", "other"))).toEqual({
-    ...{ apiVersion: "v1", kind: "Node" },
+    apiVersion: "v1",
+    kind: "Node",
     metadata: { name: "node1", uid: "u", resourceVersion: "7", labels: { many: "more" } },
     spec: { taints: [] },
     status: { conditions: [{ type: "Ready", status: "True" }] },

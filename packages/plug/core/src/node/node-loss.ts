@@ -40,7 +40,8 @@ function seenStatus(status: KubeNode["status"]): NonNullable<KubeNode["status"]>
 export function seenNode({ apiVersion, kind, metadata, spec, status }: KubeNode): KubeNode {
   const taints = (spec?.taints ?? []).filter(({ key }) => key === UNREACHABLE);
   return {
-    ...{ apiVersion, kind },
+    apiVersion,
+    kind,
     metadata: seenMetadata(metadata),
     spec: { taints, ...(spec?.unschedulable === true && { unschedulable: true }) },
     status: seenStatus(status),

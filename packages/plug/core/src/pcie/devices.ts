@@ -1,44 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices of a VMI that are no NICs need a place on PCI, in the order in which they get theirs.
-import type { VirtualMachineInstance } from "@patchbay/api";
+// PCI devices of a VMI other than NICs, and the addresses recorded at the VM's last start.
 import {
+  names,
+  parsePcieTopology,
+  type PcieTopology,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import {
+  parsePciAddress,
+  TOPOLOGY_VERSION,
   layoutOf,
   machineFamilyOf,
-  parsePciAddress,
+  type PciAddress,
   type DeviceToPlace,
   type FixedDevice,
 } from "@patchbay/domain";
 import { disksOf, type GuestDisk } from "../spec/disks.ts";
 import { hasDisplay, inputsOf } from "../spec/guest-devices.ts";
 import { machineOf } from "../spec/machine.ts";
-import { askedPciAddress } from "./asked.ts";
-import { keptTopology, topologyVersionOf } from "./kept.ts";
+
+export function keptTopology(vmi: VirtualMachineInstance): PcieTopology | undefined {
+  return parsePcieTopology(vmi.metadata.annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]);
+}
+
+/** The version of the VM's first start, so that guests keep their addresses. */
+export function topologyVersionOf(vmi: VirtualMachineInstance): number {
+  return keptTopology(vmi)?.version ?? TOPOLOGY_VERSION;
+}
+
+export function recordedNicAddresses(vmi: VirtualMachineInstance): ReadonlyMap<string, PciAddress> {
+  return new Map(
+    keptTopology(vmi)?.interfaces.flatMap(({ name, pciAddress }) => {
+      const address = parsePciAddress(pciAddress);
+      return address === undefined ? [] : [[name, address] as const];
+    }),
+  );
+}
+
+/** Parses a requested PCI address. KubeVirt's short form omits the PCI domain. */
+export function parseRequestedPciAddress(text: string | undefined): PciAddress | undefined {
+  if (text === undefined || text === "") return undefined;
+  return parsePciAddress(text.split(":").length === 2 ? `0000:${text}` : text);
+}
 
 /** Ports of one SATA controller. Source: QEMU hw/ide/ich.c */
 export const SATA_PORTS = 6;
 
-/** How the layout names a disk that is a PCI device of its own. */
-export function deviceOfDisk({ name }: Pick<GuestDisk, "name">): FixedDevice {
+export function diskDeviceName({ name }: Pick<GuestDisk, "name">): FixedDevice {
   return `disk:${name}`;
 }
 
-/** How the layout names the input device at that place in the list. */
-export function deviceOfInput(index: number): FixedDevice {
+export function inputDeviceName(index: number): FixedDevice {
   return `input:${String(index)}`;
 }
 
-/** How the layout names a SATA controller by its index; q35 has the first by itself. */
-export function deviceOfSata(index: number): FixedDevice {
+/** The machine type q35 has controller 0 built in. */
+export function sataDeviceName(index: number): FixedDevice {
   return `sata:${String(index)}`;
 }
 
 function sataControllers(vmi: VirtualMachineInstance, disks: readonly GuestDisk[]): FixedDevice[] {
   const count = Math.ceil(disks.filter(({ bus }) => bus === "sata").length / SATA_PORTS);
-  const all = Array.from({ length: count }, (_unused, index) => deviceOfSata(index));
+  const all = Array.from({ length: count }, (_unused, index) => sataDeviceName(index));
   return machineFamilyOf(machineOf(vmi.spec.domain)) === "q35" ? all.slice(1) : all;
 }
 
-function devicesOf(vmi: VirtualMachineInstance): readonly FixedDevice[] {
+function listDevices(vmi: VirtualMachineInstance): readonly FixedDevice[] {
   const { spec } = vmi;
   const { hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
   const disks = disksOf(spec);
@@ -57,28 +84,30 @@ function devicesOf(vmi: VirtualMachineInstance): readonly FixedDevice[] {
       "scsi",
     ),
     ...sataControllers(vmi, disks),
-    ...disks.filter(({ bus }) => bus === "virtio").map(deviceOfDisk),
-    ...inputs.flatMap(({ bus }, index) => when(bus === "virtio", deviceOfInput(index))),
+    ...disks.filter(({ bus }) => bus === "virtio").map(diskDeviceName),
+    ...inputs.flatMap(({ bus }, index) => when(bus === "virtio", inputDeviceName(index))),
     ...when(rng !== undefined, "rng"),
     ...when(watchdog !== undefined, "watchdog"),
   ];
 }
 
-/** The devices, each with the address that its owner asks for and the one that it had. */
 export function devicesToPlace(vmi: VirtualMachineInstance): readonly DeviceToPlace[] {
-  const asks = new Map(
-    disksOf(vmi.spec).map((disk) => [deviceOfDisk(disk), askedPciAddress(disk.pciAddress)]),
+  const requested = new Map(
+    disksOf(vmi.spec).map((disk) => [
+      diskDeviceName(disk),
+      parseRequestedPciAddress(disk.pciAddress),
+    ]),
   );
-  const had = new Map(
+  const recorded = new Map(
     keptTopology(vmi)?.devices?.map(({ name, pciAddress }) => [name, parsePciAddress(pciAddress)]),
   );
-  return devicesOf(vmi).map((name) => {
-    const asked = asks.get(name);
-    const kept = had.get(name);
+  return listDevices(vmi).map((name) => {
+    const requestedAddress = requested.get(name);
+    const recordedAddress = recorded.get(name);
     return {
       name,
-      ...(asked === undefined ? {} : { asked }),
-      ...(kept === undefined ? {} : { kept }),
+      ...(requestedAddress === undefined ? {} : { asked: requestedAddress }),
+      ...(recordedAddress === undefined ? {} : { kept: recordedAddress }),
     };
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which places in a running domain its new NICs get.
+// PCI addresses for NICs that are plugged into a running domain.
 import type { NetworkConfig, VirtualMachineInstance } from "@patchbay/api";
 import {
   findNicModel,
@@ -12,74 +12,72 @@ import {
 } from "@patchbay/domain";
 import type { IfaceFacts } from "../iface/facts.ts";
 import type { Reason } from "../reasons/table.ts";
-import { keptAddresses } from "./kept.ts";
-import { askedAddress, modelOf, queuesOf } from "./topology.ts";
+import { recordedNicAddresses } from "./devices.ts";
+import { requestedAddress, modelOf, queuesOf } from "./topology.ts";
 
-/** Where a NIC goes, and how many pairs of queues it has. */
 export interface NicPlace {
   readonly pciAddress: PciAddress;
   readonly queues: number;
 }
 
-/** Why a NIC gets no place in a running domain; nothing was tried. */
 export type NoPlace = Extract<Reason, "NoFreePciePort" | "PciAddressInUse" | "ModelNeedsIoPorts">;
 
-/** The VMI whose domain it is, with all its ifaces: those that have no device yet may have been promised a place. */
-export interface LivePlaceFacts {
+/** Includes interfaces without a device, because addresses may be reserved for them. */
+interface LivePlaceFacts {
   readonly vmi: VirtualMachineInstance;
   readonly network: NetworkConfig;
   readonly ifaces: readonly IfaceFacts[];
 }
 
-/** Where devices were at the last start, by name of the iface. */
-type Kept = ReadonlyMap<string, PciAddress>;
+type RecordedAddresses = ReadonlyMap<string, PciAddress>;
 
-/** The address that an iface asks for, or had before. */
-function preferredAddress({ name, iface }: IfaceFacts, kept: Kept): PciAddress | undefined {
-  return askedAddress(iface) ?? kept.get(name);
+function preferredAddress(
+  { name, iface }: IfaceFacts,
+  recorded: RecordedAddresses,
+): PciAddress | undefined {
+  return requestedAddress(iface) ?? recorded.get(name);
 }
 
-/**
- * Whose the addresses are that nobody else may take: by printed address, name of the iface. Who asks for an address goes
- * before who had it, and the first before those after it.
- */
-function promisedAddresses(facts: LivePlaceFacts, kept: Kept): Map<string, string> {
+/** Maps reserved addresses to interfaces: requested addresses first, then recorded ones, then by order. */
+function reserveAddresses(facts: LivePlaceFacts, recorded: RecordedAddresses): Map<string, string> {
   const waiting = facts.ifaces.filter(({ device }) => device === undefined);
-  const asks = ({ iface }: IfaceFacts): boolean => askedAddress(iface) !== undefined;
-  const byRight = [...waiting.filter(asks), ...waiting];
+  const requestsAddress = ({ iface }: IfaceFacts): boolean => requestedAddress(iface) !== undefined;
+  const byPriority = [...waiting.filter(requestsAddress), ...waiting];
   return new Map(
-    // Of entries with one key the last stays.
-    byRight.toReversed().flatMap((iface) => {
-      const preferred = preferredAddress(iface, kept);
+    // A Map keeps the last entry of a key.
+    byPriority.toReversed().flatMap((iface) => {
+      const preferred = preferredAddress(iface, recorded);
       return preferred === undefined ? [] : [[printPciAddress(preferred), iface.name] as const];
     }),
   );
 }
 
-/** Why none is chosen. A model that needs I/O ports finds no place on a q35, however many ports are free. */
-function noPlaceFor(domain: DomainFacts, model: string): NoPlace {
+/** A model that needs I/O ports fits no PCIe port, so free ports do not help on q35. */
+function noFreeAddress(domain: DomainFacts, model: string): NoPlace {
   const needsIoPorts = findNicModel(model)?.needsIoPorts === true;
   return needsIoPorts && domain.family === "q35" ? "ModelNeedsIoPorts" : "NoFreePciePort";
 }
 
 function chooseAddress(
   iface: IfaceFacts,
-  kept: Kept,
+  recorded: RecordedAddresses,
   free: readonly PciAddress[],
 ): PciAddress | undefined {
-  const preferred = preferredAddress(iface, kept);
+  const preferred = preferredAddress(iface, recorded);
   const printed = preferred === undefined ? "" : printPciAddress(preferred);
-  const granted = free.find((address) => printPciAddress(address) === printed);
-  return granted ?? (askedAddress(iface.iface) === undefined ? free[0] : undefined);
+  const match = free.find((address) => printPciAddress(address) === printed);
+  return match ?? (requestedAddress(iface.iface) === undefined ? free[0] : undefined);
 }
 
-function reasonAgainst(iface: IfaceFacts, domain: DomainFacts, model: string): NoPlace {
-  return askedAddress(iface.iface) === undefined ? noPlaceFor(domain, model) : "PciAddressInUse";
+function placementProblem(iface: IfaceFacts, domain: DomainFacts, model: string): NoPlace {
+  return requestedAddress(iface.iface) === undefined
+    ? noFreeAddress(domain, model)
+    : "PciAddressInUse";
 }
 
 /**
- * Places for `newcomers`, in their order: the one that an iface asks for, the one that it had, else the best free one,
- * as long as the guest has interrupt vectors.
+ * Places `newcomers` in order: at the requested address, else at the recorded one, else at the best free one. Stops
+ * placing NICs when the guest has too few interrupt vectors left.
  */
 export function planLivePlaces(
   facts: LivePlaceFacts,
@@ -87,10 +85,9 @@ export function planLivePlaces(
   newcomers: readonly IfaceFacts[],
 ): ReadonlyMap<string, NicPlace | NoPlace> {
   const places = new Map<string, NicPlace | NoPlace>();
-  // At rest nothing is read for it.
   if (newcomers.length === 0) return places;
-  const kept = keptAddresses(facts.vmi);
-  const promised = promisedAddresses(facts, kept);
+  const recorded = recordedNicAddresses(facts.vmi);
+  const reserved = reserveAddresses(facts, recorded);
   let vectors = spareVectors(domain);
   for (const iface of newcomers) {
     const { name } = iface;
@@ -99,20 +96,20 @@ export function planLivePlaces(
       queues: queuesOf(facts.vmi.spec, iface.iface, facts.network),
     };
     const free = freeAddresses(domain, nic.model).filter(
-      (address) => (promised.get(printPciAddress(address)) ?? name) === name,
+      (address) => (reserved.get(printPciAddress(address)) ?? name) === name,
     );
     const needed = vectorsOf(nic);
     if (needed > vectors) {
       places.set(name, "NoFreePciePort");
       continue;
     }
-    const address = chooseAddress(iface, kept, free);
+    const address = chooseAddress(iface, recorded, free);
     if (address === undefined) {
-      places.set(name, reasonAgainst(iface, domain, nic.model));
+      places.set(name, placementProblem(iface, domain, nic.model));
       continue;
     }
     vectors -= needed;
-    promised.set(printPciAddress(address), name);
+    reserved.set(printPciAddress(address), name);
     places.set(name, { pciAddress: address, queues: nic.queues });
   }
   return places;

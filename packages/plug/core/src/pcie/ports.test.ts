@@ -4,7 +4,7 @@ import { names, type VirtualMachineInstance, type VmiStatus } from "@patchbay/ap
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { noFreePort } from "../reasons/words.ts";
-import { bookPorts, ifacesWithoutPort, lacksIoPorts } from "./ports.ts";
+import { reservePorts, ifacesWithoutPort, ioPortProblem } from "./ports.ts";
 
 function portless(vmi: VirtualMachineInstance): readonly string[] {
   return [...ifacesWithoutPort(vmi, vmi.spec, {})].map(([name, { reason }]) => `${name} ${reason}`);
@@ -67,7 +67,11 @@ describe("the book of ports", () => {
   test("promises them to those first for which the pod has something", () => {
     const attachments = [{ name: "c", podInterfaceName: "pod1", state: "Requested" as const }];
     const vmi = running(3, { attachments });
-    expect(bookPorts(vmi, vmi.spec, {})).toEqual({ total: 4, free: 3, promised: ["c", "a", "b"] });
+    expect(reservePorts(vmi, vmi.spec, {})).toEqual({
+      total: 4,
+      free: 3,
+      reserved: ["c", "a", "b"],
+    });
   });
 
   test("promises none to what gets no device behind a port", () => {
@@ -88,12 +92,12 @@ describe("the book of ports", () => {
     ];
     const domain = { ...vmi.spec.domain, devices: { interfaces } };
     const spec = { ...vmi.spec, domain, networks };
-    expect(bookPorts({ ...vmi, spec }, spec, {})?.promised).toEqual(["a"]);
+    expect(reservePorts({ ...vmi, spec }, spec, {})?.reserved).toEqual(["a"]);
   });
 
   test("is not there while the VM does not run", () => {
     const vmi = aVmi({ nics: [{ name: "a" }] });
-    expect(bookPorts(vmi, vmi.spec, {})).toBeUndefined();
+    expect(reservePorts(vmi, vmi.spec, {})).toBeUndefined();
   });
 });
 
@@ -117,11 +121,11 @@ describe("a model needs I/O ports", () => {
     { name: "or not", vmi: running(4), model: "e1000", want: undefined },
     { name: "or nobody knows it", vmi: running(4), model: "odd", want: undefined },
   ])("$name", ({ vmi, model, want }) => {
-    expect(lacksIoPorts(vmi, { name: "a", model })?.message).toBe(want);
+    expect(ioPortProblem(vmi, { name: "a", model })?.message).toBe(want);
   });
 
   test("or the iface is the usual one", () => {
-    expect(lacksIoPorts(running(4), undefined)).toBeUndefined();
+    expect(ioPortProblem(running(4), undefined)).toBeUndefined();
   });
 });
 

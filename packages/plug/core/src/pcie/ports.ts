@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ifaces of a running VM there is no port for: told before anything is made for them.
+// Interfaces of a running VM that find no free PCIe port, known before links are created.
 import {
   isAbsent,
   isSecondary,
@@ -9,28 +9,25 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { findNicModel, machineFamilyOf } from "@patchbay/domain";
-import { canBind } from "../bindings/binding-of.ts";
+import { canBind } from "../bindings/resolve-binding.ts";
 import { modelNeedsIoPorts, noFreePort, type Told } from "../reasons/words.ts";
 import { machineOf } from "../spec/machine.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 
-/** Ports of a running VM, and what of them is promised. */
-export interface PortBook {
+interface PortReservations {
   readonly total: number;
   readonly free: number;
-  /** Ifaces that are being plugged and have no device yet, those first for which the pod has something. */
-  readonly promised: readonly string[];
+  /** Interfaces that wait for a device. Those with an attachment in the pod come first. */
+  readonly reserved: readonly string[];
 }
 
-/** Why nothing is made for an iface of a running VM. */
 export type NoPort = Told<"NoFreePciePort" | "ModelNeedsIoPorts">;
 
 function hasDevice(vmi: VirtualMachineInstance, iface: Iface): boolean {
   return findByName(vmi.status?.interfaces, iface.name)?.pciAddress !== undefined;
 }
 
-/** Secondary ifaces that are to have a device and have none yet. */
-function withoutDevice(
+function listWithoutDevice(
   vmi: VirtualMachineInstance,
   spec: VmiSpec,
   registry: BindingRegistry,
@@ -44,42 +41,45 @@ function withoutDevice(
   );
 }
 
-/** The book of a VMI for a specification that it is to have; undefined while the VMI does not run. */
-export function bookPorts(
+export function reservePorts(
   vmi: VirtualMachineInstance,
   spec: VmiSpec,
   registry: BindingRegistry,
-): PortBook | undefined {
+): PortReservations | undefined {
   const ports = vmi.status?.pciePorts;
   if (ports === undefined) return undefined;
-  const waiting = withoutDevice(vmi, spec, registry).filter(
-    (iface) => lacksIoPorts(vmi, iface) === undefined,
+  const waiting = listWithoutDevice(vmi, spec, registry).filter(
+    (iface) => ioPortProblem(vmi, iface) === undefined,
   );
-  const begun = ({ name }: Iface): boolean =>
+  const hasAttachment = ({ name }: Iface): boolean =>
     findByName(vmi.status?.attachments, name) !== undefined;
-  const promised = [...waiting.filter(begun), ...waiting.filter((iface) => !begun(iface))];
-  return { ...ports, promised: promised.map(({ name }) => name) };
+  const reserved = [
+    ...waiting.filter(hasAttachment),
+    ...waiting.filter((iface) => !hasAttachment(iface)),
+  ];
+  return { ...ports, reserved: reserved.map(({ name }) => name) };
 }
 
-/** Ifaces of the specification for which there is no port, by name; empty while the VMI does not run. */
 export function ifacesWithoutPort(
   vmi: VirtualMachineInstance,
   spec: VmiSpec,
   registry: BindingRegistry,
 ): ReadonlyMap<string, NoPort> {
-  const book = bookPorts(vmi, spec, registry);
-  if (book === undefined) return new Map();
-  const unfit = withoutDevice(vmi, spec, registry).flatMap((iface): readonly [string, NoPort][] => {
-    const told = lacksIoPorts(vmi, iface);
-    return told === undefined ? [] : [[iface.name, told]];
-  });
-  const late = book.promised.slice(book.free);
-  const told = noFreePort(vmi);
-  return new Map([...unfit, ...late.map((name): [string, NoPort] => [name, told])]);
+  const ports = reservePorts(vmi, spec, registry);
+  if (ports === undefined) return new Map();
+  const unfit = listWithoutDevice(vmi, spec, registry).flatMap(
+    (iface): readonly [string, NoPort][] => {
+      const problem = ioPortProblem(vmi, iface);
+      return problem === undefined ? [] : [[iface.name, problem]];
+    },
+  );
+  const excess = ports.reserved.slice(ports.free);
+  const problem = noFreePort(vmi);
+  return new Map([...unfit, ...excess.map((name): [string, NoPort] => [name, problem])]);
 }
 
-/** Why a model cannot be plugged into a running VM, however many ports are free; undefined: it can, or the VM does not run. */
-export function lacksIoPorts(
+/** Returns undefined if the model can be plugged or the VM does not run. */
+export function ioPortProblem(
   vmi: VirtualMachineInstance,
   iface: Iface | undefined,
 ): Told<"ModelNeedsIoPorts"> | undefined {

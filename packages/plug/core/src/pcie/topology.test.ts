@@ -13,8 +13,14 @@ import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { vmStatus } from "../status/vm.ts";
 import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";
-import { keptAddresses, keptTopology, topologyVersionOf } from "./kept.ts";
-import { askedAddress, modelOf, planVmiTopology, queuesOf, topologyProblems } from "./topology.ts";
+import { recordedNicAddresses, keptTopology, topologyVersionOf } from "./devices.ts";
+import {
+  requestedAddress,
+  modelOf,
+  planVmiTopology,
+  queuesOf,
+  topologyProblems,
+} from "./topology.ts";
 import { vmiOf } from "../plan/vm/vm.ts";
 
 const CONFIG = networkConfigOf(undefined);
@@ -153,7 +159,7 @@ describe("what an iface is laid out by", () => {
     { pciAddress: "05", want: undefined },
   ])("its address: $pciAddress", ({ pciAddress, want }) => {
     expect(
-      askedAddress({ name: "a", ...(pciAddress === undefined ? {} : { pciAddress }) }),
+      requestedAddress({ name: "a", ...(pciAddress === undefined ? {} : { pciAddress }) }),
     ).toEqual(want);
   });
 
@@ -166,7 +172,7 @@ describe("what an iface is laid out by", () => {
       ],
     };
     const annotations = { [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology) };
-    expect([...keptAddresses(aVmiOf({}, annotations))]).toEqual([
+    expect([...recordedNicAddresses(aVmiOf({}, annotations))]).toEqual([
       ["a", { bus: 5, slot: 0, function: 0 }],
     ]);
     expect(topologyVersionOf(aVmiOf({}, annotations))).toBe(1);
@@ -174,7 +180,7 @@ describe("what an iface is laid out by", () => {
 
   test("nothing that was kept, where the VMI was told nothing", () => {
     const vmi = aVmi();
-    expect([...keptAddresses(vmi)]).toEqual([]);
+    expect([...recordedNicAddresses(vmi)]).toEqual([]);
     expect(topologyVersionOf(vmi)).toBe(TOPOLOGY_VERSION);
   });
 

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the devices of a VMI go, and how many ports are kept for those to come.
+// PCI addresses of a VMI's devices, and the number of spare ports.
 import {
   isAbsent,
+  networkConfigOf,
   type Cause,
   type FieldProblem,
   type Iface,
   type NetworkConfig,
   type VirtualMachineInstance,
   type VmiSpec,
+  type PcieTopology,
 } from "@patchbay/api";
 import {
   findNicModel,
   machineFamilyOf,
   planTopology,
+  printPciAddress,
   type NicToPlace,
   type PciAddress,
   type PlannedTopology,
@@ -21,48 +24,52 @@ import {
 import { ifacesOf } from "../spec/nics.ts";
 import { disksOf } from "../spec/disks.ts";
 import { isOnRootComplex, machineOf, vcpusOf } from "../spec/machine.ts";
-import { askedPciAddress } from "./asked.ts";
-import { deviceOfDisk, devicesToPlace } from "./devices.ts";
-import { keptAddresses, topologyVersionOf } from "./kept.ts";
+import {
+  parseRequestedPciAddress,
+  diskDeviceName,
+  devicesToPlace,
+  recordedNicAddresses,
+  topologyVersionOf,
+} from "./devices.ts";
 
 const DEFAULT_MODEL = "virtio";
 
-/** Model of an iface's device; virtio where none is named. */
 export function modelOf(iface: Iface | undefined): string {
   const model = iface?.model ?? "";
   return model === "" ? DEFAULT_MODEL : model;
 }
 
-/** Pairs of queues of an iface: one, or as many as vCPUs where the VM asks for that. Source: KubeVirt networkInterfaceMultiqueue. */
+/** Returns the number of queue pairs. Source: KubeVirt networkInterfaceMultiqueue. */
 export function queuesOf(spec: VmiSpec, iface: Iface | undefined, config: NetworkConfig): number {
-  const wanted = spec.domain.devices?.networkInterfaceMultiqueue === true;
-  const able = findNicModel(modelOf(iface))?.isMultiQueue === true;
-  return wanted && able ? Math.min(vcpusOf(spec.domain), config.maxQueues) : 1;
+  const isRequested = spec.domain.devices?.networkInterfaceMultiqueue === true;
+  const isSupported = findNicModel(modelOf(iface))?.isMultiQueue === true;
+  return isRequested && isSupported ? Math.min(vcpusOf(spec.domain), config.maxQueues) : 1;
 }
 
-/** The address that an iface asks for. */
-export function askedAddress(iface: Iface | undefined): PciAddress | undefined {
-  return askedPciAddress(iface?.pciAddress);
+export function requestedAddress(iface: Iface | undefined): PciAddress | undefined {
+  return parseRequestedPciAddress(iface?.pciAddress);
 }
 
-function toPlace(vmi: VirtualMachineInstance, config: NetworkConfig): readonly NicToPlace[] {
-  const kept = keptAddresses(vmi);
+function listNicsToPlace(
+  vmi: VirtualMachineInstance,
+  config: NetworkConfig,
+): readonly NicToPlace[] {
+  const recordedAddresses = recordedNicAddresses(vmi);
   return ifacesOf(vmi.spec)
     .filter((iface) => !isAbsent(iface))
     .map((iface) => {
-      const asked = askedAddress(iface);
-      const before = kept.get(iface.name);
+      const requested = requestedAddress(iface);
+      const recorded = recordedAddresses.get(iface.name);
       return {
         name: iface.name,
         model: modelOf(iface),
         queues: queuesOf(vmi.spec, iface, config),
-        ...(asked === undefined ? {} : { asked }),
-        ...(before === undefined ? {} : { kept: before }),
+        ...(requested === undefined ? {} : { asked: requested }),
+        ...(recorded === undefined ? {} : { kept: recorded }),
       };
     });
 }
 
-/** The PCI layout of a VMI, with a place for each iface that it declares. */
 export function planVmiTopology(
   vmi: VirtualMachineInstance,
   config: NetworkConfig,
@@ -74,13 +81,13 @@ export function planVmiTopology(
     vcpus: vcpusOf(domain),
     reserve: domain.devices?.pcieRootPorts ?? config.pcieRootPorts,
     devices: devicesToPlace(vmi),
-    nics: toPlace(vmi, config),
+    nics: listNicsToPlace(vmi, config),
     onRootComplex: isOnRootComplex(vmi),
   });
 }
 
 function fieldOfDisk(spec: VmiSpec, device: TopologyProblem["device"]): string {
-  const disk = disksOf(spec).find((each) => deviceOfDisk(each) === device);
+  const disk = disksOf(spec).find((each) => diskDeviceName(each) === device);
   if (disk === undefined) return "domain.devices";
   const field = disk.pciAddress === undefined ? "" : ".disk.pciAddress";
   return `domain.devices.disks[${String(disk.index)}]${field}`;
@@ -90,11 +97,10 @@ function fieldOf(spec: VmiSpec, problem: TopologyProblem): string {
   if (problem.nic === undefined) return fieldOfDisk(spec, problem.device);
   const index = ifacesOf(spec).findIndex(({ name }) => name === problem.nic);
   if (index === -1) return "domain.devices";
-  const field = askedAddress(ifacesOf(spec)[index]) === undefined ? "" : ".pciAddress";
+  const field = requestedAddress(ifacesOf(spec)[index]) === undefined ? "" : ".pciAddress";
   return `domain.devices.interfaces[${String(index)}]${field}`;
 }
 
-/** All reasons against the layout of a specification at `base`, with the paths of their fields. */
 export function topologyProblems(
   problems: readonly TopologyProblem[],
   { spec, base }: { readonly spec: VmiSpec; readonly base: string },
@@ -105,21 +111,19 @@ export function topologyProblems(
   }));
 }
 
-/** A VMI and the path of its specification in the object that a user writes. */
 interface Requested {
   readonly vmi: VirtualMachineInstance;
   readonly base: string;
 }
 
 function addressProblems({ vmi, base }: Requested, config: NetworkConfig): readonly FieldProblem[] {
-  // Another rule reports a machine type whose layout is unknown.
   if (machineFamilyOf(machineOf(vmi.spec.domain)) === undefined) return [];
   const plan = planVmiTopology(vmi, config);
   const problems = plan.ok ? [] : topologyProblems(plan.problems, { spec: vmi.spec, base });
   return problems.filter(({ field }) => field.endsWith(".pciAddress"));
 }
 
-/** One cause for each requested PCI address that the machine cannot have; none for those of `old`. */
+/** Reports requested PCI addresses that the machine lacks, except those that `old` already had. */
 export function pciAddressCauses(
   now: Requested,
   old: VirtualMachineInstance | undefined,
@@ -133,4 +137,14 @@ export function pciAddressCauses(
   return problems
     .filter(({ message }) => !known.includes(message))
     .map((problem) => ({ reason: "FieldValueInvalid", ...problem }));
+}
+
+/** Does not depend on the cluster's configuration; empty if the VMI cannot be laid out. */
+export function printDevices(vmi: VirtualMachineInstance): NonNullable<PcieTopology["devices"]> {
+  const plan = planVmiTopology(vmi, networkConfigOf(undefined));
+  if (!plan.ok) return [];
+  return devicesToPlace(vmi).flatMap(({ name }) => {
+    const address = plan.topology.fixed.get(name);
+    return address === undefined ? [] : [{ name, pciAddress: printPciAddress(address) }];
+  });
 }

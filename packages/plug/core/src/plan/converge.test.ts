@@ -192,7 +192,10 @@ class World {
     const links = [...this.links.values()];
     const sources = { vmi, links, nics, guest: NO_VIEW, bindings: NETWORK.bindings };
     return {
-      ...{ vmi, role: "owner", useEmulation: true, network: NETWORK },
+      vmi,
+      role: "owner",
+      useEmulation: true,
+      network: NETWORK,
       ifaces: this.#judged(collectIfaceFacts(sources)),
       domain: this.running ? { running: true, isPaused: false, crashed: false, facts } : undefined,
       uuid: "6f1c1a52-7f0c-8c0e-8d36-0a2b1d5b7c11",

@@ -10,7 +10,7 @@ import {
 } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { bindingOf } from "../bindings/binding-of.ts";
+import { bindingOf } from "../bindings/resolve-binding.ts";
 import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
 import { withNics } from "../spec/nics.ts";
 import { ifaceStatuses } from "../status/ifaces/ifaces.ts";

@@ -25,8 +25,10 @@ function row(reason: string, leastMs: Row["leastMs"], says: RegExp): Row {
 
 /** What only libvirt's log explains. */
 const FAILED: Row = {
-  ...{ attach: "AttachFailed", detach: "DetachFailed" },
-  ...{ leastMs: WITH_BACKOFF, says: /libvirt's log/ },
+  attach: "AttachFailed",
+  detach: "DetachFailed",
+  leastMs: WITH_BACKOFF,
+  says: /libvirt's log/,
 };
 
 /** The compiler sees to it that no code is missing. */

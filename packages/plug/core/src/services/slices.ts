@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which EndpointSlices have these addresses, and what is to be done about those that are there?
 import {
   SERVICE_NAME_LABEL,
   SLICE_ENDPOINTS_MAX,
@@ -11,31 +10,25 @@ import {
 } from "@patchbay/api";
 import { isEqual } from "../equal.ts";
 
-/** What is done with a slice. */
-export interface SliceAction {
+interface SliceAction {
   readonly kind: "create" | "update" | "delete";
   readonly slice: EndpointSlice;
 }
 
-/** One address behind a Service, and the ports that it has there. */
 export interface ServicePart {
   readonly addressType: "IPv4" | "IPv6";
   readonly ports: readonly EndpointPort[];
   readonly endpoint: Endpoint;
 }
 
-/** Whose slices these are. */
-export interface SliceOwner {
+interface SliceOwner {
   readonly service: Service;
-  /** Who writes them: the value of their label. */
   readonly writer: string;
-  /** What their names begin with; family and number follow. */
   readonly stem: string;
 }
 
 type Content = Pick<EndpointSlice, "endpoints" | "ports">;
 
-/** The Service that a slice is of, as NAMESPACE/NAME. */
 export function serviceKeyOf({ metadata }: EndpointSlice): string | undefined {
   const name = metadata.labels?.[SERVICE_NAME_LABEL];
   return name === undefined ? undefined : `${metadata.namespace ?? ""}/${name}`;
@@ -61,56 +54,62 @@ function newSlice(
   };
 }
 
-/** As many as one slice may have. */
-function chunks(endpoints: readonly Endpoint[]): readonly (readonly Endpoint[])[] {
+function splitEndpoints(endpoints: readonly Endpoint[]): readonly (readonly Endpoint[])[] {
   const count = Math.ceil(endpoints.length / SLICE_ENDPOINTS_MAX);
   return Array.from({ length: count }, (_none, index) =>
     endpoints.slice(index * SLICE_ENDPOINTS_MAX, (index + 1) * SLICE_ENDPOINTS_MAX),
   );
 }
 
-/** Those of one family; addresses with the same ports share slices. */
-function contentsOf(parts: readonly ServicePart[]): readonly Content[] {
+function groupContents(parts: readonly ServicePart[]): readonly Content[] {
   const groups = Map.groupBy(parts, ({ ports }) => JSON.stringify(ports));
   return [...groups]
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .flatMap(([, group]) => {
       const ports = group[0]?.ports ?? [];
-      return chunks(group.map(({ endpoint }) => endpoint)).map((endpoints) => ({
+      return splitEndpoints(group.map(({ endpoint }) => endpoint)).map((endpoints) => ({
         ports,
         endpoints,
       }));
     });
 }
 
-/** What each family's names begin with: a slice stays of its family. Source: Kubernetes validation of EndpointSlice. */
+/**
+ * Name infix per address family, because a slice's family is immutable. Source: Kubernetes validation of EndpointSlice.
+ */
 const FAMILIES = [
   { addressType: "IPv4", infix: "" },
   { addressType: "IPv6", infix: "-ipv6" },
 ] as const;
 
-/** The slices that have these addresses, in an order of their own. */
 export function slicesOfParts(
   owner: SliceOwner,
   parts: readonly ServicePart[],
 ): readonly EndpointSlice[] {
   return FAMILIES.flatMap(({ addressType, infix }) =>
-    contentsOf(parts.filter((part) => part.addressType === addressType)).map((content, index) =>
+    groupContents(parts.filter((part) => part.addressType === addressType)).map((content, index) =>
       newSlice(owner, `${owner.stem}${infix}-${String(index)}`, { addressType, ...content }),
     ),
   );
 }
 
-function isAsWanted(slice: EndpointSlice, wanted: EndpointSlice): boolean {
-  const shown = ({ metadata, addressType, endpoints = [], ports = [] }: EndpointSlice): unknown => [
-    ...[addressType, endpoints, ports],
+function isUpToDate(slice: EndpointSlice, wanted: EndpointSlice): boolean {
+  const comparedFields = ({
+    metadata,
+    addressType,
+    endpoints = [],
+    ports = [],
+  }: EndpointSlice): unknown => [
+    addressType,
+    endpoints,
+    ports,
     metadata.labels?.[SERVICE_NAME_LABEL],
     metadata.ownerReferences?.map(({ uid }) => uid),
   ];
-  return isEqual(shown(slice), shown(wanted));
+  return isEqual(comparedFields(slice), comparedFields(wanted));
 }
 
-/** What makes the slices of a Service as they are to be; what others than `writer` have written is left alone. */
+/** Plans the changes from `slices` to `wanted`. Ignores slices of other writers. */
 export function planSlices(
   wanted: readonly EndpointSlice[],
   slices: readonly EndpointSlice[],
@@ -123,7 +122,7 @@ export function planSlices(
     ...wanted.flatMap((slice): readonly SliceAction[] => {
       const known = find(ours, slice.metadata.name);
       if (known === undefined) return [{ kind: "create", slice }];
-      if (isAsWanted(known, slice)) return [];
+      if (isUpToDate(known, slice)) return [];
       const { resourceVersion = "" } = known.metadata;
       const metadata = { ...slice.metadata, resourceVersion };
       return [{ kind: "update", slice: { ...slice, metadata } }];

@@ -34,18 +34,24 @@ describe("a DataVolume", () => {
     },
   ])("$name is read", ({ source, want }) => {
     expect(ordered({ source, storage: SIZE })).toEqual({
-      ...{ source: want, size: "10Gi", volumeMode: "Filesystem" },
+      source: want,
+      size: "10Gi",
+      volumeMode: "Filesystem",
       accessModes: ["ReadWriteOnce"],
     });
   });
 
   test("passes on what it says of its claim", () => {
     const pvc = {
-      ...{ accessModes: ["ReadWriteMany"], volumeMode: "Block", storageClassName: "local" },
+      accessModes: ["ReadWriteMany"],
+      volumeMode: "Block",
+      storageClassName: "local",
       ...SIZE,
     };
     expect(ordered({ source: REGISTRY, pvc })).toMatchObject({
-      ...{ accessModes: ["ReadWriteMany"], volumeMode: "Block", storageClassName: "local" },
+      accessModes: ["ReadWriteMany"],
+      volumeMode: "Block",
+      storageClassName: "local",
     });
   });
 });

@@ -1,42 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a DataVolume requests, where Patchbay itself fills claims (standalone). Source: CDI cdi.kubevirt.io/v1beta1 DataVolumeSpec.
+// Parser of DataVolumes, used where Patchbay itself fills claims (standalone). Source: CDI cdi.kubevirt.io/v1beta1
+// DataVolumeSpec.
 import { isJsonObject, parseQuantity, type Cause, type VolumeMode } from "@patchbay/api";
 
-/** Where the disk comes from. */
-export type FillSource =
+type FillSource =
   | { readonly kind: "registry"; readonly image: string }
   | { readonly kind: "http"; readonly url: string }
-  /** In the DataVolume's namespace. */
   | { readonly kind: "pvc"; readonly claimName: string };
 
-/** A claim to create, and what to fill it with. */
 export interface FillOrder {
   readonly source: FillSource;
-  /** Kubernetes quantity. */
   readonly size: string;
   readonly accessModes: readonly string[];
   readonly volumeMode: VolumeMode;
-  /** Unset: the default class. */
+  /** Unset for the default class. */
   readonly storageClassName?: string;
 }
 
-/** On a claim: how far its filling is, as a pod's phase. Source: CDI AnnPodPhase. */
+/** On a claim: progress of filling it, as a pod phase. Source: CDI AnnPodPhase. */
 export const FILL_PHASE_ANNOTATION = "cdi.kubevirt.io/storage.pod.phase";
-/** On a claim: `Error` while the last attempt failed. Source: CDI AnnRunningConditionReason. */
+/** On a claim: `Error` if the last attempt failed. Source: CDI AnnRunningConditionReason. */
 export const FILL_STATE_ANNOTATION = "cdi.kubevirt.io/storage.condition.running.reason";
-/** On a claim: why. Source: CDI AnnRunningConditionMessage. */
+/** On a claim: why the last attempt failed. Source: CDI AnnRunningConditionMessage. */
 export const FILL_MESSAGE_ANNOTATION = "cdi.kubevirt.io/storage.condition.running.message";
-/** Value of {@link FILL_PHASE_ANNOTATION} of a claim that is filled. */
 export const FILLED = "Succeeded";
 
-const SOURCES = ["registry", "http", "pvc"] as const;
+const SOURCE_KINDS = ["registry", "http", "pvc"] as const;
 const REGISTRY_SCHEME = "docker://";
-/** Kubernetes' default of a disk that one VM writes to. */
 const ACCESS_MODES = ["ReadWriteOnce"];
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Collects causes while values are read. */
 class Reader {
   readonly causes: Cause[] = [];
 
@@ -56,7 +50,6 @@ class Reader {
     return isJsonObject(value) ? value : {};
   }
 
-  /** Refuses all members but the known ones. */
   only(fields: Fields, path: string, known: readonly string[]): void {
     for (const name of Object.keys(fields).filter((one) => !known.includes(one))) {
       this.refuse(`${path}.${name}`, `is not supported on a standalone machine; remove it`);
@@ -105,8 +98,8 @@ function readClaim(
 ): FillSource | undefined {
   reader.only(fields, path, ["name", "namespace"]);
   const claimName = reader.text(fields, path, "name");
-  const of = fields["namespace"] ?? namespace;
-  if (of !== namespace) {
+  const sourceNamespace = fields["namespace"] ?? namespace;
+  if (sourceNamespace !== namespace) {
     reader.refuse(
       `${path}.namespace`,
       `claims are copied within their namespace only, which is ${namespace}; export the disk, and name it by http`,
@@ -120,7 +113,7 @@ function readSource(reader: Reader, spec: Fields, namespace: string): FillSource
   const given = reader.fields(spec["source"]);
   const [name, ...others] = Object.keys(given);
   if (name === undefined || others.length > 0) {
-    reader.require("spec.source", `must have exactly one of ${SOURCES.join(", ")}`);
+    reader.require("spec.source", `must have exactly one of ${SOURCE_KINDS.join(", ")}`);
     return undefined;
   }
   const path = `spec.source.${name}`;
@@ -131,7 +124,7 @@ function readSource(reader: Reader, spec: Fields, namespace: string): FillSource
   const instead = name === "blank" ? "; a new PersistentVolumeClaim is an empty disk" : "";
   reader.refuse(
     path,
-    `is not supported on a standalone machine: use one of ${SOURCES.join(", ")}${instead}`,
+    `is not supported on a standalone machine: use one of ${SOURCE_KINDS.join(", ")}${instead}`,
   );
   return undefined;
 }
@@ -187,17 +180,15 @@ function readTarget(reader: Reader, spec: Fields): Omit<FillOrder, "source"> | u
   return { size, volumeMode, accessModes, ...named };
 }
 
-/** What CDI has beside; these change nothing here. */
-const IGNORED = ["preallocation", "priorityClassName"];
+const IGNORED_FIELDS = ["preallocation", "priorityClassName"];
 
-/** The order of a DataVolume, or all causes of its refusal. */
 export function readDataVolume(
   given: unknown,
   namespace: string,
 ): { readonly order: FillOrder } | { readonly causes: readonly Cause[] } {
   const reader = new Reader();
   const spec = reader.fields(given);
-  reader.only(spec, "spec", ["source", "pvc", "storage", "contentType", ...IGNORED]);
+  reader.only(spec, "spec", ["source", "pvc", "storage", "contentType", ...IGNORED_FIELDS]);
   if ((spec["contentType"] ?? "kubevirt") !== "kubevirt") {
     reader.refuse("spec.contentType", "only disks are supported: kubevirt");
   }

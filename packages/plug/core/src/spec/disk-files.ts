@@ -1,40 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a disk's data is in the launcher. The guest's domain names these places, `prepare-disks` fills them.
-import { names, type VirtualMachineInstance } from "@patchbay/api";
-import { isSmallDisk, type GuestDisk } from "./disks.ts";
-import { findHostPath } from "./host-path.ts";
+// Paths of disks in the launcher. `prepare-disks` creates the files and the domain opens them.
+import {
+  names,
+  parseQuantity,
+  type VirtualMachineInstance,
+  type PersistentVolumeClaim,
+} from "@patchbay/api";
+import { isSmallDisk, claimNameOf, disksOf, type GuestDisk } from "./disks.ts";
+import { stateClaimNameOf } from "./guest-devices.ts";
 
-/** How a claim is given to a pod. Source: Kubernetes PersistentVolumeMode. */
+/** Source: Kubernetes PersistentVolumeMode. */
 export type VolumeMode = "Filesystem" | "Block";
 
-/** What the domain opens; the format is ours to say, never an image's. */
+/** The file that the domain opens. The format is set here and never detected from the image. */
 export interface DiskFile {
   readonly kind: "file" | "block";
   readonly path: string;
   readonly format: "raw" | "qcow2";
 }
 
-/** The file of a claim of mode Filesystem. Source: KubeVirt. */
+/** File of a claim with volumeMode Filesystem. Source: KubeVirt. */
 const CLAIM_FILE = "disk.img";
 
-/** Where a volume is mounted in the launcher: a claim's file system, an image's files, keys of a ConfigMap. */
 export function volumeDirOf(volume: string): string {
   return `${names.VOLUMES_DIR}/${volume}`;
 }
 
-/** Where the device of a claim of mode Block is in the launcher. */
 export function volumeDeviceOf(volume: string): string {
   return `${names.BLOCK_VOLUMES_DIR}/${volume}`;
 }
 
-/** The file or device of a claim, mounted for that volume. */
 export function claimFileOf(volume: string, mode: VolumeMode): DiskFile {
   return mode === "Block"
     ? { kind: "block", path: volumeDeviceOf(volume), format: "raw" }
     : { kind: "file", path: `${volumeDirOf(volume)}/${CLAIM_FILE}`, format: "raw" };
 }
 
-/** What the domain opens for a disk; `mode` matters for claims only. */
+/** `mode` matters for claims only. */
 export function diskFileOf(disk: GuestDisk, mode: VolumeMode): DiskFile {
   const { source } = disk;
   const { kind } = source;
@@ -50,11 +52,42 @@ export function diskFileOf(disk: GuestDisk, mode: VolumeMode): DiskFile {
     : { kind: "file", path: `${base}.qcow2`, format: "qcow2" };
 }
 
-/** How the claim of a volume is given, as virt-controller reported it before the launcher was made. */
+/** As virt-controller reported it before it created the launcher. */
 export function volumeModeOf({ status }: VirtualMachineInstance, volume: string): VolumeMode {
   const info = status?.volumeStatus?.find(({ name }) => name === volume)?.persistentVolumeClaimInfo;
   return info?.volumeMode === "Block" ? "Block" : "Filesystem";
 }
 
-/** What the firmware keeps over restarts of the guest. */
 export const NVRAM_FILE = `${names.STATE_DIR}/nvram.fd`;
+
+interface HostPath {
+  /** Absolute, without a trailing slash except for the root. */
+  readonly directory: string;
+  readonly file: string;
+}
+
+/** Splits a path; undefined if it is not absolute, names no file, or contains `.`, `..` or empty parts. */
+export function findHostPath(path: string): HostPath | undefined {
+  const [root, ...parts] = path.split("/");
+  const isPlain = parts.every((part) => part !== "" && part !== "." && part !== "..");
+  const file = parts.at(-1);
+  if (root !== "" || file === undefined || !isPlain) return undefined;
+  return { directory: `/${parts.slice(0, -1).join("/")}`, file };
+}
+
+export function claimModeOf(claim: PersistentVolumeClaim | undefined): VolumeMode {
+  return claim?.spec.volumeMode === "Block" ? "Block" : "Filesystem";
+}
+
+/** Bytes: the capacity, or the requested size until the claim is bound. */
+export function claimBytesOf(claim: PersistentVolumeClaim | undefined): number | undefined {
+  const has = claim?.status?.capacity?.["storage"];
+  const bytes = parseQuantity(has ?? claim?.spec.resources?.requests?.["storage"]);
+  return bytes === undefined ? undefined : Math.floor(bytes);
+}
+
+/** Claims of the disks in order, then that of the firmware and TPM state. Each once. */
+export function claimNamesOf(vmi: VirtualMachineInstance): readonly string[] {
+  const ofDisks = disksOf(vmi.spec).flatMap(({ source }) => claimNameOf(source) ?? []);
+  return [...new Set([...ofDisks, ...[stateClaimNameOf(vmi) ?? []].flat()])];
+}

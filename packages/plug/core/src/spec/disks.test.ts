@@ -2,9 +2,8 @@
 // Which disks does a specification ask for, with which defaults, and where is their data?
 import { expect, test } from "vitest";
 import type { Disk, VirtualMachineInstance, Volume } from "@patchbay/api";
-import { claimNameOf, type DiskSource } from "./disk-source.ts";
+import { claimNameOf, disksOf, isSmallDisk, type DiskSource, type GuestDisk } from "./disks.ts";
 import { diskFileOf, volumeModeOf, type DiskFile, type VolumeMode } from "./disk-files.ts";
-import { disksOf, isSmallDisk, type GuestDisk } from "./disks.ts";
 
 const CLAIM: Volume = { name: "a", persistentVolumeClaim: { claimName: "c" } };
 
@@ -178,7 +177,7 @@ test.each<SourceCase>([
     source: {
       kind: "hostDisk",
       path: "/data/d.img",
-      isMade: false,
+      isCreated: false,
       bytes: undefined,
       shared: false,
     },
@@ -188,7 +187,13 @@ test.each<SourceCase>([
     volume: {
       hostDisk: { path: "/data/d.img", type: "DiskOrCreate", capacity: "1Mi", shared: true },
     },
-    source: { kind: "hostDisk", path: "/data/d.img", isMade: true, bytes: 2 ** 20, shared: true },
+    source: {
+      kind: "hostDisk",
+      path: "/data/d.img",
+      isCreated: true,
+      bytes: 2 ** 20,
+      shared: true,
+    },
     files: { Filesystem: ON_HOST },
   },
   {

@@ -1,68 +1,218 @@
 // SPDX-License-Identifier: Apache-2.0
-// The disks of a VMI, each joined with its volume, with KubeVirt's defaults filled in.
-import { inCurrentWords, type Disk, type VmiSpec, type Volume } from "@patchbay/api";
-import { sourceOf, type DiskSource } from "./disk-source.ts";
+import {
+  parseQuantity,
+  inCurrentWords,
+  type DownwardFile,
+  type Volume,
+  type Disk,
+  type VmiSpec,
+} from "@patchbay/api";
+import { findOneOf } from "./guest-devices.ts";
 import { findByName } from "./nics.ts";
 
-const BUSES = ["virtio", "sata", "scsi"] as const;
-/** How a disk is joined to the machine. */
-export type DiskBus = (typeof BUSES)[number];
-const CACHES = ["none", "writethrough", "writeback", "directsync"] as const;
-/** How the host's memory is between a disk and its file. Source: KubeVirt DriverCache. */
-export type DiskCache = (typeof CACHES)[number];
-const IO_MODES = ["native", "threads", "default"] as const;
-/** Who does the reading and writing. Source: KubeVirt DriverIO. */
-export type DiskIo = (typeof IO_MODES)[number];
-const ERROR_POLICIES = ["stop", "ignore", "report", "enospace"] as const;
-/** What becomes of a guest whose disk fails. Source: KubeVirt DiskErrorPolicy. */
-export type DiskErrorPolicy = (typeof ERROR_POLICIES)[number];
+export type TextSource =
+  | { readonly kind: "inline"; readonly text: string }
+  | { readonly kind: "base64"; readonly text: string }
+  | { readonly kind: "secret"; readonly name: string };
 
-/** Typical of what guests have drivers for without doing anything. Source: KubeVirt defaults of amd64. */
+export interface CloudInitData {
+  readonly userData: TextSource | undefined;
+  readonly networkData: TextSource | undefined;
+}
+
+interface SmallDisk {
+  readonly label: string | undefined;
+}
+
+export type DiskSource =
+  | {
+      readonly kind: "containerDisk";
+      readonly image: string;
+      /** Path in the image; unset for the first file below `/disk`. */
+      readonly path: string | undefined;
+      readonly pullPolicy: string | undefined;
+      readonly pullSecret: string | undefined;
+    }
+  | {
+      readonly kind: "persistentVolumeClaim";
+      readonly claimName: string;
+      readonly readOnly: boolean;
+    }
+  | { readonly kind: "dataVolume"; readonly claimName: string; readonly readOnly: boolean }
+  | { readonly kind: "ephemeral"; readonly claimName: string; readonly readOnly: boolean }
+  | { readonly kind: "emptyDisk"; readonly bytes: number }
+  | {
+      readonly kind: "hostDisk";
+      readonly path: string;
+      /** Whether the file is created if it is missing. */
+      readonly isCreated: boolean;
+      readonly bytes: number | undefined;
+      readonly shared: boolean;
+    }
+  | ({ readonly kind: "cloudInitNoCloud" } & CloudInitData)
+  | ({ readonly kind: "cloudInitConfigDrive" } & CloudInitData)
+  | ({ readonly kind: "configMap"; readonly name: string; readonly optional: boolean } & SmallDisk)
+  | ({ readonly kind: "secret"; readonly name: string; readonly optional: boolean } & SmallDisk)
+  | ({ readonly kind: "downwardAPI"; readonly files: readonly DownwardFile[] } & SmallDisk);
+
+export type DiskSourceKind = DiskSource["kind"];
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text;
+}
+
+type CloudInitVolume = NonNullable<Volume["cloudInitNoCloud"]>;
+
+function toTextSource(
+  text: string | undefined,
+  base64: string | undefined,
+  secret: { readonly name?: string } | undefined,
+): TextSource | undefined {
+  const name = nonEmpty(secret?.name);
+  if (name !== undefined) return { kind: "secret", name };
+  if (nonEmpty(base64) !== undefined) return { kind: "base64", text: base64 ?? "" };
+  return nonEmpty(text) === undefined ? undefined : { kind: "inline", text: text ?? "" };
+}
+
+/** Prefers the Secret, then base64, if data has several forms. Admission refuses that. */
+function readCloudInit(volume: CloudInitVolume): CloudInitData {
+  return {
+    userData: toTextSource(volume.userData, volume.userDataBase64, volume.secretRef),
+    networkData: toTextSource(
+      volume.networkData,
+      volume.networkDataBase64,
+      volume.networkDataSecretRef,
+    ),
+  };
+}
+
+const READERS: {
+  readonly [K in DiskSourceKind]: (
+    member: NonNullable<Volume[K]>,
+  ) => Extract<DiskSource, { readonly kind: K }> | undefined;
+} = {
+  containerDisk: ({ image, path, imagePullPolicy, imagePullSecret }) => ({
+    kind: "containerDisk",
+    image,
+    path: nonEmpty(path),
+    pullPolicy: nonEmpty(imagePullPolicy),
+    pullSecret: nonEmpty(imagePullSecret),
+  }),
+  persistentVolumeClaim: ({ claimName, readOnly }) => ({
+    kind: "persistentVolumeClaim",
+    claimName,
+    readOnly: readOnly === true,
+  }),
+  dataVolume: ({ name }) => ({ kind: "dataVolume", claimName: name, readOnly: false }),
+  ephemeral: ({ persistentVolumeClaim: claim }) =>
+    claim === undefined
+      ? undefined
+      : { kind: "ephemeral", claimName: claim.claimName, readOnly: claim.readOnly === true },
+  // An unreadable capacity becomes 0, and the VM is not started.
+  emptyDisk: ({ capacity }) => ({ kind: "emptyDisk", bytes: parseQuantity(capacity) ?? 0 }),
+  hostDisk: ({ path, type, capacity, shared }) => ({
+    kind: "hostDisk",
+    path,
+    isCreated: type === "DiskOrCreate",
+    bytes: capacity === undefined ? undefined : parseQuantity(capacity),
+    shared: shared === true,
+  }),
+  cloudInitNoCloud: (member) => ({ kind: "cloudInitNoCloud", ...readCloudInit(member) }),
+  cloudInitConfigDrive: (member) => ({ kind: "cloudInitConfigDrive", ...readCloudInit(member) }),
+  configMap: ({ name = "", optional, volumeLabel }) => ({
+    kind: "configMap",
+    name,
+    optional: optional === true,
+    label: nonEmpty(volumeLabel),
+  }),
+  secret: ({ secretName = "", optional, volumeLabel }) => ({
+    kind: "secret",
+    name: secretName,
+    optional: optional === true,
+    label: nonEmpty(volumeLabel),
+  }),
+  downwardAPI: ({ fields = [], volumeLabel }) => ({
+    kind: "downwardAPI",
+    files: fields,
+    label: nonEmpty(volumeLabel),
+  }),
+};
+
+const KINDS = Object.keys(READERS) as readonly DiskSourceKind[];
+
+function readAs(kind: DiskSourceKind, volume: Volume): DiskSource | undefined {
+  // The compiler cannot see that a reader and its member share one key.
+  const read = READERS[kind] as (member: unknown) => DiskSource | undefined;
+  const member = volume[kind];
+  return member === undefined ? undefined : read(member);
+}
+
+/** Undefined if no disk can be made from the volume. */
+function readSource(volume: Volume): DiskSource | undefined {
+  for (const kind of KINDS) {
+    const source = readAs(kind, volume);
+    if (source !== undefined) return source;
+  }
+  return undefined;
+}
+
+export function claimNameOf(source: DiskSource): string | undefined {
+  return "claimName" in source ? source.claimName : undefined;
+}
+
+const BUSES = ["virtio", "sata", "scsi"] as const;
+type DiskBus = (typeof BUSES)[number];
+const CACHES = ["none", "writethrough", "writeback", "directsync"] as const;
+/** Host page cache mode. Source: KubeVirt DriverCache. */
+type DiskCache = (typeof CACHES)[number];
+const IO_MODES = ["native", "threads", "default"] as const;
+/** I/O engine of QEMU. Source: KubeVirt DriverIO. */
+type DiskIo = (typeof IO_MODES)[number];
+const ERROR_POLICIES = ["stop", "ignore", "report", "enospace"] as const;
+/** What happens to the guest when its disk fails. Source: KubeVirt DiskErrorPolicy. */
+type DiskErrorPolicy = (typeof ERROR_POLICIES)[number];
+
+/** Most guests have a driver for SATA. Source: KubeVirt defaults of amd64. */
 const DEFAULT_BUS: DiskBus = "sata";
-/** The guest's data goes to the disk, past the host's memory. Source: KubeVirt, where the file system can do it. */
+/** Bypasses the host's page cache. Source: KubeVirt, if the file system supports it. */
 const DEFAULT_CACHE: DiskCache = "none";
-/** Source: KubeVirt defaults of a disk's error policy. */
+/** Source: KubeVirt. */
 const DEFAULT_ERROR_POLICY: DiskErrorPolicy = "stop";
 
-/** Sizes of a disk's blocks in bytes; undefined: 512, or what the device has. */
-export interface DiskBlockSize {
+/** Bytes; unset for 512 or the device's own size. */
+interface DiskBlockSize {
   readonly logical: number | undefined;
   readonly physical: number | undefined;
   readonly discardGranularity: number | undefined;
 }
 
-/** A disk as the guest is to have it. */
 export interface GuestDisk {
-  /** Of the disk and of its volume. */
   readonly name: string;
-  /** Place in the list of disks; disks of volumes that no disk names come behind the list. */
+  /** Index in the list of disks. Volumes without a disk follow the list. */
   readonly index: number;
-  /** Place in the list of volumes. */
   readonly volumeIndex: number;
   readonly source: DiskSource;
   readonly device: "disk" | "cdrom" | "lun";
   readonly bus: DiskBus;
   readonly readOnly: boolean;
-  /** From 1, over disks and NICs. */
+  /** 1 or more, counted over disks and NICs. */
   readonly bootOrder: number | undefined;
   readonly serial: string | undefined;
   readonly cache: DiskCache;
-  /** Undefined: native for a device, threads for a file. */
+  /** Unset for native I/O on a device and threads on a file. */
   readonly io: DiskIo | undefined;
-  /** Whether what the guest discards is given back: where the disk is a file or a claim, not of small disks. */
+  /** Whether discarded blocks are freed on the host. Small disks do not. */
   readonly discard: boolean;
   readonly blockSize: DiskBlockSize | undefined;
   readonly errorPolicy: DiskErrorPolicy;
-  /** Of a CD-ROM. */
   readonly tray: "open" | "closed";
   readonly hasOwnIoThread: boolean;
-  /** Whether other guests may write to it at the same time. */
   readonly shareable: boolean;
-  /** For example 0000:02:00.0; undefined: as laid out. */
+  /** For example 0000:02:00.0; unset for an automatic address. */
   readonly pciAddress: string | undefined;
 }
 
-/** Sources whose files are made for this start only, from what fits into memory. */
+/** Sources whose disks are built from a few small files at each start. */
 const SMALL_SOURCES: ReadonlySet<DiskSource["kind"]> = new Set([
   "cloudInitNoCloud",
   "cloudInitConfigDrive",
@@ -71,22 +221,14 @@ const SMALL_SOURCES: ReadonlySet<DiskSource["kind"]> = new Set([
   "downwardAPI",
 ]);
 
-/** Whether the disk is made of a few files: an ISO 9660 file system. */
+/** Whether the disk is an ISO 9660 image of a few small files. */
 export function isSmallDisk({ source }: GuestDisk): boolean {
   return SMALL_SOURCES.has(source.kind);
 }
 
-/** Whether QEMU opens the disk past the host's memory. Source: QEMU cache modes, cache.direct. */
+/** Whether QEMU bypasses the host's page cache. Source: QEMU cache modes, cache.direct. */
 export function isDirect({ cache }: Pick<GuestDisk, "cache">): boolean {
   return cache === "none" || cache === "directsync";
-}
-
-function wordOf<T extends string>(words: readonly T[], word: string | undefined): T | undefined {
-  return words.find((each) => each === word);
-}
-
-function given(text: string | undefined): string | undefined {
-  return text === "" ? undefined : text;
 }
 
 interface Device {
@@ -97,10 +239,10 @@ interface Device {
   readonly pciAddress: string | undefined;
 }
 
-/** A disk that says nothing of its kind is a hard disk. Source: KubeVirt SetDefaults_DiskDevice. */
-function deviceOf({ disk, cdrom, lun }: Disk): Device {
+/** The default kind is a hard disk. Source: KubeVirt SetDefaults_DiskDevice. */
+function readDevice({ disk, cdrom, lun }: Disk): Device {
   const plain = { tray: "closed", pciAddress: undefined } as const;
-  const busOf = (bus: string | undefined): DiskBus => wordOf(BUSES, bus) ?? DEFAULT_BUS;
+  const busOf = (bus: string | undefined): DiskBus => findOneOf(BUSES, bus) ?? DEFAULT_BUS;
   if (cdrom !== undefined) {
     const tray = cdrom.tray === "open" ? "open" : "closed";
     const readOnly = cdrom.readonly !== false;
@@ -109,12 +251,12 @@ function deviceOf({ disk, cdrom, lun }: Disk): Device {
   if (lun !== undefined) {
     return { ...plain, device: "lun", bus: busOf(lun.bus), readOnly: lun.readonly === true };
   }
-  const pciAddress = given(disk?.pciAddress);
+  const pciAddress = nonEmpty(disk?.pciAddress);
   const readOnly = disk?.readonly === true;
   return { ...plain, device: "disk", bus: busOf(disk?.bus), readOnly, pciAddress };
 }
 
-function blockSizeOf({ blockSize }: Disk): DiskBlockSize | undefined {
+function readBlockSize({ blockSize }: Disk): DiskBlockSize | undefined {
   const custom = blockSize?.custom;
   if (custom === undefined) return undefined;
   const { logical, physical, discardGranularity } = custom;
@@ -122,15 +264,15 @@ function blockSizeOf({ blockSize }: Disk): DiskBlockSize | undefined {
 }
 
 function isReadOnlySource(source: DiskSource): boolean {
-  // An ephemeral claim is written to an overlay, whatever may be done with the claim.
+  // The guest writes to an overlay, so a read-only claim does not matter.
   return source.kind !== "ephemeral" && "readOnly" in source && source.readOnly;
 }
 
-function guestDiskOf(disk: Disk, index: number, volumes: readonly Volume[]): readonly GuestDisk[] {
+function toGuestDisks(disk: Disk, index: number, volumes: readonly Volume[]): readonly GuestDisk[] {
   const volume = findByName(volumes, disk.name);
-  const source = volume === undefined ? undefined : sourceOf(volume);
+  const source = volume === undefined ? undefined : readSource(volume);
   if (volume === undefined || source === undefined) return [];
-  const device = deviceOf(disk);
+  const device = readDevice(disk);
   return [
     {
       ...device,
@@ -140,19 +282,19 @@ function guestDiskOf(disk: Disk, index: number, volumes: readonly Volume[]): rea
       source,
       readOnly: device.readOnly || isReadOnlySource(source),
       bootOrder: disk.bootOrder,
-      serial: given(disk.serial),
-      cache: wordOf(CACHES, disk.cache) ?? DEFAULT_CACHE,
-      io: wordOf(IO_MODES, disk.io),
+      serial: nonEmpty(disk.serial),
+      cache: findOneOf(CACHES, disk.cache) ?? DEFAULT_CACHE,
+      io: findOneOf(IO_MODES, disk.io),
       discard: !SMALL_SOURCES.has(source.kind),
-      blockSize: blockSizeOf(disk),
-      errorPolicy: wordOf(ERROR_POLICIES, disk.errorPolicy) ?? DEFAULT_ERROR_POLICY,
+      blockSize: readBlockSize(disk),
+      errorPolicy: findOneOf(ERROR_POLICIES, disk.errorPolicy) ?? DEFAULT_ERROR_POLICY,
       hasOwnIoThread: disk.dedicatedIOThread === true,
       shareable: disk.shareable === true || (source.kind === "hostDisk" && source.shared),
     },
   ];
 }
 
-/** The list of disks with one for each volume that no disk names. Source: KubeVirt SetDefaultVolumeDisk. */
+/** Adds a disk for each volume that no disk names. Source: KubeVirt SetDefaultVolumeDisk. */
 export function withDisksOfVolumes(
   disks: readonly Disk[],
   volumes: readonly Volume[],
@@ -165,12 +307,11 @@ export function withDisksOfVolumes(
 }
 
 /**
- * The disks of a VMI in the order of its list, with defaults as KubeVirt has them. Words that cannot be read stand for
- * their default, and a disk without a volume is left out: neither is started.
+ * In spec order. Unknown values become the default, and disks without a volume are omitted: such a VM is not started.
  */
 export function disksOf(spec: VmiSpec): readonly GuestDisk[] {
   const { domain, volumes = [] } = inCurrentWords(spec);
   return withDisksOfVolumes(domain.devices?.disks ?? [], volumes).flatMap((disk, index) =>
-    guestDiskOf(disk, index, volumes),
+    toGuestDisks(disk, index, volumes),
   );
 }

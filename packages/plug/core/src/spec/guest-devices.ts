@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices beside disks and NICs a specification asks for, with KubeVirt's defaults filled in.
-import type { VmiSpec } from "@patchbay/api";
+// Devices other than disks and NICs, with KubeVirt's defaults filled in.
+import type { VmiSpec, VirtualMachineInstance } from "@patchbay/api";
+
+export function findOneOf<T extends string>(
+  values: readonly T[],
+  value: string | undefined,
+): T | undefined {
+  return values.find((each) => each === value);
+}
 
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
-/** A tablet, which a pointer's place is told by. */
-export interface GuestInput {
+/** A tablet, which reports absolute pointer positions. */
+interface GuestInput {
   readonly bus: "usb" | "virtio";
 }
 
@@ -14,30 +21,40 @@ function busOf(bus: string | undefined): GuestInput["bus"] {
   return bus === "virtio" ? "virtio" : "usb";
 }
 
-/** The input devices, in the order of the list; one where none is declared and one is to be there anyway. */
 export function inputsOf({ domain }: VmiSpec): readonly GuestInput[] {
   const { inputs = [], autoattachInputDevice } = domain.devices ?? {};
   if (inputs.length === 0) return autoattachInputDevice === true ? [{ bus: "usb" }] : [];
   return inputs.map(({ bus }) => ({ bus: busOf(bus) }));
 }
 
-/** Whether the guest has a screen; `byDefault`: where nothing is said. Source: KubeVirt, where it has. */
+/** `byDefault` applies if the spec does not set it. */
 export function hasDisplay({ domain }: VmiSpec, byDefault: boolean): boolean {
   return domain.devices?.autoattachGraphicsDevice ?? byDefault;
 }
 
-/** Whether the guest has a serial console. */
 export function hasConsole({ domain }: VmiSpec): boolean {
   return domain.devices?.autoattachSerialConsole !== false;
 }
 
-/** The TPM; undefined: the guest has none. */
 export function tpmOf({ domain }: VmiSpec): Devices["tpm"] {
   const tpm = domain.devices?.tpm;
   return tpm?.enabled === false ? undefined : tpm;
 }
 
-/** Whether the guest boots by EFI. */
 export function hasEfi({ domain }: VmiSpec): boolean {
   return domain.firmware?.bootloader?.efi !== undefined;
+}
+
+export function hasState(spec: VmiSpec): boolean {
+  return hasEfi(spec) || tpmOf(spec) !== undefined;
+}
+
+/**
+ * Returns the claim that persists firmware and TPM state; undefined if the state ends with the VMI. KubeVirt uses the
+ * VM's name, which is also the VMI's. Source: KubeVirt persistent-state-for-.
+ */
+export function stateClaimNameOf({ metadata, spec }: VirtualMachineInstance): string | undefined {
+  const isPersistent =
+    spec.domain.firmware?.bootloader?.efi?.persistent === true || tpmOf(spec)?.persistent === true;
+  return isPersistent ? `persistent-state-for-${metadata.name}` : undefined;
 }

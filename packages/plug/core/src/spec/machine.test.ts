@@ -3,8 +3,14 @@
 import { names } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { isOnRootComplex, machineOf, vcpusOf } from "./machine.ts";
-import { memoryMiBOf } from "./memory.ts";
+import {
+  isOnRootComplex,
+  machineOf,
+  vcpusOf,
+  memoryMiBOf,
+  launcherPathOf,
+  kernelFilesOf,
+} from "./machine.ts";
 
 describe("the machine type", () => {
   test.each([
@@ -61,4 +67,24 @@ describe("devices sit on the root complex", () => {
     const metadata = { ...vmi.metadata, ...(annotations === undefined ? {} : { annotations }) };
     expect(isOnRootComplex({ ...vmi, metadata })).toBe(want);
   });
+});
+
+test.each([
+  { given: {}, kernel: "/vmlinuz", initrd: undefined },
+  { given: { kernelPath: "", initrdPath: "" }, kernel: "/vmlinuz", initrd: undefined },
+  { given: { kernelPath: "linux" }, kernel: "/linux", initrd: undefined },
+  { given: { kernelPath: "//a/./linux", initrdPath: "/b//i" }, kernel: "/a/linux", initrd: "/b/i" },
+  {
+    given: { kernelPath: "../../etc/x", initrdPath: "/a/../../b" },
+    kernel: "/etc/x",
+    initrd: "/b",
+  },
+])("of $given the kernel is $kernel, the initrd $initrd", ({ given, kernel, initrd }) => {
+  const container = { image: "guest", ...given };
+  expect(kernelFilesOf({ firmware: { kernelBoot: { container } } })).toEqual({ kernel, initrd });
+});
+
+test("without any image the kernel has its usual name", () => {
+  expect(kernelFilesOf({})).toEqual({ kernel: "/vmlinuz", initrd: undefined });
+  expect(launcherPathOf("/boot/linux")).toBe("/run/kernel-boot/boot/linux");
 });

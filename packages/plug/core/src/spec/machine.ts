@@ -1,46 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which machine a VMI asks for.
+// Machine type, CPUs, memory and kernel of a guest.
 import { names, parseQuantity, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
 
 const DEFAULT_MACHINE = "q35";
 
-/** The machine type; q35 where none is named. */
 export function machineOf(domain: VmiSpec["domain"]): string {
   const type = domain.machine?.type;
   return type === undefined || type === "" ? DEFAULT_MACHINE : type;
 }
 
-/** Sockets, cores of each, threads of each core. */
 export interface CpuTopology {
   readonly sockets: number;
   readonly cores: number;
   readonly threads: number;
 }
 
-/** What is asked of the node, at most or at least, as whole processors. */
-function processorsAsked({ resources }: VmiSpec["domain"]): number {
-  const asked = resources?.limits?.["cpu"] ?? resources?.requests?.["cpu"];
-  return Math.max(1, Math.ceil(asked === undefined ? 1 : (parseQuantity(asked) ?? 1)));
+/** CPUs from the spec's limits or requests, rounded up. */
+function requestedCpus({ resources }: VmiSpec["domain"]): number {
+  const requested = resources?.limits?.["cpu"] ?? resources?.requests?.["cpu"];
+  return Math.max(1, Math.ceil(requested === undefined ? 1 : (parseQuantity(requested) ?? 1)));
 }
 
 /**
- * How the guest's processors are arranged: one of each where one is not said; where none is, a socket for each processor
- * that is asked of the node. Source: KubeVirt SetDefaultGuestCPUTopology.
+ * Unset values are 1. If none is set, each requested CPU becomes a socket. Source: KubeVirt SetDefaultGuestCPUTopology.
  */
 export function cpuTopologyOf(domain: VmiSpec["domain"]): CpuTopology {
   const { cores, sockets, threads } = domain.cpu ?? {};
   if (cores === undefined && sockets === undefined && threads === undefined)
-    return { sockets: processorsAsked(domain), cores: 1, threads: 1 };
+    return { sockets: requestedCpus(domain), cores: 1, threads: 1 };
   return { sockets: sockets ?? 1, cores: cores ?? 1, threads: threads ?? 1 };
 }
 
-/** How many virtual CPUs the guest has. */
 export function vcpusOf(domain: VmiSpec["domain"]): number {
   const { sockets, cores, threads } = cpuTopologyOf(domain);
   return sockets * cores * threads;
 }
 
-/** Whether PCI devices sit on the root complex, where nothing can be plugged. */
+/** Whether PCI devices are on the root complex, where nothing can be hotplugged. */
 export function isOnRootComplex(vmi: VirtualMachineInstance): boolean {
   return vmi.metadata.annotations?.[names.ROOT_COMPLEX_ANNOTATION] === "true";
+}
+
+/** KubeVirt has no default. Debian's cloud kernel needs about 100 MiB to boot. */
+const DEFAULT_MEMORY_MIB = 256;
+const BYTES_PER_MIB = 2 ** 20;
+
+/** Rounded down; 0 if unreadable. */
+export function mibOf(quantity: string | number): number {
+  return Math.floor((parseQuantity(quantity) ?? 0) / BYTES_PER_MIB);
+}
+
+/**
+ * MiB, rounded down; 0 if unreadable, and then the guest is not started. Source: KubeVirt, where a limit is also a
+ * request.
+ */
+export function memoryMiBOf({ memory, resources }: VmiSpec["domain"]): number {
+  const { requests, limits } = resources ?? {};
+  const quantity = memory?.guest ?? requests?.["memory"] ?? limits?.["memory"];
+  return quantity === undefined ? DEFAULT_MEMORY_MIB : mibOf(quantity);
+}
+
+/** KubeVirt has no default. Source: KubeVirt KernelBootContainer. */
+const DEFAULT_KERNEL = "vmlinuz";
+
+interface KernelFiles {
+  /** Absolute, without `.` and `..`. */
+  readonly kernel: string;
+  readonly initrd: string | undefined;
+}
+
+/** Resolves a path against the image's root. `..` never leaves the root. */
+export function resolveFromRoot(path: string): string {
+  const parts: string[] = [];
+  for (const part of path.split("/")) {
+    if (part === "..") parts.pop();
+    else if (part !== "" && part !== ".") parts.push(part);
+  }
+  return `/${parts.join("/")}`;
+}
+
+function isNonEmpty(path: string | undefined): path is string {
+  return path !== undefined && path !== "";
+}
+
+export function kernelFilesOf({ firmware }: VmiSpec["domain"]): KernelFiles {
+  const container = firmware?.kernelBoot?.container;
+  const { kernelPath, initrdPath } = container ?? {};
+  return {
+    kernel: resolveFromRoot(isNonEmpty(kernelPath) ? kernelPath : DEFAULT_KERNEL),
+    initrd: isNonEmpty(initrdPath) ? resolveFromRoot(initrdPath) : undefined,
+  };
+}
+
+export function launcherPathOf(path: string): string {
+  return `${names.KERNEL_BOOT_DIR}${path}`;
 }

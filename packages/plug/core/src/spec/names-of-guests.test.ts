@@ -2,9 +2,8 @@
 // What is a guest called where names are shorter than a VM's may be, and where is a file of a node?
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { findHostPath } from "./host-path.ts";
-import { hostnameOf } from "./hostname.ts";
-import { labelValueOf } from "./label-value.ts";
+import { findHostPath } from "./disk-files.ts";
+import { hostnameOf, labelValueOf } from "./guest-names.ts";
 
 test.each([
   { name: "web", hostname: undefined, want: "web" },

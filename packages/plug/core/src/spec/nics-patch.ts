@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A change of networks and ifaces as a JSON patch that loses nobody's edit.
 import type { KubeObject, VmiSpec, JsonPatchOperation } from "@patchbay/api";
 import { versionTest } from "../patch.ts";
 import type { Nics } from "./nics.ts";
 
-/** Where in which object both lists are, and what was read there. */
-export interface NicsPlace {
+interface NicsSource {
   readonly object: KubeObject;
-  /** Pointer to the specification, for example `/spec`. */
+  /** JSON pointer to the spec, for example `/spec`. */
   readonly base: string;
-  /** The specification as it was read. */
   readonly spec: VmiSpec;
 }
 
-/** The operations that put `to` into the specification, if the lists are still as they were read. */
+/** Builds a patch that fails if either list has changed since it was read. */
 export function nicsPatch(
-  { object, base, spec }: NicsPlace,
-  to: Nics,
+  { object, base, spec }: NicsSource,
+  wanted: Nics,
 ): readonly JsonPatchOperation[] {
   const { devices } = spec.domain;
   const networksPath = `${base}/networks`;
@@ -31,9 +28,9 @@ export function nicsPatch(
   return [
     ...(tests.length < lists.length ? [versionTest(object)] : []),
     ...tests,
-    { op: "add", path: networksPath, value: to.networks },
+    { op: "add", path: networksPath, value: wanted.networks },
     devices === undefined
-      ? { op: "add", path: devicesPath, value: { interfaces: to.ifaces } }
-      : { op: "add", path: `${devicesPath}/interfaces`, value: to.ifaces },
+      ? { op: "add", path: devicesPath, value: { interfaces: wanted.ifaces } }
+      : { op: "add", path: `${devicesPath}/interfaces`, value: wanted.ifaces },
   ];
 }

@@ -23,7 +23,7 @@ import type { IfaceFacts } from "../iface/facts.ts";
 import type { SocketReason } from "../iface/links/vhost-socket.ts";
 import type { NoPlace } from "../pcie/live-places.ts";
 import type { NodeAction, NodeVmFacts, WaitReason } from "../plan/node/node-vm.ts";
-import type { VhostUserWait } from "../plan/node/vhost-user.ts";
+import type { VhostUserWait } from "../plan/node/nics.ts";
 
 /** Why an iface does not go on. */
 export interface Hindrance {

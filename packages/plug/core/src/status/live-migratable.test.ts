@@ -14,7 +14,9 @@ const NAT = { name: "default", masquerade: {} };
 
 function claimWith(accessModes: readonly string[]): PersistentVolumeClaim {
   return {
-    ...{ apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name: "data" } },
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { name: "data" },
     spec: { accessModes: [...accessModes] },
   };
 }

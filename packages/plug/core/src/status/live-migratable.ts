@@ -8,9 +8,8 @@ import {
   type PersistentVolumeClaim,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { bindingOf } from "../bindings/binding-of.ts";
-import { claimNameOf } from "../spec/disk-source.ts";
-import { disksOf, type GuestDisk } from "../spec/disks.ts";
+import { bindingOf } from "../bindings/resolve-binding.ts";
+import { claimNameOf, disksOf, type GuestDisk } from "../spec/disks.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 import type { NewCondition } from "./conditions.ts";
 

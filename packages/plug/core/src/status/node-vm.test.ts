@@ -313,9 +313,13 @@ describe("while libvirt does not answer", () => {
   test("a device is told as it was last", () => {
     const addressInfo = { source: "guest-agent", since: NOW, silentSince: NOW } as const;
     const more = {
-      ...{ pciAddress: "0000:02:00.0", mtu: 1450, interfaceName: "eth1" },
+      pciAddress: "0000:02:00.0",
+      mtu: 1450,
+      interfaceName: "eth1",
       infoSource: "domain, guest-agent, multus-status",
-      ...{ ipAddress: "10.0.0.1", ipAddresses: ["10.0.0.1"], addressInfo },
+      ipAddress: "10.0.0.1",
+      ipAddresses: ["10.0.0.1"],
+      addressInfo,
     };
     expect(statusOf("Ready", { ...device, ...more })).toMatchObject({ ...device, ...more });
     expect(statusOf("Ready", { ...device, linkState: "down" })).toMatchObject({

@@ -14,8 +14,7 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { isEqual } from "../equal.ts";
-import { networkSwapOf, OF_NETWORK, type Sides } from "../plan/vm/network-swaps.ts";
-import { canPlug } from "../plan/vm/nics.ts";
+import { networkSwapOf, OF_NETWORK, canPlug, type Sides } from "../plan/vm/nics.ts";
 import { findByName, withNics, nicsOf, type Nics } from "../spec/nics.ts";
 
 const BASE = "spec.template.spec";

@@ -63,7 +63,9 @@ const STAGE: KubeVirt = configured({ vmRolloutStrategy: "Stage" });
 function configured(configuration: NonNullable<KubeVirt["spec"]>["configuration"]): KubeVirt {
   const metadata = { name: "kubevirt", namespace: "patchbay" };
   return {
-    ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata },
+    apiVersion: "kubevirt.io/v1",
+    kind: "KubeVirt",
+    metadata,
     spec: configuration === undefined ? {} : { configuration },
   };
 }

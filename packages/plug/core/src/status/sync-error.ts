@@ -11,7 +11,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { PREPARE_CONTAINER } from "../plan/pod/disks/prepare.ts";
+import { PREPARE_CONTAINER } from "../plan/pod/disks.ts";
 import { failedHookOf } from "../plan/pod/hook-sidecars.ts";
 import { hasLostImage, KERNEL_FILES, volumeIndexOf } from "../plan/pod/image-files.ts";
 import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";

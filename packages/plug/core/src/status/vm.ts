@@ -13,7 +13,7 @@ import { keptAddressesOf } from "../addresses/kept-addresses.ts";
 import { findByName, ifacesOf } from "../spec/nics.ts";
 import { openMigration } from "../migration/owner.ts";
 import { keptMacsOf } from "../iface/kept-macs.ts";
-import { keptTopology } from "../pcie/kept.ts";
+import { keptTopology } from "../pcie/devices.ts";
 import { decideRun, notedStrategy, runFactsOf } from "../plan/vm/run-strategy.ts";
 import { startFailureOf } from "../plan/vm/start-failure.ts";
 import {

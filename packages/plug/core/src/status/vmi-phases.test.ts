@@ -132,7 +132,8 @@ describe("a VMI whose node does not answer", () => {
     const before = { phase: "Unknown", activePods: { "uid-1": "node1" } } as const;
     expect(lost(before)).toMatchObject({ phase: "Failed", reason: "NodeUnresponsive" });
     expect(report(before, undefined)).toMatchObject({
-      ...{ phase: "Failed", reason: "NodeUnresponsive" },
+      phase: "Failed",
+      reason: "NodeUnresponsive",
     });
   });
 

@@ -48,7 +48,9 @@ test.each([
     failures: [],
   };
   expect(ownVmiStatus(report, NOW).conditions?.[0]).toEqual({
-    ...{ type: "Ready", lastTransitionTime: NOW, ...want },
+    type: "Ready",
+    lastTransitionTime: NOW,
+    ...want,
   });
 });
 

@@ -12,7 +12,7 @@ import {
   type VmiPhase,
   type VmiStatus,
 } from "@patchbay/api";
-import { ADDRESS_CHANGED, addressesCondition } from "../addresses/changed-addresses.ts";
+import { ADDRESS_CHANGED, addressesCondition } from "../addresses/kept-addresses.ts";
 import { attachmentStatuses, type PodNetworkFacts } from "./ifaces/attachments.ts";
 import type { NodeLoss } from "../node/node-loss.ts";
 import { GUEST_HELD, heldCondition, heldMessage } from "../migration/control/held.ts";
@@ -119,8 +119,12 @@ function transitionsOf(
 
 /** Types that virt-controller writes; others' are left alone. */
 const OWN: readonly string[] = [
-  ...[READY, SYNCHRONIZED, ADDRESS_CHANGED, LIVE_MIGRATABLE],
-  ...[GUEST_HELD, EVICTION_REQUESTED],
+  READY,
+  SYNCHRONIZED,
+  ADDRESS_CHANGED,
+  LIVE_MIGRATABLE,
+  GUEST_HELD,
+  EVICTION_REQUESTED,
 ];
 
 /** Of a guest that runs, or ran when it was last heard of. */

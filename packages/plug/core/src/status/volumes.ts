@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What virt-controller reports of a VMI's volumes: by it virt-handler knows a claim's device from its files.
 import type { PersistentVolumeClaim, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
-import { claimModeOf } from "../spec/claims.ts";
-import { claimNameOf } from "../spec/disk-source.ts";
-import { disksOf } from "../spec/disks.ts";
+import { claimModeOf } from "../spec/disk-files.ts";
+import { claimNameOf, disksOf } from "../spec/disks.ts";
 import { findByName } from "../spec/nics.ts";
 
 /** What is known of one volume. */

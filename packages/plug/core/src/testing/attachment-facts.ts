@@ -13,8 +13,14 @@ export type Facts = AttachmentFacts<OwnedAttachment>;
 export function facts(elements: readonly NetworkSelection[], more: Partial<Facts> = {}): Facts {
   const networks = { ok: true, elements } as const;
   return {
-    ...{ namespace: "ns1", networks, isHostNetwork: false, owned: [], foreign: [] },
-    ...{ mode: "multus", pod: "alive", ...more },
+    namespace: "ns1",
+    networks,
+    isHostNetwork: false,
+    owned: [],
+    foreign: [],
+    mode: "multus",
+    pod: "alive",
+    ...more,
   };
 }
 

@@ -48,11 +48,15 @@ function targetAnnotationOf(row: TargetRow): unknown {
   const qualifiedNetworks = (networks ?? []).map(qualified);
   const vmi = vmiOf({ interfaces, networks: qualifiedNetworks });
   const attachments = qualifiedNetworks.map(({ name, multus }, index) => ({
-    ...{ name, podInterfaceName: sourceStatuses[index] ?? "", state: "Attached" as const },
+    name,
+    podInterfaceName: sourceStatuses[index] ?? "",
+    state: "Attached" as const,
     ...(multus === undefined ? {} : { networkName: multus.networkName }),
   }));
   const reported = attachments.map(({ name, podInterfaceName }) => ({
-    ...{ name, podInterfaceName, queueCount: 1 },
+    name,
+    podInterfaceName,
+    queueCount: 1,
   }));
   const status = { ...vmi.status, attachments, interfaces: reported };
   return { [KEY]: planPodNetworks({ vmi: travelView({ ...vmi, status }), bindings: {} }, []) };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows about KubeVirt's queue of requests in a VM's status: here each is written into the specification at once.
 import { isAbsent, type Iface, type Network } from "@patchbay/api";
-import type { NicPlan } from "../plan/request/nic-plan.ts";
+import type { NicPlan } from "../plan/request/refusal.ts";
 import { add, aVm, aVmi, POD_IFACE, POD_NETWORK, remove } from "./nic-requests.ts";
 
 interface QueuedRequest {

@@ -27,8 +27,10 @@ export const NO_STORAGE: StorageFacts = {
 
 /** Of a cluster that says nothing. */
 export const CLUSTER = {
-  ...{ network: networkConfigOf(undefined), storage: NO_STORAGE },
-  ...{ definitions: new Map(), absences: new Map() },
+  network: networkConfigOf(undefined),
+  storage: NO_STORAGE,
+  definitions: new Map(),
+  absences: new Map(),
 } as const;
 
 /** A claim that is bound, of 1 GiB. */

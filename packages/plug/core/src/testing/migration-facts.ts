@@ -27,9 +27,13 @@ export function aMigration(
   metadata: Partial<Migration["metadata"]> = {},
 ): Migration {
   return {
-    ...{ apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstanceMigration" },
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachineInstanceMigration",
     metadata: {
-      ...{ name: "move", namespace: "default", uid: "m1", creationTimestamp: ASKED },
+      name: "move",
+      namespace: "default",
+      uid: "m1",
+      creationTimestamp: ASKED,
       labels: { "kubevirt.io/vmi-name": "vm1" },
       finalizers: ["kubevirt.io/migrationJobFinalize"],
       ...metadata,
@@ -43,7 +47,9 @@ export function aMigration(
 export function aGuest(status: VmiStatus = {}): VirtualMachineInstance {
   return aVmi({
     status: {
-      ...{ phase: "Running", nodeName: "node1", activePods: { "pod-uid": "node1" } },
+      phase: "Running",
+      nodeName: "node1",
+      activePods: { "pod-uid": "node1" },
       conditions: [{ type: "LiveMigratable", status: "True" }],
       ...status,
     },
@@ -76,19 +82,31 @@ export function aGuestFacts(
   const settings = { image: "launcher", useEmulation: true, logsConsoles: false };
   const overcommit = { memoryPercent: 100, cpuRatio: 10 };
   return {
-    ...{ vmi, pod, network: networkConfigOf(undefined) },
+    vmi,
+    pod,
+    network: networkConfigOf(undefined),
     settings: { ...settings, sidecarShimImage: "shim", keepsImageVolumes: false, overcommit },
     storage: { claims: new Map(), config: { hostDisks: undefined, stateClass: undefined } },
-    ...{ definitions: new Map(), absences: new Map() },
+    definitions: new Map(),
+    absences: new Map(),
   };
 }
 
 /** A migration that nothing was made for yet. */
 export function someFacts(change: Partial<MigrationFacts> = {}): MigrationFacts {
   return {
-    ...{ key: "default/vm1", guest: aGuestFacts(), migration: aMigration() },
-    ...{ waiting: [], finished: [], targetPod: undefined, targetLoss: undefined },
-    ...{ targetAbsences: new Map(), leftPods: [], mayBegin: true, unfit: undefined, cpuLabels: {} },
+    key: "default/vm1",
+    guest: aGuestFacts(),
+    migration: aMigration(),
+    waiting: [],
+    finished: [],
+    targetPod: undefined,
+    targetLoss: undefined,
+    targetAbsences: new Map(),
+    leftPods: [],
+    mayBegin: true,
+    unfit: undefined,
+    cpuLabels: {},
     settings: { configuration: migrationConfigOf(undefined), policyName: undefined },
     now: NOW,
     ...change,
@@ -101,15 +119,19 @@ export function openFacts(
   change: Partial<MigrationFacts> = {},
 ): MigrationFacts {
   const migrationState = {
-    ...{ migrationUid: "m1", sourceNode: "node1", sourcePod: launcherPodName(aVmi()) },
-    ...{ targetNode: "node2", targetPod: launcherPodName(aVmi(), "m1") },
+    migrationUid: "m1",
+    sourceNode: "node1",
+    sourcePod: launcherPodName(aVmi()),
+    targetNode: "node2",
+    targetPod: launcherPodName(aVmi(), "m1"),
     targetAttachments: [],
     ...state,
   };
   const activePods = { "pod-uid": "node1", "target-uid": "node2" };
   return someFacts({
     guest: aGuestFacts(aGuest({ migrationState, activePods })),
-    ...{ migration: aMigration("PreparingTarget"), targetPod: aTarget() },
+    migration: aMigration("PreparingTarget"),
+    targetPod: aTarget(),
     ...change,
   });
 }

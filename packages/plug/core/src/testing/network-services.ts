@@ -65,18 +65,26 @@ export function aServedVmi(
   const podInterfaceName = "pod0123456789a";
   const vmi = aVmi({ nics: [{ name: "nic" }] });
   const attachment = {
-    ...{ name: "nic", networkName: "default/blue", podInterfaceName, state: "Attached" as const },
-    ...{ ips: [...ips], ...change.attachment },
+    name: "nic",
+    networkName: "default/blue",
+    podInterfaceName,
+    state: "Attached" as const,
+    ips: [...ips],
+    ...change.attachment,
   };
   const iface = {
-    ...{ name: "nic", podInterfaceName, hotplug: { type: "Plug", phase: "Ready" } as const },
+    name: "nic",
+    podInterfaceName,
+    hotplug: { type: "Plug", phase: "Ready" } as const,
     ...change.iface,
   };
   return {
     ...vmi,
     metadata: {
       ...vmi.metadata,
-      ...{ name, uid: `${name}-uid`, labels: { app: "web" } },
+      name,
+      uid: `${name}-uid`,
+      labels: { app: "web" },
       ...change.metadata,
     },
     spec: { ...vmi.spec, ...change.spec },

@@ -9,7 +9,7 @@ import type {
 } from "@patchbay/api";
 import { planAddIface } from "../plan/request/add-iface.ts";
 import type { AddIfaceRequest } from "../plan/request/nic-body.ts";
-import type { NicPlan } from "../plan/request/nic-plan.ts";
+import type { NicPlan } from "../plan/request/refusal.ts";
 import { planRemoveIface } from "../plan/request/remove-iface.ts";
 import type { NicTarget } from "../plan/request/target.ts";
 

@@ -21,8 +21,16 @@ export const OTHER = "02:00:00:00:5e:99";
 /** A link that is in order. */
 export function link(name: string, more: Partial<WayLink> = {}): WayLink {
   return {
-    ...{ name, kind: "veth", mac: OTHER, mtu: 1500, up: true, carrier: true },
-    ...{ addresses: [], isBlocked: false, filtersVlans: false, vlans: [] },
+    name,
+    kind: "veth",
+    mac: OTHER,
+    mtu: 1500,
+    up: true,
+    carrier: true,
+    addresses: [],
+    isBlocked: false,
+    filtersVlans: false,
+    vlans: [],
     ...more,
   };
 }

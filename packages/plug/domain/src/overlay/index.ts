@@ -1,4 +1,268 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door for those who have others change a domain.
-export { readXml, writeXml, type XmlElement } from "./element.ts";
-export { layOver } from "./lay-over.ts";
+// Merges a domain that a hook returned into the original domain.
+import { isJsonObject } from "@patchbay/api/json";
+import Builder from "fast-xml-builder";
+import { XMLParser } from "fast-xml-parser";
+import { checkDocument, reasonOf } from "../xml/check-document.ts";
+
+/** A domain of libvirt has seven levels. */
+const MAX_DEPTH = 32;
+
+/** Without comments and processing instructions. `text` is trimmed and joined. */
+export interface XmlElement {
+  readonly name: string;
+  readonly attributes: ReadonlyMap<string, string>;
+  readonly children: readonly XmlElement[];
+  readonly text: string;
+}
+
+type ReadXml =
+  | { readonly ok: true; readonly root: XmlElement }
+  | { readonly ok: false; readonly reason: string };
+
+const ATTRIBUTES = ":@";
+const TEXT = "#text";
+const SETTINGS = {
+  preserveOrder: true,
+  ignoreAttributes: false,
+  attributeNamePrefix: "",
+} as const;
+
+const parser = new XMLParser({
+  ...SETTINGS,
+  parseTagValue: false,
+  parseAttributeValue: false,
+  processEntities: true,
+  // Decodes numeric character references: Go writes quotes and line breaks that way.
+  // oxlint-disable-next-line typescript/no-deprecated -- what follows it takes a decoder of one's own
+  htmlEntities: true,
+  ignoreDeclaration: true,
+  ignorePiTags: true,
+  trimValues: true,
+});
+
+const builder = new Builder({ ...SETTINGS, format: true, suppressEmptyNode: true });
+
+function attributesOf(value: unknown): ReadonlyMap<string, string> {
+  if (!isJsonObject(value)) return new Map();
+  return new Map(Object.entries(value).map(([name, text]) => [name, String(text)]));
+}
+
+/** The parser represents a node as an object with its name and its attributes as keys. */
+function elementsOf(nodes: readonly unknown[], depth: number): readonly XmlElement[] {
+  if (depth > MAX_DEPTH) throw new Error(`it has more than ${String(MAX_DEPTH)} levels`);
+  return nodes.filter(isJsonObject).flatMap((node): readonly XmlElement[] => {
+    const name = Object.keys(node).find((key) => key !== ATTRIBUTES && key !== TEXT);
+    const content = name === undefined ? undefined : node[name];
+    if (name === undefined || !Array.isArray(content)) return [];
+    const texts = content.filter(isJsonObject).flatMap(({ [TEXT]: text }) => text ?? []);
+    return [
+      {
+        name,
+        attributes: attributesOf(node[ATTRIBUTES]),
+        children: elementsOf(content, depth + 1),
+        text: texts.map(String).join("").trim(),
+      },
+    ];
+  });
+}
+
+function rootOf(xml: string): XmlElement {
+  checkDocument(xml);
+  const nodes: unknown = parser.parse(xml);
+  const [root, second] = elementsOf(Array.isArray(nodes) ? nodes : [], 0);
+  if (root === undefined || second !== undefined)
+    throw new Error("it has no element that is all of it");
+  return root;
+}
+
+/** Rejects documents that are too long, too deep or not well formed, or that have a DOCTYPE. */
+export function readXml(xml: string): ReadXml {
+  try {
+    return { ok: true, root: rootOf(xml) };
+  } catch (error) {
+    return { ok: false, reason: reasonOf(error) };
+  }
+}
+
+function nodeOf({ name, attributes, children, text }: XmlElement): object {
+  const texts = text === "" ? [] : [{ [TEXT]: text }];
+  const content = [...texts, ...children.map(nodeOf)];
+  return {
+    [name]: content,
+    ...(attributes.size === 0 ? {} : { [ATTRIBUTES]: Object.fromEntries(attributes) }),
+  };
+}
+
+export function writeXml(root: XmlElement): string {
+  return `${builder.build([nodeOf(root)]).trim()}\n`;
+}
+
+export interface DomainChange {
+  /** `missing`: the returned domain lacks it; the merge retains it. */
+  readonly kind: "added" | "changed" | "missing";
+  /** Names from the root; attributes begin with `@`. */
+  readonly path: readonly string[];
+  /** The path as text, with the identity of each element. */
+  readonly where: string;
+  /** New and old value; empty for an element. */
+  readonly to: string;
+  readonly from: string;
+  /** Set if an element was added or is missing. */
+  readonly element?: XmlElement;
+  /** The enclosing original elements, innermost first. */
+  readonly within: readonly XmlElement[];
+}
+
+/** The merged element and its differences from the original. */
+interface MergedElement {
+  readonly root: XmlElement;
+  readonly changes: readonly DomainChange[];
+}
+
+function childOf({ children }: XmlElement, name: string): XmlElement | undefined {
+  return children.find((child) => child.name === name);
+}
+
+function attributeOf(element: XmlElement | undefined, name: string): string | undefined {
+  return element?.attributes.get(name);
+}
+
+/** Hooks see aliases without libvirt's prefix for user-defined ones. Source: libvirt formatdomain "alias". */
+function aliasOfElement(element: XmlElement): string | undefined {
+  return attributeOf(childOf(element, "alias"), "name");
+}
+
+/** Identifies an element among those with the same name; undefined: by position only. */
+function identityOf(element: XmlElement): string | undefined {
+  const { attributes } = element;
+  const alias = aliasOfElement(element);
+  if (alias !== undefined) return alias;
+  if (element.name === "controller") {
+    return [attributes.get("type"), attributes.get("index")].join(" ");
+  }
+  const target = childOf(element, "target");
+  return (
+    attributeOf(target, "dev") ??
+    attributeOf(childOf(element, "mac"), "address")?.toLowerCase() ??
+    attributeOf(target, "name") ??
+    attributes.get("name") ??
+    attributes.get("alias")
+  );
+}
+
+/** The position of an element in the document. */
+interface Position {
+  readonly path: readonly string[];
+  readonly where: string;
+  readonly within: readonly XmlElement[];
+}
+
+function toChildPosition(position: Position, element: XmlElement): Position {
+  const identity = identityOf(element);
+  const { name } = element;
+  return {
+    path: [...position.path, name],
+    where: `${position.where}/${name}${identity === undefined ? "" : `[${identity}]`}`,
+    within: [element, ...position.within],
+  };
+}
+
+/** Compares an attribute, or the text if there is no name. */
+function valueChange(
+  position: Position,
+  name: string | undefined,
+  { from, to }: { readonly from: string | undefined; readonly to: string },
+): readonly DomainChange[] {
+  if (from === to) return [];
+  const place =
+    name === undefined
+      ? position
+      : { ...position, path: [...position.path, `@${name}`], where: `${position.where}/@${name}` };
+  const kind = from === undefined ? "added" : "changed";
+  return [{ kind, ...place, to, from: from ?? "" }];
+}
+
+function mergeAttributes(
+  original: XmlElement,
+  returned: XmlElement,
+  position: Position,
+): { readonly attributes: XmlElement["attributes"]; readonly changes: readonly DomainChange[] } {
+  const attributes = new Map([...original.attributes, ...returned.attributes]);
+  const changes = [...returned.attributes].flatMap(([name, to]) =>
+    valueChange(position, name, { from: original.attributes.get(name), to }),
+  );
+  return { attributes, changes };
+}
+
+/** Removes the element that matches `given` from `left`, and returns it. */
+function takeMatch(original: XmlElement, remaining: XmlElement[]): XmlElement | undefined {
+  const identity = identityOf(original);
+  const index = remaining.findIndex(
+    (one) => one.name === original.name && (identity === undefined || identityOf(one) === identity),
+  );
+  return index < 0 ? undefined : remaining.splice(index, 1)[0];
+}
+
+function mergeChildren(
+  original: XmlElement,
+  returned: XmlElement,
+  position: Position,
+): { readonly children: readonly XmlElement[]; readonly changes: readonly DomainChange[] } {
+  const remaining = [...returned.children];
+  const changes: DomainChange[] = [];
+  const retained = original.children.map((child) => {
+    const match = takeMatch(child, remaining);
+    if (match === undefined) {
+      changes.push({
+        kind: "missing",
+        ...toChildPosition(position, child),
+        to: "",
+        from: "",
+        element: child,
+      });
+      return child;
+    }
+    const merged = mergeElement(child, match, toChildPosition(position, child));
+    changes.push(...merged.changes);
+    return merged.root;
+  });
+  for (const element of remaining) {
+    const { path, where } = toChildPosition(position, element);
+    changes.push({
+      kind: "added",
+      path,
+      where,
+      within: position.within,
+      to: "",
+      from: "",
+      element,
+    });
+  }
+  return { children: [...retained, ...remaining], changes };
+}
+
+function mergeElement(
+  original: XmlElement,
+  returned: XmlElement,
+  position: Position,
+): MergedElement {
+  const { attributes, changes: attributeChanges } = mergeAttributes(original, returned, position);
+  const { children, changes: childChanges } = mergeChildren(original, returned, position);
+  const text = returned.text === "" ? original.text : returned.text;
+  const changes = [
+    ...attributeChanges,
+    ...valueChange(position, undefined, { from: original.text, to: text }),
+    ...childChanges,
+  ];
+  return { root: { name: original.name, attributes, children, text }, changes };
+}
+
+/** Merges `answered` into `given`. Their root elements have the same name. */
+export function layOver(original: XmlElement, returned: XmlElement): MergedElement {
+  return mergeElement(
+    original,
+    returned,
+    toChildPosition({ path: [], where: "", within: [] }, original),
+  );
+}

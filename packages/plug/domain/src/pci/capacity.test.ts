@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { parseDomain, type DomainFacts } from "../xml/parse.ts";
-import { printPciAddress } from "./address.ts";
+import { printPciAddress } from "./addresses.ts";
 import { countPorts, freeAddresses, spareVectors } from "./capacity.ts";
 
 function aDomain(machine: string, devices: readonly string[], vcpus = 1): DomainFacts {

@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which PCI addresses of a live domain can take a NIC, and how many NICs it can take.
-import { findNicModel } from "../nic-model.ts";
+// Free PCI addresses of a live domain, and the number of NICs that it can take.
+import { findNicModel, freeVectors, vectorsOf, type InterruptUser } from "./interrupts.ts";
 import type { DomainFacts, PciControllerFacts } from "../xml/parse.ts";
-import { slotAddresses, type PciAddress } from "./address.ts";
-import { freeVectors, vectorsOf, type InterruptUser } from "./interrupts.ts";
-import { FIRST_SLOT } from "./places.ts";
+import { slotAddresses, type PciAddress, FIRST_SLOT } from "./addresses.ts";
 
-/** How many NICs the domain can take. */
 interface PortCount {
-  /** Places that can take a NIC, used or not. */
+  /** Addresses for NICs, free or used. */
   readonly total: number;
-  /** NICs that can still be plugged: free places, as far as the guest's interrupt vectors go. */
+  /** NICs that can still be plugged: free addresses, limited by the guest's interrupt vectors. */
   readonly free: number;
 }
 
-/** Ports that take one device each. */
+/** Ports for one device each. */
 const PORTS = new Set(["pcie-root-port", "pcie-switch-downstream-port"]);
-/** Conventional buses that take a device for each slot. Source: libvirt pci-hotplug.rst */
+/** Conventional buses with one device per slot. Source: libvirt pci-hotplug.rst */
 const BRIDGES = new Set(["pci-bridge", "pcie-to-pci-bridge"]);
-/** What is counted when nobody says which model is meant. */
-const USUAL: InterruptUser = { model: "virtio", queues: 1 };
+/** The NIC that capacity is counted for. */
+const DEFAULT_NIC: InterruptUser = { model: "virtio", queues: 1 };
 
-function placesOf(controller: PciControllerFacts): readonly PciAddress[] {
+function listControllerAddresses(controller: PciControllerFacts): readonly PciAddress[] {
   if (!controller.hotplug) return [];
   if (PORTS.has(controller.model)) return [{ bus: controller.index, slot: 0, function: 0 }];
   if (BRIDGES.has(controller.model)) return slotAddresses(controller.index, 1);
@@ -30,39 +27,42 @@ function placesOf(controller: PciControllerFacts): readonly PciAddress[] {
 }
 
 /** Ports before slots of bridges, both ascending. */
-function places(domain: DomainFacts): readonly PciAddress[] {
+function listAddresses(domain: DomainFacts): readonly PciAddress[] {
   const isBridge = ({ model }: PciControllerFacts): boolean => BRIDGES.has(model);
   const { controllers } = domain;
   const bridges = controllers.filter(isBridge);
-  return [...controllers.filter((each) => !isBridge(each)), ...bridges].flatMap(placesOf);
+  return [...controllers.filter((each) => !isBridge(each)), ...bridges].flatMap(
+    listControllerAddresses,
+  );
 }
 
-/** A device takes its whole slot, whichever its function. */
-function isUsed(domain: DomainFacts, place: PciAddress): boolean {
-  return domain.pciAddresses.some(({ bus, slot }) => bus === place.bus && slot === place.slot);
+/** Any function occupies the whole slot. */
+function isUsed(domain: DomainFacts, address: PciAddress): boolean {
+  return domain.pciAddresses.some(({ bus, slot }) => bus === address.bus && slot === address.slot);
 }
 
 /**
- * Free addresses for a NIC, best first; none of a q35's for a model that needs I/O ports, since its ports have no window.
- * Source: counted so, 12 of 12 topologies took as many NICs as were free, libvirt 9.0.
+ * Returns free addresses, best first. q35 has none for models with I/O ports, because its ports have no I/O window.
+ * Source: measured with libvirt 9.0; 12 of 12 topologies took as many NICs as were free.
  */
-export function freeAddresses(domain: DomainFacts, model = USUAL.model): readonly PciAddress[] {
+export function freeAddresses(
+  domain: DomainFacts,
+  model = DEFAULT_NIC.model,
+): readonly PciAddress[] {
   const needsIoPorts = findNicModel(model)?.needsIoPorts === true;
   if (needsIoPorts && domain.family === "q35") return [];
-  return places(domain).filter((place) => !isUsed(domain, place));
+  return listAddresses(domain).filter((address) => !isUsed(domain, address));
 }
 
-/** Interrupt vectors that the guest has left. */
 export function spareVectors(domain: DomainFacts): number {
   const { vcpus, nics, devices } = domain;
   const ports = domain.controllers.filter(({ model }) => PORTS.has(model)).length;
   return freeVectors(vcpus, { ports, nics, devices });
 }
 
-/** All and free ports, counted from the live domain. */
 export function countPorts(domain: DomainFacts): PortCount {
-  const all = places(domain);
-  const free = all.filter((place) => !isUsed(domain, place)).length;
-  const byVectors = Math.max(0, Math.floor(spareVectors(domain) / vectorsOf(USUAL)));
+  const all = listAddresses(domain);
+  const free = all.filter((address) => !isUsed(domain, address)).length;
+  const byVectors = Math.max(0, Math.floor(spareVectors(domain) / vectorsOf(DEFAULT_NIC)));
   return { total: all.length, free: Math.min(free, byVectors) };
 }

@@ -9,7 +9,7 @@ import {
   planned,
   type TopologyRequest,
 } from "../testing/topology.ts";
-import { printPciAddress, type PciAddress } from "./address.ts";
+import { printPciAddress, type PciAddress } from "./addresses.ts";
 import { planTopology, type Topology } from "./topology.ts";
 
 function printPlaces(places: ReadonlyMap<string, PciAddress>): readonly string[] {

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { aNic, aRequest, at, placesOf, planned } from "../testing/topology.ts";
-import { printPciAddress, type PciAddress } from "./address.ts";
+import { printPciAddress, type PciAddress } from "./addresses.ts";
 import { planTopology } from "./topology.ts";
 
 describe("a layout of version 1", () => {

@@ -1,90 +1,125 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the ports and the devices of a new domain go, so that libvirt is never left to guess and nothing ever moves.
-import type { PciBridge, RootPort } from "../definition/domain.ts";
-import { findNicModel } from "../nic-model.ts";
-import { printPciAddress, type PciAddress } from "./address.ts";
-import { freeVectors, type DeviceKind, type InterruptUser } from "./interrupts.ts";
-import { layoutOf, type FixedDevice } from "./layouts.ts";
+// Assigns PCI addresses to the ports and devices of a new domain, so that libvirt chooses none and later starts move
+// none.
 import {
+  type PciBridge,
+  type RootPort,
+  printPciAddress,
+  type PciAddress,
   bridgeAddress,
-  displayPlaces,
+  displayAddresses,
   FIRST_SLOT,
-  FUNCTIONS,
+  FUNCTIONS_PER_SLOT,
   hasPorts,
   isBehindBridge,
   LAST_ROOT_COMPLEX_SLOT,
-  placeProblem,
-  placesBesidePorts,
+  findAddressProblem,
+  addressesBesidePorts,
   rootPorts,
-  usualPlaces,
+  defaultAddresses,
   type Machine,
-} from "./places.ts";
+} from "./addresses.ts";
+import { findNicModel, freeVectors, type DeviceKind, type InterruptUser } from "./interrupts.ts";
 
-/** What a device was promised. */
+/** Devices that are never plugged later. The part after the colon is the device's name. */
+export type FixedDevice =
+  | "guestAgent"
+  | "display"
+  | "usb"
+  | "scsi"
+  | `sata:${string}`
+  | "rng"
+  | "watchdog"
+  | `disk:${string}`
+  | `input:${string}`;
+
+/** The rules of one layout version. A VM keeps the version of its first start, so entries never change; new rules need a new version. */
+interface Layout {
+  /** Devices of every domain, at the first addresses. */
+  readonly always: readonly FixedDevice[];
+  /** Whether guest memory can be shared (memfd), which cannot change while the guest runs. */
+  readonly sharesMemory: boolean;
+  /**
+   * Whether unset fields have KubeVirt's defaults: a display, the host's CPU model, an explicit CPU topology, and
+   * boot ROMs on bootable NICs. Guests of older versions keep their machine.
+   */
+  readonly hasKubeVirtDefaults: boolean;
+}
+
+/** The version for VMs that start for the first time. */
+export const TOPOLOGY_VERSION = 3;
+
+const NEWEST: Layout = { always: ["guestAgent"], sharesMemory: true, hasKubeVirtDefaults: true };
+
+const LAYOUTS: Readonly<Record<number, Layout>> = {
+  1: { always: [], sharesMemory: true, hasKubeVirtDefaults: false },
+  2: { always: ["guestAgent"], sharesMemory: true, hasKubeVirtDefaults: false },
+  [TOPOLOGY_VERSION]: NEWEST,
+};
+
+/** Returns the newest rules for unknown versions, which a newer Patchbay wrote. */
+export function layoutOf(version: number): Layout {
+  return LAYOUTS[version] ?? NEWEST;
+}
+
 interface Preferences {
-  /** Where it was before, which it keeps. */
+  /** The previous address. */
   readonly kept?: PciAddress;
-  /** Where its owner wants it; goes before `kept`. */
+  /** The address that the VM's specification requests; has priority over `kept`. */
   readonly asked?: PciAddress;
 }
 
-/** A NIC that needs a place in the domain's layout. */
 export interface NicToPlace extends InterruptUser, Preferences {
   readonly name: string;
 }
 
-/** A device that is no NIC and needs a place. */
 export interface DeviceToPlace extends Preferences {
   readonly name: FixedDevice;
 }
 
-/** What a domain is laid out for. */
 interface TopologyRequest extends Machine {
-  /** Of the layout's rules. */
+  /** Layout version. */
   readonly version: number;
   readonly vcpus: number;
-  /** Ports for NICs that come later; none on `pc`, whose bus takes what its slots take. */
+  /** Number of free ports for hot-plug; unused on `pc`, where every free slot takes a NIC. */
   readonly reserve: number;
-  /** Beside those that the version has by itself, in the order of their places, which come before those of NICs. */
+  /** Without those that the layout adds. Addresses are assigned in this order, before those of NICs. */
   readonly devices: readonly DeviceToPlace[];
   /** In the order of the definition. */
   readonly nics: readonly NicToPlace[];
 }
 
-/** Where everything on PCI is, so that libvirt has nothing left to choose. */
 export interface Topology {
   readonly ports: readonly RootPort[];
   /** For devices that request a conventional slot. */
   readonly bridges: readonly PciBridge[];
-  /** By name of the NIC. */
+  /** By the NIC's name. */
   readonly addresses: ReadonlyMap<string, PciAddress>;
-  /** Of devices that are no NICs. */
+  /** Devices other than NICs. */
   readonly fixed: ReadonlyMap<FixedDevice, PciAddress>;
 }
 
-/** Why a domain cannot be laid out. */
 export interface TopologyProblem {
-  /** The NIC that is concerned. */
+  /** The affected NIC. */
   readonly nic?: string;
-  /** The other device that is concerned; neither: the domain as a whole. */
+  /** The affected other device; without NIC and device, the whole domain. */
   readonly device?: FixedDevice;
   readonly message: string;
 }
 
-/** A layout, or every reason against it. */
 export type PlannedTopology =
   | { readonly ok: true; readonly topology: Topology }
   | { readonly ok: false; readonly problems: readonly TopologyProblem[] };
 
-/** What is placed, whatever it is. */
-interface Guest extends Preferences {
-  readonly says: string;
+/** A NIC or device without an address. */
+interface DevicePlacement extends Preferences {
+  readonly label: string;
   readonly of: Omit<TopologyProblem, "message">;
   readonly places: readonly PciAddress[];
-  take(address: PciAddress): void;
+  assign(address: PciAddress): void;
 }
 
-const SAYS: Readonly<Record<string, string>> = {
+const DEVICE_LABELS: Readonly<Record<string, string>> = {
   guestAgent: "the channel of the guest's agent",
   display: "the display",
   usb: "the USB controller",
@@ -93,127 +128,125 @@ const SAYS: Readonly<Record<string, string>> = {
   watchdog: "the watchdog",
 };
 
-function sayFixed(device: FixedDevice): string {
+function labelFixedDevice(device: FixedDevice): string {
   const [kind = "", name = ""] = device.split(":");
-  return SAYS[device] ?? `${kind} ${name}`;
+  return DEVICE_LABELS[device] ?? `${kind} ${name}`;
 }
 
-/** What sits on conventional PCI. Source: libvirt formatdomain, "Watchdog devices" and "Controllers". */
+/** Devices on conventional PCI. Source: libvirt formatdomain, "Watchdog devices" and "Controllers". */
 function isConventional(device: FixedDevice): boolean {
   return device === "watchdog" || device.startsWith("sata:");
 }
 
-function devicePlaces(device: FixedDevice, machine: Machine): readonly PciAddress[] {
-  if (device === "display") return displayPlaces(machine);
-  return isConventional(device) ? placesBesidePorts(machine) : usualPlaces(machine);
+function deviceAddresses(device: FixedDevice, machine: Machine): readonly PciAddress[] {
+  if (device === "display") return displayAddresses(machine);
+  return isConventional(device) ? addressesBesidePorts(machine) : defaultAddresses(machine);
 }
 
-function nicPlaces(nic: NicToPlace, machine: Machine): readonly PciAddress[] {
+function nicAddresses(nic: NicToPlace, machine: Machine): readonly PciAddress[] {
   const needsIoPorts = findNicModel(nic.model)?.needsIoPorts === true;
-  return needsIoPorts ? placesBesidePorts(machine) : usualPlaces(machine);
+  return needsIoPorts ? addressesBesidePorts(machine) : defaultAddresses(machine);
 }
 
-/** Gives places: those that are asked for first, then kept ones, then the others in order. */
+/** Assigns addresses: requested ones first, then previous ones, then the remaining devices in order. */
 class Placement {
   readonly addresses = new Map<string, PciAddress>();
   readonly fixed = new Map<FixedDevice, PciAddress>();
   readonly problems: TopologyProblem[] = [];
-  /** By bus. */
+  /** Keyed by bus. */
   readonly bridges = new Map<number, PciBridge>();
-  /** By printed address, whose it is. */
-  readonly #taken = new Map<string, string>();
-  readonly #placed = new Set<Guest>();
+  /** Owner by printed address. */
+  readonly #ownerByAddress = new Map<string, string>();
+  readonly #placed = new Set<DevicePlacement>();
   readonly #machine: Machine;
 
   constructor(machine: Machine) {
     this.#machine = machine;
   }
 
-  /** A NIC that is to be placed. */
-  nic(nic: NicToPlace): Guest {
-    const take = (address: PciAddress): void => void this.addresses.set(nic.name, address);
-    const places = nicPlaces(nic, this.#machine);
-    return { ...nic, says: `interface ${nic.name}`, of: { nic: nic.name }, places, take };
+  nic(nic: NicToPlace): DevicePlacement {
+    const assign = (address: PciAddress): void => void this.addresses.set(nic.name, address);
+    const places = nicAddresses(nic, this.#machine);
+    return { ...nic, label: `interface ${nic.name}`, of: { nic: nic.name }, places, assign };
   }
 
-  /** Another device that is to be placed. */
-  device(device: DeviceToPlace): Guest {
+  device(device: DeviceToPlace): DevicePlacement {
     const { name } = device;
-    const take = (address: PciAddress): void => void this.fixed.set(name, address);
-    const places = devicePlaces(name, this.#machine);
-    return { ...device, says: sayFixed(name), of: { device: name }, places, take };
+    const assign = (address: PciAddress): void => void this.fixed.set(name, address);
+    const places = deviceAddresses(name, this.#machine);
+    return { ...device, label: labelFixedDevice(name), of: { device: name }, places, assign };
   }
 
-  place(guests: readonly Guest[]): void {
-    const asking = guests.filter(({ asked }) => asked !== undefined);
-    for (const guest of asking) this.#ask(guest);
-    const rest = guests.filter(({ asked }) => asked === undefined);
-    for (const guest of rest) this.#keep(guest);
-    for (const guest of rest) if (!this.#placed.has(guest)) this.#find(guest);
+  place(placements: readonly DevicePlacement[]): void {
+    const requesting = placements.filter(({ asked }) => asked !== undefined);
+    for (const placement of requesting) this.#placeRequested(placement);
+    const rest = placements.filter(({ asked }) => asked === undefined);
+    for (const placement of rest) this.#placePrevious(placement);
+    for (const placement of rest) if (!this.#placed.has(placement)) this.#placeFirstFree(placement);
   }
 
-  /** Puts a device where its owner wants it. */
-  #ask(guest: Guest): void {
-    const { asked } = guest;
+  #placeRequested(placement: DevicePlacement): void {
+    const { asked } = placement;
     if (asked === undefined) return;
-    const problem = this.#askProblem(asked);
-    if (problem === undefined) this.#take(guest, asked);
-    else this.refuse(guest, problem);
+    const problem = this.#findRequestProblem(asked);
+    if (problem === undefined) this.#assign(placement, asked);
+    else this.report(placement, problem);
   }
 
-  #askProblem(asked: PciAddress): string | undefined {
-    const problem = placeProblem(asked, this.#machine);
+  #findRequestProblem(asked: PciAddress): string | undefined {
+    const problem = findAddressProblem(asked, this.#machine);
     if (problem !== undefined) return problem;
-    const holder = this.#taken.get(printPciAddress(asked));
+    const holder = this.#ownerByAddress.get(printPciAddress(asked));
     if (holder !== undefined) return `is also the address of ${holder}`;
     return isBehindBridge(asked, this.#machine) ? this.#addBridge(asked.bus) : undefined;
   }
 
-  /** Makes a bus conventional; the reason why it cannot be. */
+  /** Makes a bus conventional, or returns why that is impossible. */
   #addBridge(bus: number): string | undefined {
     if (this.bridges.has(bus)) return undefined;
     const address = bridgeAddress(bus);
-    // Slot 0 of the bus is the bridge's own, and its port is left out.
+    // The bridge occupies slot 0 of its bus, whose root port is omitted.
     const needed = [address, { bus, slot: 0, function: 0 }].map(printPciAddress);
     for (const place of needed) {
-      const holder = this.#taken.get(place);
+      const holder = this.#ownerByAddress.get(place);
       if (holder !== undefined) return `its PCI bridge needs ${place}, the address of ${holder}`;
     }
-    for (const place of needed) this.#taken.set(place, "the PCI bridge of a conventional slot");
+    for (const place of needed)
+      this.#ownerByAddress.set(place, "the PCI bridge of a conventional slot");
     this.bridges.set(bus, { index: bus, address });
     return undefined;
   }
 
-  /** Reports that a device cannot be where its owner wants it. */
-  refuse({ asked, of }: Pick<Guest, "asked" | "of">, problem: string): void {
+  report({ asked, of }: Pick<DevicePlacement, "asked" | "of">, problem: string): void {
     const at = asked === undefined ? "" : `${printPciAddress(asked)}: `;
     this.problems.push({ ...of, message: `${at}${problem}` });
   }
 
-  /** Puts a device where it was; one whose place somebody asked for, or that would not go there any more, gets another. */
-  #keep(guest: Guest): void {
-    if (guest.kept === undefined) return;
-    const printed = printPciAddress(guest.kept);
-    // A NIC that was plugged into a conventional slot stays there as long as its bus does.
-    const isBridged = guest.kept.slot > 0 && this.bridges.has(guest.kept.bus);
-    const fits = isBridged || guest.places.some((place) => printPciAddress(place) === printed);
-    if (fits && !this.#taken.has(printed)) this.#take(guest, guest.kept);
+  /** Assigns the previous address, unless it is in use or no longer suits the device. */
+  #placePrevious(placement: DevicePlacement): void {
+    if (placement.kept === undefined) return;
+    const printed = printPciAddress(placement.kept);
+    // A NIC keeps its conventional slot as long as the bus exists.
+    const isBridged = placement.kept.slot > 0 && this.bridges.has(placement.kept.bus);
+    const fits = isBridged || placement.places.some((place) => printPciAddress(place) === printed);
+    if (fits && !this.#ownerByAddress.has(printed)) this.#assign(placement, placement.kept);
   }
 
-  /** Puts a device in the first free place. */
-  #find(guest: Guest): void {
-    const address = guest.places.find((place) => !this.#taken.has(printPciAddress(place)));
+  #placeFirstFree(placement: DevicePlacement): void {
+    const address = placement.places.find(
+      (place) => !this.#ownerByAddress.has(printPciAddress(place)),
+    );
     if (address === undefined) {
-      this.refuse(guest, "there is no free PCI slot for it");
+      this.report(placement, "there is no free PCI slot for it");
       return;
     }
-    this.#take(guest, address);
+    this.#assign(placement, address);
   }
 
-  #take(guest: Guest, address: PciAddress): void {
-    guest.take(address);
-    this.#placed.add(guest);
-    this.#taken.set(printPciAddress(address), guest.says);
+  #assign(placement: DevicePlacement, address: PciAddress): void {
+    placement.assign(address);
+    this.#placed.add(placement);
+    this.#ownerByAddress.set(printPciAddress(address), placement.label);
   }
 }
 
@@ -228,11 +261,11 @@ function place(request: TopologyRequest): Placement {
   return placement;
 }
 
-/** Devices whose owners put them into slots of bus 0 that the ports need. */
+/** Devices with a requested slot of bus 0 that the ports need. */
 function devicesInSlots(
   { devices, nics }: TopologyRequest,
   slots: number,
-): readonly Pick<Guest, "asked" | "of">[] {
+): readonly Pick<DevicePlacement, "asked" | "of">[] {
   const all = [
     ...devices.map(({ asked, name }) => ({ asked, of: { device: name } })),
     ...nics.map(({ asked, name }) => ({ asked, of: { nic: name } })),
@@ -242,29 +275,29 @@ function devicesInSlots(
   );
 }
 
-/** Refuses what leaves too few slots of bus 0 to the ports. */
-function refuseNarrow(request: TopologyRequest, placement: Placement, needed: number): void {
-  const slots = Math.ceil(needed / FUNCTIONS);
-  const inWay = devicesInSlots(request, slots);
+/** Reports devices that leave too few slots of bus 0 to the ports. */
+function reportTooFewSlots(request: TopologyRequest, placement: Placement, needed: number): void {
+  const slots = Math.ceil(needed / FUNCTIONS_PER_SLOT);
+  const conflicting = devicesInSlots(request, slots);
   const first = FIRST_SLOT + slots;
   const ports = `${String(needed)} PCIe ports`;
-  for (const device of inWay) {
+  for (const device of conflicting) {
     const problem = `${ports} take the slots of bus 0 below ${String(first)}; use a slot from ${String(first)} to ${String(LAST_ROOT_COMPLEX_SLOT)}, or another bus`;
-    placement.refuse(device, problem);
+    placement.report(device, problem);
   }
-  if (inWay.length > 0) return;
+  if (conflicting.length > 0) return;
   placement.problems.push({ message: `${ports} take the slots of a device on bus 0` });
 }
 
-/** Slots below the lowest device beside the ports are the ports'. */
-function roomForPorts(addresses: readonly PciAddress[]): number {
+/** Ports get the slots below the lowest device on bus 0. */
+function countPortsThatFit(addresses: readonly PciAddress[]): number {
   const slots = addresses
     .filter(({ bus, slot }) => bus === 0 && slot >= FIRST_SLOT)
     .map(({ slot }) => slot);
-  return (Math.min(LAST_ROOT_COMPLEX_SLOT + 1, ...slots) - FIRST_SLOT) * FUNCTIONS;
+  return (Math.min(LAST_ROOT_COMPLEX_SLOT + 1, ...slots) - FIRST_SLOT) * FUNCTIONS_PER_SLOT;
 }
 
-const KINDS: Readonly<Record<string, DeviceKind>> = {
+const DEVICE_KINDS: Readonly<Record<string, DeviceKind>> = {
   disk: "disk",
   scsi: "scsi",
   usb: "usb",
@@ -275,25 +308,25 @@ const KINDS: Readonly<Record<string, DeviceKind>> = {
 };
 
 function kindOf(device: FixedDevice): DeviceKind {
-  return KINDS[device.split(":")[0] ?? ""] ?? "other";
+  return DEVICE_KINDS[device.split(":")[0] ?? ""] ?? "other";
 }
 
-/** Ports up to the last one that a device sits in, and the reserve as far as slots and interrupt vectors go. */
+/** Plans ports up to the last used one, plus the reserve as far as slots and interrupt vectors suffice. */
 function planPorts(request: TopologyRequest, placement: Placement): readonly RootPort[] {
   if (!hasPorts(request)) return [];
   const { fixed, bridges } = placement;
   const addresses = [...fixed.values(), ...placement.addresses.values()];
   const inPorts = addresses.filter(({ bus, slot }) => bus > 0 && slot === 0);
-  // A bridge has two buses: that of its port, and its own, whose port is left out.
+  // A bridge uses two buses: that of its port, and its own, whose port is omitted.
   const buses = [
     ...inPorts.map(({ bus }) => bus),
     ...[...bridges.keys()].flatMap((bus) => [bus - 1, bus]),
   ];
   const needed = Math.max(0, ...buses);
-  const room = roomForPorts(addresses);
+  const room = countPortsThatFit(addresses);
   const devices = [...fixed.keys()].map(kindOf);
   const vectors = freeVectors(request.vcpus, { ports: 0, devices, nics: request.nics });
-  if (needed > room) refuseNarrow(request, placement, needed);
+  if (needed > room) reportTooFewSlots(request, placement, needed);
   if (needed > vectors) {
     const message = `${String(request.nics.length)} interfaces and ${String(needed)} PCIe ports need more interrupt vectors than ${String(request.vcpus)} vCPUs have: give the VM more vCPUs`;
     placement.problems.push({ message });
@@ -302,7 +335,7 @@ function planPorts(request: TopologyRequest, placement: Placement): readonly Roo
   return rootPorts(count).filter(({ index }) => !bridges.has(index));
 }
 
-/** Lays a domain out. The same request gives the same layout; more devices, ports or restarts move nothing that was kept. */
+/** Lays out a domain deterministically. More devices, ports or restarts move no device with a previous address. */
 export function planTopology(request: TopologyRequest): PlannedTopology {
   const placement = place(request);
   const ports = planPorts(request, placement);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layouts as tests ask for them and look at them.
-import { parsePciAddress, printPciAddress, type PciAddress } from "../pci/address.ts";
+import { parsePciAddress, printPciAddress, type PciAddress } from "../pci/addresses.ts";
 import { planTopology, type NicToPlace, type Topology } from "../pci/topology.ts";
 
 export function at(text: string): PciAddress {

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { AGENT_CHANNEL } from "../definition/devices.ts";
-import type { DomainDefinition } from "../definition/domain.ts";
-import type { NicDefinition } from "../definition/nic.ts";
+import { AGENT_CHANNEL, type DomainDefinition, type NicDefinition } from "../definition.ts";
+import { machineFamilyOf, printPciAddress } from "../pci/addresses.ts";
 import { PLAIN_MACHINE } from "../testing/plain-machine.ts";
-import { machineFamilyOf } from "../machine.ts";
-import { printPciAddress } from "../pci/address.ts";
 import { countPorts, freeAddresses } from "../pci/capacity.ts";
-import { TOPOLOGY_VERSION } from "../pci/layouts.ts";
-import { planTopology } from "../pci/topology.ts";
+import { TOPOLOGY_VERSION, planTopology } from "../pci/topology.ts";
 import { parseDomain, type DomainFacts } from "./parse.ts";
 import { printDomain } from "./print/domain.ts";
 
@@ -322,4 +318,14 @@ describe("hostile XML is refused", () => {
   ])("$name", ({ xml }) => {
     expect(parseDomain(xml).ok).toBe(false);
   });
+});
+
+test.each([
+  { machine: "pc-q35-7.2", want: undefined },
+  { machine: "pc-i440fx-6.1", want: undefined },
+  { machine: "pc-q35-8.0", want: true },
+  { machine: "pc-i440fx-10.0", want: true },
+])("QEMU of machine $machine aborts without a NIC's tap: $want", ({ machine, want }) => {
+  const parsed = parseDomain(printDomain(aDomain({ machine })));
+  expect(parsed.ok && parsed.domain.abortsWithoutTap).toBe(want);
 });

@@ -1,20 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a live domain's XML, which comes from a hostile place.
+// Parses the XML of a live domain. The XML is untrusted: it comes from a launcher.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { XMLParser } from "fast-xml-parser";
-import { AGENT_CHANNEL } from "../definition/devices.ts";
-import type { MachineFamily } from "../definition/domain.ts";
-import { machineFamilyOf, survivesLostTap } from "../machine.ts";
-import type { PciAddress } from "../pci/address.ts";
+import { AGENT_CHANNEL } from "../definition.ts";
+import { type MachineFamily, machineFamilyOf, type PciAddress } from "../pci/addresses.ts";
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, reasonOf } from "./check-document.ts";
-import { pathsIn } from "./paths.ts";
 
-/** NICs; more than any machine has places for. */
+/**
+ * Elements without paths of the guest. libvirt finds the emulator and backing files itself, and their paths depend on
+ * the host. Source: libvirt formatdomain "emulator", "backingStore".
+ */
+const ELEMENTS_WITHOUT_PATHS: ReadonlySet<string> = new Set([
+  "interface",
+  "emulator",
+  "backingStore",
+]);
+
+function pathsBelow(node: unknown): readonly string[] {
+  if (typeof node === "string") return node.startsWith("/") ? [node] : [];
+  if (Array.isArray(node)) return node.flatMap(pathsBelow);
+  if (!isJsonObject(node)) return [];
+  return Object.entries(node).flatMap(([key, value]) =>
+    ELEMENTS_WITHOUT_PATHS.has(key) ? [] : pathsBelow(value),
+  );
+}
+
+/** Returns the absolute paths below `os` and `devices`, sorted and without duplicates. NicFacts holds the paths of NICs. */
+function pathsIn(root: JsonObject): readonly string[] {
+  return [...new Set([root["os"], root["devices"]].flatMap(pathsBelow))].toSorted();
+}
+
+/** More NICs than any machine supports. */
 const NICS_MAX = 256;
 
-/** The greatest numbers that libvirt takes. Source: libvirt docs/formatdomain.rst "Device Addresses", "Controllers". */
-const MAX = {
+/** libvirt's limits. Source: libvirt docs/formatdomain.rst "Device Addresses", "Controllers". */
+const LIMITS = {
   bus: 0xff,
   slot: 0x1f,
   function: 7,
@@ -24,71 +45,66 @@ const MAX = {
   mtu: 65_535,
 } as const;
 
-/** Numbers as libvirt prints them. */
 const NUMBER = /^(?:0x[0-9a-f]{1,8}|[0-9]{1,10})$/i;
 
-/** Why a document is refused, from the place where it is found. */
 class Refusal extends Error {}
 
-/** A NIC as the live domain has it, which need not be as it was defined. */
+/** A NIC of the live domain, which may differ from its definition. */
 export interface NicFacts {
   readonly alias: string;
   readonly mac: string;
   readonly tapName?: string;
-  /** At which it speaks vhost-user, in the launcher. */
+  /** vhost-user socket in the launcher. */
   readonly socketPath?: string;
   readonly pciAddress?: PciAddress;
   readonly linkUp: boolean;
-  /** As libvirt names it, for example `virtio-non-transitional`. */
+  /** libvirt's name, for example `virtio-non-transitional`. */
   readonly model: string;
-  /** Pairs of queues of the driver; 1 when none are given. */
+  /** Queue pairs of the driver; 1 if unset. */
   readonly queues: number;
-  /** Bytes, as the guest is told; absent where libvirt does not say. */
+  /** In bytes, as announced to the guest; unset if libvirt reports none. */
   readonly mtu?: number;
-  /** Whether firmware finds a boot ROM on it; absent: it finds none. */
   readonly hasBootRom?: true;
 }
 
-/** A PCI controller: a bus that devices sit on. */
+/** A PCI controller and its bus. */
 export interface PciControllerFacts {
-  /** The number of its bus. */
+  /** Number of its bus. */
   readonly index: number;
   /** For example `pcie-root-port`. */
   readonly model: string;
-  /** False where hot-plug was switched off. */
+  /** False if hot-plug is disabled. */
   readonly hotplug: boolean;
 }
 
-/** What Patchbay wants to know of a domain. */
 export interface DomainFacts {
-  /** Undefined for a machine whose layout is unknown. */
+  /** Undefined if the machine type's PCI layout is unknown. */
   readonly family: MachineFamily | undefined;
   /** Set if QEMU aborts when a NIC is reset or removed after its tap was deleted. */
   readonly abortsWithoutTap?: true;
   readonly nics: readonly NicFacts[];
   /** Ascending by index. */
   readonly controllers: readonly PciControllerFacts[];
-  /** Every PCI address in use. */
+  /** All PCI addresses in use. */
   readonly pciAddresses: readonly PciAddress[];
-  /** What sits behind ports and is no NIC. */
+  /** Devices other than NICs behind ports. */
   readonly devices: readonly DeviceKind[];
   readonly vcpus: number;
-  /** Whether processes beside QEMU can share the guest's memory, as vhost-user needs. */
+  /** Whether other processes can share guest memory, as vhost-user requires. */
   readonly sharesMemory: boolean;
-  /** Whether NICs of virtio have no interrupt vectors; absent: they have. */
+  /** Whether MSI-X vectors of virtio NICs are disabled. */
   readonly hasNoNicVectors?: true;
-  /** Whether an agent in the guest listens. */
+  /** Whether the guest agent is connected. */
   readonly agentConnected: boolean;
-  /** Of the files and sockets that it uses beside those of its NICs, in the launcher. */
+  /** Files and sockets in the launcher, without those of NICs. */
   readonly paths: readonly string[];
 }
 
-/** A domain's XML as facts, or why it is refused. */
 type ParsedDomain =
   | { readonly ok: true; readonly domain: DomainFacts }
   | { readonly ok: false; readonly reason: string };
 
-/** An element with attributes or elements below it; others are text. */
+/** An element with attributes or children. The parser represents other elements as text. */
 type Node = JsonObject;
 
 const LISTS: ReadonlySet<unknown> = new Set([
@@ -121,11 +137,11 @@ function textOf(node: Node | undefined, name: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-function parseNumber(text: string, name: keyof typeof MAX): number {
+function parseNumber(text: string, name: keyof typeof LIMITS): number {
   const value = NUMBER.test(text) ? Number(text) : NaN;
-  if (value <= MAX[name]) return value;
+  if (value <= LIMITS[name]) return value;
   throw new Refusal(
-    `its ${name} ${JSON.stringify(text.slice(0, 20))} is not a number from 0 to ${String(MAX[name])}`,
+    `its ${name} ${JSON.stringify(text.slice(0, 20))} is not a number from 0 to ${String(LIMITS[name])}`,
   );
 }
 
@@ -143,7 +159,6 @@ function pciAddressOf(device: unknown): PciAddress | undefined {
   };
 }
 
-/** How frames leave QEMU. */
 function sourceOf(device: Node): Pick<NicFacts, "tapName" | "socketPath"> {
   if (textOf(device, "@type") === "vhostuser") {
     return { socketPath: textOf(childOf(device, "source"), "@path") ?? "" };
@@ -168,7 +183,7 @@ function nicOf(device: Node): NicFacts {
   };
 }
 
-/** Of devices themselves: what is below them, as the source of a host device, is another bus's. */
+/** Skips nested addresses, for example in the source of a host device, which belong to another bus. */
 function allPciAddresses(devices: Node | undefined): readonly PciAddress[] {
   return Object.values(devices ?? {})
     .flat()
@@ -195,7 +210,7 @@ function devicesBehindPorts(devices: Node | undefined): readonly DeviceKind[] {
 
 function nicsOf(devices: Node | undefined): readonly NicFacts[] {
   const nics = childrenOf(devices, "interface");
-  const all = devices?.["interface"]; // with those that are empty
+  const all = devices?.["interface"]; // includes empty elements
   if (Array.isArray(all) && all.length > NICS_MAX)
     throw new Refusal(`it has more than ${String(NICS_MAX)} NICs`);
   return nics.map(nicOf);
@@ -214,21 +229,31 @@ function isConnectedAgent(channel: Node): boolean {
   return textOf(target, "@name") === AGENT_CHANNEL && textOf(target, "@state") === "connected";
 }
 
-/** An element without attributes is its text. */
+/** Without attributes the element is plain text. */
 function vcpusOf(root: Node): number {
   const text = textOf(root, "vcpu") ?? textOf(childOf(root, "vcpu"), "#text") ?? "1";
   return parseNumber(text, "vcpus");
 }
 
-/** As `printDomain` writes it. */
+/** Written by `printDomain`. */
 const WITHOUT_VECTORS = "virtio-net-pci-base.vectors=0";
 
-/** What QEMU is told beside what libvirt says. */
+/** QEMU arguments that libvirt passes through. */
 function argumentsOf(root: Node): readonly string[] {
-  const given = childOf(root, "qemu:commandline")?.["qemu:arg"];
-  return [given ?? []]
+  const args = childOf(root, "qemu:commandline")?.["qemu:arg"];
+  return [args ?? []]
     .flat()
     .flatMap((arg) => (isJsonObject(arg) ? (textOf(arg, "@value") ?? []) : []));
+}
+
+/**
+ * Whether QEMU keeps running when a NIC is reset or removed after its tap was deleted. 7.2 was measured to, 10.0 ends with
+ * "TUNSETVNETHDRSZ ioctl() failed". libvirt completes the type `q35` to the newest one that QEMU has.
+ */
+function survivesLostTap(machine: string): boolean {
+  const [, major, minor] = /-(\d+)\.(\d+)$/.exec(machine) ?? [];
+  if (major === undefined) return true;
+  return Number(major) < 7 || (major === "7" && Number(minor) <= 2);
 }
 
 function factsOf(root: Node): DomainFacts {
@@ -260,7 +285,7 @@ function readDomain(xml: string): DomainFacts {
   return factsOf(root);
 }
 
-/** Reads the XML of a domain; refuses what is too long, has a DOCTYPE, is not well formed or says what cannot be. */
+/** Rejects documents that are too long, malformed or out of range, or that have a DOCTYPE. */
 export function parseDomain(xml: string): ParsedDomain {
   try {
     return { ok: true, domain: readDomain(xml) };

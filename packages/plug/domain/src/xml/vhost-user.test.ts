@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC that speaks vhost-user, as it is written and as it is read again.
 import { describe, expect, test } from "vitest";
-import type { NicDefinition } from "../definition/nic.ts";
+import type { NicDefinition } from "../definition.ts";
 import { PLAIN_MACHINE } from "../testing/plain-machine.ts";
 import { parseDomain, type DomainFacts } from "./parse.ts";
 import { printDomain, printNic } from "./print/domain.ts";

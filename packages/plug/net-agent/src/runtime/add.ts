@@ -1,42 +1,194 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the networks of a pod whose sandbox is just being made: the default network, then those of its annotation. All of
-// them, or none and an error, with which the kubelet makes the pod another sandbox.
+// Attaches the networks of a new sandbox: the default network, then those of the pod's annotation. If one fails, all are undone, and the
+// kubelet creates another sandbox.
+import { AppError, type WantedAttachment, messageOf, planAttachmentActions } from "@patchbay/core";
+import type { CniResult, AttachmentRequest } from "@patchbay/core/ports";
+import type { Deps } from "../deps.ts";
+import type { PodFacts } from "../reconcilers/pod/observe.ts";
+import { addOrUndo, beginAttachment } from "../reconcilers/pod/attachment/add.ts";
+import { listLinks, requireSandbox } from "../reconcilers/pod/attachment/netns.ts";
+import { type RequestWithDevice, addDevice } from "../reconcilers/pod/attachment/device.ts";
+import { names, parseNetworks, type NetworkSelection } from "@patchbay/api";
 import type { PluginCall } from "@patchbay/cni";
-import { AppError, messageOf, planAttachmentActions } from "@patchbay/core";
-import type { CniResult } from "@patchbay/core/ports";
+import { assertRequestMet } from "../reconcilers/pod/attachment/attach.ts";
+import { assertAllowed, assertNotOwn } from "../reconcilers/pod/attachment/policy.ts";
+import { buildRequest } from "../reconcilers/pod/attachment/request.ts";
+import { assertMayUse } from "../reconcilers/pod/launcher.ts";
+import type { RuntimeDeps } from "./deps.ts";
 import { createFailures } from "../failures.ts";
 import { act, type ActResult } from "../reconcilers/pod/act.ts";
-import {
-  attachDefault,
-  type DefaultNetwork,
-} from "../reconcilers/pod/attachment/attach-default.ts";
-import type { PodFacts } from "../reconcilers/pod/observe.ts";
 import { report } from "../reconcilers/pod/report.ts";
-import type { RuntimeDeps } from "./deps.ts";
-import { factsOf } from "./facts.ts";
-import { defaultNetworkOf } from "./pod-default.ts";
-import { releaseRows, releaseSandbox, settle } from "./release.ts";
+import { readFacts } from "./facts.ts";
+import { releaseRows, releaseSandbox, forgetRemoved } from "./release.ts";
 
-/** What was made for former sandboxes of the pod, whose DEL never came: the runtime died before it knew of them. */
+interface DefaultNetwork extends RequestWithDevice {
+  /** The name in the pod's status. */
+  readonly network: string;
+  /** Throws if the result does not meet the request. */
+  readonly check?: (result: CniResult) => Promise<void>;
+}
+
+/**
+ * Attaches the default network. Its row is used for the runtime's DEL.
+ * @throws AppError of the plugins and the sandbox, CNI_NAME_TAKEN
+ */
+async function attachDefault(
+  { network, check, ...requestWithDevice }: DefaultNetwork,
+  facts: PodFacts,
+  deps: Deps,
+): Promise<CniResult> {
+  const { interfaceName } = requestWithDevice.request;
+  const links = await listLinks(facts, deps);
+  if (links.some(({ name }) => name === interfaceName)) {
+    throw new AppError("CNI_NAME_TAKEN", { interface: interfaceName });
+  }
+  const startMs = deps.clock.monotonicMs();
+  const options = {
+    facts,
+    sandbox: requireSandbox(facts),
+    ...requestWithDevice,
+    isDefault: true,
+  } as const;
+  const begun = await beginAttachment({ network }, options, deps);
+  const { row, result } = await addOrUndo(begun, { facts, ...(check && { check }) }, deps);
+  await deps.journal.write({ ...row, state: "attached", result });
+  const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
+  deps.log.info("attached default network", {
+    pod: facts.key,
+    network,
+    link: interfaceName,
+    durationMs,
+  });
+  return result;
+}
+
+/** Default namespace of definitions in the annotation; only administrators can write there. Source: Multus multusNamespace. */
+const DEFAULT_DEFINITION_NAMESPACE = "kube-system";
+const IGNORE_UNKNOWN = "IgnoreUnknown";
+
+/** Makes plugins ignore unknown arguments instead of failing. Source: CNI pkg/types, CommonArgs. */
+function withIgnoreUnknown({ args }: PluginCall): AttachmentRequest["args"] {
+  return args.some(([key]) => key === IGNORE_UNKNOWN) ? args : [[IGNORE_UNKNOWN, "1"], ...args];
+}
+
+async function readEveryPodsNetwork(
+  { interfaceName, ...call }: PluginCall,
+  facts: PodFacts,
+  deps: RuntimeDeps,
+): Promise<DefaultNetwork> {
+  const config = await deps.readDefaultNetwork();
+  const network = config.name;
+  assertNotOwn(network, config);
+  const { id: containerId, netnsPath } = requireSandbox(facts);
+  return {
+    network,
+    request: {
+      containerId,
+      netnsPath,
+      interfaceName,
+      config,
+      args: withIgnoreUnknown({ interfaceName, ...call }),
+      capabilityArgs: call.runtimeConfig,
+    },
+  };
+}
+
+function reject({ key: pod }: PodFacts, reason: string): never {
+  const annotation = names.DEFAULT_NETWORK_ANNOTATION;
+  throw new AppError("CNI_OWN_DEFAULT_INVALID", { annotation, pod, reason });
+}
+
+/** The only element of the annotation. */
+function parseElement(text: string, facts: PodFacts): NetworkSelection {
+  const parsed = parseNetworks(text);
+  if (!parsed.ok) return reject(facts, parsed.reason);
+  const [element, ...others] = parsed.elements;
+  if (element === undefined) return reject(facts, "it names no network");
+  if (others.length > 0) return reject(facts, "it names more than one network");
+  return element;
+}
+
+/** Checks the element. The runtime expects the NIC under the name that it requested, and deletes the sandbox otherwise. */
+function toWanted(
+  element: NetworkSelection,
+  { interfaceName }: PluginCall,
+  facts: PodFacts,
+): WantedAttachment {
+  const { name, namespace = "", interface: requested = "", "default-route": route } = element;
+  if (requested !== "" && requested !== interfaceName) {
+    reject(
+      facts,
+      `interface ${requested} is not ${interfaceName}, by which the container runtime finds it`,
+    );
+  }
+  if (route !== undefined) {
+    reject(facts, "default-route is for networks beside the default one, which has its own routes");
+  }
+  const network = `${namespace === "" ? DEFAULT_DEFINITION_NAMESPACE : namespace}/${name}`;
+  return { network, interfaceName, selection: element };
+}
+
+/** The network that the annotation names. The element's arguments override the runtime's. */
+async function readNamedNetwork(
+  text: string,
+  { call, facts }: { readonly call: PluginCall; readonly facts: PodFacts },
+  deps: RuntimeDeps,
+): Promise<DefaultNetwork> {
+  const wanted = toWanted(parseElement(text, facts), call, facts);
+  const { network } = wanted;
+  const sandbox = requireSandbox(facts);
+  if (!network.startsWith(`${DEFAULT_DEFINITION_NAMESPACE}/`))
+    await assertMayUse(network, facts, deps);
+  const requested = await buildRequest(wanted, { facts, sandbox }, deps);
+  await assertAllowed(network, requested.config, deps);
+  const capabilityArgs = { ...call.runtimeConfig, ...requested.capabilityArgs };
+  const own = new Set(requested.args.map(([key]) => key));
+  const args = [...requested.args, ...call.args.filter(([key]) => !own.has(key))];
+  const request = { ...requested, args, capabilityArgs };
+  const requestWithDevice = await addDevice(wanted, { facts, sandbox, request }, deps);
+  return {
+    network,
+    ...requestWithDevice,
+    check: (result) => assertRequestMet(wanted, { facts, result }, deps),
+  };
+}
+
+/**
+ * The default network of a new sandbox.
+ * @throws AppError with CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_PLUGIN_CALLS_ITSELF, and the errors of an attachment
+ *   from an annotation
+ */
+function resolveDefaultNetwork(
+  call: PluginCall,
+  facts: PodFacts,
+  deps: RuntimeDeps,
+): Promise<DefaultNetwork> {
+  const text = facts.pod?.metadata.annotations?.[names.DEFAULT_NETWORK_ANNOTATION];
+  return text === undefined
+    ? readEveryPodsNetwork(call, facts, deps)
+    : readNamedNetwork(text, { call, facts }, deps);
+}
+
+/** Releases the pod's former sandboxes, whose DEL never came because the runtime died before it recorded them. */
 async function releaseFormer({ key, uid, sandbox }: PodFacts, deps: RuntimeDeps): Promise<void> {
   const rows = await deps.journal.list(uid);
   const former = rows.filter(({ request }) => request.containerId !== sandbox?.id);
   try {
     await releaseRows(former, deps);
   } catch (error) {
-    // It is tried again, and must not keep the pod from its new sandbox.
+    // It is retried later, and must not keep the pod from its new sandbox.
     const reason = messageOf(error);
     deps.log.warn("networks of a former sandbox could not be removed", { pod: key, reason });
   }
 }
 
-/** The annotation's networks, as a pass makes them; what failed before, in another sandbox, holds nothing up. */
-async function attachAsked(facts: PodFacts, deps: RuntimeDeps): Promise<ActResult> {
+/** Attaches the annotation's networks like a pass, but without the backoff of failures in earlier sandboxes. */
+async function attachAnnotated(facts: PodFacts, deps: RuntimeDeps): Promise<ActResult> {
   const plan = planAttachmentActions(facts.attachments); // pure
   return act(plan, facts, { ...deps, failures: createFailures(deps.clock) });
 }
 
-function assertAll({ key }: PodFacts, { errors }: ActResult): void {
+function assertAllAttached({ key }: PodFacts, { errors }: ActResult): void {
   if (errors.size === 0) return;
   const reasons = [...errors].map(([nic, { message }]) =>
     nic === "" ? message : `${nic}: ${message}`,
@@ -44,24 +196,24 @@ function assertAll({ key }: PodFacts, { errors }: ActResult): void {
   throw new AppError("CNI_POD_NOT_ATTACHED", { pod: key, reasons: reasons.join("; ") });
 }
 
-/** Leaves nothing of a sandbox that the runtime will throw away, and says why; the error is the runtime's to hear. */
-async function undo(
+/** Releases everything of a sandbox that the runtime will delete, and writes the reason to the pod's status. The caller rethrows the error. */
+async function undoAll(
   facts: PodFacts,
-  outcome: ActResult | undefined,
+  actResult: ActResult | undefined,
   deps: RuntimeDeps,
 ): Promise<void> {
   const { key, uid, sandbox } = facts;
   try {
     await releaseSandbox({ uid, containerId: sandbox?.id ?? "" }, deps);
-    if (outcome !== undefined) await report(facts, outcome, deps);
+    if (actResult !== undefined) await report(facts, actResult, deps);
   } catch (error) {
-    // The journal has what is left; the runtime's DEL and the next ADD go over it.
+    // The journal still has the rest; the runtime's DEL and the next ADD release it.
     const reason = messageOf(error);
     deps.log.warn("undoing the networks of a new pod failed", { pod: key, reason });
   }
 }
 
-/** What failed has been undone; no more than its own row is forgotten, since the name may be another attachment's. */
+/** A failed ADD is already undone. Only its own row is dropped, because the interface name may belong to another attachment. */
 async function addDefault(
   network: DefaultNetwork,
   facts: PodFacts,
@@ -71,30 +223,30 @@ async function addDefault(
     return await attachDefault(network, facts, deps);
   } catch (error) {
     const [row] = await deps.journal.list(facts.uid);
-    if (row !== undefined) await settle(row, deps);
+    if (row !== undefined) await forgetRemoved(row, deps);
     throw error;
   }
 }
 
-async function addTo(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): Promise<CniResult> {
-  // Before anything is made: without it nothing is.
-  const network = await defaultNetworkOf(call, facts, deps);
+async function attachAll(call: PluginCall, facts: PodFacts, deps: RuntimeDeps): Promise<CniResult> {
+  // Resolved first, so that nothing is attached without a default network.
+  const network = await resolveDefaultNetwork(call, facts, deps);
   await releaseFormer(facts, deps);
   const result = await addDefault(network, facts, deps);
-  let outcome: ActResult | undefined;
+  let actResult: ActResult | undefined;
   try {
-    outcome = await attachAsked(facts, deps);
-    assertAll(facts, outcome);
-    await report(facts, outcome, deps);
+    actResult = await attachAnnotated(facts, deps);
+    assertAllAttached(facts, actResult);
+    await report(facts, actResult, deps);
     return result;
   } catch (error) {
-    await undo(facts, outcome, deps);
+    await undoAll(facts, actResult, deps);
     throw error;
   }
 }
 
-/** Where the runtime put the sandbox, by the runtime's own path. */
-function inItsWords(result: CniResult, call: PluginCall, facts: PodFacts): CniResult {
+/** Replaces the sandbox path in the result by the runtime's own path. */
+function withRuntimePath(result: CniResult, call: PluginCall, facts: PodFacts): CniResult {
   const { netnsPath = "" } = call;
   if (result.interfaces === undefined) return result;
   const interfaces = result.interfaces.map((nic) =>
@@ -104,13 +256,13 @@ function inItsWords(result: CniResult, call: PluginCall, facts: PodFacts): CniRe
 }
 
 /**
- * Answers ADD with the result of the default network; the pod's status tells all of them by then.
- * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_POD_NOT_ATTACHED, and with
- * what the default network's plugins give cause to
+ * Answers ADD with the result of the default network. The pod's status has all networks by then.
+ * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_DEFAULT_NETWORK_MISSING, CNI_OWN_DEFAULT_INVALID, CNI_POD_NOT_ATTACHED, and
+ *   the errors of the default network's plugins
  */
 export function addPod(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   return deps.podMutex.runExclusive(call.pod?.uid ?? "", async () => {
-    const facts = await factsOf(call, deps);
-    return inItsWords(await addTo(call, facts, deps), call, facts);
+    const facts = await readFacts(call, deps);
+    return withRuntimePath(await attachAll(call, facts, deps), call, facts);
   });
 }

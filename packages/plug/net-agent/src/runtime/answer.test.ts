@@ -37,9 +37,9 @@ beforeEach(async () => {
 });
 
 test("ADD makes the default network and the annotation's, and tells of all before it answers", async () => {
-  const { status, said } = await runtime.call("ADD");
+  const { status, parsed } = await runtime.call("ADD");
   expect(status).toBe(200);
-  expect(said).toMatchObject({
+  expect(parsed).toMatchObject({
     cniVersion: "1.0.0",
     interfaces: [{ name: "eth0", sandbox: "/run/netns/box-uid-1" }],
   });
@@ -89,8 +89,8 @@ test("the loop takes what came with the pod for its own", async () => {
 
 test("the default network's name is nobody else's", async () => {
   await bind("a@eth0");
-  const { said } = await runtime.call("ADD");
-  expect(said).toMatchObject({ code: 999, msg: expect.stringContaining("eth0") as string });
+  const { parsed } = await runtime.call("ADD");
+  expect(parsed).toMatchObject({ code: 999, msg: expect.stringContaining("eth0") as string });
   expect(world.cni.attachments).toEqual([]);
 });
 
@@ -98,9 +98,9 @@ test.each(["a,missing", "[", "a@net1,b@net1"])(
   "an annotation that cannot be met whole (%s) leaves nothing and says why",
   async (networks) => {
     await bind(networks);
-    const { status, said } = await runtime.call("ADD");
+    const { status, parsed } = await runtime.call("ADD");
     expect(status).toBe(400);
-    expect(said).toMatchObject({ cniVersion: "1.0.0", code: 999 });
+    expect(parsed).toMatchObject({ cniVersion: "1.0.0", code: 999 });
     expect(world.cni.attachments).toEqual([]);
     expect(await told()).toEqual([]);
     expect(await rows()).toEqual([]);
@@ -124,7 +124,7 @@ test("a default network that fails is undone, with the plugin's own code", async
     new AppError("CNI_PLUGIN_FAILED", { ...FAILURE, cniCode: 107 }),
     "half",
   );
-  expect((await runtime.call("ADD")).said).toMatchObject({ code: 107 });
+  expect((await runtime.call("ADD")).parsed).toMatchObject({ code: 107 });
   expect(world.cni.attachments).toEqual([]);
   expect(await rows()).toEqual([]);
 });
@@ -141,7 +141,7 @@ test.each([
 ])("a pod $name is asked for again", async ({ uid, isGone = false }) => {
   if (isGone) await world.deletePod();
   const CNI_ARGS = `K8S_POD_NAMESPACE=ns1;K8S_POD_NAME=pod;K8S_POD_UID=${uid}`;
-  expect((await runtime.call("ADD", { env: { CNI_ARGS } })).said).toMatchObject({ code: 11 });
+  expect((await runtime.call("ADD", { env: { CNI_ARGS } })).parsed).toMatchObject({ code: 11 });
   expect(world.cni.calls).toEqual([]);
 });
 
@@ -176,7 +176,7 @@ test("a default network that calls us is refused", async () => {
 test("without default network nothing is made", async () => {
   runtime.network = undefined;
   expect(await runtime.call("ADD")).toMatchObject({ status: 400 });
-  expect((await runtime.call("STATUS")).said).toMatchObject({ code: 50 });
+  expect((await runtime.call("STATUS")).parsed).toMatchObject({ code: 50 });
   expect(world.cni.calls).toEqual([]);
 });
 
@@ -213,7 +213,7 @@ test("after a start of the node DEL names no namespace", async () => {
 test("a DEL that fails keeps no other from it, is told, and is made again", async () => {
   await runtime.call("ADD");
   world.cni.failNext("del", new AppError("CNI_PLUGIN_FAILED", FAILURE));
-  expect((await runtime.call("DEL")).said).toMatchObject({ code: 999 });
+  expect((await runtime.call("DEL")).parsed).toMatchObject({ code: 999 });
   expect(world.cni.attachments).toEqual(["box-uid-1/net2"]);
   expect(await runtime.call("DEL")).toMatchObject({ status: 200 });
   expect(world.cni.attachments).toEqual([]);
@@ -256,12 +256,12 @@ test("what never gets its DEL goes with the pod, but not before its sandbox", as
 });
 
 test("CHECK names what is missing", async () => {
-  expect((await runtime.call("CHECK")).said).toMatchObject({ code: 100 });
+  expect((await runtime.call("CHECK")).parsed).toMatchObject({ code: 100 });
   await runtime.call("ADD");
   expect(await runtime.call("CHECK")).toMatchObject({ status: 200, body: "" });
   world.podNetwork.takeLink("inode-uid-1", "net2");
-  const { said } = await runtime.call("CHECK");
-  expect(said).toMatchObject({
+  const { parsed } = await runtime.call("CHECK");
+  expect(parsed).toMatchObject({
     code: 100,
     msg: expect.stringContaining("net2 of ns1/b") as string,
   });
@@ -319,6 +319,6 @@ test.each([
 });
 
 test("Multus' own shim gets a result in its words", async () => {
-  const { said } = await runtime.call("ADD", { url: "/cni", config: { cniVersion: "0.4.0" } });
-  expect(said).toMatchObject({ Result: { cniVersion: "1.0.0", interfaces: [{ name: "eth0" }] } });
+  const { parsed } = await runtime.call("ADD", { url: "/cni", config: { cniVersion: "0.4.0" } });
+  expect(parsed).toMatchObject({ Result: { cniVersion: "1.0.0", interfaces: [{ name: "eth0" }] } });
 });

@@ -21,35 +21,35 @@ beforeEach(async () => {
 });
 
 test.each([
-  { name: "a directory means its first", where: "/net.d", want: "cbr0" },
-  { name: "a file", where: "/net.d/20-one.conf", want: "one" },
-  { name: "a name", where: "one", want: "one" },
-])("$name", async ({ where, want }) => {
-  expect(await readDefaultNetwork(files, { where, confDir: "/net.d" })).toMatchObject({
+  { name: "a directory means its first", source: "/net.d", want: "cbr0" },
+  { name: "a file", source: "/net.d/20-one.conf", want: "one" },
+  { name: "a name", source: "one", want: "one" },
+])("$name", async ({ source, want }) => {
+  expect(await readDefaultNetwork(files, { source, confDir: "/net.d" })).toMatchObject({
     name: want,
   });
 });
 
 test.each([
-  { name: "no such file", where: "/net.d/x.conf", why: /x\.conf does not exist/ },
+  { name: "no such file", source: "/net.d/x.conf", why: /x\.conf does not exist/ },
   {
     name: "a broken file",
-    where: "/net.d/05-broken.conflist",
+    source: "/net.d/05-broken.conflist",
     why: /05-broken\.conflist: spec\.config/,
   },
-  { name: "an empty directory", where: "/empty", why: /none was found in \/empty/ },
-  { name: "our own name", where: "patchbay", why: /none was found .*; \/net\.d\/05-broken/ },
-])("$name is told", async ({ where, why }) => {
-  await expect(readDefaultNetwork(files, { where, confDir: "/net.d" })).rejects.toMatchObject({
+  { name: "an empty directory", source: "/empty", why: /none was found in \/empty/ },
+  { name: "our own name", source: "patchbay", why: /none was found .*; \/net\.d\/05-broken/ },
+])("$name is told", async ({ source, why }) => {
+  await expect(readDefaultNetwork(files, { source, confDir: "/net.d" })).rejects.toMatchObject({
     code: "CNI_DEFAULT_NETWORK_MISSING",
     message: expect.stringMatching(why) as string,
   });
 });
 
 test("it is read anew each time", async () => {
-  const where = { where: "/net.d", confDir: "/net.d" };
+  const source = { source: "/net.d", confDir: "/net.d" };
   await files.writeAtomic("/net.d/01-new.conflist", JSON.stringify(list("new")));
-  expect(await readDefaultNetwork(files, where)).toMatchObject({ name: "new" });
+  expect(await readDefaultNetwork(files, source)).toMatchObject({ name: "new" });
   await files.remove("/net.d/01-new.conflist");
-  expect(await readDefaultNetwork(files, where)).toMatchObject({ name: "cbr0" });
+  expect(await readDefaultNetwork(files, source)).toMatchObject({ name: "cbr0" });
 });

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which network does every pod get? A file of the node, read anew for each pod, so that it may come and change at any time.
+// The pods' default network. Its file is read for each pod, so that it may appear and change at any time.
 import { parseNetworkConfig } from "@patchbay/cni";
 import { AppError } from "@patchbay/core";
 import type { Files, NetworkConfigList } from "@patchbay/core/ports";
 import { OWN_PLUGIN } from "../reconcilers/pod/attachment/policy.ts";
 
-/** Endings of files that hold a configuration. Source: CNI libcni ConfFiles. */
+/** Endings of configuration files. Source: CNI libcni ConfFiles. */
 const ENDINGS: readonly string[] = [".conf", ".conflist", ".json"];
 
 function isConfigFile(path: string): boolean {
   return ENDINGS.some((ending) => path.endsWith(ending));
 }
 
-function missing(reason: string): AppError {
+function toMissingError(reason: string): AppError {
   return new AppError("CNI_DEFAULT_NETWORK_MISSING", { reason });
 }
 
 async function readConfig(files: Files, path: string): Promise<NetworkConfigList> {
   const text = await files.readText(path);
-  if (text === undefined) throw missing(`${path} does not exist`);
+  if (text === undefined) throw toMissingError(`${path} does not exist`);
   const parsed = parseNetworkConfig(text, "");
   if (parsed.ok) return parsed.config;
   const causes = parsed.causes.map(({ field, message }) => `${field} ${message}`).join(", ");
-  throw missing(`${path}: ${causes}`);
+  throw toMissingError(`${path}: ${causes}`);
 }
 
-/** In the order in which a runtime reads them; our own entry is none. A broken file hides no other one. */
-async function findIn(
+/** Searches files in the order of container runtimes, and skips Patchbay's own. A broken file does not hide others. */
+async function findInDirectory(
   files: Files,
   directory: string,
   isWanted: (config: NetworkConfigList) => boolean,
@@ -43,18 +43,21 @@ async function findIn(
       problems.push(String(error.details["reason"]));
     }
   }
-  throw missing([`none was found in ${directory}`, ...problems].join("; "));
+  throw toMissingError([`none was found in ${directory}`, ...problems].join("; "));
 }
 
 /**
- * Reads the default network: `where` is the absolute path of a file, or of a directory whose first configuration counts, or
- * the name of a network whose configuration is in `confDir`.
+ * Reads the default network. `where` is the absolute path of a file, of a directory whose first configuration is used, or the name of a
+ * network in `confDir`.
  * @throws AppError with CNI_DEFAULT_NETWORK_MISSING
  */
 export function readDefaultNetwork(
   files: Files,
-  { where, confDir }: { readonly where: string; readonly confDir: string },
+  { source, confDir }: { readonly source: string; readonly confDir: string },
 ): Promise<NetworkConfigList> {
-  if (!where.startsWith("/")) return findIn(files, confDir, ({ name }) => name === where);
-  return isConfigFile(where) ? readConfig(files, where) : findIn(files, where, () => true);
+  if (!source.startsWith("/"))
+    return findInDirectory(files, confDir, ({ name }) => name === source);
+  return isConfigFile(source)
+    ? readConfig(files, source)
+    : findInDirectory(files, source, () => true);
 }

@@ -22,9 +22,9 @@ beforeEach(async () => {
 });
 
 test("a network that the annotation asks for is made, and goes with the pod", async () => {
-  const { status, said } = await runtime.call("ADD", { url: URL, env, config });
+  const { status, parsed } = await runtime.call("ADD", { url: URL, env, config });
   expect(status).toBe(200);
-  expect(said).toMatchObject({ Result: { interfaces: [{ name: "net2" }] } });
+  expect(parsed).toMatchObject({ Result: { interfaces: [{ name: "net2" }] } });
   expect(world.cni.attachments).toContain("box-uid-1/net2");
   expect(await runtime.call("CHECK", { url: URL, env, config })).toMatchObject({ status: 200 });
   expect(await runtime.call("DEL")).toMatchObject({ status: 200 });
@@ -56,14 +56,18 @@ test("what another has made is removed by what is remembered of it, whatever it 
   world.policy = { ...world.policy, trustedNamespaces: [] };
   const made = { cniVersion: "1.0.0", name: "card", type: "host-device", device: "eth9" };
   const entry = {
-    ...{ kind: "cniCacheV1", containerId: "box-uid-1", ifName: "net9", networkName: "card" },
+    kind: "cniCacheV1",
+    containerId: "box-uid-1",
+    ifName: "net9",
+    networkName: "card",
     config: Buffer.from(JSON.stringify(made)).toString("base64"),
   };
   await world.files.writeAtomic("/cache/results/card-box-uid-1-net9", JSON.stringify(entry));
   const removal = { url: URL, env: { CNI_IFNAME: "net9" }, config };
   expect(await runtime.call("DEL", removal)).toMatchObject({ status: 200 });
   expect(world.requests.at(-1)?.request.config).toMatchObject({
-    ...{ name: "card", plugins: [{ type: "host-device" }] },
+    name: "card",
+    plugins: [{ type: "host-device" }],
   });
 });
 
@@ -72,8 +76,8 @@ test("a definition that names what it may not is not run by a pod's status", asy
   const before = world.requests.length;
   const evil = { name: "evil", type: "host-device", device: "eth0" };
   const removal = { url: URL, env: { CNI_IFNAME: "net9" }, config: evil };
-  const { said } = await runtime.call("DEL", removal);
-  expect(said).toMatchObject({ msg: expect.stringContaining('type "host-device"') as string });
+  const { parsed } = await runtime.call("DEL", removal);
+  expect(parsed).toMatchObject({ msg: expect.stringContaining('type "host-device"') as string });
   expect(world.requests).toHaveLength(before);
 });
 
@@ -90,12 +94,12 @@ test.each([
 
 test("what a pod may not use is made for no controller", async () => {
   world.policy = { ...world.policy, trustedNamespaces: [], plugins: ["!bridge"] };
-  const { said } = await runtime.call("ADD", { url: URL, env, config });
-  expect(said).toMatchObject({ msg: expect.stringContaining("policy") as string });
+  const { parsed } = await runtime.call("ADD", { url: URL, env, config });
+  expect(parsed).toMatchObject({ msg: expect.stringContaining("policy") as string });
 });
 
 test("where the agent attaches by itself there is nothing to ask for", async () => {
   world.mode = "multus";
-  const { said } = await runtime.call("ADD", { url: URL, env, config });
-  expect(said).toMatchObject({ msg: expect.stringContaining("--mode=multus-dynamic") as string });
+  const { parsed } = await runtime.call("ADD", { url: URL, env, config });
+  expect(parsed).toMatchObject({ msg: expect.stringContaining("--mode=multus-dynamic") as string });
 });

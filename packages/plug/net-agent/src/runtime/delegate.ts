@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes and removes one network of a running pod for the controller that asks Multus for it. What the controller cannot
-// keep is kept here: the network is in the journal, and goes with the pod. Source: Multus pkg/server, "delegate".
+// Attaches and detaches single networks of running pods for Multus' dynamic networks controller. The journal stores them, because the
+// controller has no storage, and they are detached with the pod. Source: Multus pkg/server, "delegate".
 import {
   CNI_CODES,
   parseNetworkConfig,
@@ -15,20 +15,20 @@ import { createFailures } from "../failures.ts";
 import { act } from "../reconcilers/pod/act.ts";
 import { findVmiOf } from "../reconcilers/pod/launcher.ts";
 import { assertAllowed } from "../reconcilers/pod/attachment/policy.ts";
-import { interfaceOf } from "../reconcilers/pod/step.ts";
+import { interfaceNameOf } from "../reconcilers/pod/step.ts";
 import { checkAttachment } from "../reconcilers/upkeep/attachments.ts";
 import type { RuntimeDeps } from "./deps.ts";
-import { factsOf, rowsOf } from "./facts.ts";
-import { releaseRows, settle } from "./release.ts";
+import { readFacts, listRows } from "./facts.ts";
+import { releaseRows, forgetRemoved } from "./release.ts";
 
-function refuse(reason: string): never {
+function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badConfig });
 }
 
-/** Two that attach what an annotation asks for would do so twice. */
-function assertAsked(deps: RuntimeDeps): void {
+/** If both the controller and net-agent handled annotations, each network would be attached twice. */
+function assertEnabled(deps: RuntimeDeps): void {
   if (deps.mode === "multus-dynamic") return;
-  refuse(
+  reject(
     "net-agent attaches what annotations ask for itself; remove the dynamic networks controller, or start net-agent with --mode=multus-dynamic",
   );
 }
@@ -37,24 +37,24 @@ async function findRow(
   { containerId, interfaceName, pod }: PluginCall,
   deps: RuntimeDeps,
 ): Promise<JournalRow | undefined> {
-  const rows = await rowsOf({ uid: pod?.uid ?? "", containerId }, deps);
+  const rows = await listRows({ uid: pod?.uid ?? "", containerId }, deps);
   return rows.find(
     ({ request, state }) => request.interfaceName === interfaceName && state !== "removed",
   );
 }
 
 /**
- * Attaches the element of the pod's annotation that has the name of the NIC. Configuration and attributes that are sent
- * along are a copy of what its definition says, made by somebody who does not ask what the pod may use: not taken.
+ * Attaches the annotation's element with the NIC's name. The configuration and attributes in the call are ignored: they are copies from
+ * the definition by a component that does not check what the pod may use.
  */
 async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   const { interfaceName } = call;
-  const facts = await factsOf(call, deps, "live");
+  const facts = await readFacts(call, deps, "live");
   const plan = planAttachmentActions(facts.attachments); // pure
-  const steps = plan.filter((step) => interfaceOf(step) === interfaceName);
-  const isAsked = steps.some(({ kind }) => kind === "add");
-  if (!isAsked) {
-    refuse(`the annotation of pod ${facts.key} does not ask for a new ${interfaceName}`);
+  const steps = plan.filter((step) => interfaceNameOf(step) === interfaceName);
+  const isRequested = steps.some(({ kind }) => kind === "add");
+  if (!isRequested) {
+    reject(`the annotation of pod ${facts.key} does not ask for a new ${interfaceName}`);
   }
   const failures = createFailures(deps.clock);
   const { errors } = await act(steps, facts, { ...deps, failures });
@@ -64,22 +64,26 @@ async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   throw new AppError("CNI_POD_NOT_ATTACHED", { pod: facts.key, reasons });
 }
 
-/** The configuration that is sent along. */
-function removalOf(call: PluginCall): AttachmentRequest {
+/** Builds the DEL request from the configuration in the call. */
+function buildRemoval(call: PluginCall): AttachmentRequest {
   const parsed = parseNetworkConfig(JSON.stringify(call.config), "");
   if (!parsed.ok) {
-    refuse(parsed.causes.map(({ field, message }) => `${field} ${message}`).join(", "));
+    reject(parsed.causes.map(({ field, message }) => `${field} ${message}`).join(", "));
   }
   const { containerId, interfaceName, netnsPath, args } = call;
   return {
-    ...{ containerId, interfaceName, args, config: parsed.config, capabilityArgs: {} },
+    containerId,
+    interfaceName,
+    args,
+    config: parsed.config,
+    capabilityArgs: {},
     ...(netnsPath === undefined ? {} : { netnsPath }),
   };
 }
 
 /**
- * What another has made is removed by what that one remembers of it, else by the configuration that is sent along. The
- * controller takes that from the pod's status, into which whoever makes a pod can write any network of its namespace.
+ * Detaches what another component attached, with its cached configuration or else with the one in the call. The policy applies to the
+ * latter: the controller takes it from the pod's status, into which pod authors can write any network of their namespace.
  */
 async function removeForeign(
   call: PluginCall,
@@ -87,16 +91,16 @@ async function removeForeign(
   deps: RuntimeDeps,
 ): Promise<void> {
   const { containerId, interfaceName } = call;
-  const sent = removalOf(call);
+  const fromCall = buildRemoval(call);
   for (const cache of [deps.resultCache, deps.multusCache]) {
-    const made = await cache.find(containerId, interfaceName);
-    if (made === undefined) continue;
-    const { result, ...how } = made;
-    await deps.cni.del({ ...sent, ...how }, result);
+    const cached = await cache.find(containerId, interfaceName);
+    if (cached === undefined) continue;
+    const { result, ...how } = cached;
+    await deps.cni.del({ ...fromCall, ...how }, result);
     return;
   }
-  await assertAllowed(`${namespace}/${sent.config.name}`, sent.config, deps);
-  await deps.cni.del(sent);
+  await assertAllowed(`${namespace}/${fromCall.config.name}`, fromCall.config, deps);
+  await deps.cni.del(fromCall);
 }
 
 async function remove(call: PluginCall, pod: CalledPod, deps: RuntimeDeps): Promise<void> {
@@ -106,27 +110,27 @@ async function remove(call: PluginCall, pod: CalledPod, deps: RuntimeDeps): Prom
     return;
   }
   await releaseRows([row], deps);
-  await settle(row, deps);
+  await forgetRemoved(row, deps);
 }
 
 async function check(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const row = await findRow(call, deps);
-  if (row?.state !== "attached") return refuse(`${call.interfaceName} is not attached`);
+  if (row?.state !== "attached") return reject(`${call.interfaceName} is not attached`);
   const pod = deps.pods.find(parseKey(`${row.podNamespace}/${row.podName}`));
   if ((await findVmiOf(pod, deps)) === undefined) await checkAttachment(row, deps);
 }
 
 /**
- * Answers ADD, DEL and CHECK of one network; ADD with its result.
- * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_POD_NOT_ATTACHED, and with what plugins give cause to
+ * Answers ADD, DEL and CHECK of one network.
+ * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_POD_NOT_ATTACHED, and the errors of plugins
  */
 export async function delegate(
   call: PluginCall,
   deps: RuntimeDeps,
 ): Promise<CniResult | undefined> {
-  assertAsked(deps);
+  assertEnabled(deps);
   const { pod } = call;
-  if (pod === undefined) return refuse("CNI_ARGS name no pod");
+  if (pod === undefined) return reject("CNI_ARGS name no pod");
   return deps.podMutex.runExclusive(pod.uid, async () => {
     switch (call.command) {
       case "ADD":
@@ -139,7 +143,7 @@ export async function delegate(
         return undefined;
       case "GC":
       case "STATUS":
-        return refuse(`${call.command} is not for one network`);
+        return reject(`${call.command} is not for one network`);
     }
   });
 }

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What are calls of the container runtime answered with? With what the loop over pods has, and a few things more.
+// Dependencies of calls from the container runtime, in addition to those of the loop over pods.
 import type { Deps } from "../deps.ts";
 
-/** What only this side needs. */
-export interface RuntimeParts {
-  /** Absolute path of the socket; its directory is made, for root alone. */
+export interface RuntimeOptions {
+  /** Absolute path of the socket. Its directory is created, accessible to root only. */
   readonly socketPath: string;
   readonly nodeName: string;
-  /** In whose mounts the runtime's paths are; absent: in ours. */
+  /** Process in whose mount namespace the runtime's paths are; unset if it is the agent's own. */
   readonly hostProcess?: number;
-  /** Is called once calls are answered. */
-  readonly served: () => Promise<void>;
-  /** Is called when that is to end. */
-  readonly leaving: () => Promise<void>;
+  /** Called once the server answers calls. */
+  readonly onServing: () => Promise<void>;
+  /** Called when the server ends. */
+  readonly onEnd: () => Promise<void>;
 }
 
-/** All of it. */
-export interface RuntimeDeps extends Deps, RuntimeParts {
+export interface RuntimeDeps extends Deps, RuntimeOptions {
   readonly readDefaultNetwork: NonNullable<Deps["readDefaultNetwork"]>;
-  /** Has the pod of that key looked at. */
+  /** Wakes the pod with that key. */
   wake(key: string): void;
 }

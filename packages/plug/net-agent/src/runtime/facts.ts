@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of which pod is a call, and in which namespace? The runtime says it, and it is looked at.
+// The pod and sandbox of a call, from the call's arguments and verified.
 import { names, parseNetworks, PODS, type Pod } from "@patchbay/api";
 import { CNI_CODES, type CalledPod, type JournalRow, type PluginCall } from "@patchbay/cni";
 import { AppError } from "@patchbay/core";
 import type { Sandbox } from "@patchbay/core/ports";
 import { toOwned } from "../reconcilers/pod/attachment/owned-row.ts";
-import { findByUid, type PodFacts } from "../reconcilers/pod/observe.ts";
-import { isPodOf } from "../reconcilers/pod/static-pod.ts";
+import { findByUid, type PodFacts, isPodOf } from "../reconcilers/pod/observe.ts";
 import type { RuntimeDeps } from "./deps.ts";
 
-function refuse(reason: string): never {
+function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CODES.badEnvironment });
 }
 
-/** The runtime's path may lie in a mount that is not seen from here. */
-function pathsOf(path: string, { hostProcess }: RuntimeDeps): readonly string[] {
+/** The runtime's path may be in a mount that this process does not see. */
+function listPaths(path: string, { hostProcess }: RuntimeDeps): readonly string[] {
   return hostProcess === undefined ? [path] : [path, `/proc/${String(hostProcess)}/root${path}`];
 }
 
@@ -22,7 +21,7 @@ function findNamespace(
   path: string,
   deps: RuntimeDeps,
 ): Pick<Sandbox, "netnsPath" | "netnsInode"> | undefined {
-  for (const netnsPath of pathsOf(path, deps)) {
+  for (const netnsPath of listPaths(path, deps)) {
     const netns = deps.namespaces.open(netnsPath);
     netns?.close();
     if (netns !== undefined) return { netnsPath, netnsInode: netns.inode };
@@ -30,8 +29,8 @@ function findNamespace(
   return undefined;
 }
 
-/** The pod that a call says it is for; `isLive`: as the API server has it at this moment. */
-async function podOf(
+/** The pod of the call; `isLive` reads it from the API server. */
+async function findPod(
   { namespace, name, uid }: CalledPod,
   { deps, isLive }: { readonly deps: RuntimeDeps; readonly isLive: boolean },
 ): Promise<Pod> {
@@ -43,8 +42,8 @@ async function podOf(
   throw new AppError("CNI_POD_UNKNOWN", { pod: key, uid });
 }
 
-/** The rows of one sandbox, in the order in which they were begun. */
-export async function rowsOf(
+/** The rows of one sandbox, oldest first. */
+export async function listRows(
   { uid, containerId }: { readonly uid: string; readonly containerId: string },
   deps: RuntimeDeps,
 ): Promise<readonly JournalRow[]> {
@@ -53,34 +52,37 @@ export async function rowsOf(
 }
 
 /**
- * What a pass of the loop would find, for a sandbox that the runtime is just making and tells nobody else of; `live`: by
- * what the pod's annotation says at this moment.
- * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, of which the runtime asks again
+ * The facts that a pass would find, for a sandbox that only the runtime knows yet. `live` reads the annotation from the API server.
+ * @throws AppError with CNI_CALL_INVALID, or CNI_POD_UNKNOWN, after which the runtime retries
  */
-export async function factsOf(
+export async function readFacts(
   call: PluginCall,
   deps: RuntimeDeps,
-  how?: "live",
+  source?: "live",
 ): Promise<PodFacts> {
-  const { containerId, pod: called, netnsPath = "" } = call;
-  if (called === undefined) return refuse("it is of no pod");
-  const { namespace, name, uid } = called;
+  const { containerId, pod: calledPod, netnsPath = "" } = call;
+  if (calledPod === undefined) return reject("it is of no pod");
+  const { namespace, name, uid } = calledPod;
   const key = `${namespace}/${name}`;
-  const pod = await podOf(called, { deps, isLive: how === "live" });
+  const pod = await findPod(calledPod, { deps, isLive: source === "live" });
   const place = findNamespace(netnsPath, deps);
-  if (place === undefined) return refuse(`CNI_NETNS ${netnsPath} is not a network namespace`);
+  if (place === undefined) return reject(`CNI_NETNS ${netnsPath} is not a network namespace`);
   const sandbox = { id: containerId, podUid: uid, pod: { namespace, name }, ...place };
-  const rows = await rowsOf({ uid, containerId }, deps);
-  const asked = rows.filter(({ isDefault }) => isDefault !== true);
+  const rows = await listRows({ uid, containerId }, deps);
+  const secondary = rows.filter(({ isDefault }) => isDefault !== true);
   return {
-    ...{ key, uid, pod, sandbox, isNewSandbox: true },
+    key,
+    uid,
+    pod,
+    sandbox,
+    isNewSandbox: true,
     attachments: {
       namespace,
       networks: parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]),
       isHostNetwork: pod.spec.hostNetwork === true,
-      owned: asked.map((row) => toOwned(row, { sandbox, bootId: deps.bootId })),
+      owned: secondary.map((row) => toOwned(row, { sandbox, bootId: deps.bootId })),
       foreign: [],
-      // Whoever else attaches networks does so later.
+      // Other components attach networks only later.
       mode: "alone",
       pod: "alive",
     },

@@ -15,12 +15,12 @@ let deps: InstallDeps;
 beforeEach(async () => {
   files = createFakeFiles();
   log = createFakeLogger();
-  const putProgram = async (path: string): Promise<void> => {
+  const copyProgram = async (path: string): Promise<void> => {
     // Nobody is called before it is there.
     expect(await files.exists(OURS)).toBe(false);
     await files.writeAtomic(path, "program");
   };
-  deps = { files, log, putProgram };
+  deps = { files, log, copyProgram };
   const flannel = { name: "cbr0", plugins: [{ type: "flannel" }] };
   await files.writeAtomic("/net.d/10-flannel.conflist", JSON.stringify(flannel));
 });

@@ -1,41 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes everything of a sandbox away, by what the journal has of it: whatever the pod, its definitions and its namespace
-// are by now.
+// Releases a sandbox by its journal rows, independent of the current state of the pod, its definitions and its namespace.
 import { isPodFinished, type Pod } from "@patchbay/api";
 import type { JournalRow, PluginCall } from "@patchbay/cni";
 import { isAppError, messageOf } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import { detach } from "../reconcilers/pod/attachment/detach.ts";
-import type { PodFacts } from "../reconcilers/pod/observe.ts";
+import { type PodFacts, isPodOf } from "../reconcilers/pod/observe.ts";
 import { report } from "../reconcilers/pod/report.ts";
-import { isPodOf } from "../reconcilers/pod/static-pod.ts";
 import { freeUnused } from "../reconcilers/upkeep/collect.ts";
 import { listNetworks, type UsableNetwork } from "../reconcilers/upkeep/networks.ts";
 import type { RuntimeDeps } from "./deps.ts";
-import { rowsOf } from "./facts.ts";
+import { listRows } from "./facts.ts";
 
-/** What is known of a pod by its rows. */
-function factsOfRow({ podUid: uid, podNamespace: namespace, podName: name }: JournalRow): PodFacts {
+function toFacts({ podUid: uid, podNamespace: namespace, podName: name }: JournalRow): PodFacts {
   return {
-    ...{ key: `${namespace}/${name}`, uid },
+    key: `${namespace}/${name}`,
+    uid,
     attachments: {
-      ...{ namespace, networks: { ok: true, elements: [] }, isHostNetwork: false },
-      ...{ owned: [], foreign: [], mode: "alone", pod: "over" },
+      namespace,
+      networks: { ok: true, elements: [] },
+      isHostNetwork: false,
+      owned: [],
+      foreign: [],
+      mode: "alone",
+      pod: "over",
     },
   };
 }
 
 /**
- * DEL of each row, the last one first; one that fails keeps no other from it.
- * @throws what the first of those that failed threw
+ * Runs DEL for each row, the last one first. A failure does not stop the others.
+ * @throws the first error
  */
 export async function releaseRows(rows: readonly JournalRow[], deps: RuntimeDeps): Promise<void> {
   const failures: unknown[] = [];
   for (const row of rows.toReversed()) {
     if (row.state === "removed") continue;
     try {
-      // Without the pod: its end is no news of each network.
-      await detach(row, factsOfRow(row), deps);
+      // Without the pod, so that its end causes no event for each network.
+      await detach(row, toFacts(row), deps);
     } catch (error) {
       failures.push(error);
     }
@@ -43,74 +46,78 @@ export async function releaseRows(rows: readonly JournalRow[], deps: RuntimeDeps
   if (failures.length > 0) throw failures[0];
 }
 
-/** The pod, where somebody will still read its status. */
-function readerOf(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
+/** The pod, if its status is still of interest. */
+function findLivePod(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
   const pod = deps.pods.find(parseKey(facts.key));
   if (!isPodOf(pod, facts.uid) || isPodFinished(pod)) return undefined;
   return pod.metadata.deletionTimestamp === undefined ? pod : undefined;
 }
 
 /**
- * Forgets what is gone, and says so where the pod has nothing else: the ADD of a newer sandbox has said all of it. The
- * runtime does not wait for the API server to be there: a pass says it then.
+ * Deletes rows of removed attachments. If none is left, updates the pod's status; otherwise a newer sandbox's ADD has written it. The
+ * runtime must not wait for the API server, so a failed write is left to a pass.
  */
-export async function settle(row: JournalRow, deps: RuntimeDeps): Promise<void> {
-  const facts = factsOfRow(row);
+export async function forgetRemoved(row: JournalRow, deps: RuntimeDeps): Promise<void> {
+  const facts = toFacts(row);
   const rows = await deps.journal.list(facts.uid);
-  const gone = rows.filter(({ state }) => state === "removed");
-  if (gone.length < rows.length) {
-    for (const one of gone) await deps.journal.remove(one);
+  const removed = rows.filter(({ state }) => state === "removed");
+  if (removed.length < rows.length) {
+    for (const one of removed) await deps.journal.remove(one);
     return;
   }
-  const pod = readerOf(facts, deps);
+  const pod = findLivePod(facts, deps);
   const known: PodFacts = pod === undefined ? facts : { ...facts, pod };
   try {
     await report(known, { errors: new Map(), againMs: undefined }, deps);
   } catch (error) {
     deps.log.warn("status of a pod will be written later", {
-      ...{ pod: facts.key, reason: messageOf(error) },
+      pod: facts.key,
+      reason: messageOf(error),
     });
     deps.wake(facts.key);
   }
 }
 
-/** Releases one sandbox of a pod; nothing of it is known: success. */
+/** Releases one sandbox of a pod. Succeeds if nothing of it is known. */
 export async function releaseSandbox(
   sandbox: { readonly uid: string; readonly containerId: string },
   deps: RuntimeDeps,
 ): Promise<void> {
-  const rows = await rowsOf(sandbox, deps);
+  const rows = await listRows(sandbox, deps);
   const [first] = rows;
   if (first === undefined) return;
   try {
     await releaseRows(rows, deps);
   } finally {
-    await settle(first, deps);
+    await forgetRemoved(first, deps);
   }
 }
 
-/** Uids of the pods that may have the sandbox; a call names one, and calls of old may name none. */
-function uidsOf({ pod }: PluginCall, { tracked }: RuntimeDeps): readonly string[] {
+/** Uids of the pods that may have the sandbox. Old calls may name no pod. */
+function listUids({ pod }: PluginCall, { tracked }: RuntimeDeps): readonly string[] {
   const known = tracked.keys().flatMap((key) => tracked.uidsOf(key));
   return [...new Set([...(pod === undefined ? [] : [pod.uid]), ...known])];
 }
 
-/** Answers DEL. @throws what the plugins of the networks give cause to */
+/**
+ * Answers DEL.
+ * @throws the errors of the networks' plugins
+ */
 export async function removePod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
-  for (const uid of uidsOf(call, deps)) {
-    // Whoever the call names may be in the midst of an ADD, of which no row tells yet.
-    const isIts = uid === pod?.uid || (await rowsOf({ uid, containerId }, deps)).length > 0;
-    if (!isIts) continue;
+  for (const uid of listUids(call, deps)) {
+    // The named pod may be in the middle of an ADD that has no row yet.
+    const ownsSandbox = uid === pod?.uid || (await listRows({ uid, containerId }, deps)).length > 0;
+    if (!ownsSandbox) continue;
     await deps.podMutex.runExclusive(uid, () => releaseSandbox({ uid, containerId }, deps));
   }
 }
 
-/** Releases what is of sandboxes that the runtime does not name; what failed. */
+/** Releases sandboxes that the runtime does not name. Returns the errors. */
 async function releaseUnnamed(call: PluginCall, deps: RuntimeDeps): Promise<readonly unknown[]> {
   const valid = new Set(call.valid.map(({ containerId }) => containerId));
   const failures: unknown[] = [];
-  for (const uid of uidsOf(call, deps)) {
+  for (const uid of listUids(call, deps)) {
     const rows = await deps.journal.list(uid);
     const stale = new Set(
       rows.map(({ request }) => request.containerId).filter((id) => !valid.has(id)),
@@ -127,28 +134,28 @@ async function releaseUnnamed(call: PluginCall, deps: RuntimeDeps): Promise<read
   return failures;
 }
 
-/** What is not certain is freed another time. */
-async function freeOf(network: UsableNetwork, deps: RuntimeDeps): Promise<void> {
+/** GC that is not certain to be safe is left to another time. */
+async function freeIfSafe(network: UsableNetwork, deps: RuntimeDeps): Promise<void> {
   try {
     await freeUnused(network, deps);
   } catch (error) {
     if (!isAppError(error, "CNI_GC_HELD")) throw error;
     deps.log.debug("unused of network not freed now", {
-      ...{ network: network.name, reason: error.message },
+      network: network.name,
+      reason: error.message,
     });
   }
 }
 
 /**
- * Answers GC: releases what is of sandboxes that the runtime does not name, but not what is ready for another runtime of
- * this node, and then has the plugins of all networks free what they hold for attachments that are not there. One that
- * fails keeps no other from it.
- * @throws what the first of those that failed threw
+ * Answers GC: releases sandboxes that the runtime does not name, except those of another runtime that are ready, and then runs GC for all
+ * networks. A failure does not stop the others.
+ * @throws the first error
  */
 export async function collectGarbage(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const failures = [...(await releaseUnnamed(call, deps))];
   for (const network of await listNetworks(deps)) {
-    await freeOf(network, deps).catch((error: unknown) => failures.push(error));
+    await freeIfSafe(network, deps).catch((error: unknown) => failures.push(error));
   }
   if (failures.length > 0) throw failures[0];
 }

@@ -33,8 +33,9 @@ beforeEach(async () => {
   const { promise: served, resolve } = Promise.withResolvers<undefined>();
   deps = {
     ...(await runtime.deps(new Life(Number.POSITIVE_INFINITY))),
-    ...{ socketPath, clock },
-    served: () => {
+    socketPath,
+    clock,
+    onServing: () => {
       resolve(undefined);
       return Promise.resolve();
     },

@@ -1,28 +1,181 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listens for the container runtime at a unix socket that only root can reach.
+// The server for the container runtime's CNI plugin, on a unix socket that only root can use.
+import {
+  CNI_CODES,
+  type PluginCall,
+  parsePluginCall,
+  pluginFailureOf,
+  printResult,
+} from "@patchbay/cni";
+import { AppError, isAppError, messageOf } from "@patchbay/core";
+import { listLinks } from "../reconcilers/pod/attachment/netns.ts";
+import { findVmiOf } from "../reconcilers/pod/launcher.ts";
+import { checkAttachment } from "../reconcilers/upkeep/attachments.ts";
+import type { RuntimeDeps } from "./deps.ts";
+import { readFacts, listRows } from "./facts.ts";
+import { parseJson } from "@patchbay/api";
+import type { CniResult, Files } from "@patchbay/core/ports";
+import { addPod } from "./add.ts";
+import { delegate } from "./delegate.ts";
+import { collectGarbage, removePod } from "./release.ts";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { dirname } from "node:path";
-import { AppError } from "@patchbay/core";
 import { createHttpServer } from "@patchbay/daemon";
 import { answersAt, publishSocket, showAlive } from "@patchbay/os";
-import type { Files } from "@patchbay/core/ports";
-import { answer } from "./answer.ts";
-import type { RuntimeDeps } from "./deps.ts";
 
-/** Bytes of a request: a configuration of a megabyte in base64, and an environment. */
+/** Plugin-specific error code. Source: CNI SPEC 1.1 section 5, codes from 100 on. */
+const CNI_CHECK_FAILED = 100;
+
+function reject(reason: string): never {
+  throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CHECK_FAILED });
+}
+
+/**
+ * Answers CHECK. The NICs of a launcher only need to exist, because their addresses are on the guest and plugins would miss them.
+ * @throws AppError with CNI_CALL_INVALID, which names what is missing, and the errors of plugins
+ */
+function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
+  const { containerId, pod } = call;
+  const uid = pod?.uid ?? "";
+  return deps.podMutex.runExclusive(uid, async () => {
+    const facts = await readFacts(call, deps);
+    const rows = (await listRows({ uid, containerId }, deps)).filter(
+      ({ state }) => state === "attached",
+    );
+    if (!rows.some(({ isDefault }) => isDefault === true)) reject("it has no default network");
+    const nics = new Set((await listLinks(facts, deps)).map(({ name }) => name));
+    const missing = rows.filter(({ request }) => !nics.has(request.interfaceName));
+    const names = missing.map(({ network, request }) => `${request.interfaceName} of ${network}`);
+    if (names.length > 0) reject(`the sandbox has lost ${names.join(", ")}`);
+    if ((await findVmiOf(facts.pod, deps)) !== undefined) return;
+    for (const row of rows) await checkAttachment(row, deps);
+  });
+}
+
+/** A plugin may report limited connectivity of existing attachments. Any other error means that no pod can be attached. */
+function toReadinessCode(error: unknown): number {
+  const isLimited = isAppError(error) && error.details["cniCode"] === CNI_CODES.limitedConnectivity;
+  return isLimited ? CNI_CODES.limitedConnectivity : CNI_CODES.notAvailable;
+}
+
+/**
+ * Answers STATUS for the default network, without which no pod starts. Problems of other networks are only events: a tenant's network must
+ * not keep all pods from the node.
+ * @throws AppError with CNI_CALL_INVALID, whose code says that no pod can be attached
+ */
+async function checkReady(deps: RuntimeDeps): Promise<void> {
+  try {
+    await deps.cni.status(await deps.readDefaultNetwork());
+  } catch (error) {
+    const reason = messageOf(error);
+    throw new AppError("CNI_CALL_INVALID", { reason, cniCode: toReadinessCode(error) });
+  }
+}
+
+/** A complete request. */
+interface RuntimeRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly url: string;
+  readonly body: string;
+}
+
+/** JSON text or empty. */
+export interface RuntimeResponse {
+  readonly status: number;
+  readonly body: string;
+}
+
+const DONE: RuntimeResponse = { status: 200, body: "" };
+const NOT_FOUND: RuntimeResponse = { status: 404, body: "" };
+const WRONG_METHOD: RuntimeResponse = { status: 405, body: "" };
+/** Version in which Multus' programs read a result. Source: Multus pkg/server/api Response. */
+const MULTUS_VERSION = "1.0.0";
+
+async function answerCall(call: PluginCall, deps: RuntimeDeps): Promise<CniResult | undefined> {
+  switch (call.command) {
+    case "ADD":
+      return addPod(call, deps);
+    case "DEL":
+      await removePod(call, deps);
+      return undefined;
+    case "CHECK":
+      await checkPod(call, deps);
+      return undefined;
+    case "GC":
+      await collectGarbage(call, deps);
+      return undefined;
+    case "STATUS":
+      await checkReady(deps);
+      return undefined;
+  }
+}
+
+function toAnswer(
+  result: CniResult | undefined,
+  call: PluginCall,
+  isPlugin: boolean,
+): RuntimeResponse {
+  if (result === undefined) return DONE;
+  const handleRequest = isPlugin
+    ? printResult(result, call.cniVersion)
+    : { Result: printResult(result, MULTUS_VERSION) };
+  return { status: 200, body: JSON.stringify(handleRequest) };
+}
+
+async function handleCall(
+  { url, body }: RuntimeRequest,
+  perform: typeof answerCall,
+  deps: RuntimeDeps,
+): Promise<RuntimeResponse> {
+  let call: PluginCall | undefined;
+  try {
+    call = parsePluginCall(parseJson(body));
+    return toAnswer(await perform(call, deps), call, url.endsWith("?answer=plugin"));
+  } catch (error) {
+    const { command, containerId = "", pod } = call ?? {};
+    const failure = pluginFailureOf(error, call?.cniVersion);
+    const key = pod && `${pod.namespace}/${pod.name}`;
+    deps.log.warn("call of the container runtime failed", {
+      pod: key,
+      action: command,
+      sandbox: containerId,
+      code: failure.code,
+      reason: failure.msg,
+    });
+    return { status: 400, body: JSON.stringify(failure) };
+  }
+}
+
+/** Executes a request; never throws. */
+export async function handleRequest(
+  request: RuntimeRequest,
+  deps: RuntimeDeps,
+): Promise<RuntimeResponse> {
+  const [path = ""] = request.url.split("?", 1);
+  if (path === "/healthz" || path === "/readyz") return DONE;
+  if (path !== "/cni" && path !== "/delegate") return NOT_FOUND;
+  if (request.method !== "POST") return WRONG_METHOD;
+  return handleCall(request, path === "/cni" ? answerCall : delegate, deps);
+}
+
+/** Maximum size of a request, bytes: a configuration of a megabyte in base64, and an environment. */
 const BODY_MAX = 2 * 1024 * 1024;
-/** Milliseconds for a request to come whole. */
+/** Time limit for receiving a request, milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
-/** Calls at once; after a start of the node each of its pods has one. */
+/** Maximum number of concurrent calls. After a reboot each pod has one. */
 const CONNECTIONS_MAX = 1024;
-/** How often the socket's file says that we live; our plugin takes ten minutes of silence for more than a restart. */
-const ALIVE_MS = 60_000;
+/**
+ * Interval for updating the socket's time stamp, milliseconds. After ten minutes without an update patchbay-cni takes the agent for
+ * removed and not just restarting.
+ */
+const ALIVE_INTERVAL_MS = 60_000;
 
-/** The body; undefined: it is too long. */
+/** Undefined if the body is too long. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let length = 0;
-  // A request without encoding gives bytes.
+  // A request without an encoding yields buffers.
   for await (const part of request as AsyncIterable<Buffer>) {
     length += part.length;
     if (length > BODY_MAX) return undefined;
@@ -38,25 +191,27 @@ async function respond(
 ): Promise<void> {
   const { method = "", url = "" } = request;
   const body = await readBody(request);
-  const said =
-    body === undefined ? { status: 413, body: "" } : await answer({ method, url, body }, deps);
-  response.writeHead(said.status, {
+  const answered =
+    body === undefined
+      ? { status: 413, body: "" }
+      : await handleRequest({ method, url, body }, deps);
+  response.writeHead(answered.status, {
     "content-type": "application/json",
-    "content-length": String(Buffer.byteLength(said.body)),
+    "content-length": String(Buffer.byteLength(answered.body)),
     connection: "close",
   });
-  response.end(said.body);
+  response.end(answered.body);
 }
 
 async function listen(server: Server, socketPath: string): Promise<void> {
-  const made = `${socketPath}.new`;
+  const temporaryPath = `${socketPath}.new`;
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
   server.once("error", reject);
-  server.listen(made, () => {
+  server.listen(temporaryPath, () => {
     resolve(undefined);
   });
   await promise;
-  await publishSocket(made, socketPath);
+  await publishSocket(temporaryPath, socketPath);
 }
 
 async function prepare(files: Files, socketPath: string): Promise<void> {
@@ -68,16 +223,16 @@ async function prepare(files: Files, socketPath: string): Promise<void> {
   await files.remove(`${socketPath}.new`);
 }
 
-async function keepAlive({ socketPath, clock }: RuntimeDeps, signal: AbortSignal): Promise<void> {
+async function touchSocket({ socketPath, clock }: RuntimeDeps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await showAlive(socketPath, clock.now());
-    await clock.sleep(ALIVE_MS, signal).catch(() => undefined); // aborted: seen above
+    await clock.sleep(ALIVE_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
   }
 }
 
 /**
- * Answers until the signal is aborted; what has begun is ended first.
- * @throws AppError with OS_PATH_REFUSED where another listens, OS_FILE_FAILED
+ * Serves until the signal is aborted. Completes calls that have begun.
+ * @throws AppError with OS_PATH_REFUSED if another process listens there, OS_FILE_FAILED
  */
 export async function serveRuntime(
   deps: RuntimeDeps,
@@ -88,7 +243,7 @@ export async function serveRuntime(
   await prepare(files, socketPath);
   const server = createHttpServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
     respond(request, response, deps).catch((error: unknown) => {
-      // It went away before it had said what it wanted.
+      // The client disconnected before it had sent its request.
       log.debug("a call of the container runtime was cut off", { err: error });
       response.destroy();
     });
@@ -96,9 +251,9 @@ export async function serveRuntime(
   server.maxConnections = CONNECTIONS_MAX;
   await listen(server, socketPath);
   log.info("serving the container runtime", { at: socketPath });
-  await deps.served();
-  await keepAlive(deps, signal);
-  await deps.leaving();
+  await deps.onServing();
+  await touchSocket(deps, signal);
+  await deps.onEnd();
   const { promise: closed, resolve } = Promise.withResolvers<undefined>();
   server.close(() => {
     resolve(undefined);

@@ -17,8 +17,8 @@ function failure(cniCode: number): AppError {
 /** What the plugins were called for by one call of the runtime. */
 async function callsOf(...call: Parameters<FakeRuntime["call"]>) {
   const before = world.cni.calls.length;
-  const { status, said } = await runtime.call(...call);
-  return { status, said, calls: world.cni.calls.slice(before) };
+  const { status, parsed } = await runtime.call(...call);
+  return { status, parsed, calls: world.cni.calls.slice(before) };
 }
 
 beforeEach(async () => {
@@ -35,15 +35,16 @@ beforeEach(async () => {
 describe("CHECK", () => {
   test("asks the plugins of each network that lets itself be checked", async () => {
     expect(await callsOf("CHECK")).toEqual({
-      ...{ status: 200, said: undefined },
+      status: 200,
+      parsed: undefined,
       calls: ["CHECK box-uid-1/eth0", "CHECK box-uid-1/net1"],
     });
   });
 
   test("says what a plugin finds, with its code", async () => {
     world.cni.failNext("check", failure(107));
-    const { status, said } = await callsOf("CHECK");
-    expect([status, said]).toMatchObject([
+    const { status, parsed } = await callsOf("CHECK");
+    expect([status, parsed]).toMatchObject([
       400,
       { code: 107, msg: expect.stringContaining("no daemon") as string },
     ]);
@@ -64,17 +65,20 @@ describe("CHECK", () => {
     world.mode = "multus-dynamic";
     const call = { url: "/delegate", env: { CNI_IFNAME: "net1" } };
     expect(await callsOf("CHECK", call)).toMatchObject({
-      ...{ status: 200, calls: ["CHECK box-uid-1/net1"] },
+      status: 200,
+      calls: ["CHECK box-uid-1/net1"],
     });
     world.cni.failNext("check", failure(107));
-    expect(await callsOf("CHECK", call)).toMatchObject({ status: 400, said: { code: 107 } });
+    expect(await callsOf("CHECK", call)).toMatchObject({ status: 400, parsed: { code: 107 } });
   });
 });
 
 describe("STATUS", () => {
   test("asks the plugins of the default network, and of no other", async () => {
     expect(await callsOf("STATUS")).toEqual({
-      ...{ status: 200, said: undefined, calls: ["STATUS everyone"] },
+      status: 200,
+      parsed: undefined,
+      calls: ["STATUS everyone"],
     });
   });
 
@@ -84,8 +88,9 @@ describe("STATUS", () => {
     { name: "anything else", code: 999, want: 50 },
   ])("a plugin that says $name", async ({ code, want }) => {
     world.cni.failNext("status", failure(code));
-    expect((await callsOf("STATUS")).said).toMatchObject({
-      ...{ code: want, msg: expect.stringContaining("no daemon") as string },
+    expect((await callsOf("STATUS")).parsed).toMatchObject({
+      code: want,
+      msg: expect.stringContaining("no daemon") as string,
     });
   });
 });
@@ -103,7 +108,7 @@ describe("GC", () => {
 
   test("has the plugins of all networks free what is not there", async () => {
     expect(await callsOf("GC", naming("box-uid-1"))).toMatchObject({
-      ...{ status: 200 },
+      status: 200,
       calls: ["GC everyone box-uid-1/eth0", "GC a box-uid-1/net1", "GC b box-uid-1/net2"],
     });
   });
@@ -124,8 +129,8 @@ describe("GC", () => {
 
   test("a plugin that fails keeps no other from it, and is told", async () => {
     world.cni.failNext("gc", failure(107));
-    const { said, calls } = await callsOf("GC", naming("box-uid-1"));
-    expect(said).toMatchObject({ code: 107 });
+    const { parsed, calls } = await callsOf("GC", naming("box-uid-1"));
+    expect(parsed).toMatchObject({ code: 107 });
     expect(calls).toHaveLength(3);
   });
 

@@ -1,33 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// When does a process die, counted in its calls that change something outside? What only looks is not counted.
+// A process that dies at a given call. Only calls that change something outside count.
 import { names } from "@patchbay/api";
 import type { Journal } from "@patchbay/cni";
 import type { DefaultRoutes, NodeNics, PodNetwork, Store } from "@patchbay/core/ports";
 
-/** The agent's process: it dies before the call whose number is given, and does nothing afterwards. */
+/** The agent's process. It dies before the call with this number, and does nothing afterwards. */
 export class Life {
   #calls = 0;
   readonly #dieAt: number;
   constructor(dieAt: number) {
     this.#dieAt = dieAt;
   }
-  /** How many there were. */
   get calls(): number {
     return this.#calls;
   }
-  get isOver(): boolean {
+  get isDead(): boolean {
     return this.#calls >= this.#dieAt;
   }
   async call<T>(perform: () => Promise<T>): Promise<T> {
-    if (this.isOver) throw new Error("the process is dead");
+    if (this.isDead) throw new Error("the process is dead");
     this.#calls += 1;
     if (this.#calls >= this.#dieAt) throw new Error("the process dies here");
     return perform();
   }
 }
 
-/** The journal of a process that can die. */
-export function mortalJournal(journal: Journal, life: Life): Journal {
+export function crashingJournal(journal: Journal, life: Life): Journal {
   return {
     ...journal,
     write: (row) => life.call(() => journal.write(row)),
@@ -35,8 +33,7 @@ export function mortalJournal(journal: Journal, life: Life): Journal {
   };
 }
 
-/** What the agent does to links itself. */
-export function mortalPodNetwork(
+export function crashingPodNetwork(
   network: PodNetwork,
   life: Life,
 ): Pick<PodNetwork, "listLinks" | "giveBack" | "removeLink" | "restoreName"> {
@@ -48,8 +45,8 @@ export function mortalPodNetwork(
   };
 }
 
-/** The API server of a process that can die; VMIs are found where it has KubeVirt. */
-export function mortalStore(
+/** VMIs exist only if the server has KubeVirt. */
+export function crashingStore(
   store: Store,
   life: Life,
   server: {
@@ -68,7 +65,6 @@ export function mortalStore(
     list: (type) => store.list(type),
     create: (type, object) => store.create(type, object),
     update: (type, object) => store.update(type, object),
-    // oxlint-disable-next-line max-params -- the port's
     patch: (type, key, patch, options) => {
       server.beforeEachWrite();
       return life.call(() => store.patch(type, key, patch, options));
@@ -77,8 +73,7 @@ export function mortalStore(
   };
 }
 
-/** Changes of default routes are calls. */
-export function mortalRoutes(routes: DefaultRoutes, life: Life): DefaultRoutes {
+export function crashingRoutes(routes: DefaultRoutes, life: Life): DefaultRoutes {
   return {
     list: (netns) => routes.list(netns),
     add: (netns, route) => life.call(() => routes.add(netns, route)),
@@ -87,8 +82,7 @@ export function mortalRoutes(routes: DefaultRoutes, life: Life): DefaultRoutes {
   };
 }
 
-/** Changes of the node's NICs are calls. */
-export function mortalNics(nics: NodeNics, life: Life): NodeNics {
+export function crashingNics(nics: NodeNics, life: Life): NodeNics {
   return {
     find: (host, name) => nics.find(host, name),
     bringBack: (pod, name, host) => life.call(() => nics.bringBack(pod, name, host)),

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one pod of the tests of the loop, from what a test says of it.
+// The pod of the loop's tests, built from options.
 import { names, type Pod } from "@patchbay/api";
 
-/** What the tests say of a pod. */
-export interface PodSketch {
+export interface PodOptions {
   /** Annotation `k8s.v1.cni.cncf.io/networks`. */
   readonly networks?: string;
   readonly uid?: string;
@@ -11,21 +10,20 @@ export interface PodSketch {
   readonly isDeleting?: boolean;
   readonly hostNetwork?: boolean;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** uid of the VMI `vm1` that the pod says it is the launcher of. */
+  /** uid of the VMI `vm1` that owns the pod. */
   readonly launcherOf?: string;
-  /** Changes of that owner reference. */
+  /** Changes to that owner reference. */
   readonly owner?: Readonly<Record<string, unknown>>;
-  /** Amounts that its container requests. */
+  /** Resource limits of its container. */
   readonly limits?: Readonly<Record<string, string>>;
-  /** First argument of its container, which is then a launcher's by label and name. */
+  /** First argument of its container, which then has a launcher's label and name. */
   readonly launcherProgram?: string;
-  /** Whether each of its containers has ended. */
+  /** Whether each of its containers has terminated. */
   readonly ended?: readonly boolean[];
 }
 
-/** Of the pod. */
 export const NAMES = { namespace: "ns1", name: "pod" };
-/** Its VMI, where it is a launcher. */
+/** The launcher's VMI. */
 export const OWNER = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", name: "vm1" };
 
 function containerOf(isOver: boolean, index: number): ContainerStatus {
@@ -42,23 +40,24 @@ function containerOf(isOver: boolean, index: number): ContainerStatus {
 
 type ContainerStatus = NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number];
 
-function labelsOf({ launcherProgram }: PodSketch): Pick<Pod["metadata"], "labels"> {
+function labelsOf({ launcherProgram }: PodOptions): Pick<Pod["metadata"], "labels"> {
   if (launcherProgram === undefined) return {};
   return { labels: { [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE } };
 }
 
-function containersOf({ limits, launcherProgram: program }: PodSketch): Pod["spec"]["containers"] {
+function containersOf({ limits, launcherProgram: program }: PodOptions): Pod["spec"]["containers"] {
   if (program !== undefined) {
     return [{ name: names.LAUNCHER_CONTAINER, image: "i", command: [program] }];
   }
   return limits === undefined ? [] : [{ name: "c", image: "i", resources: { limits } }];
 }
 
-/** The pod as the API server has it; `before`: annotations that it has already. */
-export function toPod(sketch: PodSketch, before: Pod["metadata"]["annotations"]): Pod {
-  const { networks, uid = "uid-1", phase = "Running", isDeleting = false } = sketch;
-  const asked = networks === undefined ? {} : { [names.NETWORKS_ANNOTATION]: networks };
-  const annotations = { ...before, ...sketch.annotations, ...asked };
+/** @param before - annotations that the pod has already */
+export function toPod(options: PodOptions, before: Pod["metadata"]["annotations"]): Pod {
+  const { networks, uid = "uid-1", phase = "Running", isDeleting = false } = options;
+  const networksAnnotation =
+    networks === undefined ? {} : { [names.NETWORKS_ANNOTATION]: networks };
+  const annotations = { ...before, ...options.annotations, ...networksAnnotation };
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -66,26 +65,26 @@ export function toPod(sketch: PodSketch, before: Pod["metadata"]["annotations"])
       ...NAMES,
       uid,
       ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
-      ...labelsOf(sketch),
+      ...labelsOf(options),
       ...(isDeleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}),
-      ...(sketch.launcherOf === undefined
+      ...(options.launcherOf === undefined
         ? {}
         : {
             ownerReferences: [
-              { ...OWNER, uid: sketch.launcherOf, controller: true, ...sketch.owner },
+              { ...OWNER, uid: options.launcherOf, controller: true, ...options.owner },
             ],
           }),
     },
     spec: {
       nodeName: "node",
-      containers: containersOf(sketch),
-      hostNetwork: sketch.hostNetwork ?? false,
+      containers: containersOf(options),
+      hostNetwork: options.hostNetwork ?? false,
     },
     status: {
       phase,
-      ...(sketch.ended === undefined
+      ...(options.ended === undefined
         ? {}
-        : { containerStatuses: sketch.ended.map((isOver, index) => containerOf(isOver, index)) }),
+        : { containerStatuses: options.ended.map((isOver, index) => containerOf(isOver, index)) }),
     },
   };
 }

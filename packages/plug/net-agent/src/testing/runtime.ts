@@ -3,24 +3,24 @@
 import { parseJson } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { NetworkConfigList } from "@patchbay/core/ports";
-import { answer, type RuntimeAnswer } from "../runtime/answer.ts";
+import { handleRequest, type RuntimeResponse } from "../runtime/serve.ts";
 import type { RuntimeDeps } from "../runtime/deps.ts";
 import { Life } from "./life.ts";
 import type { World } from "./world.ts";
 
-/** What a test says of a call; the rest is that of an ADD for the one pod. */
-export interface CallSketch {
+/** Options of a call; the defaults are those of an ADD for the World's pod. */
+export interface CallOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly config?: object;
-  /** Default: that of our own plugin. */
+  /** Default: the URL of patchbay-cni. */
   readonly url?: string;
   readonly method?: string;
 }
 
-/** How calls are answered on that world; the agent dies at the call whose number is given. */
+/** Calls the agent of the World. */
 export class FakeRuntime {
   readonly #world: World;
-  /** The default network; undefined: there is none. */
+  /** The default network; undefined for none. */
   network: NetworkConfigList | undefined = {
     cniVersion: "1.0.0",
     name: "everyone",
@@ -32,35 +32,38 @@ export class FakeRuntime {
     this.#world = world;
   }
 
-  /** Has the runtime call its plugin for the sandbox `box-uid-1`. */
+  /** Calls the plugin for the sandbox `box-uid-1`. The agent dies at the call `dieAt`. */
   async call(
     command: string,
-    { env = {}, config = {}, url = "/cni?answer=plugin", method = "POST" }: CallSketch = {},
+    { env = {}, config = {}, url = "/cni?answer=plugin", method = "POST" }: CallOptions = {},
     dieAt = Number.POSITIVE_INFINITY,
-  ): Promise<RuntimeAnswer & { readonly said: unknown }> {
+  ): Promise<RuntimeResponse & { readonly parsed: unknown }> {
     const text = JSON.stringify({ cniVersion: "1.0.0", name: "patchbay", ...config });
     const body = JSON.stringify({
       env: {
-        ...{ CNI_COMMAND: command, CNI_CONTAINERID: "box-uid-1", CNI_IFNAME: "eth0" },
+        CNI_COMMAND: command,
+        CNI_CONTAINERID: "box-uid-1",
+        CNI_IFNAME: "eth0",
         CNI_NETNS: "/run/netns/box-uid-1",
         CNI_ARGS: "K8S_POD_NAMESPACE=ns1;K8S_POD_NAME=pod;K8S_POD_UID=uid-1",
         ...env,
       },
       config: Buffer.from(text).toString("base64"),
     });
-    const given = await answer({ method, url, body }, await this.deps(new Life(dieAt)));
+    const response = await handleRequest({ method, url, body }, await this.deps(new Life(dieAt)));
     await this.#world.sync();
-    return { ...given, said: parseJson(given.body) };
+    return { ...response, parsed: parseJson(response.body) };
   }
 
-  /** What the agent answers with, which dies with that life. */
+  /** Dependencies of an agent that dies with this life. */
   async deps(life: Life): Promise<RuntimeDeps> {
     return {
       ...(await this.#world.deps(life)),
-      ...{ socketPath: "/run/cni.sock", nodeName: "node" },
+      socketPath: "/run/cni.sock",
+      nodeName: "node",
       readDefaultNetwork: () => this.#read(),
-      served: () => Promise.resolve(),
-      leaving: () => Promise.resolve(),
+      onServing: () => Promise.resolve(),
+      onEnd: () => Promise.resolve(),
       wake: (key) => this.woken.push(key),
     };
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node in memory for the tests of the loop: API server, kernel, CNI and disk outlive the agent, which can die at any call.
+// A node in memory for the loop's tests: API server, kernel, CNI and disk outlive the agent, which can die at any call.
 import {
   names,
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -40,28 +40,27 @@ import {
 import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";
 import { createFailures } from "../failures.ts";
-import { createUpkeep } from "../reconcilers/upkeep/index.ts";
+import { createUpkeep } from "../reconcilers/upkeep/upkeep.ts";
 import { reconcilePod } from "../reconcilers/pod/index.ts";
 import { loadTrackedPods, type TrackedPods } from "../tracked-pods.ts";
-import { sweepLeftovers } from "../reconcilers/leftovers/sweep.ts";
+import { sweepLeftovers } from "../reconcilers/leftovers.ts";
 import {
   Life,
-  mortalJournal,
-  mortalNics,
-  mortalPodNetwork,
-  mortalRoutes,
-  mortalStore,
+  crashingJournal,
+  crashingNics,
+  crashingPodNetwork,
+  crashingRoutes,
+  crashingStore,
 } from "./life.ts";
 import { nodeFiles } from "./node-files.ts";
-import { NAMES, OWNER, toPod, type PodSketch } from "./pod-sketch.ts";
+import { NAMES, OWNER, toPod, type PodOptions } from "./pod-sketch.ts";
 
-/** The host's own network namespace. */
 export const HOST_INODE = "inode-host";
 const HOST_NETNS = "/proc/self/ns/net";
-/** The key of the one pod. */
+/** Key of the World's pod. */
 export const POD_KEY = "ns1/pod";
 
-/** The inode of a sandbox's namespace. */
+/** Inode of a sandbox's namespace. */
 export function inodeOf(uid: string): string {
   return `inode-${uid}`;
 }
@@ -72,14 +71,14 @@ export class World {
   readonly defaultRoutes: FakeDefaultRoutes = createFakeDefaultRoutes(
     (inode, link) => this.podNetwork.findLink(inode, link) !== undefined,
   );
-  /** NICs of the node that plugin host-device may take; the host's namespace is {@link HOST_INODE}. */
+  /** NICs that plugin host-device may take; the host's namespace is {@link HOST_INODE}. */
   readonly nodeNics: FakeNodeNics = createFakeNodeNics();
   readonly store: FakeStore = createFakeStore();
   readonly notes: Note[] = [];
   readonly #namespaces = createFakeNamespaces();
   readonly sandboxes: FakeSandboxes = createFakeSandboxes();
   readonly podDevices: FakePodDevices = createFakePodDevices();
-  /** What the container runtime fails with. */
+  /** Error of the container runtime, if it fails. */
   runtimeError: Error | undefined;
   readonly #pods = createFakeCache<Pod>();
   readonly #nads = createFakeCache<NetworkAttachmentDefinition>();
@@ -100,27 +99,27 @@ export class World {
   isIsolated = true;
   mode: AgentMode = "multus";
   enforcesPolicy = true;
-  /** The definitions are an administrator's, unless a test says otherwise. */
+  /** The definitions belong to administrators by default. */
   policy: TenantPolicy = { ...DEFAULT_POLICY, trustedNamespaces: ["ns1", "default", "other"] };
-  /** What is known to be wrong with every network. */
+  /** Problems that every network has. */
   problems: readonly AppError[] = [];
-  /** Bridges of the host that have hardware as a port. */
+  /** Bridges of the host with hardware as a port. */
   ownBridges: readonly string[] = [];
   readDefaultNetwork: Deps["readDefaultNetwork"];
-  /** What plugins make of the result of an ADD. */
+  /** Changes the result of an ADD. */
   resultOf: (result: CniResult) => CniResult | Promise<CniResult> = (result) => result;
-  /** Requests of ADD and DEL as they were made, in order. */
+  /** Requests of ADD and DEL, in order. */
   readonly requests: { readonly request: AttachmentRequest; readonly prevResult?: CniResult }[] =
     [];
-  /** Lines of the log that tell a change, in order. */
+  /** Info lines of the log, in order. */
   readonly lines: { readonly message: string; readonly fields: LogFields }[] = [];
-  /** What happens before each patch of the pod. */
+  /** Called before each patch of the pod. */
   beforeEachWrite: () => void = () => undefined;
-  /** Whether the API server tells of VMIs, and what it answers where it does not. */
+  /** Whether the API server has KubeVirt's kinds; otherwise it answers with `storeError`. */
   hasKubeVirt = true;
   storeError = new AppError("KUBE_NOT_FOUND", { resource: "virtualmachineinstances" });
   bootId = "boot-1";
-  /** Time, milliseconds. */
+  /** Time of the fake clock, milliseconds. */
   nowMs = 0;
   readonly #clock: Clock = {
     now: () => this.nowMs,
@@ -129,21 +128,21 @@ export class World {
   };
   #failures = createFailures(this.#clock);
   readonly #podMutex = new KeyedMutex();
-  /** Of the agent's process; absent before it has started. */
+  /** State of the agent's process; undefined before it starts. */
   #tracked: TrackedPods | undefined;
-  /** Calls of all agents that changed something outside. */
+  /** Number of calls of all agents that changed something outside. */
   effects = 0;
   #upkeep: (() => Promise<void>) | undefined;
-  /** Codes of the attachments that failed in the last pass. */
+  /** Error codes of the last pass. */
   #failed: string[] = [];
 
-  /** What the agent remembers of the last failure of an ADD. */
-  lastOfAdd(interfaceName: string, uid = "uid-1"): string | undefined {
+  /** Reason of the last failed ADD. */
+  lastAddReason(interfaceName: string, uid = "uid-1"): string | undefined {
     const step = { scope: uid, name: `add ${interfaceName}`, circumstances: "" };
-    return this.#failures.lastOf(step)?.reason;
+    return this.#failures.lastReport(step)?.reason;
   }
 
-  /** How many namespaces were opened and not closed. */
+  /** Number of namespaces that were opened and not closed. */
   get openNamespaces(): number {
     return this.#namespaces.openCount;
   }
@@ -152,17 +151,17 @@ export class World {
     return createJournal(this.files, "/state/journal");
   }
 
-  /** Puts the pod there, and its sandbox unless it is still pending. */
-  async putPod(sketch: PodSketch): Promise<void> {
-    const { uid = "uid-1", phase = "Running" } = sketch;
-    const kept = this.#pods.find(NAMES);
-    const before = kept?.metadata.uid === uid ? kept.metadata.annotations : undefined;
-    this.store.put(PODS, toPod(sketch, before));
+  /** Stores the pod, and creates its sandbox unless it is pending. */
+  async putPod(options: PodOptions): Promise<void> {
+    const { uid = "uid-1", phase = "Running" } = options;
+    const existing = this.#pods.find(NAMES);
+    const before = existing?.metadata.uid === uid ? existing.metadata.annotations : undefined;
+    this.store.put(PODS, toPod(options, before));
     if (phase !== "Pending") this.putSandbox(uid, `box-${uid}`);
     await this.sync();
   }
 
-  /** The runtime makes a sandbox, in place of the one before. */
+  /** The runtime creates a sandbox, and replaces the previous one. */
   putSandbox(podUid: string, id: string): void {
     const netnsPath = `/run/netns/${id}`;
     const netnsInode = inodeOf(id === `box-${podUid}` ? podUid : id);
@@ -170,12 +169,11 @@ export class World {
     this.sandboxes.put({ id, podUid, pod: NAMES, netnsPath, netnsInode });
   }
 
-  /** Another namespace is mounted at the path of a sandbox. */
+  /** Mounts another namespace at the path of a sandbox. */
   swapNamespace(id: string, inode: string): void {
     this.#namespaces.put(`/run/netns/${id}`, inode);
   }
 
-  /** The runtime removes a namespace. */
   dropNamespace(id: string): void {
     this.#namespaces.take(`/run/netns/${id}`);
   }
@@ -185,10 +183,11 @@ export class World {
     await this.sync();
   }
 
-  /** The VMI `vm1` beside the pod, with these networks. */
+  /** Stores the VMI `vm1` with these networks. */
   putVmi(uid: string, ...networks: readonly string[]): void {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, {
-      ...{ apiVersion: OWNER.apiVersion, kind: OWNER.kind },
+      apiVersion: OWNER.apiVersion,
+      kind: OWNER.kind,
       metadata: { namespace: NAMES.namespace, name: OWNER.name, uid },
       spec: {
         domain: {},
@@ -197,7 +196,7 @@ export class World {
     });
   }
 
-  /** Defines networks of namespace ns1 with one plugin; the name may be NAMESPACE/NAME. */
+  /** Stores definitions with one plugin in namespace ns1; names may be NAMESPACE/NAME. */
   putNads(...nads: readonly string[]): void {
     for (const nad of nads) {
       const [name = "", namespace = "ns1"] = nad.split("/").toReversed();
@@ -218,7 +217,7 @@ export class World {
     });
   }
 
-  /** A definition in namespace ns1 that says nothing. */
+  /** Stores a definition without configuration in namespace ns1. */
   putEmptyNad(name: string): void {
     const { kind } = NETWORK_ATTACHMENT_DEFINITIONS;
     this.#nads.put({
@@ -233,7 +232,7 @@ export class World {
     this.#nads.take({ namespace, name });
   }
 
-  /** The caches catch up with the API server. */
+  /** Updates the caches from the API server. */
   async sync(): Promise<void> {
     for (const { metadata } of this.#pods.list()) this.#pods.take(metadata);
     for (const pod of (await this.store.list(PODS)).items) {
@@ -241,16 +240,16 @@ export class World {
     }
   }
 
-  /** A new agent process makes one pass; what failed, if anything. `dieAt`: number of the outside call before which it dies. */
+  /** Runs one pass in a new agent process, and returns its error. The agent dies before call number `dieAt`. */
   async pass(dieAt = Number.POSITIVE_INFINITY): Promise<unknown> {
     this.#failures = createFailures(this.#clock);
     this.#tracked = undefined;
     this.#upkeep = undefined;
-    return this.again(dieAt);
+    return this.passAgain(dieAt);
   }
 
-  /** The same agent process makes another pass. */
-  async again(dieAt = Number.POSITIVE_INFINITY): Promise<unknown> {
+  /** Runs another pass in the same agent process. */
+  async passAgain(dieAt = Number.POSITIVE_INFINITY): Promise<unknown> {
     const life = new Life(dieAt);
     this.#failed = [];
     try {
@@ -265,19 +264,19 @@ export class World {
     }
   }
 
-  /** When the agent comes back by itself, milliseconds; undefined: when something changes. */
+  /** Milliseconds until the agent's next pass; undefined when it waits for a change. */
   async nextMs(): Promise<number | undefined> {
     const next = await reconcilePod(POD_KEY, await this.deps(new Life(Number.POSITIVE_INFINITY)));
     return next.kind === "after" ? next.ms : undefined;
   }
 
-  /** Whether a new agent, killed at that call, got that far. */
-  async dies(dieAt: number): Promise<boolean> {
+  /** Whether a new agent reaches call number `dieAt`, where it dies. */
+  async diesAt(dieAt: number): Promise<boolean> {
     const life = new Life(dieAt);
     this.#tracked = undefined;
-    await reconcilePod(POD_KEY, await this.deps(life)).catch(() => undefined); // dead or failed: seen below
+    await reconcilePod(POD_KEY, await this.deps(life)).catch(() => undefined); // dead or failed: returned below
     await this.sync();
-    return life.isOver;
+    return life.isDead;
   }
 
   async networkStatus(): Promise<readonly NetworkStatus[]> {
@@ -295,7 +294,7 @@ export class World {
     return (await this.store.find(PODS, NAMES))?.metadata.annotations?.[name];
   }
 
-  /** As plugin host-device does: the name comes back, nothing else. */
+  /** Like plugin host-device, restores only the name. */
   #moveNodeNic({ config, interfaceName, netnsPath }: AttachmentRequest, way: "in" | "out"): void {
     const device = config.plugins.find(({ type }) => type === "host-device")?.["device"];
     if (typeof device !== "string") return;
@@ -318,12 +317,12 @@ export class World {
     return runtimeError === undefined ? this.sandboxes.find(uid) : Promise.reject(runtimeError);
   }
 
-  /** Gives back what runtimes forgot. */
+  /** Releases what runtimes forgot. */
   async sweep(uid?: string): Promise<void> {
     await sweepLeftovers(await this.deps(new Life(Number.POSITIVE_INFINITY)), uid);
   }
 
-  /** Looks after networks and attachments; a new process has told nothing yet. */
+  /** Runs one upkeep round. A new process has reported nothing yet. */
   async upkeep(): Promise<void> {
     this.#upkeep ??= createUpkeep(await this.deps(new Life(Number.POSITIVE_INFINITY)));
     await this.#upkeep();
@@ -336,11 +335,11 @@ export class World {
     return netns;
   }
 
-  /** What an agent works with, which dies with that life. */
+  /** Dependencies of an agent that dies with this life. */
   async deps(life: Life): Promise<Deps> {
     const journal = this.journal;
     return {
-      store: mortalStore(this.store, life, this),
+      store: crashingStore(this.store, life, this),
       pods: this.#pods,
       nads: this.#nads,
       sandboxes: { find: (uid) => this.#findSandbox(uid) },
@@ -348,12 +347,12 @@ export class World {
       ...nodeFiles(this.files),
       ...(this.readDefaultNetwork && { readDefaultNetwork: this.readDefaultNetwork }),
       namespaces: this.#namespaces,
-      podNetwork: mortalPodNetwork(this.podNetwork, life),
-      defaultRoutes: mortalRoutes(this.defaultRoutes, life),
-      nodeNics: mortalNics(this.nodeNics, life),
+      podNetwork: crashingPodNetwork(this.podNetwork, life),
+      defaultRoutes: crashingRoutes(this.defaultRoutes, life),
+      nodeNics: crashingNics(this.nodeNics, life),
       openHostNetns: () => this.#openHost(),
       cni: this.#mortalCni(life),
-      journal: mortalJournal(journal, life),
+      journal: crashingJournal(journal, life),
       tracked: (this.#tracked ??= await loadTrackedPods(journal, createSilentLogger())),
       events: {
         record: (_object, note) => this.notes.push(note),

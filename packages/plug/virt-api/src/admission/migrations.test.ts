@@ -25,8 +25,16 @@ function vmiThat(status: "True" | "False"): VirtualMachineInstance {
 
 function asked(kind: string, more: Partial<AdmissionRequest>): AdmissionRequest {
   return {
-    ...{ uid: "1", kind, operation: "CREATE", subresource: "", namespace: "ns", name: "m" },
-    ...{ user: { name: "alice", groups: [] }, object: {}, oldObject: undefined, ...more },
+    uid: "1",
+    kind,
+    operation: "CREATE",
+    subresource: "",
+    namespace: "ns",
+    name: "m",
+    user: { name: "alice", groups: [] },
+    object: {},
+    oldObject: undefined,
+    ...more,
   };
 }
 
@@ -81,9 +89,11 @@ test.each<{ phase: "Pending" | "Running" | "Failed"; vmiName: string; isRefused:
   async ({ phase, vmiName, isRefused }) => {
     const deps = depsWith(vmiThat("True"));
     await deps.store.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
-      ...{ apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstanceMigration" },
+      apiVersion: "kubevirt.io/v1",
+      kind: "VirtualMachineInstanceMigration",
       metadata: { name: "first", namespace: "ns", uid: "m1" },
-      ...{ spec: { vmiName }, status: { phase } },
+      spec: { vmiName },
+      status: { phase },
     });
     const verdict = await validate(deps, migrationOf(SPEC));
     expect(verdict.allowed).toBe(!isRefused);
@@ -118,7 +128,8 @@ test("a change is refused as KubeVirt does, with a cause; the rest is 400", asyn
   const deps = depsWith(vmiThat("False"));
   const changed = migrationOf(SPEC, {});
   expect(await validate(deps, changed)).toMatchObject({
-    ...{ code: 422, causes: [{ reason: "FieldValueNotSupported", field: "spec" }] },
+    code: 422,
+    causes: [{ reason: "FieldValueNotSupported", field: "spec" }],
   });
   expect(await validate(deps, migrationOf(SPEC))).toMatchObject({ code: 400, causes: [] });
 });
@@ -169,7 +180,8 @@ describe("an eviction of a launcher whose guest can leave", () => {
     const deps = depsWith({ ...vmi, status: { ...vmi.status, nodeName: "b" } });
     const verdict = await validate({ ...deps, findByLauncher: () => vmi }, evict());
     expect(verdict).toMatchObject({
-      ...{ allowed: false, code: 429 },
+      allowed: false,
+      code: 429,
       message: expect.stringMatching(
         /^VMI vm cannot be told to leave its node; try again/,
       ) as string,

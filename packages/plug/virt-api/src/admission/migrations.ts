@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a migration may be stored, and a launcher pod evicted; both are about leaving a node.
+// Admission of migrations and of evictions of launcher pods.
 import {
   names,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
@@ -19,7 +19,6 @@ import { ALLOWED, fieldsOf, toVerdict, type AdmissionRequest, type Verdict } fro
 /** Source: Kubernetes policy/v1 Eviction. */
 const EVICTION = "Eviction";
 
-/** Who asks for those of drains. */
 const CONTROLLER = `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`;
 
 function judgeChange({ object, oldObject }: AdmissionRequest): Verdict {
@@ -28,7 +27,10 @@ function judgeChange({ object, oldObject }: AdmissionRequest): Verdict {
   return toVerdict([{ reason: "FieldValueNotSupported", field: "spec", message }]);
 }
 
-/** Drains go first, and nobody may say that his are one. Source: KubeVirt migration-create-admitter.go. */
+/**
+ * Migrations for node drains have the highest priority, so only virt-controller may set it. Source: KubeVirt
+ * migration-create-admitter.go.
+ */
 function priorityProblem(
   priority: unknown,
   { user }: Pick<AdmissionRequest, "user">,
@@ -37,12 +39,14 @@ function priorityProblem(
   const field = "spec.priority";
   const message = `${field}: only virt-controller may say how urgent a migration is; leave it out`;
   return {
-    ...{ allowed: false, code: 403, message },
+    allowed: false,
+    code: 403,
+    message,
     causes: [{ reason: "FieldValueForbidden", field, message }],
   };
 }
 
-/** Asked of the server each time: a cache may not know yet of one that was made a moment ago. */
+/** Lists on the API server, because a cache may lack a migration that was just created. */
 async function findInFlight(
   { store }: Pick<Deps, "store">,
   vmi: VirtualMachineInstance,
@@ -70,10 +74,9 @@ async function judgeMigration(
   return message === undefined ? ALLOWED : { allowed: false, code: 400, message, causes: [] };
 }
 
-/** What the verdicts work with. */
 type Leaving = Pick<Deps, "known" | "findByLauncher" | "evictionStrategy" | "log" | "store">;
 
-/** The guest is to leave that node: virt-controller sees to it. Of a guest that has left meanwhile nothing is written. */
+/** Marks the VMI for evacuation, which virt-controller carries out. The test prevents a mark if the guest has left the node meanwhile. */
 async function markEvacuation(
   { store, log }: Leaving,
   { metadata }: VirtualMachineInstance,
@@ -89,7 +92,7 @@ async function markEvacuation(
   log.info("a guest is to leave its node", { vmi, node: nodeName });
 }
 
-/** The API server evicts where it is not told otherwise, also when a webhook fails: so whatever fails here is an answer. */
+/** Also denies the eviction when this function fails: the API server evicts the pod if a webhook returns an error. */
 async function judgeEviction(
   deps: Leaving,
   { namespace, name, dryRun }: AdmissionRequest,
@@ -107,7 +110,7 @@ async function judgeEviction(
   }
 }
 
-/** The verdict on a migration or an eviction; undefined for anything else. */
+/** Returns undefined for other kinds. */
 export async function judgeLeaving(
   deps: Leaving,
   request: AdmissionRequest,

@@ -1,27 +1,156 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST /mutate: what is filled in before an object is stored.
+// POST /mutate: defaults for VMs and VMIs. Source: KubeVirt pkg/defaults, pkg/network/vmispec.
 import {
+  autoNicOf,
+  declaresNoNics,
+  findAutoNic,
+  names,
+  type Iface,
+  type JsonPatchOperation,
+  type Network,
+  type VirtualMachine,
+  type VmiSpec,
   VIRTUAL_MACHINE_INSTANCES,
   withDefaultBinding,
-  type Iface,
-  type VmiSpec,
-  type JsonPatchOperation,
 } from "@patchbay/api";
-import { ifacesOf, isOwnedBy, messageOf, networksOf, withMacs, withNics } from "@patchbay/core";
+import {
+  defaultKindOf,
+  matcherCauses,
+  matcherOf,
+  PARTS,
+  readParts,
+  type Part,
+  ifacesOf,
+  isOwnedBy,
+  messageOf,
+  networksOf,
+  withMacs,
+  withNics,
+} from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import { basePathOf, fillAutoNic, inferredSubject, matcherPatch } from "./defaults.ts";
-import type { AdmissionRequest, Verdict } from "./review.ts";
-import { ALLOWED } from "./review.ts";
-import { findSubject, isUnchanged, metadataOf, vmiSpecOf, type Subject } from "./subject.ts";
+import { inferencesOf } from "../expansion.ts";
+import { type AdmissionRequest, type Verdict, ALLOWED } from "./review.ts";
+import { vmiSpecOf, type Subject, findSubject, isUnchanged, metadataOf } from "./subject.ts";
 
-/** An answer that comes later than this would hold up the write; the MAC is then a new one. */
+function basePathOf({ kind }: Subject): string {
+  return kind === "vm" ? "/spec/template/spec" : "/spec";
+}
+
+function matcherOperations(
+  vm: VirtualMachine,
+  inferred: VirtualMachine,
+  part: Part,
+): readonly JsonPatchOperation[] {
+  const [matcher, found] = [matcherOf(vm, part), matcherOf(inferred, part)];
+  const path = `/spec/${part}`;
+  if (matcher === undefined) return [];
+  if (found === undefined) return [{ op: "remove", path }];
+  if (found !== matcher) return [{ op: "add", path, value: found }];
+  if ((matcher.kind ?? "") !== "" || (matcher.name ?? "") === "") return [];
+  return [{ op: "add", path: `${path}/kind`, value: defaultKindOf(part) }];
+}
+
+/** Adds missing kinds of instancetype and preference, and what the VM's volumes infer. `inferred` is the subject with all inferences. */
+function matcherPatch(subject: Subject, inferred: Subject): readonly JsonPatchOperation[] {
+  if (subject.kind === "vmi" || inferred.kind === "vmi") return [];
+  const path = `${basePathOf(subject)}/domain/memory`;
+  const had = "memory" in vmiSpecOf(subject).domain;
+  return [
+    ...PARTS.flatMap((part) => matcherOperations(subject.vm, inferred.vm, part)),
+    ...(had && !("memory" in vmiSpecOf(inferred).domain) ? [{ op: "remove", path } as const] : []),
+  ];
+}
+
+/** Infers instancetype and preference from the VM's volumes; returns a message if that fails. */
+async function inferredSubject(
+  deps: Deps,
+  { namespace }: AdmissionRequest,
+  { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
+): Promise<Subject | string> {
+  if (subject.kind === "vmi") return subject;
+  // The validating webhook reports these causes.
+  if (matcherCauses(subject.vm, old?.kind === "vm" ? old.vm : undefined).length > 0) return subject;
+  const inferred = await inferencesOf(deps.store, inNamespace(subject.vm, namespace));
+  return inferred.kind === "refused" ? inferred.message : inferred;
+}
+
+interface Nic {
+  readonly network: Network;
+  readonly iface: Iface;
+}
+
+interface Filled {
+  readonly patch: readonly JsonPatchOperation[];
+  readonly warnings: readonly string[];
+}
+
+const NOTHING: Filled = { patch: [], warnings: [] };
+/** Warning for an update that would remove the NIC. */
+const KEPT =
+  "the interface on the pod's network stays, as for every VM that declares none; set autoattachPodInterface: false to have none";
+
+/** Reads the preference if the VM does not opt out itself. The validating webhook reports a missing preference. */
+async function isUnwanted(deps: Deps, subject: Subject, namespace: string): Promise<boolean> {
+  const own = vmiSpecOf(subject).domain.devices?.autoattachPodInterface;
+  if (own !== undefined || subject.kind === "vmi") return own === false;
+  const { apiVersion, kind, metadata, spec } = inNamespace(subject.vm, namespace);
+  const { parts } = await readParts(
+    { apiVersion, kind, metadata, spec },
+    deps.store.find.bind(deps.store),
+  );
+  return parts.preference?.devices?.preferredAutoattachPodInterface === false;
+}
+
+function nicPatch(base: string, { domain }: VmiSpec, nic: Nic): readonly JsonPatchOperation[] {
+  const path = `${base}/domain/devices`;
+  const interfaces = [nic.iface];
+  return [
+    { op: "add", path: `${base}/networks`, value: [nic.network] },
+    // May be null: the schema is checked after this webhook.
+    (domain.devices ?? undefined) === undefined
+      ? { op: "add", path, value: { interfaces } }
+      : { op: "add", path: `${path}/interfaces`, value: interfaces },
+  ];
+}
+
+/** New objects get a NIC. Existing objects keep theirs, so that a manifest without NICs can be applied again. */
+function nicFor(
+  deps: Deps,
+  { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
+): Nic | undefined {
+  return old === undefined
+    ? autoNicOf(vmiSpecOf(subject), deps.networkConfig().autoBinding)
+    : findAutoNic(vmiSpecOf(old));
+}
+
+/** Adds the default NIC to an object without NICs. Patchbay's own services write objects as they should be. */
+async function fillAutoNic(
+  deps: Deps,
+  { namespace, user }: AdmissionRequest,
+  { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
+): Promise<Filled> {
+  const spec = vmiSpecOf(subject);
+  if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX) || !declaresNoNics(spec)) return NOTHING;
+  const nic = nicFor(deps, { subject, old });
+  if (nic === undefined) return NOTHING;
+  if (await isUnwanted(deps, subject, namespace)) return NOTHING;
+  const patch = nicPatch(basePathOf(subject), spec, nic);
+  return { patch, warnings: old === undefined ? [] : [KEPT] };
+}
+
+/** The object may omit its namespace. */
+function inNamespace(vm: VirtualMachine, namespace: string): VirtualMachine {
+  return { ...vm, metadata: { ...vm.metadata, namespace } };
+}
+
+/** A slow lookup would delay the write; without a response the NIC gets a new MAC. */
 const LOOKUP_TIMEOUT_MS = 1000;
 
 function lacksMac(iface: Iface): boolean {
   return (iface.macAddress ?? "") === "";
 }
 
-/** The VMI of a VM: an iface that was taken out of the VM and has not left the guest keeps its MAC. */
+/** Finds the VM's VMI. A NIC that was removed from the VM and is not yet detached from the guest retains its MAC. */
 async function findRunningSpec(
   deps: Deps,
   subject: Subject,
@@ -54,14 +183,13 @@ async function earlierSpecs(
   return [vmiSpecOf(old), ...(running === undefined ? [] : [running])];
 }
 
-/** The fields that `after` has and `before` has not, or has otherwise. */
 function addedFields(before: Iface, after: Iface, path: string): readonly JsonPatchOperation[] {
   return (["bridge", "macAddress"] as const)
     .filter((field) => before[field] !== after[field])
     .map((field) => ({ op: "add", path: `${path}/${field}`, value: after[field] }));
 }
 
-/** Gives each iface on a secondary network a binding and a MAC. */
+/** Sets binding and MAC of each interface on a secondary network. */
 async function nicsPatchOf(
   deps: Deps,
   request: AdmissionRequest,
@@ -83,7 +211,6 @@ async function nicsPatchOf(
   );
 }
 
-/** Fills in what was not said. */
 export async function mutate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
   const subject = findSubject(request.kind, request.object);
   if (subject === undefined || metadataOf(subject).deletionTimestamp !== undefined) return ALLOWED;

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which networks does a request name that were not named before, and may who asks use them?
+// Access check for networks that a write adds.
 import { names, type Network, type VmiSpec } from "@patchbay/api";
 import { findByName, networksOf } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import { foreignNetworkProblem } from "../networks/foreign.ts";
+import { foreignNetworkProblem } from "../networks.ts";
 import type { AdmissionRequest, Verdict } from "./review.ts";
 
-/** The specification of a request, and what was stored before. */
 export interface Specs {
   readonly spec: VmiSpec;
   readonly old: VmiSpec | undefined;
 }
 
-/** The networks that are not those that were named before, in the order of the specification. */
+/** In the order of the specification. */
 export function newNetworks({ spec, old }: Specs): readonly Network[] {
   return networksOf(spec).filter(({ name, multus }) => {
     const before = findByName(old?.networks, name);
@@ -20,14 +19,14 @@ export function newNetworks({ spec, old }: Specs): readonly Network[] {
   });
 }
 
-/** The refusal, or undefined; what was named before is not asked about again. */
+/** Returns a denial, or undefined. Does not check networks that were stored before. */
 export async function refuseForeignNetworks(
   deps: Deps,
   request: AdmissionRequest,
   specs: Specs,
 ): Promise<Verdict | undefined> {
   const { namespace, user } = request;
-  // virt-api has asked about its request's user itself, virt-controller takes a VM's networks over.
+  // virt-api checked the user of a subresource request itself, and virt-controller copies the networks of a VM.
   if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX)) return undefined;
   for (const network of newNetworks(specs)) {
     const networkName = network.multus?.networkName ?? "";

@@ -36,14 +36,12 @@ describe("a question", () => {
     expect(parseReview({ request: { uid: "7", operation: "CREATE", userInfo: [] } })).toEqual({
       uid: "7",
       operation: "CREATE",
-      ...{
-        kind: "",
-        subresource: "",
-        namespace: "",
-        name: "",
-        object: undefined,
-        oldObject: undefined,
-      },
+      kind: "",
+      subresource: "",
+      namespace: "",
+      name: "",
+      object: undefined,
+      oldObject: undefined,
       user: { name: "", groups: [], extra: {} },
     });
   });
@@ -124,7 +122,11 @@ describe("an answer", () => {
       response: {
         allowed: false,
         status: {
-          ...{ metadata: {}, status: "Failure", message: "no", reason: "Invalid", code: 422 },
+          metadata: {},
+          status: "Failure",
+          message: "no",
+          reason: "Invalid",
+          code: 422,
           details: { causes: [CAUSE] },
         },
       },

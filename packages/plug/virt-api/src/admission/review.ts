@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API server asks at admission, and how it is answered. Source: Kubernetes admission.k8s.io/v1.
+// The AdmissionReview protocol. Source: Kubernetes admission.k8s.io/v1.
 import {
   isJsonObject,
   printGoJson,
@@ -8,27 +8,26 @@ import {
   type JsonObject,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
-import type { User } from "../callers/user.ts";
+import type { User } from "../callers.ts";
+import type { Metrics } from "@patchbay/telemetry";
 
-/** One question. `object` and `oldObject` are as the client sent them: nothing about them was checked at mutation. */
+/** `object` and `oldObject` are unvalidated in the mutating webhook. */
 export interface AdmissionRequest {
   readonly uid: string;
-  /** Kind of the object. */
   readonly kind: string;
   readonly operation: "CREATE" | "UPDATE";
-  /** Empty: the object itself. */
+  /** Empty for the object itself. */
   readonly subresource: string;
   readonly namespace: string;
-  /** Of the object, or of that whose subresource is written; empty where the server gives it one. */
+  /** Name of the object, or of the parent of a subresource; empty if the server generates it. */
   readonly name: string;
   readonly user: User;
-  /** Nothing may be changed; absent: it is meant. */
   readonly dryRun?: boolean;
   readonly object: unknown;
   readonly oldObject: unknown;
 }
 
-/** What becomes of a request: 403 is about who asks, 422 about what is asked, 429 about now. */
+/** 403: the user lacks permission. 422: the object is invalid. 429: try again later. */
 export type Verdict =
   | {
       readonly allowed: true;
@@ -42,10 +41,9 @@ export type Verdict =
       readonly causes: readonly Cause[];
     };
 
-/** Nothing is to be said against it, and nothing is added. */
 export const ALLOWED: Verdict = { allowed: true };
 
-/** The value as an object; an empty one where it is something else. */
+/** Returns an empty object for other types. */
 export function fieldsOf(value: unknown): JsonObject {
   return isJsonObject(value) ? value : {};
 }
@@ -64,15 +62,12 @@ function userOf(value: unknown): User {
   return {
     name: textOf(username),
     groups: textsOf(groups),
-    // Entries of a name and texts each.
+    // The entries are pairs of a name and texts.
     extra: Object.fromEntries(claims) as NonNullable<User["extra"]>,
   };
 }
 
-/**
- * Reads an AdmissionReview.
- * @throws AppError with API_MALFORMED when it is none.
- */
+/** @throws AppError with API_MALFORMED when the body is not an AdmissionReview */
 export function parseReview(body: unknown): AdmissionRequest {
   const request = fieldsOf(fieldsOf(body)["request"]);
   const operation = request["operation"];
@@ -124,7 +119,7 @@ function allowedFields(verdict: Extract<Verdict, { allowed: true }>): object {
   };
 }
 
-/** The AdmissionReview that answers, with the uid of the question; a patch is base64 of JSON. */
+/** Prints the response with the uid of the request; the patch is JSON in base64. */
 export function printReview(request: AdmissionRequest, verdict: Verdict): object {
   return {
     apiVersion: "admission.k8s.io/v1",
@@ -137,9 +132,29 @@ export function printReview(request: AdmissionRequest, verdict: Verdict): object
   };
 }
 
-/** The verdict for causes: none means allowed. */
+/** Allows the request if there are no causes. */
 export function toVerdict(causes: readonly Cause[], warnings: readonly string[] = []): Verdict {
   if (causes.length === 0) return { allowed: true, warnings };
   const message = causes.map((cause) => cause.message).join(", ");
   return { allowed: false, code: 422, message, causes };
+}
+
+export interface Decision {
+  readonly webhook: "mutate" | "validate";
+  readonly operation: "CREATE" | "UPDATE";
+  /** `failed`: an error in this process. */
+  readonly decision: "allowed" | "denied" | "failed";
+}
+
+export function createDecisionCounter(
+  metrics: Pick<Metrics, "addCounter">,
+): (decision: Decision) => void {
+  const count = metrics.addCounter({
+    name: "patchbay_admission_decisions_total",
+    help: "Questions of the API server at admission, by what became of them.",
+    labelNames: ["webhook", "operation", "decision"],
+  });
+  return (decision) => {
+    count({ ...decision });
+  };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The VM or VMI in a request, as far as its shape allows to judge it.
+// The VM or VMI in an admission request.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -12,7 +12,7 @@ import {
 } from "@patchbay/api";
 import { isEqual, PARTS } from "@patchbay/core";
 
-/** The object of a request; only parts that were checked may be read before the schema has spoken. */
+/** Only fields that findSubject checks may be read in the mutating webhook. */
 export type Subject =
   | { readonly kind: "vm"; readonly vm: VirtualMachine }
   | { readonly kind: "vmi"; readonly vmi: VirtualMachineInstance };
@@ -32,7 +32,7 @@ function isListOf(value: unknown, is: (entry: JsonObject) => boolean): boolean {
   );
 }
 
-/** Of an iface name, MAC and state are read. */
+/** Checks the fields that are read: name, MAC and state. */
 function isIfaceList(value: unknown): boolean {
   return isListOf(
     value,
@@ -40,7 +40,7 @@ function isIfaceList(value: unknown): boolean {
   );
 }
 
-/** Of a network its name, and that of its definition. */
+/** Checks the fields that are read: name and networkName. */
 function isNetworkList(value: unknown): boolean {
   return isListOf(value, ({ multus }) =>
     isOptional(multus, (of) => isJsonObject(of) && isOptional(of["networkName"], isText)),
@@ -77,13 +77,13 @@ function templateSpecOf(spec: unknown): unknown {
 }
 
 /**
- * Finds the VM or VMI; undefined for another kind, and for a shape that the schema will refuse. The mutating webhook
- * comes before the schema, so that only what is looked at here may be relied on.
+ * Returns undefined for other kinds, and for objects that the schema will reject. The mutating webhook runs before
+ * the schema validation, so it may use only the fields that are checked here.
  */
 export function findSubject(kind: string, object: unknown): Subject | undefined {
   if (!isJsonObject(object) || !isJsonObject(object["metadata"])) return undefined;
   const spec = object["spec"];
-  // Metadata is Kubernetes' own; the parts of the specification that are read were checked.
+  // The API server validates metadata; the fields of the specification that are read were checked above.
   if (kind === VIRTUAL_MACHINES.kind && isVmSpec(spec)) {
     return { kind: "vm", vm: object as unknown as VirtualMachine };
   }
@@ -93,12 +93,11 @@ export function findSubject(kind: string, object: unknown): Subject | undefined 
   return undefined;
 }
 
-/** The VMI specification and where it is. */
 export function vmiSpecOf(subject: Subject): VmiSpec {
   return subject.kind === "vm" ? subject.vm.spec.template.spec : subject.vmi.spec;
 }
 
-/** Whether the specification is the one that was stored before: a write of metadata or status is nobody's business here. */
+/** Whether only metadata or status changed, which admission ignores. */
 export function isUnchanged(subject: Subject, old: Subject | undefined): boolean {
   return old !== undefined && isEqual(specOf(subject), specOf(old));
 }
@@ -107,7 +106,6 @@ function specOf(subject: Subject): unknown {
   return subject.kind === "vm" ? subject.vm.spec : subject.vmi.spec;
 }
 
-/** Metadata of the object. */
 export function metadataOf(subject: Subject): ObjectMeta {
   return subject.kind === "vm" ? subject.vm.metadata : subject.vmi.metadata;
 }

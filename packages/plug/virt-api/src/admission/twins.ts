@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether another VM has the same MAC on the same network, or on another network of the same bridge.
+// Detects MACs that another VM uses on the same network or bridge.
 import { normalizeMac, type Cause, type VmiSpec } from "@patchbay/api";
 import {
   findByName,
@@ -11,18 +11,18 @@ import {
 } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 
-/** The object that is judged. */
+/** The VM or VMI to check. */
 export interface TwinQuestion {
   readonly namespace: string;
   readonly name: string;
   readonly spec: VmiSpec;
-  /** What was stored before: a MAC that was there already is not refused later. */
+  /** Stored specification: an existing MAC is not rejected later. */
   readonly old: VmiSpec | undefined;
   /** Path of the VMI specification. */
   readonly base: string;
-  /** It has no guest, and starts none by itself: a MAC in use is reported, and refused at the start. */
+  /** The VM has no guest and does not start automatically. A MAC in use is only a warning, and rejected at the start. */
   readonly isHalted?: boolean;
-  /** The stored object was halted, so this edit may start it. */
+  /** The stored VM was halted, so this update may start it. */
   readonly wasHalted?: boolean;
 }
 
@@ -42,13 +42,12 @@ function macIn(spec: VmiSpec | undefined, name: string): string {
   return normalizeMac(iface?.macAddress ?? "");
 }
 
-/** Of each iface whether its MAC is new, or is about to be used for the first time. */
+/** Returns for each interface whether its MAC is new or used for the first time. */
 function listNewMacs({ spec, old, isHalted, wasHalted }: TwinQuestion): readonly boolean[] {
   const isStarting = wasHalted === true && isHalted !== true;
   return ifacesOf(spec).map(({ name }) => isStarting || macIn(old, name) !== macIn(spec, name));
 }
 
-/** The twins of those MACs. */
 function findNewTwins(deps: TwinDeps, question: TwinQuestion): readonly MacTwin[] {
   const isNew = listNewMacs(question);
   if (!isNew.includes(true)) return [];
@@ -58,7 +57,7 @@ function findNewTwins(deps: TwinDeps, question: TwinQuestion): readonly MacTwin[
   );
 }
 
-/** One cause for each new MAC of a VM that is to run which another running VM has. */
+/** Reports new MACs that a running VM uses, if this VM is to run too. */
 export function twinCauses(deps: TwinDeps, question: TwinQuestion): readonly Cause[] {
   if (question.isHalted === true) return [];
   return findNewTwins(deps, question)
@@ -70,10 +69,7 @@ export function twinCauses(deps: TwinDeps, question: TwinQuestion): readonly Cau
     }));
 }
 
-/**
- * The ports of a guest's bond have one MAC and may lead to one bridge, so this is no error. Any two other NICs take frames
- * from each other.
- */
+/** Ports of a bond share a MAC, possibly on one bridge, so this is only a warning. Any two other NICs would receive each other's frames. */
 function ownTwinWarnings(deps: TwinDeps, question: TwinQuestion): readonly string[] {
   const { spec, base } = question;
   const isNew = listNewMacs(question);
@@ -86,7 +82,7 @@ function ownTwinWarnings(deps: TwinDeps, question: TwinQuestion): readonly strin
     });
 }
 
-/** One warning for each new MAC that two VMs have of which at most one runs, or that one VM has twice on a bridge. */
+/** Reports new MACs that two VMs share of which at most one runs, and MACs that one VM uses twice on a bridge. */
 export function twinWarnings(deps: TwinDeps, question: TwinQuestion): readonly string[] {
   const ofVms = findNewTwins(deps, question)
     .filter(({ isOwnerHalted }) => isOwnerHalted || question.isHalted === true)

@@ -1,17 +1,101 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST /validate: whether an object may be stored.
-import { NETWORK_ATTACHMENT_DEFINITIONS, PODS } from "@patchbay/api";
+// POST /validate: dispatches by kind, and validates the kinds without a file of their own.
+import { isEqual, readDataVolume } from "@patchbay/core";
+import { fieldsOf, toVerdict, type AdmissionRequest, type Verdict, ALLOWED } from "./review.ts";
+import {
+  CLUSTER_INSTANCETYPES,
+  CLUSTER_PREFERENCES,
+  DATA_VOLUMES,
+  INSTANCETYPES,
+  instancetypeCauses,
+  PREFERENCES,
+  preferenceCauses,
+  preferenceWarnings,
+  refusalOf,
+  type InstancetypeSpec,
+  type PreferenceSpec,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  PODS,
+} from "@patchbay/api";
+import { parseNetworkConfig } from "@patchbay/cni";
 import type { Deps } from "../deps.ts";
-import { judgeByKind } from "./instancetypes.ts";
 import { judgeLeaving } from "./migrations.ts";
-import { guardLauncher } from "./guards/launcher-guard.ts";
-import { warnOfDefinition } from "./warnings/network-definition.ts";
+import { guardLauncher, guardStatus } from "./guards.ts";
 import { refuseForeignNetworks } from "./new-networks.ts";
-import { guardStatus } from "./guards/node-guard.ts";
-import { ALLOWED, type AdmissionRequest, type Verdict } from "./review.ts";
 import { findSubject, isUnchanged, vmiSpecOf, type Subject } from "./subject.ts";
-import { validateVm } from "./vm.ts";
-import { validateVmi } from "./vmi.ts";
+import { validateVm, validateVmi } from "./vm.ts";
+
+function specOf(object: unknown): unknown {
+  return fieldsOf(object)["spec"];
+}
+
+/** On standalone machines only; in clusters CDI validates DataVolumes. Source of the immutable specification: CDI datavolume-validate. */
+function judgeDataVolume(request: AdmissionRequest): Verdict {
+  const { namespace, operation, object, oldObject } = request;
+  const spec = specOf(object);
+  if (operation === "CREATE") {
+    const read = readDataVolume(spec, namespace);
+    return toVerdict("causes" in read ? read.causes : []);
+  }
+  if (isEqual(spec, specOf(oldObject))) return toVerdict([]);
+  const message =
+    "spec: the specification of a DataVolume cannot be changed; delete it, and create it again";
+  return toVerdict([{ reason: "FieldValueForbidden", field: "spec", message }]);
+}
+
+function judgeInstancetype(spec: unknown): Verdict {
+  // The API server validated the specification against its schema.
+  return toVerdict(instancetypeCauses(spec as InstancetypeSpec));
+}
+
+function judgePreference(given: unknown): Verdict {
+  // The API server validated the specification against its schema.
+  const spec = given as PreferenceSpec;
+  return toVerdict(preferenceCauses(spec), preferenceWarnings(spec));
+}
+
+const JUDGES: Readonly<Record<string, (spec: unknown) => Verdict>> = {
+  [INSTANCETYPES.kind]: judgeInstancetype,
+  [CLUSTER_INSTANCETYPES.kind]: judgeInstancetype,
+  [PREFERENCES.kind]: judgePreference,
+  [CLUSTER_PREFERENCES.kind]: judgePreference,
+};
+
+/** Handles instancetypes, preferences, DataVolumes and rejected kinds; undefined for others. */
+function judgeByKind(request: AdmissionRequest): Verdict | undefined {
+  const { kind, object } = request;
+  if (kind === DATA_VOLUMES.kind) return judgeDataVolume(request);
+  const message = refusalOf(kind);
+  if (message !== undefined) return { allowed: false, code: 403, message, causes: [] };
+  return Object.hasOwn(JUDGES, kind) ? JUDGES[kind]?.(fieldsOf(object)["spec"]) : undefined;
+}
+
+function textIn(fields: Readonly<Record<string, unknown>>, name: string): string {
+  const text = fields[name];
+  return typeof text === "string" ? text : "";
+}
+
+/**
+ * Warns if nothing can attach to the network. The definition is stored in any case, because other programs may read
+ * it. Only nodes know which plugins exist.
+ */
+function warnOfDefinition({ namespace, object, oldObject }: AdmissionRequest): Verdict {
+  const spec = fieldsOf(fieldsOf(object)["spec"]);
+  if (isEqual(spec, fieldsOf(oldObject)["spec"])) return ALLOWED;
+  const name = textIn(fieldsOf(fieldsOf(object)["metadata"]), "name");
+  const title = `NetworkAttachmentDefinition ${namespace}/${name}`;
+  const text = textIn(spec, "config");
+  if (text === "") {
+    const warning = `${title} has no spec.config: interfaces are attached to it only on nodes with a file that defines a network of that name, in the directory of net-agent's flag --definition-dir`;
+    return { allowed: true, warnings: [warning] };
+  }
+  // A generated name is unknown yet.
+  const parsed = parseNetworkConfig(text, name === "" ? "unnamed" : name);
+  if (parsed.ok) return ALLOWED;
+  const causes = parsed.causes.map(({ field, message }) => `${field}: ${message}`).join("; ");
+  const warning = `${title} is stored, but no interface can be attached to it: ${causes}; correct it and apply it again`;
+  return { allowed: true, warnings: [warning] };
+}
 
 function judge(
   deps: Deps,
@@ -26,7 +110,7 @@ function judge(
   return validateVmi(deps, request, { vmi, old: old?.kind === "vmi" ? old.vmi : undefined });
 }
 
-/** Judges a request by its kind. The schema was checked before. */
+/** The object is valid according to its schema. */
 export async function validate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
   if (request.subresource === "status") return guardStatus(deps, request);
   if (request.kind === NETWORK_ATTACHMENT_DEFINITIONS.kind) return warnOfDefinition(request);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a VM may be stored.
+// Validation of VMs and VMIs against the state of the cluster.
 import {
   isAbsent,
   names,
@@ -11,6 +11,8 @@ import {
   type NetworkConfig,
   type VirtualMachine,
   type VirtualMachineInstance,
+  validateVmiNetworkChange,
+  validateVmiChange,
 } from "@patchbay/api";
 import {
   findByName,
@@ -22,33 +24,37 @@ import {
   pciAddressCauses,
   pluggedBindingCauses,
   vmiOf,
+  fixedNetworkCauses,
+  ownerVmOf,
+  unpluggableCauses,
+  refuseVmiChange,
 } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 import { expansionOf } from "../expansion.ts";
-import { capacityWarnings } from "./warnings/capacity.ts";
-import { dataVolumeWarnings } from "./warnings/data-volumes.ts";
+import {
+  capacityWarnings,
+  dataVolumeWarnings,
+  unactedWarnings,
+  missingNetworkWarnings,
+} from "./warnings.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 import { twinCauses, twinWarnings, type TwinQuestion } from "./twins.ts";
-import { unactedWarnings } from "./warnings/unacted.ts";
-import { missingNetworkWarnings } from "./warnings/missing-networks.ts";
 import type { Specs } from "./new-networks.ts";
 
 const BASE = "spec.template.spec";
-/** The account under which virt-api itself writes. */
 const OWN_ACCOUNT = `${names.SERVICE_ACCOUNT_PREFIX}virt-api`;
 
-/** A VM and what was stored before. */
 interface Vms {
   readonly vm: VirtualMachine;
   readonly old: VirtualMachine | undefined;
 }
 
-/** Both with what they take from elsewhere, and what of the newer one does not go together and did before. */
+/** Both with instancetype and preference applied. `causes` holds conflicts that the stored VM did not have. */
 interface ExpandedVms extends Vms {
   readonly causes: readonly Cause[];
 }
 
-/** What one of our own services writes it has judged, or has taken over from what was. */
+/** Skips expansion for Patchbay's own services, which validated the VM or copied it. */
 async function expandBoth(deps: Deps, vms: Vms, isService: boolean): Promise<ExpandedVms> {
   if (isService) return { ...vms, causes: [] };
   const [now, before] = await Promise.all([
@@ -67,7 +73,7 @@ function addsIface({ spec, old = spec }: Specs): boolean {
   });
 }
 
-/** The VM's VMI, where the edit adds an iface to it. */
+/** Returns the VM's VMI if the update adds an interface to it. */
 async function findVmiToPlug(
   deps: Deps,
   vm: VirtualMachine,
@@ -79,7 +85,7 @@ async function findVmiToPlug(
     const vmi = await deps.known.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });
     return vmi !== undefined && isOwnedBy(vmi, vm) && !isOver(vmi) ? vmi : undefined;
   } catch (error) {
-    // A warning less does no harm, and virt-controller plugs only what it may.
+    // The VMI is needed for a warning only, and virt-controller checks again before it plugs.
     deps.log.warn("cannot look for the VMI", { vm: `${namespace}/${name}`, err: messageOf(error) });
     return undefined;
   }
@@ -95,14 +101,16 @@ function twinQuestionOf(deps: Deps, { namespace }: AdmissionRequest, vms: Vms): 
   const { name } = vm.metadata;
   const hasGuest = deps.hasGuest({ namespace, name });
   return {
-    ...{ namespace, name, base: BASE },
+    namespace,
+    name,
+    base: BASE,
     ...specsOf(vms),
     isHalted: !hasGuest && !startsByItself(vm),
     wasHalted: old !== undefined && !hasGuest && !startsByItself(old),
   };
 }
 
-/** What is wrong with the edit; `vmi` is the guest that it would reach. */
+/** `vmi`: the running guest that the update would affect. */
 function causesOf(
   deps: Deps,
   request: AdmissionRequest,
@@ -144,7 +152,7 @@ async function warningsOf(
   ];
 }
 
-/** Judges a VM; what was stored before and is not changed is not judged again. */
+/** Does not report causes that existed before the update. */
 export async function validateVm(
   deps: Deps,
   request: AdmissionRequest,
@@ -156,10 +164,63 @@ export async function validateVm(
   if (matchers.length > 0) return toVerdict(matchers);
   const { name } = request.user;
   const expanded = await expandBoth(deps, vms, name.startsWith(names.SERVICE_ACCOUNT_PREFIX));
-  // What was asked of virt-api was judged there.
+  // virt-api validated subresource requests already.
   const isOwn = name === OWN_ACCOUNT;
   const vmi = isOwn ? undefined : await findVmiToPlug(deps, vm, specsOf(expanded));
   const causes = [...expanded.causes, ...causesOf(deps, request, { ...expanded, vmi })];
   if (causes.length > 0 || isOwn) return toVerdict(causes, []);
   return toVerdict([], await warningsOf(deps, request, { ...expanded, vmi }));
+}
+
+interface Vmis {
+  readonly vmi: VirtualMachineInstance;
+  readonly old: VirtualMachineInstance | undefined;
+}
+
+function restrictionOf({ user }: AdmissionRequest, { vmi, old }: Vmis): Verdict | undefined {
+  const refusal = old && refuseVmiChange({ old, vmi, user: user.name });
+  return refusal && { allowed: false, ...refusal };
+}
+
+/** Does not report causes that existed before the update. */
+export async function validateVmi(
+  deps: Deps,
+  request: AdmissionRequest,
+  vmis: Vmis,
+): Promise<Verdict> {
+  const { vmi, old } = vmis;
+  if (vmi.metadata.deletionTimestamp !== undefined) return ALLOWED;
+  const restriction = restrictionOf(request, vmis);
+  if (restriction !== undefined) return restriction;
+  const specs = { spec: vmi.spec, old: old?.spec };
+  const { namespace } = request;
+  const isOwned = ownerVmOf(vmi) !== undefined;
+  const question = { ...specs, namespace, name: vmi.metadata.name, base: "spec" };
+  const config = deps.networkConfig();
+  const { bindings } = config;
+  const causes = [
+    ...validateVmiChange(old?.spec, vmi.spec),
+    ...(old === undefined
+      ? vmNameCauses(vmi.metadata.name)
+      : [
+          ...validateVmiNetworkChange(old.spec, vmi.spec),
+          ...pluggedBindingCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
+          ...unpluggableCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
+          ...fixedNetworkCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),
+        ]),
+    // MACs and PCI addresses of an owned VMI were validated with its VM.
+    ...(isOwned
+      ? []
+      : [...pciAddressCauses({ vmi, base: "spec" }, old, config), ...twinCauses(deps, question)]),
+  ];
+  if (causes.length > 0 || isOwned) return toVerdict(causes, []);
+  return toVerdict(
+    [],
+    [
+      ...twinWarnings(deps, question),
+      ...unactedWarnings({ kind: "vmi", vmi }, old && { kind: "vmi", vmi: old }, config),
+      ...(await missingNetworkWarnings(deps, specs, namespace)),
+      ...capacityWarnings(vmi, vmi.spec, bindings),
+    ],
+  );
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates that the cluster keeps: virt-api's own in a Secret, the front proxy's authority in a ConfigMap.
+// Certificates stored in the cluster: virt-api's own in a Secret, the front proxy's CA in a ConfigMap.
 import {
   API_SERVICES,
   CONFIG_MAPS,
@@ -25,11 +25,16 @@ import {
 import type { Cache, ObjectKey } from "@patchbay/core/ports";
 import { credentialsOfOwnAuthority, type ReadCredentials } from "../handlers/credentials.ts";
 import type { Version } from "../routes/table.ts";
-import { apiServiceKey, keepCertificates } from "./keeper.ts";
-import { authorityInSecret, type ReadAuthority } from "./own-authority.ts";
-import { contentsOf, HANDLERS_KEY, SECRET_KEY } from "./kept.ts";
+import { apiServiceKey, keepCertificates } from "./reconcile.ts";
+import {
+  authorityInSecret,
+  type ReadAuthority,
+  contentsOf,
+  HANDLERS_KEY,
+  SECRET_KEY,
+} from "./secret.ts";
 
-/** Where the API server says how its front proxy is known. Source: Kubernetes "Configure the Aggregation Layer". */
+/** Source: Kubernetes "Configure the Aggregation Layer". */
 export const AUTHENTICATION_KEY = {
   namespace: "kube-system",
   name: "extension-apiserver-authentication",
@@ -41,7 +46,6 @@ function followCache<T extends KubeObject>(cache: Cache<T>): Source<unknown>["fo
   };
 }
 
-/** What virt-api serves with. */
 export function certificateInSecret(secrets: Cache<Secret>): Source<KeyPair> {
   const read = (): Promise<KeyPair> => {
     const { certPem, keyPem } = contentsOf(secrets.find(SECRET_KEY) ?? {});
@@ -53,26 +57,25 @@ export function certificateInSecret(secrets: Cache<Secret>): Source<KeyPair> {
   return { read, follow: followCache(secrets) };
 }
 
-/** Names as the API server writes them; no names: every client of the authority is meant. */
+/** An empty list allows every client of the CA; undefined if malformed. */
 function namesIn(text: string | undefined): readonly string[] | undefined {
   const parsed = parseJson(text ?? "[]");
   const isNames = Array.isArray(parsed) && parsed.every((name) => typeof name === "string");
   return isNames ? parsed : undefined;
 }
 
-/** Whom the API server's front proxy is known by; nobody where it says nothing of itself. */
+/** Trusts nobody if the ConfigMap is missing or malformed. */
 export function trustInConfigMap(configMaps: Cache<ConfigMap>): Source<Trust> {
   const read = (): Promise<Trust> => {
     const data = configMaps.find(AUTHENTICATION_KEY)?.data ?? {};
     const names = namesIn(data["requestheader-allowed-names"]);
-    // Whom it does not name in a way that can be read, nobody is.
     const caPem = names === undefined ? "" : (data["requestheader-client-ca-file"] ?? "");
     return Promise.resolve({ caPem, names: names ?? [] });
   };
   return { read, follow: followCache(configMaps) };
 }
 
-/** A cache of the one object of that name: nothing else may be read. */
+/** Watches a single object, because the role permits no others. */
 function watchOne<T extends KubeObject>(
   { client, log, signal }: DaemonContext,
   type: ResourceType<T>,
@@ -85,7 +88,7 @@ function watchOne<T extends KubeObject>(
   return cache;
 }
 
-/** The front proxy's authority, as soon as it was read once. */
+/** Resolves once the ConfigMap was read. */
 export async function followFrontProxy(context: DaemonContext): Promise<Source<Trust>> {
   const configMaps = watchOne(context, CONFIG_MAPS, AUTHENTICATION_KEY);
   await waitForCaches([configMaps], context.signal);
@@ -101,7 +104,7 @@ export async function followFrontProxy(context: DaemonContext): Promise<Source<T
   return trustInConfigMap(configMaps);
 }
 
-/** Resolves when the source can be read, or the signal is aborted. */
+/** Resolves when the source is readable or the signal is aborted. */
 async function untilReadable(source: Source<KeyPair>, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const over = new AbortController();
@@ -126,14 +129,14 @@ async function untilReadable(source: Source<KeyPair>, signal: AbortSignal): Prom
   over.abort();
 }
 
-/** What virt-api serves with, and what it shows to virt-handlers. */
+/** `serving` is the server certificate, `toHandlers` the client certificate for virt-handlers. */
 export interface OwnCertificates {
   readonly serving: Source<KeyPair>;
   readonly toHandlers: ReadCredentials;
   readonly authority: ReadAuthority;
 }
 
-/** Makes and renews virt-api's own certificates until the signal is aborted; resolves when there is one to serve with. */
+/** Creates and renews virt-api's certificates until the signal is aborted. Resolves when a serving certificate exists. */
 export async function keepOwnCertificates(context: DaemonContext): Promise<OwnCertificates> {
   const { client, clock, log, health, signal } = context;
   const watch = health.watchLoop("certificates");

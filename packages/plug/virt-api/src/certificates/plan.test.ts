@@ -64,7 +64,8 @@ test.each<{ name: string; given: Partial<CertificateFacts>; steps: string[]; day
   {
     name: "theirs ends first: looked at again in time",
     given: {
-      ...{ authorityEndMs: 4650 * DAY, servingEndMs: 1090 * DAY },
+      authorityEndMs: 4650 * DAY,
+      servingEndMs: 1090 * DAY,
       handlers: { endMs: 1035 * DAY },
     },
     steps: [],

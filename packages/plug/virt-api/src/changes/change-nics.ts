@@ -1,30 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a plan for one iface is carried out: one write, tried again when somebody else was faster. It is planned on what is
-// known already, and on what the server says where that is not enough.
+// Carries out a plan for one interface: a single write, repeated after a conflict. Plans on cached objects first, and
+// on fresh objects if that is not enough.
 import type { NetworkConfig } from "@patchbay/api";
 import { ownerVmOf, targetProblem, type NicPlan, type NicTarget } from "@patchbay/core";
 import type { Reader } from "@patchbay/kube";
-import type { Call } from "../routes/call.ts";
-import type { Deps } from "../deps.ts";
 import {
+  type Call,
   toAcceptedAnswer,
   toNotFoundAnswer,
   toRefusalAnswer,
   type Answer,
 } from "../http/answers.ts";
-import { insist } from "./races.ts";
+import type { Deps } from "../deps.ts";
+import { insist } from "./retry.ts";
 import { aboutTarget, findOwner, observeTarget, typeOf } from "./targets.ts";
 
-/** What is asked: on what, and what it means. */
 export interface NicChange {
-  /** The kind whose subresource was called. */
+  /** The kind in the path of the request. */
   readonly asked: NicTarget["kind"];
   readonly plan: (target: NicTarget) => NicPlan | Promise<NicPlan>;
-  /** The log line of a change that was made. */
+  /** Logs a change that was made. */
   readonly done: (target: NicTarget, call: Call) => void;
 }
 
-/** A change and who asks for it. */
 interface Asked {
   readonly change: NicChange;
   readonly call: Call;
@@ -35,14 +33,14 @@ type Planned =
   | { readonly kind: "write"; readonly target: NicTarget; readonly plan: PatchPlan };
 type PatchPlan = Extract<NicPlan, { kind: "patch" }>;
 
-/** The VM is the one source of truth: a request on its VMI is written to it. */
+/** Writes a request on a VMI to its VM, which is the source of truth. */
 async function toWritable(reader: Reader, target: NicTarget): Promise<NicTarget> {
   if (target.kind === "vm") return target;
   const vm = await findOwner(reader, target.vmi);
   return vm === undefined ? target : { kind: "vm", vm, vmi: target.vmi };
 }
 
-/** Where changes of VMs wait for the next start, none has a guest that the change would reach. */
+/** With rollout strategy Stage, changes wait for the next start and do not affect the guest. */
 function asRolledOut(target: NicTarget, { isStaged }: NetworkConfig): NicTarget {
   return isStaged && target.kind === "vm" ? { kind: "vm", vm: target.vm } : target;
 }
@@ -90,8 +88,8 @@ async function carryOut(deps: Deps, { change, call }: Asked, planned: Planned): 
 }
 
 /**
- * Whether a plan may rest on what may be old. The patch tests the lists that it changes, so that one that reaches a running
- * guest may; an answer that changes nothing, or speaks of a guest that does not run, may not, nor that a VMI's VM is gone.
+ * Whether a plan on cached objects is safe. A patch that affects a running guest is, because it tests the lists that
+ * it changes. Responses without a change, about a stopped guest, or about a VMI without its VM need fresh objects.
  */
 function holds(planned: Planned): boolean {
   if (planned.kind !== "write" || planned.plan.effect !== "live") return false;
@@ -108,7 +106,7 @@ async function tryOnce(deps: Deps, asked: Asked): Promise<Answer> {
   return carryOut(deps, asked, await planOn(deps.store, asked, deps.networkConfig()));
 }
 
-/** Reads, plans, writes with tests, and reads again when the tests fail. Throws what the store throws. */
+/** Reads, plans and writes; starts again if the tests of the patch fail. Rejects with the errors of the store. */
 export function changeNics(deps: Deps, change: NicChange, call: Call): Promise<Answer> {
   const asked = { change, call };
   const attempt = (count: number): Promise<Answer | "again"> =>

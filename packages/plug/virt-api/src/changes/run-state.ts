@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a plan about running is carried out: one write, tried again when somebody else was faster.
+// Carries out start, stop and restart: one write, repeated after a conflict.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -8,22 +8,22 @@ import {
   type VirtualMachine,
 } from "@patchbay/api";
 import type { Parsed, RunStateFacts, RunStateOptions, RunStatePlan } from "@patchbay/core";
-import type { Call } from "../routes/call.ts";
-import type { Deps } from "../deps.ts";
-import { insist } from "./races.ts";
 import {
+  type Call,
   toAcceptedAnswer,
   toNotFoundAnswer,
   toRefusalAnswer,
   type Answer,
 } from "../http/answers.ts";
+import type { Deps } from "../deps.ts";
+import { insist } from "./retry.ts";
 import { twinCauses } from "../admission/twins.ts";
 import { expansionOf } from "../expansion.ts";
 import { findVmWithVmi } from "./targets.ts";
 
 type Accepted = Exclude<RunStatePlan, { kind: "refused" }>;
 
-/** What of the VM's status a request changes. */
+/** The changes of the VM's status. */
 interface Asked {
   readonly requests?: readonly StateChangeRequest[];
   readonly endsPause?: true;
@@ -65,7 +65,6 @@ async function write(deps: Deps, plan: Accepted, call: Call): Promise<void> {
   }
 }
 
-/** What the body of the request says, and what follows from it. */
 export interface RunStateChange {
   readonly parse: (body: unknown) => Parsed<RunStateOptions>;
   readonly plan: (facts: RunStateFacts) => RunStatePlan;
@@ -97,8 +96,8 @@ async function tryOnce(
 }
 
 /**
- * Reads the VM, plans and writes, again where somebody else was faster; the plan's message is the log line too. A body
- * that cannot be read is 400, whether or not there is such a VM.
+ * Reads the VM, plans and writes, and repeats this after a conflict. Logs the plan's message. A malformed body is
+ * 400, even if the VM does not exist.
  */
 export function changeRunState(deps: Deps, call: Call, change: RunStateChange): Promise<Answer> {
   const about = { type: VIRTUAL_MACHINES, name: call.name };

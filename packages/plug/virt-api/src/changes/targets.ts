@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose specification does a request change? The VM's, wherever there is one.
+// Finds the VM and VMI of a request.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -13,17 +13,16 @@ import type { Reader } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/ports";
 import type { About } from "../http/answers.ts";
 
-/** The kind whose subresource was called, as the API server knows it. */
 export function typeOf(kind: NicTarget["kind"]): ResourceType<KubeObject> {
   return kind === "vm" ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
 }
 
-/** What an answer is about, whether or not it is there. */
+/** Also for objects that do not exist. */
 export function aboutTarget(kind: NicTarget["kind"], { name }: Pick<ObjectKey, "name">): About {
   return { type: typeOf(kind), name };
 }
 
-/** Reads a VM and its VMI; undefined when there is no VM. */
+/** Returns undefined if there is no VM. */
 export async function findVmWithVmi(
   reader: Reader,
   key: ObjectKey,
@@ -36,7 +35,7 @@ export async function findVmWithVmi(
   return vmi !== undefined && isOwnedBy(vmi, vm) ? { vm, vmi } : { vm };
 }
 
-/** The VM that owns a VMI; undefined where there is none, or another one of its name. */
+/** Returns undefined if there is no VM, or if a VM with the same name is not the owner. */
 export async function findOwner(
   reader: Reader,
   vmi: VirtualMachineInstance,
@@ -48,7 +47,7 @@ export async function findOwner(
   return vm?.metadata.uid === owner.uid ? vm : undefined;
 }
 
-/** What a request on a VM or VMI of that name is about; undefined when there is none. */
+/** Returns undefined if the object does not exist. */
 export async function observeTarget(
   reader: Reader,
   kind: NicTarget["kind"],

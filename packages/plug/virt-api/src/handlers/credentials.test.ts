@@ -6,7 +6,7 @@ import { createFakeCache } from "@patchbay/kube/testing";
 import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { createAuthority, type Authority } from "@patchbay/pki";
 import { beforeEach, expect, test } from "vitest";
-import { printContents, SECRET_KEY } from "../certificates/kept.ts";
+import { printContents, SECRET_KEY } from "../certificates/secret.ts";
 import { credentialsInFiles, credentialsOfOwnAuthority } from "./credentials.ts";
 
 const DAY = 24 * 3_600_000;

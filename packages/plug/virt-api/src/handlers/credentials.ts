@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-api shows to the virt-handlers, and by whom theirs must be signed.
+// Client certificates for virt-handlers, and the CA of their server certificates.
 import { HANDLER_CLIENT_NAME } from "@patchbay/core";
 import { certificateInFiles, trustInFile } from "@patchbay/daemon";
 import { endOfCertificate, issueCertificate } from "@patchbay/pki";
 import type { Secret } from "@patchbay/api";
 import type { Cache, Clock, Files } from "@patchbay/core/ports";
-import { authorityInSecret } from "../certificates/own-authority.ts";
+import { authorityInSecret } from "../certificates/secret.ts";
 
-/** All PEM. The key is a secret. */
+/** PEM; keyPem is a secret. */
 export interface HandlerCredentials {
   readonly certPem: string;
   readonly keyPem: string;
   readonly caPem: string;
 }
 
-/** Gives those that are good now. */
+/** Returns valid credentials. */
 export type ReadCredentials = () => Promise<HandlerCredentials>;
 
-/** Where they are, where somebody else keeps them. */
+/** Files that another program manages. */
 export interface CredentialFiles {
   readonly certFile: string;
   readonly keyFile: string;
   readonly caFile: string;
 }
 
-/** @throws AppError with OS_FILE_FAILED, by what it gives */
+/** @throws AppError with OS_FILE_FAILED from the returned function */
 export function credentialsInFiles(files: Files, paths: CredentialFiles): ReadCredentials {
   const certificate = certificateInFiles(files, paths);
   const authority = trustInFile(files, { caFile: paths.caFile, names: [] });
@@ -34,13 +34,13 @@ export function credentialsInFiles(files: Files, paths: CredentialFiles): ReadCr
   });
 }
 
-/** A certificate that nobody else keeps need not be good for long. */
+/** Short, because the certificate exists in memory only. */
 const VALID_DAYS = 2;
 const RENEW_BEFORE_MS = 24 * 3_600_000;
 
 /**
- * Made by each virt-api for itself, with the authority that all of them have in the Secret; never stored.
- * @throws AppError with KUBE_NOT_FOUND while there is no authority, by what it gives
+ * Each virt-api issues its own certificate with the shared CA and never stores it. The returned function throws
+ * AppError with KUBE_NOT_FOUND while there is no CA.
  */
 export function credentialsOfOwnAuthority(
   secrets: Cache<Secret>,

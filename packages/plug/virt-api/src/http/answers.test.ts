@@ -12,8 +12,12 @@ test("202 says what will happen", () => {
   expect(toAcceptedAnswer("it starts")).toEqual({
     code: 202,
     body: {
-      ...{ kind: "Status", apiVersion: "v1", metadata: {}, status: "Success" },
-      ...{ message: "it starts", code: 202 },
+      kind: "Status",
+      apiVersion: "v1",
+      metadata: {},
+      status: "Success",
+      message: "it starts",
+      code: 202,
     },
   });
 });
@@ -23,8 +27,13 @@ describe("a failure", () => {
     expect(toFailureAnswer({ code: 401, message: "who?" })).toEqual({
       code: 401,
       body: {
-        ...{ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure" },
-        ...{ message: "who?", reason: "Unauthorized", code: 401 },
+        kind: "Status",
+        apiVersion: "v1",
+        metadata: {},
+        status: "Failure",
+        message: "who?",
+        reason: "Unauthorized",
+        code: 401,
       },
     });
   });

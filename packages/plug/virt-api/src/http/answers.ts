@@ -1,18 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// How answers are said: Kubernetes `metav1.Status` bodies.
+// Subresource requests and their responses: Kubernetes `metav1.Status` bodies.
+import type { User } from "../callers.ts";
 import type { Cause, KubeObject, ResourceType, StatusBody } from "@patchbay/api";
-import type { HandlerAnswer } from "../handlers/ask-handler.ts";
+import type { HandlerAnswer } from "../handlers/client.ts";
 import { CATALOGUE, isAppError, type AppError, type Refusal } from "@patchbay/core";
 
-/** An HTTP answer. */
+/** Namespace and name, from the path, are the key of the VM or VMI. */
+export interface Call {
+  readonly namespace: string;
+  readonly name: string;
+  readonly user: User;
+  /** Set by `?dryRun=All`, or by `dryRun: ["All"]` in the body. */
+  readonly dryRun: boolean;
+  readonly query: URLSearchParams;
+  /** The parsed JSON; undefined without a body. */
+  readonly body: unknown;
+}
+
+/** Errors become responses, by their code. */
+export type CallHandler = (call: Call) => Promise<Answer>;
+
 export interface Answer {
   readonly code: number;
   readonly body: unknown;
-  /** Media type of a body of bytes; absent: it is JSON. */
+  /** Media type of a binary body; unset for JSON. */
   readonly type?: string;
 }
 
-/** The object that an answer is about. */
+/** The object of the response. */
 export interface About {
   readonly type: ResourceType<KubeObject>;
   readonly name: string;
@@ -34,8 +49,7 @@ const REASONS: Readonly<Record<number, string>> = {
   504: "Timeout",
 };
 
-/** What is said of a failure. */
-export interface Failure {
+interface Failure {
   readonly code: number;
   readonly message: string;
   readonly reason?: string;
@@ -54,7 +68,6 @@ function detailsOf(failure: Failure): StatusBody["details"] {
   return Object.keys(details).length === 0 ? undefined : details;
 }
 
-/** The answer for a failure. */
 export function toFailureAnswer(failure: Failure): Answer {
   const details = detailsOf(failure);
   const body: StatusBody = {
@@ -70,12 +83,11 @@ export function toFailureAnswer(failure: Failure): Answer {
   return { code: failure.code, body };
 }
 
-/** The answer for a refused request. */
 export function toRefusalAnswer(refusal: Refusal, about: About): Answer {
   return toFailureAnswer({ ...refusal, about });
 }
 
-/** 404 for an object, in the words of the API server. */
+/** 404, with the API server's message. */
 export function toNotFoundAnswer(about: About): Answer {
   const { group, resource } = about.type;
   return toFailureAnswer({
@@ -85,14 +97,14 @@ export function toNotFoundAnswer(about: About): Answer {
   });
 }
 
-/** What a virt-handler said instead of what was asked for. */
+/** Forwards an error of virt-handler. */
 export function toNodeAnswer({ code, body }: HandlerAnswer, about: About): Answer {
   const { message } = body;
   const words = typeof message === "string" ? message : "the node gave no reason";
   return toFailureAnswer({ code, message: words, about });
 }
 
-/** 409: others were faster each time. */
+/** 409 after repeated conflicts. */
 export function toLostAnswer(about: About, words: string): Answer {
   const lost = `${about.type.resource} "${about.name}" is being changed by others; try again`;
   const message = words === "" ? lost : `${lost} (${words})`;
@@ -111,17 +123,17 @@ function toSuccessAnswer(code: number, message: string): Answer {
   return { code, body };
 }
 
-/** 202: what will happen, or would happen. */
+/** 202: the change will happen, or would happen in a dry run. */
 export function toAcceptedAnswer(message: string): Answer {
   return toSuccessAnswer(202, message);
 }
 
-/** 200: what has happened. */
+/** 200: the change has happened. */
 export function toDoneAnswer(message: string): Answer {
   return toSuccessAnswer(200, message);
 }
 
-/** One line for each cause, `FIELD: MESSAGE`, as kube's client gives them. */
+/** The Kubernetes client prints one line for each cause, `FIELD: MESSAGE`. */
 function causesOf(error: AppError): readonly Cause[] {
   const { causes } = error.details;
   if (typeof causes !== "string" || causes === "") return [];
@@ -132,7 +144,7 @@ function causesOf(error: AppError): readonly Cause[] {
   });
 }
 
-/** The answer for what was thrown; what the API server said is passed on. */
+/** Forwards errors of the API server with their status. */
 export function toErrorAnswer(error: unknown): Answer {
   if (!isAppError(error)) return toFailureAnswer({ code: 500, message: "internal error" });
   const { status, message } = error.details;

@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which path leads to which route.
-import { names } from "@patchbay/api";
-import { messageOf } from "@patchbay/core";
+// The HTTP application: admission webhooks, subresources, discovery and OpenAPI.
+import { AppError, messageOf } from "@patchbay/core";
 import express, {
+  type Request,
   type ErrorRequestHandler,
   type Express,
-  type Request,
   type RequestHandler,
   type Response,
 } from "express";
+import { type ClientAuthority, configHealth } from "@patchbay/daemon";
+import { findRemoteUser, type User } from "../callers.ts";
+import {
+  type Call,
+  type CallHandler,
+  toErrorAnswer,
+  toFailureAnswer,
+  type Answer,
+} from "./answers.ts";
+import type { RequestListener } from "node:http";
+import type { Metrics } from "@patchbay/telemetry";
+import { ROUTES, VERSIONS } from "../routes/table.ts";
+import { names } from "@patchbay/api";
 import { mutate } from "../admission/mutate.ts";
 import {
   parseReview,
@@ -17,20 +29,88 @@ import {
   type Verdict,
 } from "../admission/review.ts";
 import { validate } from "../admission/validate.ts";
-import type { CallHandler } from "../routes/call.ts";
 import type { Deps } from "../deps.ts";
-import { configHealth, type ClientAuthority } from "@patchbay/daemon";
-import { findRemoteUser } from "../callers/front-proxy.ts";
 import { boundRoutes } from "../routes/bound-routes.ts";
-import { aggregatedFor, API_GROUP, GROUP_LIST, resourceListOf } from "../routes/discovery.ts";
-import { openApi3Of, openApiIndexOf, swaggerOf } from "../routes/openapi.ts";
-import { VERSIONS } from "../routes/table.ts";
-import { parseBody, toCall } from "./request.ts";
-import { toErrorAnswer, toFailureAnswer, type Answer } from "./answers.ts";
+import {
+  aggregatedFor,
+  API_GROUP,
+  GROUP_LIST,
+  resourceListOf,
+  openApi3Of,
+  openApiIndexOf,
+  swaggerOf,
+} from "../routes/discovery.ts";
+
+const NOBODY: User = { name: "", groups: [] };
+
+/**
+ * Returns undefined without a body.
+ * @throws AppError with API_MALFORMED when the body is not JSON
+ */
+function parseBody(request: Request): unknown {
+  const text: unknown = request.body;
+  if (typeof text !== "string" || text.trim() === "") return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const reason = messageOf(cause);
+    throw new AppError("API_MALFORMED", { what: "the request body", reason }, { cause });
+  }
+}
+
+function isDryRun(request: Request, body: unknown): boolean {
+  const inBody = typeof body === "object" && body !== null && "dryRun" in body ? body.dryRun : [];
+  return [request.query["dryRun"], inBody].flat().includes("All");
+}
+
+function parameterOf(request: Request, name: string): string {
+  const value = request.params[name];
+  return typeof value === "string" ? value : "";
+}
+
+/** The router rejects requests without a user before. */
+function toCall(request: Request, frontProxy: ClientAuthority | undefined): Call {
+  const body = parseBody(request);
+  return {
+    namespace: parameterOf(request, "namespace"),
+    name: parameterOf(request, "name"),
+    user: findRemoteUser(frontProxy, request) ?? NOBODY,
+    dryRun: isDryRun(request, body),
+    query: new URL(request.url, "http://virt-api").searchParams,
+    body,
+  };
+}
+
+const CALLS: ReadonlySet<string> = new Set([
+  "mutate",
+  "validate",
+  ...ROUTES.map(({ call }) => call),
+]);
+
+/** Index of the subresource in `/apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE`. */
+const SUBRESOURCE_AT = 8;
+
+/** Returns `mutate`, `validate`, the subresource, or `other`. */
+export function callNameOf(url: string): string {
+  const [path = ""] = url.split("?");
+  const parts = path.split("/");
+  const name = parts[SUBRESOURCE_AT] ?? parts.at(-1) ?? "";
+  return CALLS.has(name) ? name : "other";
+}
+
+export function counted(
+  answer: RequestListener,
+  metrics: Pick<Metrics, "countServed">,
+): RequestListener {
+  return (request, response) => {
+    metrics.countServed(callNameOf(request.url ?? ""));
+    answer(request, response);
+  };
+}
 
 /** An AdmissionReview holds two objects of at most 3 MiB each. Source: Kubernetes limitedReadBody. */
 const BODY_MAX_BYTES = 8 * 1024 * 1024;
-/** Reads a body only from whoever may ask. */
+/** Installed behind the authentication, so that bodies of unknown clients are not read. */
 const TEXT_BODY = express.text({ type: () => true, limit: BODY_MAX_BYTES });
 const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
 
@@ -40,11 +120,10 @@ function send(response: Response, answer: Answer): void {
   else response.type(answer.type).send(answer.body);
 }
 
-/** Whose requests are believed. */
 export interface Callers {
-  /** Brings users to the subresources; absent: nobody does. */
+  /** Authenticates users of subresources; without it, every request is rejected. */
   readonly frontProxy?: ClientAuthority;
-  /** Asks at admission; absent: everybody may. */
+  /** Authenticates webhook calls; without it, every client may call. */
   readonly webhooks?: ClientAuthority;
 }
 
@@ -123,8 +202,7 @@ function statusOfHttpError(error: unknown): number | undefined {
 }
 
 function answerErrors(deps: Deps): ErrorRequestHandler {
-  // Express knows an error handler by its four parameters.
-  // oxlint-disable-next-line max-params -- see above
+  // Express recognizes error handlers by their four parameters.
   return (error: unknown, request, response, next) => {
     if (response.headersSent) {
       next(error);
@@ -160,11 +238,11 @@ function serveGroup(app: Express, deps: Deps, callers: Callers): void {
   serveRoutes(app, deps, callers);
 }
 
-/** Makes the application; it holds no state of its own. */
+/** The application holds no state. */
 export function createApp(deps: Deps, callers: Callers): Express {
   const app = express();
   app.disable("x-powered-by");
-  // KubeVirt's suite of tests asks with two slashes.
+  // KubeVirt's test suite requests this path with two slashes.
   app.get(/^\/{1,2}healthz$/, (_request, response) => {
     send(response, configHealth(true, deps.configVersion()));
   });

@@ -208,7 +208,9 @@ describe("each path that is told of", () => {
       expect(await ask(method, at)).toMatchObject({
         code: 400,
         body: {
-          ...{ kind: "Status", status: "Failure", reason: "BadRequest" },
+          kind: "Status",
+          status: "Failure",
+          reason: "BadRequest",
           message: `Patchbay does not have ${about}; nothing was changed`,
         },
       });

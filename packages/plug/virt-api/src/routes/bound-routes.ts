@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who answers which path of the table.
+// Handlers of all routes.
 import { RELAY_CERTIFICATE } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import { addIface } from "./add-iface.ts";
-import { askGuest } from "./ask-guest.ts";
-import type { CallHandler } from "./call.ts";
-import { evacuateCancel } from "./running/evacuate-cancel.ts";
-import { examine } from "./examine.ts";
+import { addIface, removeIface } from "./ifaces.ts";
+import { askGuest, examine } from "./guest.ts";
+import type { CallHandler } from "../http/answers.ts";
+import { evacuateCancel, migrate, restart, start, stop } from "./lifecycle.ts";
 import { expandSpec, expandVmSpec } from "./expand-spec.ts";
-import { guestfs, healthz, version } from "./general.ts";
-import { migrate } from "./running/migrate.ts";
-import { refused } from "./refused.ts";
+import { guestfs, healthz, version, refused, streamOnly } from "./general.ts";
 import { relayCertificate } from "./relay-certificate.ts";
-import { removeIface } from "./remove-iface.ts";
-import { restart } from "./running/restart.ts";
 import { screenshot } from "../screen/screenshot.ts";
-import { start } from "./running/start.ts";
-import { stop } from "./running/stop.ts";
-import { streamOnly } from "./stream-only.ts";
 import {
   namespacePath,
   ROUTES,
@@ -31,7 +23,7 @@ import {
 
 type Handlers<T> = { readonly [Name in keyof T]: CallHandler };
 
-/** What becomes a WebSocket is answered in streams/. */
+/** streams/ handles WebSocket upgrades. */
 const FORWARDING = {
   "portforward/{port}": streamOnly,
   "portforward/{port}/{protocol}": streamOnly,
@@ -85,12 +77,11 @@ function inNamespacesOf(deps: Deps): Handlers<typeof IN_NAMESPACE> {
   return { "expand-vm-spec": expandVmSpec(deps) };
 }
 
-/** A path and what answers it. */
 export interface BoundRoute extends Route {
   readonly handle: CallHandler;
 }
 
-/** The whole table; what nothing answers is refused. */
+/** Routes without a handler are rejected. */
 export function boundRoutes(deps: Deps): readonly BoundRoute[] {
   const handlers = new Map<string, CallHandler>([
     ...Object.entries(subresourcesOf(deps)).flatMap(([resource, own]) =>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this API offers, as clients ask for it. Source: Kubernetes API concepts, "API discovery".
+// Discovery and OpenAPI documents, built from the table of routes. Source: Kubernetes API concepts, "API discovery".
 import { names } from "@patchbay/api";
 import {
   IN_NAMESPACE,
@@ -9,7 +9,10 @@ import {
   type Entry,
   type Method,
   type Resource,
+  ROUTES,
+  type Route,
 } from "./table.ts";
+import { createHash } from "node:crypto";
 
 const AGGREGATED_GROUP = "apidiscovery.k8s.io";
 
@@ -25,14 +28,14 @@ const GROUP = {
   preferredVersion: groupVersionOf(VERSIONS[0]),
 };
 
-/** One line of the list; what is refused is no offer. */
+/** A served subresource. Rejected ones are not listed. */
 interface Offer {
   readonly resource: Resource;
   readonly subresource: string;
   readonly verb: string;
 }
 
-/** A subresource is one, with whatever parameters its paths go on. */
+/** Drops path parameters, so that each subresource is listed once. */
 function offersOf(resource: Resource): readonly Offer[] {
   const verbs = new Map(
     Object.entries<Entry>(SERVED[resource]).map(([path, { method }]) => [
@@ -88,7 +91,8 @@ function aggregatedVersionOf(version: string): object {
     version,
     kind: KINDS[resource],
   });
-  // A resource that is not here itself, only what is below it. Source: Kubernetes apiserver aggregated discovery.
+  // The resource itself is served by another group; only its subresources are listed. Source: Kubernetes apiserver
+  // aggregated discovery.
   const owners = (Object.keys(KINDS) as readonly Resource[]).map((owner) => ({
     ...aggregatedResource(owner, [], {}),
     subresources: OFFERS.filter(({ resource }) => resource === owner).map(
@@ -101,13 +105,12 @@ function aggregatedVersionOf(version: string): object {
   return { version, resources: [...owners, ...others], freshness: "Current" };
 }
 
-/** Everything in one answer, and its media type. */
-export interface AggregatedDiscovery {
+interface AggregatedDiscovery {
   readonly contentType: string;
   readonly body: object;
 }
 
-/** `/apis` for who asks for all at once; undefined: they do not. Source: apidiscovery.k8s.io APIGroupDiscoveryList. */
+/** `/apis` as aggregated discovery; undefined if the client does not accept it. Source: apidiscovery.k8s.io APIGroupDiscoveryList. */
 export function aggregatedFor(accept: string): AggregatedDiscovery | undefined {
   const asked = accept
     .split(",")
@@ -129,4 +132,79 @@ export function aggregatedFor(accept: string): AggregatedDiscovery | undefined {
       items: [group],
     },
   };
+}
+
+type Dialect = "v2" | "v3";
+
+const GROUP_PATH = `/apis/${names.SUBRESOURCES_GROUP}`;
+
+function parameterOf(name: string, dialect: Dialect): object {
+  const type = { type: "string" };
+  return {
+    name,
+    in: "path",
+    required: true,
+    ...(dialect === "v2" ? { ...type, uniqueItems: true } : { schema: type }),
+  };
+}
+
+/** For example `v1PutVirtualmachinesStart`. Client generators need unique names. */
+function operationIdOf({ method, path }: Route, version: string): string {
+  const parts = path.split(/[^A-Za-z0-9]+/).filter((part) => part !== "" && part !== "namespaces");
+  const words = [method, ...parts].map((part) => part.charAt(0).toUpperCase() + part.slice(1));
+  return [version, ...words].join("");
+}
+
+function operationOf(route: Route, version: string, dialect: Dialect): object {
+  const { about, isRefused, path, kind } = route;
+  const group = names.SUBRESOURCES_GROUP;
+  return {
+    description: isRefused ? `Refused: Patchbay does not have ${about}.` : `${about}.`,
+    operationId: operationIdOf(route, version),
+    ...(dialect === "v2" ? { produces: ["application/json"] } : {}),
+    parameters: [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => parameterOf(name, dialect)),
+    responses: isRefused
+      ? { "400": { description: "Bad Request" } }
+      : { "200": { description: "OK" }, "202": { description: "Accepted" } },
+    ...(kind === undefined ? {} : { "x-kubernetes-group-version-kind": { group, version, kind } }),
+  };
+}
+
+function pathsOf(version: string, dialect: Dialect): Readonly<Record<string, object>> {
+  const entries = ROUTES.map((route) => [
+    `${GROUP_PATH}/${version}/${route.path}`,
+    { [route.method]: operationOf(route, version, dialect) },
+  ]);
+  return Object.fromEntries(entries) as Readonly<Record<string, object>>;
+}
+
+function infoOf(release: string): object {
+  return { title: "Patchbay's subresources", version: release };
+}
+
+/** `/openapi/v2`; `release` is the version of virt-api, for example v0.1.0. */
+export function swaggerOf(release: string): object {
+  return {
+    swagger: "2.0",
+    info: infoOf(release),
+    paths: Object.assign({}, ...VERSIONS.map((version) => pathsOf(version, "v2"))) as object,
+    definitions: {},
+  };
+}
+
+/** `/openapi/v3/apis/subresources.kubevirt.io/VERSION` */
+export function openApi3Of(version: string, release: string): object {
+  const paths = pathsOf(version, "v3");
+  return { openapi: "3.0.0", info: infoOf(release), paths, components: { schemas: {} } };
+}
+
+/** `/openapi/v3`: URLs of the documents, with a hash of their content. */
+export function openApiIndexOf(release: string): object {
+  const paths = VERSIONS.map((version) => {
+    const text = JSON.stringify(openApi3Of(version, release));
+    const hash = createHash("sha256").update(text).digest("hex").slice(0, 32).toUpperCase();
+    const path = `apis/${names.SUBRESOURCES_GROUP}/${version}`;
+    return [path, { serverRelativeURL: `/openapi/v3/${path}?hash=${hash}` }] as const;
+  });
+  return { paths: Object.fromEntries(paths) };
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET .../expand-spec and PUT .../expand-vm-spec: a VM with what it takes from instancetypes and preferences. Source:
-// KubeVirt pkg/virt-api/rest/expand.go.
+// GET .../expand-spec and PUT .../expand-vm-spec: a VM with instancetype and preference applied. Source: KubeVirt
+// pkg/virt-api/rest/expand.go.
 import {
   autoNicOf,
   declaresNoNics,
@@ -14,16 +14,20 @@ import { matcherCauses, PARTS, withNics } from "@patchbay/core";
 import { fieldsOf } from "../admission/review.ts";
 import { findSubject } from "../admission/subject.ts";
 import { expansionOf, inferencesOf } from "../expansion.ts";
-import { toFailureAnswer, toNotFoundAnswer, type Answer } from "../http/answers.ts";
+import {
+  toFailureAnswer,
+  toNotFoundAnswer,
+  type Answer,
+  type CallHandler,
+} from "../http/answers.ts";
 import type { Deps } from "../deps.ts";
-import type { CallHandler } from "./call.ts";
 
 function refused(causes: readonly Cause[]): Answer {
   const message = causes.map((cause) => cause.message).join(", ");
   return toFailureAnswer({ code: 400, message });
 }
 
-/** A VM that takes nothing from elsewhere is what it says itself. */
+/** Returns a VM without instancetype and preference unchanged. */
 async function expanded(deps: Deps, vm: VirtualMachine): Promise<Answer> {
   const matchers = matcherCauses(vm, undefined);
   if (matchers.length > 0) return refused(matchers);
@@ -33,7 +37,7 @@ async function expanded(deps: Deps, vm: VirtualMachine): Promise<Answer> {
   return causes.length === 0 ? { code: 200, body } : refused(causes);
 }
 
-/** Answers with the VM of that name; 404 where there is none, 400 where its parts are not there or do not go together. */
+/** 404 without a VM; 400 if instancetype or preference are missing or conflict with the VM. */
 export function expandSpec(deps: Deps): CallHandler {
   return async (call) => {
     const vm = await deps.store.find(VIRTUAL_MACHINES, call);
@@ -43,7 +47,7 @@ export function expandSpec(deps: Deps): CallHandler {
   };
 }
 
-/** With the NIC that it would get when it is created. */
+/** Adds the NIC that admission would add. */
 function asCreated(vm: VirtualMachine, binding: AutoBinding): VirtualMachine {
   const { template } = vm.spec;
   const auto = declaresNoNics(template.spec) ? autoNicOf(template.spec, binding) : undefined;
@@ -53,13 +57,13 @@ function asCreated(vm: VirtualMachine, binding: AutoBinding): VirtualMachine {
 }
 
 function withNic(answer: Answer, binding: AutoBinding): Answer {
-  // Only a VM is answered with that code.
+  // Only a VM has this code.
   return answer.code === 200
     ? { ...answer, body: asCreated(answer.body as VirtualMachine, binding) }
     : answer;
 }
 
-/** Source: KubeVirt, whose words these are. */
+/** The message is KubeVirt's. */
 function notValid(fields: readonly string[]): Answer {
   const message = "Object is not a valid VirtualMachine";
   const causes = fields.map((field) => ({
@@ -70,7 +74,7 @@ function notValid(fields: readonly string[]): Answer {
   return toFailureAnswer({ code: 400, message, causes });
 }
 
-/** The VM that was sent, as one of that namespace; or why it cannot be. */
+/** Sets the namespace of the VM in the body, or returns an error. */
 function sentVm(body: unknown, namespace: string): VirtualMachine | Answer {
   const { spec } = fieldsOf(body);
   const misshapen = misshapenFields(spec);
@@ -86,7 +90,7 @@ function sentVm(body: unknown, namespace: string): VirtualMachine | Answer {
   return toFailureAnswer({ code: 400, message });
 }
 
-/** Answers with the VM that was sent, which need not be there; what it names is looked for in the namespace of the request. */
+/** Expands the VM in the body, which need not exist. Looks up its references in the namespace of the request. */
 export function expandVmSpec(deps: Deps): CallHandler {
   return async ({ body, namespace }) => {
     if (fieldsOf(body)["kind"] !== VIRTUAL_MACHINES.kind)

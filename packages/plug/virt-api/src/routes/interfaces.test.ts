@@ -17,9 +17,8 @@ import type { Deps } from "../deps.ts";
 import { aCall } from "../testing/call.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVm, aVmi } from "../testing/objects.ts";
-import { addIface } from "./add-iface.ts";
-import type { Call } from "./call.ts";
-import { removeIface } from "./remove-iface.ts";
+import { addIface, removeIface } from "./ifaces.ts";
+import type { Call } from "../http/answers.ts";
 
 const BLUE = { name: "nic1", networkAttachmentDefinitionName: "blue" };
 const VM = "patch virtualmachines ns/vm";

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node shows to another one when a guest moves: signed for the key that its agent sends, and for the node that the agent's
-// token is bound to. No word of the request names anybody.
+// Signs certificates for migrations between nodes: for the key in the request, and for the node in the agent's token.
+// The request itself cannot name a node.
 import { createPublicKey } from "node:crypto";
 import { isJsonObject, names } from "@patchbay/api";
 import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core";
 import { certifyKey } from "@patchbay/pki";
-import { AGENT, nodeOfAgent } from "../callers/agent-node.ts";
-import { SERVER_NAME } from "../certificates/kept.ts";
+import { AGENT, nodeOfAgent } from "../callers.ts";
+import { SERVER_NAME } from "../certificates/secret.ts";
 import type { Deps } from "../deps.ts";
-import { toFailureAnswer, type Answer } from "../http/answers.ts";
-import type { Call, CallHandler } from "./call.ts";
+import { toFailureAnswer, type Answer, type Call, type CallHandler } from "../http/answers.ts";
 
-/** For one migration, whose end is told over a connection of its own. */
+/** Long enough for one migration, which reports its end over its own connection. */
 const VALID_DAYS = 2;
 
-/** By which others of the same authority are known: a node of such a name could be taken for them. */
+/** Names of other clients of the same CA. A node with such a name could impersonate them. */
 const TAKEN: readonly string[] = [HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME, SERVER_NAME];
 
-/** The key that is sent, if it is of the one kind that is signed. */
+/** Returns undefined unless the key is on P-256. */
 function publicKeyIn(body: unknown): string | undefined {
   const text = isJsonObject(body) ? body["publicKey"] : undefined;
   if (typeof text !== "string") return undefined;
@@ -26,7 +25,7 @@ function publicKeyIn(body: unknown): string | undefined {
     const isKnown = key.asymmetricKeyDetails?.namedCurve === "prime256v1";
     return isKnown ? key.export({ type: "spki", format: "pem" }).toString() : undefined;
   } catch {
-    return undefined; // it is none
+    return undefined; // not a key
   }
 }
 
@@ -47,14 +46,18 @@ async function sign(node: string, { body }: Call, deps: Deps): Promise<Answer> {
     return toFailureAnswer({ code: 503, message });
   }
   const certificate = await certifyKey(found.authority, publicKeyPem, {
-    ...{ commonName: node, organizations: [names.RELAY_GROUP], dnsNames: [], ipAddresses: [] },
-    ...{ usages: ["server", "client"], validDays: VALID_DAYS },
+    commonName: node,
+    organizations: [names.RELAY_GROUP],
+    dnsNames: [],
+    ipAddresses: [],
+    usages: ["server", "client"],
+    validDays: VALID_DAYS,
   });
   deps.log.info("signed the certificate of a node for migrations", { node });
   return { code: 200, body: { certificate, authorities: found.bundlePem } };
 }
 
-/** Answers 200; 403 to whoever is no agent that is known to serve one node. */
+/** 200; 403 if the caller is not the agent of a known node. */
 export function relayCertificate(deps: Deps): CallHandler {
   return async (call) => {
     const { user } = call;

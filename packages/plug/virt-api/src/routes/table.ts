@@ -1,32 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every path below `/apis/subresources.kubevirt.io/VERSION`: routes, discovery and OpenAPI are made from it. Source:
-// KubeVirt pkg/virt-api/api.go, whose paths all are here.
+// Every path below `/apis/subresources.kubevirt.io/VERSION`; the source of routes, discovery and OpenAPI. Complete
+// compared to KubeVirt. Source: KubeVirt pkg/virt-api/api.go.
 
 import { RELAY_CERTIFICATE } from "@patchbay/core";
 
-/** Versions of the group, served alike; the preferred one first. Source: KubeVirt SubresourceGroupVersions. */
+/** All versions are served alike; the preferred one is first. Source: KubeVirt SubresourceGroupVersions. */
 export const VERSIONS = ["v1", "v1alpha3"] as const;
 
-/** One of them. */
 export type Version = (typeof VERSIONS)[number];
 
-/** How a path is asked for, as OpenAPI spells it. */
+/** As in OpenAPI. */
 export type Method = "get" | "put";
 
-/** One path: below a VM, a VMI, a namespace or the version itself. */
 export interface Entry {
   readonly method: Method;
-  /** What it does, or the feature that Patchbay does not have. */
+  /** What the route does; for a rejected route, the missing feature. */
   readonly about: string;
 }
 
-/** Kinds with subresources. */
 export const KINDS = {
   virtualmachines: "VirtualMachine",
   virtualmachineinstances: "VirtualMachineInstance",
 } as const;
 
-/** Plural name of such a kind. */
 export type Resource = keyof typeof KINDS;
 
 const FORWARDS = { method: "get", about: "Connects to a port of the guest, by WebSocket" } as const;
@@ -41,7 +37,7 @@ const STAYS = {
 const PLUGS = { method: "put", about: "Plugs a NIC" } as const;
 const UNPLUGS = { method: "put", about: "Unplugs a NIC" } as const;
 
-/** What is done, by kind and subresource. */
+/** By kind and subresource. */
 export const SERVED = {
   virtualmachines: {
     addinterface: PLUGS,
@@ -78,7 +74,7 @@ export const SERVED = {
   },
 } as const satisfies Readonly<Record<Resource, Readonly<Record<string, Entry>>>>;
 
-/** What is answered to nobody's VM in particular: about the installation, to anybody who is known to the API server, and to agents. */
+/** Routes about the installation, for every authenticated user and for agents. */
 export const GENERAL = {
   guestfs: { method: "get", about: "Refused: there is no image of libguestfs" },
   [RELAY_CERTIFICATE]: {
@@ -89,7 +85,7 @@ export const GENERAL = {
   version: { method: "get", about: "Tells the version of virt-api" },
 } as const satisfies Readonly<Record<string, Entry>>;
 
-/** What is asked of a namespace. */
+/** Routes below a namespace. */
 export const IN_NAMESPACE = {
   "expand-vm-spec": {
     method: "put",
@@ -97,17 +93,17 @@ export const IN_NAMESPACE = {
   },
 } as const satisfies Readonly<Record<string, Entry>>;
 
-/** The feature that is asked for by the paths that stand behind it. */
+/** Maps the paths of a missing feature to its name. */
 function missing(about: string, method: Method, ...paths: readonly string[]): [string, Entry][] {
   return paths.map((path) => [path, { method, about }]);
 }
 
 const DISKS = missing("plugging disks (HotplugVolumes)", "put", "addvolume", "removevolume");
 const GRAPH = missing("the object graph (ObjectGraph)", "get", "objectgraph");
-/** virtctl makes the claim before it sends the request; a cluster's API server has no reason to refuse it. */
+/** virtctl creates the claim before it sends the request, so the message says how to delete it. */
 const MEMORY_DUMP =
   "memory dumps (delete a claim that --create-claim has just made: kubectl delete pvc CLAIM)";
-/** What KubeVirt does and Patchbay does not: refused by name, and nothing is changed. */
+/** Subresources of KubeVirt that Patchbay rejects. */
 export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>> = {
   virtualmachines: Object.fromEntries([
     ...DISKS,
@@ -132,22 +128,19 @@ export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>
   ]),
 };
 
-/** A path as clients are told of it. */
 export interface Route extends Entry {
-  /** Below the version, with parameters as OpenAPI writes them. */
+  /** Below the version, with OpenAPI parameters. */
   readonly path: string;
-  /** By which it is counted, for example `start`. */
+  /** Label of the request metric, for example `start`. */
   readonly call: string;
   readonly kind?: (typeof KINDS)[Resource];
   readonly isRefused: boolean;
 }
 
-/** Path of a subresource below the version. */
 export function subresourcePath(resource: string, subresource: string): string {
   return `namespaces/{namespace}/${resource}/{name}/${subresource}`;
 }
 
-/** Path of what is asked of a namespace, below the version. */
 export function namespacePath(name: string): string {
   return `namespaces/{namespace}/${name}`;
 }
@@ -165,7 +158,6 @@ function routesOf(resource: Resource, isRefused: boolean): readonly Route[] {
 
 const RESOURCES: readonly Resource[] = ["virtualmachines", "virtualmachineinstances"];
 
-/** All of them. */
 export const ROUTES: readonly Route[] = [
   ...RESOURCES.flatMap((resource) => routesOf(resource, false)),
   ...Object.entries(IN_NAMESPACE).map(([name, entry]) => ({

@@ -1,44 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// One picture of a screen by VNC, beside whoever looks at it. What speaks is a guest's QEMU, which may have been taken over:
-// nothing is taken that is longer than it can be. Source: RFC 6143
+// Takes one picture of a screen by VNC, beside other viewers. Every length is limited, because a compromised guest
+// may control QEMU. Source: RFC 6143
 import type { Duplex } from "node:stream";
 import { AppError, messageOf } from "@patchbay/core";
 
-/** A picture, 4 bytes a pixel: red, green, blue, and one that counts for nothing. */
+/** 4 bytes per pixel: red, green, blue, unused. */
 export interface Picture {
   readonly width: number;
   readonly height: number;
   readonly pixels: Buffer;
 }
 
-/** How it is taken. */
 export interface PictureOptions {
-  /** The pointer is moved first, by which a guest wakes its screen. */
+  /** Moves the pointer first, to wake the guest's screen. */
   readonly movesCursor?: boolean;
 }
 
 const VERSION = "RFB 003.008\n";
-/** Security type None, and that the screen is shared. */
+/** Security type None; shared access. */
 const [NO_SECURITY, SHARED] = [Buffer.from([1]), Buffer.from([1])];
-/** 32 bits, 24 of them true colours of 8 bits each, red first. RFC 6143, 7.4 */
+/** 32 bits, true color with 8 bits each, red first. Source: RFC 6143, 7.4 */
 const PIXEL_FORMAT = Buffer.from([32, 24, 0, 1, 0, 255, 0, 255, 0, 255, 0, 8, 16, 0, 0, 0]);
 const BYTES_PER_PIXEL = 4;
-/** Most of either side; QEMU's own limit. Source: QEMU ui/vnc.h VNC_MAX_WIDTH */
+/** QEMU's limit of width and height. Source: QEMU ui/vnc.h VNC_MAX_WIDTH */
 const SIDE_MAX = 5120;
-/** Most characters of a name or of what was cut out. */
+/** Limit for the desktop name and for clipboard text, in characters. */
 const TEXT_MAX = 1024 * 1024;
 
 function refuse(reason: string): never {
   throw new AppError("API_SCREEN_UNREADABLE", { reason });
 }
 
-/** Gives so many bytes as are asked for, as they come. */
+/** Reads a given number of bytes from a stream. */
 class Bytes {
   readonly #chunks: AsyncIterator<Buffer>;
   #rest: Buffer = Buffer.alloc(0);
 
   constructor(stream: Duplex) {
-    // A stream without an encoding gives buffers.
+    // A stream without an encoding yields buffers.
     this.#chunks = (stream as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   }
 
@@ -55,7 +54,6 @@ class Bytes {
     return all.subarray(0, count);
   }
 
-  /** A text behind its length. */
   async skipText(length: number): Promise<void> {
     if (length > TEXT_MAX) refuse("it says too much");
     await this.take(length);
@@ -77,14 +75,14 @@ async function greet(stream: Duplex, bytes: Bytes): Promise<Size> {
   if ((await bytes.take(4)).readUInt32BE() !== 0) refuse("it lets nobody in");
   stream.write(SHARED);
   const start = await bytes.take(24);
-  await bytes.skipText(start.readUInt32BE(20)); // its name
+  await bytes.skipText(start.readUInt32BE(20)); // desktop name
   const [width, height] = [start.readUInt16BE(0), start.readUInt16BE(2)];
   if (Math.min(width, height) === 0 || Math.max(width, height) > SIDE_MAX)
     refuse("its size is none");
   return { width, height };
 }
 
-/** Without a button, at a place. RFC 6143, 7.5.5 */
+/** Without pressed buttons. Source: RFC 6143, 7.5.5 */
 function pointerAt(x: number, y: number): Buffer {
   const event = Buffer.alloc(6);
   event.writeUInt8(5);
@@ -93,7 +91,7 @@ function pointerAt(x: number, y: number): Buffer {
   return event;
 }
 
-/** The whole screen, as it is. RFC 6143, 7.5.3 */
+/** The whole screen, not incremental. Source: RFC 6143, 7.5.3 */
 function requestFor({ width, height }: Size): Buffer {
   const request = Buffer.alloc(10);
   request.writeUInt8(3);
@@ -102,7 +100,7 @@ function requestFor({ width, height }: Size): Buffer {
   return request;
 }
 
-/** Goes on to the first part of a picture; how many parts it has. RFC 6143, 7.6 */
+/** Skips to the next framebuffer update; returns its number of rectangles. Source: RFC 6143, 7.6 */
 async function nextUpdate(bytes: Bytes): Promise<number> {
   for (;;) {
     const [type] = await bytes.take(1);
@@ -135,7 +133,7 @@ async function readPart(bytes: Bytes, { width, height, pixels }: Picture): Promi
 }
 
 /**
- * Takes one picture of the whole screen. The stream is the caller's, who ends it.
+ * Takes a picture of the whole screen. The caller closes the stream.
  * @throws AppError with API_SCREEN_UNREADABLE
  */
 export async function takePicture(
@@ -146,7 +144,7 @@ export async function takePicture(
     const bytes = new Bytes(stream);
     const size = await greet(stream, bytes);
     const setFormat = Buffer.concat([Buffer.from([0, 0, 0, 0]), PIXEL_FORMAT]);
-    const setEncodings = Buffer.from([2, 0, 0, 1, 0, 0, 0, 0]); // raw alone
+    const setEncodings = Buffer.from([2, 0, 0, 1, 0, 0, 0, 0]); // raw encoding only
     const moves = movesCursor ? [pointerAt(0, 0), pointerAt(1, 1)] : [];
     stream.write(Buffer.concat([setFormat, setEncodings, ...moves, requestFor(size)]));
     const picture = { ...size, pixels: Buffer.alloc(size.width * size.height * BYTES_PER_PIXEL) };

@@ -2,7 +2,7 @@
 import { inflateSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { aScreen, SCREEN } from "../testing/screen.ts";
-import { toPng } from "./png.ts";
+import { toPng } from "./screenshot.ts";
 import { takePicture } from "./rfb.ts";
 
 const PIXELS = Buffer.from([255, 0, 0, 0, 0, 0, 255, 0]);
@@ -47,7 +47,8 @@ test.each([
   { name: "half a picture", change: { update: SCREEN.update.subarray(0, 20) }, want: /ended/ },
 ])("$name is no picture", async ({ change, want }) => {
   await expect(takePicture(aScreen(change).stream)).rejects.toMatchObject({
-    ...{ code: "API_SCREEN_UNREADABLE", message: expect.stringMatching(want) as string },
+    code: "API_SCREEN_UNREADABLE",
+    message: expect.stringMatching(want) as string,
   });
 });
 

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
-import type { OpenedStream, OpenHandlerStream } from "../handlers/open-stream.ts";
+import type { OpenedStream, OpenHandlerStream } from "../handlers/client.ts";
 import type { Answer } from "../http/answers.ts";
 import { aCall } from "../testing/call.ts";
 import { depsOn } from "../testing/deps.ts";
@@ -71,7 +71,8 @@ test("a VMI that does not run, that has no screen, or that is not there is refus
   const spec = { ...vmi.spec, domain: { ...vmi.spec.domain, devices } };
   store.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, spec, status: RUNNING });
   expect(await ask(none)).toMatchObject({
-    ...{ code: 400, body: { message: "No graphics devices are present." } },
+    code: 400,
+    body: { message: "No graphics devices are present." },
   });
   expect(asked).toEqual([]);
 });

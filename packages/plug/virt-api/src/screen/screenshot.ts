@@ -1,15 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// vnc/screenshot of a VMI: a picture of its screen as PNG. Source: KubeVirt pkg/virt-api/rest/vnc.go.
+// vnc/screenshot of a VMI, as PNG. Source: KubeVirt pkg/virt-api/rest/vnc.go.
+import { promisify } from "node:util";
+import { crc32, deflate } from "node:zlib";
+import { type Picture, takePicture, type PictureOptions } from "./rfb.ts";
 import type { Duplex } from "node:stream";
 import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import { AppError, guestStreamProblem } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import { toNodeAnswer, toNotFoundAnswer, toRefusalAnswer, type Answer } from "../http/answers.ts";
-import { toPng } from "./png.ts";
-import { takePicture, type PictureOptions } from "./rfb.ts";
-import type { CallHandler } from "../routes/call.ts";
+import {
+  toNodeAnswer,
+  toNotFoundAnswer,
+  toRefusalAnswer,
+  type Answer,
+  type CallHandler,
+} from "../http/answers.ts";
 
-/** A screen answers in milliseconds; a large one takes a second to come. */
+// Source: W3C, Portable Network Graphics (PNG) Specification
+
+const deflated = promisify(deflate);
+const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+/** Per color channel. */
+const BITS = 8;
+const TRUE_COLOUR = 2;
+
+function chunk(type: string, data: Buffer): Buffer {
+  const body = Buffer.concat([Buffer.from(type), data]);
+  const [length, check] = [Buffer.alloc(4), Buffer.alloc(4)];
+  length.writeUInt32BE(data.length);
+  check.writeUInt32BE(crc32(body));
+  return Buffer.concat([length, body, check]);
+}
+
+/** Each row starts with filter type 0, none. */
+function rowsOf({ width, height, pixels }: Picture): Buffer {
+  const stride = 1 + width * 3;
+  const rows = Buffer.alloc(stride * height);
+  for (let row = 0; row < height; row += 1) {
+    for (let column = 0; column < width; column += 1) {
+      const from = (row * width + column) * 4;
+      pixels.copy(rows, row * stride + 1 + column * 3, from, from + 3);
+    }
+  }
+  return rows;
+}
+
+export async function toPng(picture: Picture): Promise<Buffer> {
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(picture.width, 0);
+  header.writeUInt32BE(picture.height, 4);
+  header.writeUInt8(BITS, 8);
+  header.writeUInt8(TRUE_COLOUR, 9);
+  return Buffer.concat([
+    SIGNATURE,
+    chunk("IHDR", header),
+    chunk("IDAT", await deflated(rowsOf(picture))),
+    chunk("IEND", Buffer.alloc(0)),
+  ]);
+}
+
+/** A screen responds in milliseconds; a large picture takes about a second. */
 const TIMEOUT_MS = 10_000;
 
 async function pictureOf(screen: Duplex, options: PictureOptions): Promise<Answer> {
@@ -28,7 +77,7 @@ async function pictureOf(screen: Duplex, options: PictureOptions): Promise<Answe
   }
 }
 
-/** Answers 200 with the picture, whoever looks at the screen meanwhile; refuses in KubeVirt's words. */
+/** 200 with the picture, also while others view the screen. Errors have KubeVirt's messages. */
 export function screenshot(deps: Deps): CallHandler {
   return async (call) => {
     const about = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };
@@ -41,7 +90,8 @@ export function screenshot(deps: Deps): CallHandler {
     const opened = await deps.openHandlerStream(vmi.status?.nodeName ?? "", key, request);
     if ("refused" in opened) return toNodeAnswer(opened.refused, about);
     deps.log.info("took a picture of a screen", {
-      ...{ vmi: `${call.namespace}/${call.name}`, user: call.user.name },
+      vmi: `${call.namespace}/${call.name}`,
+      user: call.user.name,
     });
     return pictureOf(opened.stream, { movesCursor: call.query.get("moveCursor") === "true" });
   };

@@ -4,12 +4,20 @@ import { ActiveStreams } from "./active.ts";
 import type { StreamTarget } from "./paths.ts";
 
 const CONSOLE: StreamTarget = {
-  ...{ namespace: "ns", name: "vm", isVm: false },
-  ...{ kind: "guest", stream: "console", preservesSession: false },
+  namespace: "ns",
+  name: "vm",
+  isVm: false,
+  kind: "guest",
+  stream: "console",
+  preservesSession: false,
 };
 const PORT: StreamTarget = {
-  ...{ namespace: "ns", name: "other", isVm: true },
-  ...{ kind: "forward", port: 22, protocol: "tcp" },
+  namespace: "ns",
+  name: "other",
+  isVm: true,
+  kind: "forward",
+  port: 22,
+  protocol: "tcp",
 };
 
 function told(active: ActiveStreams): readonly string[] {

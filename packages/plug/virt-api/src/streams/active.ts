@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which streams are open, how many may be, and how many were: names of what is told are KubeVirt's, but for captures.
+// Limits and metrics of open streams. The metrics have KubeVirt's names, except for captures.
 import type { MetricFamily } from "@patchbay/core";
 import type { StreamTarget } from "./paths.ts";
 
-/** So many of one VMI at a time; a browser opens some for a page. */
+/** A browser opens several streams for a page. */
 const MAX_OF_VMI = 32;
-/** So many of all, each with a connection of its own to a node. */
+/** Each stream has its own connection to a node. */
 const MAX_OF_ALL = 1024;
 
 const FAMILIES = {
@@ -24,20 +24,17 @@ const FAMILIES = {
   },
 } as const;
 
-/** What is counted apart. */
 export type StreamKind = keyof typeof FAMILIES;
 
-/** The kind of what is asked for. */
 export function kindOf(target: StreamTarget): StreamKind {
   if (target.kind === "guest") return target.stream;
   return target.kind === "forward" ? "portforward" : target.kind;
 }
 
-/** Streams of this process. */
 export class ActiveStreams {
   readonly #open = new Set<StreamTarget>();
 
-  /** Enters a stream, and gives what takes it out again; undefined: there are too many. */
+  /** Registers a stream; returns the function that unregisters it, or undefined at the limit. */
   enter(target: StreamTarget): (() => void) | undefined {
     const ofVmi = [...this.#open].filter(
       ({ namespace, name }) => namespace === target.namespace && name === target.name,
@@ -50,7 +47,7 @@ export class ActiveStreams {
     };
   }
 
-  /** How many are open now, of each kind and VMI. */
+  /** Number of open streams by kind and VMI. */
   families(): readonly MetricFamily[] {
     return Object.entries(FAMILIES).map(([kind, { name, help }]) => {
       const counts = new Map<string, number>();

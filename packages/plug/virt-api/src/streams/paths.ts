@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which stream is asked for? Source: KubeVirt pkg/virt-api/api.go.
+// Parses the URL of a stream request. Source: KubeVirt pkg/virt-api/api.go.
 import { names } from "@patchbay/api";
 import { CAPTURE, isGuestStream, PRESERVE_SESSION, type StreamRequest } from "@patchbay/core";
 import { VERSIONS } from "../routes/table.ts";
 
-/** A port of a guest. */
 export interface ForwardRequest {
   /** 1 to 65535. */
   readonly port: number;
   readonly protocol: "tcp" | "udp";
 }
 
-/** What is asked for, of which VMI; a VM has the name of its VMI. */
+/** A stream of a VMI. A VM has the same name as its VMI. */
 export type StreamTarget = {
   readonly namespace: string;
   readonly name: string;
@@ -23,7 +22,7 @@ export type StreamTarget = {
   | { readonly kind: "capture"; readonly query: string }
 );
 
-/** Begins as names do: neither `..` nor an escape is one. */
+/** Excludes `..` and percent-encoding. */
 const NAME = "([a-z0-9][a-z0-9.-]*)";
 const PATH = new RegExp(
   `^/apis/${names.SUBRESOURCES_GROUP}/(?:${VERSIONS.join("|")})/namespaces/${NAME}/(virtualmachines|virtualmachineinstances)/${NAME}/(.+)$`,
@@ -36,13 +35,12 @@ function parseForward(parts: readonly string[]): ForwardRequest | undefined {
   return protocol === "tcp" || protocol === "udp" ? { port: Number(port), protocol } : undefined;
 }
 
-/** The object that a path names, and what is asked of it. */
 interface Named {
   readonly of: Pick<StreamTarget, "namespace" | "name" | "isVm">;
   readonly what: string;
 }
 
-/** The path is taken as it came, as the API server has judged it: to a parser of URLs `..` leads into other namespaces. */
+/** Parses the raw path, which the API server authorized: a URL parser would resolve `..` into other namespaces. */
 function parsePath(path: string): Named | undefined {
   const found = PATH.exec(path);
   if (found === null) return undefined;
@@ -50,7 +48,7 @@ function parsePath(path: string): Named | undefined {
   return { of: { namespace, name, isVm: resource === "virtualmachines" }, what };
 }
 
-/** Undefined where it is none of these. */
+/** Returns undefined for other paths. */
 export function parseStreamUrl(url: string): StreamTarget | undefined {
   const [path = "", query = ""] = url.split(/\?(.*)/s);
   const named = parsePath(path);

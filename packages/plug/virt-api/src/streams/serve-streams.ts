@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// console, vnc, portforward and capture: a request that becomes a WebSocket, joined to what its guest has.
+// console, vnc, portforward and capture: WebSockets joined to a guest.
 import { STATUS_CODES, type IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import {
@@ -21,8 +21,7 @@ import {
 import type { Clock } from "@patchbay/core/ports";
 import type { ClientAuthority, UpgradeListener } from "@patchbay/daemon";
 import { WebSocketServer } from "ws";
-import { findRemoteUser } from "../callers/front-proxy.ts";
-import type { User } from "../callers/user.ts";
+import { findRemoteUser, type User } from "../callers.ts";
 import type { Deps } from "../deps.ts";
 import {
   toErrorAnswer,
@@ -34,29 +33,27 @@ import {
   type Answer,
 } from "../http/answers.ts";
 import { kindOf, type ActiveStreams } from "./active.ts";
-import { openForward } from "./forward.ts";
-import { GOING_AWAY, joinSocket, type Traffic } from "./join-socket.ts";
+import { openForward, GOING_AWAY, joinSocket, type Traffic } from "./connections.ts";
 import { parseStreamUrl, type ForwardRequest, type StreamTarget } from "./paths.ts";
 
-/** A frame that is longer is an error; what comes is written on at once. Bytes. */
+/** In bytes. */
 const FRAME_MAX = 1024 * 1024;
 
-/** What it serves with. */
 export interface StreamDeps {
   readonly deps: Deps;
   readonly active: ActiveStreams;
-  /** Brings users; absent: nobody does. */
+  /** Authenticates users; without it, every request is rejected. */
   readonly frontProxy: ClientAuthority | undefined;
   readonly clock: Clock;
-  /** Aborted: all streams end. */
+  /** Closes all streams on abort. */
   readonly signal: AbortSignal;
 }
 
-/** A connection that is to become a stream. */
+/** A connection that requests an upgrade. */
 interface Asked {
   readonly request: IncomingMessage;
   readonly socket: Duplex;
-  /** What came behind the request. */
+  /** Data after the request. */
   readonly head: Buffer;
 }
 
@@ -73,7 +70,6 @@ function answer(socket: Duplex, { code, body }: Answer): void {
 
 type Opened = { readonly guest: Duplex } | { readonly answer: Answer };
 
-/** Opens what a request for a port of a guest names. */
 async function openPort(address: string, forward: ForwardRequest, about: About): Promise<Opened> {
   try {
     return { guest: await openForward(address, forward) };
@@ -84,19 +80,17 @@ async function openPort(address: string, forward: ForwardRequest, about: About):
   }
 }
 
-/** A stream that is asked for by somebody. */
 interface StreamCall {
   readonly target: StreamTarget;
   readonly user: User;
 }
 
-/** Whose stream it is, and of which kind its object is. */
+/** The VMI, and the object for responses: a VM or VMI. */
 interface Subject {
   readonly vmi: VirtualMachineInstance;
   readonly about: About;
 }
 
-/** Opens a stream of a guest, by its node. */
 async function openGuest(
   { vmi, about }: Subject,
   request: StreamRequest | CaptureRequest,
@@ -162,19 +156,19 @@ const WEB_SOCKETS = new WebSocketServer({
   handleProtocols: (offered) => (offered.has(STREAM_PROTOCOL) ? STREAM_PROTOCOL : false),
 });
 
-/** Makes a WebSocket of the connection, and joins it to the guest until either ends; what went over, where anything could. */
+/** Upgrades to a WebSocket and joins it to the guest until either closes; resolves with the bytes transferred, if any. */
 function join(
   { request, socket, head }: Asked,
   guest: Duplex,
   { clock, signal }: StreamDeps,
 ): Promise<Partial<Traffic>> {
-  // Whoever has gone while the guest was asked tells of it no more.
+  // The client disconnected meanwhile.
   if (socket.destroyed) {
     guest.destroy();
     return Promise.resolve({});
   }
   const { promise, resolve } = Promise.withResolvers<Partial<Traffic>>();
-  // A client that is no WebSocket is told so, and its connection ends.
+  // Rejects clients that do not ask for a WebSocket upgrade.
   socket.once("close", () => {
     guest.destroy();
     resolve({});
@@ -192,7 +186,7 @@ function join(
   return promise;
 }
 
-/** Opens what is asked for, and stays until it has ended. */
+/** Opens the target and resolves when the stream has ended. */
 async function carry(asked: Asked, call: StreamCall, streams: StreamDeps): Promise<void> {
   const { deps, clock } = streams;
   const opened = await openTarget(call, deps);
@@ -237,7 +231,6 @@ async function serve(asked: Asked, streams: StreamDeps): Promise<void> {
   }
 }
 
-/** Takes over connections that are to become WebSockets. */
 export function serveStreams(streams: StreamDeps): UpgradeListener {
   return (request, socket, head) => {
     socket.on("error", () => socket.destroy());

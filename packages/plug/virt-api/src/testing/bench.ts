@@ -15,7 +15,7 @@ import {
 import type { Store } from "@patchbay/core/ports";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
-import type { Decision } from "../admission/decisions.ts";
+import type { Decision } from "../admission/review.ts";
 import { createApp } from "../http/app.ts";
 import { certificateInFiles, ClientAuthority, startServer, trustInFile } from "@patchbay/daemon";
 import { depsOn } from "./deps.ts";
@@ -176,7 +176,9 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
     { log, signal: stop.signal },
   );
   return {
-    ...{ port, directory, decisions },
+    port,
+    directory,
+    decisions,
     renew: async () => {
       const renewed = await issue(proxy, "virt-api", "server");
       await writeCertificate(directory, renewed);
@@ -184,7 +186,11 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
     },
     send: (method, path, { text, as = "apiserver", accept } = {}) =>
       exchange({
-        ...{ port, method, path, text, client: clients[as] },
+        port,
+        method,
+        path,
+        text,
+        client: clients[as],
         ...(accept !== undefined && { accept }),
       }),
     stop: async () => {

@@ -17,9 +17,14 @@ export const SCREEN = {
   start: Buffer.concat([u16(2, 1), Buffer.alloc(16), Buffer.from([0, 0, 0, 1, 0x61])]),
   before: Buffer.from([2, 3, 0, 0, 0, 0, 0, 0, 1, 0x62]),
   update: Buffer.concat([
-    ...[Buffer.from([0, 0]), u16(2)],
-    ...[u16(0, 0, 1, 1), Buffer.alloc(4), Buffer.from([255, 0, 0, 0])],
-    ...[u16(1, 0, 1, 1), Buffer.alloc(4), Buffer.from([0, 0, 255, 0])],
+    Buffer.from([0, 0]),
+    u16(2),
+    u16(0, 0, 1, 1),
+    Buffer.alloc(4),
+    Buffer.from([255, 0, 0, 0]),
+    u16(1, 0, 1, 1),
+    Buffer.alloc(4),
+    Buffer.from([0, 0, 255, 0]),
   ]),
 };
 

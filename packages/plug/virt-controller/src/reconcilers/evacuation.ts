@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The evacuation's part of a pass: a guest that was told to leave its node is asked to move, until it has.
+// The evacuation's part of a pass: requests a migration until an evacuated guest has left its node.
 import {
   evictionStrategyOf,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
@@ -26,8 +26,8 @@ async function createMigration(
   }
 }
 
-/** Somebody may have told it anew meanwhile. */
-async function clearMark(
+/** Tests the value, because a new eviction may have set it again. */
+async function clearEvacuation(
   vmi: VirtualMachineInstance,
   node: string,
   { store, ownWrites }: Deps,
@@ -47,7 +47,7 @@ async function act(step: EvacuationStep, vmi: VirtualMachineInstance, deps: Deps
       await createMigration(step.migration, deps);
       return done();
     case "clearMark":
-      await clearMark(vmi, step.node, deps);
+      await clearEvacuation(vmi, step.node, deps);
       return done();
   }
 }

@@ -1,15 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop: a VM and the VMI of its name in one pass, so that what the VM's part writes goes on into the pod at once.
-import { after, done, earliest, type Next } from "@patchbay/kube";
+// One pass over a VM and its VMI, so that a change of the VM reaches the launcher pod at once; and the installation's status.
+import { KUBEVIRTS, type ApiService, type KubeVirt } from "@patchbay/api";
+import { installationStatus, statusPatch } from "@patchbay/core";
+import { done, keyOf, printTime, type Next, after, earliest } from "@patchbay/kube";
+import type { Cache, Clock, Store } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
 import { reconcileEvacuation } from "./evacuation.ts";
 import { reconcileMigrations } from "./migration/index.ts";
 import { reconcileVm } from "./vm/index.ts";
 import { reconcileVmi } from "./vmi/index.ts";
 
+interface InstallationDeps {
+  readonly kubevirts: Cache<KubeVirt>;
+  /** Only virt-api's. */
+  readonly apiServices: Cache<ApiService>;
+  readonly store: Pick<Store, "patch">;
+  readonly clock: Pick<Clock, "now">;
+  /** Version of this program. */
+  readonly version: string;
+}
+
+/** Writes the status of the configuration object at most once. Safe to repeat. */
+export async function reconcileInstallation(deps: InstallationDeps): Promise<Next> {
+  const [kubevirt] = deps.kubevirts.list();
+  if (kubevirt === undefined) return done();
+  const [apiService] = deps.apiServices.list();
+  const facts = { kubevirt, apiService, version: deps.version };
+  const next = installationStatus(facts, printTime(deps.clock.now()));
+  const operations = statusPatch(kubevirt, next);
+  if (operations.length > 0) {
+    const patch = { type: "json", operations } as const;
+    await deps.store.patch(KUBEVIRTS, keyOf(kubevirt), patch, { subresource: "status" });
+  }
+  return done();
+}
+
 type PartResult = { readonly next: Next } | { readonly error: unknown };
 
-async function attempt(part: Promise<Next>): Promise<PartResult> {
+async function settle(part: Promise<Next>): Promise<PartResult> {
   try {
     return { next: await part };
   } catch (error) {
@@ -17,30 +45,30 @@ async function attempt(part: Promise<Next>): Promise<PartResult> {
   }
 }
 
-function lookMs(next: Next): number | undefined {
+function delayMs(next: Next): number | undefined {
   return next.kind === "after" ? next.ms : undefined;
 }
 
 /**
- * One pass over the VM, the VMI of that name and its migrations; any of them may not be there. Safe to repeat.
- * @throws the first failure, after all have had their turn
+ * One pass over the VM, the VMI of that name and its migrations, each of which may be missing. Safe to repeat.
+ * @throws the first error, after all parts have run
  */
 export async function reconcile(key: string, deps: Deps): Promise<Next> {
-  const vm = await attempt(reconcileVm(key, deps));
-  // Before the VMI's: a pod that ends with a migration is no guest's end.
-  const migrations = await attempt(reconcileMigrations(key, deps));
-  const vmi = await attempt(reconcileVmi(key, deps));
-  // What has come to its end in this pass is no longer in the way of the next.
-  const evacuation = await attempt(reconcileEvacuation(key, deps));
+  const vm = await settle(reconcileVm(key, deps));
+  // Migrations come before the VMI, because the end of a migration's pod does not mean that the guest has ended.
+  const migrations = await settle(reconcileMigrations(key, deps));
+  const vmi = await settle(reconcileVmi(key, deps));
+  // Evacuation comes last, because a migration that ended in this pass no longer blocks a new one.
+  const evacuation = await settle(reconcileEvacuation(key, deps));
   if ("error" in vm) throw vm.error;
   if ("error" in migrations) throw migrations.error;
   if ("error" in vmi) throw vmi.error;
   if ("error" in evacuation) throw evacuation.error;
   const ms = earliest([
-    lookMs(vm.next),
-    lookMs(migrations.next),
-    lookMs(vmi.next),
-    lookMs(evacuation.next),
+    delayMs(vm.next),
+    delayMs(migrations.next),
+    delayMs(vmi.next),
+    delayMs(evacuation.next),
   ]);
   return ms === undefined ? done() : after(ms);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs the steps of a plan for an object: one that fails keeps no other from being done.
+// Executes the steps of a plan for one object. A failed step does not block the others.
 import type { KubeObject } from "@patchbay/api";
 import {
   isAppError,
@@ -18,29 +18,25 @@ import {
 } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 
-/** An action of a plan. */
 type Action = { readonly kind: StepKind };
 
-/** A plan and how it is carried out. */
 export interface Steps<A extends Action> {
-  /** Whose steps they are. */
   readonly object: KubeObject;
   readonly plan: readonly A[];
-  /** What the outcome rests on beside the step itself. */
+  /** Inputs of the steps, apart from the steps themselves. */
   readonly circumstances: string;
   readonly perform: (action: A) => Promise<void>;
 }
 
-/** What came of them. */
 export interface PerformedSteps extends Pick<
   StepsResult<Action, StepFailure>,
   "againMs" | "thrown"
 > {
-  /** Also of steps that are left alone still. */
+  /** Includes steps that back off. */
   readonly failures: readonly StepFailure[];
 }
 
-/** These say nothing about the step: it is tried again soon. */
+/** Errors that say nothing about the step, so that it is retried soon. */
 const TRANSIENT: readonly ErrorCode[] = [
   "KUBE_CONFLICT",
   "KUBE_NOT_FOUND",
@@ -59,7 +55,7 @@ function explain(
   return { code, shown: { step: kind, code, message: sayError(error) } };
 }
 
-/** Performs the plan in order, to its end, except for steps that are left alone still. */
+/** Executes the plan in order, except for steps that back off. */
 export async function performSteps<A extends Action>(
   { object, plan, circumstances, perform }: Steps<A>,
   { log, pauses }: Deps,
@@ -70,19 +66,19 @@ export async function performSteps<A extends Action>(
     name: action.kind,
     circumstances: `${circumstances} ${JSON.stringify(action)}`,
   });
-  const tell = ({ shown }: FailedStep<A, StepFailure>): void => {
+  const logFailure = ({ shown }: FailedStep<A, StepFailure>): void => {
     log.warn("step failed", { object: printKey(keyOf(object)), ...shown });
   };
   pauses.retain(
     scope,
     plan.map(({ kind }) => kind),
   );
-  const result = await runSteps(plan, perform, { pauses, stepOf, explain, tell });
+  const result = await runSteps(plan, perform, { pauses, stepOf, explain, tell: logFailure });
   const { failed, againMs, thrown } = result;
   return { failures: failed.map(({ shown }) => shown), againMs, thrown };
 }
 
-/** @throws the first of what is to be thrown. */
+/** @throws the first collected error */
 export function rethrow({ thrown }: PerformedSteps): void {
   if (thrown.length > 0) throw thrown[0];
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of Services and of our slices, and whom a change concerns.
+// Caches of Services and of Patchbay's EndpointSlices, and the Services to reconcile after a change.
 import {
   ENDPOINT_SLICES,
   SERVICES,
@@ -32,16 +32,15 @@ import {
   type StartableCache,
 } from "@patchbay/kube";
 
-/** Index of Services by the network that they name, and of VMIs by those of their specification. */
+/** Index of Services by the network that they name, and of VMIs by the networks in their spec. */
 export const BY_NETWORK = "network";
-/** Index of slices by the Service that they are of. */
+/** Index of slices by their Service. */
 export const BY_SERVICE = "service";
 
-/** What is looked at. */
 export interface ServiceCaches {
   /** Index {@link BY_NETWORK}. */
   readonly services: Cache<Service>;
-  /** Ours alone. Index {@link BY_SERVICE}. */
+  /** Only Patchbay's slices. Index {@link BY_SERVICE}. */
   readonly slices: Cache<EndpointSlice>;
   /** Index {@link BY_NETWORK}. */
   readonly vmis: Cache<VirtualMachineInstance>;
@@ -49,13 +48,12 @@ export interface ServiceCaches {
   readonly kubevirts: Cache<KubeVirt>;
 }
 
-/** The caches that only Services need, before they are started. */
 export interface StartableServiceCaches {
   readonly services: StartableCache<Service>;
   readonly slices: StartableCache<EndpointSlice>;
 }
 
-/** How both are found, beside their names. */
+/** Indexes of both caches. */
 export const SERVICE_INDEXES = {
   services: { [BY_NETWORK]: askedNetworksOf },
   slices: {
@@ -66,7 +64,6 @@ export const SERVICE_INDEXES = {
   },
 } as const;
 
-/** Makes the caches; they are empty until they are started. */
 export function createServiceCaches(client: KubeClient, logger: Logger): StartableServiceCaches {
   const labelSelector = `${SLICE_WRITER_LABEL}=${NETWORK_SLICE_WRITER}`;
   return {
@@ -83,12 +80,12 @@ export function createServiceCaches(client: KubeClient, logger: Logger): Startab
 
 type Add = (key: string) => void;
 
-function keyText(service: Service): string {
+function serviceKey(service: Service): string {
   return printKey(keyOf(service));
 }
 
-/** A VMI concerns the Services that name a network of it and select it; what slices do not tell concerns none. */
-function wakeOfVmis({ services, vmis }: ServiceCaches, add: Add): void {
+/** Wakes the Services that select the VMI on one of its networks, unless the change does not affect slices. */
+function wakeByVmis({ services, vmis }: ServiceCaches, add: Add): void {
   const isFor = (service: Service, vmi: VirtualMachineInstance): boolean => {
     const ask = serviceAskOf(service);
     return ask.kind === "asked" && selectsVmi(service, ask.asked, vmi);
@@ -103,28 +100,28 @@ function wakeOfVmis({ services, vmis }: ServiceCaches, add: Add): void {
     if (concerned.length === 0) return;
     const [before, now] = states.map(seenByServices);
     if (change.kind === "updated" && isEqual(before, now)) return;
-    for (const service of concerned) add(keyText(service));
+    for (const service of concerned) add(serviceKey(service));
   });
 }
 
-/** A change of which namespaces are an administrator's concerns all Services that ask for something. */
-function wakeOfTrust({ services, kubevirts }: ServiceCaches, add: Add): void {
+/** Wakes all Services for networks when the trusted namespaces change. */
+function wakeByTrust({ services, kubevirts }: ServiceCaches, add: Add): void {
   kubevirts.onChange((change) => {
     const [before, now] = statesOf(change).map(trustedNamespacesOf);
     if (change.kind === "updated" && isEqual(before, now)) return;
     for (const service of services.list()) {
-      if (serviceAskOf(service).kind !== "none") add(keyText(service));
+      if (serviceAskOf(service).kind !== "none") add(serviceKey(service));
     }
   });
 }
 
-/** Calls `add` with the key of each Service whose slices a change may concern. */
+/** Calls `add` with the key of each Service whose slices a change may affect. */
 export function wakeNetworkServices(caches: ServiceCaches, add: Add): void {
   const { services, slices, nads } = caches;
   services.onChange((change) => {
     const states = statesOf(change);
     const isAsking = states.some((service) => serviceAskOf(service).kind !== "none");
-    if (isAsking) for (const service of states) add(keyText(service));
+    if (isAsking) for (const service of states) add(serviceKey(service));
   });
   slices.onChange((change) => {
     for (const key of statesOf(change).flatMap(SERVICE_INDEXES.slices[BY_SERVICE])) add(key);
@@ -132,9 +129,9 @@ export function wakeNetworkServices(caches: ServiceCaches, add: Add): void {
   nads.onChange((change) => {
     for (const { metadata } of statesOf(change)) {
       const network = `${metadata.namespace ?? ""}/${metadata.name}`;
-      for (const service of services.listBy(BY_NETWORK, network)) add(keyText(service));
+      for (const service of services.listBy(BY_NETWORK, network)) add(serviceKey(service));
     }
   });
-  wakeOfVmis(caches, add);
-  wakeOfTrust(caches, add);
+  wakeByVmis(caches, add);
+  wakeByTrust(caches, add);
 }

@@ -14,15 +14,18 @@ import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { SERVICE_INDEXES, wakeNetworkServices } from "./caches.ts";
-import { reconcileService } from "./reconcile.ts";
+import { reconcileService } from "./loop.ts";
 
 const KEY = "default/web";
 
 function aService(annotations: Readonly<Record<string, string>> = {}): Service {
   return {
-    ...{ apiVersion: "v1", kind: "Service" },
+    apiVersion: "v1",
+    kind: "Service",
     metadata: {
-      ...{ name: "web", namespace: "default", uid: "service-uid" },
+      name: "web",
+      namespace: "default",
+      uid: "service-uid",
       annotations: {
         [names.SERVICE_NETWORK_ANNOTATION]: "blue",
         [names.SERVICE_SELECTOR_ANNOTATION]: "app=web",
@@ -43,8 +46,11 @@ function aServed(ip: string, labels: Readonly<Record<string, string>> = { app: "
       conditions: [{ type: "Ready", status: "True" as const }],
       attachments: [
         {
-          ...{ name: "nic", networkName: "default/blue", podInterfaceName },
-          ...{ state: "Attached" as const, ips: [ip] },
+          name: "nic",
+          networkName: "default/blue",
+          podInterfaceName,
+          state: "Attached" as const,
+          ips: [ip],
         },
       ],
       interfaces: [
@@ -56,7 +62,8 @@ function aServed(ip: string, labels: Readonly<Record<string, string>> = { app: "
 
 function aDefinition(subnet = "10.77.1.0/24"): NetworkAttachmentDefinition {
   return {
-    ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
     metadata: { namespace: "default", name: "blue" },
     spec: { config: JSON.stringify({ type: "bridge", ipam: { subnet } }) },
   };
@@ -64,7 +71,8 @@ function aDefinition(subnet = "10.77.1.0/24"): NetworkAttachmentDefinition {
 
 function aKubeVirt(trustedNamespaces: readonly string[]): KubeVirt {
   return {
-    ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt" },
+    apiVersion: "kubevirt.io/v1",
+    kind: "KubeVirt",
     metadata: { namespace: "patchbay", name: "kubevirt" },
     spec: { configuration: { network: { tenantPolicy: { trustedNamespaces } } } },
   };
@@ -81,13 +89,14 @@ function makeWorld() {
   const store = createFakeStore();
   const woken = new Set<string>();
   const events: string[] = [];
-  const told = new Map<string, string>();
+  const lastRefusals = new Map<string, string>();
   wakeNetworkServices(caches, (key) => woken.add(key));
   const recorder = {
     record: (_object: unknown, { reason, message }: { reason: string; message: string }) =>
       void events.push(`${reason}: ${message}`),
   };
-  const pass = (key: string) => reconcileService(key, { ...caches, store, events: recorder, told });
+  const pass = (key: string) =>
+    reconcileService(key, { ...caches, store, events: recorder, lastRefusals });
   const learn = async (): Promise<void> => {
     const { items } = await store.list(ENDPOINT_SLICES);
     for (const known of caches.slices.list()) {
@@ -150,7 +159,7 @@ describe("nobody is woken", () => {
   test("by a Service that asks for nothing", () => {
     const { metadata, spec } = aService();
     const plain = { name: "plain", namespace: "default", uid: "plain-uid" };
-    world.services.put({ ...{ apiVersion: "v1", kind: "Service" }, metadata: plain, spec });
+    world.services.put({ apiVersion: "v1", kind: "Service", metadata: plain, spec });
     expect(metadata.name).toBe("web");
     expect([...world.woken]).toEqual([]);
   });

@@ -1,23 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings caches, queue and loop of Services together.
-import type { DaemonContext } from "@patchbay/daemon";
-import { createQueue, runReconciler, type EventRecorder } from "@patchbay/kube";
+// The loop over Services for networks of VMs.
+import { ENDPOINT_SLICES, type Service, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  askedNetworksOf,
+  NETWORK_SLICE_WRITER,
+  networkServicePlan,
+  planSlices,
+  trustedNamespacesOf,
+} from "@patchbay/core";
 import type { Store } from "@patchbay/core/ports";
-import { createServiceCaches, wakeNetworkServices, type ServiceCaches } from "./caches.ts";
-import { reconcileService } from "./reconcile.ts";
+import {
+  done,
+  parseKey,
+  performWrite,
+  type EventRecorder,
+  type Next,
+  createQueue,
+  runReconciler,
+} from "@patchbay/kube";
+import {
+  BY_NETWORK,
+  BY_SERVICE,
+  type ServiceCaches,
+  createServiceCaches,
+  wakeNetworkServices,
+} from "./caches.ts";
+import type { DaemonContext } from "@patchbay/daemon";
 
-/** The loop, whose caches fill before it runs. */
-export interface ServicesLoop {
-  /** Feeds the caches; resolves when they are filled. */
+interface ServiceDeps extends ServiceCaches {
+  readonly store: Pick<Store, "create" | "update" | "delete">;
+  readonly events: Pick<EventRecorder, "record">;
+  /** Last reported rejection by key, so that nothing is reported twice. */
+  readonly lastRefusals: Map<string, string>;
+}
+
+/** Records an event when the Service is rejected for a new reason. */
+function reportRefusal(
+  {
+    key,
+    service,
+    refusal,
+  }: { readonly key: string; readonly service: Service; readonly refusal: string | undefined },
+  deps: ServiceDeps,
+): void {
+  if (refusal === undefined) deps.lastRefusals.delete(key);
+  else if (deps.lastRefusals.get(key) !== refusal) {
+    deps.lastRefusals.set(key, refusal);
+    const note = { type: "Warning", reason: "ServiceNetworkRefused", message: refusal } as const;
+    deps.events.record(service, note);
+  }
+}
+
+/** One pass over one Service. The server deletes the slices of a deleted Service. */
+export async function reconcileService(key: string, deps: ServiceDeps): Promise<Next> {
+  const service = deps.services.find(parseKey(key));
+  if (service === undefined || service.metadata.deletionTimestamp !== undefined) {
+    deps.lastRefusals.delete(key);
+    return done();
+  }
+  const [network] = askedNetworksOf(service);
+  const listVmis = (): readonly VirtualMachineInstance[] =>
+    network === undefined ? [] : deps.vmis.listBy(BY_NETWORK, network);
+  const { slices, refusal } = networkServicePlan({
+    service,
+    vmis: listVmis(),
+    definition: network === undefined ? undefined : deps.nads.find(parseKey(network)),
+    trustedNamespaces: trustedNamespacesOf(deps.kubevirts.list()[0]),
+  });
+  const known = deps.slices.listBy(BY_SERVICE, key);
+  for (const { kind, slice } of planSlices(slices, known, NETWORK_SLICE_WRITER)) {
+    await performWrite(deps.store, ENDPOINT_SLICES, { kind, object: slice });
+  }
+  reportRefusal({ key, service, refusal }, deps);
+  return done();
+}
+
+interface ServicesLoop {
+  /** Starts the caches; resolves when they are synced. */
   start(signal: AbortSignal): Promise<void>;
-  /** Works until the signal is aborted, with what this process may write. */
+  /** Runs until the signal is aborted. */
   run(
-    by: { readonly store: Store; readonly events: EventRecorder },
+    writers: { readonly store: Store; readonly events: EventRecorder },
     signal: AbortSignal,
   ): Promise<void>;
 }
 
-/** Makes the loop; `others` are caches that other loops need too. */
+/** `others` are caches that it shares with other loops. */
 export function createServicesLoop(
   { client, clock, log, metrics, health }: DaemonContext,
   others: Omit<ServiceCaches, "services" | "slices">,
@@ -26,7 +94,7 @@ export function createServicesLoop(
   const { vmis, nads, kubevirts } = others;
   const caches = { ...own, vmis, nads, kubevirts };
   const queue = createQueue({ clock });
-  const told = new Map<string, string>();
+  const lastRefusals = new Map<string, string>();
   wakeNetworkServices(caches, (key) => {
     queue.add(key);
   });
@@ -36,11 +104,16 @@ export function createServicesLoop(
       for (const cache of started) cache.start(signal);
       await Promise.all(started.map((cache) => cache.synced()));
     },
-    run: (by, signal) =>
+    run: (writers, signal) =>
       runReconciler(
         {
-          ...{ name: "services", queue, log, clock, metrics, watch: health.watchLoop("services") },
-          reconcile: (key) => reconcileService(key, { ...caches, ...by, told }),
+          name: "services",
+          queue,
+          log,
+          clock,
+          metrics,
+          watch: health.watchLoop("services"),
+          reconcile: (key) => reconcileService(key, { ...caches, ...writers, lastRefusals }),
         },
         signal,
       ),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops with everybody else around them, whoever comes late or fails: a server that keeps what has finalizers, a
-// scheduler and a kubelet, a net-agent and a virt-handler that do their part when they are asked to.
+// The loops with all other actors, which may be late or fail: a server that handles finalizers, a scheduler, a kubelet, a net-agent and a
+// virt-handler.
 import {
   isAbsent,
   names,
@@ -21,14 +21,14 @@ import { isEqual, launcherPodName, ifacesOf, networksOf } from "@patchbay/core";
 import { Bench, KEY } from "./bench.ts";
 
 const NOW = "2026-01-01T00:00:00Z";
-/** Longer than any pause, milliseconds. */
+/** Longer than any backoff, milliseconds. */
 const LONG_MS = 400_000;
-/** After so many rounds without new trouble everything has come to its end. */
+/** After this many rounds without new trouble everything must be settled. */
 const ROUNDS = 60;
 
 /**
- * How the server's deletions are: what has finalizers, and every pod, stays until somebody is done with it. The answer takes
- * away at once.
+ * Makes the store delete like a server: pods and objects with finalizers stay until they are released. The returned function
+ * deletes at once.
  */
 export function keepFinalized({ server }: Bench): Bench["server"]["delete"] {
   const [patch, remove] = [server.patch.bind(server), server.delete.bind(server)];
@@ -41,7 +41,6 @@ export function keepFinalized({ server }: Bench): Bench["server"]["delete"] {
     }
     server.put(type, { ...current, metadata: { ...current.metadata, deletionTimestamp: NOW } });
   };
-  // oxlint-disable-next-line max-params -- the port's
   server.patch = async (type, key, change, options) => {
     const next = await patch(type, key, change, options);
     const { deletionTimestamp, finalizers = [] } = next.metadata;
@@ -52,12 +51,12 @@ export function keepFinalized({ server }: Bench): Bench["server"]["delete"] {
   return remove;
 }
 
-/** One VM and all that works on it. */
+/** One VM with all actors. */
 export class AnyWorld {
   readonly bench = new Bench();
   readonly #remove = keepFinalized(this.bench);
 
-  /** A person edits the VM; the caches know, or do not yet. */
+  /** A person edits the VM; the caches may lag. */
   async edit(
     change: (vm: VirtualMachine) => VirtualMachine["spec"],
     isSeen: boolean,
@@ -69,7 +68,7 @@ export class AnyWorld {
     await this.bench.put(VIRTUAL_MACHINES, next, isSeen ? "known" : "meanwhile");
   }
 
-  /** What virt-api notes of a request. */
+  /** Records a request as virt-api does. */
   async request(words: readonly StateChangeRequest["action"][]): Promise<void> {
     const [vm, vmi] = [await this.bench.vm(), await this.bench.vmi()];
     if (vm === undefined) return;
@@ -84,7 +83,7 @@ export class AnyWorld {
     });
   }
 
-  /** The guest ends by itself, and its pod with it. */
+  /** The guest ends on its own, and with it its pod. */
   async endGuest(phase: "Succeeded" | "Failed"): Promise<void> {
     const vmi = await this.bench.vmi();
     if (vmi?.status?.phase !== "Running") return;
@@ -92,20 +91,20 @@ export class AnyWorld {
     await this.endPod({ phase });
   }
 
-  /** The pod ends, whatever the guest does. */
+  /** The pod ends, independent of the guest. */
   async endPod(status: NonNullable<Pod["status"]>): Promise<void> {
     const pod = await this.#pod();
     if (pod !== undefined) this.#put(PODS, pod, { ...pod, status: { ...pod.status, ...status } });
   }
 
-  /** The pod's node is heard of, or is not. */
+  /** Sets whether the pod's node is ready. */
   async hearNode(isHeard: boolean): Promise<void> {
     const ready = { type: "Ready", status: isHeard ? "True" : "Unknown" } as const;
     const node = { apiVersion: "v1", kind: "Node", metadata: { name: "node1" } };
     await this.bench.put(NODES, { ...node, status: { conditions: [ready] } });
   }
 
-  /** The word for people after each pass, until nothing happens without time passing. */
+  /** The VM's printable status after each pass, until nothing changes without time passing. */
   async words(): Promise<readonly string[]> {
     const words: string[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -125,24 +124,24 @@ export class AnyWorld {
     if (key !== undefined) await this.bench.server.delete(type, key);
   }
 
-  /** A pass that may fail. */
+  /** One pass that may fail. */
   async tryPass(): Promise<void> {
     await this.bench.pass().catch(() => undefined);
   }
 
-  /** The node's and the scheduler's part; whether there was any. */
+  /** Acts as node and scheduler; returns whether anything changed. */
   async actNode(): Promise<boolean> {
     const pod = await this.#actPod();
     const vmi = await this.#actGuest();
     return pod || vmi;
   }
 
-  /** Until nobody finds anything to do, also after a while. */
+  /** Runs until no actor finds work, even after some time. */
   async settle(): Promise<void> {
     let quiet = 0;
     for (let round = 0; round < ROUNDS; round += 1) {
       await this.bench.catchUp();
-      // One that lost a race is made again, as by the queue.
+      // A pass that lost a race is repeated, as by the queue.
       const hasFailed = await this.bench.pass().then(
         () => false,
         () => true,
@@ -203,7 +202,7 @@ export class AnyWorld {
   }
 }
 
-/** What virt-handler tells: each NIC is on the network that is wanted, as soon as its pod is. */
+/** The interface statuses of a virt-handler: each NIC is on its network as soon as its pod is. */
 function devicesOf({ spec, status }: VirtualMachineInstance): IfaceStatus[] {
   return ifacesOf(spec).flatMap((iface): IfaceStatus[] => {
     const { name } = iface;

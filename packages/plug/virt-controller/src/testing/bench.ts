@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass of a loop at a time: no server, no queues; a test says what the caches tell and what the server refuses.
+// Runs single passes without server and queues. Tests decide what the caches contain and what the server rejects.
 import {
   KUBEVIRTS,
   MIGRATION_POLICIES,
@@ -37,10 +37,10 @@ import { createDeferrals } from "../reconcilers/vm/deferrals.ts";
 import { reconcileVm } from "../reconcilers/vm/index.ts";
 import { reconcileVmi } from "../reconcilers/vmi/index.ts";
 
-/** Key of the objects of `aVm` and `aVmi`. */
+/** Key of `aVm` and `aVmi`. */
 export const KEY = { namespace: "default", name: "vm1" };
 
-/** A cache that holds what it is told. */
+/** A cache that tests fill. */
 class ToldCache<T extends KubeObject> implements Cache<T> {
   readonly #objects = new Map<string, T>();
 
@@ -68,9 +68,9 @@ class ToldCache<T extends KubeObject> implements Cache<T> {
 
 /** The loops on a store in memory. */
 export class Bench {
-  /** The server, past all refusals: what others do, and what there is. */
+  /** The store without rejections, for other writers and for assertions. */
   readonly server: FakeStore = createFakeStore();
-  /** Events that were recorded: kind of the object, type, reason and message. */
+  /** Recorded events: kind of the object, type, reason and message. */
   readonly events: string[] = [];
   /** Lines of the log with their fields. */
   readonly lines: string[] = [];
@@ -83,11 +83,11 @@ export class Bench {
   readonly claims = new ToldCache<PersistentVolumeClaim>();
   readonly nodes = new ToldCache<KubeNode>();
   readonly nads = new ToldCache<NetworkAttachmentDefinition>();
-  /** Wall clock and monotonic clock, milliseconds. */
+  /** Time of both clocks, milliseconds. */
   nowMs = Date.UTC(2026, 0, 1);
-  /** What the loops asked of the server since the caches learned from it, for example `patch pods default/a`. */
+  /** Calls of the loops since the caches caught up, for example `patch pods default/a`. */
   calls: readonly string[] = [];
-  /** How often the loops have written. */
+  /** Number of the loops' writes. */
   writes = 0;
   #lostAt = 0;
   readonly #refusals = new Map<string, Error>();
@@ -109,14 +109,15 @@ export class Bench {
     };
     const store = this.#refusingStore();
     this.#deps = {
-      ...{ vms: this.vms, vmis: this.vmis, pods: this.pods, kubevirts: this.kubevirts },
-      ...{
-        migrations: this.migrations,
-        policies: this.policies,
-        claims: this.claims,
-        nodes: this.nodes,
-        nads: this.nads,
-      },
+      vms: this.vms,
+      vmis: this.vmis,
+      pods: this.pods,
+      kubevirts: this.kubevirts,
+      migrations: this.migrations,
+      policies: this.policies,
+      claims: this.claims,
+      nodes: this.nodes,
+      nads: this.nads,
       store,
       parts: this.server,
       ownWrites: createOwnWrites(),
@@ -138,7 +139,7 @@ export class Bench {
     };
   }
 
-  /** Somebody has written the object, and the caches know; `meanwhile` they do not. */
+  /** Writes an object and updates the caches; with `meanwhile` the caches lag. */
   async put<T extends KubeObject>(
     type: ResourceType<T>,
     object: T,
@@ -148,7 +149,7 @@ export class Bench {
     if (when === "known") await this.catchUp();
   }
 
-  /** The caches learn all that is on the server; `calls` begins anew. */
+  /** Updates the caches from the store, and clears `calls`. */
   async catchUp(): Promise<void> {
     await this.#learn(VIRTUAL_MACHINES, this.vms);
     await this.#learn(VIRTUAL_MACHINE_INSTANCES, this.vmis);
@@ -162,7 +163,7 @@ export class Bench {
     this.calls = [];
   }
 
-  /** From now on the server answers calls such as `create pods` so; undefined: no more. */
+  /** Rejects calls such as `create pods` from now on; undefined ends that. */
   refuse(call: string, code: AppError["code"] | undefined): void {
     if (code === undefined) this.#refusals.delete(call);
     else this.refuseWith(call, new AppError(code, { message: `${call} refused` }));
@@ -172,12 +173,12 @@ export class Bench {
     this.#refusals.set(call, error);
   }
 
-  /** The write of that number is done, and its answer is lost, as for a process that dies then. */
+  /** Executes the write with this number and loses its response, as if the process died. */
   loseAnswer(toWrite: number): void {
     this.#lostAt = toWrite;
   }
 
-  /** From now on the server answers patches that would make such an object with that code. */
+  /** Rejects patches for which `judge` returns a code. */
   judgePatch(judge: (object: KubeObject) => AppError["code"] | undefined): void {
     this.#judge = judge;
   }
@@ -194,7 +195,7 @@ export class Bench {
     return reconcileEvacuation("default/vm1", this.#deps);
   }
 
-  /** The whole of the loop's pass. */
+  /** One whole pass. */
   pass(): Promise<Next> {
     return reconcile("default/vm1", this.#deps);
   }
@@ -203,12 +204,12 @@ export class Bench {
     return reconcileVmi("default/vm1", this.#deps);
   }
 
-  /** Makes passes over the VMI until one writes nothing. */
+  /** Runs VMI passes until one writes nothing. */
   async settleVmi(): Promise<void> {
     await this.#settle(() => this.passVmi());
   }
 
-  /** Makes passes over the VM until one writes nothing. */
+  /** Runs VM passes until one writes nothing. */
   async settleVm(): Promise<void> {
     await this.#settle(() => this.passVm());
   }
@@ -265,7 +266,6 @@ export class Bench {
         this.#try(options?.dryRun === true ? "ask" : "create", type, object.metadata);
         return this.#answer(await server.create(type, object, options));
       },
-      // oxlint-disable-next-line max-params -- the port's
       patch: async (type, key, patch, options) => {
         this.#try("patch", type, key);
         const would = await server.patch(type, key, patch, { ...options, dryRun: true });

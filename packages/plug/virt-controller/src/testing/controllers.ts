@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs virt-controller in process against a test's API server, if wanted with a cache that falls behind.
+// Runs virt-controller in process against a test's API server, optionally with a lagging cache.
 import { AppError } from "@patchbay/core";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { KubeObject } from "@patchbay/api";
@@ -12,32 +12,32 @@ import { runController } from "../compose.ts";
 
 const ACCOUNT = "system:serviceaccount:patchbay:virt-controller";
 
-/** One virt-controller that runs. */
+/** A running virt-controller. */
 export interface Controller {
-  /** What it has asked of the server so far: verb and resource of each call. */
+  /** Verb and resource of each of its calls. */
   readonly calls: readonly string[];
-  /** What it counts, in Prometheus' text format. */
+  /** Its metrics in Prometheus' text format. */
   metrics(): Promise<string>;
-  /** Its watch of this kind (plural name) tells it nothing more until it is thawed. */
+  /** Holds back events of this resource (plural name) until `thaw`. */
   freeze(resource: string): void;
-  /** The oldest word that was held back is told. */
+  /** Delivers the oldest event that was held back. */
   tellOne(): void;
-  /** Everything that was held back is told, in order. */
+  /** Delivers all events that were held back, in order. */
   thaw(): void;
-  /** From now on the server refuses to make objects of this kind (plural name) for that reason; undefined: no more. */
+  /** Rejects the creation of this resource (plural name) with the message; undefined ends that. */
   refuse(resource: string, message: string | undefined): void;
-  /** How often the server has refused something. */
+  /** Number of rejections. */
   refusals(): number;
-  /** What `/readyz` tells besides. */
+  /** Notes of `/readyz`. */
   notes(): readonly string[];
-  /** From now on the server does not answer it any more. */
+  /** Makes the server unreachable. */
   cutOff(): void;
-  /** Its end; rejects when it fails. */
+  /** Resolves at its end; rejects when it fails. */
   readonly ended: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** What a policy of the cluster keeps virt-controller from making. */
+/** A policy that rejects the creation of resources. */
 class Policy {
   readonly #refused = new Map<string, string>();
   #isCutOff = false;
@@ -80,7 +80,7 @@ class Policy {
   }
 }
 
-/** Holds back what watches tell. */
+/** Holds back watch events. */
 class Lag {
   readonly #frozen = new Set<string>();
   #held: (() => void)[] = [];
@@ -114,22 +114,22 @@ class Lag {
               });
             else tell(told);
           });
-        // A cache does nothing but subscribe.
+        // A cache only subscribes.
         return { subscribe } as unknown as typeof source;
       },
     };
   }
 }
 
-/** How one differs from the only one of a server. */
+/** Differences from a server's only controller. */
 export interface ControllerSettings {
-  /** Its own; absent: the server's. */
+  /** Its own clock; unset for the server's. */
   readonly clock?: Clock;
-  /** Whether it is one of several, of which one leads. */
+  /** Whether it takes part in leader election. */
   readonly isElected?: boolean;
 }
 
-/** Starts one; resolves when its caches are filled. */
+/** Starts a controller; resolves when its caches are synced. */
 export async function startController(
   server: TestServer,
   { clock = server.clock, isElected: leaderElect = false }: ControllerSettings = {},
@@ -158,16 +158,15 @@ export async function startController(
     },
   };
   const flags = {
-    ...{
-      logLevel: "info" as const,
-      launcherImage: "virt-launcher",
-      sidecarShimImage: "shim",
-      concurrency: 2,
-    },
-    ...{ leaderElect, leaseNamespace: "patchbay" },
+    logLevel: "info" as const,
+    launcherImage: "virt-launcher",
+    sidecarShimImage: "shim",
+    concurrency: 2,
+    leaderElect,
+    leaseNamespace: "patchbay",
   };
   const ended = runController(context, flags);
-  ended.catch(() => undefined); // who waits for it is told
+  ended.catch(() => undefined); // reported to those who await it
   await ready.promise;
   return {
     calls,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VMI and its launcher pod, for passes over them.
+// A VMI and its launcher pod, for single passes.
 import { names, type Pod, type VirtualMachineInstance, type VmiStatus } from "@patchbay/api";
 import { launcherPodName } from "@patchbay/core";
 import { aPod, aVmi } from "@patchbay/support";
@@ -11,7 +11,6 @@ export const ON_NODE1 = { [names.NODE_NAME_LABEL]: "node1" };
 /** Status of a VMI whose pod runs. */
 export const STARTED: VmiStatus = { phase: "Scheduled", activePods: { "pod-uid": "node1" } };
 
-/** `aVmi` with other metadata. */
 export function vmiWith(
   metadata: Partial<VirtualMachineInstance["metadata"]>,
   sketch: Parameters<typeof aVmi>[0] = {},
@@ -20,7 +19,7 @@ export function vmiWith(
   return { ...vmi, metadata: { ...vmi.metadata, ...metadata } };
 }
 
-/** The launcher pod of the VMI, or one that somebody else has given its name. */
+/** The VMI's launcher pod, or a pod of another owner with the same name. */
 export function launcher(
   annotations: Readonly<Record<string, string>> = {},
   ownerUid = "vmi-uid",

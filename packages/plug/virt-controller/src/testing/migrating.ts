@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest that goes from node1 to node2, with all that others do on its way: scheduler, kubelet, net-agent and both nodes.
+// A guest that migrates from node1 to node2, with all other actors: scheduler, kubelet, net-agent and both nodes.
 import {
   names,
   parseNetworks,
@@ -19,51 +19,64 @@ import { launcher } from "./launched.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Uid of the migration that is made first. */
+/** Uid of the first migration. */
 export const UID = "m1";
 const START = "2026-01-01T00:00:01.000Z";
 
-/** A migration of `aVmi`. */
 export function aMigration(uid = UID, metadata: Partial<Migration["metadata"]> = {}): Migration {
   return {
     apiVersion: "kubevirt.io/v1",
     kind: VIRTUAL_MACHINE_INSTANCE_MIGRATIONS.kind,
     metadata: {
-      ...{ name: `move-${uid}`, namespace: "default", uid, resourceVersion: "1" },
-      ...{ creationTimestamp: "2026-01-01T00:00:00Z", ...metadata },
+      name: `move-${uid}`,
+      namespace: "default",
+      uid,
+      resourceVersion: "1",
+      creationTimestamp: "2026-01-01T00:00:00Z",
+      ...metadata,
     },
     spec: { vmiName: "vm1" },
   };
 }
 
-/** Name of the pod NIC of the VMI's NIC at that place. */
+/** Name of the pod NIC of the VMI's NIC at that index. */
 export function podNicAt(index: number): string {
   return `pod${index.toString(16).padStart(11, "0")}`;
 }
 
-/** What the source's node tells of each NIC that the guest has. */
+/** Interface statuses of the source's node. */
 function statusOf(nics: readonly NicSketch[]): VmiStatus {
   return {
-    ...{ phase: "Running", nodeName: "node1", activePods: { "pod-uid": "node1" } },
+    phase: "Running",
+    nodeName: "node1",
+    activePods: { "pod-uid": "node1" },
     conditions: [{ type: "LiveMigratable", status: "True" }],
     attachments: nics.map(({ name, network = "blue" }, index) => ({
-      ...{ name, networkName: `default/${network}`, podInterfaceName: podNicAt(index) },
-      ...{ state: "Attached" as const, ips: [`192.0.2.${String(index + 1)}`] },
+      name,
+      networkName: `default/${network}`,
+      podInterfaceName: podNicAt(index),
+      state: "Attached" as const,
+      ips: [`192.0.2.${String(index + 1)}`],
     })),
     interfaces: nics.map(({ name }, index) => ({
-      ...{ name, podInterfaceName: podNicAt(index) },
+      name,
+      podInterfaceName: podNicAt(index),
       hotplug: { type: "Plug" as const, phase: "Ready" as const },
     })),
   };
 }
 
-/** What such a pod asks for, and has. */
+/** Network annotations of a pod with these NICs. */
 function annotationsOf(nics: readonly NicSketch[]): Readonly<Record<string, string>> {
   const asked = nics.map(({ network = "blue" }, index) => ({
-    ...{ name: network, namespace: "default", interface: podNicAt(index) },
+    name: network,
+    namespace: "default",
+    interface: podNicAt(index),
   }));
   const has = asked.map(({ name, interface: nic }, index) => ({
-    ...{ name: `default/${name}`, interface: nic, ips: [`192.0.2.${String(index + 1)}`] },
+    name: `default/${name}`,
+    interface: nic,
+    ips: [`192.0.2.${String(index + 1)}`],
   }));
   return {
     [names.NETWORKS_ANNOTATION]: JSON.stringify(asked),
@@ -71,11 +84,11 @@ function annotationsOf(nics: readonly NicSketch[]): Readonly<Record<string, stri
   };
 }
 
-/** One VMI whose guest moves. */
+/** One VMI with a migration. */
 export class Migrating {
   readonly bench = new Bench();
 
-  /** A guest that runs on node1, and somebody who wants it elsewhere. */
+  /** A guest that runs on node1, and a migration of it. */
   static async begin(
     nics: readonly NicSketch[] = [{ name: "one", mac: "02:00:00:00:00:01" }],
     migrations: readonly Migration[] = [aMigration()],
@@ -85,7 +98,6 @@ export class Migrating {
     return story;
   }
 
-  /** The same, in a world that is there already. */
   async start(migrations: readonly Migration[], nics: readonly NicSketch[] = []): Promise<void> {
     const vmi = aVmi({ nics, status: statusOf(nics) });
     const labels = { [names.NODE_NAME_LABEL]: "node1" };
@@ -134,7 +146,7 @@ export class Migrating {
     return this.bench.server.find(PODS, { ...KEY, name: launcherPodName(aVmi()) });
   }
 
-  /** Passes until nothing is written any more. */
+  /** Runs passes until nothing is written. */
   async settle(): Promise<void> {
     for (let count = 0; count < 12; count += 1) {
       await this.bench.catchUp();
@@ -145,13 +157,12 @@ export class Migrating {
     throw new Error(`never settles: ${this.bench.calls.join()}`);
   }
 
-  /** Somebody wants one more. */
   async ask(migration: Migration): Promise<void> {
     await this.bench.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration);
     await this.settle();
   }
 
-  /** The scheduler and the kubelet do their part, and net-agent. */
+  /** Acts as scheduler, kubelet and net-agent. */
   async runTarget(uid = UID, status: Pod["status"] = {}, nodeName = "node2"): Promise<void> {
     const pod = await this.target(uid);
     const next: Pod = {
@@ -162,7 +173,7 @@ export class Migrating {
     await this.attach(next);
   }
 
-  /** The pod gets what it asks for, and nothing else. */
+  /** Attaches exactly the networks that the pod requests. */
   async attach(pod: Pod | undefined): Promise<void> {
     if (pod === undefined) return;
     const asked = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
@@ -177,7 +188,7 @@ export class Migrating {
     await this.settle();
   }
 
-  /** A node's word on the VMI. */
+  /** Writes a node's fields of the migration state. */
   async say(members: Partial<MigrationState>): Promise<void> {
     const vmi = await this.vmi();
     const migrationState = { ...vmi.status?.migrationState, ...members };
@@ -186,7 +197,7 @@ export class Migrating {
     await this.settle();
   }
 
-  /** The target listens. */
+  /** The target's relay listens. */
   async listen(): Promise<void> {
     await this.say({
       targetNodeAddress: "192.0.2.2",
@@ -194,12 +205,12 @@ export class Migrating {
     });
   }
 
-  /** The source sends the guest. */
+  /** The source starts sending the guest. */
   async send(): Promise<void> {
     await this.say({ startTimestamp: START, mode: "PreCopy" });
   }
 
-  /** Up to where the guest is on its way. */
+  /** Runs until the guest is being sent. */
   async goOut(): Promise<void> {
     await this.settle();
     await this.runTarget();
@@ -207,7 +218,7 @@ export class Migrating {
     await this.send();
   }
 
-  /** The guest runs at the target. */
+  /** The guest runs on the target. */
   async arrive(): Promise<void> {
     await this.say({
       targetNodeDomainDetected: true,
@@ -221,7 +232,7 @@ export class Migrating {
     await this.settle();
   }
 
-  /** Somebody deletes the migration, which has a finalizer. */
+  /** Deletes the migration, which has a finalizer. */
   async cancel(uid = UID): Promise<void> {
     const migration = await this.migration(uid);
     if (migration === undefined) return;
@@ -230,7 +241,7 @@ export class Migrating {
     await this.settle();
   }
 
-  /** Somebody deletes the VMI, which has a finalizer. */
+  /** Deletes the VMI, which has a finalizer. */
   async stop(): Promise<void> {
     const vmi = await this.vmi();
     const metadata = { ...vmi.metadata, deletionTimestamp: START };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API server does not let virt-controller do for a while: a 403, as of a quota or of PodSecurity.
+// Withdraws rights of virt-controller for a while: a 403, as from a quota or PodSecurity.
 import type { KubeObject, ResourceType } from "@patchbay/api";
 import type { KubeClient } from "@patchbay/kube";
 
@@ -19,7 +19,7 @@ const CLUSTER_ROLES: ResourceType<ClusterRole> = {
 };
 const ROLE = { name: "patchbay:virt-controller" };
 
-/** Takes one right away; what is returned gives it back. */
+/** Withdraws one right; the returned function restores it. */
 export async function withdraw(
   admin: KubeClient,
   verb: string,

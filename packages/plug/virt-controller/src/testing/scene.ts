@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who else writes beside virt-controller: a person with all rights, the scheduler, the kubelet and the agents.
+// The other writers beside virt-controller: an administrator, the scheduler, the kubelet and the agents.
 import {
   names,
   parseNetworks,
@@ -21,12 +21,12 @@ import { aVm, eventually, type NicSketch } from "@patchbay/support";
 
 const SOON = { withinMs: 5000 };
 
-/** The name that a VMI's launcher pod has or will have. */
+/** The current or future name of a VMI's launcher pod. */
 export function launcherNameOf(vmi: VirtualMachineInstance): string {
   return launcherPodName(vmi);
 }
 
-/** The VM `default/NAME` and everything that is made of it. */
+/** The VM `default/NAME` and everything created for it. */
 export class Scene {
   readonly key: { readonly namespace: string; readonly name: string };
   readonly #admin: KubeClient;
@@ -36,7 +36,7 @@ export class Scene {
     this.key = { namespace: "default", name };
   }
 
-  /** A VM that runs, unless told otherwise. */
+  /** Creates a VM, which runs by default. */
   async createVm(nics: readonly NicSketch[], runStrategy: RunStrategy = "Always"): Promise<void> {
     const vm = aVm({ nics });
     const spec = { ...vm.spec, runStrategy };
@@ -55,7 +55,7 @@ export class Scene {
     return eventually(() => this.findVmi(), SOON);
   }
 
-  /** The VMI when it is as wanted. */
+  /** Waits until the VMI matches. */
   async vmiWhen(
     isSo: (vmi: VirtualMachineInstance) => boolean,
     within = SOON,
@@ -66,7 +66,7 @@ export class Scene {
     }, within);
   }
 
-  /** The VM when it is as wanted. */
+  /** Waits until the VM matches. */
   async vmWhen(isSo: (vm: VirtualMachine) => boolean, within = SOON): Promise<VirtualMachine> {
     return eventually(async () => {
       const vm = await this.vm();
@@ -74,7 +74,6 @@ export class Scene {
     }, within);
   }
 
-  /** The VMI's own launcher pod. */
   async findPod(): Promise<Pod | undefined> {
     const vmi = await this.findVmi();
     if (vmi === undefined) return undefined;
@@ -92,7 +91,7 @@ export class Scene {
     await this.#admin.store.patch(PODS, key, patch, { subresource: "status" });
   }
 
-  /** The scheduler and the kubelet do their part. */
+  /** Acts as scheduler and kubelet. */
   async runPod(): Promise<void> {
     const { name } = (await this.pod()).metadata;
     const target = { apiVersion: "v1", kind: "Node", name: "node1" };
@@ -104,14 +103,14 @@ export class Scene {
     await this.patchPodStatus([{ op: "add", path: "/status", value: { phase: "Running" } }]);
   }
 
-  /** What the pod's annotation names. */
+  /** The networks in the pod's annotation. */
   async elements(): Promise<readonly NetworkSelection[]> {
     const { metadata } = await this.pod();
     const parsed = parseNetworks(metadata.annotations?.[names.NETWORKS_ANNOTATION]);
     return parsed.ok ? parsed.elements : [];
   }
 
-  /** The pod gets what its annotation names. */
+  /** Attaches the networks in the pod's annotation. */
   async attachAll(): Promise<void> {
     const entries = (await this.elements()).map((element) => ({
       name: `${element.namespace ?? ""}/${element.name}`,
@@ -122,7 +121,7 @@ export class Scene {
     await this.patchPodStatus([{ op: "add", path, value: JSON.stringify(entries) }]);
   }
 
-  /** virt-handler's word on the VMI. */
+  /** Writes virt-handler's fields of the VMI. */
   async reportVmi(status: Partial<VmiStatus>): Promise<void> {
     const operations = Object.entries(status).map(
       ([field, value]) => ({ op: "add", path: `/status/${field}`, value }) as const,
@@ -132,14 +131,13 @@ export class Scene {
     await this.#admin.store.patch(VIRTUAL_MACHINE_INSTANCES, this.key, patch, options);
   }
 
-  /** virt-api's word on the VM. */
+  /** Writes virt-api's fields of the VM. */
   async reportVm(status: Partial<VmStatus>): Promise<void> {
     const options = { subresource: "status" } as const;
     const patch = { type: "merge", fields: { status } } as const;
     await this.#admin.store.patch(VIRTUAL_MACHINES, this.key, patch, options);
   }
 
-  /** The guest runs. */
   async boot(): Promise<void> {
     await this.runPod();
     await this.vmiWhen(({ status }) => status?.phase === "Scheduled");
@@ -163,7 +161,7 @@ export class Scene {
     await this.#admin.store.delete(VIRTUAL_MACHINE_INSTANCES, this.key);
   }
 
-  /** Takes everything away. */
+  /** Deletes everything. */
   async end(): Promise<void> {
     await this.#admin.store.delete(VIRTUAL_MACHINES, this.key);
     await this.deleteVmi();

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every test of the whole component has around it: an API server, a virt-controller, and a VM to be.
+// The environment for tests of the whole component: an API server, a virt-controller, and a VM.
 import type { KubeClient } from "@patchbay/kube";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { startController, type Controller } from "./controllers.ts";
 import { Scene } from "./scene.ts";
 
-/** An API server for the tests of a file; its members are there from the first hook on. */
+/** An API server for the tests of a file. Its members are set when the first hook has run. */
 export interface ServerStage {
   server: TestServer;
-  /** Its administrator. */
   admin: KubeClient;
 }
 
-/** With a virt-controller and a scene of its own for each test. */
+/** Adds a virt-controller and a scene for each test. */
 export interface Stage extends ServerStage {
   controller: Controller;
   scene: Scene;
@@ -29,17 +28,17 @@ function serve(stage: ServerStage): void {
   });
 }
 
-/** Registers the hooks that start the server and close it. */
+/** Registers hooks that start and close the server. */
 export function useServer(): ServerStage {
-  // The hooks fill it before a test looks at it.
+  // The hooks fill it before a test reads it.
   const stage = {} as ServerStage;
   serve(stage);
   return stage;
 }
 
-/** Registers the hooks for a server, and for each test one virt-controller and the VM `vm1`. */
+/** Registers hooks for a server, and for each test a virt-controller and the VM `vm1`. */
 export function useStage(): Stage {
-  // As above.
+  // The hooks fill it before a test reads it.
   const stage = {} as Stage;
   serve(stage);
   beforeEach(async () => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest, and two nodes between which it moves, whoever comes late or fails: what is true of it is known here, and what
-// virt-controller does is held against that.
+// A guest and two nodes between which it migrates, with actors that may be late or fail. It knows the true state, and checks
+// virt-controller's actions against it.
 import {
   names,
   parseNetworks,
@@ -20,7 +20,7 @@ import { keepFinalized } from "./any-world.ts";
 import { aMigration, Migrating } from "./migrating.ts";
 import { LAUNCHER } from "./launched.ts";
 
-/** How a guest that is on its way comes out of it, in one round. */
+/** How a migration ends in one round. */
 export type Fate = "arrives" | "stays" | "moves on";
 
 const NICS = [
@@ -28,12 +28,12 @@ const NICS = [
   { name: "two", network: "red", mac: "02:00:00:00:00:02" },
 ];
 
-/** One VMI, its guest, and its nodes. */
+/** One VMI, its guest and its nodes. */
 export class TwoNodes {
   readonly story = new Migrating();
-  /** Name of the pod in which the guest is; undefined: it has ended. */
+  /** Name of the pod that has the guest; undefined when the guest has ended. */
   guest: string | undefined = LAUNCHER;
-  /** What was found that must never be. */
+  /** Violations of invariants. */
   readonly faults: string[] = [];
   #isOnTheWay = false;
   #count = 0;
@@ -51,7 +51,7 @@ export class TwoNodes {
     return (await this.story.bench.server.list(PODS)).items;
   }
 
-  /** Somebody wants it elsewhere. */
+  /** Requests a migration. */
   ask(): void {
     this.#count += 1;
     const second = String(this.#count % 60).padStart(2, "0");
@@ -61,7 +61,7 @@ export class TwoNodes {
     this.story.bench.server.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration);
   }
 
-  /** Somebody does not want it any more. */
+  /** Cancels the migration. */
   async cancel(): Promise<void> {
     const { items } = await this.story.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
     const open = items.find((migration) => !isMigrationFinal(migration));
@@ -69,7 +69,7 @@ export class TwoNodes {
     await this.story.bench.server.delete(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, open.metadata);
   }
 
-  /** Somebody stops the VM. */
+  /** Stops the VM. */
   async stop(): Promise<void> {
     const vmi = await this.vmi();
     if (vmi !== undefined) {
@@ -77,7 +77,7 @@ export class TwoNodes {
     }
   }
 
-  /** Somebody plugs a NIC, or takes it away. */
+  /** Plugs or unplugs a NIC. */
   async toggle(name: string): Promise<void> {
     await this.#change((vmi) => {
       const { spec } = vmi;
@@ -95,7 +95,7 @@ export class TwoNodes {
     });
   }
 
-  /** One of the pods ends; a guest in it ends too. */
+  /** Ends one of the pods, and with it a guest in it. */
   async endPod(which: "guest's" | "other"): Promise<void> {
     const pods = await this.pods();
     const pod = pods.find(
@@ -106,7 +106,7 @@ export class TwoNodes {
     if (which === "guest's") this.#endGuest();
   }
 
-  /** A pass, which may fail; then all is looked at. */
+  /** One pass, which may fail, and a check of all invariants. */
   async pass(): Promise<boolean> {
     const { bench } = this.story;
     const before = bench.calls.length;
@@ -121,7 +121,7 @@ export class TwoNodes {
     return !isDone || bench.calls.slice(before).some((call) => !call.startsWith("get"));
   }
 
-  /** What nodes do; whether there was anything. */
+  /** Acts as the nodes; returns whether anything changed. */
   async actNodes(fate: Fate): Promise<boolean> {
     const before = await this.#everything();
     for (const pod of await this.pods()) await this.#actPod(pod);
@@ -130,12 +130,12 @@ export class TwoNodes {
     return !isEqual(before, await this.#everything());
   }
 
-  /** The caches learn all. */
+  /** Updates the caches. */
   async learn(): Promise<void> {
     await this.story.bench.catchUp();
   }
 
-  /** Until nobody finds anything to do, also after a while. */
+  /** Runs until no actor finds work, even after some time. */
   async settle(): Promise<void> {
     let quiet = 0;
     for (let round = 0; round < 80; round += 1) {
@@ -144,7 +144,7 @@ export class TwoNodes {
       const acted = await this.actNodes("arrives");
       quiet = wrote || acted ? 0 : quiet + 1;
       if (quiet > 1) return;
-      // A step that was refused is left alone for a while.
+      // A rejected step backs off for a while.
       this.story.bench.nowMs += quiet === 1 ? 1_000_000 : 10_000;
     }
     throw new Error(`it is not at rest: ${this.story.bench.calls.join(", ")}`);
@@ -228,7 +228,7 @@ export class TwoNodes {
     }
   }
 
-  /** What the node that has the guest tells of NICs; on the way nothing is new. */
+  /** Interface statuses of the guest's node. They do not change during a migration. */
   #reported(vmi: VirtualMachineInstance): VirtualMachineInstance {
     if (openMigration(vmi) !== undefined || this.guest === undefined) return vmi;
     const interfaces = (vmi.status?.attachments ?? []).flatMap((each): IfaceStatus[] => {
@@ -243,7 +243,7 @@ export class TwoNodes {
     return { ...vmi, status: { ...vmi.status, interfaces } };
   }
 
-  /** What must be so after each pass. */
+  /** Invariants after each pass. */
   async #look(): Promise<void> {
     const vmi = await this.vmi();
     if (vmi === undefined || this.guest === undefined) return;

@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was taken from pod NICs, on disk: the kernel cannot be asked any more, and the guest gets it again after every
-// restart. One file for each NIC, below a directory for each pod.
+// Addresses taken over from pod NICs, on disk: the kernel no longer has them, and the guest gets them again after each restart.
+// One file for each NIC, in a directory for each pod.
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError, type RememberedAddresses } from "@patchbay/core";
 import type { Files } from "@patchbay/core/ports";
 
-/** Addresses that were taken, by the uid of the pod. */
 export interface AddressStore {
   list(podUid: string): Promise<readonly RememberedAddresses[]>;
-  /** It is on the disk when this resolves. */
+  /** The row is on the disk when this resolves. */
   write(podUid: string, row: RememberedAddresses): Promise<void>;
-  /** Forgets what is not kept. */
   retain(podUid: string, isKept: (row: RememberedAddresses) => boolean): Promise<void>;
   forgetPod(podUid: string): Promise<void>;
-  /** Forgets all other pods. */
   retainPods(podUids: ReadonlySet<string>): Promise<void>;
 }
 
-/** Uids of pods and names of NICs are names of files here; others write both. */
+/** Uids of pods and names of NICs become file names here, and other components write both. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 const SUFFIX = ".json";
 const PRIVATE_DIRECTORY = 0o700;
 
-function nameChecked(name: string): string {
+function checkName(name: string): string {
   if (NAME.test(name)) return name;
   throw new AppError("OS_PATH_REFUSED", { path: name, reason: "not a name" });
 }
@@ -40,7 +37,7 @@ function isRow(value: unknown): value is RememberedAddresses {
 class FileAddressStore implements AddressStore {
   readonly #files: Files;
   readonly #directory: string;
-  /** What is on the disk, of the pods that were asked for. */
+  /** Content of the disk, for the pods that were requested. */
   readonly #pods = new Map<string, Promise<Map<string, RememberedAddresses>>>();
 
   constructor(files: Files, directory: string) {
@@ -79,11 +76,11 @@ class FileAddressStore implements AddressStore {
   }
 
   #podPath(podUid: string): string {
-    return `${this.#directory}/${nameChecked(podUid)}`;
+    return `${this.#directory}/${checkName(podUid)}`;
   }
 
   #rowPath(podUid: string, podInterfaceName: string): string {
-    return `${this.#podPath(podUid)}/${nameChecked(podInterfaceName)}${SUFFIX}`;
+    return `${this.#podPath(podUid)}/${checkName(podInterfaceName)}${SUFFIX}`;
   }
 
   #rowsOf(podUid: string): Promise<Map<string, RememberedAddresses>> {
@@ -105,7 +102,7 @@ class FileAddressStore implements AddressStore {
     return rows;
   }
 
-  /** @throws AppError with PODNET_ADDRESSES_UNREADABLE: the guest's address may be in it. */
+  /** @throws AppError with PODNET_ADDRESSES_UNREADABLE, because ignoring the file could lose the guest's address. */
   async #readRow(path: string): Promise<RememberedAddresses | undefined> {
     const text = await this.#files.readText(path);
     if (text === undefined) return undefined;
@@ -115,7 +112,6 @@ class FileAddressStore implements AddressStore {
   }
 }
 
-/** What was taken from pod NICs, below a directory. */
 export function createAddressStore(files: Files, directory: string): AddressStore {
   return new FileAddressStore(files, directory);
 }

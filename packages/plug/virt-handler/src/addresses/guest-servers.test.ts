@@ -12,7 +12,7 @@ function aNode() {
   const clock = createFakeClock();
   const node = createGuestServers({ addressServers, clock, log: createFakeLogger() });
   const ends: string[] = [];
-  const serving = { netns: NETNS, nic: SERVED_NIC, ended: () => ends.push("ended") };
+  const serving = { netns: NETNS, nic: SERVED_NIC, onEnd: () => ends.push("ended") };
   return { addressServers, clock, node, ends, serving };
 }
 

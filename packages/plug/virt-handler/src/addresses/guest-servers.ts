@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The DHCP servers that run on this node: at most one for each NIC of a launcher pod.
+// The DHCP servers on this node: at most one for each NIC of a launcher pod.
 import { AppError, type ServedNic } from "@patchbay/core";
 import type {
   AddressServer,
@@ -9,26 +9,22 @@ import type {
   NetnsHandle,
 } from "@patchbay/core/ports";
 
-/** A NIC to serve. */
 export interface Serving {
   readonly netns: NetnsHandle;
   readonly nic: ServedNic;
-  /** Called when the server ends by itself. */
-  readonly ended: () => void;
+  /** Called when the server ends on its own. */
+  readonly onEnd: () => void;
 }
 
-/** The servers, by the uid of the pod and the bridge on which they listen. */
+/** DHCP servers, by the uid of the pod and the bridge on which they listen. */
 export interface GuestServers {
-  /** The NICs of the pod that are served. */
   served(podUid: string): readonly ServedNic[];
   /**
-   * Starts the server of the NIC, in place of the one that listens on its bridge.
+   * Starts the NIC's server, and replaces the one that listens on its bridge.
    * @throws AppError with PODNET_ADDRESS_SERVER_FAILED
    */
   serve(podUid: string, serving: Serving): Promise<void>;
-  /** Stops the server on one bridge of the pod. */
   stopAt(podUid: string, bridgeName: string): Promise<void>;
-  /** Stops all servers of the pod. */
   stop(podUid: string): Promise<void>;
   stopAll(): Promise<void>;
 }
@@ -42,7 +38,6 @@ interface Entry {
   readonly sinceMs: number;
 }
 
-/** The servers of one pod, by the name of their bridge. */
 interface PodServers {
   readonly entries: Map<string, Entry>;
   /** Why the last server on a bridge ended after a short life. */
@@ -65,7 +60,7 @@ class NodeGuestServers implements GuestServers {
     return [...(this.#pods.get(podUid)?.entries.values() ?? [])].map(({ nic }) => nic);
   }
 
-  async serve(podUid: string, { netns, nic, ended }: Serving): Promise<void> {
+  async serve(podUid: string, { netns, nic, onEnd }: Serving): Promise<void> {
     const pod = this.#podOf(podUid);
     const { entries, ends } = pod;
     const { bridgeName } = nic;
@@ -86,7 +81,7 @@ class NodeGuestServers implements GuestServers {
       entries.delete(bridgeName);
       if (this.#clock.monotonicMs() - entry.sinceMs < SHORT_LIFE_MS) ends.set(bridgeName, why);
       this.#log.warn("the DHCP server of a NIC ended", { uid: podUid, bridgeName, reason: why });
-      ended();
+      onEnd();
     });
   }
 
@@ -117,7 +112,6 @@ class NodeGuestServers implements GuestServers {
   }
 }
 
-/** No server runs yet. */
 export function createGuestServers(parts: {
   readonly addressServers: AddressServers;
   readonly clock: Clock;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes cloud-init's disks of what hooks have answered, in the place of those that were made before any hook ran.
+// Replaces cloud-init disks by ones with the data that hooks returned.
 import { cloudInitDiskOf, isoImage, type HookedCloudInit } from "@patchbay/core";
 import type { LauncherDisks, LauncherPod } from "@patchbay/core/ports";
 
 /**
- * Makes the disk of each; may be repeated.
+ * May be repeated.
  * @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED
  */
 export function makeCloudInitDisks(

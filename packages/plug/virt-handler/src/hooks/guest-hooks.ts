@@ -1,38 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the hooks of guests have answered, or that they are being asked: no pass of the loop waits for one.
+// Calls hooks in the background and holds their answers, so that no pass of the loop waits for a hook.
 import { isAppError } from "@patchbay/core";
 import type { Clock, HookSidecars, LauncherPod, Logger } from "@patchbay/core/ports";
-import { askHooks, tellEnd, type Hooked, type HookPlace, type HookRequest } from "./ask-hooks.ts";
-import { Slots } from "./slots.ts";
+import {
+  callHooks,
+  notifyEnd,
+  type Hooked,
+  type HookedPod,
+  type HookRequest,
+} from "./call-hooks.ts";
 
-/** Between two looks for a sidecar that does not listen yet, milliseconds. Source: KubeVirt pkg/hooks manager.go, 1 s. */
-const AGAIN_MS = 500;
-/** Looks until it is told that it does not: a minute. */
-const LOOKS_MAX = 120;
+/** Maximum number of calls on the node at a time; each takes about 60 MiB. */
+const SLOTS_MAX = 8;
+/** Maximum for one namespace, so that its hanging hooks do not block those of other namespaces. */
+const SLOTS_PER_NAMESPACE = 2;
 
-/** How far the hooks of a guest are with a domain. */
+interface Waiting {
+  readonly namespace: string;
+  readonly begin: () => void;
+}
+
+/** Runs work in order of arrival when a slot is free. Work of a namespace at its limit waits longer. */
+export class Slots {
+  readonly #running: string[] = [];
+  readonly #waiting: Waiting[] = [];
+
+  async run<T>(namespace: string, work: () => Promise<T>): Promise<T> {
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const begin = (): void => {
+      this.#running.push(namespace);
+      resolve(undefined);
+    };
+    this.#waiting.push({ namespace, begin });
+    this.#fill();
+    await promise;
+    try {
+      return await work();
+    } finally {
+      this.#running.splice(this.#running.indexOf(namespace), 1);
+      this.#fill();
+    }
+  }
+
+  #hasRoom(namespace: string): boolean {
+    const own = this.#running.filter((one) => one === namespace).length;
+    return this.#running.length < SLOTS_MAX && own < SLOTS_PER_NAMESPACE;
+  }
+
+  #fill(): void {
+    for (const waiting of [...this.#waiting]) {
+      if (!this.#hasRoom(waiting.namespace)) continue;
+      this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
+      waiting.begin();
+    }
+  }
+}
+
+/** Retry interval for a sidecar that does not listen yet, milliseconds. Source: KubeVirt pkg/hooks manager.go, 1 s. */
+const HOOK_RETRY_INTERVAL_MS = 500;
+/** Attempts before the call counts as failed; together one minute. */
+const ATTEMPTS_MAX = 120;
+
 export type HookState =
   | { readonly kind: "asking" }
   | ({ readonly kind: "answered" } & Hooked)
   | { readonly kind: "failed"; readonly error: unknown };
 
-/** The hooks of the guests of this node. */
 export interface GuestHooks {
-  /** How far they are with this domain; asks them where nobody has. `wake` is called when they have answered, or have not. */
-  look(request: HookRequest, wake: () => void): HookState;
-  /** The failure was told: the next look asks again. */
+  /** State of the calls for this domain. Starts them if necessary, and calls `wake` when they have succeeded or failed. */
+  ensureCalled(request: HookRequest, wake: () => void): HookState;
+  /** Forgets a reported failure, so that the next `ensureCalled` calls the hooks again. */
   retry(pod: LauncherPod): void;
-  /** The guest runs: nobody is asked any more. */
+  /** The guest runs, so its hooks are not called for the domain any more. */
   started(pod: LauncherPod): void;
-  /** The guest has ended: its hooks are told, once, as far as they can be reached. */
-  ended(place: HookPlace): void;
-  /** The pod is gone. */
+  /** The guest has ended. Notifies its hooks once, if they are reachable. */
+  ended(place: HookedPod): void;
   forget(pod: LauncherPod): void;
 }
 
-/** Of one pod. */
 interface Entry {
-  /** What they were asked about. */
+  /** The domain for which the hooks were called. */
   readonly domainXml: string | undefined;
   readonly end: AbortController;
   state: HookState;
@@ -44,10 +91,10 @@ interface GuestHooksOptions {
   readonly log: Logger;
 }
 
-class AskedHooks implements GuestHooks {
+class NodeGuestHooks implements GuestHooks {
   readonly #options: GuestHooksOptions;
   readonly #entries = new Map<string, Entry>();
-  /** Pods whose hooks were told of the end. */
+  /** Pods whose hooks were notified of the guest's end. */
   readonly #told = new Set<string>();
   readonly #slots = new Slots();
 
@@ -55,7 +102,7 @@ class AskedHooks implements GuestHooks {
     this.#options = options;
   }
 
-  look(request: HookRequest, wake: () => void): HookState {
+  ensureCalled(request: HookRequest, wake: () => void): HookState {
     const { domainXml, pod } = request;
     const known = this.#entries.get(pod.uid);
     if (known !== undefined && known.domainXml === domainXml) return known.state;
@@ -75,13 +122,13 @@ class AskedHooks implements GuestHooks {
     this.#entries.delete(uid);
   }
 
-  ended(place: HookPlace): void {
+  ended(place: HookedPod): void {
     const { uid, namespace } = place.pod;
     if (place.sidecars.length === 0 || this.#told.has(uid)) return;
     this.#told.add(uid);
     const { hooks, log } = this.#options;
     this.#slots
-      .run(namespace, () => tellEnd(place, hooks))
+      .run(namespace, () => notifyEnd(place, hooks))
       .catch((err: unknown) => {
         log.warn("a hook does not hear that its guest has ended", { uid, err });
       });
@@ -107,20 +154,20 @@ class AskedHooks implements GuestHooks {
   async #answer(request: HookRequest, signal: AbortSignal): Promise<HookState> {
     const { clock, hooks } = this.#options;
     const { namespace } = request.pod;
-    for (let looks = 1; ; looks += 1) {
+    for (let attempts = 1; ; attempts += 1) {
       try {
-        const hooked = await this.#slots.run(namespace, () => askHooks(request, hooks));
+        const hooked = await this.#slots.run(namespace, () => callHooks(request, hooks));
         return { kind: "answered", ...hooked };
       } catch (error) {
-        const isAway = isAppError(error, "HOOK_UNREACHABLE");
-        if (!isAway || looks === LOOKS_MAX || signal.aborted) return { kind: "failed", error };
+        const isUnreachable = isAppError(error, "HOOK_UNREACHABLE");
+        if (!isUnreachable || attempts === ATTEMPTS_MAX || signal.aborted)
+          return { kind: "failed", error };
       }
-      await clock.sleep(AGAIN_MS, signal).catch(() => undefined); // aborted: nobody wants the answer
+      await clock.sleep(HOOK_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the answer is no longer needed
     }
   }
 }
 
-/** Hooks, none of which was asked yet. */
 export function createGuestHooks(options: GuestHooksOptions): GuestHooks {
-  return new AskedHooks(options);
+  return new NodeGuestHooks(options);
 }

@@ -10,7 +10,7 @@ import { aScheduledVmi, attachment, linkNamesOf, putNicAt, without } from "../te
 const SOON = { withinMs: 5_000 };
 /** Counted where the program's client is made: packages/kit/daemon. */
 const BY_ITS_CLIENT = "patchbay_api_requests_total";
-/** Of guests that leave: packages/plug/virt-handler/src/migration/progress.test.ts. */
+/** Of guests that leave: packages/plug/virt-handler/src/migration/outgoing.test.ts. */
 const OF_MOVES = /^kubevirt_vmi_migration_/;
 const NAMES = metricNamesOf("virt-handler").filter(
   (name) => name !== BY_ITS_CLIENT && !OF_MOVES.test(name),

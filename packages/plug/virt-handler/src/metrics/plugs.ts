@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long do plugs, swaps and unplugs take, what holds them up, and which is the oldest? By what the watch tells.
-import { isVmiFinal, type HotplugType, type VirtualMachineInstance } from "@patchbay/api";
+// Metrics of plugs, swaps and unplugs, from changes of the VMIs: durations, reasons for waiting, and the oldest pending one.
 import {
+  wiringOf,
+  type NodeVmFacts,
   ifacePhaseFamily,
   oldestPendingFamily,
   pendingIfaces,
@@ -10,8 +11,22 @@ import {
   type MetricFamily,
   type PendingIface,
 } from "@patchbay/core";
+import { isVmiFinal, type HotplugType, type VirtualMachineInstance } from "@patchbay/api";
 import { parseTime } from "@patchbay/kube";
 import type { Cache, Change, Clock } from "@patchbay/core/ports";
+
+/** Names of taps by iface name, by uid of the VMI. */
+export type Taps = Map<string, ReadonlyMap<string, string>>;
+
+/** Records the taps of ifaces that have a device. */
+export function recordTaps({ vmi, ifaces }: NodeVmFacts, taps: Taps): void {
+  const withDevice = ifaces.filter(({ device }) => device !== undefined);
+  const entries = withDevice.flatMap((iface) => {
+    const wiring = wiringOf(iface);
+    return wiring === undefined ? [] : [[iface.name, wiring.tapName] as const];
+  });
+  taps.set(vmi.metadata.uid ?? "", new Map(entries));
+}
 
 interface CounterSettings {
   readonly name: string;
@@ -21,7 +36,6 @@ interface CounterSettings {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Where is counted. */
 export interface PlugMetrics {
   addCounter(settings: CounterSettings): (labels: Labels) => void;
   addHistogram(
@@ -29,7 +43,7 @@ export interface PlugMetrics {
   ): (labels: Labels, value: number) => void;
 }
 
-/** From the request for an iface to its end, as this program sees it. Bounds in seconds. */
+/** Time from the request until this process observes the end. Buckets in seconds. */
 const PLUG_SECONDS = {
   name: "patchbay_plug_seconds",
   help: "Duration of a plug, swap or unplug while the guest runs.",
@@ -37,7 +51,7 @@ const PLUG_SECONDS = {
   buckets: [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300],
 };
 
-/** Bounds in seconds, as above: most phases take some milliseconds. */
+/** Buckets in seconds. Most phases take some milliseconds. */
 const PHASE_SECONDS = {
   name: "patchbay_plug_duration_seconds",
   help: "Duration of each phase of a plug, swap or unplug while the guest runs.",
@@ -45,23 +59,23 @@ const PHASE_SECONDS = {
   buckets: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300],
 };
 
-/** A reason was told of an iface, or told again after another attempt. */
+/** Counts each report of a reason, also of the same reason after another attempt. */
 const IFACE_FAILURES = {
   name: "patchbay_iface_failures_total",
   help: "Reasons for which ifaces wait, counted each time one is reported or a step is tried again.",
   labelNames: ["reason"],
 };
 
-/** One iface on its way. */
-interface Begun {
+/** A pending operation of one iface. */
+interface PendingOperation {
   readonly type: HotplugType;
   readonly atMs: number;
-  /** Its guest ran when it began: its end is not that of a boot. */
+  /** The guest ran at the start, so the operation is not part of a boot. */
   readonly isLive: boolean;
 }
 
 /** By uid of the VMI, then by name of the iface. */
-type Pending = Map<string, ReadonlyMap<string, Begun>>;
+type Pending = Map<string, ReadonlyMap<string, PendingOperation>>;
 
 const MS_PER_SECOND = 1000;
 
@@ -69,29 +83,29 @@ function isRunning({ status }: VirtualMachineInstance): boolean {
   return status?.phase === "Running";
 }
 
-/** What was on its way before this program began has the age of its phase. */
+/** An operation that started before this process gets the age of its phase. */
 function ageMs({ since }: PendingIface, clock: Clock): number {
   return since === undefined ? 0 : Math.max(0, clock.now() - parseTime(since));
 }
 
 function pendingAfter(
   vmi: VirtualMachineInstance,
-  before: ReadonlyMap<string, Begun> | undefined,
+  before: ReadonlyMap<string, PendingOperation> | undefined,
   clock: Clock,
-): ReadonlyMap<string, Begun> {
+): ReadonlyMap<string, PendingOperation> {
   if (isVmiFinal(vmi)) return new Map();
   const nowMs = clock.monotonicMs();
   return new Map(
-    pendingIfaces(vmi).map((iface): [string, Begun] => {
-      const was = before?.get(iface.name);
-      if (was?.type === iface.type) return [iface.name, was];
+    pendingIfaces(vmi).map((iface): [string, PendingOperation] => {
+      const known = before?.get(iface.name);
+      if (known?.type === iface.type) return [iface.name, known];
       const atMs = before === undefined ? nowMs - ageMs(iface, clock) : nowMs;
       return [iface.name, { type: iface.type, atMs, isLive: isRunning(vmi) }];
     }),
   );
 }
 
-/** Measures what the cache tells until the answer is called; the families are read when somebody asks. */
+/** Measures until `stop` is called. The families are computed at each scrape. */
 export function measurePlugs(
   vmis: Cache<VirtualMachineInstance>,
   metrics: PlugMetrics,
@@ -108,7 +122,7 @@ export function measurePlugs(
       observePhase({ type, phase }, Math.max(0, untilMs - parseTime(since)) / MS_PER_SECOND);
     }
   };
-  const note = (vmi: VirtualMachineInstance, previous?: VirtualMachineInstance): void => {
+  const record = (vmi: VirtualMachineInstance, previous?: VirtualMachineInstance): void => {
     const { uid = "" } = vmi.metadata;
     const before = pending.get(uid);
     const after = pendingAfter(vmi, before, clock);
@@ -121,10 +135,10 @@ export function measurePlugs(
       if (isLive && !after.has(name)) observePlug({ type }, (nowMs - atMs) / MS_PER_SECOND);
     }
   };
-  for (const vmi of vmis.list()) note(vmi, vmi);
+  for (const vmi of vmis.list()) record(vmi, vmi);
   const stop = vmis.onChange((change: Change<VirtualMachineInstance>) => {
     if (change.kind === "deleted") pending.delete(change.previous.metadata.uid ?? "");
-    else note(change.current, change.kind === "updated" ? change.previous : undefined);
+    else record(change.current, change.kind === "updated" ? change.previous : undefined);
   });
   const oldestSeconds = (): number => {
     const begun = [...pending.values()].flatMap((ifaces) => [...ifaces.values()]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told of the VMs of this node to whoever asks for metrics: their NICs, and what went through their taps. Read
-// from the kernel when it is asked for; libvirt, which is the launcher's, is not asked.
+// Metrics of the node's NICs and of the traffic through their taps. The counters are read from the kernel at each scrape,
+// because libvirt belongs to the launcher.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import {
   AppError,
@@ -14,19 +14,22 @@ import {
 import { keyOf, printKey } from "@patchbay/kube";
 import type { LinkCounters } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
-import { launcherOf } from "../reconcilers/vmi/index.ts";
+import { findLauncher } from "../reconcilers/vmi/index.ts";
 
-/** A reading serves everybody who asks within this time, milliseconds. */
-const FRESH_MS = 1_000;
+/** Maximum age of a reading that scrapes share, milliseconds. */
+const READING_MAX_AGE_MS = 1_000;
 
 type TrafficDeps = Pick<Deps, "vmis" | "sessions" | "taps" | "nodeName" | "clock" | "log">;
 
-/** What whoever asks for one guest is told of its NICs. @throws AppError with LAUNCHER_UNREACHABLE while that cannot be read */
-export async function tellTraffic(
+/**
+ * Traffic of one guest's NICs, as a response for virt-api.
+ * @throws AppError with LAUNCHER_UNREACHABLE while it cannot be read
+ */
+export async function readTraffic(
   vmi: VirtualMachineInstance,
   { linkCounters, ...deps }: TrafficDeps & { readonly linkCounters: LinkCounters },
 ): Promise<object> {
-  const traffic = await trafficOf(vmi, linkCounters, deps);
+  const traffic = await findTraffic(vmi, linkCounters, deps);
   if (traffic === undefined) {
     const reason = "the counters of its links cannot be read";
     throw new AppError("LAUNCHER_UNREACHABLE", { vmi: printKey(keyOf(vmi)), reason });
@@ -34,27 +37,28 @@ export async function tellTraffic(
   return { metadata: {}, items: nicCounts(traffic) };
 }
 
-/** Undefined while its launcher cannot be reached, or its guest does not run. */
-async function trafficOf(
+/** Undefined while the launcher is unreachable or the guest does not run. */
+async function findTraffic(
   vmi: VirtualMachineInstance,
   counters: LinkCounters,
   deps: TrafficDeps,
 ): Promise<VmTraffic | undefined> {
   const taps = deps.taps.get(vmi.metadata.uid ?? "");
-  const pod = launcherOf(vmi, deps);
+  const pod = findLauncher(vmi, deps);
   const netns = pod === undefined ? undefined : deps.sessions.netnsOf(pod);
   if (taps === undefined || taps.size === 0 || netns === undefined) return undefined;
   try {
     return { vmi, taps, links: await counters.read(netns) };
   } catch (error) {
     deps.log.warn("the counters of a pod's links cannot be read", {
-      ...{ vmi: printKey(keyOf(vmi)), reason: messageOf(error) },
+      vmi: printKey(keyOf(vmi)),
+      reason: messageOf(error),
     });
     return undefined;
   }
 }
 
-/** Reads the metrics of all VMs of the node; who asks again at once gets the same. */
+/** Returns the function that reads metrics of all VMs of the node. */
 export function createTrafficSource(
   counters: LinkCounters,
   deps: TrafficDeps,
@@ -64,14 +68,14 @@ export function createTrafficSource(
     | undefined;
   const read = async (): Promise<readonly MetricFamily[]> => {
     const vmis = deps.vmis.list();
-    const all = await Promise.all(vmis.map((vmi) => trafficOf(vmi, counters, deps)));
+    const all = await Promise.all(vmis.map((vmi) => findTraffic(vmi, counters, deps)));
     const vms = all.filter((traffic) => traffic !== undefined);
     const running = vmis.filter(({ status }) => status?.phase === "Running");
     return [vmiVnicFamily(running), ...trafficFamilies(vms, deps.nodeName)];
   };
   return () => {
     const nowMs = deps.clock.monotonicMs();
-    if (last === undefined || nowMs - last.atMs >= FRESH_MS)
+    if (last === undefined || nowMs - last.atMs >= READING_MAX_AGE_MS)
       last = { atMs: nowMs, families: read() };
     return last.families;
   };

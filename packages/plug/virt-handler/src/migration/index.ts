@@ -1,118 +1,173 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pass over a VMI whose guest is on its way: from this node, or to it.
-import type { MigrationState, VirtualMachineInstance } from "@patchbay/api";
+// One pass over a VMI that migrates from this node or to it.
+import type { VirtualMachineInstance, MigrationState } from "@patchbay/api";
 import {
+  announcedNics,
+  leftWirings,
+  messageOf,
+  type NodeVmFacts,
   broughtAlong,
   domainNameOf,
   findByName,
   openMigration,
-  type NodeVmFacts,
 } from "@patchbay/core";
-import { after, done, type Next } from "@patchbay/kube";
+import { keyOf, printKey, after, done, type Next } from "@patchbay/kube";
+import type { PodNetwork } from "@patchbay/core/ports";
 import type { Deps } from "../deps.ts";
-import type { Place } from "../reconcilers/vmi/step-context.ts";
-import { arrive } from "./arrive.ts";
-import { hasItsDisks } from "./arriving-disks.ts";
-import { depart, placeOf } from "./depart.ts";
-import type { Move } from "./moves.ts";
-import { announceGuest, releaseGuest } from "./guest-macs.ts";
-import { PROGRESS_MS } from "./progress.ts";
+import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
+import type { LauncherContext } from "../reconcilers/vmi/steps/step-context.ts";
+import { receiveGuest, ensureCloudInitDisks } from "./incoming.ts";
+import { sendGuest, targetEndpoint, PROGRESS_INTERVAL_MS } from "./outgoing.ts";
+import type { MigrationRun } from "./migration-runs.ts";
 
-/** How often it is looked whether a guest that is held still differs, milliseconds: what it waits for may tell nobody. */
-const HELD_MS = 10_000;
+type Netns = Parameters<PodNetwork["announce"]>[0];
 
-/** When a pod that could not let go of its guest's MACs tries again, milliseconds: the guest may wait for them. */
-const RELEASE_MS = 500;
+async function tryOnLinks(
+  vmi: VirtualMachineInstance,
+  { place, deps }: { readonly place: LauncherContext; readonly deps: Deps },
+  act: (facts: NodeVmFacts, netns: Netns) => Promise<void>,
+): Promise<boolean> {
+  try {
+    await act(await observeNodeVm(vmi, place, deps), place.session.launcher.netns);
+    return true;
+  } catch (error) {
+    const fields = { vmi: printKey(keyOf(vmi)), reason: messageOf(error) };
+    deps.log.warn("the macs of a guest that moves may be heard in another place", fields);
+    return false;
+  }
+}
 
-/** The rest of a pass: what is done with the VMI's links and devices, and what it came to. */
-export type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
+/** Announces the guest's MACs, because networks may have learned them at the target. May be repeated. */
+async function announceMacs(
+  vmi: VirtualMachineInstance,
+  place: LauncherContext,
+  deps: Deps,
+): Promise<void> {
+  await tryOnLinks(vmi, { place, deps }, async (facts, netns) => {
+    for (const nic of announcedNics(facts)) await deps.podNetwork.announce(netns, nic);
+  });
+}
 
-/** Whether each NIC that the guest brings along has its links here. */
+/**
+ * Detaches the pod from its guest's MACs: two macvlans of one parent cannot share a MAC, and switches must not learn it here. May
+ * be repeated. Returns whether it succeeded.
+ */
+function releaseMacs(
+  vmi: VirtualMachineInstance,
+  place: LauncherContext,
+  deps: Deps,
+): Promise<boolean> {
+  return tryOnLinks(vmi, { place, deps }, async (facts, netns) => {
+    for (const wiring of leftWirings(facts, place.pod.uid))
+      await deps.podNetwork.wireTap(netns, wiring);
+  });
+}
+
+/** Interval for checking an incoming guest that is paused because it differs, milliseconds. No event may report a repair. */
+const HELD_CHECK_INTERVAL_MS = 10_000;
+
+/** Retry interval for releasing the guest's MACs, milliseconds. It is short because the target may wait for them. */
+const RELEASE_RETRY_INTERVAL_MS = 500;
+
+/** The regular part of a pass, which converges links and devices. */
+type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
+
+/** Whether the links of all NICs that the guest brings along are wired here. */
 function isWired(vmi: VirtualMachineInstance, { ifaces }: NodeVmFacts): boolean {
   return broughtAlong(vmi).every(({ name = "" }) => findByName(ifaces, name)?.links.wired === true);
 }
 
-function sooner(next: Next, ms: number): Next {
+function atMost(next: Next, ms: number): Next {
   return next.kind === "after" ? after(Math.min(next.ms, ms)) : after(ms);
 }
 
-/** What a pass has beside the VMI and its place. */
-interface Rest {
+interface PassContext {
   readonly deps: Deps;
   readonly converge: Converge;
 }
 
-/** The migration that the VMI is in, and what this process has begun of it; undefined: it is in none. */
-function underWay(
+/** The open migration of the VMI and this process's state of it; undefined without a migration. */
+function findMigration(
   vmi: VirtualMachineInstance,
-  { moves }: Pick<Deps, "moves">,
-): { readonly migration: MigrationState; readonly move: Move } | undefined {
+  { migrationRuns }: Pick<Deps, "migrationRuns">,
+): { readonly migration: MigrationState; readonly move: MigrationRun } | undefined {
   const migration = openMigration(vmi);
-  const move = moves.of(vmi);
+  const move = migrationRuns.of(vmi);
   return migration === undefined || move === undefined ? undefined : { migration, move };
 }
 
-async function leave(
+async function passOutgoing(
   vmi: VirtualMachineInstance,
-  place: Place,
-  { deps, converge }: Rest,
+  place: LauncherContext,
+  { deps, converge }: PassContext,
 ): Promise<Next> {
-  const found = underWay(vmi, deps);
+  const found = findMigration(vmi, deps);
   if (found === undefined) return (await converge()).next;
   const { migration, move } = found;
   const { session, wake } = place;
-  const announce = (): Promise<void> => announceGuest(vmi, place, deps);
-  const hasLeft = await depart({ vmi, migration, move, session, wake, announce, deps });
+  const announce = (): Promise<void> => announceMacs(vmi, place, deps);
+  const hasLeft = await sendGuest({ vmi, migration, move, session, wake, announce, deps });
   if (hasLeft) {
-    move.isReleased ||= await releaseGuest(vmi, place, deps);
-    return move.isReleased ? done() : after(RELEASE_MS);
+    move.isReleased ||= await releaseMacs(vmi, place, deps);
+    return move.isReleased ? done() : after(RELEASE_RETRY_INTERVAL_MS);
   }
   const { next } = await converge();
-  return move.call === "running" || move.job !== undefined ? sooner(next, PROGRESS_MS) : next;
+  return move.call === "running" || move.job !== undefined
+    ? atMost(next, PROGRESS_INTERVAL_MS)
+    : next;
 }
 
-/** While there is nothing of it yet, its links are made; from then on nothing is changed. */
-async function receive(
+/** Wires the links until the incoming domain appears, and changes nothing from then on. */
+async function passIncoming(
   vmi: VirtualMachineInstance,
-  place: Place,
-  { deps, converge }: Rest,
+  place: LauncherContext,
+  { deps, converge }: PassContext,
 ): Promise<Next> {
-  const found = underWay(vmi, deps);
+  const found = findMigration(vmi, deps);
   if (found === undefined) return done();
   const { migration, move } = found;
   const { session } = place;
-  session.look();
+  session.markObserved();
   const domain = await session.connection.findDomain(domainNameOf(vmi));
   const arrival = { vmi, migration, move, place, deps };
   if (domain !== undefined) {
-    const isHeld = await arrive(arrival, { domain, isWired: true });
-    return isHeld ? after(HELD_MS) : done();
+    const isHeld = await receiveGuest(arrival, { domain, isWired: true });
+    return isHeld ? after(HELD_CHECK_INTERVAL_MS) : done();
   }
   const { facts, next } = await converge();
-  await arrive(arrival, { domain, isWired: isWired(vmi, facts) && hasItsDisks(arrival) });
+  await receiveGuest(arrival, {
+    domain,
+    isWired: isWired(vmi, facts) && ensureCloudInitDisks(arrival),
+  });
   return next;
 }
 
-/** One pass with a launcher that answers; `converge` is what is done with a VMI beside that. */
-export function moveGuest(vmi: VirtualMachineInstance, place: Place, rest: Rest): Promise<Next> {
-  return place.role === "owner" ? leave(vmi, place, rest) : receive(vmi, place, rest);
+/** One pass over a migrating VMI. `converge` is the regular part of the pass. */
+export function passMigration(
+  vmi: VirtualMachineInstance,
+  place: LauncherContext,
+  context: PassContext,
+): Promise<Next> {
+  return place.role === "owner"
+    ? passOutgoing(vmi, place, context)
+    : passIncoming(vmi, place, context);
 }
 
 /**
- * The guest has left, and its launcher may have ended: what is still to be said is said. True where that is all there is to do: as long as
- * its pod has the guest's MACs the target may not be able to take them.
+ * Completes the source's part after the guest has left, when its launcher may have ended. Returns true when nothing is left to do;
+ * until the pod has released the guest's MACs, the target may be unable to use them.
  */
-export async function tellLeft(
+export async function finishDeparture(
   vmi: VirtualMachineInstance,
   wake: () => void,
   deps: Deps,
 ): Promise<boolean> {
   const migration = openMigration(vmi);
-  const move = deps.moves.of(vmi);
+  const move = deps.migrationRuns.of(vmi);
   if (migration === undefined || move?.call !== "arrived") return false;
-  // A relay to where it listens now is made in the launcher's directory.
-  if (!move.leadsTo(placeOf({ migration }))) return false;
+  // A relay to the target's new address must be created in the launcher's directory, which needs a session.
+  if (!move.leadsTo(targetEndpoint({ migration }))) return false;
   const announce = (): Promise<void> => Promise.resolve();
-  await depart({ vmi, migration, move, session: undefined, wake, announce, deps });
+  await sendGuest({ vmi, migration, move, session: undefined, wake, announce, deps });
   return move.isReleased;
 }

@@ -20,11 +20,11 @@ function states(): Promise<readonly (string | undefined)[]> {
 }
 
 async function isReady(): Promise<boolean> {
-  return (await nodes.move()).targetNodeDomainReadyTimestamp !== undefined;
+  return (await nodes.migrationState()).targetNodeDomainReadyTimestamp !== undefined;
 }
 
 async function hasFailed(): Promise<boolean> {
-  return (await nodes.move()).failed === true;
+  return (await nodes.migrationState()).failed === true;
 }
 
 /** Calls that send it away. */
@@ -47,11 +47,12 @@ test("it goes over, and is the other node's", async () => {
   await nodes.open();
   await nodes.until(isReady);
   expect(await states()).toEqual(["shutoff", "running"]);
-  expect(await nodes.move()).toMatchObject({
-    ...{ mode: "PreCopy", targetNodeAddress: nodes.relays.address },
+  expect(await nodes.migrationState()).toMatchObject({
+    mode: "PreCopy",
+    targetNodeAddress: nodes.relays.address,
     targetNodeDomainDetected: true,
   });
-  await nodes.handOver();
+  await nodes.complete();
   await nodes.until(() => Promise.resolve(nodes.relays.openCount === 0));
   const { status } = await nodes.vmi();
   expect(status?.phase).toBe("Running");
@@ -104,15 +105,15 @@ test("a way that breaks leaves the guest where it is, and what came of it there 
   end("broken after");
   await nodes.until(hasFailed);
   expect(await states()).toEqual(["running", "paused"]);
-  expect((await nodes.move()).failureReason).toContain("the connection was closed");
+  expect((await nodes.migrationState()).failureReason).toContain("the connection was closed");
   expect(nodes.relays.openCount).toBe(0);
 });
 
 test("it is cancelled on its way", async () => {
   await begin();
-  await nodes.tellMove({ abortRequested: true });
+  await nodes.writeMigration({ abortRequested: true });
   await nodes.until(hasFailed);
-  expect(await nodes.move()).toMatchObject({ abortStatus: "Succeeded" });
+  expect(await nodes.migrationState()).toMatchObject({ abortStatus: "Succeeded" });
   expect(await states()).toEqual(["running", undefined]);
 });
 
@@ -120,7 +121,7 @@ test("the source's pod has ended, and nobody has said anything: virt-controller'
   await begin();
   await nodes.stop("node1");
   end("over");
-  await nodes.tellMove({ sourceEndedTimestamp: "2026-01-01T00:00:00Z" });
+  await nodes.writeMigration({ sourceEndedTimestamp: "2026-01-01T00:00:00Z" });
   await nodes.until(isReady);
   expect(await states()).toEqual(["shutoff", "running"]);
 });
@@ -182,9 +183,9 @@ test("what its user has paused stays paused", async () => {
   const conditions = [{ type: "Paused", status: "True", reason: "PausedByUser" }] as const;
   await begin();
   await nodes.stop("node1");
-  await nodes.tell({ conditions: [...conditions] });
+  await nodes.writeStatus({ conditions: [...conditions] });
   end("over");
-  await nodes.tellMove({ sourceEndedTimestamp: "2026-01-01T00:00:00Z" });
+  await nodes.writeMigration({ sourceEndedTimestamp: "2026-01-01T00:00:00Z" });
   await nodes.until(isReady);
   expect(await states()).toEqual(["shutoff", "paused"]);
 });
@@ -196,11 +197,11 @@ test("libvirt of the source dies at the last moment: it goes on there, and never
   await nodes.until(async () => (await states())[0] === "running");
   await nodes.clock.advance(10_000);
   expect(await states()).toEqual(["running", "paused"]);
-  expect((await nodes.move()).failureReason).toContain("the guest goes on here");
+  expect((await nodes.migrationState()).failureReason).toContain("the guest goes on here");
 });
 
 test("a guest that is not what was made ready is held, and told of; it goes on when it is", async () => {
-  const faults = async () => (await nodes.move()).targetNodeDomainFaults;
+  const faults = async () => (await nodes.migrationState()).targetNodeDomainFaults;
   const place = /(<interface[^]*?<address [^>]*bus=")0x[0-9a-f]+/;
   nodes.daemon("node1").forge = (xml) => xml.replace(place, "$10x1f");
   await nodes.open();
@@ -208,11 +209,11 @@ test("a guest that is not what was made ready is held, and told of; it goes on w
   expect(await faults()).toEqual([
     expect.stringMatching(/^the NIC with MAC \S+ has another place: 0000:1f:00.0$/),
   ]);
-  await nodes.tellMove({ abortRequested: true });
-  await nodes.until(async () => (await nodes.move()).sourceNodeDomainLeft === true);
+  await nodes.writeMigration({ abortRequested: true });
+  await nodes.until(async () => (await nodes.migrationState()).sourceNodeDomainLeft === true);
   expect(await states()).toEqual(["shutoff", "paused"]);
   const [status = {}] = (await nodes.vmi()).status?.interfaces ?? [];
-  await nodes.tell({ interfaces: [{ ...status, pciAddress: "0000:1f:00.0" }] });
+  await nodes.writeStatus({ interfaces: [{ ...status, pciAddress: "0000:1f:00.0" }] });
   await nodes.until(isReady);
   expect([await states(), await faults()]).toEqual([["shutoff", "running"], []]);
 });
@@ -221,7 +222,7 @@ test("a guest that has left, and is nowhere when its migration is closed, has fa
   await begin();
   await nodes.stop("node2");
   end("over");
-  await nodes.tellMove({ completed: true, failed: true });
+  await nodes.writeMigration({ completed: true, failed: true });
   await nodes.until(async () => (await nodes.vmi()).status?.phase !== "Running");
   expect((await nodes.vmi()).status?.phase).toBe("Failed");
 });
@@ -235,7 +236,7 @@ test("an unplug that is not answered goes along, and is done there", async () =>
   await nodes.open();
   await nodes.until(isReady);
   expect([await states(), asked("node2")]).toEqual([["shutoff", "running"], 0]);
-  await nodes.handOver();
+  await nodes.complete();
   await nodes.until(async () => {
     const { interfaces = [] } = (await nodes.vmi()).status ?? {};
     return interfaces[0]?.hotplug?.phase === "PodDetaching";
@@ -253,15 +254,15 @@ test("a plug that waits for the move goes on there as the one that was asked for
   const { spec } = aScheduledVmi(["one", "two"]);
   await nodes.edit((vmi) => ({ ...vmi, spec }));
   await nodes.open();
-  await nodes.until(async () => (await nodes.move()).targetNodeAddress !== undefined);
+  await nodes.until(async () => (await nodes.migrationState()).targetNodeAddress !== undefined);
   await nodes.start("node1");
   await nodes.until(() => Promise.resolve(sent() === 1));
   await nodes.until(async () => (await operations()).length > 0);
   end("over");
   await nodes.until(isReady);
-  await nodes.handOver();
+  await nodes.complete();
   putNicAt(nodes.network("node2"), "two");
-  await nodes.tell({ attachments: [attachment("one"), attachment("two")] });
+  await nodes.writeStatus({ attachments: [attachment("one"), attachment("two")] });
   await nodes.until(async () => (await operations()).at(-1)?.outcome !== undefined);
   expect(await operations()).toMatchObject([{ type: "Plug", outcome: "Done" }]);
 });

@@ -1,88 +1,96 @@
 // SPDX-License-Identifier: Apache-2.0
-// The relay of the node that a guest comes to: lets in the node that it comes from, for one migration, and each channel once.
+// The relay on a migration's target node: accepts the source node's connections for one migration, once for each channel.
 import type { AddressInfo, Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";
 import { messageOf } from "@patchbay/core/errors";
 import { Strangers } from "@patchbay/core/strangers";
 import { connectUnixSocket } from "@patchbay/os";
-import { isPeer, tlsOf } from "./identity.ts";
-import { join, readLine } from "./streams.ts";
-import { CHANNELS, parseGreeting, type Channel, type RelayOrder, type Word } from "./words.ts";
+import { isPeer, toTlsOptions } from "./protocol.ts";
+import { joinSockets, readLine } from "./streams.ts";
+import {
+  CHANNELS,
+  parseGreeting,
+  type Channel,
+  type RelayOptions,
+  type RelayMessage,
+} from "./protocol.ts";
 
 /**
- * Connections at a port that have not shown the peer's certificate. The oldest gives way to the next: who comes a thousand
- * times in a second leaves the peer a quarter of a second for its handshake.
+ * Maximum number of unauthenticated connections at a port. A new one closes the oldest: at a thousand new connections a second,
+ * the peer has a quarter of a second for its handshake.
  */
 const STRANGERS_MAX = 256;
 
 interface Receiver {
-  readonly order: RelayOrder;
+  readonly order: RelayOptions;
   /** Path of the launcher's directory, by its descriptor. */
   readonly directory: string;
-  readonly tell: (word: Word) => void;
-  /** How many connections of a channel are still waited for. */
-  readonly left: Map<Channel, number>;
+  readonly send: (word: RelayMessage) => void;
+  /** Number of connections still expected for each channel. */
+  readonly remaining: Map<Channel, number>;
 }
 
-/** The channel's next connection, which is then no longer waited for. */
-function takePlace({ left }: Receiver, channel: Channel): boolean {
-  const count = left.get(channel) ?? 0;
+/** Claims one of the channel's expected connections; false when none is left. */
+function claimConnection({ remaining }: Receiver, channel: Channel): boolean {
+  const count = remaining.get(channel) ?? 0;
   if (count === 0) return false;
-  left.set(channel, count - 1);
+  remaining.set(channel, count - 1);
   return true;
 }
 
-async function carry(receiver: Receiver, channel: Channel, remote: TLSSocket): Promise<void> {
-  const { order, directory, tell } = receiver;
+async function forward(receiver: Receiver, channel: Channel, remote: TLSSocket): Promise<void> {
+  const { order, directory, send } = receiver;
   try {
     const local = await connectUnixSocket({ directory, path: order.sockets[channel] });
-    tell({ kind: "joined", channel });
-    join({ local, remote }, channel === "disks" ? 0 : order.silenceMs, (reason) => {
-      tell({ kind: "ended", channel, reason });
+    send({ kind: "joined", channel });
+    joinSockets({ local, remote }, channel === "disks" ? 0 : order.silenceMs, (reason) => {
+      send({ kind: "ended", channel, reason });
     });
   } catch (error) {
     remote.destroy();
-    tell({ kind: "ended", channel, reason: messageOf(error) });
+    send({ kind: "ended", channel, reason: messageOf(error) });
   }
 }
 
-/** Why the connection of the peer is not let in; undefined: it was. */
-async function letIn(
+/** Accepts the peer's connection, or returns the reason for rejecting it. */
+async function admit(
   receiver: Receiver,
   port: Channel,
   remote: TLSSocket,
 ): Promise<string | undefined> {
-  const { order, tell } = receiver;
+  const { order, send } = receiver;
   const greeting = parseGreeting((await readLine(remote, order.greetingMs)) ?? "");
   if (greeting === undefined) return "it did not say what it wants";
   if (greeting.migration !== order.migrationUid) return "it is of another migration";
   if ("says" in greeting) {
-    tell({ kind: "gone" });
+    send({ kind: "gone" });
     remote.end("heard\n");
     return undefined;
   }
   if (greeting.channel !== port) return "it wants another channel";
-  if (!takePlace(receiver, port)) return `channel ${port} is taken`;
-  await carry(receiver, port, remote);
+  if (!claimConnection(receiver, port)) return `channel ${port} is taken`;
+  await forward(receiver, port, remote);
   return undefined;
 }
 
 function serve(receiver: Receiver, channel: Channel): Server {
-  const { order, tell } = receiver;
-  const options = { ...tlsOf(order.identity), requestCert: true, rejectUnauthorized: true };
+  const { order, send } = receiver;
+  const options = { ...toTlsOptions(order.identity), requestCert: true, rejectUnauthorized: true };
   const server = createServer({
-    ...{ ...options, handshakeTimeout: order.greetingMs, allowHalfOpen: true },
+    ...options,
+    handshakeTimeout: order.greetingMs,
+    allowHalfOpen: true,
   });
   const strangers = new Strangers(STRANGERS_MAX);
   server.on("connection", (socket: Socket) => {
     strangers.add(socket);
   });
   server.on("tlsClientError", (error) => {
-    tell({ kind: "refused", reason: error.message });
+    send({ kind: "refused", reason: error.message });
   });
   const refuse = (remote: TLSSocket, reason: string): void => {
     remote.destroy();
-    tell({ kind: "refused", reason });
+    send({ kind: "refused", reason });
   };
   server.on("secureConnection", (remote) => {
     remote.on("error", () => remote.destroy());
@@ -91,7 +99,7 @@ function serve(receiver: Receiver, channel: Channel): Server {
       return;
     }
     strangers.know(remote);
-    void letIn(receiver, channel, remote).then((reason) => {
+    void admit(receiver, channel, remote).then((reason) => {
       if (reason !== undefined) refuse(remote, reason);
     });
   });
@@ -108,19 +116,19 @@ function listen(server: Server, address: string): Promise<number> {
   return promise;
 }
 
-/** Listens, and tells where. */
+/** Listens and reports the ports. */
 export async function receive(
-  { order, listenAddress }: { readonly order: RelayOrder; readonly listenAddress: string },
+  { order, listenAddress }: { readonly order: RelayOptions; readonly listenAddress: string },
   directory: string,
-  tell: (word: Word) => void,
+  send: (word: RelayMessage) => void,
 ): Promise<void> {
-  const wanted = CHANNELS.filter((channel) => (order.connections[channel] ?? 0) > 0);
-  const left = new Map(wanted.map((channel) => [channel, order.connections[channel] ?? 0]));
-  const receiver = { order, directory, tell, left };
+  const channels = CHANNELS.filter((channel) => (order.connections[channel] ?? 0) > 0);
+  const remaining = new Map(channels.map((channel) => [channel, order.connections[channel] ?? 0]));
+  const receiver = { order, directory, send, remaining };
   const ports = await Promise.all(
-    wanted.map(async (channel) => {
+    channels.map(async (channel) => {
       return [channel, await listen(serve(receiver, channel), listenAddress)] as const;
     }),
   );
-  tell({ kind: "listening", ports: Object.fromEntries(ports) });
+  send({ kind: "listening", ports: Object.fromEntries(ports) });
 }

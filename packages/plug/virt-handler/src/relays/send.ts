@@ -1,48 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// The relay of the node that a guest leaves: makes sockets in its launcher's directory, and leads them to the node that it goes to.
+// The relay on a migration's source node: creates sockets in the launcher's directory and connects them to the target node.
 import { createServer, type Server, type Socket } from "node:net";
-import { connect, type TLSSocket } from "node:tls";
+import { connect, type PeerCertificate, type TLSSocket } from "node:tls";
 import { messageOf } from "@patchbay/core/errors";
 import { createFiles } from "@patchbay/os";
-import { isPeer, tlsOf } from "./identity.ts";
-import { join, readLine } from "./streams.ts";
+import { isPeer, toTlsOptions } from "./protocol.ts";
+import { joinSockets, readLine } from "./streams.ts";
 import {
   CHANNELS,
   printGreeting,
   type Channel,
   type Greeting,
   type Ports,
-  type RelayOrder,
-  type Word,
-} from "./words.ts";
+  type RelayOptions,
+  type RelayMessage,
+} from "./protocol.ts";
 
-/** Where the other node listens, and who it must be. */
+/** Where the target node listens, and its identity. */
 export interface Sender {
-  readonly order: RelayOrder;
+  readonly order: RelayOptions;
   readonly address: string;
   readonly ports: Ports;
 }
 
-/** A connection to the other node, once it has shown who it is, and was told what is wanted. */
+/** Connects to the target node, verifies its certificate and sends the greeting. */
 function open({ order, address, ports }: Sender, channel: Channel, greeting: Greeting) {
   const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
-  const remote: TLSSocket = connect({
-    ...tlsOf(order.identity),
-    ...{ host: address, port: ports[channel] ?? 0, allowHalfOpen: true },
+  // The types of Node.js lack `allowHalfOpen`, which it passes to net.connect.
+  const options = {
+    ...toTlsOptions(order.identity),
+    host: address,
+    port: ports[channel] ?? 0,
+    allowHalfOpen: true,
     timeout: order.greetingMs,
-    checkServerIdentity: (_host, certificate) =>
+    checkServerIdentity: (_host: string, certificate: PeerCertificate) =>
       isPeer(certificate, order.peerNode)
         ? undefined
         : new Error(`who listens there is not node ${order.peerNode}`),
-  });
-  const late = (): void => {
+  };
+  const remote: TLSSocket = connect(options);
+  const onTimeout = (): void => {
     remote.destroy(new Error(`no answer in ${String(order.greetingMs)} ms`));
   };
   remote.once("error", reject);
-  remote.once("timeout", late);
+  remote.once("timeout", onTimeout);
   remote.once("secureConnect", () => {
     remote.off("error", reject);
-    remote.off("timeout", late);
+    remote.off("timeout", onTimeout);
     remote.setTimeout(0);
     remote.on("error", () => remote.destroy());
     remote.write(printGreeting(greeting));
@@ -51,38 +55,38 @@ function open({ order, address, ports }: Sender, channel: Channel, greeting: Gre
   return promise;
 }
 
-async function carry(
+async function forward(
   sender: Sender,
   { channel, local }: { readonly channel: Channel; readonly local: Socket },
-  tell: (word: Word) => void,
+  report: (word: RelayMessage) => void,
 ): Promise<void> {
   const { migrationUid, silenceMs } = sender.order;
   local.pause();
   local.on("error", () => local.destroy());
   try {
     const remote = await open(sender, channel, { migration: migrationUid, channel });
-    tell({ kind: "joined", channel });
-    join({ local, remote }, channel === "disks" ? 0 : silenceMs, (reason) => {
-      tell({ kind: "ended", channel, reason });
+    report({ kind: "joined", channel });
+    joinSockets({ local, remote }, channel === "disks" ? 0 : silenceMs, (reason) => {
+      report({ kind: "ended", channel, reason });
     });
   } catch (error) {
     local.destroy();
-    tell({ kind: "ended", channel, reason: messageOf(error) });
+    report({ kind: "ended", channel, reason: messageOf(error) });
   }
 }
 
-/** A socket in the launcher's directory, for as many connections as the channel has; then its name goes. */
-function serve(sender: Sender, channel: Channel, tell: (word: Word) => void): Server {
-  let left = sender.order.connections[channel] ?? 0;
+/** Listens in the launcher's directory for the channel's number of connections, then removes the socket. */
+function serve(sender: Sender, channel: Channel, report: (word: RelayMessage) => void): Server {
+  let remaining = sender.order.connections[channel] ?? 0;
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (local) => {
-    if (left === 0) {
+    if (remaining === 0) {
       local.destroy();
-      tell({ kind: "refused", reason: `channel ${channel} is taken` });
+      report({ kind: "refused", reason: `channel ${channel} is taken` });
       return;
     }
-    left -= 1;
-    if (left === 0) server.close();
-    void carry(sender, { channel, local }, tell);
+    remaining -= 1;
+    if (remaining === 0) server.close();
+    void forward(sender, { channel, local }, report);
   });
   return server;
 }
@@ -97,31 +101,34 @@ function listen(server: Server, path: string): Promise<void> {
   return promise;
 }
 
-/** Makes the sockets, and tells when they are there. A name that is in the way, whatever it is, is of this launcher's, and goes. */
+/** Creates the sockets and reports when they exist. Removes existing files of these names, since the directory is the launcher's own. */
 export async function send(
   sender: Sender,
   directory: string,
-  tell: (word: Word) => void,
+  report: (word: RelayMessage) => void,
 ): Promise<void> {
   const { order, ports } = sender;
   for (const channel of CHANNELS.filter((one) => (order.connections[one] ?? 0) > 0)) {
     const path = `${directory}/${order.sockets[channel]}`;
     await createFiles().remove(path);
-    await listen(serve(sender, channel, tell), path);
+    await listen(serve(sender, channel, report), path);
   }
-  tell({ kind: "listening", ports });
+  report({ kind: "listening", ports });
 }
 
-/** Tells the other node that the guest is off here; what has become of that is told. */
-export async function tellGone(sender: Sender, tell: (word: Word) => void): Promise<void> {
+/** Informs the target node that the guest has left, and reports whether it confirmed that. */
+export async function reportGone(
+  sender: Sender,
+  report: (word: RelayMessage) => void,
+): Promise<void> {
   const { migrationUid, greetingMs } = sender.order;
   try {
     const remote = await open(sender, "libvirt", { migration: migrationUid, says: "gone" });
     const answer = await readLine(remote, greetingMs);
     remote.destroy();
-    if (answer === "heard") tell({ kind: "heard" });
-    else tell({ kind: "unheard", reason: "it did not answer" });
+    if (answer === "heard") report({ kind: "heard" });
+    else report({ kind: "unheard", reason: "it did not answer" });
   } catch (error) {
-    tell({ kind: "unheard", reason: messageOf(error) });
+    report({ kind: "unheard", reason: messageOf(error) });
   }
 }

@@ -42,7 +42,7 @@ const launchers: Launchers = {
   watch: () => undefined,
 };
 
-const ignore = { wake: () => undefined, hear: () => undefined };
+const ignore = { wake: () => undefined, onEvent: () => undefined };
 const linkWatch = createFakeLinkWatch();
 
 async function settle(): Promise<void> {
@@ -61,7 +61,7 @@ function look(session: Session): Promise<unknown> {
 
 /** The code with which a look at the domain ends, unless its launcher is to be left alone. */
 async function outcome(pod = POD): Promise<string> {
-  if (sessions.pauseMs(pod) > 0) return "left alone";
+  if (sessions.backoffMs(pod) > 0) return "left alone";
   return sessions.use(pod, ignore, look).then(
     () => "seen",
     (error: unknown) => (error instanceof AppError ? error.code : String(error)),
@@ -147,7 +147,7 @@ test("a call that is late and the end of its connection are punished once", asyn
     return look(session).catch(() => Promise.reject(late));
   });
   await expect(hang).rejects.toBe(late);
-  expect(sessions.pauseMs(POD)).toBeLessThanOrEqual(100);
+  expect(sessions.backoffMs(POD)).toBeLessThanOrEqual(100);
 });
 
 test("an error of one call costs the launcher nothing, and stays what it is", async () => {

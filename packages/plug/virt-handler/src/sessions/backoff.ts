@@ -1,32 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launchers that hang or drop their connections are left alone for a time that grows, whatever wakes the loop for them.
+// Backoff for launchers that hang or drop their connections, independent of what wakes the loop.
 import { AppError, isAppError } from "@patchbay/core";
 import { createPauses, type Pauses } from "@patchbay/kube";
 import type { Clock, LauncherPod, NetnsHandle } from "@patchbay/core/ports";
 import type { Listener, Session, Sessions } from "./sessions.ts";
 
-/** The first pause is short: a libvirt that was started anew is back by then. */
-const RANGE = { firstMs: 100, maxMs: 30_000, jitter: 0.2 };
-/** A connection that lasted so long was a good one: its end is a first one. */
-const GOOD_MS = 60_000;
+/** The first pause is short, because a restarted libvirt is available again by then. */
+const BACKOFF_RANGE = { firstMs: 100, maxMs: 30_000, jitter: 0.2 };
+/** When a connection lasted this long, its end counts as a first failure. */
+const STABLE_CONNECTION_MS = 60_000;
 /**
- * How long one may work with a session, milliseconds. Longer than one call that waits for a busy domain (30 s) and what
- * comes before and after it; a libvirt that takes its time for each call is given up here.
+ * Time limit for one pass with a session, milliseconds. Longer than one call that waits for a busy domain (30 s) and the calls
+ * around it. Stops a libvirt that is slow in every call.
  */
-const WORK_MS = 90_000;
+const PASS_TIMEOUT_MS = 90_000;
 
-/** Sessions whose launchers are left alone after they failed. */
 class BackoffSessions implements Sessions {
   readonly #sessions: Sessions;
   readonly #clock: Clock;
-  /** By pod. */
   readonly #pauses: Pauses<undefined>;
   readonly #known = new WeakSet<Session>();
 
   constructor(sessions: Sessions, clock: Clock) {
     this.#sessions = sessions;
     this.#clock = clock;
-    this.#pauses = createPauses({ clock, range: RANGE });
+    this.#pauses = createPauses({ clock, range: BACKOFF_RANGE });
   }
 
   async use<T>(
@@ -49,13 +47,13 @@ class BackoffSessions implements Sessions {
     return this.#sessions.netnsOf(pod);
   }
 
-  pauseMs(pod: LauncherPod): number {
-    return this.#pauses.findHeld(stepOf(pod))?.pauseMs ?? 0;
+  backoffMs(pod: LauncherPod): number {
+    return this.#pauses.findHeld(toStep(pod))?.pauseMs ?? 0;
   }
 
   close(pod: LauncherPod): void {
     this.#sessions.close(pod);
-    this.#pauses.forget(scopeOf(pod));
+    this.#pauses.forget(podKey(pod));
   }
 
   closeAll(): void {
@@ -68,33 +66,34 @@ class BackoffSessions implements Sessions {
     const openedMs = this.#clock.monotonicMs();
     void session.connection.closed.then(({ by }) => {
       if (by !== "daemon") return;
-      if (this.#clock.monotonicMs() - openedMs >= GOOD_MS) this.#pauses.forget(scopeOf(pod));
+      if (this.#clock.monotonicMs() - openedMs >= STABLE_CONNECTION_MS)
+        this.#pauses.forget(podKey(pod));
       this.#backOff(pod);
     });
   }
 
-  /** Once for a call that was late and the end of its connection, which follows. */
+  /** Backs off once for a timeout together with the end of its connection, which follows. */
   #backOff(pod: LauncherPod): void {
-    if (this.pauseMs(pod) > 0) return;
-    // One code for all: a launcher that hangs and hangs up by turns gains nothing by it.
-    this.#pauses.fail(stepOf(pod), { code: "launcher", shown: undefined });
+    if (this.backoffMs(pod) > 0) return;
+    // Uses one code for all failures, so that a launcher gains nothing by alternating between them.
+    this.#pauses.fail(toStep(pod), { code: "launcher", shown: undefined });
   }
 
   async #inTime<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {
     const done = new AbortController();
-    const late = new AbortController();
-    this.#clock.sleep(WORK_MS, done.signal).then(
+    const deadline = new AbortController();
+    this.#clock.sleep(PASS_TIMEOUT_MS, done.signal).then(
       () => {
-        late.abort();
-        void session.connection.close(); // what the work waits for fails
+        deadline.abort();
+        void session.connection.close(); // makes the pending calls of `work` fail
       },
-      () => undefined, // done in time
+      () => undefined, // finished in time
     );
     try {
       return await work(session);
     } catch (error) {
-      if (!late.signal.aborted) throw error;
-      const details = { call: "all calls of one pass", timeoutMs: WORK_MS };
+      if (!deadline.signal.aborted) throw error;
+      const details = { call: "all calls of one pass", timeoutMs: PASS_TIMEOUT_MS };
       throw new AppError("LIBVIRT_TIMED_OUT", details, { cause: error });
     } finally {
       done.abort(new Error("done"));
@@ -102,16 +101,16 @@ class BackoffSessions implements Sessions {
   }
 }
 
-/** Nobody pays for whoever names the uid of a pod that is not its own. */
-function scopeOf({ uid, namespace, name }: LauncherPod): string {
+/** Includes the name, so that a VMI whose status names the uid of a foreign pod cannot delay that pod's launcher. */
+function podKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }
 
-function stepOf(pod: LauncherPod): { scope: string; name: string; circumstances: string } {
-  return { scope: scopeOf(pod), name: "session", circumstances: "" };
+function toStep(pod: LauncherPod): { scope: string; name: string; circumstances: string } {
+  return { scope: podKey(pod), name: "session", circumstances: "" };
 }
 
-/** The same sessions; launchers that hang or hang up are to be left alone for a while. */
+/** Wraps sessions so that launchers that hang or disconnect back off. */
 export function withBackoff(sessions: Sessions, clock: Clock): Sessions {
   return new BackoffSessions(sessions, clock);
 }

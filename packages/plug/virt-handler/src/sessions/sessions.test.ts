@@ -94,7 +94,7 @@ const listener = {
   wake: (): void => {
     wakes += 1;
   },
-  hear: (event: HypervisorEvent): void => {
+  onEvent: (event: HypervisorEvent): void => {
     heard.push(event);
   },
 };
@@ -327,7 +327,7 @@ describe("links of the launcher's namespace", () => {
     await sessions.use(POD, listener, async (session) => {
       linkWatch.tell("42", tap);
       await settle();
-      session.look();
+      session.markObserved();
     });
     expect(wakes).toBe(0);
     linkWatch.tell("42", tap);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open ways to the launchers of this node: their libvirt and their network namespace.
-import { AppError, isAppError } from "@patchbay/core";
+// Sessions with the launchers of this node: their libvirt and their network namespace.
 import type {
+  LinkChanges,
   Hypervisor,
   HypervisorConnection,
   HypervisorEvent,
@@ -14,45 +14,103 @@ import type {
   VhostSockets,
   WatchedLinks,
 } from "@patchbay/core/ports";
-import { Attention } from "./attention.ts";
+import { AppError, isAppError } from "@patchbay/core";
 
-/** A launcher whose libvirt answers. Its descriptors are open, and name what they did, while somebody uses it. */
+/** Filters libvirt and netlink events of one launcher: only changes that the last observation missed wake the loop. */
+export class WakeFilter {
+  readonly #wake: () => void;
+  #isWorthLook: (changes: LinkChanges) => boolean = () => true;
+  #works = 0;
+  /** True for a libvirt event that no observation has covered. */
+  #hasEvent = false;
+  #changes: LinkChanges[] = [];
+
+  constructor(wake: () => void) {
+    this.#wake = wake;
+  }
+
+  recordEvent(): void {
+    this.#hasEvent = true;
+    this.#settle();
+  }
+
+  recordLinkChanges(changes: LinkChanges): void {
+    this.#changes.push(changes);
+    this.#settle();
+  }
+
+  /** Marks the start of an observation, which covers all earlier events. */
+  markObserved(): void {
+    this.#hasEvent = false;
+    this.#changes = [];
+  }
+
+  /** Marks the start of an observation of links only. libvirt events remain uncovered. */
+  markLinksObserved(): void {
+    this.#changes = [];
+  }
+
+  /** Restricts the link changes that wake the loop. */
+  wakeOnlyFor(isRelevant: (changes: LinkChanges) => boolean): void {
+    this.#isWorthLook = isRelevant;
+  }
+
+  /** Delays wake-ups while a pass works with the launcher. */
+  async during<T>(work: () => Promise<T>): Promise<T> {
+    this.#works += 1;
+    try {
+      return await work();
+    } finally {
+      this.#works -= 1;
+      this.#settle();
+    }
+  }
+
+  #settle(): void {
+    if (this.#works > 0) return;
+    const isNews = this.#hasEvent || this.#changes.some((changes) => this.#isWorthLook(changes));
+    this.markObserved();
+    if (isNews) this.#wake();
+  }
+}
+
+/** A launcher whose libvirt answers. Its descriptors stay open while a pass uses them. */
 export interface Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
-  /** A look at the guest and its links begins: what happened until now wakes nobody any more. */
-  look(): void;
-  /** The same of the links alone. */
-  lookAtLinks(): void;
-  /** From now on only such changes of links wake the listener. */
-  wakeOnlyFor: Attention["wakeOnlyFor"];
-  /** From now on what comes and goes at the paths of these sockets wakes the listener, and at no others. */
+  /** Marks the start of an observation; earlier events no longer wake the loop. */
+  markObserved(): void;
+  /** Marks the start of an observation of links only. */
+  markLinksObserved(): void;
+  /** Restricts the link changes that wake the listener. */
+  wakeOnlyFor: WakeFilter["wakeOnlyFor"];
+  /** Watches exactly these socket paths from now on; changes there wake the listener. */
   watchSockets(paths: readonly string[]): void;
 }
 
-/** Whoever works with a launcher. */
+/** The receiver of a launcher's events. */
 export interface Listener {
-  /** Something about the launcher may have changed, which nobody has looked at since. */
+  /** Called when something about the launcher may have changed that no pass has observed. */
   readonly wake: () => void;
-  /** What libvirt told, for what it tells beside that. */
-  readonly hear: (event: HypervisorEvent) => void;
+  /** Called with each libvirt event. */
+  readonly onEvent: (event: HypervisorEvent) => void;
 }
 
-/** Opens a session at its first use and keeps it until either end is gone. */
+/** Opens a session at its first use and retains it until either end is gone. */
 export interface Sessions {
   /**
-   * Works with the session of a pod. A session that is lost or closed meanwhile keeps its descriptors until the last
-   * `work` with it has ended, since their numbers would be given to the next that is opened. The listener of the first
-   * use is told, also of a launcher that comes later.
+   * Works with the session of a pod. A session that is lost or closed in the meantime keeps its descriptors open until the last
+   * `work` with it has ended, because the kernel would reuse their numbers. Only the listener of the first use receives events,
+   * including those of a launcher that appears later.
    * @throws AppError with LAUNCHER_UNREACHABLE, LAUNCHER_NOT_LISTENING, OS_PATH_REFUSED, LIBVIRT_UNREACHABLE,
-   *   LIBVIRT_TIMED_OUT, OS_FILE_FAILED; and what `work` throws
+   *   LIBVIRT_TIMED_OUT, OS_FILE_FAILED; and the errors of `work`
    */
   use<T>(pod: LauncherPod, listener: Listener, work: (session: Session) => Promise<T>): Promise<T>;
-  /** The network namespace of the pod, while its session is open; to be used at once, since it may end at any time. */
+  /** The pod's network namespace while its session is open. Callers must use it at once, because it may be closed at any time. */
   netnsOf(pod: LauncherPod): NetnsHandle | undefined;
-  /** How long the pod's launcher is to be left alone, milliseconds; 0: it may be asked. */
-  pauseMs(pod: LauncherPod): number;
-  /** Closes what belongs to the pod; what is still used, when its last user is done. */
+  /** How long to leave the pod's launcher alone, milliseconds; 0 when it may be used. */
+  backoffMs(pod: LauncherPod): number;
+  /** Closes the pod's session, after the last `work` with it. */
   close(pod: LauncherPod): void;
   closeAll(): void;
 }
@@ -60,15 +118,15 @@ export interface Sessions {
 /** A launcher that was found, and whose libvirt answers. */
 type Reached = Pick<Session, "launcher" | "connection">;
 
-/** A session and those who work with it. */
+/** A session with a count of its users. */
 class SharedSession implements Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
-  readonly #attention: Attention;
+  readonly #attention: WakeFilter;
   readonly #over = new AbortController();
   readonly #links: WatchedLinks;
   readonly #vhostSockets: VhostSockets;
-  /** By path: what ends the watch. */
+  /** Ends the watch, by path. */
   readonly #watchedSockets = new Map<string, AbortController>();
   #users = 0;
 
@@ -81,32 +139,32 @@ class SharedSession implements Session {
     this.launcher = launcher;
     this.connection = connection;
     this.#vhostSockets = vhostSockets;
-    this.#attention = new Attention(listener.wake);
+    this.#attention = new WakeFilter(listener.wake);
     this.#links = linkWatch.watch(
       launcher.netns,
       (changes) => {
-        this.#attention.noteLinks(changes);
+        this.#attention.recordLinkChanges(changes);
       },
       this.#over.signal,
     );
     connection.onEvent((event) => {
-      listener.hear(event);
-      this.#attention.noteEvent();
+      listener.onEvent(event);
+      this.#attention.recordEvent();
     });
   }
 
-  look(): void {
+  markObserved(): void {
     this.#links.catchUp();
-    this.#attention.look();
+    this.#attention.markObserved();
   }
 
-  lookAtLinks(): void {
+  markLinksObserved(): void {
     this.#links.catchUp();
-    this.#attention.lookAtLinks();
+    this.#attention.markLinksObserved();
   }
 
-  wakeOnlyFor(isWorthLook: Parameters<Attention["wakeOnlyFor"]>[0]): void {
-    this.#attention.wakeOnlyFor(isWorthLook);
+  wakeOnlyFor(isRelevant: Parameters<WakeFilter["wakeOnlyFor"]>[0]): void {
+    this.#attention.wakeOnlyFor(isRelevant);
   }
 
   watchSockets(paths: readonly string[]): void {
@@ -119,7 +177,7 @@ class SharedSession implements Session {
       if (this.#watchedSockets.has(path)) continue;
       const watch = new AbortController();
       const changed = (): void => {
-        this.#attention.noteEvent();
+        this.#attention.recordEvent();
       };
       const signal = AbortSignal.any([this.#over.signal, watch.signal]);
       this.#vhostSockets.watch(path, changed, signal);
@@ -127,7 +185,7 @@ class SharedSession implements Session {
     }
   }
 
-  /** @throws AppError with LAUNCHER_UNREACHABLE when it has ended */
+  /** @throws AppError with LAUNCHER_UNREACHABLE when the session has ended */
   async use<T>(pod: LauncherPod, work: (session: Session) => Promise<T>): Promise<T> {
     if (this.#over.signal.aborted) {
       const reason = "its session was closed meanwhile";
@@ -142,7 +200,7 @@ class SharedSession implements Session {
     }
   }
 
-  /** Ends the connection at once, so that whoever works with it soon hears. False when it had ended. */
+  /** Closes the connection at once, so that pending calls fail soon. Returns false when the session had ended before. */
   end(): boolean {
     if (this.#over.signal.aborted) return false;
     this.#over.abort(new Error("the session is over"));
@@ -156,29 +214,27 @@ class SharedSession implements Session {
   }
 }
 
-/** What there is of one pod, until it is closed. */
 interface Entry {
   readonly pod: LauncherPod;
-  /** Absent while no launcher answers; one attempt at a time. */
+  /** Unset while no launcher answers. Only one attempt runs at a time. */
   session: Promise<SharedSession> | undefined;
-  /** The same, once it is open. */
+  /** The same session, once it is open. */
   opened: SharedSession | undefined;
-  /** Ends the watch for a launcher that is not there yet. */
+  /** Ends the watch for a launcher that does not exist yet. */
   watch: AbortController | undefined;
-  /** How often in a row libvirt did not answer in time. */
-  late: number;
+  /** Consecutive timeouts of libvirt. */
+  timeouts: number;
 }
 
 /**
- * How long libvirt may take to answer at first, milliseconds. It probes QEMU when it is new, 8 s measured: that goes on
- * between the attempts, the next of which waits twice as long.
+ * Timeout of the first attempt to open libvirt, milliseconds. A new libvirt probes QEMU, which took 8 s when measured. The
+ * probe continues between attempts, and each attempt waits twice as long as the previous one.
  */
-const OPEN_FIRST_MS = 5000;
-/** And at most. */
-const OPEN_LONGEST_MS = 30_000;
+const FIRST_OPEN_TIMEOUT_MS = 5000;
+const MAX_OPEN_TIMEOUT_MS = 30_000;
 
-/** Whoever names the uid of a pod that is not its own has no part in that pod's session. */
-function idOf({ uid, namespace, name }: LauncherPod): string {
+/** Includes the name, so that a VMI whose status names the uid of a foreign pod gets no access to that pod's session. */
+function podKey({ uid, namespace, name }: LauncherPod): string {
   return JSON.stringify([uid, namespace, name]);
 }
 
@@ -210,23 +266,23 @@ class LauncherSessions implements Sessions {
   }
 
   netnsOf(pod: LauncherPod): NetnsHandle | undefined {
-    return this.#entries.get(idOf(pod))?.opened?.launcher.netns;
+    return this.#entries.get(podKey(pod))?.opened?.launcher.netns;
   }
 
-  pauseMs(): number {
+  backoffMs(): number {
     return 0;
   }
 
   close(pod: LauncherPod): void {
-    const entry = this.#entries.get(idOf(pod));
+    const entry = this.#entries.get(podKey(pod));
     if (entry === undefined) return;
-    this.#entries.delete(idOf(pod));
+    this.#entries.delete(podKey(pod));
     entry.watch?.abort();
     entry.session?.then(
       (session) => {
         this.#end(pod, session, "the pod is not needed");
       },
-      () => undefined, // told to those who wait for it
+      () => undefined, // reported to those who wait for the session
     );
   }
 
@@ -235,24 +291,24 @@ class LauncherSessions implements Sessions {
   }
 
   #entryOf(pod: LauncherPod): Entry {
-    const entry = this.#entries.get(idOf(pod)) ?? {
+    const entry = this.#entries.get(podKey(pod)) ?? {
       pod,
       session: undefined,
       opened: undefined,
       watch: undefined,
-      late: 0,
+      timeouts: 0,
     };
-    this.#entries.set(idOf(pod), entry);
+    this.#entries.set(podKey(pod), entry);
     return entry;
   }
 
   #begin(pod: LauncherPod, entry: Entry, listener: Listener): Promise<SharedSession> {
     const opening = this.#open(pod, entry, listener);
     opening.then(
-      () => (entry.late = 0),
+      () => (entry.timeouts = 0),
       (error: unknown) => {
         entry.session = undefined;
-        if (isAppError(error, "LIBVIRT_TIMED_OUT")) entry.late += 1;
+        if (isAppError(error, "LIBVIRT_TIMED_OUT")) entry.timeouts += 1;
       },
     );
     return opening;
@@ -279,18 +335,21 @@ class LauncherSessions implements Sessions {
     }
   }
 
-  /** The socket comes later, or again: inotify tells. */
+  /** inotify reports when the socket appears. */
   #awaitLauncher(pod: LauncherPod, entry: Entry, wake: () => void): void {
     if (entry.watch !== undefined) return;
     entry.watch = new AbortController();
     this.#options.launchers.watch(pod, wake, entry.watch.signal);
   }
 
-  async #connect(pod: LauncherPod, { late }: Entry): Promise<Reached> {
+  async #connect(pod: LauncherPod, { timeouts }: Entry): Promise<Reached> {
     const launcher = await this.#options.launchers.open(pod);
     try {
       const address = { kind: "socket", fd: launcher.socketFd } as const;
-      const timeoutMs = Math.min(OPEN_LONGEST_MS, OPEN_FIRST_MS * 2 ** Math.min(late, 10));
+      const timeoutMs = Math.min(
+        MAX_OPEN_TIMEOUT_MS,
+        FIRST_OPEN_TIMEOUT_MS * 2 ** Math.min(timeouts, 10),
+      );
       const connection = await this.#options.hypervisor.open(address, { timeoutMs });
       return { launcher, connection };
     } catch (error) {
@@ -318,7 +377,7 @@ class LauncherSessions implements Sessions {
     });
   }
 
-  /** False when it had ended. */
+  /** Returns false when the session had ended before. */
   #end(pod: LauncherPod, session: SharedSession, reason: string): boolean {
     if (!session.end()) return false;
     this.#options.log.info("closed session", { uid: pod.uid, reason });
@@ -326,7 +385,6 @@ class LauncherSessions implements Sessions {
   }
 }
 
-/** Sessions, none of which is open yet. */
 export function createSessions(options: SessionsOptions): Sessions {
   return new LauncherSessions(options);
 }

@@ -37,9 +37,9 @@ import { createGuestServers } from "../addresses/guest-servers.ts";
 import type { Deps } from "../deps.ts";
 import { createGuestHooks } from "../hooks/guest-hooks.ts";
 import { createMemory } from "../memory.ts";
-import { createMoves } from "../migration/moves.ts";
-import { givenTo } from "../pace.ts";
-import { launcherOf, reconcileNodeVm } from "../reconcilers/vmi/index.ts";
+import { createMigrationRuns } from "../migration/migration-runs.ts";
+import { inputsOf } from "../rate-limits.ts";
+import { findLauncher, reconcileNodeVm } from "../reconcilers/vmi/index.ts";
 import { createSessions } from "../sessions/sessions.ts";
 import { createFakeRelays } from "./fake-relays.ts";
 import { openingTaps, type Qemu } from "./opening-taps.ts";
@@ -50,56 +50,53 @@ const SOCKET_FD = 7;
 export const NETNS = "42";
 const NODE = "node1";
 
-/** Effects are counted; the one at `crashAt` is the last, and half of the crashes come after it took effect. */
+/** The effect with number `crashAt` is the last one; if `after` is true, it takes effect before the crash. */
 interface CrashPlan {
   crashAt: number;
   after: boolean;
   count: number;
-  /** Called when the process dies; the effect never returns to it. */
+  /** Called when the process dies; the effect never returns. */
   die: () => void;
 }
 
-/** The node, as a test sets it up, drives it and looks at it. */
 export interface Bench {
   readonly store: FakeStore;
   readonly podNetwork: FakePodNetwork;
   readonly addressServers: FakeAddressServers;
   readonly vhostSockets: FakeVhostSockets;
   readonly launcherDisks: FakeLauncherDisks;
-  /** The configuration; none unless a test puts one there. */
+  /** Empty unless a test adds a configuration. */
   readonly kubevirts: FakeCache<KubeVirt>;
   readonly daemon: FakeDaemon;
   readonly hooks: FakeHookSidecars;
-  /** Milliseconds that the clock says. */
+  /** Time of the fake clock, milliseconds. */
   nowMs: number;
-  /** Effects that were tried so far. */
+  /** Number of attempted effects. */
   readonly effects: number;
-  /** The effect of that number (from 1) is the last before the process dies. */
+  /** Crashes the process at this effect, counted from 1. */
   crashAt(effect: number, after: boolean): void;
-  /** Events that were recorded, as `REASON message`. */
+  /** Recorded events, as `REASON message`. */
   readonly events: readonly string[];
-  /** The same as they were given. */
   readonly notes: readonly Note[];
   readonly log: FakeLogger;
-  /** The launcher's pod is there again, or goes. */
   readonly launcher: {
-    /** With hooks, by their containers' names. */
+    /** Starts the launcher with these hook containers. */
     start(...sidecars: readonly string[]): void;
     stop(): void;
     readonly openCount: number;
   };
-  /** The watch tells nothing of what is written from now on. */
+  /** While true, the watch delivers no writes. */
   isBehind: boolean;
-  /** What the last pass answered; undefined: it failed. */
+  /** Result of the last pass; undefined after a failure. */
   readonly next: Next | undefined;
-  /** Runs the loop as a new process until it is silent; a crash ends the process and starts the next. */
+  /** Runs the loop as a new process until nothing changes. A crash ends the process and starts the next one. */
   run(): Promise<void>;
-  /** Goes on with the last process until it is silent; the errors with which passes ended. */
-  goOn(): Promise<readonly unknown[]>;
-  /** One pass, as after an event. */
+  /** Continues the last process until nothing changes. Returns the errors of failed passes. */
+  resume(): Promise<readonly unknown[]>;
+  /** Runs one pass, as after an event. */
   wake(): Promise<void>;
-  /** Changes what libvirt says of a domain. */
-  disguise: (xml: string) => string;
+  /** Changes the domain XML that libvirt returns. */
+  rewriteXml: (xml: string) => string;
   vmi(): Promise<VirtualMachineInstance>;
   edit(change: (vmi: VirtualMachineInstance) => VirtualMachineInstance): Promise<void>;
 }
@@ -119,7 +116,7 @@ function withCrashes<T extends object>(target: T, names: readonly (keyof T)[], p
     get(object, name): unknown {
       const value: unknown = Reflect.get(object, name, object);
       if (typeof value !== "function") return value;
-      // The proxied ports have methods only, which take and give what the port says.
+      // The proxied ports have methods only, with the port's parameters and results.
       const method = value.bind(object) as (...args: unknown[]) => unknown;
       if (!names.some((effect) => effect === name)) return method;
       return async (...args: unknown[]): Promise<unknown> => {
@@ -135,7 +132,7 @@ function withCrashes<T extends object>(target: T, names: readonly (keyof T)[], p
 
 function withCrashingConnections(
   hypervisor: Hypervisor,
-  bench: Pick<Bench, "daemon" | "podNetwork" | "disguise">,
+  bench: Pick<Bench, "daemon" | "podNetwork" | "rewriteXml">,
   plan: CrashPlan,
 ): Hypervisor {
   const qemu: Qemu = {
@@ -143,7 +140,7 @@ function withCrashingConnections(
     openTap: (name) => {
       bench.podNetwork.openTap(NETNS, name);
     },
-    disguise: (xml) => bench.disguise(xml),
+    rewriteXml: (xml) => bench.rewriteXml(xml),
   };
   return {
     open: async (address): Promise<HypervisorConnection> =>
@@ -170,10 +167,10 @@ class MemoryBench implements Bench {
     monotonicMs: () => this.nowMs,
     sleep: () => Promise.resolve(),
   };
-  /** No timer ends: a pause is over when the clock says so at a wake. */
+  /** No timer ends, so a pause is over when a wake finds that its time has passed. */
   readonly #queue = createQueue({
     clock: { ...this.#clock, sleep: () => new Promise(() => undefined) },
-    circumstancesOf: () => givenTo(this.#vmis.find(KEY)),
+    circumstancesOf: () => inputsOf(this.#vmis.find(KEY)),
   });
   readonly #vmis = createFakeCache<VirtualMachineInstance>();
   #process: Deps | undefined;
@@ -187,7 +184,7 @@ class MemoryBench implements Bench {
   constructor(first: VirtualMachineInstance) {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, first);
     this.daemon = this.#hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
-    const pod = launcherOf(first, { nodeName: NODE });
+    const pod = findLauncher(first, { nodeName: NODE });
     const launchers = this.#launchers;
     this.launcher = {
       start: (...sidecars) => {
@@ -223,7 +220,7 @@ class MemoryBench implements Bench {
     await this.#runProcess(this.#newProcess());
   }
 
-  async goOn(): Promise<readonly unknown[]> {
+  async resume(): Promise<readonly unknown[]> {
     const errors: unknown[] = [];
     this.#process ??= this.#newProcess();
     for (let passes = 0; passes < 20; passes += 1) {
@@ -232,7 +229,7 @@ class MemoryBench implements Bench {
     throw new Error("the loop is not silent");
   }
 
-  disguise = (xml: string): string => xml;
+  rewriteXml = (xml: string): string => xml;
 
   async wake(): Promise<void> {
     this.#process ??= this.#newProcess();
@@ -269,7 +266,7 @@ class MemoryBench implements Bench {
       kubevirts: this.kubevirts,
       hypervisor,
       relays: createFakeRelays(),
-      moves: createMoves(),
+      migrationRuns: createMigrationRuns(),
       knownLaunchers: new Map(),
       sessions: createSessions({
         launchers: this.#launchers,
@@ -304,7 +301,7 @@ class MemoryBench implements Bench {
     };
   }
 
-  /** The watch tells what is in the store. */
+  /** The watch delivers the store's content. */
   async #look(): Promise<VirtualMachineInstance | undefined> {
     const found = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
     if (this.isBehind) return found;
@@ -313,7 +310,7 @@ class MemoryBench implements Bench {
     return found;
   }
 
-  /** One pass; whether it did anything. Without a place for errors they are thrown, but for a lost race. */
+  /** Runs one pass and returns whether it changed anything. Without `errors` it throws them, except for conflicts. */
   async #pass(deps: Deps, errors?: unknown[]): Promise<boolean> {
     const before = JSON.stringify(await this.#look()) + String(this.effects);
     const died = new Promise<undefined>((resolve) => {
@@ -334,7 +331,7 @@ class MemoryBench implements Bench {
     return isDue || before !== JSON.stringify(after) + String(this.effects);
   }
 
-  /** Runs one process until it is silent; false when it died. */
+  /** Runs one process until nothing changes; returns false when it crashed. */
   async #runProcess(deps: Deps): Promise<boolean> {
     this.#process = deps;
     for (let passes = 0; passes < 20; passes += 1) {
@@ -345,7 +342,6 @@ class MemoryBench implements Bench {
   }
 }
 
-/** A node with one VMI whose launcher listens. */
 export function createBench(first: VirtualMachineInstance): Bench {
   return new MemoryBench(first);
 }

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relays in memory: the two ends of a migration find each other by its uid.
+// Relays in memory. The two ends of a migration find each other by port.
 import { AppError } from "@patchbay/core";
-import type { RelayPlace, RelayRequest, Relays } from "../relays/own-relays.ts";
-import type { Relay } from "../relays/relays.ts";
-import type { Ports, Word } from "../relays/words.ts";
+import type { RelayEndpoint, RelayRequest, Relays, Relay } from "../relays/relays.ts";
+import type { Ports, RelayMessage } from "../relays/protocol.ts";
 
 class FakeRelay implements Relay {
   readonly ports: Ports;
   readonly #end = Promise.withResolvers<string>();
-  readonly #listeners = new Set<(word: Word) => void>();
+  readonly #listeners = new Set<(word: RelayMessage) => void>();
   readonly #tell: (() => void) | undefined;
   isOpen = true;
 
-  /** @param tell - what is done when the guest is off at the source; undefined: it receives */
-  constructor(ports: Ports, tell?: () => void) {
+  /** @param onReportGone - called when the guest has left the source; undefined for a receiver */
+  constructor(ports: Ports, onReportGone?: () => void) {
     this.ports = ports;
-    this.#tell = tell;
+    this.#tell = onReportGone;
   }
 
   get isReceiver(): boolean {
@@ -26,15 +25,15 @@ class FakeRelay implements Relay {
     return this.#end.promise;
   }
 
-  onWord(listener: (word: Word) => void): void {
+  onMessage(listener: (word: RelayMessage) => void): void {
     this.#listeners.add(listener);
   }
 
-  say(word: Word): void {
+  send(word: RelayMessage): void {
     for (const listener of this.#listeners) listener(word);
   }
 
-  tellGone(): Promise<void> {
+  reportGone(): Promise<void> {
     return new Promise((resolve) => {
       this.#tell?.();
       resolve();
@@ -47,11 +46,10 @@ class FakeRelay implements Relay {
   }
 }
 
-/** {@link Relays} in memory, and what was started. */
 export interface FakeRelays extends Relays {
-  /** How many run. */
+  /** Number of running relays. */
   readonly openCount: number;
-  /** All of them end, as when their processes are killed. */
+  /** Ends all relays, as if their processes were killed. */
   kill(): void;
 }
 
@@ -74,16 +72,16 @@ class MemoryRelays implements FakeRelays {
     return this.#add(new FakeRelay(ports));
   }
 
-  send(_request: RelayRequest, to: RelayPlace): Promise<Relay> {
-    const tell = (): void => {
+  send(_request: RelayRequest, to: RelayEndpoint): Promise<Relay> {
+    const onReportGone = (): void => {
       const peer = this.#relays.find(
         ({ isOpen, isReceiver, ports }) =>
           isOpen && isReceiver && ports.libvirt === to.ports.libvirt,
       );
       if (peer === undefined) throw new AppError("RELAY_FAILED", { reason: "nobody listens" });
-      peer.say({ kind: "gone" });
+      peer.send({ kind: "gone" });
     };
-    return this.#add(new FakeRelay(to.ports, tell));
+    return this.#add(new FakeRelay(to.ports, onReportGone));
   }
 
   #add(relay: FakeRelay): Promise<Relay> {
@@ -92,7 +90,7 @@ class MemoryRelays implements FakeRelays {
   }
 }
 
-/** Nothing was started; both nodes may be given the same. */
+/** Both nodes may share one instance. */
 export function createFakeRelays(): FakeRelays {
   return new MemoryRelays();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node on which the whole loop runs, on fakes: one launcher that listens, one NIC in its pod, and a clock of the test's.
+// A node that runs the whole loop on fakes: one launcher that listens, one NIC in its pod, and a fake clock.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   type KubeObject,
@@ -27,9 +27,9 @@ import {
 import { createMetrics, type ReconcilePass } from "@patchbay/telemetry";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { createAddressStore } from "../addresses/address-store.ts";
-import type { AskGuest } from "../door/guest-requests.ts";
-import { runLoop, type GuestWays } from "../loop.ts";
-import { launcherOf } from "../reconcilers/vmi/index.ts";
+import type { RequestGuest } from "../server/guest-requests.ts";
+import { runLoop, type GuestAccess } from "../loop.ts";
+import { findLauncher } from "../reconcilers/vmi/index.ts";
 import { NETNS } from "./bench.ts";
 import { createFakeRelays } from "./fake-relays.ts";
 import { openingTaps } from "./opening-taps.ts";
@@ -39,7 +39,6 @@ const KEY = { namespace: "default", name: "vm1" };
 const NODE = "node1";
 const SOCKET_FD = 7;
 
-/** The node, its fakes, and what came of the passes. */
 export class LoopNode {
   readonly store = createFakeStore();
   readonly vmis = createFakeCache<VirtualMachineInstance>();
@@ -53,23 +52,21 @@ export class LoopNode {
   readonly clock = createFakeClock();
   readonly metrics = createMetrics("virt-handler");
   readonly results: string[] = [];
-  /** What was told to people: REASON: WORDS. */
+  /** Recorded events, as `REASON: message`. */
   readonly events: string[] = [];
-  /** What asks its guests, once the loop runs. */
-  ask: AskGuest = () => Promise.reject(new Error("the loop does not run"));
-  /** What opens streams of its guests, as above. */
-  openBy: GuestWays["openBy"] = () => () => Promise.reject(new Error("the loop does not run"));
-  /** What shows their packets, as above. */
-  captureBy: GuestWays["captureBy"] = () => () =>
+  /** Set when the loop runs, like the three below. */
+  request: RequestGuest = () => Promise.reject(new Error("the loop does not run"));
+  createOpenStream: GuestAccess["createOpenStream"] = () => () =>
     Promise.reject(new Error("the loop does not run"));
-  /** What examines them, as above. */
-  examineBy: GuestWays["examineBy"] = () => () =>
+  createCapture: GuestAccess["createCapture"] = () => () =>
+    Promise.reject(new Error("the loop does not run"));
+  createExamine: GuestAccess["createExamine"] = () => () =>
     Promise.reject(new Error("the loop does not run"));
   readonly #stop = new AbortController();
   #loop = Promise.resolve();
 
   constructor() {
-    const pod = launcherOf(aScheduledVmi([]), { nodeName: NODE });
+    const pod = findLauncher(aScheduledVmi([]), { nodeName: NODE });
     if (pod === undefined) throw new Error("the VMI is on no node");
     this.launchers.start(pod, { socketFd: SOCKET_FD, netns: { fd: 8, inode: NETNS } });
     this.hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
@@ -87,7 +84,7 @@ export class LoopNode {
     return this.hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
   }
 
-  /** The VMI as the watch told it last. */
+  /** The VMI that the watch delivered last. */
   get vmi(): VirtualMachineInstance | undefined {
     return this.vmis.find(KEY);
   }
@@ -96,31 +93,29 @@ export class LoopNode {
     return this.vmi?.status?.phase === "Running";
   }
 
-  /** The watch tells what is in the store. */
   async #look(): Promise<void> {
     const vmi = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
     if (vmi !== undefined) this.vmis.put(vmi);
   }
 
-  /** The VMI is as given, and the watch tells it. */
+  /** Stores the VMI, and the watch delivers it. */
   async put(vmi: VirtualMachineInstance): Promise<void> {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, vmi);
     await this.#look();
   }
 
-  /** The VMI leaves the node. */
+  /** Removes the VMI from the node. */
   take(): void {
     this.vmis.take(KEY);
   }
 
-  /** Its QEMU opens the taps of its devices. */
   #openingHypervisor(): Hypervisor {
     const qemu = {
       daemon: this.daemon,
       openTap: (name: string): void => {
         this.podNetwork.openTap(NETNS, name);
       },
-      disguise: (xml: string): string => xml,
+      rewriteXml: (xml: string): string => xml,
     };
     return {
       open: async (address) => openingTaps(await this.hypervisor.open(address), qemu),
@@ -132,8 +127,16 @@ export class LoopNode {
     const { store, vmis, podNetwork, linkWatch, vhostSockets, linkCounters } = this;
     const { launchers, clock } = this;
     const parts = {
-      ...{ nodeName: NODE, concurrency: 2 },
-      ...{ store, vmis, podNetwork, linkWatch, vhostSockets, linkCounters, launchers, clock },
+      nodeName: NODE,
+      concurrency: 2,
+      store,
+      vmis,
+      podNetwork,
+      linkWatch,
+      vhostSockets,
+      linkCounters,
+      launchers,
+      clock,
       hypervisor: this.#openingHypervisor(),
       kubevirts: createFakeCache<KubeVirt>(),
       addressServers: this.addressServers,
@@ -148,11 +151,16 @@ export class LoopNode {
         flush: () => Promise.resolve(),
       },
       log: createFakeLogger(),
-      offerGuests: ({ ask, openBy, captureBy, examineBy }: GuestWays): void => {
-        this.ask = ask;
-        this.openBy = openBy;
-        this.captureBy = captureBy;
-        this.examineBy = examineBy;
+      onGuestAccess: ({
+        request,
+        createOpenStream,
+        createCapture,
+        createExamine,
+      }: GuestAccess): void => {
+        this.request = request;
+        this.createOpenStream = createOpenStream;
+        this.createCapture = createCapture;
+        this.createExamine = createExamine;
       },
       metrics: {
         ...this.metrics,
@@ -165,7 +173,6 @@ export class LoopNode {
     this.#loop = runLoop(parts, this.#stop.signal);
   }
 
-  /** Resolves when the loop has ended. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#loop;

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libvirt whose QEMU does with taps as QEMU does.
+// A libvirt whose QEMU opens taps.
 import { parseDomain } from "@patchbay/domain/parse";
 import type { HypervisorConnection } from "@patchbay/core/ports";
 import type { FakeDaemon } from "@patchbay/libvirt/testing";
 
-/** What QEMU is to its surroundings. */
 export interface Qemu {
   readonly daemon: Pick<FakeDaemon, "xmlOf">;
   openTap(tapName: string): void | Promise<void>;
-  /** Changes what libvirt says of a domain. */
-  disguise(xml: string): string;
+  /** Changes the domain XML that libvirt returns. */
+  rewriteXml(xml: string): string;
 }
 
-/** As QEMU: a tap is opened when its device comes, and never again; by one into which a guest moves, before it goes on there. */
+/** QEMU opens a tap when its device is added and never again. An incoming guest's taps are opened before it resumes. */
 export function openingTaps(connection: HypervisorConnection, qemu: Qemu): HypervisorConnection {
   const openIn = async (xml = "<domain/>"): Promise<void> => {
     const parsed = parseDomain(xml);
@@ -22,7 +21,7 @@ export function openingTaps(connection: HypervisorConnection, qemu: Qemu): Hyper
   };
   const proxied: Partial<HypervisorConnection> = {
     readDomainXml: async (name, target) =>
-      qemu.disguise(await connection.readDomainXml(name, target)),
+      qemu.rewriteXml(await connection.readDomainXml(name, target)),
     attachDevice: async (name, xml, target) => {
       await connection.attachDevice(name, xml, target);
       if (target !== "config") await openIn(`<domain><devices>${xml}</devices></domain>`);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM with NICs "one" and "two" on the node in memory: what tests set up and look at.
+// A VM with NICs "one" and "two" on the node in memory.
 import { createHash } from "node:crypto";
 import type { Attachment, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { parseDomain } from "@patchbay/domain/parse";
@@ -7,9 +7,7 @@ import type { FakePodNetwork } from "@patchbay/podnet/testing";
 import { aVmi } from "@patchbay/support";
 import { createBench, NETNS, type Bench } from "./bench.ts";
 
-/** Of its NICs. */
 export const MACS = { one: "02:00:00:00:00:01", two: "02:00:00:00:00:02" } as const;
-/** NICs of the scene. */
 export type Name = keyof typeof MACS;
 
 function hashOf(name: Name): string {
@@ -20,15 +18,15 @@ function podInterfaceOf(name: Name): string {
   return `pod${hashOf(name)}`;
 }
 
-/** Bridge and tap of a NIC, by KubeVirt's names. */
+/** Bridge and tap of a NIC, with KubeVirt's names. */
 export function linkNamesOf(name: Name): Readonly<Record<"bridgeName" | "tapName", string>> {
   return { bridgeName: `k6t-${hashOf(name)}`, tapName: `tap${hashOf(name)}` };
 }
 
-/** A guest is asked again to let go of a NIC after so long, milliseconds. */
+/** Time after which a guest is asked again to release a NIC, milliseconds. */
 export const ASKED_AGAIN_MS = 10_000;
 
-/** What virt-controller tells of the pod. */
+/** An attachment as virt-controller writes it. */
 export function attachment(name: Name, state: Attachment["state"] = "Attached"): Attachment {
   return {
     name,
@@ -55,7 +53,7 @@ export function aScheduledVmi(
   });
 }
 
-/** The same with a disk `init` of cloud-init's, of that user data. */
+/** Adds a cloud-init disk `init` with this user data. */
 export function withCloudInit(
   vmi: VirtualMachineInstance,
   userData: string,
@@ -64,30 +62,28 @@ export function withCloudInit(
   return { ...vmi, spec: { ...vmi.spec, volumes } };
 }
 
-/** What CNI does. */
+/** Adds the NIC, as CNI does. */
 export function putNicAt(podNetwork: FakePodNetwork, name: Name): void {
   const link = { name: podInterfaceOf(name), kind: "veth", mac: MACS[name], mtu: 1500, up: true };
   podNetwork.putLink(NETNS, link);
 }
 
-/** The same on a bench. */
 export function putNic(bench: Bench, name: Name): void {
   putNicAt(bench.podNetwork, name);
 }
 
-/** Aliases of the NICs in the guest. */
 export function devicesOf(bench: Bench): readonly string[] {
   const parsed = parseDomain(bench.daemon.xmlOf("default_vm1", "live") ?? "<domain/>");
   return parsed.ok ? parsed.domain.nics.map(({ alias }) => alias) : [];
 }
 
-/** Whether bridge and tap are there. */
+/** Whether the bridge and the tap exist. */
 export function linksOf(bench: Bench, name: Name): readonly boolean[] {
   const { bridgeName, tapName } = linkNamesOf(name);
   return [bridgeName, tapName].map((link) => bench.podNetwork.findLink(NETNS, link) !== undefined);
 }
 
-/** The VMI with that iface absent. */
+/** Marks the iface as absent. */
 export function without(vmi: VirtualMachineInstance, name: Name): VirtualMachineInstance {
   const interfaces = vmi.spec.domain.devices?.interfaces?.map((iface) =>
     iface.name === name ? { ...iface, state: "absent" } : iface,
@@ -101,7 +97,7 @@ export function without(vmi: VirtualMachineInstance, name: Name): VirtualMachine
   };
 }
 
-/** A node whose VM runs with these NICs; both unless told otherwise. */
+/** A node whose VM runs with these NICs. */
 export async function running(names: readonly Name[] = ["one", "two"]): Promise<Bench> {
   const bench = createBench(aScheduledVmi(names));
   for (const name of names) putNic(bench, name);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two nodes in memory with one VMI, whose guest runs on the first and may go to the second; what virt-controller writes a test writes.
+// Two nodes in memory with one VMI, whose guest runs on the first and may migrate to the second. Tests write what virt-controller
+// would write.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   type KubeVirt,
@@ -37,13 +38,12 @@ import { aScheduledVmi, attachment, putNicAt } from "./scene.ts";
 
 const KEY = { namespace: "default", name: "vm1" };
 const MIGRATION = "move-1";
-/** Of the sockets of their launchers. */
+/** Descriptors of the launchers' sockets. */
 const FDS = { node1: 7, node2: 9 } as const;
 export const PODS = { node1: "pod-uid", node2: "pod-2" } as const;
 const PEER = "qemu+unix:///session?socket=/run/launcher/migration-peer.sock";
 const SOON = { withinMs: 10_000 };
 
-/** Names of the nodes. */
 export type NodeName = keyof typeof FDS;
 
 interface Running {
@@ -52,14 +52,13 @@ interface Running {
   readonly loop: Promise<void>;
 }
 
-/** The nodes, and what is between them. */
 export class TwoNodes {
   readonly store = createFakeStore();
   readonly clock = createFakeClock();
-  /** Of the source's process. */
+  /** Metrics of the source's process. */
   metrics = createMetrics("virt-handler");
   readonly relays = createFakeRelays();
-  /** The cluster's configuration, in which there is nothing at first. */
+  /** The cluster's configuration, empty at first. */
   readonly kubevirts = createFakeCache<KubeVirt>();
   readonly hooks = createFakeHookSidecars();
   readonly launcherDisks = createFakeLauncherDisks();
@@ -70,7 +69,7 @@ export class TwoNodes {
   readonly #running = new Map<NodeName, Running>();
   readonly #vmi = aScheduledVmi(["one"], { nodeName: "node1" });
 
-  /** `sidecars`: containers of hooks beside the launchers. */
+  /** @param sidecars - hook containers of both launchers */
   constructor(sidecars: readonly string[] = []) {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, this.#vmi);
     const names = {
@@ -93,17 +92,15 @@ export class TwoNodes {
     };
   }
 
-  /** The libvirt of the launcher on that node. */
   daemon(node: NodeName): FakeDaemon {
     return this.#hypervisor.daemonAt({ kind: "socket", fd: FDS[node] });
   }
 
-  /** The links of the launcher on that node. */
   network(node: NodeName): FakePodNetwork {
     return this.#networks[node];
   }
 
-  /** Its state there; undefined: it has none. */
+  /** State of the domain on the node; undefined without a domain. */
   async stateOn(node: NodeName): Promise<string | undefined> {
     const connection = await this.#hypervisor.open({ kind: "socket", fd: FDS[node] });
     const found = await connection.findDomain(domainNameOf(this.#vmi));
@@ -117,7 +114,7 @@ export class TwoNodes {
     return found;
   }
 
-  async move(): Promise<MigrationState> {
+  async migrationState(): Promise<MigrationState> {
     return (await this.vmi()).status?.migrationState ?? {};
   }
 
@@ -126,30 +123,30 @@ export class TwoNodes {
     for (const { vmis } of this.#running.values()) vmis.put(vmi);
   }
 
-  /** As somebody changes it. */
   async edit(change: (vmi: VirtualMachineInstance) => VirtualMachineInstance): Promise<void> {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, change(await this.vmi()));
     await this.#look();
   }
 
-  /** As virt-controller writes it. */
-  async tell(status: VmiStatus): Promise<void> {
+  /** Writes status fields, as virt-controller does. */
+  async writeStatus(status: VmiStatus): Promise<void> {
     const vmi = await this.vmi();
     this.store.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, status: { ...vmi.status, ...status } });
     await this.#look();
   }
 
-  /** The same of the migration. */
-  async tellMove(state: MigrationState): Promise<void> {
-    await this.tell({ migrationState: { ...(await this.move()), ...state } });
+  async writeMigration(state: MigrationState): Promise<void> {
+    await this.writeStatus({ migrationState: { ...(await this.migrationState()), ...state } });
   }
 
-  /** A migration is opened. */
+  /** Opens a migration. */
   async open(settings: Pick<MigrationState, "migrationConfiguration"> = {}): Promise<void> {
-    await this.tell({
+    await this.writeStatus({
       activePods: { [PODS.node1]: "node1", [PODS.node2]: "node2" },
       migrationState: {
-        ...{ migrationUid: MIGRATION, sourceNode: "node1", targetNode: "node2" },
+        migrationUid: MIGRATION,
+        sourceNode: "node1",
+        targetNode: "node2",
         sourcePod: launcherPodName(this.#vmi),
         targetAttachments: [attachment("one")],
         ...settings,
@@ -157,17 +154,17 @@ export class TwoNodes {
     });
   }
 
-  /** It is closed: the guest is the second node's. */
-  async handOver(): Promise<void> {
-    const { targetAttachments: attachments, ...state } = await this.move();
-    await this.tell({
-      ...{ nodeName: "node2", activePods: { [PODS.node2]: "node2" } },
+  /** Closes the migration: the second node owns the guest. */
+  async complete(): Promise<void> {
+    const { targetAttachments: attachments, ...state } = await this.migrationState();
+    await this.writeStatus({
+      nodeName: "node2",
+      activePods: { [PODS.node2]: "node2" },
       migrationState: { ...state, completed: true },
       ...(attachments !== undefined && { attachments }),
     });
   }
 
-  /** Its virt-handler starts. */
   async start(node: NodeName): Promise<void> {
     const vmis = createFakeCache<VirtualMachineInstance>();
     vmis.put(await this.vmi());
@@ -177,7 +174,13 @@ export class TwoNodes {
     if (node === "node1") this.metrics = metrics;
     const { store, clock, relays } = this;
     const parts = {
-      ...{ nodeName: node, concurrency: 2, store, clock, relays, vmis, podNetwork },
+      nodeName: node,
+      concurrency: 2,
+      store,
+      clock,
+      relays,
+      vmis,
+      podNetwork,
       launchers: this.#launchers,
       hypervisor: this.#openingHypervisor(node),
       kubevirts: this.kubevirts,
@@ -195,7 +198,7 @@ export class TwoNodes {
     this.#running.set(node, { vmis, stop, loop: runLoop(parts, stop.signal) });
   }
 
-  /** Its virt-handler ends, and its relays with it. */
+  /** Stops the node's virt-handler, and with it its relays. */
   async stop(node: NodeName): Promise<void> {
     const running = this.#running.get(node);
     this.#running.delete(node);
@@ -207,7 +210,7 @@ export class TwoNodes {
     for (const node of [...this.#running.keys()]) await this.stop(node);
   }
 
-  /** Waits, while time goes by. */
+  /** Waits while the fake clock advances. */
   async until(isSo: () => Promise<boolean>): Promise<void> {
     await eventually(async () => {
       await this.clock.advance(500);
@@ -221,7 +224,7 @@ export class TwoNodes {
       openTap: (name: string): void => {
         this.#networks[node].openTap(NETNS, name);
       },
-      disguise: (xml: string): string => xml,
+      rewriteXml: (xml: string): string => xml,
     };
     const hypervisor = this.#hypervisor;
     return {

@@ -32,8 +32,14 @@ function makeBench(): ContainerRuntimeBench {
   return {
     ...PLACE,
     runtime,
-    ...{ runner: ["run"], stubborn: ["stubborn"], failing: ["end", "3"], done: ["end", "0"] },
-    ...{ speaker: ["speak"], chatterer: ["chat"], sleeper: ["sleep"], listening: ["listen"] },
+    runner: ["run"],
+    stubborn: ["stubborn"],
+    failing: ["end", "3"],
+    done: ["end", "0"],
+    speaker: ["speak"],
+    chatterer: ["chat"],
+    sleeper: ["sleep"],
+    listening: ["listen"],
     pass: async (ms) => {
       await settle();
       await clock.advance(ms);

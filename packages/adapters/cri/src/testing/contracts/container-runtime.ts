@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every ContainerRuntime must do for sandboxes, images and events; run on the fake and on containerd.
+// Contract of ContainerRuntime for sandboxes, images and events, for the fake and for containerd.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ContainerImage, ContainerRuntime, SandboxConfig } from "@patchbay/core/ports";
@@ -12,7 +12,6 @@ import {
   type ContainerRuntimeBench,
 } from "./container-runtime/bench.ts";
 
-/** The suite for sandboxes, images, events and deaths. */
 export function describeContainerRuntimeContract(
   name: string,
   make: () => Promise<ContainerRuntimeBench> | ContainerRuntimeBench,
@@ -63,7 +62,12 @@ export function describeContainerRuntimeContract(
       expect(status?.pid).toBeGreaterThan(1);
       const [listed] = await runtime.listSandboxes();
       expect(listed).toEqual({
-        ...{ id, metadata, labels, annotations, state: "READY", createdAt: status?.createdAt },
+        id,
+        metadata,
+        labels,
+        annotations,
+        state: "READY",
+        createdAt: status?.createdAt,
       });
     });
 
@@ -125,7 +129,7 @@ export function describeContainerRuntimeContract(
     });
 
     test("an image is found by its tag and its id, and listed", async () => {
-      const image = (await runtime.findImage(bench.image)) as ContainerImage; // the next line says if not
+      const image = (await runtime.findImage(bench.image)) as ContainerImage; // the next line reports a missing image
       expect(image.tags).toContain(bench.image);
       expect(image.bytes).toBeGreaterThan(0);
       expect(await runtime.findImage(image.id)).toEqual(image);

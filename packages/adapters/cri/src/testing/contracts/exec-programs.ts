@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every ExecPrograms must do; run on the fake and on a real runtime.
 import { describe, expect, test } from "vitest";
 import type { ExecPrograms } from "@patchbay/core/ports";
 
-/** A runtime with a container that runs. */
 export interface ExecProgramsBench {
   readonly programs: ExecPrograms;
   readonly containerId: string;
@@ -11,7 +9,7 @@ export interface ExecProgramsBench {
   readonly start: () => Promise<void> | void;
 }
 
-/** Tests of the name `ExecPrograms: NAME`; each makes a bench of its own. */
+/** Defines tests named `ExecPrograms: NAME`; each creates its own bench. */
 export function describeExecProgramsContract(
   name: string,
   make: () => Promise<ExecProgramsBench> | ExecProgramsBench,

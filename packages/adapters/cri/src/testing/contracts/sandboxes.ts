@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Sandboxes must do; run on the fake and on what a runtime writes.
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Sandbox, Sandboxes } from "@patchbay/core/ports";
 
-/** A container runtime. */
 export interface SandboxesBench {
   readonly sandboxes: Sandboxes;
-  /** It makes a sandbox, in place of the pod's one before. */
+  /** Creates a sandbox, replacing the pod's previous one. */
   put(sandbox: Sandbox): Promise<void> | void;
-  /** It removes the pod's sandbox. */
   take(podUid: string): Promise<void> | void;
 }
 
@@ -20,7 +17,7 @@ const ONE: Sandbox = {
   netnsInode: "402",
 };
 
-/** Tests of the name `Sandboxes: NAME`; each makes a bench of its own. */
+/** Defines tests named `Sandboxes: NAME`; each creates its own bench. */
 export function describeSandboxesContract(name: string, make: () => SandboxesBench): void {
   describe(`Sandboxes: ${name}`, () => {
     let bench: SandboxesBench;

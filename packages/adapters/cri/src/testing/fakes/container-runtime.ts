@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container runtime in memory: sandboxes, containers whose programs a test ends, images, deaths of shims and of itself.
 import { AppError } from "@patchbay/core";
 import type {
   AttachRequest,
@@ -20,7 +19,7 @@ import type {
 } from "@patchbay/core/ports";
 import { createFakeClock } from "@patchbay/os/testing";
 import {
-  heard,
+  limitOutput,
   listContainerRecords,
   listContainerWrites,
   listSandboxRecords,
@@ -37,37 +36,37 @@ import { FakeRegistry } from "./container-runtime/registry.ts";
 /** Calls of {@link ContainerRuntime} that can be made to fail. */
 export type FakeRuntimeCall = Exclude<keyof ContainerRuntime, "watch" | "close">;
 
-/** {@link ContainerRuntime} in memory. A test decides what programs do, which images there are, and who dies. */
+/** {@link ContainerRuntime} in memory. Tests control its programs, images and crashes. */
 export interface FakeContainerRuntime extends ContainerRuntime {
-  /** All calls that changed or ran something, in order, as `startContainer container-1`. */
+  /** All calls with effects, in order, for example `startContainer container-1`. */
   readonly calls: readonly string[];
-  /** What `problem` says. */
+  /** Result of `problem`. */
   notReady: string | undefined;
-  /** What a program run by `execSync` says; undefined: it does not end. At first all end with 0 and say nothing. */
+  /** Result of `execSync`; undefined for a program that does not end. By default all exit with 0 and no output. */
   onExec: (container: ContainerStatus, command: readonly string[]) => ExecResult | undefined;
-  /** Whether this container's program stays when it is asked to end; at first all end, with 143. */
+  /** Whether the container's program ignores the request to end. By default all exit with 143. */
   ignoresStop: (container: ContainerStatus) => boolean;
-  /** Told after each start: may end the program at once. */
+  /** Called after each start; may end the program at once. */
   onStart: (container: ContainerStatus, config: ContainerConfig) => void;
-  /** An image that is on the node. */
+  /** Adds an image to the node. */
   putImage(image: ContainerImage): void;
-  /** An image that its registry has, for all or for who knows the password. Pulling any other fails. */
+  /** Adds an image to the registry, optionally only for clients with the password. Other pulls fail. */
   putRemoteImage(image: ContainerImage, password?: string): void;
-  /** A running program ends by itself. */
+  /** Ends a running program. */
   endContainer(id: string, end: ProgramEnd): void;
-  /** The shim of a sandbox dies: so do its containers (255), and it is NOTREADY. */
+  /** Crashes the shim of a sandbox: its containers exit with 255, and it is NOTREADY. */
   killSandbox(id: string): void;
-  /** The machine starts anew: as if all shims had died. */
+  /** Reboots the host, as if all shims had crashed. */
   reboot(): void;
-  /** The runtime dies: calls fail with CRI_UNAVAILABLE. What runs goes on. */
+  /** Stops the runtime: calls fail with CRI_UNAVAILABLE. Containers keep running. */
   stop(): void;
-  /** It is back: watchers are told. */
+  /** Restarts the runtime and notifies watchers. */
   start(): void;
-  /** The next such call throws; with `half` it has its effect all the same. */
+  /** Makes the next such call throw; with `half` it has its effect anyway. */
   failNext(call: FakeRuntimeCall, error: unknown, half?: "half"): void;
-  /** A container has written so much into its root file system. */
+  /** Sets the size of the container's writable layer. */
   setWritten(id: string, bytes: number): void;
-  /** What was asked for; undefined when it is gone. */
+  /** Undefined when the sandbox does not exist. */
   sandboxConfigOf(id: string): SandboxConfig | undefined;
   containerConfigOf(id: string): ContainerConfig | undefined;
 }
@@ -92,7 +91,7 @@ class MemoryRuntime implements FakeContainerRuntime {
   readonly #watchers = new Set<(id: string | undefined) => void>();
   readonly #failures: Failure[] = [];
   #made = 0;
-  #away = false;
+  #isDown = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -116,7 +115,7 @@ class MemoryRuntime implements FakeContainerRuntime {
       this.#made += 1;
       const record = newSandbox(config, this.#made, this.#clock.now());
       this.#sandboxes.set(record.status.id, record);
-      this.#tell(record.status.id);
+      this.#notify(record.status.id);
       return record.status.id;
     });
   }
@@ -184,9 +183,9 @@ class MemoryRuntime implements FakeContainerRuntime {
     await this.#act("stopContainer", `${id} ${String(graceSeconds)}`, async () => {
       const record = this.#containers.get(id);
       if (record?.status.state !== "RUNNING") return;
-      const stays = this.ignoresStop(record.status);
-      if (stays) await this.#clock.sleep(graceSeconds * 1000, new AbortController().signal);
-      this.#end(record, { exitCode: stays ? 137 : 143 });
+      const ignores = this.ignoresStop(record.status);
+      if (ignores) await this.#clock.sleep(graceSeconds * 1000, new AbortController().signal);
+      this.#end(record, { exitCode: ignores ? 137 : 143 });
     });
   }
 
@@ -218,7 +217,7 @@ class MemoryRuntime implements FakeContainerRuntime {
   execSync(id: string, command: readonly string[], timeoutSeconds: number): Promise<ExecResult> {
     return this.#act("execSync", `${id} ${command.join(" ")}`, async () => {
       const result = this.onExec(this.#running("ExecSync", id).status, command);
-      if (result !== undefined) return heard(result);
+      if (result !== undefined) return limitOutput(result);
       await this.#clock.sleep(timeoutSeconds * 1000, new AbortController().signal);
       throw new AppError("CRI_TIMED_OUT", { call: "ExecSync", timeoutMs: timeoutSeconds * 1000 });
     });
@@ -269,7 +268,7 @@ class MemoryRuntime implements FakeContainerRuntime {
   watch(changed: (id: string | undefined) => void, signal: AbortSignal): void {
     if (signal.aborted) return;
     this.#watchers.add(changed);
-    if (!this.#away) this.#tellOne(changed, undefined);
+    if (!this.#isDown) this.#notifyOne(changed, undefined);
     signal.addEventListener("abort", () => this.#watchers.delete(changed), { once: true });
   }
 
@@ -298,12 +297,12 @@ class MemoryRuntime implements FakeContainerRuntime {
   }
 
   stop(): void {
-    this.#away = true;
+    this.#isDown = true;
   }
 
   start(): void {
-    this.#away = false;
-    this.#tell(undefined);
+    this.#isDown = false;
+    this.#notify(undefined);
   }
 
   failNext(call: FakeRuntimeCall, error: unknown, half?: "half"): void {
@@ -322,12 +321,12 @@ class MemoryRuntime implements FakeContainerRuntime {
     return BigInt(this.#clock.now()) * 1_000_000n;
   }
 
-  #tell(id: string | undefined): void {
-    if (this.#away) return;
-    for (const changed of this.#watchers) this.#tellOne(changed, id);
+  #notify(id: string | undefined): void {
+    if (this.#isDown) return;
+    for (const changed of this.#watchers) this.#notifyOne(changed, id);
   }
 
-  #tellOne(changed: (id: string | undefined) => void, id: string | undefined): void {
+  #notifyOne(changed: (id: string | undefined) => void, id: string | undefined): void {
     queueMicrotask(() => {
       if (this.#watchers.has(changed)) changed(id);
     });
@@ -347,7 +346,7 @@ class MemoryRuntime implements FakeContainerRuntime {
 
   #update(record: ContainerRecord, change: Partial<ContainerStatus>): void {
     record.status = { ...record.status, ...change };
-    this.#tell(record.status.id);
+    this.#notify(record.status.id);
   }
 
   #end(record: ContainerRecord, { exitCode, reason }: ProgramEnd): void {
@@ -366,16 +365,16 @@ class MemoryRuntime implements FakeContainerRuntime {
     }
     const { pid, ...status } = box.status;
     box.status = { ...status, state: "NOTREADY" };
-    if (pid !== undefined) this.#tell(id);
+    if (pid !== undefined) this.#notify(id);
   }
 
   #forget(records: Map<string, unknown>, id: string): void {
-    if (records.delete(id)) this.#tell(id);
+    if (records.delete(id)) this.#notify(id);
   }
 
   async #answer<T>(call: FakeRuntimeCall, give: () => T | Promise<T>): Promise<T> {
     await Promise.resolve();
-    if (this.#away) {
+    if (this.#isDown) {
       throw new AppError("CRI_UNAVAILABLE", { endpoint: "fake", reason: "it was stopped" });
     }
     const index = this.#failures.findIndex((failure) => failure.call === call);
@@ -394,7 +393,7 @@ class MemoryRuntime implements FakeContainerRuntime {
   }
 }
 
-/** A runtime without anything. Its times, and its waits for programs that do not end, are of `clock`. */
+/** Without sandboxes, containers or images. `clock` provides its times and delays. */
 export function createFakeContainerRuntime(clock: Clock = createFakeClock()): FakeContainerRuntime {
   return new MemoryRuntime(clock);
 }

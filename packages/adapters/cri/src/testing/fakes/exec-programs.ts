@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of exec in memory: a test starts them.
 import type { ExecPrograms } from "@patchbay/core/ports";
 
 /** {@link ExecPrograms} in memory. */
 export interface FakeExecPrograms extends ExecPrograms {
-  /** One begins to run. */
+  /** Starts a program. */
   start(containerId: string, id: string): void;
-  /** One ends by itself. */
+  /** Ends a program. */
   end(containerId: string, id: string): void;
 }
 
-/** A runtime in which none runs. */
 export function createFakeExecPrograms(): FakeExecPrograms {
   const running = new Map<string, Set<string>>();
   const end = (containerId: string, id: string): void => {

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container runtime in memory, as far as sandboxes go.
 import type { Sandbox, Sandboxes } from "@patchbay/core/ports";
 
 /** {@link Sandboxes} in memory. */
 export interface FakeSandboxes extends Sandboxes {
-  /** The runtime makes a sandbox, in place of the pod's one before. */
+  /** Creates a sandbox, replacing the pod's previous one. */
   put(sandbox: Sandbox): void;
-  /** The runtime removes the pod's sandbox. */
   take(podUid: string): void;
 }
 
-/** A runtime without any pod. */
 export function createFakeSandboxes(): FakeSandboxes {
   const sandboxes = new Map<string, Sandbox>();
   return {

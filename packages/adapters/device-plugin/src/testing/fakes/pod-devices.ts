@@ -41,7 +41,9 @@ export function createFakePodDevices(): FakePodDevices {
       asked += 1;
       if (isThere) return new Set([...pods.values()].flatMap((all) => all.get(resource) ?? []));
       throw new AppError("DEVICES_NOT_LISTED", {
-        ...{ socket: "/kubelet.sock", resource, reason: "away" },
+        socket: "/kubelet.sock",
+        resource,
+        reason: "away",
       });
     },
   };

@@ -72,7 +72,8 @@ export function describeHookSidecarsContract(name: string, open: () => Promise<H
         });
         const asked = { version, data: '{"UserData":"ä"}', noCloudSource: "", vmi: "{}" };
         expect(await (await connect()).preCloudInitIso(asked)).toEqual({
-          ...{ data: "", noCloudSource: '{"UserData":"ä"}' },
+          data: "",
+          noCloudSource: '{"UserData":"ä"}',
         });
       },
     );
@@ -93,7 +94,9 @@ export function describeHookSidecarsContract(name: string, open: () => Promise<H
       };
       await bench.start("hook-sidecar-0", { info: INFO, onDefineDomain });
       const asking = (await connect()).onDefineDomain({
-        ...{ version: "v1alpha2", domainXml: "<domain/>", vmi: "{}" },
+        version: "v1alpha2",
+        domainXml: "<domain/>",
+        vmi: "{}",
       });
       await expect(asking).rejects.toMatchObject({
         code: "HOOK_FAILED",

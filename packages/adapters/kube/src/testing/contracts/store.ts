@@ -105,11 +105,13 @@ export function describeStoreContract(name: string, make: () => Promise<StoreBen
 
     test.each<Patch & { readonly name: string }>([
       {
-        ...{ name: "another value", type: "json" },
+        name: "another value",
+        type: "json",
         operations: [{ op: "test", path: "/metadata/labels/a", value: "0" }],
       },
       {
-        ...{ name: "a value that is not there", type: "json" },
+        name: "a value that is not there",
+        type: "json",
         operations: [{ op: "test", path: "/metadata/labels/b", value: "0" }],
       },
     ])("a JSON patch that tests for $name is a lost race", async (patch) => {

@@ -144,7 +144,6 @@ class MemoryStore implements FakeStore {
     return this.#write(type, object, options);
   }
 
-  // oxlint-disable-next-line max-params -- the port's
   async patch<T extends KubeObject>(
     type: ResourceType<T>,
     key: ObjectKey,

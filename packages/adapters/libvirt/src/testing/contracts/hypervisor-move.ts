@@ -80,7 +80,10 @@ export function describeMoveContract(name: string, make: () => Promise<MoveBench
       await events.next("stopped");
       expect(await source.findDomain(NAME)).toMatchObject({ state: "shutoff", move: "left" });
       expect(await target.findDomain(NAME)).toMatchObject({
-        ...{ name: NAME, uuid, state: "paused", persistent: true },
+        name: NAME,
+        uuid,
+        state: "paused",
+        persistent: true,
       });
       for (const part of ["live", "config"] as const) {
         const xml = await target.readDomainXml(NAME, part);

@@ -102,8 +102,13 @@ export function describeHypervisorContract(
     );
 
     test.each([
-      ...["startDomain", "shutdownDomain", "destroyDomain"],
-      ...["suspendDomain", "resumeDomain", "rebootDomain", "resetDomain"],
+      "startDomain",
+      "shutdownDomain",
+      "destroyDomain",
+      "suspendDomain",
+      "resumeDomain",
+      "rebootDomain",
+      "resetDomain",
     ] as const)("%s of a domain that is not there says so", async (call) => {
       await expect(connection[call]("nobody")).rejects.toMatchObject({
         code: "LIBVIRT_NO_DOMAIN",

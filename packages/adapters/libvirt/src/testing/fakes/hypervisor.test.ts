@@ -28,7 +28,9 @@ function makeMoveBench(): Promise<MoveBench> {
   hypervisor.daemonAt(target);
   hypervisor.leadTo("qemu:peer", target);
   return Promise.resolve({
-    ...{ hypervisor, source: address, target },
+    hypervisor,
+    source: address,
+    target,
     ways: { peerUri: "qemu:peer", memoryUri: "unix:memory" },
     domainXml: (name: string, tap: 1 | 2) => {
       const nic = nicXml("ua-a", tap).replace("'tap", "'tapc");

@@ -32,7 +32,9 @@ export function describeProcessRunnerContract(name: string, make: () => ProcessR
 
     test("what a program has written is told with its exit code, whatever that is", async () => {
       expect(await runner.run({ argv: bench.speaker, timeoutMs })).toEqual({
-        ...{ exitCode: 3, stdout: "out\n", stderr: "err\n" },
+        exitCode: 3,
+        stdout: "out\n",
+        stderr: "err\n",
       });
     });
 

@@ -18,7 +18,10 @@ export interface AddressServersBench {
 
 /** What the suite serves. */
 export const SERVED_NIC: ServedNic = {
-  ...{ iface: "a", bridgeName: "k6t-c0ffee", mac: "02:00:00:00:5e:01", mtu: 1400 },
+  iface: "a",
+  bridgeName: "k6t-c0ffee",
+  mac: "02:00:00:00:5e:01",
+  mtu: 1400,
   hostname: "guest1",
   lease: { ipv4: { address: "10.9.0.5/24", server: "169.254.75.10/32", routes: [] } },
   dns: { nameservers: [], search: [] },

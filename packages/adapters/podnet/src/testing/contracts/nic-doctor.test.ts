@@ -11,7 +11,8 @@ describeNicDoctorContract("fake", () => {
       bridgeName: "k6t-1",
       tapName: "tap1",
     } as const),
-    ...{ mac: "02:00:00:00:5e:01", mtu: 1500 },
+    mac: "02:00:00:00:5e:01",
+    mtu: 1500,
   };
   const [pod, node] = [8, 9].map((fd) => ({ fd, inode: String(fd) }));
   if (pod === undefined || node === undefined) throw new Error("no namespaces");

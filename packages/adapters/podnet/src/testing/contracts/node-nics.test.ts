@@ -14,7 +14,8 @@ describeNodeNicsContract("in memory", () => {
   for (const device of [LENT_PCI, LENT_PATH]) nics.putDevice(device, "card0");
   return Promise.resolve({
     nics,
-    ...{ host: HOST, pod: POD },
+    host: HOST,
+    pod: POD,
     lend: () => {
       const changes = { name: "net1", alias: "card0", mac: "02:00:00:00:9c:99", mtu: 1300 };
       nics.move({ inode: HOST.inode, name: "card0" }, POD.inode, { ...changes, up: true });

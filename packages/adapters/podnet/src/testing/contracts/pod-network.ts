@@ -141,7 +141,9 @@ export function describePodNetworkContract(
     test("hides a guest behind the NIC, which stays out of the bridge", async () => {
       await addNic();
       const wiring: MasqueradeWiring = {
-        ...{ ...WIRING, kind: "masquerade", mac: "02:00:00:00:5e:02" },
+        ...WIRING,
+        kind: "masquerade",
+        mac: "02:00:00:00:5e:02",
         ipv4: { gateway: "10.0.2.1/24", guest: "10.0.2.2" },
         ports: [{ protocol: "tcp", first: 80, last: 80 }],
       };

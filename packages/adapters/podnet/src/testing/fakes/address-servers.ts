@@ -28,7 +28,9 @@ export function createFakeAddressServers(): FakeAddressServers {
   const begin = (inode: string, nic: ServedNic): AddressServer => {
     const { promise: ended, resolve } = Promise.withResolvers<string>();
     const server: Running = {
-      ...{ inode, nic, ended },
+      inode,
+      nic,
+      ended,
       end: (reason) => {
         running.delete(server);
         resolve(reason);

@@ -15,8 +15,16 @@ export interface FakeNicDoctor extends NicDoctor {
 
 function linkOf(name: string, more: Partial<WayLink> = {}): WayLink {
   return {
-    ...{ name, kind: "veth", mac: "02:00:00:00:5e:fe", mtu: 1500, up: true, carrier: true },
-    ...{ addresses: [], isBlocked: false, filtersVlans: false, vlans: [] },
+    name,
+    kind: "veth",
+    mac: "02:00:00:00:5e:fe",
+    mtu: 1500,
+    up: true,
+    carrier: true,
+    addresses: [],
+    isBlocked: false,
+    filtersVlans: false,
+    vlans: [],
     ...more,
   };
 }

@@ -45,7 +45,8 @@ export function createFakePacketCaptures(links: readonly string[]): FakePacketCa
     }
     const { promise: ended, resolve } = Promise.withResolvers<string>();
     const capture: Running = {
-      ...{ what, take },
+      what,
+      take,
       end: (reason) => {
         running.delete(capture);
         resolve(reason);

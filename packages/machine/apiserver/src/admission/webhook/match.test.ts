@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which resources does a rule name?
 import { expect, test } from "vitest";
+import { compileCondition } from "../../expressions/condition.ts";
 import { defineKind } from "../../kinds/kind.ts";
 import type { AdmissionQuestion } from "../admission.ts";
-import { type MatchDeps, matchingKind } from "./match.ts";
+import { type MatchDeps, findMatchingKind, evaluateConditions } from "./match.ts";
 import type { Webhook } from "./webhook.ts";
 
 const PODS = defineKind({ group: "", version: "v1", resource: "pods", kind: "Pod" });
@@ -26,7 +27,7 @@ function webhookFor(resources: readonly string[], scope: string): Webhook {
     matchesEquivalent: false,
     allowsDryRun: true,
     timeoutMs: 1000,
-    reinvoked: false,
+    isReinvocable: false,
     reviewVersion: "v1",
     selectsNamespaces: false,
     matchesNamespace: () => false,
@@ -52,7 +53,7 @@ test.each([
 ])("$resources matches pods/$subresource: $want", ({ resources, subresource, want }) => {
   const question = { kind: PODS, subresource, operation: "UPDATE" } as AdmissionQuestion;
   // Neither selector nor equivalence is asked for: nothing else is looked at.
-  const found = matchingKind(webhookFor(resources, "*"), question, {} as MatchDeps);
+  const found = findMatchingKind(webhookFor(resources, "*"), question, {} as MatchDeps);
   expect(found !== undefined).toBe(want);
 });
 
@@ -63,7 +64,7 @@ test.each([
   { kind: NODES, scope: "Namespaced", want: false },
 ])("scope $scope matches $kind.kind: $want", ({ kind, scope, want }) => {
   const question = { kind, subresource: "", operation: "CREATE" } as AdmissionQuestion;
-  const found = matchingKind(webhookFor(["*"], scope), question, {} as MatchDeps);
+  const found = findMatchingKind(webhookFor(["*"], scope), question, {} as MatchDeps);
   expect(found !== undefined).toBe(want);
 });
 
@@ -127,7 +128,7 @@ test.each<{ name: string; change: Partial<AdmissionQuestion>; want: string | und
     ...change,
   };
   // Equivalent versions are not looked for: only the store is read.
-  const found = matchingKind(webhook, question, { store: STORE } as unknown as MatchDeps);
+  const found = findMatchingKind(webhook, question, { store: STORE } as unknown as MatchDeps);
   expect(selected).toEqual(want === undefined ? [] : [want]);
   expect(found !== undefined).toBe(want === undefined);
 });
@@ -150,7 +151,7 @@ test.each([
   };
   const question = { kind: PODS, subresource: "", object, oldObject } as AdmissionQuestion;
   // Neither namespaces nor versions are looked up.
-  const found = matchingKind(webhook, question, {} as MatchDeps);
+  const found = findMatchingKind(webhook, question, {} as MatchDeps);
   expect(found !== undefined).toBe(want);
 });
 
@@ -185,6 +186,57 @@ test.each([
   const webhook: Webhook = { ...base, rules, matchesEquivalent: equivalent };
   const question = { kind, subresource: "", operation: "UPDATE" } as AdmissionQuestion;
   const registry = { list: () => [MAPS_V2, ...kinds] };
-  const found = matchingKind(webhook, question, { registry } as unknown as MatchDeps);
+  const found = findMatchingKind(webhook, question, { registry } as unknown as MatchDeps);
   expect(found).toBe(want);
+});
+
+const QUESTION: AdmissionQuestion = {
+  kind: PODS,
+  subresource: "status",
+  operation: "UPDATE",
+  namespace: "ns",
+  name: "one",
+  object: { apiVersion: "v1", kind: "Pod", metadata: { name: "one" }, spec: { a: 1 } },
+  oldObject: { apiVersion: "v1", kind: "Pod", metadata: { name: "one" }, spec: { a: 2 } },
+  options: {},
+  user: { name: "alice", groups: ["people"] },
+  dryRun: false,
+  warnings: [],
+};
+
+function ask(...expressions: readonly string[]): boolean | Error {
+  const conditions = expressions.map((expression, index) => ({
+    name: `c${String(index)}`,
+    holds: compileCondition(expression),
+  }));
+  return evaluateConditions({ conditions }, QUESTION, PODS);
+}
+
+test.each([
+  { name: "no condition", expressions: [], want: true },
+  { name: "one that holds", expressions: ["object.spec.a < oldObject.spec.a"], want: true },
+  { name: "one of two that does not", expressions: ["true", "object.spec.a == 2"], want: false },
+  {
+    name: "who asks for what",
+    expressions: [
+      "request.userInfo.username == 'alice' && 'people' in request.userInfo.groups",
+      "request.operation == 'UPDATE' && request.subResource == 'status' && !request.dryRun",
+      "request.resource.resource == 'pods' && request.name == 'one' && request.namespace == 'ns'",
+      "!has(request.object)",
+    ],
+    want: true,
+  },
+  {
+    name: "one that cannot be told beside one that does not hold",
+    expressions: ["object.none", "false"],
+    want: false,
+  },
+])("$name: $want", ({ expressions, want }) => {
+  expect(ask(...expressions)).toBe(want);
+});
+
+test("one that cannot be told decides where the others hold", () => {
+  const met = ask("true", "object.none == 1");
+  expect(met).toBeInstanceOf(Error);
+  expect(String(met)).toContain("matchConditions[c1]");
 });

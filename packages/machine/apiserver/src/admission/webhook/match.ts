@@ -1,46 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a webhook want to hear of a write, and about which version of the resource?
+// Rules, selectors and match conditions of webhooks.
+import { messageOf } from "@patchbay/core/errors";
+import type { Variables } from "../../expressions/condition.ts";
 import type { Kind } from "../../kinds/kind.ts";
 import type { Registry } from "../../kinds/registry.ts";
+import { fieldsOf } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import type { Store } from "../../storage/store.ts";
 import type { AdmissionQuestion } from "../admission.ts";
-import type { Rule, Webhook } from "./webhook.ts";
+import { isNamespace, toReview } from "./review.ts";
+import type { MatchCondition, Rule, Webhook } from "./webhook.ts";
 
-/** What matching looks at beside the question. */
 export interface MatchDeps {
   readonly store: Store;
   readonly registry: Registry;
 }
 
-/** Whether the question is about a namespace itself. */
-export function isNamespace(kind: Pick<Kind, "group" | "resource">): boolean {
-  return kind.group === "" && kind.resource === "namespaces";
-}
-
-function names(list: readonly string[], value: string): boolean {
+function includesOrWildcard(list: readonly string[], value: string): boolean {
   return list.includes("*") || list.includes(value);
 }
 
-/** `pods` is the resource alone, `pods/*` the resource and all below it, `*` every resource alone. */
-function namesResource(
+/** `pods/*` also matches subresources; `*` matches every resource without subresources. */
+function matchesResource(
   resources: readonly string[],
   resource: string,
   subresource: string,
 ): boolean {
   return resources.some((form) => {
-    const [wanted = "", below = ""] = form.split("/");
-    return (wanted === "*" || wanted === resource) && (below === "*" || below === subresource);
+    const [resourcePattern = "", subresourcePattern = ""] = form.split("/");
+    return (
+      (resourcePattern === "*" || resourcePattern === resource) &&
+      (subresourcePattern === "*" || subresourcePattern === subresource)
+    );
   });
 }
 
-function matchesRule(rule: Rule, question: AdmissionQuestion, kind: Kind): boolean {
+function matchesRule(rule: Rule, request: AdmissionQuestion, kind: Kind): boolean {
   const scope = kind.namespaced ? "Namespaced" : "Cluster";
   return (
-    names(rule.operations, question.operation) &&
-    names(rule.groups, kind.group) &&
-    names(rule.versions, kind.version) &&
-    namesResource(rule.resources, kind.resource, question.subresource) &&
+    includesOrWildcard(rule.operations, request.operation) &&
+    includesOrWildcard(rule.groups, kind.group) &&
+    includesOrWildcard(rule.versions, kind.version) &&
+    matchesResource(rule.resources, kind.resource, request.subresource) &&
     (rule.scope === "*" || rule.scope === scope)
   );
 }
@@ -53,9 +54,9 @@ function storedNamespaceLabels(store: Store, name: string): Readonly<Record<stri
   return labelsOf(store.find({ bucket: "/namespaces", namespace: "", name })?.view());
 }
 
-/** A namespace that is written counts with the labels that it will have; anything else with those that its namespace has. */
-function matchesNamespace(webhook: Webhook, question: AdmissionQuestion, store: Store): boolean {
-  const { kind, object, operation, subresource } = question;
+/** A Namespace matches by its new labels, other objects by the stored labels of their namespace. */
+function matchesNamespace(webhook: Webhook, request: AdmissionQuestion, store: Store): boolean {
+  const { kind, object, operation, subresource } = request;
   if (!webhook.selectsNamespaces) {
     return true;
   }
@@ -63,29 +64,29 @@ function matchesNamespace(webhook: Webhook, question: AdmissionQuestion, store: 
     return webhook.matchesNamespace(
       subresource === "" && operation !== "DELETE"
         ? labelsOf(object)
-        : storedNamespaceLabels(store, question.name),
+        : storedNamespaceLabels(store, request.name),
     );
   }
   return (
-    !kind.namespaced || webhook.matchesNamespace(storedNamespaceLabels(store, question.namespace))
+    !kind.namespaced || webhook.matchesNamespace(storedNamespaceLabels(store, request.namespace))
   );
 }
 
-function matchesObject(webhook: Webhook, question: AdmissionQuestion): boolean {
+function matchesObject(webhook: Webhook, request: AdmissionQuestion): boolean {
   return (
     !webhook.selectsObjects ||
-    [question.object, question.oldObject].some(
+    [request.object, request.oldObject].some(
       (object) => object !== undefined && webhook.matchesObject(labelsOf(object)),
     )
   );
 }
 
-function versionsOf(
-  question: AdmissionQuestion,
+function equivalentKinds(
+  request: AdmissionQuestion,
   webhook: Webhook,
   registry: Registry,
 ): readonly Kind[] {
-  const { kind } = question;
+  const { kind } = request;
   if (!webhook.matchesEquivalent) {
     return [kind];
   }
@@ -95,18 +96,45 @@ function versionsOf(
   return [kind, ...others.filter((other) => other.version !== kind.version)];
 }
 
-/** The kind in the version that the webhook wants; undefined where it does not want to hear of it. */
-export function matchingKind(
+/** Returns the kind in the version that the webhook wants. */
+export function findMatchingKind(
   webhook: Webhook,
-  question: AdmissionQuestion,
+  request: AdmissionQuestion,
   deps: MatchDeps,
 ): Kind | undefined {
-  const wanted = versionsOf(question, webhook, deps.registry).find((kind) =>
-    webhook.rules.some((rule) => matchesRule(rule, question, kind)),
+  const match = equivalentKinds(request, webhook, deps.registry).find((kind) =>
+    webhook.rules.some((rule) => matchesRule(rule, request, kind)),
   );
-  return wanted !== undefined &&
-    matchesNamespace(webhook, question, deps.store) &&
-    matchesObject(webhook, question)
-    ? wanted
+  return match !== undefined &&
+    matchesNamespace(webhook, request, deps.store) &&
+    matchesObject(webhook, request)
+    ? match
     : undefined;
+}
+
+function toVariables(request: AdmissionQuestion, wantedKind: Kind): Variables {
+  const review = toReview(request, { wantedKind, uid: "", version: "v1" });
+  const { object, oldObject, ...rest } = fieldsOf(review["request"]);
+  return { object, oldObject, request: rest };
+}
+
+function evaluateCondition({ name, holds }: MatchCondition, variables: Variables): boolean | Error {
+  try {
+    return holds(variables);
+  } catch (error) {
+    return new Error(`matchConditions[${name}]: ${messageOf(error)}`);
+  }
+}
+
+/** A false condition decides even if others fail to evaluate. Source: KEP-3716. */
+export function evaluateConditions(
+  { conditions }: Pick<Webhook, "conditions">,
+  request: AdmissionQuestion,
+  wantedKind: Kind,
+): boolean | Error {
+  if (conditions.length === 0) return true;
+  const variables = toVariables(request, wantedKind);
+  const results = conditions.map((condition) => evaluateCondition(condition, variables));
+  if (results.includes(false)) return false;
+  return results.find((result) => result instanceof Error) ?? true;
 }

@@ -51,7 +51,7 @@ test("a webhook receives the whole request", async () => {
     },
   });
   expect(connections.asked[0]?.peer).toEqual({
-    at: [{ host: "one", port: 443 }],
+    addresses: [{ host: "one", port: 443 }],
     serverName: "one",
     caPem: "",
   });
@@ -265,7 +265,7 @@ describe("a webhook is reached", () => {
     expect(one.received[0]?.request.url).toBe("/a/b?timeout=10s");
     expect(one.received[0]?.request.headers.host).toBe("[fd00::1]:8443");
     expect(connections.asked[0]?.peer).toEqual({
-      at: [{ host: "fd00::1", port: 8443 }],
+      addresses: [{ host: "fd00::1", port: 8443 }],
       serverName: "fd00::1",
       caPem: "",
     });
@@ -302,7 +302,7 @@ describe("a webhook is reached", () => {
       host,
     ]);
     expect(connections.asked[0]?.peer).toEqual({
-      at: [
+      addresses: [
         { host: "10.0.0.1", port: 8443 },
         { host: "10.0.0.2", port: 8443 },
       ],
@@ -358,8 +358,10 @@ test("a review of a namespace names it as its own namespace", async () => {
   await admission.validate(question({ kind, namespace: "", name: "n", subresource: "status" }));
   const { request } = JSON.parse(one.received[0]?.body ?? "") as { request: Fields };
   expect(request).toMatchObject({
-    ...{ name: "n", namespace: "n" },
-    ...{ subResource: "status", requestSubResource: "status" },
+    name: "n",
+    namespace: "n",
+    subResource: "status",
+    requestSubResource: "status",
   });
 });
 
@@ -377,7 +379,10 @@ test("a review of a body of its own shows it as it is", async () => {
   await admission.validate(question({ subresource: "x", bodyKind, object, oldObject: object }));
   const { request } = JSON.parse(one.received[0]?.body ?? "") as { request: Fields };
   expect(request).toMatchObject({
-    ...{ object, oldObject: object, kind: bodyKind, requestKind: bodyKind },
+    object,
+    oldObject: object,
+    kind: bodyKind,
+    requestKind: bodyKind,
     resource: { group: "", version: "v1", resource: "configmaps" },
   });
 });

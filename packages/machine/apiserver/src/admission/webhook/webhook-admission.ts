@@ -1,19 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission by webhooks: mutating ones in order, then validating ones. Source: Kubernetes "Dynamic Admission Control".
+// Admission by webhooks. Source: Kubernetes "Dynamic Admission Control".
 import { messageOf } from "@patchbay/core/errors";
 import type { Logger } from "@patchbay/core/ports";
-import { StatusError, badRequest, forbidden, internalError } from "../../meta/status.ts";
-import type { KubeObject } from "../../objects/object.ts";
+import { apiVersionOf } from "../../kinds/kind.ts";
+import { invalidValue } from "../../meta/causes.ts";
+import { StatusError, badRequest, forbidden, internalError, invalid } from "../../meta/status.ts";
+import { equalJson, parseJson } from "../../objects/json.ts";
+import { type KubeObject, isKubeObject } from "../../objects/object.ts";
+import { applyJsonPatch, parseOperations } from "../../patch/json-patch.ts";
 import type { Admission, AdmissionQuestion, Mutation } from "../admission.ts";
-import type { Verdict } from "./answer.ts";
 import { type WebhookCallDeps, callWebhook } from "./call.ts";
-import { meetsConditions } from "./conditions.ts";
-import { type MatchDeps, matchingKind } from "./match.ts";
-import { type Complete, type Mutated, applyWebhookPatch } from "./mutate.ts";
-import { type Webhook, webhooksOf } from "./webhook.ts";
+import { type MatchDeps, findMatchingKind, evaluateConditions } from "./match.ts";
+import type { Verdict } from "./review.ts";
+import { type Webhook, parseWebhooks } from "./webhook.ts";
 
-/** Where configurations and namespaces are found, how webhooks are reached, and where those that were ignored are told of. */
-export interface WebhookAdmissionDeps extends MatchDeps, WebhookCallDeps {
+type Complete = (object: KubeObject) => KubeObject;
+
+interface MutationResult {
+  readonly object: KubeObject;
+  readonly changed: boolean;
+}
+
+/** A broken patch is an internal error, regardless of the webhook's failure policy. */
+function applyPatch(object: KubeObject, patch: string): unknown {
+  try {
+    const operations = parseJson(patch);
+    return operations === null
+      ? object
+      : applyJsonPatch(object, parseOperations(operations, patch));
+  } catch (error) {
+    throw internalError(messageOf(error));
+  }
+}
+
+function checkIdentity(request: Mutation, object: KubeObject): void {
+  const { kind, oldObject, namespace, bodyKind } = request;
+  if (bodyKind !== undefined) {
+    return;
+  }
+  const objectNamespace = object.metadata.namespace ?? "";
+  if (kind.namespaced && objectNamespace !== "" && objectNamespace !== namespace) {
+    throw badRequest(
+      "the namespace of the provided object does not match the namespace sent on the request",
+    );
+  }
+  const causes = (["name", "uid"] as const)
+    .filter((key) => oldObject !== undefined && (object.metadata[key] ?? "") !== "")
+    .filter((key) => object.metadata[key] !== oldObject?.metadata[key])
+    .map((key) => invalidValue(`metadata.${key}`, object.metadata[key], "field is immutable"));
+  if (causes.length > 0) {
+    throw invalid(kind, request.name, causes);
+  }
+}
+
+function completeObject(object: KubeObject, complete: Complete): KubeObject {
+  try {
+    return complete(object);
+  } catch (error) {
+    throw error instanceof StatusError && error.code === 400 ? internalError(error.message) : error;
+  }
+}
+
+/** Throws StatusErrors 400, 422 and 500. */
+function applyWebhookPatch(request: Mutation, patch: string, complete: Complete): MutationResult {
+  const { object, kind, bodyKind } = request;
+  const result = applyPatch(object, patch);
+  if (!isKubeObject(result)) {
+    throw internalError("the webhook's patch leaves no object");
+  }
+  const changed = !equalJson(object, result);
+  checkIdentity(request, result);
+  const { apiVersion, kind: name } =
+    bodyKind === undefined ? { apiVersion: apiVersionOf(kind), kind: kind.kind } : object;
+  const next = { ...result, apiVersion, kind: name };
+  return { object: completeObject(next, complete), changed };
+}
+
+interface WebhookAdmissionDeps extends MatchDeps, WebhookCallDeps {
   readonly logger: Logger;
 }
 
@@ -28,29 +91,29 @@ class WebhookAdmission implements Admission {
     this.#deps = deps;
   }
 
-  /** Webhooks that want it are asked once more where a later one changed the object after them. */
-  async mutate(question: Mutation, complete: Complete): Promise<KubeObject> {
-    const asked: Webhook[] = [];
-    const again = new Set<Webhook>();
-    const webhooks = this.#webhooks(MUTATING, question);
-    const first = await this.#mutateByAll(webhooks, question, {
+  /** Calls reinvocable webhooks a second time if a later webhook changed the object. */
+  async mutate(request: Mutation, complete: Complete): Promise<KubeObject> {
+    const reinvocable: Webhook[] = [];
+    const toReinvoke = new Set<Webhook>();
+    const webhooks = this.#webhooks(MUTATING, request);
+    const first = await this.#mutateByAll(webhooks, request, {
       complete,
-      after: (webhook, changed) => {
+      onCalled: (webhook, changed) => {
         if (changed) {
-          asked.forEach((earlier) => again.add(earlier));
+          reinvocable.forEach((earlier) => toReinvoke.add(earlier));
         }
-        if (webhook.reinvoked) {
-          asked.push(webhook);
+        if (webhook.isReinvocable) {
+          reinvocable.push(webhook);
         }
       },
     });
-    return this.#mutateByAll([...again], { ...question, object: first }, { complete });
+    return this.#mutateByAll([...toReinvoke], { ...request, object: first }, { complete });
   }
 
-  async validate(question: AdmissionQuestion): Promise<void> {
-    const webhooks = this.#webhooks(VALIDATING, question);
+  async validate(request: AdmissionQuestion): Promise<void> {
+    const webhooks = this.#webhooks(VALIDATING, request);
     const outcomes = await Promise.allSettled(
-      webhooks.map((webhook) => this.#ask(webhook, question)),
+      webhooks.map((webhook) => this.#review(webhook, request)),
     );
     const failed = outcomes.find((outcome) => outcome.status === "rejected");
     if (failed !== undefined) {
@@ -58,105 +121,102 @@ class WebhookAdmission implements Admission {
     }
   }
 
-  async admitDeletion(question: AdmissionQuestion): Promise<void> {
-    for (const webhook of this.#webhooks(MUTATING, question)) {
-      const verdict = await this.#ask(webhook, question);
+  async admitDeletion(request: AdmissionQuestion): Promise<void> {
+    for (const webhook of this.#webhooks(MUTATING, request)) {
+      const verdict = await this.#review(webhook, request);
       if (verdict !== undefined && verdict.patch !== "") {
         throw internalError(
           `admission webhook "${webhook.name}" attempted to modify the object, which is not supported for this operation`,
         );
       }
     }
-    await this.validate(question);
+    await this.validate(request);
   }
 
-  /** Webhooks of all configurations, in the order of their names. Configurations themselves are never asked about. */
+  /** Webhook configurations are exempt, so that a broken webhook can always be removed. */
   #webhooks(resource: string, { kind }: AdmissionQuestion): readonly Webhook[] {
     const exempt =
       kind.group === GROUP && (kind.resource === MUTATING || kind.resource === VALIDATING);
     return exempt
       ? []
-      : this.#deps.store.list({ bucket: `${GROUP}/${resource}` }).flatMap(webhooksOf);
+      : this.#deps.store.list({ bucket: `${GROUP}/${resource}` }).flatMap(parseWebhooks);
   }
 
-  /** The object after all of them, one after the other; `after` hears of those that were asked. */
   async #mutateByAll(
     webhooks: readonly Webhook[],
-    question: Mutation,
-    how: {
+    request: Mutation,
+    options: {
       readonly complete: Complete;
-      readonly after?: (webhook: Webhook, changed: boolean) => void;
+      readonly onCalled?: (webhook: Webhook, changed: boolean) => void;
     },
   ): Promise<KubeObject> {
-    let { object } = question;
+    let { object } = request;
     for (const webhook of webhooks) {
-      const mutated = await this.#mutateBy(webhook, { ...question, object }, how.complete);
+      const mutated = await this.#mutateBy(webhook, { ...request, object }, options.complete);
       if (mutated !== undefined) {
         object = mutated.object;
-        how.after?.(webhook, mutated.changed);
+        options.onCalled?.(webhook, mutated.changed);
       }
     }
     return object;
   }
 
-  /** The object after one webhook; undefined where it was not asked. */
   async #mutateBy(
     webhook: Webhook,
-    question: Mutation,
+    request: Mutation,
     complete: Complete,
-  ): Promise<Mutated | undefined> {
-    const verdict = await this.#ask(webhook, question);
+  ): Promise<MutationResult | undefined> {
+    const verdict = await this.#review(webhook, request);
     if (verdict === undefined) {
       return undefined;
     }
     return verdict.patch === ""
-      ? { object: question.object, changed: false }
-      : applyWebhookPatch(question, verdict.patch, complete);
+      ? { object: request.object, changed: false }
+      : applyWebhookPatch(request, verdict.patch, complete);
   }
 
-  /** What the webhook says; undefined where it does not matter. Throws a StatusError where it denies. */
-  async #ask(webhook: Webhook, question: AdmissionQuestion): Promise<Verdict | undefined> {
-    const as = matchingKind(webhook, question, this.#deps);
-    if (as === undefined) {
+  /** Returns undefined if no rule matches, or if the webhook fails and its failure policy is Ignore. */
+  async #review(webhook: Webhook, request: AdmissionQuestion): Promise<Verdict | undefined> {
+    const wantedKind = findMatchingKind(webhook, request, this.#deps);
+    if (wantedKind === undefined) {
       return undefined;
     }
-    if (!this.#meetsConditions(webhook, question, as)) {
+    if (!this.#checkConditions(webhook, request, wantedKind)) {
       return undefined;
     }
-    if (question.dryRun && !webhook.allowsDryRun) {
+    if (request.dryRun && !webhook.allowsDryRun) {
       throw badRequest(`admission webhook "${webhook.name}" does not support dry run`);
     }
-    const verdict = await this.#call(webhook, question, as);
-    question.warnings.push(...(verdict?.warnings ?? []));
+    const verdict = await this.#call(webhook, request, wantedKind);
+    request.warnings.push(...(verdict?.warnings ?? []));
     if (verdict?.denial !== undefined) {
       throw verdict.denial;
     }
     return verdict;
   }
 
-  /** A condition that cannot be told is like a webhook that cannot be asked. */
-  #meetsConditions(
+  #checkConditions(
     webhook: Webhook,
-    question: AdmissionQuestion,
-    as: AdmissionQuestion["kind"],
+    request: AdmissionQuestion,
+    wantedKind: AdmissionQuestion["kind"],
   ): boolean {
-    const met = meetsConditions(webhook, question, as);
+    const met = evaluateConditions(webhook, request, wantedKind);
     if (!(met instanceof Error)) {
       return met;
     }
     if (webhook.failsClosed) {
-      throw forbidden(question.kind, question.name, met.message);
+      throw forbidden(request.kind, request.name, met.message);
     }
     return false;
   }
 
   async #call(
     webhook: Webhook,
-    question: AdmissionQuestion,
-    as: AdmissionQuestion["kind"],
+    request: AdmissionQuestion,
+    wantedKind: AdmissionQuestion["kind"],
   ): Promise<Verdict | undefined> {
     try {
-      const verdict = await callWebhook(webhook, { question, as }, this.#deps);
+      const verdict = await callWebhook(webhook, request, wantedKind, this.#deps);
       if (verdict.patch !== "" && verdict.patchType !== "JSONPatch") {
         throw new Error(`unsupported patch type "${verdict.patchType}"`);
       }
@@ -170,18 +230,17 @@ class WebhookAdmission implements Admission {
     }
   }
 
-  #onFailure(webhook: Webhook, why: string): void {
+  #onFailure(webhook: Webhook, message: string): void {
     if (webhook.failsClosed) {
-      throw internalError(`failed calling webhook "${webhook.name}": ${why}`);
+      throw internalError(`failed calling webhook "${webhook.name}": ${message}`);
     }
     this.#deps.logger.warn("webhook failed, going on without it", {
       webhook: webhook.name,
-      err: why,
+      err: message,
     });
   }
 }
 
-/** Makes admission by the webhooks that are configured in the store. */
 export function makeWebhookAdmission(deps: WebhookAdmissionDeps): Admission {
   return new WebhookAdmission(deps);
 }

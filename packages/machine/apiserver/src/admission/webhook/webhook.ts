@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A webhook as a configuration describes it, read once. Source: admissionregistration.k8s.io/v1.
+// Source: admissionregistration.k8s.io/v1.
 import { compileCondition, type Condition } from "../../expressions/condition.ts";
-import { matcherOf } from "../../meta/label-selector.ts";
+import { makeLabelMatcher } from "../../meta/label-selector.ts";
 import { type Fields, fieldsOf, listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import type { StoredObject } from "../../storage/store.ts";
 
-/** What a rule matches. */
 export interface Rule {
   readonly operations: readonly string[];
   readonly groups: readonly string[];
@@ -16,35 +15,26 @@ export interface Rule {
   readonly scope: string;
 }
 
-/** What must hold of a write for the webhook to hear of it. */
 export interface MatchCondition {
   readonly name: string;
   readonly holds: Condition;
 }
 
-/** Whether labels match. */
-export type LabelTest = (labels: Readonly<Record<string, string>>) => boolean;
+type LabelTest = (labels: Readonly<Record<string, string>>) => boolean;
 
-/** Versions of AdmissionReview that the server speaks. */
 export type ReviewVersion = "v1" | "v1beta1";
 
-/** One webhook. */
 export interface Webhook {
   readonly name: string;
   readonly mutating: boolean;
   readonly clientConfig: Fields;
   readonly rules: readonly Rule[];
   readonly failsClosed: boolean;
-  /** Whether rules for another version of the resource count too. */
   readonly matchesEquivalent: boolean;
-  /** Whether it may be asked about dry runs. */
   readonly allowsDryRun: boolean;
   readonly timeoutMs: number;
-  /** Whether it is asked again when others changed the object after it. */
-  readonly reinvoked: boolean;
-  /** The first of its versions that the server speaks. */
+  readonly isReinvocable: boolean;
   readonly reviewVersion: ReviewVersion;
-  /** Whether the namespace has to be looked at. */
   readonly selectsNamespaces: boolean;
   readonly matchesNamespace: LabelTest;
   readonly selectsObjects: boolean;
@@ -54,16 +44,16 @@ export interface Webhook {
 
 const DEFAULT_TIMEOUT_SECONDS = 10;
 
-function textsOf(value: unknown): string[] {
+function toStrings(value: unknown): string[] {
   return listOf(value).filter((item): item is string => typeof item === "string");
 }
 
 function toRule(rule: unknown): Rule {
   return {
-    operations: textsOf(valueAt(rule, "operations")),
-    groups: textsOf(valueAt(rule, "apiGroups")),
-    versions: textsOf(valueAt(rule, "apiVersions")),
-    resources: textsOf(valueAt(rule, "resources")),
+    operations: toStrings(valueAt(rule, "operations")),
+    groups: toStrings(valueAt(rule, "apiGroups")),
+    versions: toStrings(valueAt(rule, "apiVersions")),
+    resources: toStrings(valueAt(rule, "resources")),
     scope: textAt(rule, "scope") || "*",
   };
 }
@@ -78,18 +68,18 @@ function toLabelTest(selector: unknown): LabelTest {
   const labels = Object.entries(fieldsOf(matchLabels)).map(
     ([key, value]) => [key, String(value)] as const,
   );
-  return matcherOf({
+  return makeLabelMatcher({
     matchLabels: Object.fromEntries(labels),
     matchExpressions: listOf(matchExpressions).map((expression) => ({
       key: textAt(expression, "key"),
       operator: textAt(expression, "operator"),
-      values: textsOf(valueAt(expression, "values")),
+      values: toStrings(valueAt(expression, "values")),
     })),
   });
 }
 
-function reviewVersionOf(value: unknown): ReviewVersion {
-  const versions = textsOf(valueAt(value, "admissionReviewVersions"));
+function chooseReviewVersion(value: unknown): ReviewVersion {
+  const versions = toStrings(valueAt(value, "admissionReviewVersions"));
   const first = versions.find((version) => version === "v1" || version === "v1beta1");
   return first === "v1beta1" ? "v1beta1" : "v1";
 }
@@ -107,8 +97,8 @@ function toWebhook(value: unknown, mutating: boolean): Webhook {
     matchesEquivalent: textAt(value, "matchPolicy") !== "Exact",
     allowsDryRun: sideEffects === "None" || sideEffects === "NoneOnDryRun",
     timeoutMs: Number(valueAt(value, "timeoutSeconds") ?? DEFAULT_TIMEOUT_SECONDS) * 1000,
-    reinvoked: textAt(value, "reinvocationPolicy") === "IfNeeded",
-    reviewVersion: reviewVersionOf(value),
+    isReinvocable: textAt(value, "reinvocationPolicy") === "IfNeeded",
+    reviewVersion: chooseReviewVersion(value),
     selectsNamespaces: isSelective(namespaceSelector),
     matchesNamespace: toLabelTest(namespaceSelector),
     selectsObjects: isSelective(objectSelector),
@@ -120,18 +110,16 @@ function toWebhook(value: unknown, mutating: boolean): Webhook {
   };
 }
 
-/** Read configurations, by the state that they were read from. */
-const READ = new WeakMap<StoredObject, readonly Webhook[]>();
+const PARSED_CONFIGURATIONS = new WeakMap<StoredObject, readonly Webhook[]>();
 
-/** The webhooks of a stored configuration, in order. */
-export function webhooksOf(configuration: StoredObject): readonly Webhook[] {
-  const known = READ.get(configuration);
-  if (known !== undefined) {
-    return known;
+export function parseWebhooks(configuration: StoredObject): readonly Webhook[] {
+  const cached = PARSED_CONFIGURATIONS.get(configuration);
+  if (cached !== undefined) {
+    return cached;
   }
   const object: KubeObject = configuration.view();
   const mutating = object.kind === "MutatingWebhookConfiguration";
   const webhooks = listOf(object["webhooks"]).map((webhook) => toWebhook(webhook, mutating));
-  READ.set(configuration, webhooks);
+  PARSED_CONFIGURATIONS.set(configuration, webhooks);
   return webhooks;
 }

@@ -2,10 +2,15 @@
 import { describe, expect, test } from "vitest";
 import type { Fields } from "../../objects/json.ts";
 import type { KubeObject, Meta } from "../../objects/object.ts";
-import type { Authorizer, HeldRules, RoleRef } from "../authorizer.ts";
-import type { AccessAttributes, User } from "../user.ts";
-import { checkEscalation, type Grant } from "./escalation.ts";
-import { parseRules } from "./policy-rule.ts";
+import {
+  type AccessAttributes,
+  type Authorizer,
+  type HeldRules,
+  type RoleRef,
+  parseRules,
+} from "../authorizer.ts";
+import type { User } from "../user.ts";
+import { type Grant, checkEscalation } from "./escalation.ts";
 
 const RBAC = "rbac.authorization.k8s.io";
 const JANE: User = { name: "jane", groups: ["devs"] };
@@ -38,7 +43,7 @@ class FakeAuthorizer implements Authorizer {
     return this.#held;
   }
 
-  rulesOf({ name }: RoleRef): ReturnType<Authorizer["rulesOf"]> {
+  rulesOfRole({ name }: RoleRef): ReturnType<Authorizer["rulesOfRole"]> {
     return name === "known" ? parseRules(this.#role) : undefined;
   }
 }

@@ -1,37 +1,164 @@
 // SPDX-License-Identifier: Apache-2.0
-// May someone give these rights away? Only what they hold, unless they may escalate or bind.
+// Users grant only rights that they hold, or need the verb `escalate` or `bind`.
 // Source: Kubernetes "Privilege escalation prevention and bootstrapping".
-import { notFound } from "../../meta/status.ts";
 import type { Kind } from "../../kinds/kind.ts";
+import { notFound, tooLarge } from "../../meta/status.ts";
 import { equalJson, textAt, without } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
-import { missingRules, printRules, quoteAll } from "./covers.ts";
-import { type PolicyRule, parseRules } from "./policy-rule.ts";
-import { RBAC_GROUP } from "./rbac-index.ts";
-import { isMaster } from "./rbac.ts";
-import { forbiddenBecause } from "../refusal.ts";
-import type { Authorizer, RoleRef } from "../authorizer.ts";
-import type { AccessAttributes, User } from "../user.ts";
+import {
+  type AccessAttributes,
+  type Authorizer,
+  type PolicyRule,
+  type RoleRef,
+  includesOrWildcard,
+  matchesPath,
+  matchesResource,
+  parseRules,
+} from "../authorizer.ts";
+import { forbiddenBecause, quoteAll } from "../forbidden.ts";
+import type { User } from "../user.ts";
+import { RBAC_GROUP, isSystemMaster } from "./rbac.ts";
 
-/** A write of a role or binding. */
+/** Bounds memory, because the lists of a rule multiply. The largest roles in use have a few thousand simple rules. */
+const SIMPLE_RULES_MAX = 10_000;
+/** Bounds time: simple rules times the names in the held rules. */
+const COMPARISONS_MAX = 10_000_000;
+
+const EMPTY_RULE: Omit<PolicyRule, "verbs"> = {
+  apiGroups: [],
+  resources: [],
+  resourceNames: [],
+  nonResourceURLs: [],
+};
+
+function splitResources(rule: PolicyRule, verb: string): PolicyRule[] {
+  const names = rule.resourceNames.length === 0 ? [[]] : rule.resourceNames.map((name) => [name]);
+  return rule.apiGroups.flatMap((group) =>
+    rule.resources.flatMap((resource) =>
+      names.map((resourceNames) => ({
+        verbs: [verb],
+        apiGroups: [group],
+        resources: [resource],
+        resourceNames,
+        nonResourceURLs: [],
+      })),
+    ),
+  );
+}
+
+/** A simple rule has one verb on one resource or path. */
+function splitRule(rule: PolicyRule): readonly PolicyRule[] {
+  return rule.verbs.flatMap((verb) => [
+    ...splitResources(rule, verb),
+    ...rule.nonResourceURLs.map((url) => ({
+      ...EMPTY_RULE,
+      verbs: [verb],
+      nonResourceURLs: [url],
+    })),
+  ]);
+}
+
+function countSimpleRules({
+  verbs,
+  apiGroups,
+  resources,
+  resourceNames,
+  nonResourceURLs,
+}: PolicyRule) {
+  const things = apiGroups.length * resources.length * Math.max(1, resourceNames.length);
+  return verbs.length * (things + nonResourceURLs.length);
+}
+
+function countNames(rule: PolicyRule): number {
+  const { verbs, apiGroups, resources, resourceNames, nonResourceURLs } = rule;
+  return [...verbs, ...apiGroups, ...resources, ...resourceNames, ...nonResourceURLs].length;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
+}
+
+function checkCount(held: readonly PolicyRule[], wanted: readonly PolicyRule[]): void {
+  const count = sum(wanted.map(countSimpleRules));
+  const names = sum(held.map(countNames));
+  if (count > SIMPLE_RULES_MAX || count * names > COMPARISONS_MAX) {
+    throw tooLarge("the rules name too much to be compared with what is held");
+  }
+}
+
+function coversSimpleRule(held: PolicyRule, wanted: PolicyRule): boolean {
+  const [verb = ""] = wanted.verbs;
+  const coversNames =
+    held.resourceNames.length === 0 ||
+    wanted.resourceNames.some((name) => held.resourceNames.includes(name));
+  return (
+    includesOrWildcard(held.verbs, verb) &&
+    wanted.apiGroups.every((group) => includesOrWildcard(held.apiGroups, group)) &&
+    wanted.resources.every((resource) => matchesResource(held.resources, resource)) &&
+    wanted.nonResourceURLs.every((url) => matchesPath(held.nonResourceURLs, url)) &&
+    (wanted.nonResourceURLs.length > 0 || coversNames)
+  );
+}
+
+/** Returns the simple rules that `held` does not cover. Throws a StatusError 413 if there are too many. */
+export function missingRules(
+  held: readonly PolicyRule[],
+  wanted: readonly PolicyRule[],
+): readonly PolicyRule[] {
+  checkCount(held, wanted);
+  return wanted
+    .flatMap(splitRule)
+    .filter((rule) => !held.some((candidate) => coversSimpleRule(candidate, rule)));
+}
+
+/** Joins simple rules about the same resource. */
+function compact(rules: readonly PolicyRule[]): readonly PolicyRule[] {
+  const byThing = Map.groupBy(rules, (rule) => JSON.stringify({ ...rule, verbs: [] }));
+  return [...byThing.values()].flatMap((same) => {
+    const [first] = same;
+    const verbs = [...new Set(same.flatMap((rule) => rule.verbs))];
+    return first === undefined ? [] : [{ ...first, verbs }];
+  });
+}
+
+function printRule(rule: PolicyRule): string {
+  const parts: readonly (readonly [string, readonly string[]])[] = [
+    ["APIGroups", rule.apiGroups],
+    ["Resources", rule.resources],
+    ["NonResourceURLs", rule.nonResourceURLs],
+    ["ResourceNames", rule.resourceNames],
+    ["Verbs", rule.verbs],
+  ];
+  const shown = parts.filter(([, list]) => list.length > 0);
+  return `{${shown.map(([name, list]) => `${name}:${quoteAll(list)}`).join(", ")}}`;
+}
+
+export function printRules(rules: readonly PolicyRule[]): string {
+  const lines = new Set(compact(rules).map(printRule));
+  return [...lines].sort((left, right) => (left < right ? -1 : 1)).join("\n");
+}
+
 export interface Grant {
   readonly kind: Pick<Kind, "group" | "resource" | "version">;
   readonly namespace: string;
   readonly user: User;
   readonly object: KubeObject;
-  /** Absent: the object is new. */
   readonly oldObject: KubeObject | undefined;
 }
 
-const FULL: readonly PolicyRule[] = parseRules([
+const ALL_RIGHTS: readonly PolicyRule[] = parseRules([
   { verbs: ["*"], apiGroups: ["*"], resources: ["*"] },
   { verbs: ["*"], nonResourceURLs: ["*"] },
 ]);
 
-function may(grant: Grant, authorizer: Authorizer, wanted: Partial<AccessAttributes>): boolean {
+function isAllowed(
+  grant: Grant,
+  authorizer: Authorizer,
+  overrides: Partial<AccessAttributes>,
+): boolean {
   const { kind, namespace, user } = grant;
   const { group, version, resource } = kind;
-  const asked = {
+  const attributes = {
     verb: "",
     group,
     version,
@@ -41,12 +168,12 @@ function may(grant: Grant, authorizer: Authorizer, wanted: Partial<AccessAttribu
     name: "",
     path: "",
   };
-  return authorizer.authorize(user, { ...asked, ...wanted }).allowed;
+  return authorizer.authorize(user, { ...attributes, ...overrides }).allowed;
 }
 
-function refuse(grant: Grant, why: string): never {
+function reject(grant: Grant, reason: string): never {
   const { kind, object } = grant;
-  throw forbiddenBecause({ ...kind, name: object.metadata.name }, why);
+  throw forbiddenBecause({ ...kind, name: object.metadata.name }, reason);
 }
 
 function checkHeld(grant: Grant, authorizer: Authorizer, rules: readonly PolicyRule[]): void {
@@ -56,7 +183,7 @@ function checkHeld(grant: Grant, authorizer: Authorizer, rules: readonly PolicyR
   if (missing.length > 0) {
     const errors =
       held.errors.length === 0 ? "" : `; resolution errors: [${held.errors.join(" ")}]`;
-    refuse(
+    reject(
       grant,
       `user ${JSON.stringify(user.name)} (groups=${quoteAll(user.groups)}) is attempting to grant RBAC permissions not currently held:\n${printRules(missing)}${errors}`,
     );
@@ -66,14 +193,14 @@ function checkHeld(grant: Grant, authorizer: Authorizer, rules: readonly PolicyR
 function checkRole(grant: Grant, authorizer: Authorizer): void {
   const { object, oldObject } = grant;
   const name = oldObject?.metadata.name ?? "";
-  if (may(grant, authorizer, { verb: "escalate", name })) {
+  if (isAllowed(grant, authorizer, { verb: "escalate", name })) {
     return;
   }
   const rule = object["aggregationRule"];
-  const gathers = rule !== undefined && rule !== null;
+  const isAggregated = rule !== undefined && rule !== null;
   const held = authorizer.rulesFor(grant.user, grant.namespace).rules;
-  if (gathers && missingRules(held, FULL).length > 0) {
-    refuse(grant, "must have cluster-admin privileges to use the aggregationRule");
+  if (isAggregated && missingRules(held, ALL_RIGHTS).length > 0) {
+    reject(grant, "must have cluster-admin privileges to use the aggregationRule");
   }
   checkHeld(grant, authorizer, parseRules(object["rules"]));
 }
@@ -86,19 +213,18 @@ function checkBinding(grant: Grant, authorizer: Authorizer): void {
     name: textAt(object, "roleRef", "name"),
   };
   const resource = roleRef.kind === "Role" ? "roles" : "clusterroles";
-  const wanted = { verb: "bind", resource, group: roleRef.apiGroup, name: roleRef.name };
-  if (may(grant, authorizer, wanted)) {
+  const bindAttributes = { verb: "bind", resource, group: roleRef.apiGroup, name: roleRef.name };
+  if (isAllowed(grant, authorizer, bindAttributes)) {
     return;
   }
-  const rules = authorizer.rulesOf(roleRef, namespace);
+  const rules = authorizer.rulesOfRole(roleRef, namespace);
   if (rules === undefined) {
     throw notFound({ group: RBAC_GROUP, resource, kind: roleRef.kind }, roleRef.name);
   }
   checkHeld(grant, authorizer, rules);
 }
 
-/** Whether only what the garbage collector needs differs: owners, finalizers, and what follows every write. */
-function isSameBesideOwners(object: KubeObject, oldObject: KubeObject): boolean {
+function differsOnlyInOwners(object: KubeObject, oldObject: KubeObject): boolean {
   const rest = ({ metadata, ...fields }: KubeObject) => ({
     ...fields,
     metadata: without(
@@ -112,11 +238,11 @@ function isSameBesideOwners(object: KubeObject, oldObject: KubeObject): boolean 
   return equalJson(rest(object), rest(oldObject));
 }
 
-/** Throws a StatusError 403 where the write would give away what its user does not hold. */
+/** Throws a StatusError 403 if the write grants rights that its user does not hold. */
 export function checkEscalation(grant: Grant, authorizer: Authorizer): void {
   const { kind, user, object, oldObject } = grant;
-  const unchanged = oldObject !== undefined && isSameBesideOwners(object, oldObject);
-  if (kind.group !== RBAC_GROUP || isMaster(user) || unchanged) {
+  const unchanged = oldObject !== undefined && differsOnlyInOwners(object, oldObject);
+  if (kind.group !== RBAC_GROUP || isSystemMaster(user) || unchanged) {
     return;
   }
   if (kind.resource.endsWith("bindings")) {

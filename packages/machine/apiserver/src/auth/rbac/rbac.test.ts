@@ -4,8 +4,8 @@ import type { Fields } from "../../objects/json.ts";
 import type { Address, KubeObject } from "../../objects/object.ts";
 import { openStore } from "../../storage/sqlite-store.ts";
 import type { Store } from "../../storage/store.ts";
-import type { Authorizer } from "../authorizer.ts";
-import type { AccessAttributes, AccessDecision, User } from "../user.ts";
+import type { AccessAttributes, AccessDecision, Authorizer } from "../authorizer.ts";
+import type { User } from "../user.ts";
 import { makeRbac } from "./rbac.ts";
 
 const RBAC = "rbac.authorization.k8s.io";
@@ -210,8 +210,8 @@ test("roles and bindings that were there before are known", async () => {
   rbac = makeRbac(store);
   expect(ask(JANE).allowed).toBe(true);
   const roleRef = { apiGroup: RBAC, kind: "ClusterRole", name: "reader" };
-  expect(rbac.rulesOf(roleRef, "any")).toMatchObject([{ resources: ["pods"] }]);
-  expect(rbac.rulesOf({ ...roleRef, kind: "Role" }, "any")).toBeUndefined();
+  expect(rbac.rulesOfRole(roleRef, "any")).toMatchObject([{ resources: ["pods"] }]);
+  expect(rbac.rulesOfRole({ ...roleRef, kind: "Role" }, "any")).toBeUndefined();
 });
 
 test("bindings are reported by name, whatever their order", async () => {

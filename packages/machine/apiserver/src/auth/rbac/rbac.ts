@@ -1,56 +1,211 @@
 // SPDX-License-Identifier: Apache-2.0
-// May they? By roles and bindings, and by nothing else.
-import type { Store } from "../../storage/store.ts";
-import { type PolicyRule, ruleAllows } from "./policy-rule.ts";
-import { type Bound, RbacIndex } from "./rbac-index.ts";
-import type { Authorizer, HeldRules, RoleRef } from "../authorizer.ts";
-import type { AccessAttributes, AccessDecision, User } from "../user.ts";
+import { listOf, textAt } from "../../objects/json.ts";
+import type { Change, Store, StoredObject } from "../../storage/store.ts";
+import {
+  type AccessAttributes,
+  type AccessDecision,
+  type Authorizer,
+  type HeldRules,
+  type PolicyRule,
+  type RoleRef,
+  parseRules,
+  ruleAllows,
+} from "../authorizer.ts";
+import { type User, serviceAccountUser } from "../user.ts";
 
-/** Members may do everything, whatever the roles say. */
-const MASTERS = "system:masters";
+export const RBAC_GROUP = "rbac.authorization.k8s.io";
 
-/** Users, and namespaces of each, that are remembered between changes of roles; beyond that it begins anew. */
-const REMEMBERED_MAX = 1000;
+const ROLE_BUCKETS: readonly string[] = ["roles", "clusterroles"].map(
+  (name) => `${RBAC_GROUP}/${name}`,
+);
+const BINDING_BUCKETS: readonly string[] = ["clusterrolebindings", "rolebindings"].map(
+  (name) => `${RBAC_GROUP}/${name}`,
+);
 
-const YES: AccessDecision = { allowed: true, reason: "" };
-const NO: AccessDecision = { allowed: false, reason: "" };
+interface BoundRole {
+  readonly name: string;
+  /** Empty for a ClusterRoleBinding. */
+  readonly namespace: string;
+  readonly roleRef: RoleRef;
+  readonly subject: string;
+}
+
+interface IndexEntry extends BoundRole {
+  readonly key: string;
+}
+
+function userKey(namespace: string, name: string): string {
+  return `${namespace}/u/${name}`;
+}
+
+function groupKey(namespace: string, name: string): string {
+  return `${namespace}/g/${name}`;
+}
+
+function subjectKey(subject: unknown, namespace: string): string {
+  const name = textAt(subject, "name");
+  switch (textAt(subject, "kind")) {
+    case "User":
+      return userKey(namespace, name);
+    case "Group":
+      return groupKey(namespace, name);
+    default: {
+      const accountNamespace = textAt(subject, "namespace") || namespace;
+      return userKey(namespace, serviceAccountUser({ namespace: accountNamespace, name }));
+    }
+  }
+}
+
+function printSubject(subject: unknown, namespace: string): string {
+  const kind = textAt(subject, "kind");
+  const name = textAt(subject, "name");
+  const accountNamespace = textAt(subject, "namespace") || namespace;
+  return kind === "ServiceAccount" ? `${kind} "${name}/${accountNamespace}"` : `${kind} "${name}"`;
+}
+
+function toEntries(stored: StoredObject): readonly IndexEntry[] {
+  const binding = stored.view();
+  const { namespace, name } = stored.address;
+  const roleRef = {
+    apiGroup: textAt(binding, "roleRef", "apiGroup"),
+    kind: textAt(binding, "roleRef", "kind"),
+    name: textAt(binding, "roleRef", "name"),
+  };
+  return listOf(binding["subjects"]).map((subject) => ({
+    name,
+    namespace,
+    roleRef,
+    subject: printSubject(subject, namespace),
+    key: subjectKey(subject, namespace),
+  }));
+}
+
+/** Follows the store, so that a request reads only its own user's bindings. */
+class RbacIndex {
+  readonly #roles = new Map<string, readonly PolicyRule[]>();
+  readonly #bindings = new Map<string, Map<string, IndexEntry>>();
+  #generation = 0;
+
+  constructor(store: Pick<Store, "list" | "subscribe">) {
+    for (const bucket of [...ROLE_BUCKETS, ...BINDING_BUCKETS]) {
+      for (const stored of store.list({ bucket })) {
+        this.#add(stored);
+      }
+    }
+    store.subscribe((changes) => {
+      changes.forEach((change) => {
+        this.#apply(change);
+      });
+    });
+  }
+
+  /** Increases with every change of a role or binding. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  rulesOfRole(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined {
+    const roleNamespace = roleRef.kind === "Role" ? namespace : "";
+    return this.#roles.get(`${roleNamespace}/${roleRef.name}`);
+  }
+
+  /** Sorted by binding name. An empty namespace means ClusterRoleBindings. */
+  rolesBoundTo(user: User, namespace: string): readonly BoundRole[] {
+    const keys = [
+      userKey(namespace, user.name),
+      ...user.groups.map((group) => groupKey(namespace, group)),
+    ];
+    const entries = keys.flatMap((key) => [...(this.#bindings.get(key)?.values() ?? [])]);
+    return entries.sort((left, right) => (left.name < right.name ? -1 : 1));
+  }
+
+  #apply({ type, current, previous }: Change): void {
+    const { bucket } = current.address;
+    if (!ROLE_BUCKETS.includes(bucket) && !BINDING_BUCKETS.includes(bucket)) {
+      return;
+    }
+    if (previous !== undefined) {
+      this.#remove(previous);
+    }
+    if (type !== "DELETED") {
+      this.#add(current);
+    }
+    this.#generation += 1;
+  }
+
+  #add(stored: StoredObject): void {
+    const { bucket, namespace, name } = stored.address;
+    if (ROLE_BUCKETS.includes(bucket)) {
+      this.#roles.set(`${namespace}/${name}`, parseRules(stored.view()["rules"]));
+      return;
+    }
+    for (const entry of toEntries(stored)) {
+      const entries = this.#bindings.get(entry.key) ?? new Map<string, IndexEntry>();
+      this.#bindings.set(entry.key, entries.set(name, entry));
+    }
+  }
+
+  #remove(stored: StoredObject): void {
+    const { bucket, namespace, name } = stored.address;
+    if (ROLE_BUCKETS.includes(bucket)) {
+      this.#roles.delete(`${namespace}/${name}`);
+      return;
+    }
+    for (const { key } of toEntries(stored)) {
+      const entries = this.#bindings.get(key);
+      entries?.delete(name);
+      if (entries?.size === 0) {
+        this.#bindings.delete(key);
+      }
+    }
+  }
+}
+
+/** Members may do everything, regardless of roles. */
+const MASTERS_GROUP = "system:masters";
+
+/** Of users, and of namespaces for each. A full cache is cleared. */
+const CACHED_MAX = 1000;
+
+const ALLOWED: AccessDecision = { allowed: true, reason: "" };
+const DENIED: AccessDecision = { allowed: false, reason: "" };
 
 interface Grant {
-  readonly bound: Bound;
-  /** Undefined: there is no such role. */
+  readonly bound: BoundRole;
+  /** Undefined if the role does not exist. */
   readonly rules: readonly PolicyRule[] | undefined;
 }
 
 type Grants = readonly Grant[];
 
-function printBound({ name, namespace, roleRef, subject }: Bound): string {
-  const what =
+function printBinding({ name, namespace, roleRef, subject }: BoundRole): string {
+  const binding =
     namespace === "" ? `ClusterRoleBinding "${name}"` : `RoleBinding "${name}/${namespace}"`;
-  return `${what} of ${roleRef.kind} "${roleRef.name}" to ${subject}`;
+  return `${binding} of ${roleRef.kind} "${roleRef.name}" to ${subject}`;
 }
 
-function missingRole({ roleRef }: Bound): string {
+function missingRoleMessage({ roleRef }: BoundRole): string {
   return `${roleRef.kind.toLowerCase()}.rbac.authorization.k8s.io "${roleRef.name}" not found`;
 }
 
-/** Several errors as Kubernetes joins them: each once. */
 function joinErrors(errors: readonly string[]): string {
   const distinct = [...new Set(errors)];
   return distinct.length === 1 ? (distinct[0] ?? "") : `[${distinct.join(", ")}]`;
 }
 
-function errorsOf(grants: Grants): readonly string[] {
-  return grants.flatMap(({ bound, rules }) => (rules === undefined ? [missingRole(bound)] : []));
+function missingRoleMessages(grants: Grants): readonly string[] {
+  return grants.flatMap(({ bound, rules }) =>
+    rules === undefined ? [missingRoleMessage(bound)] : [],
+  );
 }
 
-/** Whether the user may do everything. */
-export function isMaster(user: User): boolean {
-  return user.groups.includes(MASTERS);
+export function isSystemMaster(user: User): boolean {
+  return user.groups.includes(MASTERS_GROUP);
 }
 
 class Rbac implements Authorizer {
   readonly #index: RbacIndex;
-  readonly #known = new Map<string, Map<string, Grants>>();
+  readonly #grantCache = new Map<string, Map<string, Grants>>();
   #generation = 0;
 
   constructor(store: Pick<Store, "list" | "subscribe">) {
@@ -58,64 +213,66 @@ class Rbac implements Authorizer {
   }
 
   readonly authorize = (user: User, attributes: AccessAttributes): AccessDecision => {
-    if (isMaster(user)) {
-      return YES;
+    if (isSystemMaster(user)) {
+      return ALLOWED;
     }
     const grants = this.#grantsOf(user, attributes.path === "" ? attributes.namespace : "");
     const grant = grants.find(
       ({ rules }) => rules?.some((rule) => ruleAllows(rule, attributes)) === true,
     );
     if (grant !== undefined) {
-      return { allowed: true, reason: `RBAC: allowed by ${printBound(grant.bound)}` };
+      return { allowed: true, reason: `RBAC: allowed by ${printBinding(grant.bound)}` };
     }
-    const errors = errorsOf(grants);
-    return errors.length === 0 ? NO : { allowed: false, reason: `RBAC: ${joinErrors(errors)}` };
+    const errors = missingRoleMessages(grants);
+    return errors.length === 0 ? DENIED : { allowed: false, reason: `RBAC: ${joinErrors(errors)}` };
   };
 
   rulesFor(user: User, namespace: string): HeldRules {
     const grants = this.#grantsOf(user, namespace);
-    return { rules: grants.flatMap(({ rules }) => rules ?? []), errors: errorsOf(grants) };
+    return {
+      rules: grants.flatMap(({ rules }) => rules ?? []),
+      errors: missingRoleMessages(grants),
+    };
   }
 
-  rulesOf(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined {
-    return this.#index.rulesOf(roleRef, namespace);
+  rulesOfRole(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined {
+    return this.#index.rulesOfRole(roleRef, namespace);
   }
 
-  /** What the user is given in a namespace; first what is given everywhere. */
+  /** Cluster-wide grants come first. */
   #grantsOf(user: User, namespace: string): Grants {
     const byNamespace = this.#grantsByNamespace(user);
-    const known = byNamespace.get(namespace);
-    if (known !== undefined) {
-      return known;
+    const cached = byNamespace.get(namespace);
+    if (cached !== undefined) {
+      return cached;
     }
-    if (byNamespace.size > REMEMBERED_MAX) {
+    if (byNamespace.size > CACHED_MAX) {
       byNamespace.clear();
     }
     const bound = [
-      ...this.#index.boundTo(user, ""),
-      ...(namespace === "" ? [] : this.#index.boundTo(user, namespace)),
+      ...this.#index.rolesBoundTo(user, ""),
+      ...(namespace === "" ? [] : this.#index.rolesBoundTo(user, namespace)),
     ];
     const grants = bound.map((one) => ({
       bound: one,
-      rules: this.#index.rulesOf(one.roleRef, one.namespace),
+      rules: this.#index.rulesOfRole(one.roleRef, one.namespace),
     }));
     byNamespace.set(namespace, grants);
     return grants;
   }
 
   #grantsByNamespace(user: User): Map<string, Grants> {
-    if (this.#generation !== this.#index.generation || this.#known.size > REMEMBERED_MAX) {
-      this.#known.clear();
+    if (this.#generation !== this.#index.generation || this.#grantCache.size > CACHED_MAX) {
+      this.#grantCache.clear();
       this.#generation = this.#index.generation;
     }
     const key = JSON.stringify([user.name, user.groups]);
-    const known = this.#known.get(key) ?? new Map<string, Grants>();
-    this.#known.set(key, known);
-    return known;
+    const cached = this.#grantCache.get(key) ?? new Map<string, Grants>();
+    this.#grantCache.set(key, cached);
+    return cached;
   }
 }
 
-/** Decides by the roles and bindings in the store. What a commit changed counts from the next request on. */
 export function makeRbac(store: Pick<Store, "list" | "subscribe">): Authorizer {
   return new Rbac(store);
 }

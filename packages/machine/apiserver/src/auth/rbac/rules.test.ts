@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { missingRules, printRules } from "./covers.ts";
-import { parseRules, ruleAllows } from "./policy-rule.ts";
-import type { AccessAttributes } from "../user.ts";
+import { missingRules, printRules } from "./escalation.ts";
+import { type AccessAttributes, parseRules, ruleAllows } from "../authorizer.ts";
 
 function rule(fields: Readonly<Record<string, readonly string[]>>) {
   return parseRules([{ apiGroups: [""], verbs: ["get"], ...fields }]);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signs and checks what tokens claim. What claims mean is not decided here.
 import {
   type KeyObject,
   createHash,
@@ -11,25 +10,23 @@ import { AppError, messageOf } from "@patchbay/core/errors";
 import type * as Jose from "jose";
 import { type Fields, isFields } from "../../objects/json.ts";
 
-/** The only algorithm that is used and believed. */
 export const ALGORITHM = "ES256";
 
-/** Checked tokens that are remembered; beyond that it begins anew. */
-const REMEMBERED_MAX = 1000;
+/** A full cache is cleared. */
+const CACHED_TOKENS_MAX = 1000;
 
 const CURVE = "P-256";
-/** The same curve by the name that OpenSSL uses. */
-const CURVE_OF_KEYS = "prime256v1";
+/** OpenSSL's name of P-256. */
+const OPENSSL_CURVE = "prime256v1";
 
-/** Loaded with the first token. */
-function library(): Promise<typeof Jose> {
+function loadJose(): Promise<typeof Jose> {
   return import("jose");
 }
 
 function loadKey(pem: string): KeyObject {
   try {
     const key = createPrivateKey(pem);
-    if (key.asymmetricKeyDetails?.namedCurve === CURVE_OF_KEYS) {
+    if (key.asymmetricKeyDetails?.namedCurve === OPENSSL_CURVE) {
       return key;
     }
   } catch (error) {
@@ -38,7 +35,7 @@ function loadKey(pem: string): KeyObject {
   throw new AppError("APISERVER_TLS_INVALID", { reason: `the key for tokens is not on ${CURVE}` });
 }
 
-function newKey(): KeyObject {
+function generateKey(): KeyObject {
   return generateKeyPairSync("ec", { namedCurve: CURVE }).privateKey;
 }
 
@@ -51,57 +48,56 @@ function parseClaims(payload: Uint8Array): Fields | undefined {
   }
 }
 
-/** Signs with one key; believes only what was signed with it. */
 export class TokenSigner {
   readonly #privateKey: KeyObject;
   readonly #publicKey: KeyObject;
   readonly #keyId: string;
-  readonly #known = new Map<string, Fields>();
+  readonly #verified = new Map<string, Fields>();
 
   /**
-   * `keyPem`: P-256, PKCS #8; absent: a new key.
-   * @throws AppError with APISERVER_TLS_INVALID where it is no such key.
+   * `keyPem`: P-256, PKCS #8. Unset: a new key is generated.
+   * @throws AppError APISERVER_TLS_INVALID for other keys
    */
   constructor(keyPem: string | undefined) {
-    this.#privateKey = keyPem === undefined ? newKey() : loadKey(keyPem);
+    this.#privateKey = keyPem === undefined ? generateKey() : loadKey(keyPem);
     this.#publicKey = createPublicKey(this.#privateKey);
     const der = this.#publicKey.export({ type: "spki", format: "der" });
     this.#keyId = createHash("sha256").update(der).digest("base64url");
   }
 
   async sign(claims: Fields): Promise<string> {
-    const { CompactSign } = await library();
+    const { CompactSign } = await loadJose();
     const payload = new TextEncoder().encode(JSON.stringify(claims));
     return new CompactSign(payload)
       .setProtectedHeader({ alg: ALGORITHM, kid: this.#keyId })
       .sign(this.#privateKey);
   }
 
-  /** What a token claims; undefined where it was not signed here. */
+  /** Returns undefined if the signature is invalid. */
   async verify(token: string): Promise<Fields | undefined> {
-    const known = this.#known.get(token);
-    if (known !== undefined) {
-      return known;
+    const cached = this.#verified.get(token);
+    if (cached !== undefined) {
+      return cached;
     }
-    const claims = await this.#verifyNew(token);
+    const claims = await this.#verifySignature(token);
     if (claims !== undefined) {
-      if (this.#known.size >= REMEMBERED_MAX) {
-        this.#known.clear();
+      if (this.#verified.size >= CACHED_TOKENS_MAX) {
+        this.#verified.clear();
       }
-      this.#known.set(token, claims);
+      this.#verified.set(token, claims);
     }
     return claims;
   }
 
-  /** The public key for others who check. Source: RFC 7517. */
+  /** Source: RFC 7517. */
   async publicKeys(): Promise<readonly Jose.JWK[]> {
-    const { exportJWK } = await library();
+    const { exportJWK } = await loadJose();
     const key = await exportJWK(this.#publicKey);
     return [{ use: "sig", ...key, kid: this.#keyId, alg: ALGORITHM }];
   }
 
-  async #verifyNew(token: string): Promise<Fields | undefined> {
-    const { compactVerify, errors } = await library();
+  async #verifySignature(token: string): Promise<Fields | undefined> {
+    const { compactVerify, errors } = await loadJose();
     try {
       const { payload } = await compactVerify(token, this.#publicKey, { algorithms: [ALGORITHM] });
       return parseClaims(payload);

@@ -1,36 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths that tell what is served.
 import type { Express, NextFunction, Request, Response } from "express";
 import {
+  aggregatedContentType,
+  aggregatedVersion,
   toApiGroup,
   toApiGroupList,
   toApiResourceList,
   toApiVersions,
-} from "../../discovery/legacy.ts";
-import { type ServedGroup, groupsOf } from "../../discovery/served-groups.ts";
-import {
-  aggregatedContentType,
-  aggregatedVersion,
   toDiscoveryList,
-} from "../../discovery/aggregated.ts";
+} from "../../discovery/documents.ts";
+import { type ServedGroup, toServedGroups } from "../../discovery/served-groups.ts";
 import type { RemoteDiscovery } from "../../aggregation/remote-discovery.ts";
 import type { Registry } from "../../kinds/registry.ts";
 import { type Fields, printJson } from "../../objects/json.ts";
 
-/** Whose kinds are listed: this server's, and those of aggregated ones. */
 export interface DiscoveryDeps {
   readonly registry: Registry;
   readonly remote: RemoteDiscovery;
 }
 
-/** Sends fields in the format that the client wants. */
 export type SendFields = (request: Request, response: Response, fields: Fields) => void;
 
-/** All groups, those of aggregated servers too. */
 function servedGroups(deps: DiscoveryDeps): readonly ServedGroup[] {
   const own = deps.registry.list().map((kind) => [kind.group, kind.version] as const);
   const remote = deps.remote.list().map(({ group, version }) => [group, version] as const);
-  return groupsOf([...own, ...remote], deps.remote.priorities());
+  return toServedGroups([...own, ...remote], deps.remote.priorities());
 }
 
 function resourceList(deps: DiscoveryDeps, group: string, version: string): Fields | undefined {
@@ -43,7 +37,6 @@ function resourceList(deps: DiscoveryDeps, group: string, version: string): Fiel
     : toApiResourceList(groupVersion, kinds);
 }
 
-/** Answers `/api` and `/apis` in one piece where the client can read that. */
 function sendAggregated(deps: DiscoveryDeps, root: "/api" | "/apis") {
   return (request: Request, response: Response, next: NextFunction): void => {
     const version = aggregatedVersion(request.headers.accept ?? "");
@@ -58,13 +51,12 @@ function sendAggregated(deps: DiscoveryDeps, root: "/api" | "/apis") {
   };
 }
 
-/** One segment of a path. */
-function segment(request: Request, name: string): string {
+function pathParameter(request: Request, name: string): string {
   const value: unknown = request.params[name];
   return typeof value === "string" ? value : "";
 }
 
-const PATHS: readonly string[] = [
+const ROOT_PATHS: readonly string[] = [
   "/api",
   "/api/v1",
   "/apis",
@@ -76,9 +68,8 @@ const PATHS: readonly string[] = [
   "/version",
 ];
 
-/** Adds `/api`, `/apis` and what is below them, down to group versions. */
 export function routeDiscovery(app: Express, deps: DiscoveryDeps, send: SendFields): void {
-  const answer = (find: (request: Request) => Fields | undefined) => {
+  const respondWith = (find: (request: Request) => Fields | undefined) => {
     return (request: Request, response: Response, next: NextFunction): void => {
       const fields = find(request);
       if (fields === undefined) {
@@ -90,31 +81,33 @@ export function routeDiscovery(app: Express, deps: DiscoveryDeps, send: SendFiel
   };
   app.get(
     "/",
-    answer(() => ({ paths: PATHS })),
+    respondWith(() => ({ paths: ROOT_PATHS })),
   );
   app.get("/api", sendAggregated(deps, "/api"));
   app.get("/apis", sendAggregated(deps, "/apis"));
   app.get(
     "/api",
-    answer((request) => toApiVersions(request.headers.host ?? "")),
+    respondWith((request) => toApiVersions(request.headers.host ?? "")),
   );
   app.get(
     "/apis",
-    answer(() => toApiGroupList(servedGroups(deps))),
+    respondWith(() => toApiGroupList(servedGroups(deps))),
   );
   app.get(
     "/api/:version",
-    answer((request) => resourceList(deps, "", segment(request, "version"))),
+    respondWith((request) => resourceList(deps, "", pathParameter(request, "version"))),
   );
   app.get(
     "/apis/:group",
-    answer((request) => {
-      const group = servedGroups(deps).find(({ name }) => name === segment(request, "group"));
+    respondWith((request) => {
+      const group = servedGroups(deps).find(({ name }) => name === pathParameter(request, "group"));
       return group === undefined ? undefined : toApiGroup(group);
     }),
   );
   app.get(
     "/apis/:group/:version",
-    answer((request) => resourceList(deps, segment(request, "group"), segment(request, "version"))),
+    respondWith((request) =>
+      resourceList(deps, pathParameter(request, "group"), pathParameter(request, "version")),
+    ),
   );
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths of the OpenAPI documents.
+import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
 import type { Express, NextFunction, Request, Response } from "express";
-import type { Kind } from "../../kinds/kind.ts";
 import type { RemoteDiscovery } from "../../aggregation/remote-discovery.ts";
+import type { Kind } from "../../kinds/kind.ts";
 import type { Registry } from "../../kinds/registry.ts";
 import { type Fields, fieldsOf, printJson } from "../../objects/json.ts";
 import {
@@ -14,10 +15,43 @@ import {
 } from "../../openapi/documents.ts";
 import { toProtobuf } from "../../openapi/protobuf.ts";
 import type { SendFields } from "./discovery.ts";
-import { sendDocument } from "../answer/send-document.ts";
 
-/** Whose kinds are described: this server's, and those of aggregated ones. */
-export interface OpenApiDeps {
+/** Compression does not pay off below this size. */
+const GZIP_MIN_BYTES = 1024;
+
+function entityTag(content: Buffer): string {
+  return `"${createHash("sha256").update(content).digest("hex").slice(0, 32).toUpperCase()}"`;
+}
+
+function hasTag(request: Request, tag: string): boolean {
+  const tags = (request.headers["if-none-match"] ?? "").split(",").map((entry) => entry.trim());
+  return tags.some((entry) => entry === "*" || entry.replace(/^W\//, "") === tag);
+}
+
+function sendDocument(
+  request: Request,
+  response: Response,
+  document: { readonly contentType: string; readonly content: Buffer },
+): void {
+  const { contentType, content } = document;
+  const tag = entityTag(content);
+  response.setHeader("etag", tag);
+  response.setHeader("vary", "Accept-Encoding, Accept");
+  if (hasTag(request, tag)) {
+    response.status(304).end();
+    return;
+  }
+  response.setHeader("content-type", contentType);
+  const compress = content.length >= GZIP_MIN_BYTES && request.acceptsEncodings("gzip") === "gzip";
+  if (compress) {
+    response.setHeader("content-encoding", "gzip");
+  }
+  const sent = compress ? gzipSync(content) : content;
+  response.setHeader("content-length", sent.length);
+  response.end(sent);
+}
+
+interface OpenApiDeps {
   readonly registry: Registry;
   readonly remote: RemoteDiscovery;
 }
@@ -29,7 +63,6 @@ function kindsOfPath(registry: Registry, path: string): readonly Kind[] {
   return registry.list().filter((kind) => pathOfVersion(kind) === path);
 }
 
-/** Documents of other servers; a request for one is passed on to its server. */
 function remotePaths(remote: RemoteDiscovery): Fields {
   const entries = remote
     .list()
@@ -40,7 +73,7 @@ function remotePaths(remote: RemoteDiscovery): Fields {
   return Object.fromEntries(entries);
 }
 
-function addressOf(request: Request): URL {
+function requestUrl(request: Request): URL {
   return new URL(request.originalUrl, "https://localhost");
 }
 
@@ -59,9 +92,9 @@ function sendV2(request: Request, response: Response, kinds: readonly Kind[]): v
   }
 }
 
-/** A client that asks by hash may keep the answer for ever; where the hash is not the document's it is sent to the right one. */
+/** Content with the right hash never changes; a wrong hash is redirected. */
 function sendV3(request: Request, response: Response, kinds: readonly Kind[]): void {
-  const { pathname, search } = addressOf(request);
+  const { pathname, search } = requestUrl(request);
   const address = documentAddress(pathname.slice(V3.length), kinds);
   if (search.includes("hash=") && `${pathname}${search}` !== address) {
     response.redirect(301, address);
@@ -73,7 +106,7 @@ function sendV3(request: Request, response: Response, kinds: readonly Kind[]): v
   sendJson(request, response, toOpenApi3(kinds));
 }
 
-/** Adds the routes. Documents are made when they are asked for: that is rare, and they change with every definition. */
+/** Documents are built on request, because requests are rare and every definition changes them. */
 export function routeOpenApi(app: Express, deps: OpenApiDeps, send: SendFields): void {
   const { registry, remote } = deps;
   app.get("/openapi/v2", (request: Request, response: Response) => {
@@ -84,7 +117,7 @@ export function routeOpenApi(app: Express, deps: OpenApiDeps, send: SendFields):
     send(request, response, { paths: { ...fieldsOf(paths), ...remotePaths(remote) } });
   });
   const document = (request: Request, response: Response, next: NextFunction): void => {
-    const path = addressOf(request).pathname.slice(V3.length);
+    const path = requestUrl(request).pathname.slice(V3.length);
     const kinds = kindsOfPath(registry, path);
     const [, group = "", version = ""] = path.split("/");
     if (kinds.length === 0 || remote.has(group, version)) {

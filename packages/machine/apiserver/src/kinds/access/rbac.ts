@@ -1,38 +1,173 @@
 // SPDX-License-Identifier: Apache-2.0
-// Roles and their bindings.
-import { pathSegmentFault } from "../../meta/names.ts";
-import { listOf, textAt } from "../../objects/json.ts";
+// Roles and role bindings. Source: Kubernetes rbac validation.
+import { pathSegmentFault, subdomainFault } from "../../meta/names.ts";
+import { equalJson, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
-import { type Column, type Kind, type KindSketch, type Strategy, defineKind } from "../kind.ts";
-import {
-  clusterRoleBindingCauses,
-  clusterRoleCauses,
-  defaultBinding,
-  roleBindingCauses,
-  roleCauses,
-  roleRefChange,
-} from "./rbac-causes.ts";
+import { type Column, type Kind, type KindOptions, type Strategy, defineKind } from "../kind.ts";
+import type { Cause } from "../../meta/status.ts";
+import { invalidValue, requiredValue, unsupportedValue } from "../../meta/causes.ts";
 
-function rbac(
-  sketch: Pick<KindSketch, "resource" | "kind" | "namespaced">,
-  own: Partial<Strategy>,
+const RBAC_GROUP = "rbac.authorization.k8s.io";
+const SUBJECT_KINDS: readonly string[] = ["ServiceAccount", "User", "Group"];
+
+/** The value is printed in Go syntax, as kube-apiserver prints it. */
+function invalidGoValue(field: string, value: string, why: string): Cause {
+  return { reason: "FieldValueInvalid", field, message: `Invalid value: ${value}: ${why}` };
+}
+
+function isEmpty(rule: unknown, key: string): boolean {
+  return listOf(valueAt(rule, key)).length === 0;
+}
+
+function nonResourceUrlCauses(rule: unknown, field: string, isNamespaced: boolean): Cause[] {
+  const urls = listOf(valueAt(rule, "nonResourceURLs")).map((url) => JSON.stringify(url));
+  const printed = `[]string{${urls.join(", ")}}`;
+  const fieldPath = `${field}.nonResourceURLs`;
+  const hasResources = ["apiGroups", "resources", "resourceNames"].some(
+    (key) => !isEmpty(rule, key),
+  );
+  const namespacedMessage = "namespaced rules cannot apply to non-resource URLs";
+  const bothMessage = "rules cannot apply to both regular resources and non-resource URLs";
+  return [
+    ...(isNamespaced ? [invalidGoValue(fieldPath, printed, namespacedMessage)] : []),
+    ...(hasResources ? [invalidGoValue(fieldPath, printed, bothMessage)] : []),
+  ];
+}
+
+function ruleCauses(rule: unknown, field: string, isNamespaced: boolean): Cause[] {
+  const required = (key: string, why: string) =>
+    isEmpty(rule, key) ? [requiredValue(`${field}.${key}`, why)] : [];
+  const verbs = required("verbs", "verbs must contain at least one value");
+  if (!isEmpty(rule, "nonResourceURLs")) {
+    return [...verbs, ...nonResourceUrlCauses(rule, field, isNamespaced)];
+  }
+  return [
+    ...verbs,
+    ...required("apiGroups", "resource rules must supply at least one api group"),
+    ...required("resources", "resource rules must supply at least one resource"),
+  ];
+}
+
+function roleCauses(role: KubeObject): Cause[] {
+  return listOf(role["rules"]).flatMap((rule, index) =>
+    ruleCauses(rule, `rules[${String(index)}]`, true),
+  );
+}
+
+function clusterRoleCauses(role: KubeObject): Cause[] {
+  const rule = role["aggregationRule"];
+  const lacksSelectors = isFields(rule) && isEmpty(rule, "clusterRoleSelectors");
+  const why = "at least one clusterRoleSelector required if aggregationRule is non-nil";
+  return [
+    ...listOf(role["rules"]).flatMap((one, index) =>
+      ruleCauses(one, `rules[${String(index)}]`, false),
+    ),
+    ...(lacksSelectors ? [requiredValue("aggregationRule.clusterRoleSelectors", why)] : []),
+  ];
+}
+
+function serviceAccountCauses(subject: unknown, field: string, isNamespaced: boolean): Cause[] {
+  const name = textAt(subject, "name");
+  const group = textAt(subject, "apiGroup");
+  const fault = name === "" ? undefined : subdomainFault(name);
+  const lacksNamespace = !isNamespaced && textAt(subject, "namespace") === "";
+  return [
+    ...(fault === undefined ? [] : [invalidValue(`${field}.name`, name, fault)]),
+    ...(group === "" ? [] : [unsupportedValue(`${field}.apiGroup`, group, [""])]),
+    ...(lacksNamespace ? [requiredValue(`${field}.namespace`)] : []),
+  ];
+}
+
+function subjectCauses(subject: unknown, field: string, isNamespaced: boolean): Cause[] {
+  const kind = textAt(subject, "kind");
+  const group = textAt(subject, "apiGroup");
+  const nameCauses = textAt(subject, "name") === "" ? [requiredValue(`${field}.name`)] : [];
+  if (!SUBJECT_KINDS.includes(kind)) {
+    return [...nameCauses, unsupportedValue(`${field}.kind`, kind, SUBJECT_KINDS)];
+  }
+  if (kind === "ServiceAccount") {
+    return [...nameCauses, ...serviceAccountCauses(subject, field, isNamespaced)];
+  }
+  return group === RBAC_GROUP
+    ? nameCauses
+    : [...nameCauses, unsupportedValue(`${field}.apiGroup`, group, [RBAC_GROUP])];
+}
+
+function roleRefCauses(binding: KubeObject, kinds: readonly string[]): Cause[] {
+  const refField = (key: string) => textAt(binding, "roleRef", key);
+  const fault = pathSegmentFault(refField("name"));
+  return [
+    ...(refField("apiGroup") === RBAC_GROUP
+      ? []
+      : [unsupportedValue("roleRef.apiGroup", refField("apiGroup"), [RBAC_GROUP])]),
+    ...(kinds.includes(refField("kind"))
+      ? []
+      : [unsupportedValue("roleRef.kind", refField("kind"), kinds)]),
+    ...(refField("name") === "" ? [requiredValue("roleRef.name")] : []),
+    ...(fault === undefined ? [] : [invalidValue("roleRef.name", refField("name"), fault)]),
+  ];
+}
+
+function roleBindingCauses(binding: KubeObject): Cause[] {
+  return [
+    ...roleRefCauses(binding, ["Role", "ClusterRole"]),
+    ...listOf(binding["subjects"]).flatMap((subject, index) =>
+      subjectCauses(subject, `subjects[${String(index)}]`, true),
+    ),
+  ];
+}
+
+function clusterRoleBindingCauses(binding: KubeObject): Cause[] {
+  return [
+    ...roleRefCauses(binding, ["ClusterRole"]),
+    ...listOf(binding["subjects"]).flatMap((subject, index) =>
+      subjectCauses(subject, `subjects[${String(index)}]`, false),
+    ),
+  ];
+}
+
+/** Immutable, because a user who may change subjects must not be able to grant another role. */
+function roleRefChangeCauses(binding: KubeObject, current: KubeObject): Cause[] {
+  if (equalJson(binding["roleRef"], current["roleRef"])) {
+    return [];
+  }
+  const printRefField = (key: string) => JSON.stringify(textAt(binding, "roleRef", key));
+  const printed = `rbac.RoleRef{APIGroup:${printRefField("apiGroup")}, Kind:${printRefField("kind")}, Name:${printRefField("name")}}`;
+  return [invalidGoValue("roleRef", printed, "cannot change roleRef")];
+}
+
+function defaultBinding(binding: KubeObject): void {
+  const roleRef = binding["roleRef"];
+  if (isFields(roleRef) && textAt(roleRef, "apiGroup") === "") {
+    roleRef["apiGroup"] = RBAC_GROUP;
+  }
+  for (const subject of listOf(binding["subjects"]).filter(isFields)) {
+    const isPerson = subject["kind"] === "User" || subject["kind"] === "Group";
+    if (isPerson && textAt(subject, "apiGroup") === "") {
+      subject["apiGroup"] = RBAC_GROUP;
+    }
+  }
+}
+
+function defineRbacKind(
+  options: Pick<KindOptions, "resource" | "kind" | "namespaced">,
+  strategy: Partial<Strategy>,
 ): Kind {
   return defineKind({
     group: "rbac.authorization.k8s.io",
     version: "v1",
-    ...sketch,
-    strategy: { validateName: pathSegmentFault, allowsCreateOnUpdate: true, ...own },
+    ...options,
+    strategy: { validateName: pathSegmentFault, allowsCreateOnUpdate: true, ...strategy },
   });
 }
 
-const ROLE: Partial<Strategy> = {
+const ROLE_STRATEGY: Partial<Strategy> = {
   columns: [
     { name: "Created At", type: "date", cell: (object) => object.metadata.creationTimestamp },
   ],
 };
 
-/** Names of the subjects of a kind. */
 function subjectsCell(binding: KubeObject, kind: string): string {
   const subjects = listOf(binding["subjects"]).filter(
     (subject) => textAt(subject, "kind") === kind,
@@ -48,9 +183,9 @@ function subjectsColumn(name: string, kind: string): Column {
   return { name, type: "string", priority: 1, cell: (binding) => subjectsCell(binding, kind) };
 }
 
-const BINDING: Partial<Strategy> = {
+const BINDING_STRATEGY: Partial<Strategy> = {
   applyDefaults: defaultBinding,
-  validateUpdate: roleRefChange,
+  validateUpdate: roleRefChangeCauses,
   columns: [
     {
       name: "Role",
@@ -64,19 +199,18 @@ const BINDING: Partial<Strategy> = {
   ],
 };
 
-/** Roles and bindings, of a namespace and of the cluster. */
 export const RBAC_KINDS: readonly Kind[] = [
-  rbac({ resource: "roles", kind: "Role" }, { ...ROLE, validate: roleCauses }),
-  rbac(
+  defineRbacKind({ resource: "roles", kind: "Role" }, { ...ROLE_STRATEGY, validate: roleCauses }),
+  defineRbacKind(
     { resource: "rolebindings", kind: "RoleBinding" },
-    { ...BINDING, validate: roleBindingCauses },
+    { ...BINDING_STRATEGY, validate: roleBindingCauses },
   ),
-  rbac(
+  defineRbacKind(
     { resource: "clusterroles", kind: "ClusterRole", namespaced: false },
-    { ...ROLE, validate: clusterRoleCauses },
+    { ...ROLE_STRATEGY, validate: clusterRoleCauses },
   ),
-  rbac(
+  defineRbacKind(
     { resource: "clusterrolebindings", kind: "ClusterRoleBinding", namespaced: false },
-    { ...BINDING, validate: clusterRoleBindingCauses },
+    { ...BINDING_STRATEGY, validate: clusterRoleBindingCauses },
   ),
 ];

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Service accounts: identities of processes.
 import { listOf } from "../../objects/json.ts";
 import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
 
-/** Accounts are users by name; tokens are asked for by the subresource `token`. */
 export const SERVICE_ACCOUNT: Kind = defineKind({
   group: "",
   version: "v1",

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { Fields } from "../../objects/json.ts";
 import { created, objectOf, refusals } from "../../testing/judge.ts";
-import { EVENT, NEW_EVENT } from "./event.ts";
+import { EVENT, EVENTS_K8S_IO_EVENT } from "./event.ts";
 import { LEASE } from "./lease.ts";
 import { NAMESPACE } from "./namespace.ts";
 
@@ -106,7 +106,7 @@ test.each<{ name: string; given: Fields; want: readonly string[] }>([
     want: [],
   },
 ])("an event of events.k8s.io with $name", ({ given, want }) => {
-  expect(refusals(NEW_EVENT, given)).toEqual(want);
+  expect(refusals(EVENTS_K8S_IO_EVENT, given)).toEqual(want);
 });
 
 test.each([
@@ -119,7 +119,7 @@ test.each([
 });
 
 test("an event is the same under both names of its fields", () => {
-  const shown = objectOf(NEW_EVENT, {
+  const shown = objectOf(EVENTS_K8S_IO_EVENT, {
     note: "m",
     regarding: { name: "p" },
     reportingController: "c",
@@ -139,8 +139,8 @@ test("an event is the same under both names of its fields", () => {
     source: { component: "c" },
     reason: "r",
   });
-  expect(NEW_EVENT.view?.toStored(shown)).toEqual(stored);
-  expect(NEW_EVENT.view?.fromStored(stored)).toEqual(shown);
+  expect(EVENTS_K8S_IO_EVENT.view?.toStored(shown)).toEqual(stored);
+  expect(EVENTS_K8S_IO_EVENT.view?.fromStored(stored)).toEqual(shown);
 });
 
 test.each([
@@ -151,10 +151,20 @@ test.each([
   { kind: EVENT, field: "source", given: { source: { component: "c" } }, want: "c" },
   { kind: EVENT, field: "source", given: { reportingComponent: "r" }, want: "r" },
   { kind: EVENT, field: "reportingComponent", given: { reportingComponent: "r" }, want: "r" },
-  { kind: NEW_EVENT, field: "regarding.kind", given: { regarding: { kind: "k" } }, want: "k" },
-  { kind: NEW_EVENT, field: "reason", given: { reason: "r" }, want: "r" },
-  { kind: NEW_EVENT, field: "type", given: { type: "t" }, want: "t" },
-  { kind: NEW_EVENT, field: "reportingController", given: { reportingController: "c" }, want: "c" },
+  {
+    kind: EVENTS_K8S_IO_EVENT,
+    field: "regarding.kind",
+    given: { regarding: { kind: "k" } },
+    want: "k",
+  },
+  { kind: EVENTS_K8S_IO_EVENT, field: "reason", given: { reason: "r" }, want: "r" },
+  { kind: EVENTS_K8S_IO_EVENT, field: "type", given: { type: "t" }, want: "t" },
+  {
+    kind: EVENTS_K8S_IO_EVENT,
+    field: "reportingController",
+    given: { reportingController: "c" },
+    want: "c",
+  },
 ])("events are selected by $field: $want", ({ kind, field, given, want }) => {
   expect(kind.strategy.selectableFields[field]?.(objectOf(kind, given))).toBe(want);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to events, in both groups that show them. Source: Kubernetes core/v1 and events.k8s.io/v1 Event.
+// Events in both API groups. Source: Kubernetes core/v1 and events.k8s.io/v1 Event.
 import type { Cause } from "../../meta/status.ts";
 import { invalidValue, requiredValue, unsupportedValue } from "../../meta/causes.ts";
 import { copyJson, textAt, valueAt } from "../../objects/json.ts";
@@ -7,7 +7,15 @@ import type { KubeObject } from "../../objects/object.ts";
 import { ageOf } from "../../table/age.ts";
 import { type Column, type Kind, type Strategy, bucketOf, defineKind } from "../kind.ts";
 
-const INVOLVED = ["kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"];
+const REFERENCE_FIELDS = [
+  "kind",
+  "namespace",
+  "name",
+  "uid",
+  "apiVersion",
+  "resourceVersion",
+  "fieldPath",
+];
 
 function lastSeen(event: KubeObject, nowMs: number): string {
   const time =
@@ -23,7 +31,6 @@ function firstSeen(event: KubeObject, nowMs: number): string {
   return ageOf(time || event.metadata.creationTimestamp, nowMs);
 }
 
-/** Components are named `component, host`. */
 function sourceCell(event: KubeObject): string {
   const component = textAt(event, "source", "component") || textAt(event, "reportingComponent");
   const host = textAt(event, "source", "host") || textAt(event, "reportingInstance");
@@ -58,21 +65,23 @@ const COLUMNS: readonly Column[] = [
   { name: "Name", type: "string", priority: 1, cell: (event) => event.metadata.name },
 ];
 
-function selectors(of: string): Strategy["selectableFields"] {
+function referenceSelectors(reference: string): Strategy["selectableFields"] {
   return Object.fromEntries(
-    INVOLVED.map((field) => [`${of}.${field}`, (event: KubeObject) => textAt(event, of, field)]),
+    REFERENCE_FIELDS.map((field) => [
+      `${reference}.${field}`,
+      (event: KubeObject) => textAt(event, reference, field),
+    ]),
   );
 }
 
 function namespaceCauses(event: KubeObject, field: string): Cause[] {
-  const of = textAt(event, field, "namespace");
+  const referenceNamespace = textAt(event, field, "namespace");
   const namespace = event.metadata.namespace ?? "";
-  return of === namespace || (of === "" && namespace === "default")
+  return referenceNamespace === namespace || (referenceNamespace === "" && namespace === "default")
     ? []
-    : [invalidValue(`${field}.namespace`, of, "does not match event.namespace")];
+    : [invalidValue(`${field}.namespace`, referenceNamespace, "does not match event.namespace")];
 }
 
-/** Events of the core group. */
 export const EVENT: Kind = defineKind({
   group: "",
   version: "v1",
@@ -83,7 +92,7 @@ export const EVENT: Kind = defineKind({
     allowsCreateOnUpdate: true,
     validate: (event) => namespaceCauses(event, "involvedObject"),
     selectableFields: {
-      ...selectors("involvedObject"),
+      ...referenceSelectors("involvedObject"),
       reason: (event) => textAt(event, "reason"),
       type: (event) => textAt(event, "type"),
       source: (event) =>
@@ -94,8 +103,8 @@ export const EVENT: Kind = defineKind({
   },
 });
 
-/** Names of fields in events.k8s.io and, as stored, in the core group. The others are the same. */
-const RENAMED: readonly (readonly [string, string])[] = [
+/** Field names in events.k8s.io and in the core group, in which events are stored. Other fields have the same name. */
+const RENAMED_FIELDS: readonly (readonly [string, string])[] = [
   ["note", "message"],
   ["regarding", "involvedObject"],
   ["reportingController", "reportingComponent"],
@@ -105,7 +114,7 @@ const RENAMED: readonly (readonly [string, string])[] = [
   ["deprecatedSource", "source"],
 ];
 
-function renamed(
+function renameFields(
   event: KubeObject,
   apiVersion: string,
   names: ReadonlyMap<string, string>,
@@ -115,13 +124,13 @@ function renamed(
   return { ...Object.fromEntries(entries), apiVersion, kind, metadata } as KubeObject;
 }
 
-const TO_STORED = new Map(RENAMED);
-const FROM_STORED = new Map(RENAMED.map(([shown, stored]) => [stored, shown]));
+const TO_STORED = new Map(RENAMED_FIELDS);
+const FROM_STORED = new Map(RENAMED_FIELDS.map(([shown, stored]) => [stored, shown]));
 
-const NEEDED = ["reportingController", "reportingInstance", "action", "reason"] as const;
-const TYPES: readonly string[] = ["Normal", "Warning"];
+const REQUIRED_FIELDS = ["reportingController", "reportingInstance", "action", "reason"] as const;
+const EVENT_TYPES: readonly string[] = ["Normal", "Warning"];
 
-/** Events that were made in the core group are shown here too; only what is written here has to have everything. */
+/** Core events are listed here too, so the required fields are checked only on writes to events.k8s.io. */
 function validateNew(event: KubeObject): Cause[] {
   const type = textAt(event, "type");
   const isOld = textAt(event, "deprecatedLastTimestamp") !== "";
@@ -129,14 +138,18 @@ function validateNew(event: KubeObject): Cause[] {
     ? [
         ...(isOld
           ? []
-          : NEEDED.filter((key) => textAt(event, key) === "").map((key) => requiredValue(key))),
-        ...(isOld || TYPES.includes(type) ? [] : [unsupportedValue("type", type, TYPES)]),
+          : REQUIRED_FIELDS.filter((key) => textAt(event, key) === "").map((key) =>
+              requiredValue(key),
+            )),
+        ...(isOld || EVENT_TYPES.includes(type)
+          ? []
+          : [unsupportedValue("type", type, EVENT_TYPES)]),
       ]
     : [requiredValue("eventTime")];
 }
 
-/** The same events under their newer names. */
-export const NEW_EVENT: Kind = defineKind({
+/** A view of core events under the field names of events.k8s.io. */
+export const EVENTS_K8S_IO_EVENT: Kind = defineKind({
   group: "events.k8s.io",
   version: "v1",
   resource: "events",
@@ -144,21 +157,21 @@ export const NEW_EVENT: Kind = defineKind({
   shortNames: ["ev"],
   view: {
     bucket: bucketOf(EVENT),
-    fromStored: (event) => renamed(event, "events.k8s.io/v1", FROM_STORED),
-    toStored: (event) => renamed(event, "v1", TO_STORED),
+    fromStored: (event) => renameFields(event, "events.k8s.io/v1", FROM_STORED),
+    toStored: (event) => renameFields(event, "v1", TO_STORED),
   },
   strategy: {
     allowsCreateOnUpdate: true,
     validate: (event) => [...namespaceCauses(event, "regarding"), ...validateNew(event)],
     selectableFields: {
-      ...selectors("regarding"),
+      ...referenceSelectors("regarding"),
       reason: (event) => textAt(event, "reason"),
       type: (event) => textAt(event, "type"),
       reportingController: (event) => textAt(event, "reportingController"),
     },
     columns: COLUMNS.map((column) => ({
       ...column,
-      cell: (event, nowMs) => column.cell(renamed(event, "v1", TO_STORED), nowMs),
+      cell: (event, nowMs) => column.cell(renameFields(event, "v1", TO_STORED), nowMs),
     })),
   },
 });

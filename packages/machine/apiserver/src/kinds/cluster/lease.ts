@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to leases. Source: Kubernetes coordination.k8s.io/v1 Lease.
+// Leases. Source: Kubernetes coordination.k8s.io/v1 Lease.
 import type { Cause } from "../../meta/status.ts";
 import { invalidValue } from "../../meta/causes.ts";
 import { textAt, valueAt } from "../../objects/json.ts";
@@ -14,7 +14,6 @@ function validate(lease: KubeObject): Cause[] {
     : [];
 }
 
-/** A duration is more than 0 s, and PUT makes one that is not there. */
 export const LEASE: Kind = defineKind({
   group: "coordination.k8s.io",
   version: "v1",

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to namespaces: phase, the finalizer of the specification, the name label.
 import { labelFault } from "../../meta/names.ts";
 import { fieldsOf, listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
@@ -15,7 +14,7 @@ function labelWithName(namespace: KubeObject): void {
   };
 }
 
-/** Never deleted at once: the finalizer of the specification stands until all in it is gone. */
+/** A namespace keeps its spec finalizer until everything in it is deleted, so DELETE never removes it at once. */
 export const NAMESPACE: Kind = defineKind({
   group: "",
   version: "v1",

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to nodes.
 import { listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
@@ -11,8 +10,8 @@ function readyCell(node: KubeObject): string {
   const ready = listOf(valueAt(node, "status", "conditions")).find(
     (condition) => textAt(condition, "type") === "Ready",
   );
-  const says = textAt(ready, "status") === "True" ? "Ready" : "NotReady";
-  const state = ready === undefined ? "Unknown" : says;
+  const readiness = textAt(ready, "status") === "True" ? "Ready" : "NotReady";
+  const state = ready === undefined ? "Unknown" : readiness;
   return valueAt(node, "spec", "unschedulable") === true ? `${state},SchedulingDisabled` : state;
 }
 
@@ -36,7 +35,6 @@ function infoColumn(name: string, key: string): Column {
   return { name, type: "string", priority: 1, cell };
 }
 
-/** Registered by kubelets; columns show what they report. */
 export const NODE: Kind = defineKind({
   group: "",
   version: "v1",
@@ -46,8 +44,7 @@ export const NODE: Kind = defineKind({
   shortNames: ["no"],
   strategy: {
     hasStatus: true,
-    // A kubelet registers itself with its status in one request.
-    keepsStatusAtCreate: true,
+    acceptsStatusOnCreate: true,
     selectableFields: {
       "spec.unschedulable": (node) => String(valueAt(node, "spec", "unschedulable") === true),
     },

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to config maps: keys, size, immutability.
 import type { Cause } from "../../meta/status.ts";
 import { forbiddenValue, invalidValue, tooLongValue } from "../../meta/causes.ts";
 import { equalJson, fieldsOf } from "../../objects/json.ts";
@@ -9,16 +8,15 @@ import { type Kind, defineKind } from "../kind.ts";
 
 /** 1 MiB over all values. Source: Kubernetes core/v1 MaxSecretSize. */
 const DATA_MAX_BYTES = 1_048_576;
-const KEY = /^[-._a-zA-Z0-9]+$/;
+const KEY_PATTERN = /^[-._a-zA-Z0-9]+$/;
 
-/** Causes for which keys and sizes of a config map or secret are refused. */
 export function dataCauses(object: KubeObject, fields: readonly string[]): Cause[] {
   let bytes = 0;
   const causes: Cause[] = [];
   for (const field of fields) {
     for (const [key, value] of Object.entries(fieldsOf(object[field]))) {
       bytes += typeof value === "string" ? Buffer.byteLength(value) : 0;
-      if (!KEY.test(key)) {
+      if (!KEY_PATTERN.test(key)) {
         causes.push(
           invalidValue(
             `${field}[${key}]`,
@@ -34,7 +32,6 @@ export function dataCauses(object: KubeObject, fields: readonly string[]): Cause
     : causes;
 }
 
-/** Causes for which a change of something immutable is refused. */
 export function immutableCauses(
   object: KubeObject,
   current: KubeObject,
@@ -50,7 +47,6 @@ export function immutableCauses(
   return object["immutable"] === true ? causes : [forbiddenValue("immutable", why), ...causes];
 }
 
-/** Keys are checked, 1 MiB is the most, and `immutable` holds. */
 export const CONFIG_MAP: Kind = defineKind({
   group: "",
   version: "v1",

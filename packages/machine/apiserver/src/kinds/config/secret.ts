@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to secrets: base64, stringData, type.
 import { type Cause, badRequest } from "../../meta/status.ts";
 import { invalidValue, requiredValue } from "../../meta/causes.ts";
 import { fieldsOf, textAt } from "../../objects/json.ts";
@@ -10,20 +9,18 @@ import { type Kind, defineKind } from "../kind.ts";
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** Type of secrets that hold an account's token. */
-export const TOKEN_SECRET = "kubernetes.io/service-account-token";
+export const TOKEN_SECRET_TYPE = "kubernetes.io/service-account-token";
 
-/** Annotations of such a secret: whose token it holds. */
-export const ACCOUNT_NAME = "kubernetes.io/service-account.name";
-export const ACCOUNT_UID = "kubernetes.io/service-account.uid";
+export const ACCOUNT_NAME_ANNOTATION = "kubernetes.io/service-account.name";
+export const ACCOUNT_UID_ANNOTATION = "kubernetes.io/service-account.uid";
 
-const NEEDED_KEYS: Readonly<Record<string, readonly string[]>> = {
+const REQUIRED_KEYS: Readonly<Record<string, readonly string[]>> = {
   "kubernetes.io/tls": ["tls.crt", "tls.key"],
   "kubernetes.io/dockerconfigjson": [".dockerconfigjson"],
   "kubernetes.io/ssh-auth": ["ssh-privatekey"],
 };
 
-/** stringData is write-only: it is merged into data. */
+/** stringData is write-only: its values are base64-encoded into data. */
 function applyDefaults(secret: KubeObject): void {
   const data = fieldsOf(secret["data"]);
   for (const value of Object.values(data)) {
@@ -43,20 +40,19 @@ function applyDefaults(secret: KubeObject): void {
   secret["type"] ??= "Opaque";
 }
 
-/** A secret for a token must say whose. */
-function accountCauses(secret: KubeObject): Cause[] {
-  const named = textAt(secret, "metadata", "annotations", ACCOUNT_NAME) !== "";
-  return secret["type"] === TOKEN_SECRET && !named
-    ? [requiredValue(`metadata.annotations[${ACCOUNT_NAME}]`)]
+function accountAnnotationCauses(secret: KubeObject): Cause[] {
+  const named = textAt(secret, "metadata", "annotations", ACCOUNT_NAME_ANNOTATION) !== "";
+  return secret["type"] === TOKEN_SECRET_TYPE && !named
+    ? [requiredValue(`metadata.annotations[${ACCOUNT_NAME_ANNOTATION}]`)]
     : [];
 }
 
 function validate(secret: KubeObject): Cause[] {
-  const needed = NEEDED_KEYS[textAt(secret, "type")] ?? [];
+  const needed = REQUIRED_KEYS[textAt(secret, "type")] ?? [];
   const data = fieldsOf(secret["data"]);
   const missing = needed.filter((key) => !Object.hasOwn(data, key));
   return [
-    ...accountCauses(secret),
+    ...accountAnnotationCauses(secret),
     ...missing.map((key) => requiredValue(`data[${key}]`)),
     ...dataCauses(secret, ["data"]),
   ];
@@ -70,7 +66,6 @@ function validateUpdate(secret: KubeObject, current: KubeObject): Cause[] {
   ];
 }
 
-/** `stringData` becomes base64 in `data`; the type never changes. */
 export const SECRET: Kind = defineKind({
   group: "",
   version: "v1",

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Endpoints: the addresses behind a service.
+// Endpoints and EndpointSlices. Source: Kubernetes core/v1 and discovery.k8s.io/v1.
 import { listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
+import { column, defineStoreOnlyKind } from "../store-only/store-only-kind.ts";
 
 function endpointsCell(object: KubeObject): string {
-  const all = listOf(object["subsets"]).flatMap((subset) =>
+  const endpoints = listOf(object["subsets"]).flatMap((subset) =>
     listOf(valueAt(subset, "addresses")).flatMap((address) =>
       listOf(valueAt(subset, "ports")).map(
         (port) => `${textAt(address, "ip")}:${String(valueAt(port, "port"))}`,
       ),
     ),
   );
-  return all.length === 0 ? "<none>" : all.join(",");
+  return endpoints.length === 0 ? "<none>" : endpoints.join(",");
 }
 
-/** Written by clients; webhooks and aggregated servers behind Services are found by them. */
 export const ENDPOINTS: Kind = defineKind({
   group: "",
   version: "v1",
@@ -27,4 +27,18 @@ export const ENDPOINTS: Kind = defineKind({
   strategy: {
     columns: [{ name: "Endpoints", type: "string", cell: endpointsCell }, AGE],
   },
+});
+
+/** service-net writes the slices of Services with a selector, and forwards to all slices. */
+export const ENDPOINT_SLICE: Kind = defineStoreOnlyKind({
+  group: "discovery.k8s.io",
+  version: "v1",
+  resource: "endpointslices",
+  kind: "EndpointSlice",
+  columns: [
+    column("AddressType", ".addressType"),
+    column("Ports", ".ports[*].port"),
+    column("Endpoints", ".endpoints[*].addresses[0]"),
+    AGE,
+  ],
 });

@@ -1,19 +1,171 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to services: defaults, the cluster address, ports.
-import { dns1035Fault } from "../../meta/names.ts";
-import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
+// Services: defaults and validation. Source: Kubernetes core/v1 Service, without what this machine does not support.
+import { isIPv4 } from "node:net";
+import { dns1035Fault, subdomainFault } from "../../meta/names.ts";
+import {
+  type Fields,
+  equalJson,
+  fieldsOf,
+  isFields,
+  listOf,
+  textAt,
+  valueAt,
+} from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Kind, defineKind } from "../kind.ts";
-import { selectorText } from "../selector.ts";
-import { addressChangeCauses, serviceCauses } from "./service-causes.ts";
-import { claimForService } from "./service-claims.ts";
-import { hasNodePorts, nodePortOf } from "./service-spec.ts";
+import { printSelector } from "../selector.ts";
+import type { Cause } from "../../meta/status.ts";
+import {
+  duplicateValue,
+  forbiddenValue,
+  invalidValue,
+  requiredValue,
+  unsupportedValue,
+} from "../../meta/causes.ts";
+import {
+  allocateForService,
+  hasNodePorts,
+  isHeadless,
+  nodePortOf,
+  portKey,
+} from "./service-allocation.ts";
+
+const TYPES = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+const PROTOCOLS = ["TCP", "UDP"];
+const AFFINITIES = ["ClientIP", "None"];
+const PORT_MAX = 65_535;
+
+function isPort(value: unknown): boolean {
+  return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= PORT_MAX;
+}
+
+function allowedValueCauses(
+  field: string,
+  value: unknown,
+  supported: readonly string[],
+): readonly Cause[] {
+  if (value === undefined || (typeof value === "string" && supported.includes(value))) return [];
+  return [unsupportedValue(field, value, supported)];
+}
+
+function numberCauses(field: string, value: unknown): readonly Cause[] {
+  if (isPort(value)) return [];
+  return [invalidValue(field, value ?? 0, "must be between 1 and 65535, inclusive")];
+}
+
+function targetCauses(field: string, value: unknown): readonly Cause[] {
+  return typeof value === "string" ? [] : numberCauses(field, value);
+}
+
+function portCauses(spec: Fields): readonly Cause[] {
+  const ports = listOf(spec["ports"]);
+  const seenPorts = new Set<string>();
+  const seenNames = new Set<string>();
+  return ports.flatMap((port, index) => {
+    const field = `spec.ports[${String(index)}]`;
+    const name = textAt(port, "name");
+    const [isDuplicate, isDuplicateName] = [
+      seenPorts.has(portKey(port)),
+      name !== "" && seenNames.has(name),
+    ];
+    seenPorts.add(portKey(port));
+    seenNames.add(name);
+    return [
+      ...numberCauses(`${field}.port`, valueAt(port, "port")),
+      ...targetCauses(`${field}.targetPort`, valueAt(port, "targetPort")),
+      ...allowedValueCauses(`${field}.protocol`, valueAt(port, "protocol"), PROTOCOLS),
+      ...(ports.length > 1 && name === "" ? [requiredValue(`${field}.name`)] : []),
+      ...(isDuplicateName ? [duplicateValue(`${field}.name`, name)] : []),
+      ...(isDuplicate ? [duplicateValue(field, port)] : []),
+    ];
+  });
+}
+
+function nodePortCauses(spec: Fields): readonly Cause[] {
+  if (hasNodePorts(spec)) return [];
+  const type = textAt(spec, "type");
+  return listOf(spec["ports"]).flatMap((port, index) => {
+    const field = `spec.ports[${String(index)}].nodePort`;
+    const isSet = Number(valueAt(port, "nodePort") ?? 0) !== 0;
+    return isSet ? [forbiddenValue(field, `may not be used when \`type\` is '${type}'`)] : [];
+  });
+}
+
+function clusterIPCauses(spec: Fields): readonly Cause[] {
+  const address = textAt(spec, "clusterIP");
+  const field = "spec.clusterIPs[0]";
+  if (textAt(spec, "type") === "ExternalName") return [];
+  if (isHeadless(spec)) {
+    const type = textAt(spec, "type");
+    if (type === "ClusterIP") return [];
+    return [invalidValue(field, address, `may not be set to 'None' for ${type} services`)];
+  }
+  if (address === "" || isIPv4(address)) return [];
+  return [invalidValue(field, address, "must be a valid IPv4 address, or None")];
+}
+
+function externalNameCauses(spec: Fields): readonly Cause[] {
+  if (textAt(spec, "type") !== "ExternalName") return [];
+  const name = textAt(spec, "externalName").replace(/\.$/, "");
+  if (name === "") return [requiredValue("spec.externalName")];
+  const fault = subdomainFault(name);
+  return fault === undefined ? [] : [invalidValue("spec.externalName", name, fault)];
+}
+
+/** With externalIPs, a user who may write Services could intercept traffic to any address (CVE-2020-8554). */
+function externalIPCauses(spec: Fields): readonly Cause[] {
+  if (listOf(spec["externalIPs"]).length === 0) return [];
+  const why = "this machine takes nothing that is meant for other addresses; use type NodePort";
+  return [forbiddenValue("spec.externalIPs", why)];
+}
+
+function familyCauses(spec: Fields): readonly Cause[] {
+  return [
+    ...listOf(spec["ipFamilies"]).flatMap((family, index) =>
+      allowedValueCauses(`spec.ipFamilies[${String(index)}]`, family, ["IPv4"]),
+    ),
+    ...allowedValueCauses("spec.ipFamilyPolicy", spec["ipFamilyPolicy"], [
+      "SingleStack",
+      "PreferDualStack",
+    ]),
+  ];
+}
+
+function serviceCauses(service: KubeObject): readonly Cause[] {
+  const spec = fieldsOf(service["spec"]);
+  const needsPorts = !isHeadless(spec) && textAt(spec, "type") !== "ExternalName";
+  const lacksPorts = needsPorts && listOf(spec["ports"]).length === 0;
+  return [
+    ...(lacksPorts ? [requiredValue("spec.ports")] : []),
+    ...allowedValueCauses("spec.type", spec["type"], TYPES),
+    ...allowedValueCauses("spec.sessionAffinity", spec["sessionAffinity"], AFFINITIES),
+    ...portCauses(spec),
+    ...nodePortCauses(spec),
+    ...clusterIPCauses(spec),
+    ...externalNameCauses(spec),
+    ...externalIPCauses(spec),
+    ...familyCauses(spec),
+  ];
+}
+
+/** The cluster IP is immutable unless the Service is or becomes an ExternalName. */
+function clusterIPChangeCauses(service: KubeObject, current: KubeObject): readonly Cause[] {
+  const types = [service, current].map((object) => textAt(object, "spec", "type"));
+  if (types.includes("ExternalName")) return [];
+  return ["clusterIP", "clusterIPs"].flatMap((key) => {
+    const currentValue = valueAt(current, "spec", key);
+    const newValue = valueAt(service, "spec", key);
+    const field = key === "clusterIPs" ? "spec.clusterIPs[0]" : "spec.clusterIP";
+    if (currentValue === undefined || equalJson(currentValue, newValue)) return [];
+    return [invalidValue(field, newValue, "may not change once set")];
+  });
+}
 
 /** Source: Kubernetes core/v1 ClientIPConfig. */
-const AFFINITY_SECONDS = 10_800;
-/** Fields that a Service without an address does not have. */
-const OF_ADDRESS = [
+const AFFINITY_TIMEOUT_SECONDS = 10_800;
+/** Fields that an ExternalName Service does not have. */
+const CLUSTER_IP_FIELDS = [
   "clusterIP",
   "clusterIPs",
   "ipFamilies",
@@ -32,16 +184,15 @@ function applyDefaults(service: KubeObject): void {
   spec["type"] ??= "ClusterIP";
   spec["sessionAffinity"] ??= "None";
   if (spec["sessionAffinity"] === "ClientIP")
-    spec["sessionAffinityConfig"] ??= { clientIP: { timeoutSeconds: AFFINITY_SECONDS } };
+    spec["sessionAffinityConfig"] ??= { clientIP: { timeoutSeconds: AFFINITY_TIMEOUT_SECONDS } };
   if (spec["type"] === "LoadBalancer") spec["allocateLoadBalancerNodePorts"] ??= true;
   if (hasNodePorts(spec)) spec["externalTrafficPolicy"] ??= "Cluster";
   listOf(spec["ports"]).filter(isFields).forEach(defaultPort);
 }
 
-/** What goes with the address; an ExternalName has neither. */
-function defaultAddress(spec: Fields): void {
+function defaultAddressFields(spec: Fields): void {
   if (textAt(spec, "type") === "ExternalName") {
-    for (const key of OF_ADDRESS) Reflect.deleteProperty(spec, key);
+    for (const key of CLUSTER_IP_FIELDS) Reflect.deleteProperty(spec, key);
     return;
   }
   if (textAt(spec, "clusterIP") !== "") spec["clusterIPs"] = [spec["clusterIP"]];
@@ -52,10 +203,10 @@ function defaultAddress(spec: Fields): void {
 
 function prepareCreate(service: KubeObject): void {
   service["status"] = { loadBalancer: {} };
-  defaultAddress(fieldsOf(service["spec"]));
+  defaultAddressFields(fieldsOf(service["spec"]));
 }
 
-/** Whoever makes a Service of another type does not speak of the ports that the old one had. */
+/** Drops node ports that the client copied from the old object when it changes the type. */
 function dropNodePorts(spec: Fields, current: KubeObject): void {
   if (hasNodePorts(spec)) return;
   const old = listOf(valueAt(current, "spec", "ports")).map(nodePortOf);
@@ -66,17 +217,17 @@ function dropNodePorts(spec: Fields, current: KubeObject): void {
     Reflect.deleteProperty(spec, "externalTrafficPolicy");
 }
 
-/** What the client leaves out stays as it was given. */
+/** Fields that the client omits keep their value. */
 function prepareUpdate(service: KubeObject, current: KubeObject): void {
   const spec = fieldsOf(service["spec"]);
-  for (const key of OF_ADDRESS) {
-    const was = valueAt(current, "spec", key);
-    if (was !== undefined && (spec[key] ?? "") === "") spec[key] = was;
+  for (const key of CLUSTER_IP_FIELDS) {
+    const currentValue = valueAt(current, "spec", key);
+    if (currentValue !== undefined && (spec[key] ?? "") === "") spec[key] = currentValue;
   }
   dropNodePorts(spec, current);
-  // Given addresses are compared before they are completed.
+  // A changed clusterIP is validated against the current one before clusterIPs is filled in.
   if (textAt(spec, "type") === "ExternalName" || spec["clusterIPs"] === undefined)
-    defaultAddress(spec);
+    defaultAddressFields(spec);
 }
 
 function portsCell(service: KubeObject): string {
@@ -93,14 +244,13 @@ function externalCell(service: KubeObject): string {
   return type === "LoadBalancer" ? "<pending>" : "<none>";
 }
 
-const NO_BALANCER =
+const NO_LOAD_BALANCER =
   "nothing on this machine gives addresses to Services of type LoadBalancer: it is reached at its cluster address, and at a port of this machine as one of type NodePort is";
 
 function warnings(service: KubeObject): readonly string[] {
-  return textAt(service, "spec", "type") === "LoadBalancer" ? [NO_BALANCER] : [];
+  return textAt(service, "spec", "type") === "LoadBalancer" ? [NO_LOAD_BALANCER] : [];
 }
 
-/** Addresses and ports are given here; service-net forwards what is sent to them. */
 export const SERVICE: Kind = defineKind({
   group: "",
   version: "v1",
@@ -116,8 +266,8 @@ export const SERVICE: Kind = defineKind({
     prepareCreate,
     prepareUpdate,
     validate: serviceCauses,
-    validateUpdate: addressChangeCauses,
-    claim: claimForService,
+    validateUpdate: clusterIPChangeCauses,
+    claim: allocateForService,
     warnings,
     selectableFields: {
       "spec.clusterIP": (service) => textAt(service, "spec", "clusterIP"),
@@ -138,7 +288,7 @@ export const SERVICE: Kind = defineKind({
         type: "string",
         priority: 1,
         cell: (service) =>
-          selectorText({ matchLabels: valueAt(service, "spec", "selector") }) || "<none>",
+          printSelector({ matchLabels: valueAt(service, "spec", "selector") }) || "<none>",
       },
     ],
   },

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes of storage: who makes volumes for claims, and when. Source: Kubernetes storage.k8s.io/v1 StorageClass.
 import type { Cause } from "../../meta/status.ts";
 import {
   forbiddenValue,
@@ -17,7 +16,6 @@ const DEFAULT_ANNOTATION = "storageclass.kubernetes.io/is-default-class";
 const POLICIES: readonly string[] = ["Delete", "Retain"];
 const MODES: readonly string[] = ["Immediate", "WaitForFirstConsumer"];
 
-/** Whether claims that name no class get this one. */
 export function isDefaultClass({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[DEFAULT_ANNOTATION] === "true";
 }
@@ -45,7 +43,6 @@ function validateUpdate(storageClass: KubeObject, current: KubeObject): Cause[] 
   ];
 }
 
-/** Who makes volumes. */
 export const STORAGE_CLASS: Kind = defineKind({
   group: "storage.k8s.io",
   version: "v1",

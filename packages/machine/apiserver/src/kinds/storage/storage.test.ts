@@ -3,9 +3,9 @@
 import { expect, test } from "vitest";
 import { changeRefusals, created, refusals } from "../../testing/judge.ts";
 import type { Kind } from "../kind.ts";
-import { PERSISTENT_VOLUME_CLAIM as CLAIM } from "./claim.ts";
+import { PERSISTENT_VOLUME_CLAIM as CLAIM } from "./persistent-volume-claim.ts";
 import { STORAGE_CLASS } from "./storage-class.ts";
-import { PERSISTENT_VOLUME as VOLUME } from "./volume.ts";
+import { PERSISTENT_VOLUME as VOLUME } from "./persistent-volume.ts";
 
 const accessModes = ["ReadWriteOnce"];
 const request = (storage: string) => ({ resources: { requests: { storage } } });

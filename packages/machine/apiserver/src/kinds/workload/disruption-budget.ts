@@ -1,12 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pod disruption budgets. Who counts their pods: disruptions.ts. Source: Kubernetes policy/v1.
+// PodDisruptionBudgets, and how many pods of one may be evicted now. Every pod that matches counts as expected, because
+// nothing on this machine scales Deployments. Source: Kubernetes policy/v1, disruption controller.
 import type { Cause } from "../../meta/status.ts";
 import { invalidValue } from "../../meta/causes.ts";
-import { asText, fieldsOf, valueAt } from "../../objects/json.ts";
+import { type Fields, asText, fieldsOf, listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Column, type Kind, defineKind } from "../kind.ts";
-import { selectorCauses } from "../selector-causes.ts";
+import { selectorCauses, selectorMatcher } from "../selector.ts";
+
+interface DisruptionCounts {
+  readonly expectedPods: number;
+  readonly currentHealthy: number;
+  readonly desiredHealthy: number;
+  readonly disruptionsAllowed: number;
+}
+
+export function hasEnded(pod: KubeObject): boolean {
+  return ["Succeeded", "Failed"].includes(textAt(pod, "status", "phase"));
+}
+
+export function isHealthy(pod: KubeObject): boolean {
+  const conditions = listOf(valueAt(pod, "status", "conditions"));
+  const ready = conditions.find((condition) => textAt(condition, "type") === "Ready");
+  return textAt(ready, "status") === "True" && pod.metadata.deletionTimestamp === undefined;
+}
+
+/** Returns a predicate for pods of the budget's namespace, so that the selector is parsed once for many pods. */
+export function makePodMatcher(budget: KubeObject): (pod: KubeObject) => boolean {
+  const selector = valueAt(budget, "spec", "selector");
+  if (selector === undefined) return () => false;
+  const matches = selectorMatcher(selector);
+  return (pod) => matches(pod.metadata.labels ?? {});
+}
+
+/** A number, or a percentage of `whole`, rounded up. Source: Kubernetes intstr.GetScaledValueFromIntOrPercent */
+function resolveAmount(value: unknown, total: number): number {
+  if (typeof value === "number") return value;
+  const percent = Number(String(value).replace("%", ""));
+  return Number.isFinite(percent) ? Math.ceil((percent * total) / 100) : total;
+}
+
+function desiredHealthyCount({ minAvailable, maxUnavailable }: Fields, expected: number): number {
+  if (minAvailable !== undefined) return resolveAmount(minAvailable, expected);
+  return maxUnavailable === undefined
+    ? expected
+    : expected - resolveAmount(maxUnavailable, expected);
+}
+
+export function countDisruptions(
+  budget: KubeObject,
+  pods: readonly KubeObject[],
+): DisruptionCounts {
+  const matchesBudget = makePodMatcher(budget);
+  const counted = pods.filter((pod) => matchesBudget(pod) && !hasEnded(pod));
+  const [expectedPods, currentHealthy] = [counted.length, counted.filter(isHealthy).length];
+  const desiredHealthy = Math.max(0, desiredHealthyCount(fieldsOf(budget["spec"]), expectedPods));
+  const disruptionsAllowed = Math.max(0, currentHealthy - desiredHealthy);
+  return { expectedPods, currentHealthy, desiredHealthy, disruptionsAllowed };
+}
 
 function amountCauses(value: unknown, field: string): Cause[] {
   if (typeof value === "string" && !/^\d+%$/.test(value)) {
@@ -22,9 +74,9 @@ function amountCauses(value: unknown, field: string): Cause[] {
 function validate(budget: KubeObject): Cause[] {
   const spec = fieldsOf(budget["spec"]);
   const { minAvailable, maxUnavailable, selector } = spec;
-  const both = minAvailable !== undefined && maxUnavailable !== undefined;
+  const setsBoth = minAvailable !== undefined && maxUnavailable !== undefined;
   return [
-    ...(both
+    ...(setsBoth
       ? [invalidValue("spec", spec, "minAvailable and maxUnavailable cannot be both set")]
       : []),
     ...amountCauses(minAvailable, "spec.minAvailable"),
@@ -38,7 +90,6 @@ function amountColumn(name: string, key: string): Column {
   return { name, type: "string", cell };
 }
 
-/** An eviction asks them. */
 export const POD_DISRUPTION_BUDGET: Kind = defineKind({
   group: "policy",
   version: "v1",

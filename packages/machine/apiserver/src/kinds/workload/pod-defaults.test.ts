@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import type { Fields } from "../../objects/json.ts";
-import { defaultOwnSpec, defaultPodSpec } from "./pod-defaults.ts";
+import { defaultPodOnlyFields, defaultPodSpec } from "./pod-defaults.ts";
 
 function specOf(spec: Fields): Fields {
   const filled = structuredClone(spec);
@@ -217,12 +217,12 @@ test.each<{ name: string; resources: Fields | undefined; want: Fields | undefine
     initContainers: [{ resources: structuredClone(resources) }],
     enableServiceLinks: false,
   };
-  defaultOwnSpec(filled);
+  defaultPodOnlyFields(filled);
   expect(filled).toEqual({ initContainers: [{ resources: want }], enableServiceLinks: false });
 });
 
 test("a pod gets links to services unless it has a value of its own", () => {
   const filled: Fields = {};
-  defaultOwnSpec(filled);
+  defaultPodOnlyFields(filled);
   expect(filled).toEqual({ enableServiceLinks: true });
 });

@@ -1,37 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which defaults do specifications of pods have, alone and in templates? Source: Kubernetes core/v1 defaults.
+// Defaults of pod specs, for pods and for pod templates. Source: Kubernetes core/v1 defaults.
 import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
 
-/** Fields that hold containers. */
 export const CONTAINER_LISTS = ["containers", "initContainers", "ephemeralContainers"] as const;
-/** Fields of a container that hold probes. */
 export const PROBES = ["livenessProbe", "readinessProbe", "startupProbe"] as const;
-/** Fields of a container's lifecycle. */
 export const HOOKS = ["postStart", "preStop"] as const;
 /** 0644. Source: Kubernetes core/v1 ConfigMapVolumeSourceDefaultMode. */
 const FILE_MODE = 420;
 /** Source: Kubernetes core/v1 ServiceAccountTokenProjection. */
-const TOKEN_SECONDS = 3600;
+const TOKEN_EXPIRATION_SECONDS = 3600;
 
-/** Sets a field where there is none. */
 export function setDefault(fields: Fields, key: string, value: unknown): void {
   if (fields[key] === undefined || fields[key] === null) {
     fields[key] = value;
   }
 }
 
-/** Objects of a list. */
-export function itemsOf(fields: Fields, key: string): Fields[] {
+export function objectItems(fields: Fields, key: string): Fields[] {
   return listOf(fields[key]).filter(isFields);
 }
 
-function pullPolicyOf(image: string): string {
+function defaultPullPolicy(image: string): string {
   const tag = /:([^/:@]+)$/.exec(image)?.[1];
   return image.includes("@") || (tag !== undefined && tag !== "latest") ? "IfNotPresent" : "Always";
 }
 
-function defaultHttpGet(of: Fields): void {
-  const get = of["httpGet"];
+function defaultHttpGet(handler: Fields): void {
+  const get = handler["httpGet"];
   if (isFields(get)) {
     setDefault(get, "path", "/");
     setDefault(get, "scheme", "HTTP");
@@ -54,40 +49,40 @@ function defaultProbes(container: Fields): void {
   }
 }
 
-function defaultFieldRef(of: unknown): void {
-  const reference = valueAt(of, "fieldRef");
+function defaultFieldRef(source: unknown): void {
+  const reference = valueAt(source, "fieldRef");
   if (isFields(reference)) {
     setDefault(reference, "apiVersion", "v1");
   }
 }
 
 function defaultContainer(container: Fields, hostNetwork: boolean): void {
-  setDefault(container, "imagePullPolicy", pullPolicyOf(textAt(container, "image")));
+  setDefault(container, "imagePullPolicy", defaultPullPolicy(textAt(container, "image")));
   setDefault(container, "resources", {});
   setDefault(container, "terminationMessagePath", "/dev/termination-log");
   setDefault(container, "terminationMessagePolicy", "File");
-  for (const port of itemsOf(container, "ports")) {
+  for (const port of objectItems(container, "ports")) {
     setDefault(port, "protocol", "TCP");
     if (hostNetwork) {
       setDefault(port, "hostPort", port["containerPort"]);
     }
   }
-  for (const variable of itemsOf(container, "env")) {
+  for (const variable of objectItems(container, "env")) {
     defaultFieldRef(variable["valueFrom"]);
   }
   defaultProbes(container);
 }
 
 function defaultDownward(source: Fields): void {
-  itemsOf(source, "items").forEach(defaultFieldRef);
+  objectItems(source, "items").forEach(defaultFieldRef);
 }
 
 function defaultProjected(source: Fields): void {
   setDefault(source, "defaultMode", FILE_MODE);
-  for (const projection of itemsOf(source, "sources")) {
+  for (const projection of objectItems(source, "sources")) {
     const token = projection["serviceAccountToken"];
     if (isFields(token)) {
-      setDefault(token, "expirationSeconds", TOKEN_SECONDS);
+      setDefault(token, "expirationSeconds", TOKEN_EXPIRATION_SECONDS);
     }
     defaultDownward(fieldsOf(projection["downwardAPI"]));
   }
@@ -123,14 +118,13 @@ function defaultVolume(volume: Fields): void {
   }
 }
 
-/** Fills in the defaults of a pod's specification, also of one in a template. Changes it. */
 export function defaultPodSpec(spec: Fields): void {
   setDefault(spec, "restartPolicy", "Always");
   setDefault(spec, "terminationGracePeriodSeconds", 30);
   setDefault(spec, "dnsPolicy", "ClusterFirst");
   setDefault(spec, "schedulerName", "default-scheduler");
   setDefault(spec, "securityContext", {});
-  // The old name is kept beside the new one for clients that know no other.
+  // Older clients read only the deprecated field serviceAccount.
   setDefault(spec, "serviceAccountName", spec["serviceAccount"]);
   setDefault(spec, "serviceAccount", spec["serviceAccountName"]);
   for (const key of ["serviceAccount", "serviceAccountName"]) {
@@ -138,18 +132,18 @@ export function defaultPodSpec(spec: Fields): void {
       Reflect.deleteProperty(spec, key);
     }
   }
-  itemsOf(spec, "volumes").forEach(defaultVolume);
+  objectItems(spec, "volumes").forEach(defaultVolume);
   for (const list of CONTAINER_LISTS) {
-    for (const container of itemsOf(spec, list)) {
+    for (const container of objectItems(spec, list)) {
       defaultContainer(container, spec["hostNetwork"] === true);
     }
   }
 }
 
-/** What only a pod itself has: links to services, and requests that follow from limits. Changes it. */
-export function defaultOwnSpec(spec: Fields): void {
+/** Defaults that a pod has and a pod template does not. Changes `spec`. */
+export function defaultPodOnlyFields(spec: Fields): void {
   setDefault(spec, "enableServiceLinks", true);
-  for (const container of CONTAINER_LISTS.flatMap((list) => itemsOf(spec, list))) {
+  for (const container of CONTAINER_LISTS.flatMap((list) => objectItems(spec, list))) {
     const resources = fieldsOf(container["resources"]);
     const limits = fieldsOf(resources["limits"]);
     if (Object.keys(limits).length > 0) {

@@ -2,14 +2,14 @@
 // Which defaults do specifications of pods get, and for which causes are they refused?
 import { describe, expect, test } from "vitest";
 import { typeShape } from "../../shapes/shape.ts";
-import { podSpecCauses } from "./pod-causes.ts";
-import { defaultOwnSpec, defaultPodSpec } from "./pod-defaults.ts";
+import { podSpecCauses } from "./pod-validation.ts";
+import { defaultPodOnlyFields, defaultPodSpec } from "./pod-defaults.ts";
 
 function defaulted(container: Readonly<Record<string, unknown>>, more = {}) {
   const containers = [{ name: "c", image: "i", ...container }];
   const spec: Record<string, unknown> = { containers, ...more };
   defaultPodSpec(spec);
-  defaultOwnSpec(spec);
+  defaultPodOnlyFields(spec);
   return spec;
 }
 

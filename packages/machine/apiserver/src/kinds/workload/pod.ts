@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is particular to pods: defaults, immutable specification, graceful deletion. Source: Kubernetes core/v1 Pod.
+// Pods: immutable spec, graceful deletion. Source: Kubernetes core/v1 Pod.
 import type { Cause } from "../../meta/status.ts";
 import { forbiddenValue } from "../../meta/causes.ts";
 import {
@@ -15,20 +15,20 @@ import {
 import type { KubeObject } from "../../objects/object.ts";
 import { AGE } from "../../table/age.ts";
 import { type Column, type Kind, defineKind } from "../kind.ts";
-import { podSpecCauses } from "./pod-causes.ts";
-import { CONTAINER_LISTS, defaultOwnSpec, defaultPodSpec } from "./pod-defaults.ts";
+import { podSpecCauses } from "./pod-validation.ts";
+import { CONTAINER_LISTS, defaultPodOnlyFields, defaultPodSpec } from "./pod-defaults.ts";
 
-function qosClassOf(spec: Fields): string {
+function computeQosClass(spec: Fields): string {
   const resources = CONTAINER_LISTS.flatMap((list) =>
     listOf(spec[list]).map((container) => fieldsOf(valueAt(container, "resources"))),
   );
-  const given = (of: string) =>
+  const cpuAndMemory = (list: string) =>
     resources.map((resource) => {
-      const { cpu, memory } = fieldsOf(resource[of]);
+      const { cpu, memory } = fieldsOf(resource[list]);
       return { cpu, memory };
     });
-  const limits = given("limits");
-  const requests = given("requests");
+  const limits = cpuAndMemory("limits");
+  const requests = cpuAndMemory("requests");
   const named = [...limits, ...requests].some(({ cpu, memory }) => (cpu ?? memory) !== undefined);
   if (!named) {
     return "BestEffort";
@@ -43,11 +43,11 @@ function qosClassOf(spec: Fields): string {
 }
 
 function prepareCreate(pod: KubeObject): void {
-  pod["status"] = { phase: "Pending", qosClass: qosClassOf(fieldsOf(pod["spec"])) };
+  pod["status"] = { phase: "Pending", qosClass: computeQosClass(fieldsOf(pod["spec"])) };
 }
 
-/** The specification without what may change. */
-function fixedPart(spec: Fields, like: Fields): Fields {
+/** A copy of spec in which the mutable fields have the values of `like`. */
+function immutablePart(spec: Fields, like: Fields): Fields {
   const fixed = copyJson(spec);
   for (const list of CONTAINER_LISTS) {
     listOf(fixed[list]).forEach((container, index) => {
@@ -63,12 +63,12 @@ function fixedPart(spec: Fields, like: Fields): Fields {
 }
 
 function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
-  // A pod that was stored before a default was introduced has it by now.
-  const was = copyJson(fieldsOf(current["spec"]));
-  defaultPodSpec(was);
-  defaultOwnSpec(was);
-  const fixed = fixedPart(fieldsOf(pod["spec"]), was);
-  const before = fixedPart(was, was);
+  // The stored pod may be older than a default, so it is defaulted before the comparison.
+  const currentSpec = copyJson(fieldsOf(current["spec"]));
+  defaultPodSpec(currentSpec);
+  defaultPodOnlyFields(currentSpec);
+  const fixed = immutablePart(fieldsOf(pod["spec"]), currentSpec);
+  const before = immutablePart(currentSpec, currentSpec);
   return equalJson(copyJson(fixed), copyJson(before))
     ? []
     : [
@@ -79,14 +79,14 @@ function validateUpdate(pod: KubeObject, current: KubeObject): Cause[] {
       ];
 }
 
-/** A pod that no node has, or that has ended, is removed at once; else its node removes it with grace 0. */
-function graceSeconds(pod: KubeObject, asked: number | undefined): number | undefined {
+/** Deletes a pod without a node, or one that has ended, at once. Others are deleted by their node. */
+function graceSeconds(pod: KubeObject, requested: number | undefined): number | undefined {
   const phase = textAt(pod, "status", "phase");
   if (textAt(pod, "spec", "nodeName") === "" || phase === "Succeeded" || phase === "Failed") {
     return undefined;
   }
-  const own = valueAt(pod, "spec", "terminationGracePeriodSeconds");
-  const grace = asked ?? (typeof own === "number" ? own : 30);
+  const specified = valueAt(pod, "spec", "terminationGracePeriodSeconds");
+  const grace = requested ?? (typeof specified === "number" ? specified : 30);
   return grace <= 0 ? undefined : grace;
 }
 
@@ -144,7 +144,6 @@ const COLUMNS: readonly Column[] = [
   { name: "Readiness Gates", type: "string", priority: 1, cell: () => "<none>" },
 ];
 
-/** Complete with a cluster's defaults; what runs is not changed, and what a node has ends in two steps. */
 export const POD: Kind = defineKind({
   group: "",
   version: "v1",
@@ -155,7 +154,7 @@ export const POD: Kind = defineKind({
   subresources: [
     { name: "binding", verbs: ["create"], kind: "Binding", group: "", version: "v1" },
     { name: "eviction", verbs: ["create"], kind: "Eviction", group: "policy", version: "v1" },
-    // Listed, as clients expect; answered with the reason why they are not there.
+    // Listed in discovery because clients expect them; requests get an error that explains why they are not supported.
     { name: "attach", verbs: ["create", "get"], kind: "PodAttachOptions" },
     { name: "exec", verbs: ["create", "get"], kind: "PodExecOptions" },
     { name: "log", verbs: ["get"] },
@@ -167,7 +166,7 @@ export const POD: Kind = defineKind({
     applyDefaults: (pod) => {
       const spec = fieldsOf(pod["spec"]);
       defaultPodSpec(spec);
-      defaultOwnSpec(spec);
+      defaultPodOnlyFields(spec);
       pod["spec"] = spec;
     },
     prepareCreate,

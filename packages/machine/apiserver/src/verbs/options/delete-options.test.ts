@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { CONFIG_MAP } from "../../kinds/config/config-map.ts";
 import { StatusError } from "../../meta/status.ts";
 import type { Call } from "../call.ts";
-import { deleteOptionsFields, deleteOptionsOf } from "./delete-options.ts";
+import { printDeleteOptions, parseDeleteOptions } from "./delete-options.ts";
 
 function aCall(query: string, body: unknown): Call {
   return {
@@ -137,13 +137,13 @@ describe("options", () => {
     { name: "an empty kind", query: "", body: { kind: "" }, want: NONE },
     { name: "a kind of null", query: "", body: { kind: null }, want: NONE },
   ])("$name", ({ query, body, want }) => {
-    expect(deleteOptionsOf(aCall(query, body))).toEqual(want);
+    expect(parseDeleteOptions(aCall(query, body))).toEqual(want);
   });
 });
 
 function refusalOf(query: string, body: unknown): unknown {
   try {
-    return deleteOptionsOf(aCall(query, body));
+    return parseDeleteOptions(aCall(query, body));
   } catch (error) {
     if (!(error instanceof StatusError)) throw error;
     const causes = error.details?.causes?.map(({ field, message }) => `${field ?? ""}: ${message}`);
@@ -239,6 +239,6 @@ describe("as webhooks see them", () => {
       want: { ...HEAD, preconditions: { resourceVersion: "3" } },
     },
   ])("$name", ({ given, want }) => {
-    expect(deleteOptionsFields(given)).toEqual(want);
+    expect(printDeleteOptions(given)).toEqual(want);
   });
 });

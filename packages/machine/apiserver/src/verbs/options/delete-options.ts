@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is something to be deleted? Source: metav1.DeleteOptions.
+// Source: metav1.DeleteOptions.
 import { parseObject } from "../../http/body.ts";
 import { type Cause, badRequest } from "../../meta/status.ts";
 import { invalidValue, unsupportedValue } from "../../meta/causes.ts";
-import { cannotUnmarshal } from "../../meta/decode-meta.ts";
+import { cannotUnmarshal } from "../../meta/metadata.ts";
 import { type Fields, isFields, textAt } from "../../objects/json.ts";
 import type { Call } from "../call.ts";
-import { dryRunCauses, refuseOptions } from "./write-options.ts";
+import { dryRunCauses, rejectInvalidOptions } from "./write-options.ts";
 
 const POLICIES: readonly string[] = ["Foreground", "Background", "Orphan"];
 
-/** How to delete. */
 export interface DeleteOptions {
   /** Never negative. */
   readonly graceSeconds: number | undefined;
-  /** Uid that the object must have; empty: any. */
+  /** Precondition; empty for any. */
   readonly uid: string;
-  /** State that the object must be in; empty: any. */
+  /** Precondition; empty for any. */
   readonly resourceVersion: string;
-  /** Empty: what the object's finalizers say already. */
+  /** Empty keeps the object's finalizers. */
   readonly propagationPolicy: string;
-  /** The older way to say what becomes of dependents. */
+  /** Deprecated predecessor of propagationPolicy. */
   readonly orphanDependents?: boolean;
   readonly dryRun: boolean;
 }
 
-const FIELDS: Readonly<Record<string, { type: string; fits: (value: unknown) => boolean }>> = {
+const FIELD_TYPES: Readonly<Record<string, { type: string; fits: (value: unknown) => boolean }>> = {
   kind: { type: "string", fits: (value) => typeof value === "string" },
   gracePeriodSeconds: { type: "int64", fits: Number.isInteger },
   preconditions: { type: "v1.Preconditions", fits: isFields },
@@ -40,44 +39,43 @@ const FIELDS: Readonly<Record<string, { type: string; fits: (value: unknown) => 
   },
 };
 
-function checkTypes(given: Fields): void {
-  for (const [field, { type, fits }] of Object.entries(FIELDS)) {
-    const value = given[field];
+function checkTypes(options: Fields): void {
+  for (const [field, { type, fits }] of Object.entries(FIELD_TYPES)) {
+    const value = options[field];
     if (value !== undefined && value !== null && !fits(value)) {
       throw cannotUnmarshal(value, `DeleteOptions.${field}`, type);
     }
   }
-  const kind = given["kind"] ?? "";
+  const kind = options["kind"] ?? "";
   if (kind !== "" && kind !== "DeleteOptions") {
     throw badRequest("decoded object cannot be converted to DeleteOptions");
   }
 }
 
-function secondsIn(text: string): number {
+function parseSeconds(text: string): number {
   if (!/^-?\d+$/.test(text)) {
     throw badRequest(`strconv.ParseInt: parsing "${text}": invalid syntax`);
   }
   return Number(text);
 }
 
-/** The options of a query, in the form of a body. */
 function fromQuery(query: URLSearchParams): Fields {
   const grace = query.get("gracePeriodSeconds");
   const orphan = query.get("orphanDependents");
   const policy = query.get("propagationPolicy");
   return {
-    ...(grace === null ? {} : { gracePeriodSeconds: secondsIn(grace) }),
+    ...(grace === null ? {} : { gracePeriodSeconds: parseSeconds(grace) }),
     ...(orphan === null ? {} : { orphanDependents: !/^(false|0)$/i.test(orphan) }),
     ...(policy === null ? {} : { propagationPolicy: policy }),
   };
 }
 
-function causesOf(given: Fields, dryRun: readonly string[]): Cause[] {
-  const policy = given["propagationPolicy"] ?? undefined;
-  const both = policy !== undefined && (given["orphanDependents"] ?? undefined) !== undefined;
+function optionCauses(options: Fields, dryRun: readonly string[]): Cause[] {
+  const policy = options["propagationPolicy"] ?? undefined;
+  const setsBoth = policy !== undefined && (options["orphanDependents"] ?? undefined) !== undefined;
   const why = "orphanDependents and deletionPropagation cannot be both set";
   return [
-    ...(both ? [invalidValue("propagationPolicy", policy, why)] : []),
+    ...(setsBoth ? [invalidValue("propagationPolicy", policy, why)] : []),
     ...(POLICIES.some((known) => known === policy) || policy === undefined
       ? []
       : [unsupportedValue("propagationPolicy", policy, [...POLICIES, "nil"])]),
@@ -85,38 +83,34 @@ function causesOf(given: Fields, dryRun: readonly string[]): Cause[] {
   ];
 }
 
-function graceIn(given: Fields): number | undefined {
-  const grace = given["gracePeriodSeconds"];
+function parseGrace(options: Fields): number | undefined {
+  const grace = options["gracePeriodSeconds"];
   if (typeof grace !== "number") {
     return undefined;
   }
   return grace < 0 ? 1 : grace;
 }
 
-/**
- * The options in the body; in the query where there is no body. A dry run may be asked for in both.
- * Throws StatusErrors 400 and 422.
- */
-export function deleteOptionsOf(call: Call): DeleteOptions {
-  const given = call.body.text === "" ? fromQuery(call.query) : parseObject(call.body);
-  checkTypes(given);
-  // Its type was checked above.
-  const inBody = (given["dryRun"] ?? []) as readonly string[];
+/** From the body, or from the query if there is no body. dryRun may be in both. Throws StatusErrors 400 and 422. */
+export function parseDeleteOptions(call: Call): DeleteOptions {
+  const options = call.body.text === "" ? fromQuery(call.query) : parseObject(call.body);
+  checkTypes(options);
+  // checkTypes has checked its type
+  const inBody = (options["dryRun"] ?? []) as readonly string[];
   const dryRun = [...inBody, ...call.query.getAll("dryRun")];
-  refuseOptions("DeleteOptions", causesOf(given, dryRun));
-  const orphan = given["orphanDependents"];
+  rejectInvalidOptions("DeleteOptions", optionCauses(options, dryRun));
+  const orphan = options["orphanDependents"];
   return {
-    graceSeconds: graceIn(given),
-    uid: textAt(given, "preconditions", "uid"),
-    resourceVersion: textAt(given, "preconditions", "resourceVersion"),
-    propagationPolicy: textAt(given, "propagationPolicy"),
+    graceSeconds: parseGrace(options),
+    uid: textAt(options, "preconditions", "uid"),
+    resourceVersion: textAt(options, "preconditions", "resourceVersion"),
+    propagationPolicy: textAt(options, "propagationPolicy"),
     ...(typeof orphan === "boolean" ? { orphanDependents: orphan } : {}),
     dryRun: dryRun.length > 0,
   };
 }
 
-/** The options as webhooks are told them. */
-export function deleteOptionsFields(options: DeleteOptions): Fields {
+export function printDeleteOptions(options: DeleteOptions): Fields {
   const { uid, resourceVersion, propagationPolicy, orphanDependents, graceSeconds } = options;
   const preconditions = {
     ...(uid === "" ? {} : { uid }),

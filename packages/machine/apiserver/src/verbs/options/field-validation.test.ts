@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import fc from "fast-check";
 import { type TestServer, startTestServer } from "../../testing/test-server.ts";
+import { findDuplicateFields } from "./field-validation.ts";
 
 const MAPS = "/api/v1/namespaces/default/configmaps";
 
@@ -112,4 +114,26 @@ test("a kind warns of what is without effect", async () => {
     body: { metadata: { name: "r" }, spec },
   });
   expect([answer.code, answer.warnings]).toEqual([201, [expect.stringContaining("ReplicaSet")]]);
+});
+
+test.each([
+  { text: '{"a":1,"b":2}', want: [] },
+  { text: '{"a":1,"a":2}', want: ["a"] },
+  { text: '{"a":{"b":1,"c":[{"d":1},{"d":1,"d":2}]}}', want: ["a.c[1].d"] },
+  { text: '{"a":{"b":1},"c":{"b":1}}', want: [] },
+  { text: '{"a":"x,\\"a\\":","b":["a","a"]}', want: [] },
+  { text: '{"a":1,"a":1,"a":1}', want: ["a", "a"] },
+  { text: '{"\\u0061":1,"a":1}', want: ["a"] },
+  { text: '[{"op":1,"op":2}]', want: ["[0].op"] },
+  { text: "", want: [] },
+])("$text has twice: $want", ({ text, want }) => {
+  expect(findDuplicateFields(text)).toEqual(want);
+});
+
+test("what a printer made has nothing twice", () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      expect(findDuplicateFields(JSON.stringify(value))).toEqual([]);
+    }),
+  );
 });

@@ -1,65 +1,132 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of fields that nobody knows or that are there twice: refused, told, or dropped in silence. Source: Kubernetes "Field validation".
+// Unknown and duplicate fields of request bodies. Source: Kubernetes "Field validation".
 import { parseObject } from "../../http/body.ts";
 import { badRequest } from "../../meta/status.ts";
-import { duplicateFields } from "../../objects/duplicate-fields.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { type Call, queueIfHeavy } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 import { decodeObject } from "../decode.ts";
 
-/** Source: Kubernetes apimachinery, a decoder names no more than that. */
-const FAULTS_MAX = 100;
-/** Of a path: below a key of a million characters, a hundred fields would be told with a hundred million. */
+/** Strings and structural characters of JSON. */
+const JSON_TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],]/g;
+
+interface Frame {
+  readonly path: string;
+  /** Keys so far; undefined for arrays. */
+  readonly keys: Set<string> | undefined;
+  key: string;
+  index: number;
+  expectsKey: boolean;
+}
+
+function currentPath(frame: Frame | undefined): string {
+  if (frame === undefined) {
+    return "";
+  }
+  if (frame.keys === undefined) {
+    return `${frame.path}[${String(frame.index)}]`;
+  }
+  return frame.path === "" ? frame.key : `${frame.path}.${frame.key}`;
+}
+
+function openFrame(token: string, parent: Frame | undefined): Frame {
+  const isObject = token === "{";
+  return {
+    path: currentPath(parent),
+    keys: isObject ? new Set() : undefined,
+    key: "",
+    index: 0,
+    expectsKey: isObject,
+  };
+}
+
+/** Returns the key's path if it is a duplicate. */
+function readKey(frame: Frame, token: string): string | undefined {
+  // The token is a complete JSON string; few keys have escapes.
+  frame.key = token.includes("\\") ? (JSON.parse(token) as string) : token.slice(1, -1);
+  frame.expectsKey = false;
+  const known = frame.keys?.has(frame.key) === true;
+  frame.keys?.add(frame.key);
+  return known ? currentPath(frame) : undefined;
+}
+
+function nextItem(frame: Frame | undefined): void {
+  if (frame !== undefined) {
+    frame.index += 1;
+    frame.expectsKey = frame.keys !== undefined;
+  }
+}
+
+/** Paths of duplicate fields, for example `spec.tags[1].a`, in the order of the text, which must be JSON. */
+export function findDuplicateFields(text: string): readonly string[] {
+  const found: string[] = [];
+  const stack: Frame[] = [];
+  for (const [token] of text.matchAll(JSON_TOKEN)) {
+    const top = stack.at(-1);
+    if (token === "{" || token === "[") {
+      stack.push(openFrame(token, top));
+    } else if (token === "}" || token === "]") {
+      stack.pop();
+    } else if (token === ",") {
+      nextItem(top);
+    } else if (top?.expectsKey === true) {
+      const duplicate = readKey(top, token);
+      found.push(...(duplicate === undefined ? [] : [duplicate]));
+    }
+  }
+  return found;
+}
+
+/** Source: Kubernetes apimachinery, which reports no more errors from a decoder. */
+const REPORTED_FIELDS_MAX = 100;
+/** Limits the response: a key may have a million characters and appear in the path of each error. */
 const PATH_MAX_LENGTH = 256;
 
 type Mode = "Ignore" | "Strict" | "Warn";
 
-/** The mode was checked with the other options of the write. */
-function modeOf(call: Call): Mode {
+/** checkWriteOptions has validated the value. */
+function parseMode(call: Call): Mode {
   const mode = call.query.get("fieldValidation");
   return mode === "Ignore" || mode === "Strict" ? mode : "Warn";
 }
 
-function repeated(call: Call): readonly string[] {
+function duplicatesInBody(call: Call): readonly string[] {
   const { text, contentType } = call.body;
-  return contentType.endsWith("yaml") ? [] : duplicateFields(text);
+  return contentType.endsWith("yaml") ? [] : findDuplicateFields(text);
 }
 
-function shown(path: string): string {
+function truncatePath(path: string): string {
   return path.length > PATH_MAX_LENGTH ? `${path.slice(0, PATH_MAX_LENGTH)}...` : path;
 }
 
-/** Speaks up about `unknown` fields, and about those that the body has twice, as the client asked (default: warn). Throws StatusErrors 400 and 422. */
+/** Rejects or reports `unknown` and duplicate fields, according to fieldValidation. Throws StatusErrors 400 and 422. */
 export function checkFields(call: Call, unknown: readonly string[]): void {
-  const mode = modeOf(call);
+  const mode = parseMode(call);
   if (mode === "Ignore") {
     return;
   }
-  const faults = [
-    ...repeated(call).map((path) => ({ what: "duplicate", path })),
+  const problems = [
+    ...duplicatesInBody(call).map((path) => ({ what: "duplicate", path })),
     ...unknown.map((path) => ({ what: "unknown", path })),
   ];
-  const told = faults
-    .slice(0, FAULTS_MAX)
-    .map(({ what, path }) => `${what} field "${shown(path)}"`);
+  const messages = problems
+    .slice(0, REPORTED_FIELDS_MAX)
+    .map(({ what, path }) => `${what} field "${truncatePath(path)}"`);
   if (mode !== "Strict") {
-    call.warnings.push(...told);
-  } else if (told.length > 0) {
+    call.warnings.push(...messages);
+  } else if (messages.length > 0) {
     const { kind, version } = call.kind;
     throw badRequest(
-      `${kind} in version "${version}" cannot be handled as a ${kind}: strict decoding error: ${told.join(", ")}`,
+      `${kind} in version "${version}" cannot be handled as a ${kind}: strict decoding error: ${messages.join(", ")}`,
     );
   }
 }
 
-/** Tells the client what its kind has to say of an object. */
-export function warn(call: Call, object: KubeObject): void {
+export function addKindWarnings(call: Call, object: KubeObject): void {
   call.warnings.push(...(call.kind.strategy.warnings?.(object) ?? []));
 }
 
-/** The object in the body of a call. Throws StatusErrors 400, 415 and 422. */
-export async function readObjectOf(
+export async function readRequestObject(
   call: Call,
   deps: Pick<VerbDeps, "fairQueue">,
 ): Promise<KubeObject> {
@@ -68,6 +135,6 @@ export async function readObjectOf(
   const { object, unknown } = decodeObject(call.kind, fields);
   await queueIfHeavy(call, deps, call.body.text.length);
   checkFields(call, unknown);
-  warn(call, object);
+  addKindWarnings(call, object);
   return object;
 }

@@ -1,23 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which objects a list, a watch or a deletecollection is about.
-import { type FieldSelector, parseFieldSelector } from "../../meta/field-selector.ts";
+// Selectors of lists, watches and deletecollection. Source: Kubernetes fields.ParseSelector.
 import { type LabelMatcher, parseLabelSelector } from "../../meta/label-selector.ts";
-import { type Kind, bucketOf } from "../../kinds/kind.ts";
-import type { Pace } from "../../limits/pace.ts";
+import { type Kind, apiVersionOf, bucketOf } from "../../kinds/kind.ts";
+import type { Pace } from "../../limits/fair-queue.ts";
 import type { Scope, StoredObject } from "../../storage/store.ts";
 import type { Call } from "../call.ts";
-import { viewObject } from "../readable.ts";
+import { viewObject } from "../conversion.ts";
+import { badRequest } from "../../meta/status.ts";
+import type { KubeObject } from "../../objects/object.ts";
 
-/** Scope and selectors of a call. */
-export interface Selection {
-  readonly scope: Scope;
-  /** Undefined: everything in the scope matches. */
-  readonly matches: ((stored: StoredObject) => boolean) | undefined;
-  /** The only name that can match. */
+type ObjectMatcher = (object: KubeObject) => boolean;
+
+interface FieldSelector {
+  readonly matches: ObjectMatcher;
+  /** The value that metadata.name must have, so that `list` can look it up. */
   readonly name: string | undefined;
 }
 
-function both(
+const META_FIELDS: Readonly<Record<string, (object: KubeObject) => string>> = {
+  "metadata.name": (object) => object.metadata.name,
+  "metadata.namespace": (object) => object.metadata.namespace ?? "",
+};
+
+const TERM = /^([^=!]+)(==|!=|=)(.*)$/;
+
+function parseTerm(text: string, kind: Kind): { field: string; negated: boolean; value: string } {
+  const [, field = "", operator = "", value = ""] = TERM.exec(text) ?? [];
+  if (field === "") {
+    throw badRequest(`invalid field selector: "${text}"; can't understand it`);
+  }
+  if (!Object.hasOwn(META_FIELDS, field) && !Object.hasOwn(kind.strategy.selectableFields, field)) {
+    const why =
+      kind.custom === undefined
+        ? `"${field}" is not a known field selector: only "metadata.name", "metadata.namespace"`
+        : `field label not supported: ${field}`;
+    throw badRequest(
+      `Unable to find "${apiVersionOf(kind)}, Resource=${kind.resource}" that match label selector "", field selector "${text}": ${why}`,
+    );
+  }
+  return { field, negated: operator === "!=", value: value.replace(/\\(.)/g, "$1") };
+}
+
+/** Undefined for an empty selector. Throws a StatusError 400 for fields that the kind does not support. */
+export function parseFieldSelector(text: string, kind: Kind): FieldSelector | undefined {
+  const terms = text
+    .split(/(?<!\\),/)
+    .filter((term) => term !== "")
+    .map((term) => parseTerm(term, kind));
+  if (terms.length === 0) {
+    return undefined;
+  }
+  const getters = { ...kind.strategy.selectableFields, ...META_FIELDS };
+  return {
+    name: terms.find((term) => term.field === "metadata.name" && !term.negated)?.value,
+    matches: (object) =>
+      terms.every(
+        (term) => ((getters[term.field]?.(object) ?? "") === term.value) !== term.negated,
+      ),
+  };
+}
+
+export interface Selection {
+  readonly scope: Scope;
+  /** Undefined if everything in the scope matches. */
+  readonly matches: ((stored: StoredObject) => boolean) | undefined;
+  readonly name: string | undefined;
+}
+
+function combineMatchers(
   kind: Kind,
   labels: LabelMatcher | undefined,
   fields: FieldSelector | undefined,
@@ -31,8 +81,8 @@ function both(
   };
 }
 
-/** The narrowest scope that holds everything that can match. */
-function scopeOf({ kind, namespace }: Call, name: string | undefined): Scope {
+/** The narrowest scope that contains all possible matches. */
+function narrowestScope({ kind, namespace }: Call, name: string | undefined): Scope {
   const bucket = bucketOf(kind);
   if (kind.namespaced && namespace === "") {
     return { bucket };
@@ -40,27 +90,28 @@ function scopeOf({ kind, namespace }: Call, name: string | undefined): Scope {
   return name === undefined ? { bucket, namespace } : { bucket, namespace, name };
 }
 
-/** Reads the selection of a call. Throws a StatusError 400 for selectors that cannot be read. */
 export function parseSelection(call: Call): Selection {
   const labels = parseLabelSelector(call.query.get("labelSelector") ?? "");
   const byName = call.name === "" ? "" : `metadata.name=${call.name}`;
-  const given = [call.query.get("fieldSelector") ?? "", byName].filter((text) => text !== "");
-  const fields = parseFieldSelector(given.join(","), call.kind);
+  const fieldSelectors = [call.query.get("fieldSelector") ?? "", byName].filter(
+    (text) => text !== "",
+  );
+  const fields = parseFieldSelector(fieldSelectors.join(","), call.kind);
   return {
-    scope: scopeOf(call, fields?.name),
-    matches: both(call.kind, labels, fields),
+    scope: narrowestScope(call, fields?.name),
+    matches: combineMatchers(call.kind, labels, fields),
     name: fields?.name,
   };
 }
 
-/** The first objects that match, at most `limit`. Others are served meanwhile: `objects` must stay as they are. */
-export async function select(
+/** Returns the first matches, at most `limit`. It yields to other requests, so the caller must not change `objects`. */
+export async function selectMatching(
   objects: readonly StoredObject[],
   selection: Selection,
-  how: { readonly pace: Pace; readonly limit?: number },
+  options: { readonly pace: Pace; readonly limit?: number },
 ): Promise<readonly StoredObject[]> {
   const { matches, name } = selection;
-  const { pace, limit = Infinity } = how;
+  const { pace, limit = Infinity } = options;
   const named =
     name === undefined ? objects : objects.filter((object) => object.address.name === name);
   if (matches === undefined) {

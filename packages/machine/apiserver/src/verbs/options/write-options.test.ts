@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { StatusError } from "../../meta/status.ts";
-import { parseCount, parseFlag, parseRevision } from "./options.ts";
+import { parseCount, parseFlag, parseRevision } from "./list-options.ts";
 import { checkWriteOptions } from "./write-options.ts";
 
 /** Kind and causes of the refusal; undefined when the object is accepted. */

@@ -1,37 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are the options of a write ones that exist? Source: Kubernetes apimachinery meta/v1 validation.
+// Validation of write options. Source: Kubernetes apimachinery meta/v1 validation.
 import { type Cause, invalid } from "../../meta/status.ts";
 import { forbiddenValue, invalidValue, tooLongValue, unsupportedValue } from "../../meta/causes.ts";
 
 /** Source: Kubernetes meta/v1 validation FieldManagerMaxLength. */
 const MANAGER_MAX_BYTES = 128;
 const UNPRINTABLE = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u;
-const VALIDATIONS: readonly string[] = ["", "Ignore", "Strict", "Warn"];
+const FIELD_VALIDATIONS: readonly string[] = ["", "Ignore", "Strict", "Warn"];
 
-const KINDS = {
+const OPTIONS_KINDS = {
   create: "CreateOptions",
   update: "UpdateOptions",
   patch: "PatchOptions",
 } as const;
 
-/** Refuses options for all causes at once. Throws a StatusError 422 where there is one. */
-export function refuseOptions(kind: string, causes: readonly Cause[]): void {
+export function rejectInvalidOptions(kind: string, causes: readonly Cause[]): void {
   if (causes.length > 0) {
     throw invalid({ group: "meta.k8s.io", resource: "", kind }, "", causes);
   }
 }
 
-/** Texts as Go prints a list of them. */
-function goList(texts: readonly string[]): string {
+function printGoList(texts: readonly string[]): string {
   return `[]string{${texts.map((text) => JSON.stringify(text)).join(", ")}}`;
 }
 
-/** Causes for which the values of dryRun are refused. */
 export function dryRunCauses(values: readonly string[]): Cause[] {
   if (values.every((value) => value === "All")) {
     return [];
   }
-  const message = `Unsupported value: ${goList(values)}: supported values: "All"`;
+  const message = `Unsupported value: ${printGoList(values)}: supported values: "All"`;
   return [{ reason: "FieldValueNotSupported", message, field: "dryRun" }];
 }
 
@@ -47,19 +44,19 @@ function managerCauses(manager: string): Cause[] {
   ];
 }
 
-/** Checks the options in the query of a write; other verbs have none here. Throws a StatusError 422. */
+/** Throws a StatusError 422. Does nothing for verbs other than create, update and patch. */
 export function checkWriteOptions(verb: string, query: URLSearchParams, contentType: string): void {
   if (verb !== "create" && verb !== "update" && verb !== "patch") {
     return;
   }
   const validation = query.get("fieldValidation") ?? "";
   const forced = verb === "patch" && query.has("force") && !contentType.includes("apply-patch");
-  refuseOptions(KINDS[verb], [
+  rejectInvalidOptions(OPTIONS_KINDS[verb], [
     ...(forced ? [forbiddenValue("force", "may not be specified for non-apply patch")] : []),
     ...managerCauses(query.get("fieldManager") ?? ""),
     ...dryRunCauses(query.getAll("dryRun")),
-    ...(VALIDATIONS.includes(validation)
+    ...(FIELD_VALIDATIONS.includes(validation)
       ? []
-      : [unsupportedValue("fieldValidation", validation, VALIDATIONS)]),
+      : [unsupportedValue("fieldValidation", validation, FIELD_VALIDATIONS)]),
   ]);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks admission about the body of a subresource that is an object of its own: Binding, Eviction, TokenRequest.
-import type { GroupVersionKind } from "../../admission/admission.ts";
-import { writeOptions } from "../../admission/write-options.ts";
+// Admission of subresource bodies that are kinds of their own: Binding, Eviction, TokenRequest.
+import { type GroupVersionKind, writeOptions } from "../../admission/admission.ts";
 import { apiVersionOf } from "../../kinds/kind.ts";
 import { type Fields, fieldsOf, textAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
@@ -9,28 +8,26 @@ import { successBody } from "../../meta/status.ts";
 import { type Call, type Reply, isDryRun } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 
-/** What a client gets whose Binding or Eviction was done: it is not an object that could be shown. */
-export const CREATED: Reply = {
+/** The response to a Binding or Eviction, which is not stored. */
+export const CREATED_REPLY: Reply = {
   type: "fields",
   code: 201,
   fields: { ...successBody({}), details: undefined, code: 201 },
 };
 
-/** The body of a subresource, before it is an object. */
 export interface SubresourceBody {
   readonly kind: GroupVersionKind;
   readonly body: Fields;
-  /** Absent: the body makes something. */
+  /** Unset means CREATE. */
   readonly operation?: "CONNECT";
 }
 
-/** The body as admission leaves it. Throws a StatusError where it is refused. */
 export async function admitBody(
   call: Call,
   deps: Pick<VerbDeps, "admission">,
-  given: SubresourceBody,
+  bodyOptions: SubresourceBody,
 ): Promise<KubeObject> {
-  const { kind, body, operation = "CREATE" } = given;
+  const { kind, body, operation = "CREATE" } = bodyOptions;
   const metadata = fieldsOf(body["metadata"]);
   const object: KubeObject = {
     ...body,
@@ -38,7 +35,7 @@ export async function admitBody(
     kind: kind.kind,
     metadata: { ...metadata, name: textAt(metadata, "name") || call.name },
   };
-  const question = {
+  const request = {
     kind: call.kind,
     bodyKind: kind,
     subresource: call.subresource,
@@ -51,7 +48,7 @@ export async function admitBody(
     dryRun: isDryRun(call.query),
     warnings: call.warnings,
   } as const;
-  const admitted = await deps.admission.mutate({ ...question, object }, (changed) => changed);
-  await deps.admission.validate({ ...question, object: admitted });
+  const admitted = await deps.admission.mutate({ ...request, object }, (changed) => changed);
+  await deps.admission.validate({ ...request, object: admitted });
   return admitted;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET, PUT and PATCH of scale: how many pods something wants, whatever its kind. Source: autoscaling/v1 Scale.
+// GET, PUT and PATCH of scale. Source: autoscaling/v1 Scale.
 import { parseObject } from "../../http/body.ts";
 import type { Kind, ScaleValues } from "../../kinds/kind.ts";
 import { badRequest, internalError, methodNotAllowed, modified } from "../../meta/status.ts";
@@ -10,11 +10,11 @@ import { changeObject } from "../change.ts";
 import type { VerbDeps } from "../deps.ts";
 import { getStored } from "../get.ts";
 import { parsePatch } from "../patch.ts";
-import { viewObject } from "../readable.ts";
+import { viewObject } from "../conversion.ts";
 
-const SCALE = { group: "autoscaling", version: "v1", kind: "Scale" };
+const SCALE_KIND = { group: "autoscaling", version: "v1", kind: "Scale" };
 
-function scaleOf(kind: Kind): ScaleValues {
+function requireScale(kind: Kind): ScaleValues {
   if (kind.scale === undefined) {
     throw internalError(`${kind.resource} has no scale`);
   }
@@ -22,14 +22,14 @@ function scaleOf(kind: Kind): ScaleValues {
 }
 
 function toScale(kind: Kind, object: KubeObject): KubeObject {
-  const values = scaleOf(kind);
+  const values = requireScale(kind);
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
   const selector = values.selector(object);
   const metadata = { name, namespace, uid, resourceVersion, creationTimestamp };
   return {
     kind: "Scale",
     apiVersion: "autoscaling/v1",
-    // Members that are undefined are not printed.
+    // undefined members are not printed
     metadata: metadata as KubeObject["metadata"],
     spec: { replicas: valueAt(object, ...values.spec) ?? 0 },
     status: {
@@ -39,7 +39,7 @@ function toScale(kind: Kind, object: KubeObject): KubeObject {
   };
 }
 
-function setAt(object: Fields, path: readonly string[], value: unknown): void {
+function setField(object: Fields, path: readonly string[], value: unknown): void {
   const [key = "", ...rest] = path;
   if (rest.length === 0) {
     object[key] = value;
@@ -47,21 +47,20 @@ function setAt(object: Fields, path: readonly string[], value: unknown): void {
   }
   const child = isFields(object[key]) ? object[key] : {};
   object[key] = child;
-  setAt(child, rest, value);
+  setField(child, rest, value);
 }
 
-/** Changes `object` to the number that `scale` says. */
-function withReplicas(kind: Kind, object: KubeObject, scale: unknown): KubeObject {
+/** Changes `object`. */
+function setReplicas(kind: Kind, object: KubeObject, scale: unknown): KubeObject {
   const replicas = valueAt(scale, "spec", "replicas");
   if (typeof replicas !== "number") {
     throw badRequest("spec.replicas: Required value");
   }
-  setAt(object, scaleOf(kind).spec, replicas);
+  setField(object, requireScale(kind).spec, replicas);
   return object;
 }
 
-/** Refuses a scale of something else. */
-function checkScale(call: Call, given: unknown): void {
+function checkScaleName(call: Call, given: unknown): void {
   const named = textAt(given, "metadata", "name");
   if (named !== call.name) {
     throw badRequest(
@@ -70,7 +69,6 @@ function checkScale(call: Call, given: unknown): void {
   }
 }
 
-/** Refuses a scale that was made of another state, where it says of which. */
 function checkScaleVersion(call: Call, given: unknown, scale: KubeObject): void {
   const version = textAt(given, "metadata", "resourceVersion");
   if (version !== "" && version !== scale.metadata.resourceVersion) {
@@ -85,17 +83,16 @@ async function changeScale(
 ): Promise<Reply> {
   const changed = await changeObject(call, deps, {
     part: "main",
-    edit: (object) => withReplicas(call.kind, object, edit(toScale(call.kind, object))),
+    edit: (object) => setReplicas(call.kind, object, edit(toScale(call.kind, object))),
     body: {
-      kind: SCALE,
-      of: (object) => toScale(call.kind, object),
-      into: (object, scale) => withReplicas(call.kind, object, scale),
+      kind: SCALE_KIND,
+      from: (object) => toScale(call.kind, object),
+      into: (object, scale) => setReplicas(call.kind, object, scale),
     },
   });
   return { type: "object", code: 200, object: toScale(call.kind, changed) };
 }
 
-/** Shows or changes the number of pods as an autoscaling/v1 Scale. Throws a StatusError where the kind has none. */
 export async function serveScale(call: Call, deps: VerbDeps, method: string): Promise<Reply> {
   switch (method) {
     case "GET": {
@@ -103,11 +100,11 @@ export async function serveScale(call: Call, deps: VerbDeps, method: string): Pr
       return { type: "object", code: 200, object: toScale(call.kind, object) };
     }
     case "PUT": {
-      const given = parseObject(call.body);
-      checkScale(call, given);
+      const scaleBody = parseObject(call.body);
+      checkScaleName(call, scaleBody);
       return changeScale(call, deps, (scale) => {
-        checkScaleVersion(call, given, scale);
-        return given;
+        checkScaleVersion(call, scaleBody, scale);
+        return scaleBody;
       });
     }
     case "PATCH": {

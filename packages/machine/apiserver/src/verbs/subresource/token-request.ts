@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// POST serviceaccounts/token: a token that ends. Source: Kubernetes TokenRequest.
-import { type BoundObject, ISSUER } from "../../auth/tokens/account-claims.ts";
-import type { AccountTokens } from "../../auth/tokens/account-tokens.ts";
+// POST serviceaccounts/token. Source: Kubernetes TokenRequest.
+import { type AccountTokens, type BoundObject, ISSUER } from "../../auth/tokens/account-tokens.ts";
 import { StatusError, badRequest, invalid, notFound } from "../../meta/status.ts";
 import { type Kind, defineKind } from "../../kinds/kind.ts";
 import { invalidValue } from "../../meta/causes.ts";
 import { fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { rfc3339 } from "../../objects/time.ts";
-import { admitBody } from "./admit-body.ts";
 import { type Call, type Reply, aboutOf, addressOf } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
-import { readObjectOf } from "../options/field-validation.ts";
+import { readRequestObject } from "../options/field-validation.ts";
+import { admitBody } from "./admit-body.ts";
 
-/** What a write is given, and who signs. */
 export type TokenRequestDeps = Pick<VerbDeps, "admission" | "store" | "clock" | "fairQueue"> & {
   readonly accountTokens: AccountTokens;
 };
 
-/** The body; it is never stored. */
+/** Kind of the body, which is not stored. */
 const TOKEN_REQUEST: Kind = defineKind({
   group: "authentication.k8s.io",
   version: "v1",
@@ -26,16 +24,16 @@ const TOKEN_REQUEST: Kind = defineKind({
   kind: "TokenRequest",
 });
 
-const SECONDS_DEFAULT = 3600;
-const SECONDS_MIN = 600;
-const SECONDS_MAX = 2 ** 32;
+const EXPIRATION_DEFAULT_SECONDS = 3600;
+const EXPIRATION_MIN_SECONDS = 600;
+const EXPIRATION_MAX_SECONDS = 2 ** 32;
 
-function secondsOf(request: KubeObject): number {
-  const seconds = valueAt(request, "spec", "expirationSeconds") ?? SECONDS_DEFAULT;
+function parseExpirationSeconds(request: KubeObject): number {
+  const seconds = valueAt(request, "spec", "expirationSeconds") ?? EXPIRATION_DEFAULT_SECONDS;
   const fault =
-    Number(seconds) < SECONDS_MIN
+    Number(seconds) < EXPIRATION_MIN_SECONDS
       ? "may not specify a duration less than 10 minutes"
-      : Number(seconds) > SECONDS_MAX
+      : Number(seconds) > EXPIRATION_MAX_SECONDS
         ? "may not specify a duration larger than 2^32 seconds"
         : undefined;
   if (fault !== undefined) {
@@ -45,21 +43,21 @@ function secondsOf(request: KubeObject): number {
   return Number(seconds);
 }
 
-/** Refuses a reference to an object that was made anew under the same name. */
+/** Rejects a reference to an object that was deleted and created again under the same name. */
 function checkUid(reference: unknown, kind: string, uid: string): void {
-  const wanted = textAt(reference, "uid");
-  if (wanted !== "" && wanted !== uid) {
+  const expected = textAt(reference, "uid");
+  if (expected !== "" && expected !== uid) {
     const name = textAt(reference, "name");
     throw new StatusError({
       code: 409,
       reason: "Conflict",
-      message: `Operation cannot be fulfilled on ${kind} "${name}": the UID in the bound object reference (${wanted}) does not match the UID in record. The object might have been deleted and then recreated`,
+      message: `Operation cannot be fulfilled on ${kind} "${name}": the UID in the bound object reference (${expected}) does not match the UID in record. The object might have been deleted and then recreated`,
       details: { name, kind },
     });
   }
 }
 
-/** A pod's token is one of the account that the pod runs as. */
+/** A token bound to a pod must be for the pod's service account. */
 function checkAccount(account: string, pod: KubeObject): void {
   if (textAt(pod, "spec", "serviceAccountName") !== account) {
     throw badRequest(
@@ -68,7 +66,7 @@ function checkAccount(account: string, pod: KubeObject): void {
   }
 }
 
-function kindOf(reference: unknown): BoundObject["kind"] {
+function parseBoundKind(reference: unknown): BoundObject["kind"] {
   const kind = textAt(reference, "kind");
   const apiVersion = textAt(reference, "apiVersion");
   if ((kind === "Pod" || kind === "Secret") && apiVersion === "v1") {
@@ -79,7 +77,7 @@ function kindOf(reference: unknown): BoundObject["kind"] {
 }
 
 function findBound(call: Call, deps: TokenRequestDeps, reference: unknown): BoundObject {
-  const kind = kindOf(reference);
+  const kind = parseBoundKind(reference);
   const resource = kind === "Pod" ? "pods" : "secrets";
   const name = textAt(reference, "name");
   const address = { bucket: `/${resource}`, namespace: call.namespace, name };
@@ -95,18 +93,17 @@ function findBound(call: Call, deps: TokenRequestDeps, reference: unknown): Boun
   return { kind, name, uid };
 }
 
-/** Gives out a token. Throws StatusErrors 400, 404, 409 and 422. */
 export async function requestToken(call: Call, deps: TokenRequestDeps): Promise<Reply> {
-  const given = await readObjectOf({ ...call, kind: TOKEN_REQUEST }, deps);
+  const requestBody = await readRequestObject({ ...call, kind: TOKEN_REQUEST }, deps);
   const account = deps.store.find(addressOf(call))?.view();
   if (account === undefined) {
     throw notFound(aboutOf(call.kind), call.name);
   }
-  const request = await admitBody(call, deps, { kind: TOKEN_REQUEST, body: given });
+  const request = await admitBody(call, deps, { kind: TOKEN_REQUEST, body: requestBody });
   const now = deps.clock.now();
-  const expiresInSeconds = secondsOf(request);
-  const asked = listOf(valueAt(request, "spec", "audiences")).map(String);
-  const audiences = asked.length === 0 ? [ISSUER] : asked;
+  const expiresInSeconds = parseExpirationSeconds(request);
+  const requested = listOf(valueAt(request, "spec", "audiences")).map(String);
+  const audiences = requested.length === 0 ? [ISSUER] : requested;
   const reference = valueAt(request, "spec", "boundObjectRef");
   const bound = isFields(reference) ? findBound(call, deps, reference) : undefined;
   const token = await deps.accountTokens.issue({ account, audiences, expiresInSeconds, bound });

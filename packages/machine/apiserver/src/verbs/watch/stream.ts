@@ -1,42 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer to one watch: what is written, what the client has not taken yet, and its end.
+// The response of one watch: writing, backpressure and end.
 import type { ServerResponse } from "node:http";
-
-import { endUnread } from "../../http/answer/unread.ts";
+import { endUnread } from "../../http/response/send-pieces.ts";
 import type { Budget } from "../../limits/budget.ts";
 
-/** A client that is further behind gets no more for the time being. */
+/** Above this backlog, the client gets nothing new. */
 const BACKLOG_MAX_BYTES = 256 * 1024;
 
-/** So much is handed to a connection at once: TLS makes a copy of it. */
+/** Bytes of one write to the connection, because TLS copies them. */
 const PIECE_BYTES = 64 * 1024;
 
-/** One open watch. */
 export class WatchStream {
   readonly #response: ServerResponse;
   readonly #ended = new AbortController();
-  /** What its user may leave lying. */
-  readonly #waiting: Budget;
-  /** Bytes of this stream that are spent of it. */
-  #spent = 0;
-  /** What is not handed to the connection yet. */
+  /** Budget of unread bytes for all watches of the user. */
+  readonly #unreadBudget: Budget;
+  #spentBytes = 0;
   readonly #queue: Buffer[] = [];
   #queuedBytes = 0;
-  #isWaiting = false;
+  #awaitsDrain = false;
 
   constructor(
     response: ServerResponse,
     limits: { readonly waiting: Budget; readonly unreadMs: number },
   ) {
     this.#response = response;
-    this.#waiting = limits.waiting;
+    this.#unreadBudget = limits.waiting;
     response.on("close", () => {
       this.#ended.abort();
       this.#queue.length = 0;
-      this.#giveBack(this.#spent);
+      this.#refund(this.#spentBytes);
     });
     if (response.destroyed) {
-      // The client left while it was asked who it is.
+      // The client disconnected during authentication.
       this.#ended.abort();
       return;
     }
@@ -45,21 +41,20 @@ export class WatchStream {
     endUnread(response, limits.unreadMs);
   }
 
-  /** Aborted when it has ended, whoever ended it. */
   get signal(): AbortSignal {
     return this.#ended.signal;
   }
 
-  /** Whether the client, or its user by other watches, has to read before it should be sent more. */
+  /** Whether this client, or the user's other watches, must read before more is sent. */
   get isBehind(): boolean {
-    return this.#isFull || this.#waiting.isSpent;
+    return this.#isFull || this.#unreadBudget.isSpent;
   }
 
   get #isFull(): boolean {
     return this.#queuedBytes + this.#response.writableLength > BACKLOG_MAX_BYTES;
   }
 
-  /** Writes; what is long is handed to the connection piece by piece, so that watches share it as long as they can. */
+  /** Queues the text and writes it in pieces, so that watches share its memory as long as possible. */
   write(text: string | Buffer): void {
     if (text.length === 0 || this.signal.aborted) {
       return;
@@ -69,57 +64,56 @@ export class WatchStream {
       this.#queue.push(bytes.subarray(at, at + PIECE_BYTES));
     }
     this.#queuedBytes += bytes.length;
-    this.#spent += bytes.length;
-    this.#waiting.spend(bytes.length);
+    this.#spentBytes += bytes.length;
+    this.#unreadBudget.spend(bytes.length);
     this.#pump();
   }
 
-  /** Hands over what the connection takes without holding it. */
   #pump(): void {
     while (this.#queue.length > 0 && !this.#response.writableNeedDrain) {
-      this.#handOver();
+      this.#writePiece();
     }
-    if (this.#queue.length > 0 && !this.#isWaiting) {
-      this.#isWaiting = true;
+    if (this.#queue.length > 0 && !this.#awaitsDrain) {
+      this.#awaitsDrain = true;
       this.#response.once("drain", () => {
-        this.#isWaiting = false;
+        this.#awaitsDrain = false;
         this.#pump();
       });
     }
   }
 
-  #handOver(): void {
+  #writePiece(): void {
     const piece = this.#queue.shift();
     if (piece !== undefined && !this.#response.destroyed) {
       this.#queuedBytes -= piece.length;
       this.#response.write(piece, () => {
-        this.#giveBack(piece.length);
+        this.#refund(piece.length);
       });
     }
   }
 
-  /** Does `work`, which writes about so many bytes, when the client has taken what was written before and its user may be sent them. Not done where the watch ends before. */
+  /** Runs `work`, which writes about `bytes`, when the client has read enough. Skipped if the watch ends first. */
   async withRoom(bytes: number, work: () => Promise<void>): Promise<void> {
     await this.drained();
-    if (!(await this.#waiting.reserve(bytes, this.signal))) {
+    if (!(await this.#unreadBudget.reserve(bytes, this.signal))) {
       return;
     }
     try {
       await work();
     } finally {
-      // What was written is spent by itself.
-      this.#waiting.giveBack(bytes);
+      // write() has spent the actual bytes
+      this.#unreadBudget.giveBack(bytes);
     }
   }
 
-  /** What was written late, or never, is given back once. */
-  #giveBack(bytes: number): void {
-    const given = Math.min(bytes, this.#spent);
-    this.#spent -= given;
-    this.#waiting.giveBack(given);
+  /** Returns bytes to the budget once, also if they were never written. */
+  #refund(bytes: number): void {
+    const refunded = Math.min(bytes, this.#spentBytes);
+    this.#spentBytes -= refunded;
+    this.#unreadBudget.giveBack(refunded);
   }
 
-  /** Resolves when the client has taken what was written, or the watch has ended. */
+  /** Resolves when everything is written, or the watch has ended. */
   async drained(): Promise<void> {
     while (this.#queue.length > 0 || this.#response.writableNeedDrain) {
       if (this.signal.aborted) {
@@ -141,14 +135,14 @@ export class WatchStream {
     this.signal.removeEventListener("abort", wake);
   }
 
-  /** Ends the answer as HTTP does; a client that does not read is cut off. */
+  /** Ends the response. The connection of a client that does not read is closed. */
   end(): void {
     this.#ended.abort();
     if (this.#isFull) {
       this.#response.destroy();
     } else {
       while (this.#queue.length > 0) {
-        this.#handOver();
+        this.#writePiece();
       }
       this.#response.end();
     }

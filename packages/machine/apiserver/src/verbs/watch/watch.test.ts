@@ -322,13 +322,13 @@ describe("bookmarks", () => {
   });
 });
 
-describe("strict manners", () => {
-  test("bookmarks follow news only, watches last as long as the manners say, and a place may be forgotten", async () => {
+describe("strict watch behavior", () => {
+  test("bookmarks follow news only, watches last as long as the behavior says, and a place may be forgotten", async () => {
     const strict = await startTestServer({
-      watchManners: {
-        bookmarksWhenQuiet: false,
-        lastingMs: (timeoutMs) => timeoutMs / 10,
-        hasForgotten: ({ revision: from, user, namespace, kind, query }) =>
+      watchBehavior: {
+        sendsIdleBookmarks: false,
+        limitTimeoutMs: (timeoutMs) => timeoutMs / 10,
+        mustRelist: ({ revision: from, user, namespace, kind, query }) =>
           from === 7 &&
           user === "admin" &&
           namespace === "default" &&

@@ -1,20 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET with watch: what happened after a revision, and then what happens.
+// GET with watch=true.
 import type { ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
-import { Pace } from "../../limits/pace.ts";
+import type { Clock } from "@patchbay/core/ports";
+import { Pace } from "../../limits/fair-queue.ts";
 import type { Call } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 import { parseSelection } from "../options/selection.ts";
-import { keepTime } from "./bookmarks.ts";
-import { endWith } from "./endings.ts";
+import { DEFINITIONS_BUCKET } from "../../custom/definition.ts";
+import type { Kind } from "../../kinds/kind.ts";
+import { forbiddenValue } from "../../meta/causes.ts";
+import { invalid } from "../../meta/status.ts";
+import {
+  checkRevisionMatch,
+  parseCount,
+  parseFlag,
+  parseRevision,
+} from "../options/list-options.ts";
 import { makeEventWriter } from "./events.ts";
-import { parseWatchOptions } from "./options.ts";
 import { WatchStream } from "./stream.ts";
-import { Teller } from "./teller.ts";
-import { isTooOld, tooOld } from "./too-old.ts";
+import { WatchSender, isTooOld, tooOldError } from "./sender.ts";
 
-/** Streams changes until the client leaves, the time is over or `stop` is aborted. Throws a StatusError 410 before anything is sent where the revision is compacted. */
+/** Timeout of a watch without timeoutSeconds. Source: kube-apiserver min-request-timeout. */
+const DEFAULT_TIMEOUT_SECONDS = 1800;
+
+interface WatchOptions {
+  /** The watch starts after this revision; 0 starts with all current objects. */
+  readonly revision: number;
+  readonly bookmarks: boolean;
+  readonly timeoutMs: number;
+}
+
+function parseWatchOptions(call: Call): WatchOptions {
+  const { query } = call;
+  if (query.has("sendInitialEvents")) {
+    throw invalid({ group: "meta.k8s.io", resource: "listoptions", kind: "ListOptions" }, "", [
+      forbiddenValue(
+        "sendInitialEvents",
+        "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
+      ),
+    ]);
+  }
+  checkRevisionMatch(query, true);
+  const seconds = parseCount(query.get("timeoutSeconds"));
+  return {
+    revision: parseRevision(query.get("resourceVersion")) ?? 0,
+    bookmarks: parseFlag(query.get("allowWatchBookmarks") ?? "false"),
+    timeoutMs: (seconds > 0 ? seconds : DEFAULT_TIMEOUT_SECONDS) * 1000,
+  };
+}
+
+function endOnStop(
+  stream: WatchStream,
+  deps: Pick<VerbDeps, "store" | "registry">,
+  cause: { readonly kind: Kind; readonly stop: AbortSignal },
+): void {
+  const { stop } = cause;
+  const { group, version, resource } = cause.kind;
+  const end = () => {
+    stream.end();
+  };
+  stop.addEventListener("abort", end);
+  const unfollow = deps.store.follow({ bucket: DEFINITIONS_BUCKET }, () => {
+    if (deps.registry.find(group, version, resource) === undefined) {
+      end();
+    }
+  });
+  stream.signal.addEventListener("abort", () => {
+    stop.removeEventListener("abort", end);
+    unfollow();
+  });
+}
+
+/** Source: kube-apiserver, defaultBookmarkFrequency. */
+const BOOKMARK_INTERVAL_MS = 60_000;
+/** Time of the last bookmark before the end. Source: kube-apiserver cacher bookmarkBeforeDeadline. */
+const LAST_BOOKMARK_LEAD_MS = 2000;
+
+async function runTimer(
+  stream: WatchStream,
+  clock: Clock,
+  pace: { readonly timeoutMs: number; readonly bookmark: () => void },
+): Promise<void> {
+  const endMs = clock.monotonicMs() + pace.timeoutMs;
+  // A timer may fire up to 1 ms early, which must not cause another bookmark.
+  for (let left = pace.timeoutMs; left >= 1; left = endMs - clock.monotonicMs()) {
+    const untilLast = left > LAST_BOOKMARK_LEAD_MS ? left - LAST_BOOKMARK_LEAD_MS : left;
+    await clock.sleep(Math.min(untilLast, BOOKMARK_INTERVAL_MS), stream.signal);
+    pace.bookmark();
+  }
+  stream.end();
+}
+
+/** Throws a StatusError 410 if the revision is compacted. */
 export async function watchObjects(
   call: Call,
   deps: VerbDeps,
@@ -23,34 +101,34 @@ export async function watchObjects(
   const { revision, bookmarks, timeoutMs } = parseWatchOptions(call);
   const selection = parseSelection(call);
   const { kind, namespace, query, user } = call;
-  const { watchManners } = deps;
-  const asked = { kind, namespace, query, user: user.name, revision };
-  if (isTooOld(deps.store, selection.scope, revision) || watchManners.hasForgotten(asked)) {
-    throw tooOld(revision, deps.store);
+  const { watchBehavior } = deps;
+  const request = { kind, namespace, query, user: user.name, revision };
+  if (isTooOld(deps.store, selection.scope, revision) || watchBehavior.mustRelist(request)) {
+    throw tooOldError(revision, deps.store);
   }
   const events = makeEventWriter(call, selection, () => deps.clock.now());
   const share = deps.shares.of(call.user.name);
-  const endCount = share.addWatch();
+  const releaseWatch = share.addWatch();
   const { unreadMs } = deps.limits;
   const stream = new WatchStream(output.response, { waiting: share.events, unreadMs });
-  endWith(stream, deps, { kind: call.kind, stop: output.stop });
+  endOnStop(stream, deps, { kind: call.kind, stop: output.stop });
   const pace = new Pace(deps, call.user.name);
-  const teller = new Teller(deps, { selection, events, stream, pace });
+  const sender = new WatchSender(deps, { selection, events, stream, pace });
   const bookmark = () => {
     if (bookmarks) {
-      teller.bookmark();
+      sender.bookmark();
     }
   };
   try {
-    const pace = { timeoutMs: watchManners.lastingMs(timeoutMs), bookmark };
-    await Promise.all([teller.run(revision), keepTime(stream, deps.clock, pace)]);
+    const pace = { timeoutMs: watchBehavior.limitTimeoutMs(timeoutMs), bookmark };
+    await Promise.all([sender.run(revision), runTimer(stream, deps.clock, pace)]);
   } catch (error) {
-    // The client left, or the server stops.
+    // Errors after the end of the stream are expected.
     if (!stream.signal.aborted) {
       deps.logger.error("watch failed", { err: messageOf(error) });
     }
   } finally {
-    endCount();
+    releaseWatch();
     stream.end();
   }
 }

@@ -7,9 +7,11 @@ const GIBIBYTE = 2 ** 30;
 
 function facts(change: Partial<ClaimFacts> = {}): ClaimFacts {
   return {
-    ...{ claim: aClaim(), storageClass: aClass(), volume: undefined },
+    claim: aClaim(),
+    storageClass: aClass(),
+    volume: undefined,
     nodeName: "node-1",
-    room: { diskBytes: 100 * GIBIBYTE, promisedBytes: 0 },
+    claimCapacity: { diskBytes: 100 * GIBIBYTE, promisedBytes: 0 },
     ...change,
   };
 }
@@ -26,9 +28,9 @@ function planned(change: Partial<ClaimFacts> = {}): readonly string[] {
 }
 
 test("a claim that has its volume keeps it, whatever was promised before there was a limit", () => {
-  const room = { diskBytes: GIBIBYTE, promisedBytes: 50 * GIBIBYTE };
-  const made = planned({ room, volume: aVolume("Pending") });
-  expect(made).toEqual(["makeStorage", "reportVolume Bound", "bindClaim", "reportClaim Bound"]);
+  const claimCapacity = { diskBytes: GIBIBYTE, promisedBytes: 50 * GIBIBYTE };
+  const made = planned({ claimCapacity, volume: aVolume("Pending") });
+  expect(made).toEqual(["createStorage", "reportVolume Bound", "bindClaim", "reportClaim Bound"]);
 });
 
 test("a claim that a pod waits for gets a volume of its own", () => {
@@ -49,8 +51,11 @@ test("a claim that a pod waits for gets a volume of its own", () => {
         storageClassName: "local",
         volumeMode: "Filesystem",
         claimRef: {
-          ...{ apiVersion: "v1", kind: "PersistentVolumeClaim" },
-          ...{ namespace: "ns", name: "data", uid: CLAIM_UID },
+          apiVersion: "v1",
+          kind: "PersistentVolumeClaim",
+          namespace: "ns",
+          name: "data",
+          uid: CLAIM_UID,
         },
         persistentVolumeReclaimPolicy: "Delete",
         csi: { driver: "patchbay.io/local", volumeHandle: HANDLE },
@@ -131,7 +136,7 @@ describe("a claim without a volume", () => {
     },
     {
       name: "larger than what claims may have is refused",
-      given: { room: { diskBytes: GIBIBYTE, promisedBytes: 0 } },
+      given: { claimCapacity: { diskBytes: GIBIBYTE, promisedBytes: 0 } },
       want: [
         'ProvisioningFailed: failed to provision volume with StorageClass "local": node(s) did not have enough free storage: ' +
           "1Gi are requested, and claims may use 870.4Mi of the disk's 1Gi: create a smaller claim",
@@ -139,7 +144,7 @@ describe("a claim without a volume", () => {
     },
     {
       name: "that others' promises leave no room for waits for it",
-      given: { room: { diskBytes: 2 * GIBIBYTE, promisedBytes: GIBIBYTE } },
+      given: { claimCapacity: { diskBytes: 2 * GIBIBYTE, promisedBytes: GIBIBYTE } },
       want: [
         'ProvisioningFailed: failed to provision volume with StorageClass "local": node(s) did not have enough free storage: ' +
           "1Gi are requested, claims may use 1.7Gi of the disk's 2Gi, and 1Gi of them are promised to other claims: " +
@@ -148,7 +153,7 @@ describe("a claim without a volume", () => {
     },
     {
       name: "for which there is just room gets it",
-      given: { room: { diskBytes: 20 * GIBIBYTE, promisedBytes: 16 * GIBIBYTE } },
+      given: { claimCapacity: { diskBytes: 20 * GIBIBYTE, promisedBytes: 16 * GIBIBYTE } },
       want: ["createVolume"],
     },
     {
@@ -190,7 +195,7 @@ describe("a claim with a volume", () => {
     {
       name: "is bound once there is storage",
       given: { volume: aVolume("Pending") },
-      want: ["makeStorage", "reportVolume Bound", "bindClaim", "reportClaim Bound"],
+      want: ["createStorage", "reportVolume Bound", "bindClaim", "reportClaim Bound"],
     },
     {
       name: "is bound to storage that was made: it is never made anew",
@@ -211,7 +216,7 @@ describe("a claim with a volume", () => {
     {
       name: "takes one that nobody has",
       given: { claim: named, volume: available },
-      want: ["takeVolume"],
+      want: ["setClaimRef"],
     },
     {
       name: "takes one that is promised to its name",
@@ -219,7 +224,7 @@ describe("a claim with a volume", () => {
         claim: named,
         volume: aVolume("Available", { claimRef: { namespace: "ns", name: "data" } }),
       },
-      want: ["takeVolume"],
+      want: ["setClaimRef"],
     },
     {
       name: "does not take what is promised to another name",
@@ -277,7 +282,8 @@ describe("a claim with a volume", () => {
   test("tells how much it has, and as what its storage is made", () => {
     const plan = planClaim(facts({ volume: aVolume("Pending", { volumeMode: "Block" }) }));
     expect(plan).toContainEqual({
-      ...{ kind: "makeStorage", handle: HANDLE },
+      kind: "createStorage",
+      handle: HANDLE,
       size: { kind: "device", sizeBytes: GIBIBYTE },
     });
     expect(plan).toContainEqual({
@@ -293,7 +299,7 @@ describe("fields that an object need not have", () => {
     Object.fromEntries(Object.entries(whole).filter(([key]) => key !== name)) as T;
   const unreported = without(aClaim(), "status");
   const volume = aVolume("Pending");
-  const [foreign, free] = [without(volume.spec, "csi"), without(volume.spec, "claimRef")];
+  const [imageOfOtherPods, free] = [without(volume.spec, "csi"), without(volume.spec, "claimRef")];
 
   test.each<{ name: string; given: Partial<ClaimFacts>; want: readonly string[] }>([
     {
@@ -319,7 +325,7 @@ describe("fields that an object need not have", () => {
     {
       name: "a claim without status is bound",
       given: { claim: unreported, volume: aVolume("Pending") },
-      want: ["makeStorage", "reportVolume Bound", "bindClaim", "reportClaim Bound"],
+      want: ["createStorage", "reportVolume Bound", "bindClaim", "reportClaim Bound"],
     },
     {
       name: "a claim without status waits for the volume that it names",
@@ -330,13 +336,13 @@ describe("fields that an object need not have", () => {
     },
     {
       name: "a volume without a driver is left to others",
-      given: { volume: { ...volume, spec: foreign } },
+      given: { volume: { ...volume, spec: imageOfOtherPods } },
       want: [],
     },
     {
       name: "a volume that nobody has is claimed",
       given: { volume: { ...volume, spec: free } },
-      want: ["takeVolume"],
+      want: ["setClaimRef"],
     },
     {
       name: "a volume promised to the same name in another namespace is not claimed",

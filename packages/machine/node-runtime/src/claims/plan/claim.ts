@@ -1,32 +1,144 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be done for one claim? Pure: it gets its volume when a pod needs it, and a reason while it does not.
+// Plans the provisioning and binding of one claim, with Kubernetes' event texts. Pure.
 import {
   parseQuantity,
   type PersistentVolume,
+  apiVersionOf,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  type ClaimReference,
   type PersistentVolumeClaim,
+  type VolumeMode,
   type StorageClass,
 } from "@patchbay/api";
+import {
+  PROVISIONER,
+  handleOf,
+  HOSTNAME_LABEL,
+  PROVISIONED_BY,
+  VOLUME_FINALIZER,
+  SELECTED_NODE,
+} from "../names.ts";
 import type { ClaimSize } from "@patchbay/core/ports";
-import { handleOf } from "../layout.ts";
 import { printBytes } from "../../volumes/storage/limits.ts";
-import { PROVISIONER, SELECTED_NODE } from "../words.ts";
-import { claimRoomOf, leftBytesOf, type ClaimRoom } from "./room.ts";
-import { mismatchOf, newVolumeOf, sizeOf } from "./volume-of.ts";
 
-/** What is known of one claim. */
-export interface ClaimFacts {
-  readonly claim: PersistentVolumeClaim;
-  /** The class that it names; undefined: there is none of that name. */
-  readonly storageClass: StorageClass | undefined;
-  /** The volume that it names, or the one that was made for it. */
-  readonly volume: PersistentVolume | undefined;
-  readonly nodeName: string;
-  readonly room: ClaimRoom;
+/** Reserved for images, files of pods and the store: the smaller of both. */
+const RESERVE_SHARE = 0.15;
+const RESERVE_BYTES = 20 * 2 ** 30;
+
+/** Counts promised instead of written bytes, because claim files are sparse. */
+export function claimCapacityBytes(diskBytes: number): number {
+  return Math.floor(diskBytes - Math.min(diskBytes * RESERVE_SHARE, RESERVE_BYTES));
 }
 
-/** One step; repeated, it does no harm. */
+/** A volume counts until its object is deleted, because its data is removed first. */
+export function sumPromisedBytes(volumes: readonly PersistentVolume[]): number {
+  return volumes
+    .filter(({ spec }) => spec.csi?.driver === PROVISIONER)
+    .map(({ spec }) => Math.ceil(parseQuantity(spec.capacity?.["storage"] ?? "") ?? 0))
+    .reduce((sum, bytes) => sum + bytes, 0);
+}
+
+interface ClaimCapacity {
+  readonly diskBytes: number;
+  readonly promisedBytes: number;
+}
+
+/** Claims may exceed a limit that was introduced later. */
+export function freeClaimBytes({ diskBytes, promisedBytes }: ClaimCapacity): number {
+  return Math.max(claimCapacityBytes(diskBytes) - promisedBytes, 0);
+}
+
+export function referenceTo({ metadata }: PersistentVolumeClaim): ClaimReference {
+  const { name, namespace, uid } = metadata;
+  return {
+    apiVersion: apiVersionOf(PERSISTENT_VOLUME_CLAIMS),
+    kind: PERSISTENT_VOLUME_CLAIMS.kind,
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(uid === undefined ? {} : { uid }),
+  };
+}
+
+function onlyOn(nodeName: string): object {
+  const expression = { key: HOSTNAME_LABEL, operator: "In", values: [nodeName] };
+  return { required: { nodeSelectorTerms: [{ matchExpressions: [expression] }] } };
+}
+
+export function buildVolume(
+  claim: PersistentVolumeClaim,
+  at: { readonly nodeName: string; readonly policy: "Delete" | "Retain" },
+): PersistentVolume {
+  const { accessModes = [], resources, storageClassName = "", volumeMode } = claim.spec;
+  const handle = handleOf(claim.metadata.uid ?? "");
+  return {
+    apiVersion: apiVersionOf(PERSISTENT_VOLUMES),
+    kind: PERSISTENT_VOLUMES.kind,
+    metadata: {
+      name: handle,
+      annotations: { [PROVISIONED_BY]: PROVISIONER },
+      finalizers: [VOLUME_FINALIZER],
+    },
+    spec: {
+      accessModes,
+      capacity: { storage: resources?.requests?.["storage"] ?? "" },
+      storageClassName,
+      volumeMode: volumeMode ?? "Filesystem",
+      claimRef: referenceTo(claim),
+      persistentVolumeReclaimPolicy: at.policy,
+      csi: { driver: PROVISIONER, volumeHandle: handle },
+      nodeAffinity: onlyOn(at.nodeName),
+    },
+  };
+}
+
+function bytesOf(quantity: string | undefined): number {
+  return Math.ceil(parseQuantity(quantity ?? "") ?? 0);
+}
+
+function sizeOf({ spec }: PersistentVolume): ClaimSize {
+  const sizeBytes = bytesOf(spec.capacity?.["storage"]);
+  return { kind: spec.volumeMode === "Block" ? "device" : "files", sizeBytes };
+}
+
+interface Traits {
+  readonly accessModes: readonly string[];
+  readonly className: string;
+  readonly mode: VolumeMode;
+}
+
+function traitsOf(spec: {
+  readonly accessModes?: readonly string[];
+  readonly storageClassName?: string;
+  readonly volumeMode?: VolumeMode;
+}): Traits {
+  const { accessModes = [], storageClassName = "", volumeMode = "Filesystem" } = spec;
+  return { accessModes, className: storageClassName, mode: volumeMode };
+}
+
+/** Source: Kubernetes checkVolumeSatisfyClaim. */
+function findMismatch(claim: PersistentVolumeClaim, volume: PersistentVolume): string | undefined {
+  const requested = claim.spec.resources?.requests?.["storage"];
+  const [wanted, offered] = [traitsOf(claim.spec), traitsOf(volume.spec)];
+  if (bytesOf(volume.spec.capacity?.["storage"]) < bytesOf(requested)) {
+    return "requested PV is too small";
+  }
+  if (offered.className !== wanted.className) return "storageClassName does not match";
+  if (offered.mode !== wanted.mode) return "incompatible volumeMode";
+  const isOffered = wanted.accessModes.every((mode) => offered.accessModes.includes(mode));
+  return isOffered ? undefined : "incompatible accessMode";
+}
+
+export interface ClaimFacts {
+  readonly claim: PersistentVolumeClaim;
+  readonly storageClass: StorageClass | undefined;
+  /** The volume that the claim names, or the one provisioned for it. */
+  readonly volume: PersistentVolume | undefined;
+  readonly nodeName: string;
+  readonly claimCapacity: ClaimCapacity;
+}
+
 export type ClaimAction =
-  /** Says why it waits. */
   | {
       readonly kind: "note";
       readonly type: "Normal" | "Warning";
@@ -34,8 +146,8 @@ export type ClaimAction =
       readonly message: string;
     }
   | { readonly kind: "createVolume"; readonly volume: PersistentVolume }
-  | { readonly kind: "makeStorage"; readonly handle: string; readonly size: ClaimSize }
-  | { readonly kind: "takeVolume"; readonly volume: PersistentVolume }
+  | { readonly kind: "createStorage"; readonly handle: string; readonly size: ClaimSize }
+  | { readonly kind: "setClaimRef"; readonly volume: PersistentVolume }
   | { readonly kind: "bindClaim"; readonly volumeName: string }
   | {
       readonly kind: "reportClaim";
@@ -54,21 +166,21 @@ function warn(reason: string, message: string): readonly ClaimAction[] {
 /** Source: Kubernetes scheduler, ErrReasonNotEnoughSpace. */
 const NO_SPACE = "node(s) did not have enough free storage";
 
-/** Why there is no room for so many bytes, and what makes some; undefined: there is. */
-function lackOf({ claim, room }: ClaimFacts, bytes: number): string | undefined {
-  if (bytes <= leftBytesOf(room)) return undefined;
-  const asked = claim.spec.resources?.requests?.["storage"] ?? "";
-  const [all, disk] = [claimRoomOf(room.diskBytes), room.diskBytes].map(printBytes);
-  const had = `claims may use ${all ?? ""} of the disk's ${disk ?? ""}`;
-  if (bytes > claimRoomOf(room.diskBytes)) {
-    return `${NO_SPACE}: ${asked} are requested, and ${had}: create a smaller claim`;
+function describeShortage({ claim, claimCapacity }: ClaimFacts, bytes: number): string | undefined {
+  if (bytes <= freeClaimBytes(claimCapacity)) return undefined;
+  const requested = claim.spec.resources?.requests?.["storage"] ?? "";
+  const [all, disk] = [claimCapacityBytes(claimCapacity.diskBytes), claimCapacity.diskBytes].map(
+    printBytes,
+  );
+  const limitText = `claims may use ${all ?? ""} of the disk's ${disk ?? ""}`;
+  if (bytes > claimCapacityBytes(claimCapacity.diskBytes)) {
+    return `${NO_SPACE}: ${requested} are requested, and ${limitText}: create a smaller claim`;
   }
-  const given = `${printBytes(room.promisedBytes)} of them are promised to other claims`;
-  return `${NO_SPACE}: ${asked} are requested, ${had}, and ${given}: delete claims that nobody needs, after which this one is bound by itself, or create a smaller one`;
+  const promisedText = `${printBytes(claimCapacity.promisedBytes)} of them are promised to other claims`;
+  return `${NO_SPACE}: ${requested} are requested, ${limitText}, and ${promisedText}: delete claims that nobody needs, after which this one is bound by itself, or create a smaller one`;
 }
 
-/** What of the claim nobody here can make. */
-function unsupportedIn({ spec }: PersistentVolumeClaim): string | undefined {
+function findUnsupportedField({ spec }: PersistentVolumeClaim): string | undefined {
   if (spec.selector !== undefined) {
     return "spec.selector is not supported: it chooses among existing volumes, and here each claim gets a new one";
   }
@@ -78,28 +190,27 @@ function unsupportedIn({ spec }: PersistentVolumeClaim): string | undefined {
   return undefined;
 }
 
-/** Reasons against making a volume now. */
 function refusalOf(facts: ClaimFacts): string | undefined {
   const { resources, storageClassName = "" } = facts.claim.spec;
-  const unsupported = unsupportedIn(facts.claim);
+  const unsupported = findUnsupportedField(facts.claim);
   if (unsupported !== undefined) return unsupported;
-  const asked = resources?.requests?.["storage"] ?? "";
-  const bytes = parseQuantity(asked);
-  if (bytes === undefined || bytes < 1) return `storage ${asked} is not a size`;
-  const lack = lackOf(facts, bytes);
-  if (lack === undefined) return undefined;
-  return `failed to provision volume with StorageClass "${storageClassName}": ${lack}`; // Kubernetes' words
+  const requested = resources?.requests?.["storage"] ?? "";
+  const bytes = parseQuantity(requested);
+  if (bytes === undefined || bytes < 1) return `storage ${requested} is not a size`;
+  const shortage = describeShortage(facts, bytes);
+  if (shortage === undefined) return undefined;
+  return `failed to provision volume with StorageClass "${storageClassName}": ${shortage}`;
 }
 
-function whyNotNow(facts: ClaimFacts, storageClass: StorageClass): readonly ClaimAction[] {
+function findBlockers(facts: ClaimFacts, storageClass: StorageClass): readonly ClaimAction[] {
   const { claim, nodeName } = facts;
   const selected = claim.metadata.annotations?.[SELECTED_NODE];
-  const waits = storageClass.volumeBindingMode === "WaitForFirstConsumer";
-  if (waits && selected === undefined) {
-    const message = "waiting for first consumer to be created before binding"; // Kubernetes' words
+  const isWaitForFirstConsumer = storageClass.volumeBindingMode === "WaitForFirstConsumer";
+  if (isWaitForFirstConsumer && selected === undefined) {
+    const message = "waiting for first consumer to be created before binding";
     return [{ kind: "note", type: "Normal", reason: "WaitForFirstConsumer", message }];
   }
-  if (waits && selected !== nodeName) {
+  if (isWaitForFirstConsumer && selected !== nodeName) {
     return warn(
       "ProvisioningFailed",
       `it is for node ${selected ?? ""}, and this is node ${nodeName}`,
@@ -109,13 +220,12 @@ function whyNotNow(facts: ClaimFacts, storageClass: StorageClass): readonly Clai
   return refusal === undefined ? [] : warn("ProvisioningFailed", refusal);
 }
 
-/** A claim without a volume: one is made, or it is said why not. */
-function planMaking(facts: ClaimFacts): readonly ClaimAction[] {
+function planProvisioning(facts: ClaimFacts): readonly ClaimAction[] {
   const { claim, storageClass, nodeName } = facts;
   const { storageClassName = "" } = claim.spec;
   if (storageClassName === "") {
     const message = "no persistent volumes available for this claim and no storage class is set";
-    return warn("FailedBinding", message); // Kubernetes' words
+    return warn("FailedBinding", message);
   }
   if (storageClass === undefined) {
     const message = `storageclass.storage.k8s.io "${storageClassName}" not found`;
@@ -125,17 +235,17 @@ function planMaking(facts: ClaimFacts): readonly ClaimAction[] {
     const message = `nothing on this machine creates volumes for provisioner ${storageClass.provisioner}: name another storage class`;
     return warn("ExternalProvisioning", message);
   }
-  const why = whyNotNow(facts, storageClass);
-  if (why.length > 0) return why;
+  const blockers = findBlockers(facts, storageClass);
+  if (blockers.length > 0) return blockers;
   const policy = storageClass.reclaimPolicy ?? "Delete";
-  return [{ kind: "createVolume", volume: newVolumeOf(claim, { nodeName, policy }) }];
+  return [{ kind: "createVolume", volume: buildVolume(claim, { nodeName, policy }) }];
 }
 
 function isOurs(volume: PersistentVolume): boolean {
   return volume.spec.csi?.driver === PROVISIONER;
 }
 
-function whoseOf({ claim, volume }: ClaimFacts): "mine" | "free" | "other" {
+function classifyOwner({ claim, volume }: ClaimFacts): "mine" | "free" | "other" {
   const { uid, namespace, name } = volume?.spec.claimRef ?? {};
   if (uid !== undefined) return uid === claim.metadata.uid ? "mine" : "other";
   const isPromised = namespace === claim.metadata.namespace && name === claim.metadata.name;
@@ -147,14 +257,13 @@ function boundStatus(volume: PersistentVolume): NonNullable<PersistentVolumeClai
   return { phase: "Bound", accessModes, capacity };
 }
 
-/** Claim and volume come to name each other; the storage is there before that. */
 function planBinding(claim: PersistentVolumeClaim, volume: PersistentVolume): ClaimAction[] {
   const { name } = volume.metadata;
   const phase = volume.status?.phase ?? "Pending";
-  const isMade = phase !== "Pending";
+  const hasStorage = phase !== "Pending";
   const handle = volume.spec.csi?.volumeHandle ?? "";
   return [
-    ...(isMade ? [] : [{ kind: "makeStorage", handle, size: sizeOf(volume) } as const]),
+    ...(hasStorage ? [] : [{ kind: "createStorage", handle, size: sizeOf(volume) } as const]),
     ...(phase === "Bound" ? [] : [{ kind: "reportVolume", name, phase: "Bound" } as const]),
     ...(claim.spec.volumeName === name ? [] : [{ kind: "bindClaim", volumeName: name } as const]),
     ...(claim.status?.phase === "Bound"
@@ -167,38 +276,36 @@ function planVolume(facts: ClaimFacts, volume: PersistentVolume): readonly Claim
   const { claim } = facts;
   if (!isOurs(volume)) return [];
   const { name } = volume.metadata;
-  const whose = whoseOf(facts);
-  if (whose === "other") {
+  const owner = classifyOwner(facts);
+  if (owner === "other") {
     return warn("FailedBinding", `volume "${name}" already bound to a different claim.`);
   }
-  if (whose === "mine") return planBinding(claim, volume);
-  const mismatch = mismatchOf(claim, volume);
+  if (owner === "mine") return planBinding(claim, volume);
+  const mismatch = findMismatch(claim, volume);
   if (mismatch !== undefined) {
     return warn("VolumeMismatch", `Cannot bind to requested volume "${name}": ${mismatch}`);
   }
-  return [{ kind: "takeVolume", volume }];
+  return [{ kind: "setClaimRef", volume }];
 }
 
-/** A claim whose volume is gone. */
-function planLoss({ claim }: ClaimFacts, volumeName: string): readonly ClaimAction[] {
+function planLostVolume({ claim }: ClaimFacts, volumeName: string): readonly ClaimAction[] {
   if (claim.status?.phase === "Lost") return [];
   if (claim.status?.phase !== "Bound") {
     return warn("FailedBinding", `volume "${volumeName}" not found`);
   }
-  const message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"; // Kubernetes' words
+  const message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!";
   return [{ kind: "reportClaim", status: { phase: "Lost" } }, ...warn("ClaimLost", message)];
 }
 
-/** Name of the volume that a claim has or would get. */
+/** Returns the name of the bound volume, or of the one to provision. */
 export function volumeNameOf({ metadata, spec }: PersistentVolumeClaim): string {
   return (spec.volumeName ?? "") === "" ? handleOf(metadata.uid ?? "") : (spec.volumeName ?? "");
 }
 
-/** The steps in their order; none at rest. */
 export function planClaim(facts: ClaimFacts): readonly ClaimAction[] {
   const { claim, volume } = facts;
   if (claim.metadata.deletionTimestamp !== undefined) return [];
   if (volume !== undefined) return planVolume(facts, volume);
   const { volumeName = "" } = claim.spec;
-  return volumeName === "" ? planMaking(facts) : planLoss(facts, volumeName);
+  return volumeName === "" ? planProvisioning(facts) : planLostVolume(facts, volumeName);
 }

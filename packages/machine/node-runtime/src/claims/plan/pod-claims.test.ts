@@ -3,7 +3,7 @@ import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from "@pat
 import { expect, test } from "vitest";
 import { aPod } from "../../testing/pods.ts";
 import { aClaim, aClass, aVolume, HANDLE, withoutClaim } from "../testing.ts";
-import { podClaimsOf } from "./pod-claims.ts";
+import { planPodClaims } from "./pod-claims.ts";
 
 const POD = aPod({
   volumes: [
@@ -24,7 +24,7 @@ interface Row {
     readonly areBound: boolean;
     readonly problems: readonly string[];
     readonly selected: number;
-    readonly lookAgainMs?: number;
+    readonly requeueAfterMs?: number;
   };
 }
 
@@ -41,13 +41,13 @@ test.each<Row>([
     name: "begins a claim that waits for it",
     claim: NEW,
     storageClass: aClass(),
-    want: { ...waits(), selected: 1, lookAgainMs: 30_000 },
+    want: { ...waits(), selected: 1, requeueAfterMs: 30_000 },
   },
   {
     name: "waits quietly for a claim that was begun",
     claim: aClaim(),
     storageClass: aClass(),
-    want: { ...waits(), lookAgainMs: 30_000 },
+    want: { ...waits(), requeueAfterMs: 30_000 },
   },
   { name: "goes when its claim is bound", claim: BOUND, want: { ...waits(), areBound: true } },
   {
@@ -74,7 +74,7 @@ test.each<Row>([
     name: "waits quietly for a claim that needs no pod to be begun",
     claim: NEW,
     storageClass: aClass({ volumeBindingMode: "Immediate" }),
-    want: { ...waits(), lookAgainMs: 30_000 },
+    want: { ...waits(), requeueAfterMs: 30_000 },
   },
   {
     name: "begins no claim of others",
@@ -87,13 +87,13 @@ test.each<Row>([
     claim: aClaim({ volumeName: HANDLE }),
     storageClass: aClass(),
     volume: aVolume(),
-    want: { ...waits(), lookAgainMs: 30_000 },
+    want: { ...waits(), requeueAfterMs: 30_000 },
   },
   {
     name: "waits quietly for a claim that names a volume which nobody has",
     claim: aClaim({ volumeName: HANDLE, storageClassName: "" }),
     volume: withoutClaim(aVolume("Available")),
-    want: { ...waits(), lookAgainMs: 30_000 },
+    want: { ...waits(), requeueAfterMs: 30_000 },
   },
   {
     name: "waits for a volume",
@@ -117,7 +117,7 @@ test.each<Row>([
     findClass: (name: string) => (name === "local" ? storageClass : undefined),
     findVolume: (name: string) => (name === volume?.metadata.name ? volume : undefined),
   };
-  const { toSelect, ...plan } = podClaimsOf(POD, lookup, 0);
+  const { toSelect, ...plan } = planPodClaims(POD, lookup, 0);
   expect({ ...plan, selected: toSelect.length }).toEqual(want);
 });
 
@@ -125,13 +125,13 @@ const BORN_MS = Date.parse("2026-01-01T00:01:00Z");
 const LATE = 'persistentvolumeclaim "data" is still not bound: kubectl describe pvc data says why';
 
 test.each([
-  { name: "29 s", afterMs: 29_000, selected: true, problems: [], lookAgainMs: 1000 },
-  { name: "30 s", afterMs: 30_000, selected: true, problems: [LATE], lookAgainMs: undefined },
+  { name: "29 s", afterMs: 29_000, selected: true, problems: [], requeueAfterMs: 1000 },
+  { name: "30 s", afterMs: 30_000, selected: true, problems: [LATE], requeueAfterMs: undefined },
   // It is begun first.
-  { name: "30 s", afterMs: 30_000, selected: false, problems: [], lookAgainMs: undefined },
+  { name: "30 s", afterMs: 30_000, selected: false, problems: [], requeueAfterMs: undefined },
 ])(
   "a claim that is begun ($selected) is told of $name after pod and claim are there",
-  ({ afterMs, selected, problems, lookAgainMs }) => {
+  ({ afterMs, selected, problems, requeueAfterMs }) => {
     const claim = selected ? aClaim() : NEW;
     const pod = {
       ...POD,
@@ -143,9 +143,9 @@ test.each([
       findClass: () => aClass(),
       findVolume: () => undefined,
     };
-    const plan = podClaimsOf(pod, lookup, BORN_MS + afterMs);
+    const plan = planPodClaims(pod, lookup, BORN_MS + afterMs);
     expect(plan.problems).toEqual(problems);
-    expect(plan.lookAgainMs).toBe(lookAgainMs);
+    expect(plan.requeueAfterMs).toBe(requeueAfterMs);
     expect(plan.toSelect).toHaveLength(selected ? 0 : 1);
   },
 );
@@ -160,8 +160,10 @@ test("a pod that will wait all the same begins no claim", () => {
     findClass: () => aClass(),
     findVolume: () => undefined,
   };
-  expect(podClaimsOf(aPod({ volumes }), lookup, 0)).toEqual({
-    ...{ areBound: false, toSelect: [], lookAgainMs: 30_000 },
+  expect(planPodClaims(aPod({ volumes }), lookup, 0)).toEqual({
+    areBound: false,
+    toSelect: [],
+    requeueAfterMs: 30_000,
     problems: ['persistentvolumeclaim "none" not found'],
   });
 });
@@ -169,5 +171,5 @@ test("a pod that will wait all the same begins no claim", () => {
 test("a pod without claims goes", () => {
   const none = (): undefined => undefined;
   const lookup = { findClaim: none, findClass: none, findVolume: none };
-  expect(podClaimsOf(aPod(), lookup, 0)).toEqual({ areBound: true, problems: [], toSelect: [] });
+  expect(planPodClaims(aPod(), lookup, 0)).toEqual({ areBound: true, problems: [], toSelect: [] });
 });

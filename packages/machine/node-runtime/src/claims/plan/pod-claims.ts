@@ -1,35 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// May a pod be given to the node, as far as its claims go? Pure. Source: Kubernetes scheduler, volume binding.
+// Decides whether a pod's claims allow its binding to the node. Pure. Source: Kubernetes scheduler, volume binding.
 import type { PersistentVolume, PersistentVolumeClaim, Pod, StorageClass } from "@patchbay/api";
-import { PROVISIONER, SELECTED_NODE } from "../words.ts";
+import { PROVISIONER, SELECTED_NODE } from "../names.ts";
 
-/**
- * How long a claim and a pod may be there, milliseconds, before it is a fault that they are not bound: many times what a
- * file system takes that is made on a busy disk.
- */
+/** How long claim and pod may exist before an unbound claim counts as a problem. */
 const BINDING_WAIT_MS = 30_000;
 
-/** What claims, classes and volumes are found by; namespaces are the pod's. */
 export interface ClaimLookup {
   readonly findClaim: (name: string) => PersistentVolumeClaim | undefined;
   readonly findClass: (name: string) => StorageClass | undefined;
   readonly findVolume: (name: string) => PersistentVolume | undefined;
 }
 
-/** What stands between a pod and the node; both empty: nothing. */
 export interface PodClaims {
-  /** Claims that are to be told for which node they are. */
+  /** Claims to annotate with the selected node. */
   readonly toSelect: readonly PersistentVolumeClaim[];
-  /** Why the pod waits, for people; empty also while a volume is about to be made, which is a matter of seconds. */
+  /** Reported reasons. Empty also while a volume is being provisioned, which takes seconds. */
   readonly problems: readonly string[];
-  /** Whether all claims are bound. */
   readonly areBound: boolean;
-  /** When a claim that is not bound by then is told; absent: nothing is about to be bound. */
-  readonly lookAgainMs?: number;
+  /** When an unbound claim becomes a problem; unset when none is being bound. */
+  readonly requeueAfterMs?: number;
 }
 
-/** Names of the claims that the pod's volumes name, each once. */
-export function claimNamesOf({ spec }: Pod): readonly string[] {
+export function listClaimNames({ spec }: Pod): readonly string[] {
   const names = (spec.volumes ?? []).flatMap(
     ({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? [],
   );
@@ -38,7 +31,6 @@ export function claimNamesOf({ spec }: Pod): readonly string[] {
 
 type Finding =
   | { readonly kind: "bound" }
-  /** Somebody is about to bind it: it has been begun, or needs nobody to begin it. */
   | { readonly kind: "begun"; readonly claim: PersistentVolumeClaim }
   | { readonly kind: "select"; readonly claim: PersistentVolumeClaim }
   | { readonly kind: "problem"; readonly message: string };
@@ -47,23 +39,23 @@ function problem(message: string): Finding {
   return { kind: "problem", message };
 }
 
-/** A claim that names its volume: between the two writes that bind it, or as its author says. */
-function namedOf(claim: PersistentVolumeClaim, lookup: ClaimLookup): Finding {
+/** Handles a claim that names its volume: its author chose one, or binding is half done. */
+function checkNamedVolume(claim: PersistentVolumeClaim, lookup: ClaimLookup): Finding {
   const { volumeName = "" } = claim.spec;
-  const said = `persistentvolumeclaim "${claim.metadata.name}" names volume "${volumeName}"`;
+  const description = `persistentvolumeclaim "${claim.metadata.name}" names volume "${volumeName}"`;
   const volume = lookup.findVolume(volumeName);
-  if (volume === undefined) return problem(`${said}, which does not exist`);
+  if (volume === undefined) return problem(`${description}, which does not exist`);
   const owner = volume.spec.claimRef?.uid;
   if (owner !== undefined && owner !== claim.metadata.uid) {
-    return problem(`${said}, which is bound to another claim`);
+    return problem(`${description}, which is bound to another claim`);
   }
   return { kind: "begun", claim };
 }
 
-function unboundOf(claim: PersistentVolumeClaim, lookup: ClaimLookup): Finding {
+function checkUnboundClaim(claim: PersistentVolumeClaim, lookup: ClaimLookup): Finding {
   const { name, annotations } = claim.metadata;
   const { storageClassName = "", volumeName = "" } = claim.spec;
-  if (volumeName !== "") return namedOf(claim, lookup);
+  if (volumeName !== "") return checkNamedVolume(claim, lookup);
   const storageClass = lookup.findClass(storageClassName);
   if (storageClassName === "") {
     return problem(`persistentvolumeclaim "${name}" is not bound and has no storage class`);
@@ -81,7 +73,7 @@ function unboundOf(claim: PersistentVolumeClaim, lookup: ClaimLookup): Finding {
   return { kind: isNew ? "select" : "begun", claim };
 }
 
-function findingOf(name: string, lookup: ClaimLookup): Finding {
+function checkClaim(name: string, lookup: ClaimLookup): Finding {
   const claim = lookup.findClaim(name);
   if (claim === undefined) return problem(`persistentvolumeclaim "${name}" not found`);
   if (claim.metadata.deletionTimestamp !== undefined) {
@@ -90,24 +82,23 @@ function findingOf(name: string, lookup: ClaimLookup): Finding {
   if (claim.status?.phase === "Lost") {
     return problem(`persistentvolumeclaim "${name}" has lost its PersistentVolume`);
   }
-  return claim.status?.phase === "Bound" ? { kind: "bound" } : unboundOf(claim, lookup);
+  return claim.status?.phase === "Bound" ? { kind: "bound" } : checkUnboundClaim(claim, lookup);
 }
 
-/** When both are there. */
-function togetherMs(pod: Pod, claim: PersistentVolumeClaim): number {
+function coexistenceStartMs(pod: Pod, claim: PersistentVolumeClaim): number {
   const times = [pod, claim].map(({ metadata }) => metadata.creationTimestamp ?? "");
   // oxlint-disable-next-line no-restricted-globals -- converts given times, reads no clock
   return Math.max(...times.map((time) => Date.parse(time)).filter((ms) => !Number.isNaN(ms)), 0);
 }
 
-/** What the pod's claims lack. Nothing is begun for a pod that will wait all the same. */
-export function podClaimsOf(pod: Pod, lookup: ClaimLookup, nowMs: number): PodClaims {
-  const findings = claimNamesOf(pod).map((name) => findingOf(name, lookup));
+/** Selects no node for any claim while another claim blocks the pod anyway. */
+export function planPodClaims(pod: Pod, lookup: ClaimLookup, nowMs: number): PodClaims {
+  const findings = listClaimNames(pod).map((name) => checkClaim(name, lookup));
   const problems = findings.flatMap((one) => (one.kind === "problem" ? [one.message] : []));
   const toSelect = findings.flatMap((one) => (one.kind === "select" ? [one.claim] : []));
   const begun = findings.flatMap((one) => (one.kind === "begun" ? [one.claim] : []));
   const leftMs = (claim: PersistentVolumeClaim): number =>
-    togetherMs(pod, claim) + BINDING_WAIT_MS - nowMs;
+    coexistenceStartMs(pod, claim) + BINDING_WAIT_MS - nowMs;
   const late = begun
     .filter((claim) => leftMs(claim) <= 0)
     .map(
@@ -119,6 +110,6 @@ export function podClaimsOf(pod: Pod, lookup: ClaimLookup, nowMs: number): PodCl
     problems: [...problems, ...late],
     toSelect: problems.length > 0 ? [] : toSelect,
     areBound: findings.every(({ kind }) => kind === "bound"),
-    ...(waits.length === 0 ? {} : { lookAgainMs: Math.min(...waits) }),
+    ...(waits.length === 0 ? {} : { requeueAfterMs: Math.min(...waits) }),
   };
 }

@@ -28,18 +28,18 @@ test.each<{
   {
     name: "goes with its claim, storage first",
     volume: aVolume(),
-    want: ["reportVolume Released", "removeStorage", "deleteVolume", "letVolumeGo"],
+    want: ["reportVolume Released", "removeStorage", "deleteVolume", "removeVolumeFinalizer"],
   },
   {
     name: "goes although a new claim of that name is there",
     volume: aVolume(),
     claim: ANOTHER,
-    want: ["reportVolume Released", "removeStorage", "deleteVolume", "letVolumeGo"],
+    want: ["reportVolume Released", "removeStorage", "deleteVolume", "removeVolumeFinalizer"],
   },
   {
     name: "goes on going where that was cut",
     volume: leaving(aVolume("Released")),
-    want: ["removeStorage", "letVolumeGo"],
+    want: ["removeStorage", "removeVolumeFinalizer"],
   },
   {
     name: "stays after its claim where that is wanted",
@@ -50,7 +50,7 @@ test.each<{
   {
     name: "that has stayed leaves its storage behind",
     volume: leaving(aVolume("Released", RETAIN)),
-    want: ["letVolumeGo"],
+    want: ["removeVolumeFinalizer"],
   },
   {
     name: "that nobody has any more can be had",
@@ -60,7 +60,7 @@ test.each<{
   {
     name: "that nobody has leaves its storage behind, whatever its policy",
     volume: leaving(withoutClaim(aVolume("Available"))),
-    want: ["letVolumeGo"],
+    want: ["removeVolumeFinalizer"],
   },
   {
     name: "that is promised can be had",

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which objects and tokens does a pod's volumes show? Pure.
+// Objects and tokens that the volumes of a pod refer to. Pure.
 import type { Pod, PodVolume, VolumeProjection } from "@patchbay/api";
 
-/** A ConfigMap or Secret in the pod's namespace. */
 export interface ObjectReference {
   readonly kind: "configMap" | "secret";
   readonly name: string;
 }
 
-/** A token that a volume shows. */
 export type TokenSource = NonNullable<VolumeProjection["serviceAccountToken"]>;
 
 function ofProjection({ configMap, secret }: VolumeProjection): readonly ObjectReference[] {
@@ -30,25 +28,22 @@ function ofVolume({ configMap, secret, projected }: PodVolume): readonly ObjectR
   ];
 }
 
-/** As text, for keys of maps. */
 export function printReference({ kind, name }: ObjectReference): string {
   return `${kind}/${name}`;
 }
 
-/** Objects that the pod's volumes show, each once. */
 export function volumeReferencesOf({ spec }: Pod): readonly ObjectReference[] {
   const all = (spec.volumes ?? []).flatMap(ofVolume);
   return [...new Map(all.map((one) => [printReference(one), one])).values()];
 }
 
-/** Tokens that the pod's volumes show. */
 export function tokenSourcesOf({ spec }: Pod): readonly TokenSource[] {
   return (spec.volumes ?? []).flatMap(({ projected }) =>
     (projected?.sources ?? []).flatMap(({ serviceAccountToken }) => serviceAccountToken ?? []),
   );
 }
 
-/** Whether something else than the pod itself can change what is in the volume. */
-export function isShown({ configMap, secret, downwardAPI, projected }: PodVolume): boolean {
+/** Whether the volume's content comes from the API server: objects, the pod's metadata or tokens. */
+export function isApiBacked({ configMap, secret, downwardAPI, projected }: PodVolume): boolean {
   return [configMap, secret, downwardAPI, projected].some((kind) => kind !== undefined);
 }

@@ -3,9 +3,13 @@ import type { Pod, PodVolume } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aPod } from "../../testing/pods.ts";
 import { aConfigMap, aPodWith, aSecret, createVolumeBench } from "../testing.ts";
-import { entriesOfConfigMap, entriesOfSecret } from "./object-files.ts";
-import { isShown, tokenSourcesOf, volumeReferencesOf } from "./references.ts";
-import { filesOf, type Shown } from "./volume-files.ts";
+import {
+  entriesOfConfigMap,
+  entriesOfSecret,
+  filesOf,
+  type VolumeContents,
+} from "./volume-files.ts";
+import { isApiBacked, tokenSourcesOf, volumeReferencesOf } from "./references.ts";
 
 const CONFIG = {
   ...aConfigMap("config", { "a.txt": "A", b: "B" }),
@@ -13,7 +17,7 @@ const CONFIG = {
 };
 const SECRET = aSecret("secret", { key: "hidden" });
 
-function shownBy(pod: Pod): Shown {
+function shownBy(pod: Pod): VolumeContents {
   return {
     pod,
     node: createVolumeBench().deps.node,
@@ -250,7 +254,7 @@ test.each([
   { name: "several", volume: { projected: {} }, want: true },
   { name: "an empty directory", volume: { emptyDir: {} }, want: false },
 ])("a volume of $name is kept current: $want", ({ volume, want }) => {
-  expect(isShown({ name: "v", ...volume })).toBe(want);
+  expect(isApiBacked({ name: "v", ...volume })).toBe(want);
 });
 
 test.each([
@@ -304,6 +308,6 @@ test("a name that a file's name begins with is no directory of it", () => {
     { key: "b", path: "a" },
     { key: "b", path: "ab" },
   ];
-  const shown = show({ name: "v", configMap: { name: "config", items } });
-  expect(shown).toEqual(["a 644 B", "ab 644 B"]);
+  const contents = show({ name: "v", configMap: { name: "config", items } });
+  expect(contents).toEqual(["a 644 B", "ab 644 B"]);
 });

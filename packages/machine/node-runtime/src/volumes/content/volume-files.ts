@@ -1,26 +1,189 @@
 // SPDX-License-Identifier: Apache-2.0
-// All files of a volume that shows objects, the pod, or tokens. Pure: what it shows has been read before.
-import type { Pod, PodVolume, VolumeProjection } from "@patchbay/api";
+// Files of API-backed volumes. Pure: the objects and tokens are read before.
+import { AppError } from "@patchbay/core";
 import type { VolumeFile } from "@patchbay/core/ports";
+import type {
+  ConfigMap,
+  KeyToPath,
+  Secret,
+  DownwardFile,
+  Pod,
+  PodVolume,
+  VolumeProjection,
+} from "@patchbay/api";
 import type { NodeFacts } from "../../translate/node-facts.ts";
-import { addDownwardFiles } from "./downward-files.ts";
-import { DEFAULT_MODE, FileSet, volumeFailed, type VolumeReader } from "./file-set.ts";
-import { addEntries, type Entries } from "./object-files.ts";
+import { fieldOf, resourceFieldOf } from "../../translate/fields.ts";
 import type { ObjectReference, TokenSource } from "./references.ts";
 
-/** What the volumes of a pod show. */
-export interface Shown {
+interface VolumeReader {
+  readonly volume: string;
+  /** Unset for root. */
+  readonly fsGroup?: number;
+  /** Unset when the containers' users differ or the images decide. */
+  readonly onlyUser?: number;
+}
+
+/** Source: core/v1 defaultMode of configMap, secret, downwardAPI and projected volumes. */
+const DEFAULT_MODE = 0o644;
+/** Source: Kubernetes volume_linux.go, roMask. */
+const GROUP_READS = 0o440;
+/** Source: Linux NAME_MAX, PATH_MAX. */
+const NAME_MAX = 255;
+const PATH_MAX = 4096;
+
+export function volumeFailed(volume: string, reason: string): AppError {
+  return new AppError("RUNTIME_VOLUME_FAILED", { volume, reason });
+}
+
+/** Names with two leading dots are reserved for publishing. Source: Kubernetes atomic_writer.go validatePath. */
+function isGoodPath(path: string): boolean {
+  const names = path.split("/");
+  const isGood = (name: string): boolean =>
+    name !== "" && name !== "." && name !== ".." && Buffer.byteLength(name) <= NAME_MAX;
+  return !path.startsWith("..") && Buffer.byteLength(path) < PATH_MAX && names.every(isGood);
+}
+
+class FileSet {
+  readonly files = new Map<string, VolumeFile>();
+  readonly #reader: VolumeReader;
+
+  constructor(reader: VolumeReader) {
+    this.#reader = reader;
+  }
+
+  /** @throws AppError with RUNTIME_VOLUME_FAILED when the path leaves the volume, or collides with a directory */
+  add(
+    path: string,
+    bytes: Uint8Array,
+    file: { readonly mode: number; readonly uid?: number },
+  ): void {
+    const { volume, fsGroup } = this.#reader;
+    if (!isGoodPath(path)) throw volumeFailed(volume, `invalid path ${JSON.stringify(path)}`);
+    const clash = [...this.files.keys()].find(
+      (other) => other.startsWith(`${path}/`) || path.startsWith(`${other}/`),
+    );
+    if (clash !== undefined) throw volumeFailed(volume, `paths ${path} and ${clash} collide`);
+    const group = fsGroup === undefined ? {} : { gid: fsGroup };
+    const mode = fsGroup === undefined ? file.mode : file.mode | GROUP_READS;
+    this.files.set(path, {
+      bytes,
+      mode,
+      ...group,
+      ...(file.uid !== undefined && { uid: file.uid }),
+    });
+  }
+}
+
+interface WantedEntries {
+  readonly volume: string;
+  /** For example `configmap "a"`, for errors. */
+  readonly what: string;
+  readonly items?: readonly KeyToPath[];
+  readonly optional?: boolean;
+  readonly mode: number;
+}
+
+/** Undefined when the object does not exist. */
+export type Entries = ReadonlyMap<string, Uint8Array> | undefined;
+
+function decoded(data: Readonly<Record<string, string>> = {}): readonly [string, Uint8Array][] {
+  return Object.entries(data).map(([key, text]) => [key, Buffer.from(text, "base64")]);
+}
+
+export function entriesOfConfigMap(map: ConfigMap | undefined): Entries {
+  if (map === undefined) return undefined;
+  const texts = Object.entries(map.data ?? {}).map(([key, text]): [string, Uint8Array] => [
+    key,
+    Buffer.from(text),
+  ]);
+  return new Map([...texts, ...decoded(map.binaryData)]);
+}
+
+export function entriesOfSecret(secret: Secret | undefined): Entries {
+  return secret === undefined ? undefined : new Map(decoded(secret.data));
+}
+
+/** @throws AppError with RUNTIME_VOLUME_FAILED when the object or an entry is missing and not optional */
+function addEntries(files: FileSet, entries: Entries, wanted: WantedEntries): void {
+  const { volume, what, items, optional = false, mode } = wanted;
+  if (entries === undefined) {
+    if (optional) return;
+    throw volumeFailed(volume, `${what} not found`);
+  }
+  if (items === undefined) {
+    for (const [key, bytes] of entries) files.add(key, bytes, { mode });
+    return;
+  }
+  for (const item of items) {
+    const bytes = entries.get(item.key);
+    if (bytes !== undefined) files.add(item.path, bytes, { mode: item.mode ?? mode });
+    else if (!optional) throw volumeFailed(volume, `${what} has no entry ${item.key}`);
+  }
+}
+
+const GO_LETTERS: Readonly<Record<string, string>> = { "07": "\\a", "0b": "\\v" };
+
+/** Quotes like Go's `%q`. */
+function quoted(text: string): string {
+  return JSON.stringify(text).replace(
+    /\\u00([01][0-9a-f])/g,
+    (_, code: string) => GO_LETTERS[code] ?? `\\x${code}`,
+  );
+}
+
+/** Source: Kubernetes fieldpath.FormatMap. */
+function printMap(values: Readonly<Record<string, string>> = {}): string {
+  return Object.keys(values)
+    .sort()
+    .map((name) => `${name}=${quoted(values[name] ?? "")}`)
+    .join("\n");
+}
+
+function textOf(pod: Pod, file: DownwardFile, node: NodeFacts): string | undefined {
+  if (file.resourceFieldRef !== undefined) return resourceFieldOf(pod, file.resourceFieldRef);
+  const path = file.fieldRef?.fieldPath ?? "";
+  if (path === "metadata.labels") return printMap(pod.metadata.labels);
+  if (path === "metadata.annotations") return printMap(pod.metadata.annotations);
+  // In a volume, fields of spec and status would have to be refreshed.
+  return path.startsWith("metadata.") ? fieldOf(pod, path, { node, podIps: [] }) : undefined;
+}
+
+interface DownwardSource {
+  readonly volume: string;
+  readonly pod: Pod;
+  readonly node: NodeFacts;
+  readonly mode: number;
+}
+
+/** @throws AppError with RUNTIME_VOLUME_FAILED for a field that volumes do not support */
+function addDownwardFiles(
+  files: FileSet,
+  items: readonly DownwardFile[],
+  { volume, pod, node, mode }: DownwardSource,
+): void {
+  for (const item of items) {
+    const text = textOf(pod, item, node);
+    if (text === undefined) {
+      throw volumeFailed(
+        volume,
+        `fieldPath ${item.fieldRef?.fieldPath ?? ""} is not supported in volumes`,
+      );
+    }
+    files.add(item.path, Buffer.from(text), { mode: item.mode ?? mode });
+  }
+}
+
+export interface VolumeContents {
   readonly pod: Pod;
   readonly node: NodeFacts;
   readonly entriesOf: (reference: ObjectReference) => Entries;
-  /** Text of a token; undefined: it has not been given out yet. */
   readonly tokenOf: (source: TokenSource) => string | undefined;
 }
 
-/** A token is its user's alone, where there is one user, and its group's. Source: Kubernetes projected.go. */
+/** Source: Kubernetes projected.go. */
 const PRIVATE_MODE = 0o600;
 
-function userOf(pod: Pod): number | undefined {
+function findOnlyUser(pod: Pod): number | undefined {
   const { runAsUser } = pod.spec.securityContext ?? {};
   const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
   const users = new Set(all.map(({ securityContext }) => securityContext?.runAsUser ?? runAsUser));
@@ -29,7 +192,7 @@ function userOf(pod: Pod): number | undefined {
 
 function readerOf(pod: Pod, volume: string): VolumeReader {
   const { fsGroup } = pod.spec.securityContext ?? {};
-  const onlyUser = userOf(pod);
+  const onlyUser = findOnlyUser(pod);
   return {
     volume,
     ...(fsGroup === undefined ? {} : { fsGroup }),
@@ -40,13 +203,13 @@ function readerOf(pod: Pod, volume: string): VolumeReader {
 class Collector {
   readonly set: FileSet;
   readonly #reader: VolumeReader;
-  readonly #shown: Shown;
+  readonly #contents: VolumeContents;
   readonly #mode: number;
 
-  constructor(shown: Shown, volume: string, mode: number | undefined) {
-    this.#reader = readerOf(shown.pod, volume);
+  constructor(contents: VolumeContents, volume: string, mode: number | undefined) {
+    this.#reader = readerOf(contents.pod, volume);
     this.set = new FileSet(this.#reader);
-    this.#shown = shown;
+    this.#contents = contents;
     this.#mode = mode ?? DEFAULT_MODE;
   }
 
@@ -63,7 +226,7 @@ class Collector {
     source: NonNullable<VolumeProjection["secret"]>,
   ): void {
     const { name = "", ...wanted } = source;
-    addEntries(this.set, this.#shown.entriesOf({ kind, name }), {
+    addEntries(this.set, this.#contents.entriesOf({ kind, name }), {
       ...wanted,
       what: `${kind.toLowerCase()} ${JSON.stringify(name)}`,
       volume: this.#reader.volume,
@@ -72,17 +235,17 @@ class Collector {
   }
 
   #addDownward({ items = [] }: NonNullable<VolumeProjection["downwardAPI"]>): void {
-    const { pod, node } = this.#shown;
+    const { pod, node } = this.#contents;
     addDownwardFiles(this.set, items, { volume: this.#reader.volume, pod, node, mode: this.#mode });
   }
 
   #addToken(source: TokenSource): void {
     const { volume, fsGroup, onlyUser } = this.#reader;
-    const token = this.#shown.tokenOf(source);
+    const token = this.#contents.tokenOf(source);
     if (token === undefined) throw volumeFailed(volume, "its token has not been issued yet");
     const isPrivate = fsGroup !== undefined || onlyUser !== undefined;
     const mode = isPrivate ? PRIVATE_MODE : this.#mode;
-    // The group reads it by fsGroup; without one it must be the user's own.
+    // With fsGroup the group can read the file; without it the user must own it.
     const uid = fsGroup === undefined ? onlyUser : undefined;
     this.set.add(source.path, Buffer.from(token), { mode, ...(uid !== undefined && { uid }) });
   }
@@ -97,14 +260,14 @@ function sourcesOf(volume: PodVolume): readonly VolumeProjection[] {
   return [{ secret: { ...rest, ...(secretName !== undefined && { name: secretName }) } }];
 }
 
-/**
- * The files by their paths below the volume.
- * @throws AppError with RUNTIME_VOLUME_FAILED when something is missing, or a path is not one
- */
-export function filesOf(volume: PodVolume, shown: Shown): ReadonlyMap<string, VolumeFile> {
+/** @throws AppError with RUNTIME_VOLUME_FAILED when an object is missing or a path is invalid */
+export function filesOf(
+  volume: PodVolume,
+  contents: VolumeContents,
+): ReadonlyMap<string, VolumeFile> {
   const { configMap, secret, downwardAPI, projected } = volume;
   const { defaultMode } = configMap ?? secret ?? downwardAPI ?? projected ?? {};
-  const collector = new Collector(shown, volume.name, defaultMode);
+  const collector = new Collector(contents, volume.name, defaultMode);
   for (const source of sourcesOf(volume)) collector.add(source);
   return collector.set.files;
 }

@@ -62,7 +62,7 @@ describe("an object of a pod", () => {
     objects.hold("1", "ns", [C]);
     const reading = objects.read("ns", C);
     await settle();
-    const late = clock.advance(10_000);
+    const timeout = clock.advance(10_000);
     await expect(reading).rejects.toMatchObject({
       code: "OS_TIMED_OUT",
       details: {
@@ -70,7 +70,7 @@ describe("an object of a pod", () => {
         timeoutMs: 10_000,
       },
     });
-    await late;
+    await timeout;
   });
 
   test("that no pod holds is not read", async () => {

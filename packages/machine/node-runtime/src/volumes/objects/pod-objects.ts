@@ -1,38 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// ConfigMaps and Secrets that pods of this node show: each watched by its name while a pod has it, and none besides.
+// ConfigMaps and Secrets of this node's pods, each watched by name while a pod uses it.
 import { CONFIG_MAPS, SECRETS, type KubeObject, type ResourceType } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { StartableCache } from "@patchbay/kube";
 import type { Clock } from "@patchbay/core/ports";
-import { entriesOfConfigMap, entriesOfSecret, type Entries } from "../content/object-files.ts";
+import { entriesOfConfigMap, entriesOfSecret, type Entries } from "../content/volume-files.ts";
 import { printReference, type ObjectReference } from "../content/references.ts";
 
-/** A cache of the one object of that name; it asks nobody before it is started. */
+/** Sends no request before the cache is started. */
 export type OpenCache = (
   type: ResourceType<KubeObject>,
   selection: { readonly namespace: string; readonly fieldSelector: string },
 ) => StartableCache<KubeObject>;
 
-/** An API server's objects. */
 export interface PodObjectsDeps {
   readonly openCache: OpenCache;
   readonly clock: Clock;
 }
 
-/** Objects by the pods that show them. */
 export interface PodObjects {
-  /** From now on the pod has exactly these. */
+  /** Replaces the set of objects that the pod uses. */
   hold(uid: string, namespace: string, references: readonly ObjectReference[]): void;
   /**
-   * What is in the object, or undefined when it is not there; of objects that a pod holds.
-   * @throws AppError with OS_TIMED_OUT when the API server has not told within ten seconds
+   * The pod must hold the object.
+   * @throws AppError with OS_TIMED_OUT
    */
   read(namespace: string, reference: ObjectReference): Promise<Entries>;
-  /** Calls the listener with the pods of each object that changes, until the returned function is called. */
+  /** Unsubscribes when the returned function is called. */
   onChange(listener: (uid: string) => void): () => void;
 }
 
-/** How long a pod waits for the first answer; milliseconds. It is asked again after that. */
 const READ_TIMEOUT_MS = 10_000;
 
 interface Watched {
@@ -80,7 +77,7 @@ class WatchedObjects implements PodObjects {
     if (watched === undefined) return undefined;
     await this.#synced(watched.cache, reference);
     const object = watched.cache.find({ namespace, name: reference.name });
-    // The cache is fed by the reflector of that kind.
+    // the cache contains only objects of the reference's kind
     return reference.kind === "secret" ? entriesOfSecret(object) : entriesOfConfigMap(object);
   }
 
@@ -98,28 +95,27 @@ class WatchedObjects implements PodObjects {
     const watched = { cache, stop, holders: new Set<string>() };
     this.#watched.set(key, watched);
     cache.onChange(() => {
-      for (const uid of watched.holders) for (const tell of this.#listeners) tell(uid);
+      for (const uid of watched.holders) for (const notify of this.#listeners) notify(uid);
     });
     cache.start(AbortSignal.any([stop.signal, this.#signal]));
     return watched;
   }
 
   async #synced(cache: StartableCache<KubeObject>, reference: ObjectReference): Promise<void> {
-    const over = new AbortController();
-    const late = this.#deps.clock.sleep(READ_TIMEOUT_MS, over.signal).then(() => {
+    const done = new AbortController();
+    const timeout = this.#deps.clock.sleep(READ_TIMEOUT_MS, done.signal).then(() => {
       const program = `the watch of ${printReference(reference)}`;
       throw new AppError("OS_TIMED_OUT", { program, timeoutMs: READ_TIMEOUT_MS });
     });
     try {
-      await Promise.race([cache.synced(), late]);
+      await Promise.race([cache.synced(), timeout]);
     } finally {
-      over.abort();
-      late.catch(() => undefined);
+      done.abort();
+      timeout.catch(() => undefined);
     }
   }
 }
 
-/** Watches nothing yet; everything ends with the signal. */
 export function createPodObjects(deps: PodObjectsDeps, signal: AbortSignal): PodObjects {
   return new WatchedObjects(deps, signal);
 }

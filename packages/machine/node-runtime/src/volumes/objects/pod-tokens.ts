@@ -1,54 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens of pods: asked for, kept in memory, and asked for again before they end.
+// Service account tokens of pods: requested, cached in memory and replaced before they expire.
 import type { Pod } from "@patchbay/api";
-import { messageOf } from "@patchbay/core";
+import { messageOf, AppError } from "@patchbay/core";
 import type { Clock, Logger } from "@patchbay/core/ports";
 import type { TokenSource } from "../content/references.ts";
+import type { KubeClient } from "@patchbay/kube";
 
-/** A token as the API server gave it out. */
-export interface Token {
+interface Token {
   readonly text: string;
   /** Milliseconds since 1970. */
   readonly expiresMs: number;
 }
 
-/** Asks for a token of the pod's account that is worth nothing once the pod is gone. */
+/** The token is bound to the pod and becomes invalid with it. */
 export type RequestToken = (
   pod: Pod,
   source: Required<Pick<TokenSource, "expirationSeconds">> & Pick<TokenSource, "audience">,
 ) => Promise<Token>;
 
-/** The tokens of this node's pods. */
 export interface PodTokens {
-  /** The token, which is good for at least a fifth of its life but where the API server gives out no new one. */
+  /** A fifth of the token's lifetime is left, unless the API server issues no new one. */
   find(pod: Pod, source: TokenSource): Promise<string>;
-  /** When the next of the pod's tokens is to be replaced, milliseconds from now; undefined: it has none. */
+  /** Milliseconds from now. */
   dueMs(uid: string): number | undefined;
   forget(uid: string): void;
 }
 
 /** Source: core/v1 ServiceAccountTokenProjection. */
 const DEFAULT_SECONDS = 3600;
-/** A token is replaced after four fifths of its life, or a day. Source: Kubernetes token_manager.go. */
-const REPLACED_AFTER = 0.8;
+/** A token is replaced after 80 % of its lifetime, or a day. Source: Kubernetes token_manager.go. */
+const REPLACEMENT_SHARE = 0.8;
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** How soon a token that could not be replaced is asked for again. */
-const RETRY_MS = 10_000;
+const TOKEN_RETRY_INTERVAL_MS = 10_000;
 
-interface Kept extends Token {
+interface CachedToken extends Token {
   replaceMs: number;
 }
 
-/** When a token is replaced that was given out at `nowMs`. Pure. */
 export function replaceAtMs(token: Token, nowMs: number): number {
-  return nowMs + Math.min((token.expiresMs - nowMs) * REPLACED_AFTER, DAY_MS);
+  return nowMs + Math.min((token.expiresMs - nowMs) * REPLACEMENT_SHARE, DAY_MS);
 }
 
 class RequestedTokens implements PodTokens {
   readonly #request: RequestToken;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #kept = new Map<string, Map<string, Kept>>();
+  readonly #tokens = new Map<string, Map<string, CachedToken>>();
 
   constructor(
     request: RequestToken,
@@ -64,38 +61,71 @@ class RequestedTokens implements PodTokens {
     { audience, expirationSeconds = DEFAULT_SECONDS }: TokenSource,
   ): Promise<string> {
     const uid = pod.metadata.uid ?? "";
-    const ofPod = this.#kept.get(uid) ?? new Map<string, Kept>();
+    const ofPod = this.#tokens.get(uid) ?? new Map<string, CachedToken>();
     const key = JSON.stringify([audience, expirationSeconds]);
-    const kept = ofPod.get(key);
+    const cached = ofPod.get(key);
     const now = this.#clock.now();
-    if (kept !== undefined && now < kept.replaceMs) return kept.text;
+    if (cached !== undefined && now < cached.replaceMs) return cached.text;
     try {
-      const asked = { expirationSeconds, ...(audience !== undefined && { audience }) };
-      const token = await this.#request(pod, asked);
-      this.#kept.set(uid, ofPod.set(key, { ...token, replaceMs: replaceAtMs(token, now) }));
+      const tokenSpec = { expirationSeconds, ...(audience !== undefined && { audience }) };
+      const token = await this.#request(pod, tokenSpec);
+      this.#tokens.set(uid, ofPod.set(key, { ...token, replaceMs: replaceAtMs(token, now) }));
       return token.text;
     } catch (error) {
-      if (kept === undefined || now >= kept.expiresMs) throw error;
-      kept.replaceMs = now + RETRY_MS;
+      if (cached === undefined || now >= cached.expiresMs) throw error;
+      cached.replaceMs = now + TOKEN_RETRY_INTERVAL_MS;
       this.#log.warn("token not replaced", { uid, reason: messageOf(error) });
-      return kept.text;
+      return cached.text;
     }
   }
 
   dueMs(uid: string): number | undefined {
-    const times = [...(this.#kept.get(uid)?.values() ?? [])].map(({ replaceMs }) => replaceMs);
+    const times = [...(this.#tokens.get(uid)?.values() ?? [])].map(({ replaceMs }) => replaceMs);
     return times.length === 0 ? undefined : Math.max(Math.min(...times) - this.#clock.now(), 0);
   }
 
   forget(uid: string): void {
-    this.#kept.delete(uid);
+    this.#tokens.delete(uid);
   }
 }
 
-/** Keeps no token yet. */
 export function createPodTokens(
   request: RequestToken,
   deps: { readonly clock: Clock; readonly log: Logger },
 ): PodTokens {
   return new RequestedTokens(request, deps);
+}
+
+interface TokenAnswer {
+  readonly status?: { readonly token?: string; readonly expirationTimestamp?: string };
+}
+
+/** Sent with the node's account. Source: Kubernetes authentication.k8s.io/v1. */
+export function createTokenRequester(client: Pick<KubeClient, "requestRaw">): RequestToken {
+  return async ({ metadata, spec }, { audience, expirationSeconds }) => {
+    const { namespace = "", name, uid } = metadata;
+    const account = spec.serviceAccountName ?? "default";
+    const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/serviceaccounts/${encodeURIComponent(account)}/token`;
+    const { text } = await client.requestRaw({
+      method: "POST",
+      path,
+      body: {
+        apiVersion: "authentication.k8s.io/v1",
+        kind: "TokenRequest",
+        spec: {
+          audiences: audience === undefined || audience === "" ? [] : [audience],
+          expirationSeconds,
+          boundObjectRef: { apiVersion: "v1", kind: "Pod", name, uid },
+        },
+      },
+    });
+    const { status } = JSON.parse(text) as TokenAnswer; // the server validates the schema
+    // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
+    const expiresMs = Date.parse(status?.expirationTimestamp ?? "");
+    if (status?.token === undefined || Number.isNaN(expiresMs)) {
+      const reason = "it has no token or no expiration time";
+      throw new AppError("API_MALFORMED", { what: "the answer to a TokenRequest", reason });
+    }
+    return { text: status.token, expiresMs };
+  };
 }

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much has what outlives pods grown of late? Pure. What was there before is no pod's doing: its end would not free it.
+// Recent growth of data that outlives pods. Evicting a pod does not free older data. Pure.
 
-/** Growth is counted for one to two of these, milliseconds. */
+/** Growth is counted over one to two windows. */
 const WINDOW_MS = 1_800_000;
 
-/** What outlives pods, by the pods that make it grow. */
 export interface Growths {
-  /** Bytes that came lately, by the pod's uid and in words for people. */
+  /** By pod uid and displayed description. */
   measure(): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>>;
-  /** The pod has gone for it: whoever takes its place begins anew. */
-  forgive(uid: string): void;
+  resetGrowth(uid: string): void;
 }
 
 interface Mark {
@@ -26,15 +24,14 @@ function nextMark(mark: Mark, bytes: number, nowMs: number): Mark {
   return { olderBytes: Math.min(olderBytes, bytes), newerBytes, atMs };
 }
 
-/** Remembers what things held. */
-export class GrowthMarks {
+export class GrowthTracker {
   #marks: ReadonlyMap<string, Mark> | undefined;
-  #held: ReadonlyMap<string, number> = new Map();
+  #sizes: ReadonlyMap<string, number> = new Map();
 
-  /** What each has grown by, from all that are there; what is new has grown from nothing. */
-  take(held: ReadonlyMap<string, number>, nowMs: number): ReadonlyMap<string, number> {
+  /** A new item has grown from zero. */
+  updateSizes(sizes: ReadonlyMap<string, number>, nowMs: number): ReadonlyMap<string, number> {
     const before = this.#marks;
-    const marks = [...held].map(([name, bytes]) => {
+    const marks = [...sizes].map(([name, bytes]) => {
       const first = {
         olderBytes: before === undefined ? bytes : 0,
         newerBytes: bytes,
@@ -43,15 +40,14 @@ export class GrowthMarks {
       return [name, nextMark(before?.get(name) ?? first, bytes, nowMs)] as const;
     });
     this.#marks = new Map(marks);
-    this.#held = held;
-    return new Map(marks.map(([name, mark]) => [name, (held.get(name) ?? 0) - mark.olderBytes]));
+    this.#sizes = sizes;
+    return new Map(marks.map(([name, mark]) => [name, (sizes.get(name) ?? 0) - mark.olderBytes]));
   }
 
-  /** From now on it has not grown. */
-  forgive(name: string): void {
-    const [mark, bytes] = [this.#marks?.get(name), this.#held.get(name)];
+  resetGrowth(name: string): void {
+    const [mark, bytes] = [this.#marks?.get(name), this.#sizes.get(name)];
     if (mark === undefined || bytes === undefined) return;
-    const anew = { olderBytes: bytes, newerBytes: bytes, atMs: mark.atMs };
-    this.#marks = new Map([...(this.#marks ?? []), [name, anew]]);
+    const reset = { olderBytes: bytes, newerBytes: bytes, atMs: mark.atMs };
+    this.#marks = new Map([...(this.#marks ?? []), [name, reset]]);
   }
 }

@@ -5,11 +5,11 @@ import { aPod } from "../../testing/pods.ts";
 import { aPodWith } from "../testing.ts";
 import {
   DEFAULT_STORAGE_BYTES,
-  headroomOf,
+  headroomBytesOf,
   isWalkDue,
-  pressureVictim,
+  selectVictim,
   printBytes,
-  storageFault,
+  findLimitViolation,
   storageLimitOf,
   type PodUsage,
 } from "./limits.ts";
@@ -73,13 +73,15 @@ describe("a pod has to go", () => {
       want: 'Pod ephemeral local storage usage (2.2Gi) exceeds its limit "2Gi"; most of it is in volume "free" (2Gi).',
     },
   ])("$name", ({ pod, used, want }) => {
-    expect(storageFault(pod, used)).toBe(want);
+    expect(findLimitViolation(pod, used)).toBe(want);
   });
 
   test("not at its limits, and not for files in memory", () => {
-    expect(storageFault(limited("1Gi"), usage({ small: 10 * MI, memory: 0 }))).toBeUndefined();
     expect(
-      storageFault(limited(undefined), usage({ free: DEFAULT_STORAGE_BYTES })),
+      findLimitViolation(limited("1Gi"), usage({ small: 10 * MI, memory: 0 })),
+    ).toBeUndefined();
+    expect(
+      findLimitViolation(limited(undefined), usage({ free: DEFAULT_STORAGE_BYTES })),
     ).toBeUndefined();
   });
 });
@@ -91,7 +93,7 @@ describe("on a disk that is nearly full", () => {
   ]);
 
   test("the pod that uses most has to go, and is told the numbers", () => {
-    expect(pressureVictim(usages, { sizeBytes: 10 * GI, freeBytes: 0.4 * GI })).toEqual({
+    expect(selectVictim(usages, { sizeBytes: 10 * GI, freeBytes: 0.4 * GI })).toEqual({
       uid: "much",
       message:
         'The node was low on resource: ephemeral-storage. 409.6Mi of 10Gi were left, and this pod used most (101Mi); most of it is in volume "free" (100Mi).',
@@ -104,7 +106,7 @@ describe("on a disk that is nearly full", () => {
 
     test("is charged to whoever makes it grow, before a neighbour that holds less", () => {
       const all = new Map([...usages, ["writer", writer]]);
-      const victim = pressureVictim(all, { sizeBytes: 10 * GI, freeBytes: 0 });
+      const victim = selectVictim(all, { sizeBytes: 10 * GI, freeBytes: 0 });
       expect(victim?.uid).toBe("writer");
       expect(victim?.message).toContain(
         'most of it is in new data of claim volume "pvc-1" (200Mi)',
@@ -112,7 +114,7 @@ describe("on a disk that is nearly full", () => {
     });
 
     test("ends nobody when the writers have gone, and all others together would not free enough", () => {
-      expect(pressureVictim(usages, { sizeBytes: 100 * GI, freeBytes: 0 })).toBeUndefined();
+      expect(selectVictim(usages, { sizeBytes: 100 * GI, freeBytes: 0 })).toBeUndefined();
     });
   });
 
@@ -125,7 +127,7 @@ describe("on a disk that is nearly full", () => {
       of: new Map([["little", usage({ free: 63 * MI })]]),
     },
   ])("nobody has to where $name", ({ disk, of }) => {
-    expect(pressureVictim(of, disk)).toBeUndefined();
+    expect(selectVictim(of, disk)).toBeUndefined();
   });
 });
 
@@ -167,9 +169,9 @@ describe("the trees are walked", () => {
 });
 
 test("a pod may write up to the nearest of its limits", () => {
-  expect(headroomOf(limited(undefined), usage({ small: 4 * MI }))).toBe(6 * MI);
-  expect(headroomOf(limited("1Gi"), usage({ free: GI - MI }))).toBe(MI);
-  expect(headroomOf(limited("1Gi"), usage({ free: 2 * GI }))).toBe(0);
+  expect(headroomBytesOf(limited(undefined), usage({ small: 4 * MI }))).toBe(6 * MI);
+  expect(headroomBytesOf(limited("1Gi"), usage({ free: GI - MI }))).toBe(MI);
+  expect(headroomBytesOf(limited("1Gi"), usage({ free: 2 * GI }))).toBe(0);
 });
 
 test.each([
@@ -186,9 +188,9 @@ describe("a pod without volumes", () => {
   const bare = aPod();
   test("may have the default on the disk, for its container's files", () => {
     expect(storageLimitOf(bare)).toBe(DEFAULT_STORAGE_BYTES);
-    expect(headroomOf(bare, usage({}, { compute: GI }))).toBe(GI);
-    expect(storageFault(bare, usage({}, { compute: GI }))).toBeUndefined();
-    expect(storageFault(bare, usage({}, { compute: 2 * GI + 1 }))).toContain(
+    expect(headroomBytesOf(bare, usage({}, { compute: GI }))).toBe(GI);
+    expect(findLimitViolation(bare, usage({}, { compute: GI }))).toBeUndefined();
+    expect(findLimitViolation(bare, usage({}, { compute: 2 * GI + 1 }))).toContain(
       'most of it is in container "compute" (2Gi)',
     );
   });
@@ -198,8 +200,8 @@ test.each([
   { name: "exactly its limit", small: 10 * MI, want: undefined },
   { name: "a byte more", small: 10 * MI + 1, want: "small" },
 ])("a volume of a pod that holds $name: $want", ({ small, want }) => {
-  const fault = storageFault(limited("1Gi"), usage({ small }));
-  expect(/"(\w+)"/.exec(fault ?? "")?.[1]).toBe(want);
+  const violation = findLimitViolation(limited("1Gi"), usage({ small }));
+  expect(/"(\w+)"/.exec(violation ?? "")?.[1]).toBe(want);
 });
 
 test.each([
@@ -207,15 +209,15 @@ test.each([
   { name: "zero", limit: "0" },
 ])("a limit that is $name is none", ({ limit }) => {
   const pod = aPodWith([{ name: "small", emptyDir: { sizeLimit: limit } }]);
-  expect(storageFault(pod, usage({ small: GI }))).toBeUndefined();
-  expect(headroomOf(pod, usage({ small: GI }))).toBe(GI);
-  expect(storageFault(limited(limit), usage({}, { c0: GI }))).toBeUndefined();
+  expect(findLimitViolation(pod, usage({ small: GI }))).toBeUndefined();
+  expect(headroomBytesOf(pod, usage({ small: GI }))).toBe(GI);
+  expect(findLimitViolation(limited(limit), usage({}, { c0: GI }))).toBeUndefined();
 });
 
 test("a container's limit is for that container, and a limit of a part of a byte for a whole one", () => {
   const pod = limited("20Mi", "1Gi");
-  expect(storageFault(pod, usage({}, { c0: 20 * MI, c1: 500 * MI }))).toBeUndefined();
-  expect(storageFault(pod, usage({}, { c1: 1025 * MI }))).toContain("Container c1 (1Gi)");
+  expect(findLimitViolation(pod, usage({}, { c0: 20 * MI, c1: 500 * MI }))).toBeUndefined();
+  expect(findLimitViolation(pod, usage({}, { c1: 1025 * MI }))).toContain("Container c1 (1Gi)");
   expect(storageLimitOf(limited("1500m"))).toBe(2);
   const small = aPodWith([{ name: "small", emptyDir: { sizeLimit: "1500m" } }]);
   expect(storageLimitOf(small)).toBe(DEFAULT_STORAGE_BYTES + 2);
@@ -224,10 +226,10 @@ test("a container's limit is for that container, and a limit of a part of a byte
 test("what grows weighs as what is held does, when a pod has to go", () => {
   const disk = { sizeBytes: 10 * GI, freeBytes: 0 };
   const grown = { ...usage({}), growth: new Map([["new data", 64 * MI]]) };
-  expect(pressureVictim(new Map([["writer", grown]]), disk)?.uid).toBe("writer");
+  expect(selectVictim(new Map([["writer", grown]]), disk)?.uid).toBe("writer");
   const little = { ...usage({}), growth: new Map([["new data", 64 * MI - 1]]) };
-  expect(pressureVictim(new Map([["writer", little]]), disk)).toBeUndefined();
-  expect(pressureVictim(new Map(), disk)).toBeUndefined();
+  expect(selectVictim(new Map([["writer", little]]), disk)).toBeUndefined();
+  expect(selectVictim(new Map(), disk)).toBeUndefined();
 });
 
 test("a pod has to go where the ends of all together free just enough", () => {
@@ -238,7 +240,7 @@ test("a pod has to go where the ends of all together free just enough", () => {
   const needed = 0.05 * 2000 * MI;
   const disk = { sizeBytes: 2000 * MI, freeBytes: 0 };
   expect(needed).toBe(100 * MI);
-  expect(pressureVictim(usages, disk)?.uid).toBe("one");
+  expect(selectVictim(usages, disk)?.uid).toBe("one");
   const more = new Map([...usages, ["other", usage({ free: 36 * MI - 1 })]]);
-  expect(pressureVictim(more, disk)).toBeUndefined();
+  expect(selectVictim(more, disk)).toBeUndefined();
 });

@@ -2,9 +2,8 @@
 // The words of OpenSSH's programs, and what the shell and the client make of them.
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
-import { parseCopy } from "./copy-ends.ts";
+import { parseCopy, clientFlags, hostOf, type Here } from "./ssh-client.ts";
 import { parseGuestName } from "../guest-name.ts";
-import { clientFlags, hostOf, type Here } from "./ssh-client.ts";
 
 const HERE: Here = {
   program: ["/opt/no de", "/opt/it's/main.js"],
@@ -13,8 +12,12 @@ const HERE: Here = {
 };
 const PROXY = [
   ...HERE.program,
-  ...["--data-dir", "/d%h", "--kubeconfig", '/k"$(reboot)'],
-  ...["port-forward", "--stdio"],
+  "--data-dir",
+  "/d%h",
+  "--kubeconfig",
+  '/k"$(reboot)',
+  "port-forward",
+  "--stdio",
 ];
 
 function flagsOf(name: string, options: Readonly<Record<string, unknown>>): readonly string[] {
@@ -36,8 +39,12 @@ test("what the user says is passed on, each as one word", () => {
     localSshOpts: ["-o StrictHostKeyChecking=no", "-v"],
   };
   expect(flagsOf("web", options).slice(2)).toEqual([
-    ...["-o", 'UserKnownHostsFile="/a \\"b\\"%%"'],
-    ...["-o StrictHostKeyChecking=no", "-v", "-i", "-key"],
+    "-o",
+    'UserKnownHostsFile="/a \\"b\\"%%"',
+    "-o StrictHostKeyChecking=no",
+    "-v",
+    "-i",
+    "-key",
   ]);
 });
 

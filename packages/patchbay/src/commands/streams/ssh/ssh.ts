@@ -1,20 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 // patchbay ssh: the local ssh client at a VM's guest, in virtctl's form.
-import type { Command, Context } from "../../../command.ts";
-import { argumentAt, textOption, type Input } from "../../../input.ts";
-import { SSH_FLAGS } from "./ssh-flags.ts";
+import type { FlagSpec, Command, Context } from "../../../command.ts";
+import { argumentAt, textOption, type Input, hasFlag } from "../../../input.ts";
 
-async function run(context: Context, input: Input): Promise<void> {
+/** Flags that ssh and scp have in common. */
+const SSH_FLAGS: readonly FlagSpec[] = [
+  { flags: "-i, --identity-file <file>", description: "private key", values: "files" },
+  {
+    flags: "-l, --username <name>",
+    description: "user of the guest (default: as the local client says)",
+  },
+  {
+    flags: "-p, --port <port>",
+    description: "port of the guest's server",
+    kind: "port",
+    fallback: "22",
+  },
+  {
+    flags: "--known-hosts <file>",
+    description: "keys of known guests (default: the local client's own)",
+    values: "files",
+  },
+  {
+    flags: "-t, --local-ssh-opts <option>",
+    description:
+      'more for the local client, as in --local-ssh-opts="-o StrictHostKeyChecking=no"; may be repeated',
+    isRepeatable: true,
+  },
+];
+
+async function runSsh(context: Context, input: Input): Promise<void> {
   const { parseGuestName } = await import("../guest-name.ts");
-  const { clientFlags, hostOf } = await import("./ssh-client.ts");
-  const { runClient, hereOf } = await import("./run-client.ts");
+  const { clientFlags, hereOf, hostOf, runClient } = await import("./ssh-client.ts");
   const guest = parseGuestName(argumentAt(input, 0));
   const here = await hereOf(context);
   const command = textOption(input, "command");
   await runClient([
     "ssh",
     ...clientFlags(guest, here, input),
-    ...["--", hostOf(guest, here, input)],
+    "--",
+    hostOf(guest, here, input),
     ...(command === undefined ? [] : [command]),
   ]);
 }
@@ -29,5 +54,34 @@ export const ssh: Command = {
     ...SSH_FLAGS,
     { flags: "-c, --command <command>", description: "run this in the guest (default: a shell)" },
   ],
-  run,
+  run: runSsh,
+};
+
+async function runScp(context: Context, input: Input): Promise<void> {
+  const { clientFlags, hereOf, hostOf, parseCopy, runClient } = await import("./ssh-client.ts");
+  const { guest, path, local, isToGuest } = parseCopy(argumentAt(input, 0), argumentAt(input, 1));
+  const here = await hereOf(context);
+  const remote = `${hostOf(guest, here, input)}:${path}`;
+  await runClient([
+    "scp",
+    ...clientFlags(guest, here, input),
+    ...(hasFlag(input, "recursive") ? ["-r"] : []),
+    ...(hasFlag(input, "preserve") ? ["-p"] : []),
+    "--",
+    ...(isToGuest ? [local, remote] : [remote, local]),
+  ]);
+}
+
+/** Ends with the client's exit code. */
+export const scp: Command = {
+  name: "scp",
+  args: ["<source>", "<target>"],
+  values: ["files", "files"],
+  summary: "Copy files to or from a VM by the local scp client: [user@]vm/NAME[/NAMESPACE]:PATH",
+  flags: [
+    ...SSH_FLAGS,
+    { flags: "-r, --recursive", description: "copy directories with all that is in them" },
+    { flags: "--preserve", description: "keep times and modes" },
+  ],
+  run: runScp,
 };

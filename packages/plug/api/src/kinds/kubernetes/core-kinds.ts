@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of Kubernetes' own kinds that Patchbay reads or writes.
+// The parts of Kubernetes' own kinds that Patchbay reads or writes. Sources: Kubernetes core/v1, apps/v1,
+// coordination.k8s.io/v1, apiregistration.k8s.io/v1, admissionregistration.k8s.io/v1.
 import type { Condition, KubeObject } from "./meta.ts";
 
-/** A condition of a node, which is told again while it stays the same. */
 export interface NodeCondition extends Condition {
   /** RFC 3339. */
   readonly lastHeartbeatTime?: string;
 }
 
-/** What a node is. Source: Kubernetes core/v1 NodeSystemInfo; all members are required. */
+/** All members are required. Source: Kubernetes core/v1 NodeSystemInfo. */
 interface NodeSystemInfo {
   readonly machineID: string;
   readonly systemUUID: string;
@@ -17,24 +17,22 @@ interface NodeSystemInfo {
   readonly osImage: string;
   readonly containerRuntimeVersion: string;
   readonly kubeletVersion: string;
-  /** Empty: nobody sets it any more. */
+  /** Deprecated; always empty. */
   readonly kubeProxyVersion: string;
   readonly operatingSystem: string;
-  /** As Go names it, for example `amd64`. */
+  /** GOARCH, for example `amd64`. */
   readonly architecture: string;
 }
 
-/** What keeps pods from a node that do not tolerate it. Source: Kubernetes core/v1 Taint. */
 export interface Taint {
   readonly key: string;
   readonly value?: string;
   readonly effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
 }
 
-/** A node. Source: Kubernetes core/v1 Node. */
 export interface KubeNode extends KubeObject {
   readonly spec?: {
-    /** What `kubectl cordon` sets: new pods are not wanted. */
+    /** Set by `kubectl cordon`. */
     readonly unschedulable?: boolean;
     readonly taints?: readonly Taint[];
   };
@@ -48,12 +46,10 @@ export interface KubeNode extends KubeObject {
   };
 }
 
-/** A namespace. Source: Kubernetes core/v1 Namespace. */
 export interface Namespace extends KubeObject {
   readonly status?: { readonly phase?: "Active" | "Terminating" };
 }
 
-/** An event. Source: Kubernetes core/v1 Event. */
 export interface KubeEvent extends KubeObject {
   readonly involvedObject: {
     readonly apiVersion?: string;
@@ -71,37 +67,35 @@ export interface KubeEvent extends KubeObject {
   readonly source?: { readonly component?: string; readonly host?: string };
 }
 
-/** A lease. Source: Kubernetes coordination.k8s.io/v1 Lease. */
 export interface Lease extends KubeObject {
   readonly spec?: {
     readonly holderIdentity?: string;
     readonly leaseDurationSeconds?: number;
     readonly renewTime?: string;
     readonly acquireTime?: string;
-    /** How often the holder was another one than before. */
+    /** Number of changes of the holder. */
     readonly leaseTransitions?: number;
   };
 }
 
-/** An API group and version that another server than the API server's own answers. Source: Kubernetes apiregistration.k8s.io/v1 APIService. */
 export interface ApiService extends KubeObject {
   readonly spec: {
     readonly group: string;
     readonly version: string;
     /** PEM in base64. */
     readonly caBundle?: string;
-    /** Absent: the API server answers itself. */
+    /** Unset: the API server serves the group itself. */
     readonly service?: {
       readonly namespace: string;
       readonly name: string;
       readonly port?: number;
     };
   };
-  /** Whether its server answers; writer: the API server. */
+  /** Whether the server is available; writer: the API server. */
   readonly status?: { readonly conditions?: readonly Condition[] };
 }
 
-/** Webhooks that are asked at admission. Source: Kubernetes admissionregistration.k8s.io/v1. */
+/** A mutating or validating webhook configuration. */
 export interface WebhookConfiguration extends KubeObject {
   readonly webhooks?: readonly {
     readonly name: string;
@@ -111,4 +105,35 @@ export interface WebhookConfiguration extends KubeObject {
     };
     readonly rules?: readonly { readonly apiGroups?: readonly string[] }[];
   }[];
+}
+
+export interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+  /** Base64. */
+  readonly binaryData?: Readonly<Record<string, string>>;
+}
+
+export interface Secret extends KubeObject {
+  /** Base64. */
+  readonly data?: Readonly<Record<string, string>>;
+  readonly type?: string;
+}
+
+/** Immutable; the labels tell the kind of `data`. */
+export interface ControllerRevision extends KubeObject {
+  readonly data?: unknown;
+  readonly revision: number;
+}
+
+export interface Deployment extends KubeObject {
+  readonly spec?: { readonly replicas?: number };
+  readonly status?: { readonly readyReplicas?: number; readonly updatedReplicas?: number };
+}
+
+export interface DaemonSet extends KubeObject {
+  readonly status?: {
+    readonly desiredNumberScheduled?: number;
+    readonly numberReady?: number;
+    readonly updatedNumberScheduled?: number;
+  };
 }

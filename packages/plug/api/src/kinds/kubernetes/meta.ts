@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every Kubernetes object has. Source: Kubernetes API conventions, "Metadata".
+// Metadata, conditions and status of all kinds. Source: Kubernetes API conventions.
+import { Type } from "../../fields/schema.ts";
 
-/** Reference to the object that owns this one. */
 interface OwnerReference {
   readonly apiVersion: string;
   readonly kind: string;
@@ -11,7 +11,7 @@ interface OwnerReference {
   readonly blockOwnerDeletion?: boolean;
 }
 
-/** Standard metadata; times are RFC 3339 text. */
+/** Times are in RFC 3339. */
 export interface ObjectMeta {
   readonly name: string;
   readonly generateName?: string;
@@ -28,19 +28,18 @@ export interface ObjectMeta {
   readonly ownerReferences?: readonly OwnerReference[];
 }
 
-/** What is known of an object whatever its kind. */
 export interface KubeObject {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: ObjectMeta;
 }
 
-/** The object that manages this one, of which there is at most one. Source: Kubernetes `metav1.GetControllerOf`. */
+/** Returns the owner that manages this object. Source: Kubernetes `metav1.GetControllerOf`. */
 export function controllerOf(object: KubeObject): OwnerReference | undefined {
   return object.metadata.ownerReferences?.find(({ controller }) => controller === true);
 }
 
-/** A page of a list as the server answers it; `continue` names the next one. */
+/** A page of a list; `continue` is the token of the next page. */
 export interface KubeList<T extends KubeObject> {
   readonly apiVersion: string;
   readonly kind: string;
@@ -48,7 +47,7 @@ export interface KubeList<T extends KubeObject> {
   readonly items: readonly T[];
 }
 
-/** A condition. Source: Kubernetes API conventions, "Typical status properties". */
+/** Source: Kubernetes API conventions, "Typical status properties". */
 export interface Condition {
   readonly type: string;
   readonly status: "True" | "False" | "Unknown";
@@ -57,7 +56,7 @@ export interface Condition {
   readonly lastTransitionTime?: string;
 }
 
-/** The error body. Source: Kubernetes `metav1.Status`. */
+/** The body of an error response. Source: Kubernetes `metav1.Status`. */
 export interface StatusBody {
   readonly kind: "Status";
   readonly apiVersion: "v1";
@@ -76,7 +75,7 @@ export interface StatusBody {
   };
 }
 
-/** One cause of a refusal, with the path of its field. Source: Kubernetes `metav1.StatusCause`. */
+/** Source: Kubernetes `metav1.StatusCause`. */
 export interface Cause {
   readonly reason:
     | "FieldValueRequired"
@@ -88,3 +87,18 @@ export interface Cause {
   readonly field: string;
   readonly message: string;
 }
+
+/** Conditions of KubeVirt's kinds. Other writers set `lastProbeTime` to null. */
+export const CONDITIONS_SCHEMA = Type.Array(
+  Type.Object({
+    type: Type.String(),
+    status: Type.Unsafe<"True" | "False" | "Unknown">({
+      type: "string",
+      enum: ["True", "False", "Unknown"],
+    }),
+    reason: Type.Optional(Type.String()),
+    message: Type.Optional(Type.String()),
+    lastProbeTime: Type.Optional(Type.Unsafe<string | null>({ type: "string", nullable: true })),
+    lastTransitionTime: Type.Optional(Type.String()),
+  }),
+);

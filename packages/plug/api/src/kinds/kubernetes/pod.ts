@@ -1,10 +1,222 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of a pod that Patchbay writes and reads. Source: Kubernetes core/v1 Pod.
-import type { Container, ContainerStatus, SeccompProfile } from "./container.ts";
+// The parts of a pod that Patchbay writes and reads. Source: Kubernetes core/v1 Pod, Container, Volume.
 import type { Condition, KubeObject } from "./meta.ts";
-import type { PodVolume } from "./pod-volume.ts";
 
-/** Which taints do not keep a pod away; what is left out fits every one. Source: Kubernetes core/v1 Toleration. */
+export interface KeyToPath {
+  readonly key: string;
+  /** Relative, without `..`. */
+  readonly path: string;
+  readonly mode?: number;
+}
+
+/** For example `metadata.name`. */
+interface ObjectFieldSelector {
+  readonly apiVersion?: string;
+  readonly fieldPath: string;
+}
+
+/** For example `limits.memory`, in units of `divisor`. */
+export interface ResourceFieldSelector {
+  readonly containerName?: string;
+  readonly resource: string;
+  readonly divisor?: string;
+}
+
+export interface DownwardFile {
+  readonly path: string;
+  readonly mode?: number;
+  readonly fieldRef?: ObjectFieldSelector;
+  readonly resourceFieldRef?: ResourceFieldSelector;
+}
+
+export interface VolumeProjection {
+  readonly configMap?: {
+    readonly name?: string;
+    readonly items?: readonly KeyToPath[];
+    readonly optional?: boolean;
+  };
+  readonly secret?: {
+    readonly name?: string;
+    readonly items?: readonly KeyToPath[];
+    readonly optional?: boolean;
+  };
+  readonly downwardAPI?: { readonly items?: readonly DownwardFile[] };
+  readonly serviceAccountToken?: {
+    readonly audience?: string;
+    readonly expirationSeconds?: number;
+    readonly path: string;
+  };
+}
+
+/** Exactly one member beside the name is set. */
+export interface PodVolume {
+  readonly name: string;
+  readonly emptyDir?: { readonly medium?: string; readonly sizeLimit?: string };
+  /** Files of an OCI image, read-only. Source: Kubernetes KEP-4639 "image volume source". */
+  readonly image?: {
+    readonly reference: string;
+    readonly pullPolicy?: "Always" | "Never" | "IfNotPresent";
+  };
+  readonly configMap?: {
+    readonly name?: string;
+    readonly items?: readonly KeyToPath[];
+    readonly defaultMode?: number;
+    readonly optional?: boolean;
+  };
+  readonly secret?: {
+    readonly secretName?: string;
+    readonly items?: readonly KeyToPath[];
+    readonly defaultMode?: number;
+    readonly optional?: boolean;
+  };
+  readonly downwardAPI?: {
+    readonly items?: readonly DownwardFile[];
+    readonly defaultMode?: number;
+  };
+  readonly projected?: {
+    readonly sources?: readonly VolumeProjection[];
+    readonly defaultMode?: number;
+  };
+  readonly persistentVolumeClaim?: { readonly claimName: string; readonly readOnly?: boolean };
+  readonly hostPath?: { readonly path: string; readonly type?: string };
+}
+
+interface KeySelector {
+  readonly name?: string;
+  readonly key: string;
+  readonly optional?: boolean;
+}
+
+export interface EnvVar {
+  readonly name: string;
+  readonly value?: string;
+  readonly valueFrom?: {
+    readonly fieldRef?: ObjectFieldSelector;
+    readonly resourceFieldRef?: ResourceFieldSelector;
+    readonly configMapKeyRef?: KeySelector;
+    readonly secretKeyRef?: KeySelector;
+  };
+}
+
+/** All keys of a ConfigMap or Secret as variables. */
+export interface EnvFromSource {
+  readonly prefix?: string;
+  readonly configMapRef?: { readonly name?: string; readonly optional?: boolean };
+  readonly secretRef?: { readonly name?: string; readonly optional?: boolean };
+}
+
+/** Source: Kubernetes core/v1 SeccompProfile. */
+interface SeccompProfile {
+  readonly type: "RuntimeDefault" | "Unconfined" | "Localhost";
+  readonly localhostProfile?: string;
+}
+
+/** Unset members are inherited from the pod. */
+export interface SecurityContext {
+  readonly privileged?: boolean;
+  readonly runAsUser?: number;
+  readonly runAsGroup?: number;
+  readonly runAsNonRoot?: boolean;
+  readonly readOnlyRootFilesystem?: boolean;
+  readonly allowPrivilegeEscalation?: boolean;
+  readonly procMount?: string;
+  readonly seccompProfile?: SeccompProfile;
+  readonly capabilities?: { readonly drop?: readonly string[]; readonly add?: readonly string[] };
+}
+
+/** Source: Kubernetes core/v1 VolumeMount. */
+export interface VolumeMount {
+  readonly name: string;
+  readonly mountPath: string;
+  readonly subPath?: string;
+  readonly subPathExpr?: string;
+  readonly readOnly?: boolean;
+  readonly mountPropagation?: "None" | "HostToContainer" | "Bidirectional";
+}
+
+/** Exactly one handler is set. Times are in seconds. */
+export interface Probe {
+  readonly exec?: { readonly command?: readonly string[] };
+  readonly tcpSocket?: { readonly port: number | string; readonly host?: string };
+  readonly httpGet?: {
+    readonly path?: string;
+    readonly port: number | string;
+    readonly host?: string;
+    readonly scheme?: "HTTP" | "HTTPS";
+    readonly httpHeaders?: readonly { readonly name: string; readonly value: string }[];
+  };
+  readonly grpc?: { readonly port: number; readonly service?: string };
+  readonly initialDelaySeconds?: number;
+  readonly timeoutSeconds?: number;
+  readonly periodSeconds?: number;
+  readonly successThreshold?: number;
+  readonly failureThreshold?: number;
+  readonly terminationGracePeriodSeconds?: number;
+}
+
+export interface Container {
+  readonly name: string;
+  readonly image: string;
+  readonly imagePullPolicy?: "Always" | "Never" | "IfNotPresent";
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+  readonly workingDir?: string;
+  readonly env?: readonly EnvVar[];
+  readonly envFrom?: readonly EnvFromSource[];
+  readonly ports?: readonly {
+    readonly name?: string;
+    readonly containerPort: number;
+    readonly hostPort?: number;
+    readonly protocol?: string;
+  }[];
+  readonly resources?: {
+    readonly requests?: Readonly<Record<string, string>>;
+    readonly limits?: Readonly<Record<string, string>>;
+  };
+  readonly securityContext?: SecurityContext;
+  readonly volumeMounts?: readonly VolumeMount[];
+  readonly livenessProbe?: Probe;
+  readonly readinessProbe?: Probe;
+  readonly startupProbe?: Probe;
+  /** Source: Kubernetes core/v1 Lifecycle. */
+  readonly lifecycle?: { readonly postStart?: object; readonly preStop?: object };
+  /** `Always` makes an init container a sidecar. */
+  readonly restartPolicy?: string;
+  readonly volumeDevices?: readonly { readonly name: string; readonly devicePath: string }[];
+  readonly terminationMessagePolicy?: "File" | "FallbackToLogsOnError";
+  readonly stdin?: boolean;
+  readonly stdinOnce?: boolean;
+  readonly tty?: boolean;
+}
+
+/** At most one member is set; none if the state is unknown. */
+export interface ContainerStateDetails {
+  readonly waiting?: { readonly reason: string; readonly message?: string };
+  readonly running?: { readonly startedAt?: string };
+  readonly terminated?: {
+    readonly exitCode: number;
+    readonly reason?: string;
+    readonly message?: string;
+    readonly startedAt?: string;
+    readonly finishedAt?: string;
+    readonly containerID?: string;
+  };
+}
+
+export interface ContainerStatus {
+  readonly name: string;
+  readonly image: string;
+  readonly imageID: string;
+  readonly ready: boolean;
+  readonly started?: boolean;
+  readonly restartCount: number;
+  readonly containerID?: string;
+  readonly state: ContainerStateDetails;
+  /** State of the previous run. */
+  readonly lastState?: ContainerStateDetails;
+}
+
+/** Unset members match every taint. Source: Kubernetes core/v1 Toleration. */
 export interface Toleration {
   readonly key?: string;
   readonly operator?: string;
@@ -13,7 +225,6 @@ export interface Toleration {
   readonly tolerationSeconds?: number;
 }
 
-/** A pod; launchers are the ones that Patchbay makes. */
 export interface Pod extends KubeObject {
   readonly spec: {
     readonly nodeName?: string;
@@ -69,7 +280,7 @@ export interface Pod extends KubeObject {
   };
 }
 
-/** Whether no process of the pod runs any more, for ever. */
+/** Whether all containers ended for good. */
 export function isPodFinished(pod: Pod): boolean {
   return pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
 }

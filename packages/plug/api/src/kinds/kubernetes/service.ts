@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services and the addresses behind them. Source: Kubernetes core/v1 Service, discovery.k8s.io/v1 EndpointSlice.
+// Services and their endpoints. Source: Kubernetes core/v1 Service, discovery.k8s.io/v1 EndpointSlice.
 import type { KubeObject } from "./meta.ts";
 
-/** A port of a Service, and where it leads. */
 export interface ServicePort {
   readonly name?: string;
   readonly protocol?: string;
   readonly port: number;
-  /** A number, or the name of a port of each pod's containers; absent: `port`. */
+  /** A number, or the name of a container port; unset: `port`. */
   readonly targetPort?: number | string;
   readonly nodePort?: number;
 }
 
-/** One name and one address for what stands behind it. */
 export interface Service extends KubeObject {
   readonly spec: {
     readonly type?: string;
-    /** `None`: headless. */
+    /** `None` for a headless Service. */
     readonly clusterIP?: string;
     readonly externalName?: string;
     readonly selector?: Readonly<Record<string, string>>;
@@ -26,16 +24,15 @@ export interface Service extends KubeObject {
   };
 }
 
-/** One address behind a Service. */
 export interface Endpoint {
   readonly addresses: readonly string[];
-  /** Absent members: true, and `terminating` false. */
+  /** Unset members mean true, except for `terminating`. */
   readonly conditions?: {
     readonly ready?: boolean;
     readonly serving?: boolean;
     readonly terminating?: boolean;
   };
-  /** Its name below that of the Service. */
+  /** Name below the Service's DNS name. */
   readonly hostname?: string;
   readonly nodeName?: string;
   readonly targetRef?: {
@@ -46,41 +43,39 @@ export interface Endpoint {
   };
 }
 
-/** A port at all addresses of a slice. */
 export interface EndpointPort {
-  /** The name of the Service's port; empty or absent: it has none. */
+  /** Name of the Service's port; unset or empty if that has none. */
   readonly name?: string;
   readonly protocol?: string;
   readonly port?: number;
 }
 
-/** Some of the addresses behind a Service, which its label {@link SERVICE_NAME_LABEL} names. */
+/** Endpoints of the Service that the label {@link SERVICE_NAME_LABEL} names. */
 export interface EndpointSlice extends KubeObject {
   readonly addressType: string;
   readonly endpoints?: readonly Endpoint[];
   readonly ports?: readonly EndpointPort[];
 }
 
-/** One address of Endpoints. */
 export interface EndpointsAddress extends Pick<Endpoint, "hostname" | "nodeName" | "targetRef"> {
   readonly ip: string;
 }
 
-/** Addresses of Endpoints that have the same ports. */
+/** Addresses with the same ports. */
 export interface EndpointsSubset {
   readonly addresses?: readonly EndpointsAddress[];
   readonly notReadyAddresses?: readonly EndpointsAddress[];
   readonly ports?: readonly EndpointPort[];
 }
 
-/** What stands behind the Service of its name, in the older form. Source: Kubernetes core/v1 Endpoints. */
+/** Older form of EndpointSlice, with the name of the Service. Source: Kubernetes core/v1 Endpoints. */
 export interface Endpoints extends KubeObject {
   readonly subsets?: readonly EndpointsSubset[];
 }
 
-/** Whose addresses a slice has. Source: Kubernetes discovery/v1. */
+/** Name of a slice's Service. Source: Kubernetes discovery/v1. */
 export const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
-/** Who writes a slice. Source: the same. */
+/** Writer of a slice. Source: Kubernetes discovery/v1. */
 export const SLICE_WRITER_LABEL = "endpointslice.kubernetes.io/managed-by";
-/** Addresses of one slice, at most. Source: Kubernetes discovery/v1 EndpointSlice. */
+/** Source: Kubernetes discovery/v1 EndpointSlice. */
 export const SLICE_ENDPOINTS_MAX = 1000;

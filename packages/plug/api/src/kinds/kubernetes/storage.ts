@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage that outlives pods. Source: Kubernetes core/v1 PersistentVolumeClaim, PersistentVolume; storage.k8s.io/v1 StorageClass.
+// Persistent storage. Source: Kubernetes core/v1 PersistentVolumeClaim, PersistentVolume; storage.k8s.io/v1
+// StorageClass.
 import type { KubeObject } from "./meta.ts";
 
-/** Whether containers see a volume as files or as a device; absent: Filesystem. */
+/** Unset: Filesystem. */
 export type VolumeMode = "Filesystem" | "Block";
 
-/** What a pod's user asks for. */
 export interface PersistentVolumeClaim extends KubeObject {
   readonly spec: {
     readonly accessModes?: readonly string[];
     readonly resources?: { readonly requests?: Readonly<Record<string, string>> };
-    /** Absent: the default class is filled in at creation; empty: none. */
+    /** Unset: admission sets the default class; empty: no class. */
     readonly storageClassName?: string;
     readonly volumeMode?: VolumeMode;
-    /** The volume, once the claim is bound. */
+    /** Unset until the claim is bound. */
     readonly volumeName?: string;
     readonly selector?: object;
-    /** What the volume is to be filled from. */
     readonly dataSource?: object;
     readonly dataSourceRef?: object;
   };
@@ -27,7 +26,6 @@ export interface PersistentVolumeClaim extends KubeObject {
   };
 }
 
-/** Which claim has a volume. */
 export interface ClaimReference {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -36,7 +34,6 @@ export interface ClaimReference {
   readonly uid?: string;
 }
 
-/** Storage that is there. */
 export interface PersistentVolume extends KubeObject {
   readonly spec: {
     readonly accessModes?: readonly string[];
@@ -50,7 +47,6 @@ export interface PersistentVolume extends KubeObject {
       readonly volumeHandle: string;
       readonly volumeAttributes?: Readonly<Record<string, string>>;
     };
-    /** Where it can be used; no member here looks into it. */
     readonly nodeAffinity?: object;
   };
   readonly status?: {
@@ -60,7 +56,6 @@ export interface PersistentVolume extends KubeObject {
   };
 }
 
-/** Who makes volumes for claims, and when. */
 export interface StorageClass extends KubeObject {
   readonly provisioner: string;
   readonly reclaimPolicy?: "Delete" | "Retain";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which names Kubernetes takes, and what it says of others. Source: Kubernetes apimachinery util/validation.
+// Names that become DNS labels, with Kubernetes' messages. Source: Kubernetes apimachinery util/validation.
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { causeIf, type JudgedSpec, type Rule } from "../rule.ts";
 
@@ -8,8 +8,8 @@ const LABEL_MAX = 63;
 /** Source: Kubernetes DNS1123SubdomainMaxLength. */
 const SUBDOMAIN_MAX = 253;
 /**
- * Longest name of a VM: the node keeps its pod's logs in a directory of at most 255 bytes, which is named after the
- * namespace (63), `virt-launcher-`, the VM, five letters and the pod's uid (36). Source: Kubernetes kubelet,
+ * Limit for names of VMs. kubelet names the log directory of the pod after namespace (63), `virt-launcher-`, VM, five
+ * letters and uid (36), and a directory name has at most 255 bytes. Source: Kubernetes kubelet,
  * BuildPodLogsDirectory; limits.h, NAME_MAX.
  */
 const VM_NAME_MAX = 255 - 63 - "virt-launcher-".length - "-00000".length - 36 - "__".length;
@@ -27,17 +27,15 @@ function faultsOf(text: string, pattern: RegExp, max: number): readonly string[]
   ];
 }
 
-/** What keeps a text from being one part of a DNS name; none: nothing does. */
 export function labelFaults(text: string): readonly string[] {
   return faultsOf(text, LABEL, LABEL_MAX);
 }
 
-/** What keeps a text from being a DNS name; none: nothing does. */
 export function subdomainFaults(text: string): readonly string[] {
   return faultsOf(text, SUBDOMAIN, SUBDOMAIN_MAX);
 }
 
-/** What keeps a name from being one of a VM or a VMI, beside what the API server asks of all names. */
+/** Checks the name of a VM or VMI, in addition to the API server's checks. */
 export function vmNameCauses(name: string): readonly Cause[] {
   return causeIf(name.length > VM_NAME_MAX, {
     reason: "FieldValueInvalid",
@@ -46,7 +44,7 @@ export function vmNameCauses(name: string): readonly Cause[] {
   });
 }
 
-/** A rule by which no two entries of a list have one name; of those that have, all but the first are told. */
+/** Returns a rule that reports all duplicate names but the first. */
 export function namesAreUnique(
   entriesOf: (spec: JudgedSpec) => readonly { readonly name: string }[],
   pathOf: (base: string, index: number) => string,

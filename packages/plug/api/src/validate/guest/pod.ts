@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a VM may say of the pod around it. Source: KubeVirt vmi-create-admitter, Kubernetes pkg/apis/core/validation.
+// Rules for fields of the launcher pod: names, DNS and probes. Source: KubeVirt vmi-create-admitter, Kubernetes
+// pkg/apis/core/validation.
 import type { Cause } from "../../kinds/kubernetes/meta.ts";
 import { parseSloppyIp } from "../../values/ip.ts";
 import { isJsonObject } from "../../values/json.ts";
 import { causeIf, type Rule } from "../rule.ts";
 import { labelFaults, subdomainFaults } from "./names.ts";
+import type { GuestProbe } from "../../kinds/vmi-spec.ts";
 
 /** Source: Kubernetes MaxDNSNameservers. */
 const NAMESERVERS_MAX = 3;
-/** Source: Kubernetes MaxDNSSearchPaths; KubeVirt has 6, as Kubernetes before 1.28. */
+/** KubeVirt allows 6, like Kubernetes before 1.28. Source: Kubernetes MaxDNSSearchPaths. */
 const SEARCHES_MAX = 32;
 
 function nonconforming(field: string, rules: string, faults: readonly string[]): readonly Cause[] {
@@ -37,21 +39,20 @@ function isAddress(value: unknown): boolean {
   return typeof value === "string" && !value.includes("/") && parseSloppyIp(value) !== undefined;
 }
 
-/** A pod without a resolver of its own names its servers. */
-const dnsIsWhole: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => {
+const dnsConfigIsComplete: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => {
   const field = `${base}.dnsConfig`;
   const config = isJsonObject(dnsConfig) ? dnsConfig : undefined;
   const nameservers = itemsOf(config?.["nameservers"]);
   const servers = nameservers.length;
   const searches = itemsOf(config?.["searches"]).length;
-  const isOwn = dnsPolicy === "None";
+  const isNone = dnsPolicy === "None";
   return [
-    ...causeIf(isOwn && config === undefined, {
+    ...causeIf(isNone && config === undefined, {
       reason: "FieldValueRequired",
       field,
       message: "must provide `dnsConfig` when `dnsPolicy` is None",
     }),
-    ...causeIf(isOwn && config !== undefined && servers === 0, {
+    ...causeIf(isNone && config !== undefined && servers === 0, {
       reason: "FieldValueRequired",
       field: `${field}.nameservers`,
       message: "must provide at least one DNS nameserver when `dnsPolicy` is None",
@@ -76,5 +77,52 @@ const dnsIsWhole: Rule = ({ spec: { dnsPolicy, dnsConfig }, base }) => {
   ];
 };
 
-/** Judges names and resolver of the pod. */
-export const POD_RULES: readonly Rule[] = [hostNameIsLabel, subdomainIsName, dnsIsWhole];
+export const POD_RULES: readonly Rule[] = [hostNameIsLabel, subdomainIsName, dnsConfigIsComplete];
+
+// Source: KubeVirt vmi-create-admitter validateProbe.
+
+type Judge = (probe: GuestProbe, field: string) => readonly Cause[];
+
+function forEachProbe(judge: Judge): Rule {
+  return ({ spec, base }) =>
+    (["readinessProbe", "livenessProbe"] as const).flatMap((name) => {
+      const probe = spec[name];
+      return probe === undefined ? [] : judge(probe, `${base}.${name}`);
+    });
+}
+
+const hasOneHandler = forEachProbe((probe, field) => {
+  const { httpGet, tcpSocket, exec, guestAgentPing } = probe;
+  const handlers = [httpGet, tcpSocket, exec, guestAgentPing].filter(
+    (handler) => handler !== undefined,
+  );
+  return [
+    ...causeIf(handlers.length > 1, {
+      reason: "FieldValueInvalid",
+      field,
+      message: `${field} must have exactly one probe type set`,
+    }),
+    ...causeIf(handlers.length === 0, {
+      reason: "FieldValueRequired",
+      field,
+      message: `either ${field}.tcpSocket, ${field}.exec or ${field}.httpGet must be set if a ${field} is specified`,
+    }),
+  ];
+});
+
+/** kubelet probes the pod's address, which reaches the guest only over the pod network. */
+const probesNeedPodNetwork: Rule = (judged) => {
+  if (judged.networks.some(({ pod }) => pod !== undefined)) return [];
+  const judge = forEachProbe((probe, field) =>
+    (["httpGet", "tcpSocket"] as const).flatMap((handler) =>
+      causeIf(probe[handler] !== undefined, {
+        reason: "FieldValueInvalid",
+        field: `${field}.${handler}`,
+        message: `${field}.${handler} is only allowed if the Pod Network is attached`,
+      }),
+    ),
+  );
+  return judge(judged);
+};
+
+export const PROBE_RULES: readonly Rule[] = [hasOneHandler, probesNeedPodNetwork];

@@ -43,7 +43,9 @@ describe("the device opens what the plugin made", () => {
     const found = linkFactsOf(facts, { links });
     expect(found).toMatchObject({ ...want, tap: false, bridge: false });
     expect(wiringOf({ ...facts, links: found })).toMatchObject({
-      ...{ kind: "tap", tapName: asked, mac: MAC },
+      kind: "tap",
+      tapName: asked,
+      mac: MAC,
     });
   });
 

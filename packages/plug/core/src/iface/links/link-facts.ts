@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the links in a pod say of one iface.
 import type { BindingRegistry, Iface, Network } from "@patchbay/api";
-import { isIpv6LinkLocal } from "../../addresses/nic-addresses.ts";
+import { isIpv6LinkLocal } from "../../addresses/lease.ts";
 import type { Binding, BindingKind, BindingRefusal } from "../../bindings/binding.ts";
-import { bindingOf } from "../../bindings/binding-of.ts";
+import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { sendGuardOf } from "../../bindings/send-guard.ts";
 import { findByName } from "../../spec/nics.ts";
 import type { DeviceTaps } from "./device-taps.ts";

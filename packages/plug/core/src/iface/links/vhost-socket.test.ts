@@ -3,7 +3,7 @@ import type { Attachment, BindingRegistry, VirtualMachineInstance } from "@patch
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { NO_VIEW } from "../../guest/view.ts";
-import { isForVhostUser } from "../../bindings/for-vhost-user.ts";
+import { isForVhostUser } from "../../bindings/resolve-binding.ts";
 import { collectIfaceFacts } from "../collect.ts";
 import type { LinkFacts } from "../facts.ts";
 import { socketProblem, vhostSocketsOf, type SeenSocket } from "./vhost-socket.ts";
@@ -17,7 +17,9 @@ const REGISTRY: BindingRegistry = {
 function attached(info: object | undefined, more: Partial<Attachment> = {}): Attachment {
   const deviceInfo = info && { type: "vhost-user", "vhost-user": info };
   return {
-    ...{ name: "one", podInterfaceName: "pod1", state: "Attached" as const },
+    name: "one",
+    podInterfaceName: "pod1",
+    state: "Attached" as const,
     ...(deviceInfo && { deviceInfo }),
     ...more,
   };

@@ -8,7 +8,7 @@ import {
   type VhostUserInfo,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { bindingIn } from "../../bindings/binding-of.ts";
+import { bindingIn } from "../../bindings/resolve-binding.ts";
 import type { Told } from "../../reasons/words.ts";
 import { ifacesOf } from "../../spec/nics.ts";
 

@@ -14,8 +14,12 @@ const MAC = "02:00:00:00:00:01";
 const OTHER_MAC = "02:00:00:00:00:02";
 const LINKS = [POD_NIC, "k6t-7692c3ad354", TAP].map((name) => link(name));
 const WIRING = {
-  ...{ kind: "bridge", podInterfaceName: POD_NIC, bridgeName: "k6t-7692c3ad354", tapName: TAP },
-  ...{ mac: MAC, mtu: 1400 },
+  kind: "bridge",
+  podInterfaceName: POD_NIC,
+  bridgeName: "k6t-7692c3ad354",
+  tapName: TAP,
+  mac: MAC,
+  mtu: 1400,
 };
 
 function link(name: string, more: Partial<KernelLink> = {}): KernelLink {

@@ -26,7 +26,11 @@ describe("the links of an iface", () => {
     const portRanges = [{ protocol: "UDP", start: 1, end: 9 }];
     expect(ifaceOn(POD, { masquerade: {}, ports, portRanges })).toEqual({
       kind: "masquerade",
-      ...{ podInterfaceName: "eth0", bridgeName: "k6t-eth0", tapName: "tap0", mac: MAC, mtu: 1400 },
+      podInterfaceName: "eth0",
+      bridgeName: "k6t-eth0",
+      tapName: "tap0",
+      mac: MAC,
+      mtu: 1400,
       ipv4: { gateway: "10.0.2.1/24", guest: "10.0.2.2" },
       ipv6: { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" },
       ports: [
@@ -44,7 +48,9 @@ describe("the links of an iface", () => {
   test("on the pod network hold the guest to the addresses that were the pod's", () => {
     const remembered = {
       podInterfaceName: "eth0",
-      ...{ index: 2, addresses: ["10.88.0.5/24"], routes: [] },
+      index: 2,
+      addresses: ["10.88.0.5/24"],
+      routes: [],
     };
     expect(ifaceOn(POD, { bridge: {} }, { remembered })?.guard?.addresses).toEqual([
       "10.88.0.5",
@@ -68,7 +74,9 @@ describe("the links of an iface", () => {
     const attachment = { name: "one", state: "Attached" as const, ...words };
     const remembered = {
       podInterfaceName: "eth0",
-      ...{ index: 2, addresses: ["10.88.0.5/24"], routes: [] },
+      index: 2,
+      addresses: ["10.88.0.5/24"],
+      routes: [],
     };
     const told = { attachment: { ...attachment, podInterfaceName: "eth0" }, remembered };
     expect(ifaceOn(POD, { bridge: {} }, told)).toEqual(

@@ -2,10 +2,9 @@
 // Which links carry an iface, and for which MAC.
 import type { ClusterSecurity } from "@patchbay/api";
 import type { GuestLease } from "../../addresses/lease.ts";
-import type { BindingModule, WiringFacts } from "../../bindings/binding.ts";
+import { BINDINGS, type BindingModule, type WiringFacts } from "../../bindings/binding.ts";
 import type { SeenWiring } from "../../bindings/pod-wiring.ts";
 import { addressAlone, sendGuardOf } from "../../bindings/send-guard.ts";
-import { BINDINGS } from "../../bindings/table.ts";
 import type { IfaceFacts, LinkFacts } from "../facts.ts";
 import { macOf, type MacFacts } from "../mac.ts";
 import { namesOf } from "../names.ts";

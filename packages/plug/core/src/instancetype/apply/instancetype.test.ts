@@ -56,7 +56,11 @@ describe("a template that says nothing of it", () => {
         domain: {
           cpu: {
             features: [{ name: "apic" }],
-            ...{ sockets: 2, cores: 1, threads: 1, model: "host-passthrough", maxSockets: 4 },
+            sockets: 2,
+            cores: 1,
+            threads: 1,
+            model: "host-passthrough",
+            maxSockets: 4,
             dedicatedCpuPlacement: true,
             isolateEmulatorThread: true,
             numa: { guestMappingPassthrough: {} },

@@ -149,14 +149,20 @@ describe("disks", () => {
         {
           name: "a",
           disk: { bus: "virtio" },
-          ...{ cache: "none", io: "native", blockSize: {}, dedicatedIOThread: false },
+          cache: "none",
+          io: "native",
+          blockSize: {},
+          dedicatedIOThread: false,
         },
       ],
       want: [
         {
           name: "a",
           disk: { bus: "virtio" },
-          ...{ cache: "none", io: "native", blockSize: {}, dedicatedIOThread: false },
+          cache: "none",
+          io: "native",
+          blockSize: {},
+          dedicatedIOThread: false,
         },
       ],
     },
@@ -335,7 +341,9 @@ test("around the guest, the template's word stands", () => {
   });
   const own = {
     domain: {},
-    ...{ subdomain: "own", terminationGracePeriodSeconds: 0, architecture: "amd64" },
+    subdomain: "own",
+    terminationGracePeriodSeconds: 0,
+    architecture: "amd64",
   };
   const said = withPreference({ metadata: { annotations: { a: "own" } }, spec: own }, likes);
   expect(said).toEqual({ metadata: { annotations: { a: "own", b: "liked" } }, spec: own });

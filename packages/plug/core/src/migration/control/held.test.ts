@@ -19,7 +19,9 @@ import { migrationStatus } from "./tell-migration.ts";
 import { toldMembers } from "./tell-vmi.ts";
 
 const LEFT = {
-  ...{ startTimestamp: ASKED, abortRequested: true, abortRequestedTimestamp: ASKED },
+  startTimestamp: ASKED,
+  abortRequested: true,
+  abortRequestedTimestamp: ASKED,
   sourceNodeDomainLeft: true,
 };
 const FAULTS = ["/dev/sda, which it has not"];
@@ -62,12 +64,14 @@ test.each<{
   { name: "the VM is stopped: it is shut down at the target", isStopped: true, want: /^goOn$/ },
   {
     name: "the VM is stopped, and the guest held",
-    ...{ state: HELD, isStopped: true },
+    state: HELD,
+    isStopped: true,
     want: /^lose: VMI vm1 is being stopped$/,
   },
   {
     name: "the VM is stopped, and the target says nothing for 5 min",
-    ...{ state: { abortRequestedTimestamp: MIN_5 }, isStopped: true },
+    state: { abortRequestedTimestamp: MIN_5 },
+    isStopped: true,
     want: /^lose: the guest has left its node, .* within 5 minutes that it runs there$/,
   },
 ])("the source says that the guest has left: $name", ({ state, change, isStopped, want }) => {
@@ -79,7 +83,9 @@ test("a guest that is lost has failed, however the pod that it had left ends", (
   const facts = openFacts(LEFT, { targetPod: ENDED });
   const members = toldMembers(facts, courseOf(facts));
   expect(members).toMatchObject({
-    ...{ phase: "Failed", reason: "GuestLost", activePods: { "pod-uid": "node1" } },
+    phase: "Failed",
+    reason: "GuestLost",
+    activePods: { "pod-uid": "node1" },
     migrationState: { completed: true, failed: true, guestLost: true },
   });
   const { phase = "", reason = "" } = members;

@@ -86,7 +86,10 @@ function planLeftPods({ leftPods, guest }: MigrationFacts): readonly MigrationAc
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .map(({ metadata: { namespace = "", name, uid = "" } }) => ({
       kind: "deleteLauncher" as const,
-      ...{ namespace, name, uid, graceSeconds },
+      namespace,
+      name,
+      uid,
+      graceSeconds,
     }));
 }
 

@@ -13,8 +13,10 @@ function aPolicy(name: string, vmi?: Labels, namespace?: Labels): MigrationPolic
     ...(namespace === undefined ? {} : { namespaceSelector: namespace }),
   };
   return {
-    ...{ apiVersion: "migrations.kubevirt.io/v1alpha1", kind: "MigrationPolicy" },
-    ...{ metadata: { name }, spec: { selectors } },
+    apiVersion: "migrations.kubevirt.io/v1alpha1",
+    kind: "MigrationPolicy",
+    metadata: { name },
+    spec: { selectors },
   };
 }
 
@@ -72,7 +74,9 @@ test("a policy changes what it says, and the rest is the cluster's, or as ever",
   const policies = [{ ...policy, spec: { ...policy.spec, maxDowntimeMs: 50 } }];
   const { metadata } = aVmi();
   const kubevirt = {
-    ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata: { name: "kubevirt" } },
+    apiVersion: "kubevirt.io/v1",
+    kind: "KubeVirt",
+    metadata: { name: "kubevirt" },
     spec: { configuration: { migrations: { maxDowntimeMs: 500, progressTimeout: 30 } } },
   };
   const settingsOf = (labels: Labels) =>

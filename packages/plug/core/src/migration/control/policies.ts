@@ -61,8 +61,12 @@ function settingsOf({ spec }: MigrationPolicy) {
   const { allowAutoConverge, allowPostCopy, allowWorkloadDisruption } = spec;
   const { bandwidthPerMigration, completionTimeoutPerGiB, maxDowntimeMs } = spec;
   return dropAbsent({
-    ...{ allowAutoConverge, allowPostCopy, allowWorkloadDisruption },
-    ...{ bandwidthPerMigration, completionTimeoutPerGiB, maxDowntimeMs },
+    allowAutoConverge,
+    allowPostCopy,
+    allowWorkloadDisruption,
+    bandwidthPerMigration,
+    completionTimeoutPerGiB,
+    maxDowntimeMs,
   });
 }
 

@@ -26,8 +26,11 @@ const INTERFACES = [
 function guestWith(ips: readonly string[], bindings: object = {}): VirtualMachineInstance {
   const attachments: Attachment[] = [
     {
-      ...{ name: "one", networkName: "default/blue", podInterfaceName: "podone" },
-      ...{ state: "Attached", ips: [...ips] },
+      name: "one",
+      networkName: "default/blue",
+      podInterfaceName: "podone",
+      state: "Attached",
+      ips: [...ips],
     },
     { name: "pod", podInterfaceName: "eth0", state: "Attached", ips: ["10.88.0.1"] },
   ];
@@ -59,7 +62,8 @@ function targetWith(ips: readonly string[]): Pod {
 
 function factsOf(here: readonly string[], there: readonly string[]) {
   return someFacts({
-    ...{ guest: aGuestFacts(guestWith(here)), targetPod: targetWith(there) },
+    guest: aGuestFacts(guestWith(here)),
+    targetPod: targetWith(there),
     migration: aMigration("Scheduling"),
   });
 }

@@ -17,11 +17,15 @@ interface Guest {
 function aFullGuest({ ports: pciePorts, model, machine = "q35" }: Guest): VirtualMachineInstance {
   const nics = [{ name: "one" }, { name: "two", network: "red" }];
   const attachments = nics.map(({ name, network = "blue" }, index) => ({
-    ...{ name, networkName: `default/${network}`, state: "Attached" as const },
+    name,
+    networkName: `default/${network}`,
+    state: "Attached" as const,
     podInterfaceName: `pod${String(index)}`,
   }));
   const interfaces = nics.map(({ name }, index) => ({
-    ...{ name, queueCount: 1, pciAddress: `0000:0${String(index + 1)}:00.0` },
+    name,
+    queueCount: 1,
+    pciAddress: `0000:0${String(index + 1)}:00.0`,
     hotplug: { type: "Plug" as const, phase: "Ready" as const },
   }));
   const vmi = aVmi({ nics, status: { phase: "Running", attachments, interfaces, pciePorts } });

@@ -35,8 +35,10 @@ function opened(facts: MigrationFacts): ToldMembers {
   return {
     migrationState: {
       migrationUid: migration.metadata.uid ?? "",
-      ...{ sourceNode: source.node, sourcePod: source.name },
-      ...{ targetNode: target.node, targetPod: target.name },
+      sourceNode: source.node,
+      sourcePod: source.name,
+      targetNode: target.node,
+      targetPod: target.name,
       migrationConfiguration: settings.configuration,
       ...(policyName === undefined ? {} : { migrationPolicyName: policyName }),
       targetAttachments: [...targetAttachments(facts, targetPod)],

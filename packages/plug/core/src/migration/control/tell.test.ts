@@ -25,7 +25,9 @@ describe("the VMI", () => {
     const facts = someFacts({ targetPod: aTarget() });
     expect(toldMembers(facts, { kind: "open" })).toMatchObject({
       migrationState: {
-        ...{ migrationUid: "m1", sourceNode: "node1", targetNode: "node2" },
+        migrationUid: "m1",
+        sourceNode: "node1",
+        targetNode: "node2",
         targetPod: aTarget().metadata.name,
       },
       activePods: { "pod-uid": "node1", "target-uid": "node2" },
@@ -38,7 +40,8 @@ describe("the VMI", () => {
       course: { kind: "succeed" },
       want: {
         migrationState: { completed: true, endTimestamp: NOW },
-        ...{ nodeName: "node2", activePods: { "target-uid": "node2" } },
+        nodeName: "node2",
+        activePods: { "target-uid": "node2" },
       },
     },
     {
@@ -160,8 +163,11 @@ describe("the migration", () => {
     const { conditions } = migrationStatus({ ...told, state: undefined, failures });
     expect(conditions).toEqual([
       {
-        ...{ type: "migrationRejectedByResourceQuota", status: "True", reason: "ExceededQuota" },
-        ...{ message, lastTransitionTime: NOW },
+        type: "migrationRejectedByResourceQuota",
+        status: "True",
+        reason: "ExceededQuota",
+        message,
+        lastTransitionTime: NOW,
       },
     ]);
     const migration = {

@@ -8,7 +8,7 @@ import { unfitReason } from "./unfit.ts";
 
 function aNode(name: string, more: Partial<KubeNode> = {}): KubeNode {
   const metadata = { name, labels: { disk: name === "node2" ? "ssd" : "hdd" } };
-  return { ...{ apiVersion: "v1", kind: "Node" }, metadata, ...more };
+  return { apiVersion: "v1", kind: "Node", metadata, ...more };
 }
 
 /** Nodes that have said that they cannot make NICs of it. */
@@ -16,7 +16,8 @@ function aNetwork(...nodes: readonly string[]): NetworkAttachmentDefinition {
   const problem = { reason: "NodeLinkUnfit" as const, message: "no link", generation: 1 };
   const problems = nodes.map((node) => ({ node, ...problem, since: "2026-01-01T00:00:00Z" }));
   return {
-    ...{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition" },
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
     metadata: { name: "blue", namespace: "default", generation: 1 },
     status: { problems },
   };

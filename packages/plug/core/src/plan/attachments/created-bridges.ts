@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bridges of a node that plugins create during ADD. No plugin removes them, and an administrator's bridge may have any name.
+// Bridges that CNI plugins create on the node during ADD. No plugin removes them, and their names do not distinguish
+// them from an administrator's bridges.
 import type { NetworkConfigList } from "../../ports/cni.ts";
 import type { Link } from "../../ports/node/pod-network.ts";
 import { listNamedBridges } from "./tenant-policy.ts";
 
-/** A bridge that did not exist before an ADD and existed after it. */
 export interface CreatedBridge {
   readonly name: string;
-  /** ifindex: the kernel gives it to no other link until the next boot. */
+  /** ifindex. The kernel does not reuse it before the next boot. */
   readonly index: number;
 }
 
-/** Bridges that the configurations name and the node does not have, sorted. */
 export function findAbsentBridges(
   configs: readonly NetworkConfigList[],
   links: readonly Pick<Link, "name">[],
@@ -21,7 +20,6 @@ export function findAbsentBridges(
   return [...new Set(absent)].sort();
 }
 
-/** Those of the absent bridges that exist now. */
 export function findCreatedBridges(
   absent: readonly string[],
   links: readonly Pick<Link, "name" | "index" | "kind">[],
@@ -31,7 +29,7 @@ export function findCreatedBridges(
     .map(({ name, index }) => ({ name, index }));
 }
 
-/** Names of created bridges that can be removed, and of those that have a port and stay. */
+/** A created bridge stays while it has a port. */
 export function planBridgeRemoval(
   created: readonly CreatedBridge[],
   links: readonly Pick<Link, "name" | "index" | "master">[],

@@ -13,8 +13,13 @@ function plan(
   foreign: readonly ForeignAttachment[],
 ): readonly string[] {
   const actions = planAttachmentActions<OwnedAttachment>({
-    ...{ namespace: "ns1", networks: { ok: true, elements }, isHostNetwork: false, owned: [] },
-    ...{ foreign, mode: "multus", pod: "alive" },
+    namespace: "ns1",
+    networks: { ok: true, elements },
+    isHostNetwork: false,
+    owned: [],
+    foreign,
+    mode: "multus",
+    pod: "alive",
   });
   return actions.map((action) => {
     if (action.kind === "add") return `add ${action.wanted.interfaceName}`;

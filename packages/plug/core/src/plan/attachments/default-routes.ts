@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which default routes of a pod give way to one that an attachment asks for, and which come back when it goes?
-// Source: NPWG 1.3 section 4.1.2.1.9; Multus, `default-route`.
+// Default routes of a pod that an attachment replaces, and that return when it is removed. Source: NPWG 1.3 section
+// 4.1.2.1.9; Multus, `default-route`.
 import { gatewaysOf, parseIp, type NetworkSelection } from "@patchbay/api";
 import type { DefaultRoute } from "../../ports/node/default-routes.ts";
 
-/** What an attachment has done to a pod's default routes. */
 export interface RouteClaim {
-  /** Its NIC. */
   readonly interfaceName: string;
-  /** At most one of each family. */
+  /** At most one per address family. */
   readonly gateways: readonly string[];
-  /** Routes that gave way to it, or to one before it, by other NICs. */
+  /** Routes of other NICs that this attachment or an earlier one replaced. */
   readonly replaced: readonly DefaultRoute[];
 }
 
-/** Families of addresses. */
-function versionsOf(gateways: readonly string[]): readonly (4 | 6 | undefined)[] {
+function listFamilies(gateways: readonly string[]): readonly (4 | 6 | undefined)[] {
   return gateways.map((gateway) => parseIp(gateway)?.version);
 }
 
@@ -23,10 +20,10 @@ function isClaimedBy(
   { gateways }: Pick<RouteClaim, "gateways">,
   { version }: DefaultRoute,
 ): boolean {
-  return versionsOf(gateways).includes(version);
+  return listFamilies(gateways).includes(version);
 }
 
-/** The NIC of an element that comes first and asks for default routes too; undefined: none. Only one element may. */
+/** Returns the earlier element that requests default routes. Only one element may. */
 export function findRouteRival(
   elements: readonly NetworkSelection[],
   element: NetworkSelection,
@@ -35,7 +32,7 @@ export function findRouteRival(
   return first === element ? undefined : first;
 }
 
-/** The routes that must go before an attachment's own can be set: those of its families. */
+/** Routes to delete before the attachment's own can be set. */
 export function routesInTheWay(
   present: readonly DefaultRoute[],
   claim: Pick<RouteClaim, "gateways" | "interfaceName">,
@@ -48,30 +45,30 @@ export function routesInTheWay(
 }
 
 /**
- * What an attachment must remember: the routes that give way to it, and those that gave way to others before, which may go
- * before it does. A route by its own NIC goes with that NIC.
+ * Routes that the attachment must be able to restore: those that it replaces, and those that earlier attachments
+ * replaced, which may be removed first. Routes of its own NIC disappear with it.
  */
 export function routesToRemember(
-  inTheWay: readonly DefaultRoute[],
+  conflicting: readonly DefaultRoute[],
   claim: Pick<RouteClaim, "gateways" | "interfaceName">,
   others: readonly RouteClaim[],
 ): readonly DefaultRoute[] {
-  const all = [...inTheWay, ...others.flatMap(({ replaced }) => replaced)].filter(
+  const all = [...conflicting, ...others.flatMap(({ replaced }) => replaced)].filter(
     (route) => isClaimedBy(claim, route) && route.link !== claim.interfaceName,
   );
   return all.filter(({ words }, index) => all.findIndex((each) => each.words === words) === index);
 }
 
 /**
- * The routes that come back when an attachment has gone. While another one claims the family, only that one's own do.
- * `others`: those that stay, in the order in which they were made.
+ * Routes to restore after an attachment is removed. If another one claims the address family, only that one's routes
+ * return. `others` are the remaining attachments in the order of their ADD.
  */
 export function routesToRestore(
   leaving: RouteClaim,
   others: readonly RouteClaim[],
 ): readonly DefaultRoute[] {
   return leaving.replaced.filter((route) => {
-    const heir = others.findLast((other) => isClaimedBy(other, route));
-    return heir === undefined || heir.interfaceName === route.link;
+    const successor = others.findLast((other) => isClaimedBy(other, route));
+    return successor === undefined || successor.interfaceName === route.link;
   });
 }

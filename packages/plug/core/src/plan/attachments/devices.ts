@@ -1,40 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of its devices does an attachment of a pod get? Source: Multus, k8sclient getKubernetesDelegate.
+// Assigns the pod's devices to its attachments. Source: Multus, k8sclient getKubernetesDelegate.
 
 import { names, type Pod } from "@patchbay/api";
 
-/** A device that an attachment has. */
 export interface HeldDevice {
   readonly id: string;
-  /** Absent: it is not known of which it is, so that the device of every resource that has its ID is in use. */
+  /** Unset if unknown. The ID then counts as in use for every resource. */
   readonly resource?: string;
-  /** NIC in the pod that has it. */
   readonly holder: string;
 }
 
-/** What the choice rests on. */
 export interface DeviceFacts {
-  /** The devices that the kubelet has given to the pod, by resource, each list sorted. */
+  /** Devices that the kubelet assigned to the pod, sorted, by resource. */
   readonly given: ReadonlyMap<string, readonly string[]>;
   readonly held: readonly HeldDevice[];
-  /** Devices that other elements of the annotation name. */
+  /** Devices that other elements of the annotation request by ID. */
   readonly named: readonly string[];
 }
 
-/** What an attachment asks for; at least one of the two. */
+/** At least one is set. */
 export interface DeviceRequest {
-  /** Of the network's definition. */
   readonly resource?: string;
-  /** Of the element: it gets this device, or none. */
+  /** From the annotation's element, which gets this device or fails. */
   readonly id?: string;
 }
 
-/** The device, or why the attachment cannot have one. */
-export type DeviceChoice =
+type DeviceChoice =
   | { readonly ok: true; readonly id: string; readonly resource?: string }
   /**
-   * The kubelet gave the pod nothing of the resource, so the attachment is made without a device. Marker resources, such as
-   * `bridge.network.kubevirt.io/br1`, only tell the scheduler which nodes have a bridge; no device plugin serves them.
+   * The kubelet assigned no device of the resource, so none is used. Marker resources, such as
+   * `bridge.network.kubevirt.io/br1`, only help scheduling; no device plugin serves them.
    */
   | { readonly ok: true; readonly id?: undefined }
   | { readonly ok: false; readonly reason: string };
@@ -48,13 +43,17 @@ function findHolder(
   )?.holder;
 }
 
-/** A directory of sockets holds those of any number of NICs. */
+/** A socket directory serves any number of NICs. */
 function isShared(resource: string): boolean {
   return resource === names.VHOST_USER_RESOURCE;
 }
 
-/** Whoever may write a pod's annotation may name any device: only one that the pod has is its to use. */
-function chooseNamed(id: string, resource: string | undefined, facts: DeviceFacts): DeviceChoice {
+/** The annotation may request any ID, but only the pod's own devices are allowed. */
+function chooseRequested(
+  id: string,
+  resource: string | undefined,
+  facts: DeviceFacts,
+): DeviceChoice {
   const found = [...facts.given].find(
     ([name, ids]) => (resource === undefined || name === resource) && ids.includes(id),
   );
@@ -69,16 +68,13 @@ function chooseNamed(id: string, resource: string | undefined, facts: DeviceFact
   return { ok: true, id, resource: own };
 }
 
-/**
- * The device that is named, or the first one of the resource that no other attachment has and no other element names; of
- * directories of sockets the first one of all where none is left.
- */
+/** Requested IDs take precedence. Socket directories are shared once all are in use. */
 export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts): DeviceChoice {
-  if (id !== undefined) return chooseNamed(id, resource, facts);
+  if (id !== undefined) return chooseRequested(id, resource, facts);
   if (resource === undefined) return { ok: false, reason: "its definition names no resource" };
   const ids = facts.given.get(resource) ?? [];
   if (ids.length === 0) {
-    // Without a directory the socket would be made where the pod cannot reach it.
+    // Without a directory, the socket would be out of the pod's reach.
     if (!isShared(resource)) return { ok: true };
     return { ok: false, reason: `the kubelet gave the pod no device of ${resource}` };
   }
@@ -96,10 +92,7 @@ export function chooseDevice({ resource, id }: DeviceRequest, facts: DeviceFacts
   return { ok: false, reason: `the pod has no more devices of ${resource}: ${uses.join(", ")}` };
 }
 
-/**
- * Whether the kubelet may have given the pod a device for the request. A kubelet that cannot be reached holds up only such
- * attachments: it gives devices of a resource to pods that request the resource.
- */
+/** Whether the kubelet may have assigned a device. An unreachable kubelet only delays such attachments. */
 export function mayHaveDevice({ resource, id }: DeviceRequest, pod: Pod | undefined): boolean {
   if (pod === undefined || resource === undefined || id !== undefined || isShared(resource)) {
     return true;

@@ -85,8 +85,15 @@ test.each<{ name: string; plugins: Plugins; deviceID?: unknown; want: unknown }>
 });
 
 const NIC: NodeNic = {
-  ...{ name: "eth1", index: 3, kind: "", mac: MAC, mtu: 1500, up: true, alias: "" },
-  ...{ addresses: [], routes: [] },
+  name: "eth1",
+  index: 3,
+  kind: "",
+  mac: MAC,
+  mtu: 1500,
+  up: true,
+  alias: "",
+  addresses: [],
+  routes: [],
 };
 const BURNT_IN: NodeNic = { ...NIC, permanentMac: MAC };
 

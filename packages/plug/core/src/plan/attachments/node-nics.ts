@@ -1,69 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which NICs of the node does an attachment take for its pod? Source: CNI plugin host-device, README and getLink.
+// NICs of the node that an attachment moves into its pod. Source: CNI plugin host-device, README and getLink.
 import { isJsonObject } from "@patchbay/api";
+import { readText } from "../../definition/needs.ts";
 import type { AttachmentRequest, NetworkConfigList } from "../../ports/cni.ts";
 import { isAppError } from "../../errors/app-error.ts";
 import type { NodeNic, NodeNicName } from "../../ports/node/node-nics.ts";
 
-/** The plugin that moves a NIC of the node into a pod. */
-const MOVER = "host-device";
+export const HOST_DEVICE_PLUGIN = "host-device";
 
 type Plugin = NetworkConfigList["plugins"][number];
 
-function textOf(plugin: Plugin, member: string): string | undefined {
-  const value = plugin[member];
-  return typeof value === "string" && value !== "" ? value : undefined;
-}
-
-/** What the runtime names takes the place of the configuration's PCI address, where the plugin declares that it reads it. */
-function deviceOf(
+/** The runtime's device ID replaces `pciBusID`, if the plugin declares the capability. */
+function readDevice(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],
 ): string | undefined {
   const { capabilities } = plugin;
-  const given = capabilityArgs["deviceID"];
+  const deviceId = capabilityArgs["deviceID"];
   const isDeclared = isJsonObject(capabilities) && capabilities["deviceID"] === true;
-  if (isDeclared && typeof given === "string" && given !== "") return given;
-  return textOf(plugin, "pciBusID");
+  if (isDeclared && typeof deviceId === "string" && deviceId !== "") return deviceId;
+  return readText(plugin, "pciBusID");
 }
 
-/** In the plugin's order: the first that is there counts. */
-function nameIn(
+/** The plugin uses the first member that is set. */
+function readNicName(
   plugin: Plugin,
   capabilityArgs: AttachmentRequest["capabilityArgs"],
 ): NodeNicName | undefined {
-  const name = textOf(plugin, "device");
+  const name = readText(plugin, "device");
   if (name !== undefined) return { by: "name", name };
-  const mac = textOf(plugin, "hwaddr");
+  const mac = readText(plugin, "hwaddr");
   if (mac !== undefined) return { by: "mac", mac };
-  const path = textOf(plugin, "kernelpath");
+  const path = readText(plugin, "kernelpath");
   if (path !== undefined) return { by: "kernelPath", path };
-  const id = deviceOf(plugin, capabilityArgs);
+  const id = readDevice(plugin, capabilityArgs);
   return id === undefined ? undefined : { by: "device", id };
 }
 
-/** Whether a plugin of the list moves a NIC of the node. */
 export function takesNodeNic({ plugins }: NetworkConfigList): boolean {
-  return plugins.some(({ type }) => type === MOVER);
+  return plugins.some(({ type }) => type === HOST_DEVICE_PLUGIN);
 }
 
-/** The NICs of the node that an attachment takes, in the order of its plugins. */
 export function nodeNicNamesOf({
   config,
   capabilityArgs,
 }: Pick<AttachmentRequest, "config" | "capabilityArgs">): readonly NodeNicName[] {
   return config.plugins
-    .filter(({ type }) => type === MOVER)
-    .flatMap((plugin) => nameIn(plugin, capabilityArgs) ?? []);
+    .filter(({ type }) => type === HOST_DEVICE_PLUGIN)
+    .flatMap((plugin) => readNicName(plugin, capabilityArgs) ?? []);
 }
 
-/** Whether two notes are of the same NIC. */
 export function isSameNodeNic(one: NodeNic, other: NodeNic): boolean {
   if (one.permanentMac !== undefined) return one.permanentMac === other.permanentMac;
   return one.name === other.name && one.kind === other.kind && other.permanentMac === undefined;
 }
 
-/** Whether it is the plugin that moves NICs of the node which has failed. */
 export function isFromNicMover(error: unknown): boolean {
-  return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["plugin"] === MOVER;
+  return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["plugin"] === HOST_DEVICE_PLUGIN;
 }

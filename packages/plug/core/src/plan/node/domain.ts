@@ -1,24 +1,126 @@
 // SPDX-License-Identifier: Apache-2.0
-// The libvirt domain of a VMI.
-import type { NetworkConfig, VirtualMachineInstance } from "@patchbay/api";
+import {
+  names,
+  type VirtualMachineInstance,
+  type VmiSpec,
+  type NetworkConfig,
+} from "@patchbay/api";
 import { layoutOf, type DomainDefinition, type Topology } from "@patchbay/domain";
+import { sha256Hex } from "../../iface/sha256.ts";
+import { inputDeviceName, topologyVersionOf } from "../../pcie/devices.ts";
+import { findOneOf, hasConsole, inputsOf, tpmOf } from "../../spec/guest-devices.ts";
+import {
+  VIDEO_MODELS,
+  WATCHDOG_ACTIONS,
+  clockOf,
+  cpuOf,
+  featuresOf,
+  firmwareOf,
+  identityOf,
+  kernelOf,
+} from "./guest/machine.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
-import { topologyVersionOf } from "../../pcie/kept.ts";
 import { planVmiTopology, queuesOf } from "../../pcie/topology.ts";
-import { machineOf, vcpusOf } from "../../spec/machine.ts";
-import { memoryMiBOf } from "../../spec/memory.ts";
-import { isForVhostUser } from "../../bindings/for-vhost-user.ts";
-import { domainNameOf } from "./domain-name.ts";
-import { guestDevicesOf } from "./guest/devices.ts";
-import { controllersOf, diskDefinitionsOf } from "./guest/disks.ts";
-import { ioThreadsOf } from "./guest/io-threads.ts";
-import { clockOf, cpuOf, featuresOf, firmwareOf, identityOf, kernelOf } from "./guest/machine.ts";
-import { nicDefinitionOf } from "./nic.ts";
+import { machineOf, vcpusOf, memoryMiBOf } from "../../spec/machine.ts";
+import { isForVhostUser } from "../../bindings/resolve-binding.ts";
+import { controllersOf, diskDefinitionsOf, ioThreadsOf } from "./guest/disks.ts";
+import { nicDefinitionOf } from "./nics.ts";
 
-/** Of a VMI that cannot be laid out, which is never started. */
+/** Source: KubeVirt api.VMINamespaceKeyFunc. */
+export function domainNameOf(vmi: VirtualMachineInstance): string {
+  return `${vmi.metadata.namespace ?? ""}_${vmi.metadata.name}`;
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** The same at every start: the requested UUID, else a version 8 UUID of the name. Source: RFC 9562 section 5.8. */
+export function machineUuidOf(vmi: VirtualMachineInstance): string {
+  const requested = vmi.spec.domain.firmware?.uuid ?? "";
+  if (UUID.test(requested)) return requested.toLowerCase();
+  const hex = sha256Hex(domainNameOf(vmi));
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ].join("-");
+}
+
+function launcherPath(name: string): string {
+  return `${names.LAUNCHER_DIR}/${name}`;
+}
+
+function agentOf({ fixed }: Topology): Pick<DomainDefinition, "agent"> {
+  const pciAddress = fixed.get("guestAgent");
+  if (pciAddress === undefined) return {};
+  return { agent: { socketPath: launcherPath(names.AGENT_SOCKET), pciAddress } };
+}
+
+/** The same for all models. Source: KubeVirt. */
+const VIDEO_MEMORY_KIB = 16 * 1024;
+
+function displayOf({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefinition, "display"> {
+  const pciAddress = fixed.get("display");
+  if (pciAddress === undefined) return {};
+  const model = findOneOf(VIDEO_MODELS, domain.devices?.video?.type) ?? "vga";
+  const memory = model === "virtio" ? {} : { memoryKiB: VIDEO_MEMORY_KIB };
+  return { display: { socketPath: launcherPath(names.VNC_SOCKET), model, ...memory, pciAddress } };
+}
+
+function inputDefinitionsOf(spec: VmiSpec, { fixed }: Topology): DomainDefinition["inputs"] {
+  return inputsOf(spec).flatMap(({ bus }, index): DomainDefinition["inputs"] => {
+    const alias = `ua-input-${String(index)}`;
+    if (bus === "usb") return [{ alias, type: "tablet", bus, port: index + 1 }];
+    const pciAddress = fixed.get(inputDeviceName(index));
+    return pciAddress === undefined ? [] : [{ alias, type: "tablet", bus, pciAddress }];
+  });
+}
+
+function rngOf({ fixed }: Topology): Pick<DomainDefinition, "rng"> {
+  const pciAddress = fixed.get("rng");
+  return pciAddress === undefined ? {} : { rng: { pciAddress } };
+}
+
+function watchdogOf({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefinition, "watchdog"> {
+  const pciAddress = fixed.get("watchdog");
+  if (pciAddress === undefined) return {};
+  const action = findOneOf(WATCHDOG_ACTIONS, domain.devices?.watchdog?.i6300esb?.action) ?? "reset";
+  return { watchdog: { alias: "ua-watchdog", action, pciAddress } };
+}
+
+/** Only the newer model has persistent state. Source: KubeVirt. */
+function tpmDefinitionOf(spec: VmiSpec): Pick<DomainDefinition, "tpm"> {
+  const tpm = tpmOf(spec);
+  if (tpm === undefined) return {};
+  const isPersistent = tpm.persistent === true;
+  return { tpm: { model: isPersistent ? "tpm-crb" : "tpm-tis", isPersistent } };
+}
+
+function consoleOf(spec: VmiSpec): Pick<DomainDefinition, "console"> {
+  if (!hasConsole(spec)) return {};
+  const socketPath = launcherPath(names.CONSOLE_SOCKET);
+  return { console: { socketPath, logPath: launcherPath(names.CONSOLE_LOG) } };
+}
+
+export function guestDevicesOf(
+  { spec }: VirtualMachineInstance,
+  topology: Topology,
+): Pick<DomainDefinition, "agent" | "display" | "inputs" | "rng" | "watchdog" | "tpm" | "console"> {
+  return {
+    ...agentOf(topology),
+    ...displayOf(spec, topology),
+    inputs: inputDefinitionsOf(spec, topology),
+    ...rngOf(topology),
+    ...watchdogOf(spec, topology),
+    ...tpmDefinitionOf(spec),
+    ...consoleOf(spec),
+  };
+}
+
+/** For a VMI that cannot be laid out. It is never started. */
 const NO_TOPOLOGY: Topology = { ports: [], bridges: [], addresses: new Map(), fixed: new Map() };
 
-/** What a domain is made of beside the VMI. */
 export interface DomainSettings {
   readonly useEmulation: boolean;
   readonly uuid: string;
@@ -45,10 +147,7 @@ interface DomainParts {
   readonly network: NetworkConfig;
 }
 
-/**
- * The domain of a VMI with the NICs that are wired, in the order of the spec; the others keep their places free.
- * The VMI has no problem of `vmiStartProblems`.
- */
+/** Includes the wired NICs only. The others' addresses stay reserved. The VMI must pass `vmiStartProblems`. */
 export function planDomain(
   vmi: VirtualMachineInstance,
   wired: readonly IfaceFacts[],
@@ -58,7 +157,7 @@ export function planDomain(
   const plan = planVmiTopology(vmi, network);
   const topology: Topology = plan.ok ? plan.topology : NO_TOPOLOGY;
   const { sharesMemory, hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
-  const speaksVhostUser = isForVhostUser(vmi.spec, network.bindings);
+  const isForVhostUserNics = isForVhostUser(vmi.spec, network.bindings);
   const ioThreads = ioThreadsOf(vmi.spec);
   return {
     name: domainNameOf(vmi),
@@ -67,16 +166,16 @@ export function planDomain(
     machine: machineOf(domain),
     vcpus: vcpusOf(domain),
     memoryMiB: memoryMiBOf(domain),
-    sharesMemory: (sharesMemory && network.sharedMemory) || speaksVhostUser,
-    // Source: measured, QEMU 7.2 without KVM ends with a fault when such a NIC with vectors is used.
-    ...(speaksVhostUser && useEmulation && { hasNoNicVectors: true }),
+    sharesMemory: (sharesMemory && network.sharedMemory) || isForVhostUserNics,
+    // QEMU 7.2 without KVM crashes when a vhost-user NIC with vectors is used (measured).
+    ...(isForVhostUserNics && useEmulation && { hasNoNicVectors: true }),
     cpu: cpuOf(domain, { useEmulation, hasKubeVirtDefaults }),
     firmware: firmwareOf(domain),
     ...kernelOf(domain),
     identity: identityOf(domain),
     features: featuresOf(domain),
     clock: clockOf(domain),
-    ioThreads: ioThreads.count,
+    ioThreads: ioThreads.countDisks,
     controllers: controllersOf(vmi, topology, ioThreads),
     disks: diskDefinitionsOf(vmi, topology, ioThreads),
     nics: nicsOf({ vmi, topology, network }, wired),

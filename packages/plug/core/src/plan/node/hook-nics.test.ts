@@ -3,7 +3,7 @@
 import { networkConfigOf, type BindingRegistry, type Iface } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { bindingOf } from "../../bindings/binding-of.ts";
+import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { collectIfaceFacts, type IfaceSources } from "../../iface/collect.ts";
 import { phaseOf } from "../../iface/phase.ts";
 import { expectedWirings, withWired } from "../../iface/links/wired.ts";
@@ -27,11 +27,23 @@ function facts(seen: Seen, iface: Iface = IFACE): NodeVmFacts {
   const ifaces = withWired(collectIfaceFacts(sources), new Set());
   const domain = {
     family: "q35",
-    ...{ nics, controllers: [], pciAddresses: [], devices: [], vcpus: 1 },
-    ...{ sharesMemory: true, agentConnected: false, paths: [] },
+    nics,
+    controllers: [],
+    pciAddresses: [],
+    devices: [],
+    vcpus: 1,
+    sharesMemory: true,
+    agentConnected: false,
+    paths: [],
   } as const;
   return {
-    ...{ vmi, ifaces, useEmulation: true, network: NETWORK, uuid: "u", asked: {}, role: "owner" },
+    vmi,
+    ifaces,
+    useEmulation: true,
+    network: NETWORK,
+    uuid: "u",
+    asked: {},
+    role: "owner",
     domain: isRunning
       ? { running: true, isPaused: false, crashed: false, facts: domain }
       : undefined,
@@ -39,7 +51,11 @@ function facts(seen: Seen, iface: Iface = IFACE): NodeVmFacts {
 }
 
 const NIC = {
-  ...{ alias: "ua-default", mac: "02:00:00:00:00:0a", linkUp: true, model: "virtio", queues: 1 },
+  alias: "ua-default",
+  mac: "02:00:00:00:00:0a",
+  linkUp: true,
+  model: "virtio",
+  queues: 1,
 };
 
 function phase(seen: Seen): string | undefined {
@@ -49,7 +65,8 @@ function phase(seen: Seen): string | undefined {
 
 test("a plugin with nothing but a sidecar is one", () => {
   expect(bindingOf(IFACE, { name: "default", pod: {} }, BINDINGS)).toEqual({
-    ...{ kind: "hook", hasHook: true },
+    kind: "hook",
+    hasHook: true,
   });
 });
 

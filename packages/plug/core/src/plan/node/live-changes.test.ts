@@ -18,7 +18,7 @@ import {
   WIRED,
 } from "../../testing/node-scene.ts";
 import type { NodeAction } from "./node-vm.ts";
-import type { UnplugRequest } from "./unplug-request.ts";
+import type { UnplugRequest } from "./nics.ts";
 
 function asked(count: number, agoMs: number): UnplugRequest {
   return { count, agoMs, isRefused: false };

@@ -110,7 +110,9 @@ describe("the source", () => {
     {
       name: "a link's state",
       iface: anIface({
-        ...{ iface: { state: "down" }, attachment: "Attached", links: IN_USE },
+        iface: { state: "down" },
+        attachment: "Attached",
+        links: IN_USE,
         device: { pciAddress: "0000:01:00.0" },
       }),
     },
@@ -128,7 +130,8 @@ describe("the source", () => {
     expect(after.map(({ kind }) => kind)).not.toContain("wait");
     expect(after).not.toEqual([]);
     expect(hindranceOfWait(wait, factsOf([iface]))).toMatchObject({
-      ...{ reason: "WaitingForMigration", attempts: 0 },
+      reason: "WaitingForMigration",
+      attempts: 0,
     });
   });
 

@@ -12,7 +12,9 @@ const all = { kind: "all-sockets", resource: "vhost-user.patchbay.io/dataplane",
 
 function configured(developerConfiguration: object): KubeVirt {
   return {
-    ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata: { name: "kubevirt" } },
+    apiVersion: "kubevirt.io/v1",
+    kind: "KubeVirt",
+    metadata: { name: "kubevirt" },
     spec: { configuration: { developerConfiguration } },
   };
 }

@@ -1,59 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a node offer to pods? Whether there is the file of a device is its health, and no question of this.
+// Devices that a node offers to pods. A missing device file is a health issue and does not matter here.
 import { names, offersDataplane, usesEmulation, type KubeVirt } from "@patchbay/api";
 
-/** What pods of the node may ask for. */
 interface Offered {
   readonly resource: string;
-  /** How many there are of it. */
   readonly count: number;
 }
 
-/** A device of the node that all launchers may have at once. */
-export interface NodeDevice extends Offered {
+interface NodeDevice extends Offered {
   readonly kind: "device";
-  /** Its file, on the node and in the launcher. */
   readonly path: string;
   /** Of `r`, `w`, `m`. */
   readonly permissions: string;
 }
 
-/** Directories of sockets of vhost-user: one that is one pod's, or all of them, for the dataplane. */
-export interface NodeSockets extends Offered {
+/** vhost-user socket directories: `sockets` for one pod, `all-sockets` for the dataplane. */
+interface NodeSockets extends Offered {
   readonly kind: "sockets" | "all-sockets";
 }
 
-/** One of the two. */
 export type NodeOffer = NodeDevice | NodeSockets;
 
-/** More than a node has VMs, so that no device is what a VM waits for. Source: KubeVirt virtualMachineInstancesPerNode. */
-const COUNT = 1000;
+/** More than a node's VMs, so that no VM waits for a device. Source: KubeVirt virtualMachineInstancesPerNode. */
+const DEVICE_COUNT = 1000;
 
-/** Read and write, and no making of device files. */
-const SHARED = { kind: "device", permissions: "rw", count: COUNT } as const;
-const KVM: NodeDevice = { resource: names.KVM_RESOURCE, path: "/dev/kvm", ...SHARED };
-const TUN: NodeDevice = { resource: names.TUN_RESOURCE, path: "/dev/net/tun", ...SHARED };
+const SHARED_DEVICE = { kind: "device", permissions: "rw", count: DEVICE_COUNT } as const;
+const KVM: NodeDevice = { resource: names.KVM_RESOURCE, path: "/dev/kvm", ...SHARED_DEVICE };
+const TUN: NodeDevice = { resource: names.TUN_RESOURCE, path: "/dev/net/tun", ...SHARED_DEVICE };
 const VHOST_NET: NodeDevice = {
   resource: names.VHOST_NET_RESOURCE,
   path: "/dev/vhost-net",
-  ...SHARED,
+  ...SHARED_DEVICE,
 };
 const SOCKETS: NodeSockets = {
-  ...{ kind: "sockets", resource: names.VHOST_USER_RESOURCE, count: COUNT },
+  kind: "sockets",
+  resource: names.VHOST_USER_RESOURCE,
+  count: DEVICE_COUNT,
 };
-/** One process serves the sockets of a node. */
+/** One dataplane process serves all sockets of a node. */
 const ALL_SOCKETS: NodeSockets = {
-  ...{ kind: "all-sockets", resource: names.VHOST_USER_DATAPLANE_RESOURCE, count: 1 },
+  kind: "all-sockets",
+  resource: names.VHOST_USER_DATAPLANE_RESOURCE,
+  count: 1,
 };
 
 /**
- * Without kvm where guests are emulated: a node that cannot do it must not be preferred for saying that it can. With all
- * sockets only where an administrator has said so: whoever has them has the traffic of all such NICs.
+ * Omits KVM under emulation, so that the scheduler does not prefer nodes that offer it. Offers all sockets only if an
+ * administrator allows it, because they carry the traffic of all vhost-user NICs.
  */
 export function planNodeOffers(kubevirt: KubeVirt | undefined): readonly NodeOffer[] {
   return [
     ...(usesEmulation(kubevirt) ? [] : [KVM]),
-    ...[TUN, VHOST_NET, SOCKETS],
+    TUN,
+    VHOST_NET,
+    SOCKETS,
     ...(offersDataplane(kubevirt) ? [ALL_SOCKETS] : []),
   ];
 }

@@ -90,7 +90,10 @@ test("a script of a ConfigMap lies where the hook's program looks for it", () =>
   const name = "hook-sidecar-0-script";
   expect(volumes[1]).toEqual({ name, configMap: { name: "scripts", defaultMode: 0o755 } });
   expect(containers[0]?.volumeMounts?.[1]).toEqual({
-    ...{ name, mountPath: "/usr/bin/onDefineDomain", subPath: "my.sh", readOnly: true },
+    name,
+    mountPath: "/usr/bin/onDefineDomain",
+    subPath: "my.sh",
+    readOnly: true,
   });
 });
 

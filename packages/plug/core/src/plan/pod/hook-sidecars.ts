@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The containers of a launcher whose hooks change the guest's domain: those that the VMI asks for, then one for each
-// registered binding that has one. Source: KubeVirt pkg/virt-controller/services/template.go, pkg/network/netbinding.
+// Hook containers of a launcher: those that the VMI requests, then one per registered binding. Source: KubeVirt
+// pkg/virt-controller/services/template.go, pkg/network/netbinding.
 import {
   hookSidecarsOf,
   names,
@@ -15,35 +15,31 @@ import {
   type VirtualMachineInstance,
   type VolumeMount,
 } from "@patchbay/api";
-import { canBind } from "../../bindings/binding-of.ts";
+import { canBind } from "../../bindings/resolve-binding.ts";
 import { ifacesOf } from "../../spec/nics.ts";
 import { inMi } from "./parts.ts";
 
-/** What a launcher needs for its hooks. */
-export interface HookParts {
+interface HookParts {
   readonly containers: readonly Container[];
   readonly volumes: readonly PodVolume[];
-  /** Of the launcher's own container: what hooks share with the guest's QEMU. */
+  /** For the launcher's container: files that hooks share with QEMU. */
   readonly mounts: readonly VolumeMount[];
 }
 
-/** What of the cluster decides about hooks. */
 export interface HookSettings extends Pick<NetworkConfig, "bindings" | "allowsHooks"> {
-  /** Of hooks that name none. */
   readonly sidecarShimImage: string;
 }
 
 /** Source: KubeVirt pkg/hooks ContainerNameEnvVar, and VEP 190. */
 const CONTAINER_NAME = "CONTAINER_NAME";
 const BINDING_NAME = "NETWORK_BINDING_PLUGIN_NAME";
-/** Sockets, and what a hook shares beside them. */
 const SHARED_MIB = 16;
-/** What a hook may take; what it writes into its own root is in it. */
+/** The disk limit includes what a hook writes to its root file system. */
 const RESOURCES = {
   requests: { cpu: "10m", memory: "32Mi", "ephemeral-storage": "16Mi" },
   limits: { cpu: "1", memory: "256Mi", "ephemeral-storage": "128Mi" },
 };
-/** All that the level `restricted` asks for; scripts write to /tmp. Source: Pod Security Standards. */
+/** Meets the level `restricted`, but scripts may write to /tmp. Source: Pod Security Standards. */
 const SECURITY: SecurityContext = {
   runAsUser: names.LAUNCHER_UID,
   runAsGroup: names.LAUNCHER_UID,
@@ -51,15 +47,12 @@ const SECURITY: SecurityContext = {
   allowPrivilegeEscalation: false,
   capabilities: { drop: ["ALL"] },
 };
-/** Of a script: read and run by everybody. */
 const SCRIPT_MODE = 0o755;
 
-/** A hook, and for which binding it is one. */
 interface Hook extends HookSidecarRequest {
   readonly binding?: string;
 }
 
-/** Each binding once, in the order of the ifaces. */
 function bindingHooks(
   { spec }: VirtualMachineInstance,
   { bindings }: HookSettings,
@@ -80,7 +73,7 @@ function environmentOf(name: string, { binding }: Hook): readonly EnvVar[] {
   ];
 }
 
-function scriptOf(name: string, { configMap }: Hook) {
+function mountScript(name: string, { configMap }: Hook) {
   if (configMap === undefined) return { volumes: [], mounts: [] };
   const { key, hookPath } = configMap;
   const volume = {
@@ -93,8 +86,8 @@ function scriptOf(name: string, { configMap }: Hook) {
   };
 }
 
-/** A claim's files, for the hook and, where it says so, for the guest's QEMU. */
-function claimOf(container: string, { pvc }: Hook) {
+/** Mounts a claim in the hook and, if requested, in the launcher. */
+function mountClaim(container: string, { pvc }: Hook) {
   if (pvc === undefined) return { volumes: [], mounts: [], shared: [] };
   const name = `${container}-claim`;
   const { volumePath, sharedComputePath } = pvc;
@@ -105,17 +98,16 @@ function claimOf(container: string, { pvc }: Hook) {
   };
 }
 
-/** What of the launcher decides about them. */
-interface Surroundings {
+interface HookContext {
   readonly info: VolumeMount | undefined;
   readonly shimImage: string;
 }
 
-function partsOf(hook: Hook, index: number, { info, shimImage }: Surroundings): HookParts {
+function toHookParts(hook: Hook, index: number, { info, shimImage }: HookContext): HookParts {
   const name = `${names.HOOK_SIDECAR_PREFIX}${String(index)}`;
   const { image = shimImage, imagePullPolicy = "IfNotPresent", command, args } = hook;
-  const script = scriptOf(name, hook);
-  const claim = claimOf(name, hook);
+  const script = mountScript(name, hook);
+  const claim = mountClaim(name, hook);
   const container: Container = {
     name,
     image,
@@ -140,7 +132,7 @@ function partsOf(hook: Hook, index: number, { info, shimImage }: Surroundings): 
       ...script.volumes,
       ...claim.volumes,
     ],
-    // Where KubeVirt has it: the directory of the container, beside those of others.
+    // KubeVirt's location: a subdirectory per container.
     mounts: [
       { name, mountPath: `${names.HOOK_SOCKETS_DIR}/${name}`, readOnly: true },
       ...claim.shared,
@@ -148,7 +140,7 @@ function partsOf(hook: Hook, index: number, { info, shimImage }: Surroundings): 
   };
 }
 
-/** All of them; `info` is where the launcher tells of its NICs. */
+/** `info` is the mount with the NICs' details. */
 export function hookPartsOf(
   vmi: VirtualMachineInstance,
   settings: HookSettings,
@@ -158,8 +150,8 @@ export function hookPartsOf(
     ...hookSidecarsOf(vmi.metadata, settings.allowsHooks),
     ...bindingHooks(vmi, settings),
   ];
-  const around = { info, shimImage: settings.sidecarShimImage };
-  const parts = hooks.map((hook, index) => partsOf(hook, index, around));
+  const context = { info, shimImage: settings.sidecarShimImage };
+  const parts = hooks.map((hook, index) => toHookParts(hook, index, context));
   return {
     containers: parts.flatMap(({ containers }) => containers),
     volumes: parts.flatMap(({ volumes }) => volumes),
@@ -167,18 +159,16 @@ export function hookPartsOf(
   };
 }
 
-/** The hooks of a launcher, as its node tells of them. */
 function hooksOf({ status }: Pod): readonly ContainerStatus[] {
   const { containerStatuses = [] } = status ?? {};
   return containerStatuses.filter(({ name }) => name.startsWith(names.HOOK_SIDECAR_PREFIX));
 }
 
-/** A hook that has failed. */
 export function failedHookOf(pod: Pod): ContainerStatus | undefined {
   return hooksOf(pod).find(({ state }) => (state.terminated?.exitCode ?? 0) !== 0);
 }
 
-/** Whether a hook still runs, which the others of the pod do not end. */
+/** A running hook outlives the pod's other containers. */
 export function hasRunningHook(pod: Pod): boolean {
   return hooksOf(pod).some(({ state }) => state.running !== undefined);
 }

@@ -106,7 +106,9 @@ test.each(ROWS)("$source", (row) => {
   const info = { name: "podinfo", mountPath: PODINFO };
   const { containers } = hookPartsOf(vmiOf(row), settings, info);
   const told = containers.map(({ image, command, args, env = [], volumeMounts = [] }) => ({
-    ...{ image, command, args },
+    image,
+    command,
+    args,
     env: Object.fromEntries(env.map(({ name, value }) => [name, value])),
     mounts: volumeMounts.map(({ mountPath }) => mountPath),
   }));

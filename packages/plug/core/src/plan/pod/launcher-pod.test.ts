@@ -6,12 +6,13 @@ import {
   type Pod,
   type VirtualMachineInstance,
   type VmiSpec,
+  type GuestProbe,
 } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planVmi } from "../vm/vmi.ts";
 import { isLauncherOf } from "../../migration/owner.ts";
-import { launcherPodOf } from "./launcher-pod.ts";
+import { launcherPodOf, consoleLogOf, containerProbesOf } from "./launcher-pod.ts";
 import { CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
 
 function podOf(vmi: VirtualMachineInstance, useEmulation = true): Pod {
@@ -215,4 +216,106 @@ describe("a pod is the launcher of a VMI", () => {
     const pod = other({ ownerReferences: owners.map((owner) => ({ ...owner, uid: "" })) });
     expect(isLauncherOf(pod, { ...vmi, metadata: { ...metadata, uid: "" } })).toBe(false);
   });
+});
+
+type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
+
+function loggedOf(devices: Devices, logsConsoles: boolean): boolean {
+  const parts = { image: "launcher", securityContext: {}, logsConsoles };
+  return consoleLogOf({ domain: { devices } }, parts).length === 1;
+}
+
+test.each<{ devices: Devices; byDefault: boolean; want: boolean }>([
+  { devices: {}, byDefault: true, want: true },
+  { devices: {}, byDefault: false, want: false },
+  { devices: { logSerialConsole: false }, byDefault: true, want: false },
+  { devices: { logSerialConsole: true }, byDefault: false, want: true },
+  {
+    devices: { autoattachSerialConsole: false, logSerialConsole: true },
+    byDefault: true,
+    want: false,
+  },
+])("$devices, where the cluster says $byDefault: $want", ({ devices, byDefault, want }) => {
+  expect(loggedOf(devices, byDefault)).toBe(want);
+});
+
+test("the container reads the console's log, and can do nothing else", () => {
+  const securityContext = { readOnlyRootFilesystem: true };
+  const parts = { image: "launcher", securityContext, logsConsoles: true };
+  expect(consoleLogOf({ domain: {} }, parts)).toMatchObject([
+    {
+      name: "guest-console-log",
+      image: "launcher",
+      command: ["/usr/bin/virt-tail"],
+      securityContext,
+      volumeMounts: [{ name: "launcher", mountPath: "/run/launcher", readOnly: true }],
+      resources: { limits: { memory: "32Mi", cpu: "100m", "ephemeral-storage": "51Mi" } },
+    },
+  ]);
+});
+
+interface Row {
+  readonly name: string;
+  readonly probe: GuestProbe;
+  readonly want: object;
+}
+
+test.each<Row>([
+  {
+    name: "a port is asked by the kubelet, 10 s later",
+    probe: { tcpSocket: { port: 22 }, initialDelaySeconds: 5, timeoutSeconds: 3 },
+    want: { tcpSocket: { port: 22 }, initialDelaySeconds: 15, timeoutSeconds: 3 },
+  },
+  {
+    name: "a server too, with all that is said of it",
+    probe: {
+      httpGet: { port: 80, path: "/healthz", httpHeaders: [{ name: "a", value: "b" }] },
+      periodSeconds: 7,
+      successThreshold: 2,
+      failureThreshold: 4,
+    },
+    want: {
+      httpGet: { port: 80, path: "/healthz", httpHeaders: [{ name: "a", value: "b" }] },
+      periodSeconds: 7,
+      successThreshold: 2,
+      failureThreshold: 4,
+      initialDelaySeconds: 10,
+    },
+  },
+  {
+    name: "a command goes to the guest's agent, which has a second more than the guest",
+    probe: { exec: { command: ["cat", 'a "b"', "$(c)"] }, timeoutSeconds: 5 },
+    want: {
+      exec: {
+        command: [
+          "virt-probe",
+          "default_vm1",
+          "5",
+          '{"execute":"guest-exec","arguments":{"path":"cat","arg":["a \\"b\\"","$(c)"],"capture-output":true}}',
+        ],
+      },
+      initialDelaySeconds: 10,
+      timeoutSeconds: 6,
+    },
+  },
+  {
+    name: "an agent is asked whether it answers",
+    probe: { guestAgentPing: {}, timeoutSeconds: 0 },
+    want: {
+      exec: { command: ["virt-probe", "default_vm1", "1"] },
+      initialDelaySeconds: 10,
+      timeoutSeconds: 2,
+    },
+  },
+])("$name", ({ probe, want }) => {
+  const vmi = aVmi();
+  const spec = { ...vmi.spec, livenessProbe: probe, readinessProbe: probe };
+  expect(containerProbesOf({ ...vmi, spec })).toEqual({
+    livenessProbe: want,
+    readinessProbe: want,
+  });
+});
+
+test("a guest without probes gives its container none", () => {
+  expect(containerProbesOf(aVmi())).toEqual({});
 });

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launcher pod of a VMI, as virt-controller makes it.
 import {
   names,
   type Container,
@@ -9,62 +8,54 @@ import {
   type SecurityContext,
   type VirtualMachineInstance,
   type VolumeMount,
+  type VmiSpec,
+  type GuestProbe,
+  type Probe,
 } from "@patchbay/api";
 import { layoutOf } from "@patchbay/domain";
-import { bindingsMiBOf } from "../../bindings/overhead.ts";
+import { bindingsMiBOf, launcherResourcesOf } from "./launcher-resources.ts";
 import { networkResources, type Definitions } from "../../node/definitions.ts";
 import { launcherPodName } from "../../migration/owner.ts";
-import { topologyVersionOf } from "../../pcie/kept.ts";
-import { isForVhostUser } from "../../bindings/for-vhost-user.ts";
-import { hasDisplay } from "../../spec/guest-devices.ts";
-import type { DiskFacts } from "./disks/disk-part.ts";
-import { diskImagesOf, diskPartsOf, planDisks } from "./disks/disk-parts.ts";
-import { imagePartsOf } from "./image-files.ts";
-import { kernelImageOf } from "./kernel-boot.ts";
-import { launcherResourcesOf } from "./launcher-resources.ts";
+import { topologyVersionOf } from "../../pcie/devices.ts";
+import { isForVhostUser } from "../../bindings/resolve-binding.ts";
+import { hasDisplay, hasConsole } from "../../spec/guest-devices.ts";
+import type { DiskFacts } from "./disk-parts.ts";
+import { diskImagesOf, diskPartsOf, planDisks } from "./disks.ts";
+import { imagePartsOf, kernelImageOf } from "./image-files.ts";
 import { hookPartsOf, type HookSettings } from "./hook-sidecars.ts";
-import { inMi, joinParts, type PodParts } from "./parts.ts";
-import { statePartsOf } from "./state-parts.ts";
+import { inMi, joinParts, statePartsOf, type PodParts } from "./parts.ts";
 import { networkInfoVolume } from "./network-info.ts";
-import { consoleLogOf } from "./console-log.ts";
-import { containerProbesOf } from "./container-probes.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
-import { podAnnotationsOf, podLabelsOf } from "./pod-metadata.ts";
-import { podSettingsOf } from "./pod-settings.ts";
+import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./inherited-fields.ts";
+import { domainNameOf } from "../node/domain.ts";
 
-/** What the cluster decides about launchers. */
 export interface LauncherSettings {
-  /** Image of the launcher. */
   readonly image: string;
-  /** Of hooks that name none. */
   readonly sidecarShimImage: string;
-  /** Whether guests run under software emulation. Source: KubeVirt developerConfiguration.useEmulation. */
+  /** Source: KubeVirt developerConfiguration.useEmulation. */
   readonly useEmulation: boolean;
-  /** Whether what guests print is a container's log, where a VM does not say. */
+  /** Whether serial consoles are logged by default. */
   readonly logsConsoles: boolean;
-  /** Whether the API server keeps volumes that are images; else files are copied out of theirs. */
+  /** Whether the API server supports image volumes. Otherwise files are copied. */
   readonly keepsImageVolumes: boolean;
   readonly overcommit: OvercommitConfig;
-  /** Extended resources of all nodes; others are not requested. Unset while no node is known. */
+  /** Extended resources of any node. Others are not requested. Unset while no node is known. */
   readonly offeredResources?: ReadonlySet<string>;
 }
 
-/** What a launcher is made of beside its VMI. */
 export interface LauncherRequest extends LauncherSettings, DiskFacts, HookSettings {
-  /** PCIe ports of the domain. */
   readonly ports: number;
-  /** Of its networks, as far as they are there. */
   readonly definitions: Definitions;
 }
 
-/** What is written beside the guest's disks: one directory for sockets and the console's log, one for libvirt's files. */
-const VOLUMES: readonly (VolumeMount & { readonly mib: number })[] = [
+/** Sockets and the console log, and libvirt's files. */
+const OWN_VOLUMES: readonly (VolumeMount & { readonly mib: number })[] = [
   { name: names.LAUNCHER_VOLUME, mountPath: names.LAUNCHER_DIR, mib: 64 },
   { name: "tmp", mountPath: "/tmp", mib: 64 },
 ];
-/** What the node keeps of the launcher's output. Source: kubelet containerLogMaxSize (10Mi) times containerLogMaxFiles (5). */
+/** Launcher log on the node. Source: kubelet containerLogMaxSize (10Mi) times containerLogMaxFiles (5). */
 const LOGS_MIB = 50;
-/** All that the level `restricted` asks for of a container, and a root that nobody writes to. Source: Pod Security Standards. */
+/** Meets the level `restricted`, with a read-only root file system. Source: Pod Security Standards. */
 const SECURITY: SecurityContext = {
   runAsUser: names.LAUNCHER_UID,
   runAsGroup: names.LAUNCHER_UID,
@@ -73,24 +64,24 @@ const SECURITY: SecurityContext = {
   allowPrivilegeEscalation: false,
   capabilities: { drop: ["ALL"] },
 };
-/** Seconds for the guest to shut down. Source: KubeVirt default terminationGracePeriodSeconds of a VMI. */
+/** Source: KubeVirt default terminationGracePeriodSeconds of a VMI. */
 const DEFAULT_GRACE_SECONDS = 30;
-/** Seconds for libvirt to end after the guest. */
+/** For libvirt to end after the guest. */
 const EXTRA_GRACE_SECONDS = 5;
 function podGraceSeconds(vmi: VirtualMachineInstance): number {
   return (vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) + EXTRA_GRACE_SECONDS;
 }
 
 /**
- * Seconds in which the pod is to end, which may be fewer than those with which it was made. A guest that gets no time at
- * all is not waited for: 0 would say that the node need not answer. Source: KubeVirt RestartVMRequestHandler.
+ * Grace period for deleting the pod; may be shorter than at creation. At least 1, because 0 would delete the pod
+ * without the node's confirmation. Source: KubeVirt RestartVMRequestHandler.
  */
 export function endGraceSeconds(vmi: VirtualMachineInstance): number {
   return vmi.spec.terminationGracePeriodSeconds === 0 ? 1 : podGraceSeconds(vmi);
 }
 
 function ownVolumes(): readonly PodVolume[] {
-  return VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: inMi(mib) } }));
+  return OWN_VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: inMi(mib) } }));
 }
 
 function containerOf(
@@ -109,7 +100,7 @@ function containerOf(
     isForVhostUser: isForVhostUser(vmi.spec, request.bindings),
   };
   const info = networkInfoVolume({ vmi, bindings: request.bindings });
-  const ownMiB = VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
+  const ownMiB = OWN_VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
   return {
     name: names.LAUNCHER_CONTAINER,
     image: request.image,
@@ -119,7 +110,7 @@ function containerOf(
     securityContext: SECURITY,
     ...containerProbesOf(vmi),
     volumeMounts: [
-      ...VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })),
+      ...OWN_VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })),
       ...parts.mounts,
       ...(info === undefined ? [] : [info.mount]),
     ],
@@ -147,22 +138,21 @@ function metadataOf(owner: NetworksOwner): Pod["metadata"] {
   };
 }
 
-/** All that the guest has needs: files of images first, then what is made of them. */
-function partsOf(vmi: VirtualMachineInstance, given: LauncherRequest): PodParts {
+function collectParts(vmi: VirtualMachineInstance, given: LauncherRequest): PodParts {
   const request = { ...given, securityContext: SECURITY };
   const disks = planDisks(vmi, given);
   const diskImages = diskImagesOf(disks);
   const images = imagePartsOf([...kernelImageOf(vmi), ...diskImages], request);
-  const ofDisks = images.mounts.filter(({ name }) =>
+  const diskMounts = images.mounts.filter(({ name }) =>
     diskImages.some((image) => image.name === name),
   );
-  return joinParts([images, diskPartsOf(disks, ofDisks, request), statePartsOf(vmi)]);
+  return joinParts([images, diskPartsOf(disks, diskMounts, request), statePartsOf(vmi)]);
 }
 
-/** The pod for a VMI. Its annotation names the secondary networks from the start. */
+/** The annotation names the secondary networks from the start. */
 export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequest): Pod {
   const user = names.LAUNCHER_UID;
-  const parts = partsOf(vmi, request);
+  const parts = collectParts(vmi, request);
   const { initContainers, secrets } = parts;
   const info = networkInfoVolume({ vmi, bindings: request.bindings });
   const hooks = hookPartsOf(vmi, request, info?.mount);
@@ -197,5 +187,104 @@ export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequ
         ...hooks.volumes,
       ],
     },
+  };
+}
+
+interface LogParts {
+  readonly image: string;
+  readonly securityContext: SecurityContext;
+  /** Default if a VM sets nothing. Source: KubeVirt virtualMachineOptions.disableSerialConsoleLog. */
+  readonly logsConsoles: boolean;
+}
+
+/** A shell and `tail`. CPU is limited, because a guest can print without end. The disk limit is the node's log size. */
+const RESOURCES = {
+  requests: { cpu: "5m", memory: "8Mi", "ephemeral-storage": "1Mi" },
+  limits: { cpu: "100m", memory: "32Mi", "ephemeral-storage": "51Mi" },
+};
+
+function isLogged(spec: VmiSpec, byDefault: boolean): boolean {
+  return hasConsole(spec) && (spec.domain.devices?.logSerialConsole ?? byDefault);
+}
+
+/**
+ * Writes the serial console to a container log. Source: KubeVirt guest-console-log,
+ * pkg/virt-controller/services/serialconsolelog.go.
+ */
+export function consoleLogOf(spec: VmiSpec, parts: LogParts): readonly Container[] {
+  const { image, securityContext, logsConsoles } = parts;
+  if (!isLogged(spec, logsConsoles)) return [];
+  return [
+    {
+      name: names.CONSOLE_LOG_CONTAINER,
+      image,
+      imagePullPolicy: "IfNotPresent",
+      command: ["/usr/bin/virt-tail"],
+      resources: RESOURCES,
+      securityContext,
+      volumeMounts: [
+        { name: names.LAUNCHER_VOLUME, mountPath: names.LAUNCHER_DIR, readOnly: true },
+      ],
+    },
+  ];
+}
+
+/** Extra delay for the start of libvirt. Source: KubeVirt LibvirtStartupDelay. */
+const LIBVIRT_STARTUP_SECONDS = 10;
+/** Extra timeout for the guest agent's answer. */
+const AGENT_ANSWER_SECONDS = 1;
+/** Source: Kubernetes. */
+const DEFAULT_TIMEOUT_SECONDS = 1;
+
+/** Fields that the kubelet handles as for any other container. */
+const KUBELET_FIELDS = [
+  "httpGet",
+  "tcpSocket",
+  "periodSeconds",
+  "timeoutSeconds",
+  "successThreshold",
+  "failureThreshold",
+] as const;
+
+/** Source: QEMU qga/qapi-schema.json guest-exec. */
+function execRequest([path = "", ...args]: readonly string[]): string {
+  const fields = { path, arg: args, "capture-output": true };
+  return JSON.stringify({ execute: "guest-exec", arguments: fields });
+}
+
+/** Arguments of `virt-probe`; undefined if the kubelet probes the guest directly. */
+function commandOf(vmi: VirtualMachineInstance, probe: GuestProbe): readonly string[] | undefined {
+  const { exec, guestAgentPing, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = probe;
+  const command = [
+    "virt-probe",
+    domainNameOf(vmi),
+    String(Math.max(timeoutSeconds, DEFAULT_TIMEOUT_SECONDS)),
+  ];
+  if (guestAgentPing !== undefined) return command;
+  return exec === undefined ? undefined : [...command, execRequest(exec.command ?? [])];
+}
+
+function containerProbeOf(vmi: VirtualMachineInstance, probe: GuestProbe): Probe {
+  const { initialDelaySeconds = 0, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = probe;
+  const command = commandOf(vmi, probe);
+  const fields = KUBELET_FIELDS.filter((field) => probe[field] !== undefined);
+  return {
+    ...Object.fromEntries(fields.map((field) => [field, probe[field]])),
+    initialDelaySeconds: initialDelaySeconds + LIBVIRT_STARTUP_SECONDS,
+    ...(command !== undefined && {
+      exec: { command },
+      timeoutSeconds: Math.max(timeoutSeconds, DEFAULT_TIMEOUT_SECONDS) + AGENT_ANSWER_SECONDS,
+    }),
+  };
+}
+
+/** Source: KubeVirt pkg/virt-controller/services/template.go. */
+export function containerProbesOf(
+  vmi: VirtualMachineInstance,
+): Pick<Container, "livenessProbe" | "readinessProbe"> {
+  const { livenessProbe, readinessProbe } = vmi.spec;
+  return {
+    ...(livenessProbe !== undefined && { livenessProbe: containerProbeOf(vmi, livenessProbe) }),
+    ...(readinessProbe !== undefined && { readinessProbe: containerProbeOf(vmi, readinessProbe) }),
   };
 }

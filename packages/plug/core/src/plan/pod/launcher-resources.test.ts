@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a launcher ask of its node?
-import { overcommitConfigOf, type VmiSpec } from "@patchbay/api";
+import { overcommitConfigOf, type VmiSpec, type BindingPlugin } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { overheadMiBOf } from "./launcher-memory.ts";
-import { launcherResourcesOf, type ResourceFacts } from "./launcher-resources.ts";
+import {
+  overheadMiBOf,
+  launcherResourcesOf,
+  bindingsMiBOf,
+  type ResourceFacts,
+} from "./launcher-resources.ts";
 
 const FACTS: ResourceFacts = {
   useEmulation: false,
@@ -175,4 +179,40 @@ describe("devices that networks need", () => {
     const { limits } = of({ "devices.kubevirt.io/tun": 3 });
     expect(limits?.["devices.kubevirt.io/tun"]).toBe("1");
   });
+});
+
+function plugin(memory?: string | number): BindingPlugin {
+  const requests = memory === undefined ? {} : { memory };
+  return { domainAttachmentType: "tap", computeResourceOverhead: { requests } };
+}
+
+const PLUGINS = {
+  light: plugin("500Ki"),
+  heavy: plugin("200Mi"),
+  free: plugin(),
+  broken: plugin("a lot"),
+  refused: { ...plugin("1Gi"), domainAttachmentType: "odd" },
+  silent: { domainAttachmentType: "tap" },
+};
+
+function specWithBindings(bindings: readonly string[]): VmiSpec {
+  const ifaces = bindings.map((name, index) => ({
+    name: `n${String(index)}`,
+    binding: { name },
+  }));
+  return {
+    domain: { devices: { interfaces: ifaces } },
+    networks: ifaces.map(({ name }) => ({ name, multus: { networkName: "net" } })),
+  };
+}
+
+test.each([
+  { bindings: [], want: 0 },
+  { bindings: ["light"], want: 1 },
+  { bindings: ["heavy", "light"], want: 201 },
+  { bindings: ["heavy", "heavy", "heavy"], want: 200 },
+  { bindings: ["free", "broken", "silent"], want: 0 },
+  { bindings: ["refused", "unknown", "toString"], want: 0 },
+])("bindings $bindings take $want MiB", ({ bindings, want }) => {
+  expect(bindingsMiBOf(specWithBindings(bindings), PLUGINS)).toBe(want);
 });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the launcher pod tells of its NICs by the downward API, for bindings that are registered so. Source: KubeVirt
-// pkg/network/downwardapi.
+// NIC details for the downward API, for bindings that request them. Source: KubeVirt pkg/network/downwardapi.
 import {
   isDefaultNetwork,
   names,
@@ -17,18 +16,18 @@ import {
   type VirtualMachineInstance,
   type VolumeMount,
 } from "@patchbay/api";
-import { bindingOf } from "../../bindings/binding-of.ts";
+import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { nicsOfElements, podNicOf, type PodNicSources } from "../../iface/pod-nic.ts";
 import { findByName, ifacesOf, networksOf } from "../../spec/nics.ts";
 import type { NetworksOwner } from "./pod-networks.ts";
 
-/** How a binding asks for it. Source: KubeVirt api/core/v1 types.go DeviceInfo. */
-const ASKED: BindingPlugin["downwardAPI"] = "device-info";
+/** Source: KubeVirt api/core/v1 types.go DeviceInfo. */
+const DEVICE_INFO: BindingPlugin["downwardAPI"] = "device-info";
 const VOLUME = "podinfo";
-/** Where KubeVirt has it. Source: KubeVirt pkg/network/downwardapi, MountPath and NetworkInfoVolumePath. */
+/** Source: KubeVirt pkg/network/downwardapi, MountPath and NetworkInfoVolumePath. */
 const [DIRECTORY, FILE] = ["/etc/podinfo", "network-info"];
 
-/** One NIC; keys in KubeVirt's order. */
+/** Keys are in KubeVirt's order. */
 interface InterfaceInfo {
   readonly network: string;
   readonly deviceInfo?: JsonObject;
@@ -36,26 +35,25 @@ interface InterfaceInfo {
   readonly mtu?: number;
 }
 
-function isTold(iface: Iface, network: Network, { bindings }: NetworksOwner): boolean {
+function needsInfo(iface: Iface, network: Network, { bindings }: NetworksOwner): boolean {
   const name = iface.binding?.name ?? "";
   if (isDefaultNetwork(network) || bindingOf(iface, network, bindings).kind === "refused") {
     return false;
   }
-  return Object.hasOwn(bindings, name) && bindings[name]?.downwardAPI === ASKED;
+  return Object.hasOwn(bindings, name) && bindings[name]?.downwardAPI === DEVICE_INFO;
 }
 
-/** The networks of which something is told, sorted by name. */
-function toldNetworks(owner: NetworksOwner): readonly Network[] {
+function listNetworksWithInfo(owner: NetworksOwner): readonly Network[] {
   const networks = networksOf(owner.vmi.spec);
   return ifacesOf(owner.vmi.spec)
     .flatMap((iface) => {
       const network = findByName(networks, iface.name);
-      return network !== undefined && isTold(iface, network, owner) ? [network] : [];
+      return network !== undefined && needsInfo(iface, network, owner) ? [network] : [];
     })
     .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-function infoOf({ name: network }: Network, entry: NetworkStatus): InterfaceInfo {
+function toInfo({ name: network }: Network, entry: NetworkStatus): InterfaceInfo {
   const { mac = "", mtu } = entry;
   const deviceInfo = entry["device-info"];
   return {
@@ -68,33 +66,32 @@ function infoOf({ name: network }: Network, entry: NetworkStatus): InterfaceInfo
 
 function sourcesOf({ metadata, status }: VirtualMachineInstance, pod: Pod): PodNicSources {
   const namespace = metadata.namespace ?? "";
-  const asked = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+  const parsed = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   return {
     namespace,
     attachments: status?.attachments ?? [],
-    nics: nicsOfElements(asked.ok ? asked.elements : [], namespace),
+    nics: nicsOfElements(parsed.ok ? parsed.elements : [], namespace),
   };
 }
 
-/** The annotation's text as it is to be; undefined: the VMI has no NIC of which anything is told. */
+/** Returns the annotation's text; undefined if no NIC needs it. */
 export function networkInfoOf(owner: NetworksOwner, pod: Pod): string | undefined {
-  const told = toldNetworks(owner);
-  if (told.length === 0) return undefined;
+  const networks = listNetworksWithInfo(owner);
+  if (networks.length === 0) return undefined;
   const sources = sourcesOf(owner.vmi, pod);
   const entries = parseNetworkStatus(pod.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
-  const interfaces = told.flatMap((network) => {
+  const interfaces = networks.flatMap((network) => {
     const nic = podNicOf(network, sources);
     const entry = entries.find((each) => each.interface === nic);
-    return entry === undefined ? [] : [infoOf(network, entry)];
+    return entry === undefined ? [] : [toInfo(network, entry)];
   });
   return JSON.stringify(interfaces.length === 0 ? {} : { interfaces });
 }
 
-/** The volume with the annotation, where the launcher is to read it. */
 export function networkInfoVolume(
   owner: NetworksOwner,
 ): { readonly volume: PodVolume; readonly mount: VolumeMount } | undefined {
-  if (toldNetworks(owner).length === 0) return undefined;
+  if (listNetworksWithInfo(owner).length === 0) return undefined;
   const fieldPath = `metadata.annotations['${names.NETWORK_INFO_ANNOTATION}']`;
   return {
     volume: {

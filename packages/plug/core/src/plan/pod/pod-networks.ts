@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which networks the launcher pod must ask for now: the network selection annotation.
+// The launcher pod's network selection annotation.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -13,21 +13,21 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { keptIpsFor } from "../../addresses/kept-addresses.ts";
-import { bindingOf } from "../../bindings/binding-of.ts";
+import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { extraInterfaceNameOf, isOwnPodInterfaceName } from "../../iface/names.ts";
 import { nicsOfElements, podNicOf } from "../../iface/pod-nic.ts";
 import type { NetworkAbsences } from "../../node/definitions.ts";
 import { ifacesWithoutPort } from "../../pcie/ports.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../../spec/nics.ts";
 
-/** The element of one iface; keys in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
-function elementOf(
+/** Keys are in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
+function toElement(
   iface: Iface,
   network: Network,
   names: { readonly podInterfaceName: string; readonly namespace: string },
 ): NetworkSelection {
   return {
-    ...definitionOf(network.multus?.networkName ?? "", names.namespace),
+    ...splitNetworkName(network.multus?.networkName ?? "", names.namespace),
     ...(iface.macAddress === undefined ? {} : { mac: iface.macAddress }),
     interface: names.podInterfaceName,
     ...(iface.ips === undefined ? {} : { ips: iface.ips }),
@@ -36,7 +36,7 @@ function elementOf(
   };
 }
 
-/** The element, preferring what the NIC had on that network. */
+/** Prefers the NIC's previous addresses. */
 function withPreferredAddresses(
   element: NetworkSelection,
   iface: Iface,
@@ -47,8 +47,7 @@ function withPreferredAddresses(
   return ips.length === 0 ? element : { ...element, "io.patchbay.kept-ips": ips };
 }
 
-/** NAME, or NAMESPACE/NAME, of a definition; `namespace` is that of the VMI. */
-function definitionOf(
+function splitNetworkName(
   networkName: string,
   namespace: string,
 ): Pick<NetworkSelection, "name"> & { readonly namespace: string } {
@@ -59,35 +58,30 @@ function definitionOf(
   };
 }
 
-/** The element of the network that a binding brings along. Source: KubeVirt network/multus/annotation.go. */
-function extraElementOf(
+/** The additional network of a binding. Source: KubeVirt network/multus/annotation.go. */
+function toExtraElement(
   { name }: Network,
   extraNetwork: string,
   names: { readonly podInterfaceName: string; readonly namespace: string },
 ): NetworkSelection {
   return {
-    ...definitionOf(extraNetwork, names.namespace),
+    ...splitNetworkName(extraNetwork, names.namespace),
     interface: extraInterfaceNameOf(names.podInterfaceName),
-    // By it the plugin finds the name of the NIC in the pod.
+    // The plugin derives the name of the pod's NIC from it.
     "cni-args": { logicNetworkName: name },
   };
 }
 
-/** Whose networks the pod is to have. */
 export interface NetworksOwner {
   readonly vmi: VirtualMachineInstance;
-  /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
-  /** Networks that the pod's node cannot make NICs of: they are not asked for anew. */
+  /** Networks for which the node cannot create NICs. They are not added. */
   readonly absences?: NetworkAbsences;
-  /** What the NICs had before, while the pod is made; a NIC that comes later prefers nothing. */
+  /** Previous addresses, at pod creation only. */
   readonly kept?: readonly KeptAddresses[];
 }
 
-/**
- * The elements that the spec asks for, in the order of the ifaces; none for one that cannot become a NIC, nor for a name
- * that slipped past admission: it would make the whole annotation unreadable.
- */
+/** Omits invalid names, which would make the whole annotation unreadable. */
 function wantedElements(
   { vmi, bindings, kept }: NetworksOwner,
   current: readonly NetworkSelection[],
@@ -106,13 +100,13 @@ function wantedElements(
     return [
       ...(isDefaultNetwork(network)
         ? []
-        : [withPreferredAddresses(elementOf(iface, network, names), iface, kept)]),
-      ...(extraNetwork === undefined ? [] : [extraElementOf(network, extraNetwork, names)]),
+        : [withPreferredAddresses(toElement(iface, network, names), iface, kept)]),
+      ...(extraNetwork === undefined ? [] : [toExtraElement(network, extraNetwork, names)]),
     ].filter(isReadableSelection);
   });
 }
 
-/** The networks that the VMI names, and those that its bindings bring along, as NAMESPACE/NAME, each once. */
+/** NAMESPACE/NAME of the VMI's networks and the additional networks of its bindings, each once. */
 export function networkNamesOf(
   vmi: VirtualMachineInstance,
   bindings: BindingRegistry,
@@ -120,19 +114,19 @@ export function networkNamesOf(
   const namespace = vmi.metadata.namespace ?? "";
   const networks = networksOf(vmi.spec);
   const named = networks.flatMap((network) => networkNameOf(network, namespace) ?? []);
-  const brought = ifacesOf(vmi.spec).flatMap((iface) => {
+  const extra = ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networks, iface.name);
     const binding = network && bindingOf(iface, network, bindings);
     if (binding === undefined || binding.kind === "refused") return [];
     return binding.extraNetwork === undefined ? [] : qualifiedName(binding.extraNetwork, namespace);
   });
-  return [...new Set([...named, ...brought])];
+  return [...new Set([...named, ...extra])];
 }
 
 type Claim = "wanted" | "in-use" | "released" | "unknown";
 
-/** What the VMI says of a pod NIC of ours; without an attachment virt-handler was never told of it. */
-function claimOf(
+/** Without an attachment, virt-handler does not know the NIC yet. */
+function findClaim(
   vmi: VirtualMachineInstance,
   wanted: readonly NetworkSelection[],
   podInterfaceName: string,
@@ -146,27 +140,26 @@ function claimOf(
 }
 
 /**
- * The elements of the annotation: what is there stays in place until virt-handler has let go of it, what is new is
- * appended in the order of the ifaces, as far as the annotation can hold it; foreign elements are kept. An iface that
- * changes its network has two.
+ * Retains elements until virt-handler has released their NICs, and foreign elements always. Appends new elements in
+ * interface order, up to the annotation's limit. During a network swap an interface has two elements.
  */
 export function planPodNetworks(
   owner: NetworksOwner,
   current: readonly NetworkSelection[],
 ): readonly NetworkSelection[] {
   const wanted = wantedElements(owner, current);
-  const stays = (name: string): boolean => {
-    const claim = claimOf(owner.vmi, wanted, name);
+  const isRetained = (name: string): boolean => {
+    const claim = findClaim(owner.vmi, wanted, name);
     return claim === "wanted" || claim === "in-use";
   };
-  const kept = current.filter(
-    ({ interface: name }) => name === undefined || !isOwnPodInterfaceName(name) || stays(name),
+  const retained = current.filter(
+    ({ interface: name }) => name === undefined || !isOwnPodInterfaceName(name) || isRetained(name),
   );
   const added = wanted.filter(
     (element) =>
       owner.absences?.has(`${element.namespace ?? ""}/${element.name}`) !== true &&
       !current.some(({ interface: name }) => name === element.interface) &&
-      stays(element.interface ?? ""),
+      isRetained(element.interface ?? ""),
   );
-  return [...kept, ...added].slice(0, NETWORKS_MAX);
+  return [...retained, ...added].slice(0, NETWORKS_MAX);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a launcher pod that is there does virt-controller look at? A pod as the API server keeps it is four times as large.
+// Launcher pods as virt-controller caches them: a quarter of the original size.
 import { names, type ContainerStatus, type ObjectMeta, type Pod } from "@patchbay/api";
 
 const ANNOTATIONS: readonly string[] = [
@@ -9,10 +9,9 @@ const ANNOTATIONS: readonly string[] = [
   names.NETWORK_INFO_ANNOTATION,
 ];
 
-/** Whether it has a node, and whether its probes pass. */
 const CONDITIONS: readonly string[] = ["PodScheduled", "Ready"];
 
-function seenMetadata(metadata: ObjectMeta): ObjectMeta {
+function trimMetadata(metadata: ObjectMeta): ObjectMeta {
   const { name, namespace, uid, resourceVersion, ownerReferences } = metadata;
   const { creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds } = metadata;
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([key]) =>
@@ -31,8 +30,7 @@ function seenMetadata(metadata: ObjectMeta): ObjectMeta {
   };
 }
 
-/** Which pods are on which node, and the images by which a person knows a container or a volume. */
-function seenSpec({ nodeName, initContainers, volumes }: Pod["spec"]): Pod["spec"] {
+function trimSpec({ nodeName, initContainers, volumes }: Pod["spec"]): Pod["spec"] {
   return {
     ...(nodeName !== undefined && { nodeName }),
     ...(initContainers !== undefined && {
@@ -45,12 +43,12 @@ function seenSpec({ nodeName, initContainers, volumes }: Pod["spec"]): Pod["spec
   };
 }
 
-function seenContainer(status: ContainerStatus): ContainerStatus {
+function trimContainer(status: ContainerStatus): ContainerStatus {
   const { name, image, imageID, ready, restartCount, state } = status;
   return { name, image, imageID, ready, restartCount, state };
 }
 
-function seenStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status"]> {
+function trimStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status"]> {
   const { phase, reason, message, podIPs, conditions } = status;
   const { initContainerStatuses, containerStatuses } = status;
   return {
@@ -62,24 +60,21 @@ function seenStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status
       conditions: conditions.filter(({ type }) => CONDITIONS.includes(type)),
     }),
     ...(initContainerStatuses !== undefined && {
-      initContainerStatuses: initContainerStatuses.map(seenContainer),
+      initContainerStatuses: initContainerStatuses.map(trimContainer),
     }),
     ...(containerStatuses !== undefined && {
-      containerStatuses: containerStatuses.map(seenContainer),
+      containerStatuses: containerStatuses.map(trimContainer),
     }),
   };
 }
 
-/**
- * The pod with nothing but what virt-controller's plans and reports read of launchers: `containers` is empty. The tests
- * of its loops work on such pods.
- */
+/** Retains only what virt-controller's plans and reports read. `containers` is empty. */
 export function seenLauncher({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   return {
     apiVersion,
     kind,
-    metadata: seenMetadata(metadata),
-    spec: seenSpec(spec),
-    ...(status !== undefined && { status: seenStatus(status) }),
+    metadata: trimMetadata(metadata),
+    spec: trimSpec(spec),
+    ...(status !== undefined && { status: trimStatus(status) }),
   };
 }

@@ -17,7 +17,7 @@ import {
 } from "../../testing/nic-requests.ts";
 import { planAddIface } from "./add-iface.ts";
 import type { AddIfaceRequest } from "./nic-body.ts";
-import type { NicPlan } from "./nic-plan.ts";
+import type { NicPlan } from "./refusal.ts";
 import type { NicTarget } from "./target.ts";
 
 describe("adding", () => {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugging an iface means for the specification of a VM or VMI.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -12,14 +11,14 @@ import {
   type Iface,
   type Network,
 } from "@patchbay/api";
-import { NEEDS_START } from "./plugged-bindings.ts";
-import { bindingOf } from "../../bindings/binding-of.ts";
+import { NEEDS_START } from "./spec-edits.ts";
+import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { isEqual } from "../../equal.ts";
-import { bookPorts, lacksIoPorts } from "../../pcie/ports.ts";
+import { reservePorts, ioPortProblem } from "../../pcie/ports.ts";
 import { noFreePort } from "../../reasons/words.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "../../spec/nics.ts";
 import type { AddIfaceRequest } from "./nic-body.ts";
-import { refuse, type NicPlan } from "./nic-plan.ts";
+import { refuse, type NicPlan } from "./refusal.ts";
 import {
   findLiveVmi,
   namespaceOf,
@@ -29,17 +28,14 @@ import {
   type NicTarget,
 } from "./target.ts";
 
-/** What is known of the world for a request to plug. */
-export interface AddIfaceFacts {
+interface AddIfaceFacts {
   readonly target: NicTarget;
   readonly request: AddIfaceRequest;
-  /** Whether the NetworkAttachmentDefinition is there. */
   readonly nadExists: boolean;
-  /** The name in the VM's own namespace that was probably meant, where the definition is missing. */
+  /** The most similar name in the VM's namespace, if the definition is missing. */
   readonly nearestNetwork?: string | undefined;
-  /** A MAC that nobody has, for an iface that brings none and has none from before. */
+  /** An unused MAC, for an interface without one. */
   readonly newMac?: string;
-  /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
 }
 
@@ -59,17 +55,17 @@ function isRequestedNetwork(network: Network | undefined, facts: AddIfaceFacts):
   );
 }
 
-function nameTaken(facts: AddIfaceFacts, message: string): NicPlan {
+function nameConflict(facts: AddIfaceFacts, message: string): NicPlan {
   return refuse(409, [{ reason: "FieldValueDuplicate", field: "name", message }], message);
 }
 
-function sayNetwork(network: Network | undefined): string {
+function networkText(network: Network | undefined): string {
   return network?.multus?.networkName ?? "of the pod";
 }
 
-/** Where the iface is; to add it elsewhere would take it from there, which nobody asked for in so many words. */
-function sayElsewhere(iface: Iface, network: Network | undefined): string {
-  const [name, on] = [iface.name, sayNetwork(network)];
+/** Adding an interface never moves it: only an explicit network swap does. */
+function describeConflict(iface: Iface, network: Network | undefined): string {
+  const [name, on] = [iface.name, networkText(network)];
   if (isAbsent(iface)) return `interface '${name}' is being unplugged from network ${on}`;
   const isSecondary = network !== undefined && !isDefaultNetwork(network);
   const advice = isSecondary
@@ -78,10 +74,8 @@ function sayElsewhere(iface: Iface, network: Network | undefined): string {
   return `interface '${name}' is on network ${on}${advice}`;
 }
 
-/** Fields that were asked for and are different in the iface that is there. */
 function differingFields(iface: Iface, { request }: AddIfaceFacts): readonly string[] {
   return Object.entries(request.fields).flatMap(([field, value]) => {
-    // Fields of a request are fields of an iface.
     const current = (iface as Readonly<Record<string, unknown>>)[field];
     const same =
       field === "macAddress" && typeof value === "string" && typeof current === "string"
@@ -92,13 +86,13 @@ function differingFields(iface: Iface, { request }: AddIfaceFacts): readonly str
   });
 }
 
-function takenBack(iface: Iface, state: string | undefined): Iface {
+function withoutUnplug(iface: Iface, state: string | undefined): Iface {
   const back: Iface = { ...iface };
   delete back.state;
   return state === undefined ? back : { ...back, state };
 }
 
-/** An iface that a request may name is on a network beside the pod's. */
+/** A request can only name a secondary network. */
 function bindingCauses(iface: Iface, facts: AddIfaceFacts): readonly Cause[] {
   const binding = bindingOf(iface, requestedNetwork(facts), facts.bindings);
   const reason = "FieldValueNotSupported";
@@ -111,26 +105,25 @@ function bindingCauses(iface: Iface, facts: AddIfaceFacts): readonly Cause[] {
   return [{ reason, field: "binding", message: `binding ${NEEDS_START}` }];
 }
 
-/** The iface is in the specification already. */
-function planKnown(facts: AddIfaceFacts, iface: Iface): NicPlan {
+function planExisting(facts: AddIfaceFacts, iface: Iface): NicPlan {
   const { target, request } = facts;
   const spec = specOf(target);
   const network = findByName(networksOf(spec), iface.name);
   if (!isRequestedNetwork(network, facts)) {
-    return nameTaken(facts, sayElsewhere(iface, network));
+    return nameConflict(facts, describeConflict(iface, network));
   }
   const causes = bindingCauses(iface, facts);
   if (causes.length > 0) return refuse(422, causes);
   const differing = differingFields(iface, facts);
   if (differing.length > 0) {
     const fields = differing.join(", ");
-    return nameTaken(facts, `interface '${iface.name}' already exists with another ${fields}`);
+    return nameConflict(facts, `interface '${iface.name}' already exists with another ${fields}`);
   }
   if (!isAbsent(iface)) {
     return { kind: "unchanged", message: `interface '${iface.name}' already exists` };
   }
   const ifaces = ifacesOf(spec).map((each) =>
-    each === iface ? takenBack(iface, request.fields.state) : each,
+    each === iface ? withoutUnplug(iface, request.fields.state) : each,
   );
   return toPlan(facts, networksOf(spec), ifaces);
 }
@@ -151,34 +144,35 @@ function toPlan(
   };
 }
 
-/** The running VMI's own entry of that name, while the VM has none: its unplug has not ended. */
-function findLeaving({ target, request }: AddIfaceFacts): Iface | undefined {
+/** The interface in the running VMI, if the VM has deleted it and the unplug has not finished. */
+function findUnplugging({ target, request }: AddIfaceFacts): Iface | undefined {
   const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
   return vmi === undefined ? undefined : findByName(ifacesOf(vmi.spec), request.name);
 }
 
-/** Ports are counted by the node; those of ifaces that are not plugged yet are promised already. */
+/** The node reports free ports. Interfaces that are being plugged have reserved some of them. */
 function capacityProblem(facts: AddIfaceFacts, wanted: Iface): string | undefined {
   const vmi = findLiveVmi(facts.target);
   if (vmi === undefined) return undefined;
-  const unfit = lacksIoPorts(vmi, wanted)?.message;
-  const book = bookPorts(vmi, specOf(facts.target), facts.bindings);
-  if (unfit !== undefined || book === undefined || book.free > book.promised.length) return unfit;
-  const promised =
-    book.promised.length === 0
+  const unfit = ioPortProblem(vmi, wanted)?.message;
+  const ports = reservePorts(vmi, specOf(facts.target), facts.bindings);
+  if (unfit !== undefined || ports === undefined || ports.free > ports.reserved.length)
+    return unfit;
+  const reserved =
+    ports.reserved.length === 0
       ? ""
-      : `, ${String(book.promised.length)} promised to interfaces that are being plugged`;
-  return `no free PCIe port: ${noFreePort(vmi).message}${promised}`;
+      : `, ${String(ports.reserved.length)} promised to interfaces that are being plugged`;
+  return `no free PCIe port: ${noFreePort(vmi).message}${reserved}`;
 }
 
-/** Fields of the request that stand for fields of the specification. */
+/** Maps a field of the spec to the field of the request that sets it. */
 function toRequestField(field: string, paths: { iface: string; network: string }): string {
   if (field.startsWith(`${paths.network}.multus`)) return "networkAttachmentDefinitionName";
   if (field.startsWith(`${paths.iface}.`)) return field.slice(paths.iface.length + 1);
   return field.startsWith(paths.network) || field === paths.iface ? "name" : "";
 }
 
-/** What the rules of admission say of the new entries, in terms of the request. */
+/** Runs the admission rules on the new entries, and names the fields of the request. */
 function ruleCauses(
   facts: AddIfaceFacts,
   networks: readonly Network[],
@@ -202,9 +196,9 @@ function missingNetwork({ target, request, nearestNetwork }: AddIfaceFacts): str
   const { networkAttachmentDefinitionName: named } = request;
   const nad = parseNadName(named);
   const namespace = nad?.namespace ?? namespaceOf(target);
-  const near =
+  const suggestion =
     nearestNetwork === undefined ? "" : `; the nearest name there is "${nearestNetwork}"`;
-  return `NetworkAttachmentDefinition "${nad?.name ?? named}" not found in namespace ${namespace}${near}`;
+  return `NetworkAttachmentDefinition "${nad?.name ?? named}" not found in namespace ${namespace}${suggestion}`;
 }
 
 function requestCauses(facts: AddIfaceFacts, wanted: Iface): readonly Cause[] {
@@ -224,37 +218,36 @@ function requestCauses(facts: AddIfaceFacts, wanted: Iface): readonly Cause[] {
   return causes;
 }
 
-/** The iface is new to the specification. */
 function planNew(facts: AddIfaceFacts): NicPlan {
   const { target, request } = facts;
   const spec = specOf(target);
-  const leaving = findLeaving(facts);
-  const leavingNetwork = findByName(findLiveVmi(target)?.spec.networks, request.name);
-  if (leaving !== undefined && !isRequestedNetwork(leavingNetwork, facts)) {
-    const network = sayNetwork(leavingNetwork);
-    return nameTaken(
+  const unplugging = findUnplugging(facts);
+  const unpluggingNetwork = findByName(findLiveVmi(target)?.spec.networks, request.name);
+  if (unplugging !== undefined && !isRequestedNetwork(unpluggingNetwork, facts)) {
+    const network = networkText(unpluggingNetwork);
+    return nameConflict(
       facts,
       `interface '${request.name}' is being unplugged from network ${network}`,
     );
   }
   const networks = [...networksOf(spec), requestedNetwork(facts)];
-  const macAddress = leaving?.macAddress ?? facts.newMac;
+  const macAddress = unplugging?.macAddress ?? facts.newMac;
   const chosen = macAddress === undefined ? {} : { macAddress };
   const wanted: Iface = { name: request.name, ...chosen, ...request.fields };
   const ifaces = [...ifacesOf(spec), withDefaultBinding(wanted, networks)];
   const causes = [...requestCauses(facts, wanted), ...ruleCauses(facts, networks, ifaces)];
   if (causes.length > 0) return refuse(422, causes);
-  const full = leaving === undefined ? capacityProblem(facts, wanted) : undefined;
-  return full === undefined ? toPlan(facts, networks, ifaces) : refuse(409, [], full);
+  const shortage = unplugging === undefined ? capacityProblem(facts, wanted) : undefined;
+  return shortage === undefined ? toPlan(facts, networks, ifaces) : refuse(409, [], shortage);
 }
 
 /**
- * Plugs: the same name and network again changes nothing, and takes back an unplug; another network under a name that
- * is in use is a conflict; everything that is wrong with the request is said at once.
+ * Plans a hotplug. Repeating a request changes nothing and cancels a pending unplug. A name that is in use on another
+ * network is a conflict. All errors are reported together.
  */
 export function planAddIface(facts: AddIfaceFacts): NicPlan {
   const problem = targetProblem(facts.target);
   if (problem !== undefined) return { kind: "refused", refusal: problem };
-  const known = findByName(ifacesOf(specOf(facts.target)), facts.request.name);
-  return known === undefined ? planNew(facts) : planKnown(facts, known);
+  const existing = findByName(ifacesOf(specOf(facts.target)), facts.request.name);
+  return existing === undefined ? planNew(facts) : planExisting(facts, existing);
 }

@@ -21,23 +21,27 @@ test.each<{ name: string; vmi: VirtualMachineInstance | undefined; code: number;
   {
     name: "a guest that is not there yet",
     vmi: vmiThat("Scheduled", "True"),
-    ...{ code: 409, words: "VM is not running" },
+    code: 409,
+    words: "VM is not running",
   },
   { name: "a guest that goes", vmi: going(), code: 409, words: "VM is not running" },
   {
     name: "a guest that cannot leave",
     vmi: vmiThat("Running", "False"),
-    ...{ code: 400, words: "Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: not yet" },
+    code: 400,
+    words: "Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: not yet",
   },
 ])("$name is refused: $code", ({ vmi, code, words }) => {
   expect(planMigrate(vmi, {})).toMatchObject({
-    ...{ kind: "refused", refusal: { code, message: words } },
+    kind: "refused",
+    refusal: { code, message: words },
   });
 });
 
 test.each([{}, { addedNodeSelector: { zone: "b" } }])("%j goes into the migration", (options) => {
   expect(planMigrate(vmiThat("Running", "True"), options)).toMatchObject({
-    ...{ kind: "create", spec: { vmiName: "vm1", ...options } },
+    kind: "create",
+    spec: { vmiName: "vm1", ...options },
   });
 });
 

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM's guest is to go to another node: what becomes of the request. Source: KubeVirt pkg/virt-api/rest,
-// MigrateVMRequestHandler; api/core/v1 MigrateOptions.
+// Handles the `migrate` subresource. Source: KubeVirt pkg/virt-api/rest, MigrateVMRequestHandler; api/core/v1
+// MigrateOptions.
 import {
   isJsonObject,
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import { migrationProblem } from "../../migration/requests.ts";
-import { membersOf } from "./body.ts";
-import { toRefusal, type Parsed, type Refusal } from "./nic-plan.ts";
+import { membersOf, toRefusal, type Parsed, type Refusal } from "./refusal.ts";
 
 type MigrationSpec = VirtualMachineInstanceMigration["spec"];
 type Labels = NonNullable<MigrationSpec["addedNodeSelector"]>;
 
-/** What is asked for beside the migration itself. */
-export interface MigrateOptions {
-  /** Labels that the target node has besides. */
+interface MigrateOptions {
   readonly addedNodeSelector?: Labels;
 }
 
-/** What becomes of the request. */
-export type MigratePlan =
+type MigratePlan =
   | { readonly kind: "refused"; readonly refusal: Refusal }
   | { readonly kind: "create"; readonly spec: MigrationSpec; readonly message: string };
 
@@ -30,7 +26,6 @@ function isLabels(value: unknown): value is Labels {
   );
 }
 
-/** No body, or `{}`, asks for nothing more. */
 export function parseMigrateBody(body: unknown): Parsed<MigrateOptions> {
   const members = membersOf(body);
   if (!members.ok) return members;
@@ -45,7 +40,6 @@ export function parseMigrateBody(body: unknown): Parsed<MigrateOptions> {
   };
 }
 
-/** The migration of the VM's guest, or why there is none. */
 export function planMigrate(
   vmi: VirtualMachineInstance | undefined,
   options: MigrateOptions,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the body of addinterface and removeinterface says. Source: KubeVirt v1.0.1 api/types.go, virt-api/rest/interfacehotplug.go.
+// Bodies of addinterface and removeinterface. Source: KubeVirt v1.0.1 api/types.go, virt-api/rest/interfacehotplug.go.
 import { isJsonObject, type Cause, type Iface, type JsonObject } from "@patchbay/api";
-import { toRefusal, type Parsed } from "./nic-plan.ts";
+import { toRefusal, type Parsed } from "./refusal.ts";
 
-/** Fields of an iface that may stand beside the name; the rest of the iface. */
 export type IfaceFields = Omit<Iface, "name">;
 
-/** A request to plug. Source: KubeVirt v1.0.1 AddInterfaceOptions; `fields` are ours. */
+/** Source: KubeVirt v1.0.1 AddInterfaceOptions. `fields` is a Patchbay extension. */
 export interface AddIfaceRequest {
   readonly name: string;
   /** NAME or NAMESPACE/NAME. */
@@ -14,14 +13,14 @@ export interface AddIfaceRequest {
   readonly fields: IfaceFields;
 }
 
-/** A request to unplug. Source: KubeVirt v1.0.1 RemoveInterfaceOptions. */
+/** Source: KubeVirt v1.0.1 RemoveInterfaceOptions. */
 export interface RemoveIfaceRequest {
   readonly name: string;
 }
 
 type FieldKind = "string" | "integer" | "object" | "list";
 
-/** Fields of KubeVirt's Interface that a request may carry, and ours for the network selection element. */
+/** Fields of KubeVirt's Interface, and Patchbay's for the network selection element. */
 const IFACE_FIELDS: Readonly<Record<string, FieldKind>> = {
   model: "string",
   macAddress: "string",
@@ -38,8 +37,8 @@ const IFACE_FIELDS: Readonly<Record<string, FieldKind>> = {
   ipamClaimName: "string",
   cniArgs: "object",
 };
-/** Harmless members that some clients send. */
-const IGNORED: readonly string[] = ["apiVersion", "kind", "dryRun"];
+/** Members that some clients send and that have no effect. */
+const IGNORED_FIELDS: readonly string[] = ["apiVersion", "kind", "dryRun"];
 
 function isOfKind(value: unknown, kind: FieldKind): boolean {
   if (kind === "integer") return Number.isInteger(value);
@@ -74,7 +73,7 @@ function fieldCauses(
 ): readonly Cause[] {
   return Object.entries(body).flatMap(([field, value]): readonly Cause[] => {
     const kind = kinds[field];
-    if (IGNORED.includes(field)) return [];
+    if (IGNORED_FIELDS.includes(field)) return [];
     if (kind === undefined) {
       const message = `unknown field "${field}"`;
       return [{ reason: "FieldValueNotSupported", field, message }];
@@ -85,7 +84,7 @@ function fieldCauses(
   });
 }
 
-/** What the schema would refuse later, with a path that is not the request's. */
+/** Reports a missing name with the request's path. The schema would name a path of the spec. */
 function bindingCauses({ binding }: JsonObject): readonly Cause[] {
   if (!isJsonObject(binding) || typeof binding["name"] === "string") return [];
   const field = "binding.name";
@@ -109,7 +108,7 @@ function checkBody(
     ...fieldCauses(Object.fromEntries(rest), fields.more),
     ...bindingCauses(body),
   ];
-  // KubeVirt's clients know the first message by heart, so it stays the message of the whole.
+  // KubeVirt's clients match the first message, so it stays the overall message.
   return causes.length === 0 ? { ok: true, value: body } : refused(causes, causes[0]?.message);
 }
 
@@ -118,7 +117,6 @@ function textOf(body: JsonObject, field: string): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Reads the body of addinterface; undefined is an empty one. */
 export function parseAddIface(body: unknown): Parsed<AddIfaceRequest> {
   const required = ["networkAttachmentDefinitionName", "name"];
   const checked = checkBody("AddInterfaceOptions", body, { required, more: IFACE_FIELDS });
@@ -136,7 +134,6 @@ export function parseAddIface(body: unknown): Parsed<AddIfaceRequest> {
   };
 }
 
-/** Reads the body of removeinterface; undefined is an empty one. */
 export function parseRemoveIface(body: unknown): Parsed<RemoveIfaceRequest> {
   const checked = checkBody("RemoveInterfaceOptions", body, { required: ["name"], more: {} });
   return checked.ok ? { ok: true, value: { name: textOf(checked.value, "name") } } : checked;

@@ -302,13 +302,19 @@ describe("a strategy that is edited", () => {
       Failed: "deleteVmi",
     },
     RerunOnFailure: {
-      ...{ none: "createVmi", Running: "-", Stopping: "-", Succeeded: "deleteVmi" },
+      none: "createVmi",
+      Running: "-",
+      Stopping: "-",
+      Succeeded: "deleteVmi",
       Failed: "Stop+Start",
     },
     Manual: { none: "-", Running: "-", Stopping: "-", Succeeded: "-", Failed: "-" },
     Once: { none: "createVmi", Running: "-", Stopping: "-", Succeeded: "-", Failed: "-" },
     Halted: {
-      ...{ none: "-", Running: "deleteVmi", Stopping: "-", Succeeded: "deleteVmi" },
+      none: "-",
+      Running: "deleteVmi",
+      Stopping: "-",
+      Succeeded: "deleteVmi",
       Failed: "deleteVmi",
     },
   };

@@ -14,7 +14,7 @@ import {
   writtenNics,
   refusalOf,
 } from "../../testing/nic-requests.ts";
-import type { NicPlan } from "./nic-plan.ts";
+import type { NicPlan } from "./refusal.ts";
 import type { NicTarget } from "./target.ts";
 
 describe("removing", () => {

@@ -1,32 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// What unplugging an iface means for the specification of a VM or VMI.
 import { isAbsent, isDefaultNetwork, validateVmiSpec, type Iface } from "@patchbay/api";
 import { findByName, ifacesOf, networksOf, withNics } from "../../spec/nics.ts";
 import type { RemoveIfaceRequest } from "./nic-body.ts";
-import { refuse, type NicPlan } from "./nic-plan.ts";
+import { refuse, type NicPlan } from "./refusal.ts";
 import { findLiveVmi, specOf, targetProblem, patchTarget, type NicTarget } from "./target.ts";
 
-/** What is known of the world for a request to unplug. */
-export interface RemoveIfaceFacts {
+interface RemoveIfaceFacts {
   readonly target: NicTarget;
   readonly request: RemoveIfaceRequest;
 }
 
-function isLeaving({ target, request }: RemoveIfaceFacts): boolean {
+function isUnplugging({ target, request }: RemoveIfaceFacts): boolean {
   const vmi = target.kind === "vm" ? findLiveVmi(target) : undefined;
   return vmi !== undefined && findByName(ifacesOf(vmi.spec), request.name) !== undefined;
 }
 
 function planUnknown(facts: RemoveIfaceFacts): NicPlan {
   const { name } = facts.request;
-  if (isLeaving(facts)) {
+  if (isUnplugging(facts)) {
     return { kind: "unchanged", message: `interface '${name}' is already being unplugged` };
   }
   const message = `interface '${name}' not found`;
   return refuse(422, [{ reason: "FieldValueNotFound", field: "name", message }]);
 }
 
-/** The guest runs: the entry stays, marked, until everything is taken apart. */
+/** A running guest has the NIC, so the entry is marked `absent` until everything is detached. */
 function planUnplug({ target, request }: RemoveIfaceFacts, iface: Iface): NicPlan {
   const spec = specOf(target);
   const index = ifacesOf(spec).indexOf(iface);
@@ -44,7 +42,6 @@ function planUnplug({ target, request }: RemoveIfaceFacts, iface: Iface): NicPla
   };
 }
 
-/** No guest runs: there is nothing to take apart. */
 function planDrop({ target, request }: RemoveIfaceFacts): NicPlan {
   const spec = specOf(target);
   const networks = networksOf(spec).filter(({ name }) => name !== request.name);
@@ -57,7 +54,7 @@ function planDrop({ target, request }: RemoveIfaceFacts): NicPlan {
   };
 }
 
-/** Unplugs: once asked, asking again changes nothing; the default network stays as long as the pod. */
+/** Plans an unplug. Repeating a request changes nothing. The default network cannot be removed. */
 export function planRemoveIface(facts: RemoveIfaceFacts): NicPlan {
   const { target, request } = facts;
   const problem = targetProblem(target);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What start, stop and restart mean for a VM. Source: KubeVirt pkg/virt-api/rest/lifecycle.go.
+// The start, stop and restart subresources. Source: KubeVirt pkg/virt-api/rest/lifecycle.go; api/core/v1 StartOptions,
+// StopOptions, RestartOptions.
 import {
   isVmiFinal,
   runStrategyOf,
+  type Cause,
+  type JsonObject,
   type FieldProblem,
   type JsonPatchOperation,
   type NetworkConfig,
@@ -10,60 +13,119 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { membersOf, toRefusal, type Parsed, type Refusal } from "./refusal.ts";
 import type { Expansion } from "../../instancetype/expand.ts";
 import { versionTest } from "../../patch.ts";
 import { sayProblems, vmStartProblems } from "../vm/start-problems.ts";
 import { vmiOf } from "../vm/vm.ts";
-import { toRefusal, type Refusal } from "./nic-plan.ts";
-import type { RunStateOptions } from "./run-state-body.ts";
 
-/** What a request about running is decided from. */
+export interface RunStateOptions {
+  readonly paused?: boolean;
+  /** Seconds for the guest to shut down, 0 or more; unset for the spec's value. */
+  readonly graceSeconds?: number;
+}
+
+function invalidValue(field: string, message: string): Cause {
+  return { reason: "FieldValueInvalid", field, message };
+}
+
+function refused(...causes: readonly Cause[]): Parsed<never> {
+  return { ok: false, refusal: toRefusal(400, causes) };
+}
+
+function parseBody(
+  body: unknown,
+  read: (options: JsonObject) => Parsed<RunStateOptions>,
+): Parsed<RunStateOptions> {
+  const members = membersOf(body);
+  return members.ok ? read(members.value) : members;
+}
+
+function parseSeconds(
+  body: JsonObject,
+  field: string,
+  problemOf: (seconds: number) => string | undefined,
+): Parsed<RunStateOptions> {
+  const value = body[field];
+  if (value === undefined || value === null) return { ok: true, value: {} };
+  if (typeof value !== "number" || !Number.isSafeInteger(value)) {
+    return refused(invalidValue(field, `${field} must be an integer`));
+  }
+  const problem = problemOf(value);
+  return problem === undefined
+    ? { ok: true, value: { graceSeconds: value } }
+    : refused(invalidValue(field, problem));
+}
+
+export function parseStartBody(body: unknown): Parsed<RunStateOptions> {
+  return parseBody(body, ({ paused }) => {
+    if (paused === undefined || paused === null) return { ok: true, value: {} };
+    return typeof paused === "boolean"
+      ? { ok: true, value: { paused } }
+      : refused(invalidValue("paused", "paused must be true or false"));
+  });
+}
+
+export function parseStopBody(body: unknown): Parsed<RunStateOptions> {
+  return parseBody(body, (options) =>
+    parseSeconds(options, "gracePeriod", (seconds) =>
+      seconds < 0 ? "gracePeriod has to be greater or equal to 0" : undefined,
+    ),
+  );
+}
+
+/** KubeVirt only accepts 0. */
+export function parseRestartBody(body: unknown): Parsed<RunStateOptions> {
+  return parseBody(body, (options) =>
+    parseSeconds(options, "gracePeriodSeconds", (seconds) => {
+      if (seconds < 0) return "gracePeriod has to be greater or equal to 0";
+      return seconds > 0 ? "For force restart, only gracePeriod=0 is supported for now" : undefined;
+    }),
+  );
+}
+
 export interface RunStateFacts {
   readonly vm: VirtualMachine;
-  /** The VM's own. */
   readonly vmi?: VirtualMachineInstance;
   readonly config: NetworkConfig;
-  /** The VM with what it takes from elsewhere; absent: it is what it says itself. */
+  /** The VM with its instancetype and preference; unset if it has neither. */
   readonly expansion?: Expansion;
-  /** MACs that running VMs have on the same network. */
   readonly macsInUse?: readonly FieldProblem[];
-  /** Absent: nothing more is asked for. */
   readonly options?: RunStateOptions;
 }
 
-/** What is written before: the time that the VMI's guest has to shut down. */
+/** Written first: the VMI's shorter grace period. */
 interface WithGrace {
   readonly vmiOperations?: readonly JsonPatchOperation[];
 }
 
-/** What is written for such a request, or why nothing is; the message is said to who asked, and logged. */
+/** What to write, or why nothing is written. The message is returned to the client and logged. */
 export type RunStatePlan =
-  /** The specification says whether it runs; requests, where there are any, are written before. */
+  /** The spec decides whether the VM runs. Requests are written first. */
   | (WithGrace & {
       readonly kind: "patchVm";
       readonly operations: readonly JsonPatchOperation[];
       readonly requests?: readonly StateChangeRequest[];
       readonly message: string;
     })
-  /** The specification leaves it to requests: `status.stateChangeRequests`. */
+  /** The run strategy leaves the decision to `status.stateChangeRequests`. */
   | (WithGrace & {
       readonly kind: "askController";
       readonly requests: readonly StateChangeRequest[];
       readonly endsPause?: true;
       readonly message: string;
     })
-  /** The VMI goes; the VM makes another one, since it is to run. */
+  /** The VM creates a new VMI, because its run strategy keeps it running. */
   | (WithGrace & {
       readonly kind: "deleteVmi";
       readonly uid: string;
       readonly endsPause?: true;
       readonly message: string;
     })
-  /** The VMI goes already; it gets less time for it. */
+  /** The VMI is already being deleted and gets a shorter grace period. */
   | (Required<WithGrace> & { readonly kind: "hurryVmi"; readonly message: string })
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
-/** Whether a guest runs or is on its way. */
 function hasGuest({ vmi }: RunStateFacts): boolean {
   return vmi !== undefined && !isVmiFinal(vmi);
 }
@@ -72,24 +134,23 @@ function conflict(message: string): RunStatePlan {
   return { kind: "refused", refusal: toRefusal(409, [], message) };
 }
 
-/** Whether a start comes too late: a guest of which nothing is known is not known to run. Source: KubeVirt. */
+/** A VMI without a phase is not known to run. Source: KubeVirt. */
 function isStarted(facts: RunStateFacts): boolean {
   const phase = facts.vmi?.status?.phase ?? "";
   return hasGuest(facts) && phase !== "" && phase !== "Unknown";
 }
 
-/** The conflict that KubeVirt answers. */
 function noManualStart({ vm }: RunStateFacts): RunStatePlan {
   return conflict(`${runStrategyOf(vm)} does not support manual start requests`);
 }
 
-/** The conflict that KubeVirt answers, in its spelling, by which clients know it. */
+/** Same message as KubeVirt, including its misspelling, because clients match it. */
 function noManualRestart({ vm }: RunStateFacts): RunStatePlan {
   return conflict(`RunStategy ${runStrategyOf(vm)} does not support manual restart requests`);
 }
 
-/** Whoever asks does not wait for the pause after failed starts: `status.startFailure` goes. Source: KubeVirt. */
-function pauseOf({ vm }: RunStateFacts): { readonly endsPause?: true } {
+/** A request skips the backoff after failed starts by clearing `status.startFailure`. Source: KubeVirt. */
+function backoffReset({ vm }: RunStateFacts): { readonly endsPause?: true } {
   return vm.status?.startFailure === undefined ? {} : { endsPause: true };
 }
 
@@ -98,10 +159,10 @@ function askController(
   requests: readonly StateChangeRequest[],
   message: string,
 ): Extract<RunStatePlan, { kind: "askController" }> {
-  return { kind: "askController", requests, ...pauseOf(facts), message };
+  return { kind: "askController", requests, ...backoffReset(facts), message };
 }
 
-/** Sets whether a VM runs, in the form in which it is said already; it fails when somebody else was faster. */
+/** Patches whichever of `running` and `runStrategy` the VM uses. Fails on concurrent edits. */
 function runningPatch(vm: VirtualMachine, running: boolean): readonly JsonPatchOperation[] {
   const { spec } = vm;
   if (spec.running !== undefined) {
@@ -119,7 +180,7 @@ function runningPatch(vm: VirtualMachine, running: boolean): readonly JsonPatchO
   ];
 }
 
-/** The plan, or the refusal of a start that could not come true: a restart would only end the guest. */
+/** Refuses the plan if the VM could not start, because a restart would only end the guest. */
 function ifStartable(
   { vm, expansion, config }: RunStateFacts,
   plan: RunStatePlan,
@@ -147,19 +208,18 @@ function startRequest({ options }: RunStateFacts): StateChangeRequest {
     : { action: "Start" };
 }
 
-/** A VMI whose guest has ended goes first. */
+/** A VMI whose guest has ended is stopped first. */
 function startRequests(facts: RunStateFacts): readonly StateChangeRequest[] {
   const uid = facts.vmi?.metadata.uid;
   const start = startRequest(facts);
   return uid === undefined || hasGuest(facts) ? [start] : [{ action: "Stop", uid }, start];
 }
 
-/** The guest failed, and is run again by itself. */
 function isRerun({ vm, vmi }: RunStateFacts): boolean {
   return runStrategyOf(vm) === "RerunOnFailure" && vmi?.status?.phase === "Failed";
 }
 
-/** How the first guest after Halted starts; what was asked for earlier, and did not come to be, is taken back. */
+/** How the guest starts after Halted. Outdated requests are dropped. */
 function requestsOfHalted(facts: RunStateFacts): Pick<WithRequests, "requests"> {
   if (facts.options?.paused === true) return { requests: [startRequest(facts)] };
   return (facts.vm.status?.stateChangeRequests ?? []).length === 0 ? {} : { requests: [] };
@@ -167,7 +227,6 @@ function requestsOfHalted(facts: RunStateFacts): Pick<WithRequests, "requests"> 
 
 type WithRequests = Extract<RunStatePlan, { kind: "patchVm" }>;
 
-/** The VMI's guest gets that time, whatever its template says. */
 function graceOperations({ vmi, options }: RunStateFacts): WithGrace {
   const value = options?.graceSeconds;
   if (value === undefined || vmi === undefined || isVmiFinal(vmi)) return {};
@@ -179,7 +238,7 @@ function graceOperations({ vmi, options }: RunStateFacts): WithGrace {
   };
 }
 
-/** Starts: a conflict where a guest runs already or the run strategy starts it; refused where it cannot be started. */
+/** Conflict if a guest runs or the run strategy starts it. Refused if it cannot start. */
 export function planStart(facts: RunStateFacts): RunStatePlan {
   const message = "the virtual machine will be started";
   if (isStarted(facts)) return conflict("VM is already running");
@@ -210,39 +269,37 @@ export function planStart(facts: RunStateFacts): RunStatePlan {
   }
 }
 
-const TO_STOP = "the virtual machine will be stopped";
+const STOP_MESSAGE = "the virtual machine will be stopped";
 const NOT_RUNNING = conflict("VM is not running");
 
-/** The VM waits to be started again; that is taken back. */
 function isStartPending({ vm }: RunStateFacts): boolean {
   return vm.status?.stateChangeRequests?.some(({ action }) => action === "Start") === true;
 }
 
-/** The run strategy leaves it to requests. */
 function planStopRequest(facts: RunStateFacts): RunStatePlan {
   const uid = facts.vmi?.metadata.uid;
   const isAlive = hasGuest(facts) && uid !== undefined;
   if (!isAlive && !isStartPending(facts)) return NOT_RUNNING;
   const requests = isAlive ? [{ action: "Stop", uid } as const] : [];
-  return { ...askController(facts, requests, TO_STOP), ...graceOperations(facts) };
+  return { ...askController(facts, requests, STOP_MESSAGE), ...graceOperations(facts) };
 }
 
-/** The guest goes already; KubeVirt takes another stop that leaves it less time, and no other. */
-function planHurry(facts: RunStateFacts): RunStatePlan {
+/** KubeVirt only accepts another stop if it shortens the grace period. */
+function planShorterStop(facts: RunStateFacts): RunStatePlan {
   if (!hasGuest(facts)) return NOT_RUNNING;
   const { vmiOperations } = graceOperations(facts);
   const now = facts.vmi?.spec.terminationGracePeriodSeconds ?? Infinity;
   const isShorter = (facts.options?.graceSeconds ?? Infinity) < now;
   return vmiOperations === undefined || !isShorter
     ? conflict("Halted only supports manual stop requests with a shorter graceperiod")
-    : { kind: "hurryVmi", vmiOperations, message: TO_STOP };
+    : { kind: "hurryVmi", vmiOperations, message: STOP_MESSAGE };
 }
 
-/** Stops: also a start that is still waited for; a conflict where nothing runs, or the guest goes already. */
+/** Also cancels a pending start. Conflict if nothing runs or the guest is already stopping. */
 export function planStop(facts: RunStateFacts): RunStatePlan {
   switch (runStrategyOf(facts.vm)) {
     case "Halted":
-      return planHurry(facts);
+      return planShorterStop(facts);
     case "Manual":
     case "RerunOnFailure":
       return planStopRequest(facts);
@@ -251,13 +308,13 @@ export function planStop(facts: RunStateFacts): RunStatePlan {
       return {
         kind: "patchVm",
         operations: runningPatch(facts.vm, false),
-        message: TO_STOP,
+        message: STOP_MESSAGE,
         ...graceOperations(facts),
       };
   }
 }
 
-/** Ends the guest, or what is left of it, and lets it come anew: a conflict where there is none; refused where it would not come back. */
+/** Conflict without a VMI. Refused if the guest could not start again. */
 export function planRestart(facts: RunStateFacts): RunStatePlan {
   const message = "the virtual machine will be restarted";
   const strategy = runStrategyOf(facts.vm);
@@ -266,7 +323,7 @@ export function planRestart(facts: RunStateFacts): RunStatePlan {
   if (uid === undefined) return NOT_RUNNING;
   const grace = graceOperations(facts);
   if (strategy === "Always") {
-    const plan = { kind: "deleteVmi", uid, message, ...pauseOf(facts), ...grace } as const;
+    const plan = { kind: "deleteVmi", uid, message, ...backoffReset(facts), ...grace } as const;
     return ifStartable(facts, plan, facts.macsInUse);
   }
   const requests = [{ action: "Stop", uid }, { action: "Start" }] as const;

@@ -5,7 +5,9 @@ import { expect, test } from "vitest";
 import { targetProblem } from "./target.ts";
 
 const ready = {
-  ...{ type: "Ready", status: "False" as const, reason: "NodeUnresponsive" },
+  type: "Ready",
+  status: "False" as const,
+  reason: "NodeUnresponsive",
   message: "node node1 does not answer",
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The object of which a request wants another NIC: whether it takes requests, and the patch of its specification.
+// The VM or VMI whose NICs a request changes.
 import {
   isVmiFinal,
   type VirtualMachine,
@@ -10,44 +10,37 @@ import {
 import type { NodeLoss } from "../../node/node-loss.ts";
 import type { Nics } from "../../spec/nics.ts";
 import { nicsPatch } from "../../spec/nics-patch.ts";
-import { toRefusal, type Refusal } from "./nic-plan.ts";
+import { toRefusal, type Refusal } from "./refusal.ts";
 
-/** The object whose specification is to be changed; a VM together with its VMI, if there is one. */
 export type NicTarget =
   | { readonly kind: "vm"; readonly vm: VirtualMachine; readonly vmi?: VirtualMachineInstance }
   | { readonly kind: "vmi"; readonly vmi: VirtualMachineInstance };
 
-/** The VMI specification that a target holds. */
 export function specOf(target: NicTarget): VmiSpec {
   return target.kind === "vm" ? target.vm.spec.template.spec : target.vmi.spec;
 }
 
-/** Where names of networks without a namespace are looked for. */
 export function namespaceOf(target: NicTarget): string {
   return (target.kind === "vm" ? target.vm : target.vmi).metadata.namespace ?? "";
 }
 
-/** Whether no change reaches the VMI's guest any more: it has ended, or is about to. */
 export function isOver(vmi: VirtualMachineInstance): boolean {
   return isVmiFinal(vmi) || vmi.metadata.deletionTimestamp !== undefined;
 }
 
-/** The VMI whose guest the change would reach now. */
 export function findLiveVmi(target: NicTarget): VirtualMachineInstance | undefined {
   const { vmi } = target;
   return vmi === undefined || isOver(vmi) ? undefined : vmi;
 }
 
-/** Of the condition that says so. */
-const LOST: NodeLoss["reason"] = "NodeUnresponsive";
+const NODE_LOST: NodeLoss["reason"] = "NodeUnresponsive";
 
-/** What is known of a guest of which nothing is heard. */
-function sayLoss({ status }: VirtualMachineInstance): string {
-  const told = status?.conditions?.find(({ reason }) => reason === LOST)?.message;
-  return status?.phase === "Unknown" && told !== undefined ? `: ${told}` : "";
+function describeLoss({ status }: VirtualMachineInstance): string {
+  const lossMessage = status?.conditions?.find(({ reason }) => reason === NODE_LOST)?.message;
+  return status?.phase === "Unknown" && lossMessage !== undefined ? `: ${lossMessage}` : "";
 }
 
-/** Why the target takes no request now, or undefined. Source: KubeVirt v1.0.0-rc.0 virt-api/rest ("VMI is not running"). */
+/** Why the target accepts no request now. Source: KubeVirt v1.0.0-rc.0 virt-api/rest ("VMI is not running"). */
 export function targetProblem(target: NicTarget): Refusal | undefined {
   if (target.kind === "vm") {
     return target.vm.metadata.deletionTimestamp === undefined
@@ -56,10 +49,9 @@ export function targetProblem(target: NicTarget): Refusal | undefined {
   }
   const { status, metadata } = target.vmi;
   if (metadata.deletionTimestamp === undefined && status?.phase === "Running") return undefined;
-  return toRefusal(409, [], `VMI is not running${sayLoss(target.vmi)}`);
+  return toRefusal(409, [], `VMI is not running${describeLoss(target.vmi)}`);
 }
 
-/** The patch that puts both lists in place of what was read; it fails when somebody else was faster. */
 export function patchTarget(target: NicTarget, to: Nics): readonly JsonPatchOperation[] {
   const place =
     target.kind === "vm"

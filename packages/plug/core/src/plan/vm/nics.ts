@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which networks and ifaces the VMI of a VM must have now: the VM is the one source of truth.
+// Networks and interfaces of a VMI, as its VM declares them.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -10,10 +10,79 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { bindingOf } from "../../bindings/binding-of.ts";
-import { BINDINGS } from "../../bindings/table.ts";
+import { bindingOf } from "../../bindings/resolve-binding.ts";
+import { BINDINGS, type BindingKind } from "../../bindings/binding.ts";
 import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "../../spec/nics.ts";
-import { withNetworkSwaps, type Sides } from "./network-swaps.ts";
+
+export interface Sides {
+  readonly desired: Nics;
+  readonly actual: Nics;
+  readonly bindings: BindingRegistry;
+}
+
+/** Fields that belong to the interface's network, and change with it. */
+export const OF_NETWORK = ["ips", "ipamClaimName", "cniArgs"] as const;
+
+function isSecondaryNetwork(network: Network | undefined): network is Network {
+  return network?.multus !== undefined && !isDefaultNetwork(network);
+}
+
+/** Returns the binding if the interface stays and its binding supports network swaps. */
+function swappableKind(
+  { networks, ifaces }: Nics,
+  name: string,
+  bindings: BindingRegistry,
+): BindingKind | undefined {
+  const iface = findByName(ifaces, name);
+  if (iface === undefined || isAbsent(iface)) return undefined;
+  const { kind } = bindingOf(iface, findByName(networks, name), bindings);
+  return kind !== "refused" && BINDINGS[kind].live.network ? kind : undefined;
+}
+
+/** Undefined if the network is unchanged or the change needs a restart. */
+export function networkSwapOf(
+  { desired, actual, bindings }: Sides,
+  name: string,
+): Network | undefined {
+  const [to, from] = [desired, actual].map(({ networks }) => findByName(networks, name));
+  if (!isSecondaryNetwork(to) || !isSecondaryNetwork(from)) return undefined;
+  if (to.multus?.networkName === from.multus?.networkName) return undefined;
+  const [after, before] = [desired, actual].map((nics) => swappableKind(nics, name, bindings));
+  return after !== undefined && after === before ? to : undefined;
+}
+
+function withNetworkFieldsOf(current: Iface, wanted: Iface | undefined): Iface {
+  const isOwnField = ([key]: readonly [string, unknown]): boolean =>
+    !OF_NETWORK.some((field) => field === key);
+  const asked = OF_NETWORK.flatMap((field) =>
+    wanted?.[field] === undefined ? [] : [[field, wanted[field]] as const],
+  );
+  const own = Object.entries(current).filter(isOwnField);
+  return Object.fromEntries([...own, ...asked]) as Iface;
+}
+
+function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
+  const { name } = network;
+  return {
+    networks: nics.networks.map((each) => (each.name === name ? network : each)),
+    ifaces: nics.ifaces.map((each) =>
+      each.name === name ? withNetworkFieldsOf(each, findByName(desired.ifaces, name)) : each,
+    ),
+  };
+}
+
+/** Applies all swaps if the rules allow them together, else one by one as far as they allow. */
+function withNetworkSwaps(sides: Sides, isAcceptable: (nics: Nics) => boolean): Nics {
+  const { desired, actual } = sides;
+  const swaps = actual.ifaces.flatMap(({ name }) => networkSwapOf(sides, name) ?? []);
+  const swap = (nics: Nics, network: Network): Nics => withNetworkSwap(nics, network, desired);
+  const all = swaps.reduce(swap, actual);
+  if (swaps.length === 0 || isAcceptable(all)) return all;
+  return swaps.reduce((nics, network) => {
+    const next = swap(nics, network);
+    return isAcceptable(next) ? next : nics;
+  }, actual);
+}
 
 function isOnDefaultNetwork(nics: Nics, name: string): boolean {
   const network = findByName(nics.networks, name);
@@ -22,11 +91,10 @@ function isOnDefaultNetwork(nics: Nics, name: string): boolean {
 
 function withState(iface: Iface, state: string | undefined): Iface {
   const rest = Object.fromEntries(Object.entries(iface).filter(([key]) => key !== "state"));
-  // Every member but the state is the iface's own.
   return { ...(rest as Iface), ...(state === undefined ? {} : { state }) };
 }
 
-/** Whether nothing of the iface is left in the pod or on the node, as far as anybody has reported. */
+/** Whether neither the pod nor the node reports anything of the interface. */
 function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boolean {
   return (
     findByName(vmi.status?.attachments, name) === undefined &&
@@ -34,12 +102,10 @@ function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boolean {
   );
 }
 
-/** It stays, and its link follows. */
 function withLinkOf(current: Iface, wanted: Iface | undefined): Iface {
   return wanted === undefined || isAbsent(wanted) ? current : withState(current, wanted.state);
 }
 
-/** Whether a running guest can get the iface, as far as its binding tells. */
 function canBePlugged(
   iface: Iface,
   networks: readonly Network[],
@@ -50,7 +116,7 @@ function canBePlugged(
   return BINDINGS[binding.kind].live.plug;
 }
 
-/** The VMI's entry as the VM wants it: its state, unless the VM means another NIC than the one that leaves. */
+/** Takes over the VM's state, unless the VM means another NIC than the one that is being unplugged. */
 function syncedIface(current: Iface, { desired, actual, bindings }: Sides): Iface {
   const wanted = findByName(desired.ifaces, current.name);
   if (isOnDefaultNetwork(actual, current.name)) return withLinkOf(current, wanted);
@@ -58,12 +124,12 @@ function syncedIface(current: Iface, { desired, actual, bindings }: Sides): Ifac
   const sameNetwork =
     findByName(desired.networks, current.name)?.multus?.networkName ===
     findByName(actual.networks, current.name)?.multus?.networkName;
-  const waits = !sameNetwork || !canBePlugged(wanted, desired.networks, bindings);
-  if (waits && isAbsent(current)) return current;
+  const isBlocked = !sameNetwork || !canBePlugged(wanted, desired.networks, bindings);
+  if (isBlocked && isAbsent(current)) return current;
   return withState(current, wanted.state);
 }
 
-/** Whether a running guest can get the iface: it is a NIC on a network beside the pod's default one. */
+/** Whether a running guest can get the interface: only on a secondary network. */
 export function canPlug(iface: Iface, desired: Nics, bindings: BindingRegistry): boolean {
   return (
     !isAbsent(iface) &&
@@ -73,13 +139,11 @@ export function canPlug(iface: Iface, desired: Nics, bindings: BindingRegistry):
   );
 }
 
-/** A NIC that the guest gets while it runs: its network, and its place in the list of ifaces. */
-export interface Plug {
+interface Plug {
   readonly network: Network;
   readonly iface: Iface;
 }
 
-/** Networks and ifaces with one more at the end. */
 export function withPlug(nics: Nics, { network, iface }: Plug): Nics {
   return { networks: [...nics.networks, network], ifaces: [...nics.ifaces, iface] };
 }
@@ -96,7 +160,6 @@ function pluggable({ desired, actual, bindings }: Sides): readonly Plug[] {
     });
 }
 
-/** Networks and ifaces without what is absent. */
 function present({ networks, ifaces }: Nics): Nics {
   const absent = new Set(ifaces.filter(isAbsent).map(({ name }) => name));
   return {
@@ -105,38 +168,31 @@ function present({ networks, ifaces }: Nics): Nics {
   };
 }
 
-/** Whether a VMI of that spec may have those networks and ifaces. */
 function isAllowed(spec: VmiSpec, { networks, ifaces }: Nics): boolean {
   return validateVmiSpec(withNics(spec, networks, ifaces), "spec").length === 0;
 }
 
-/** The ifaces that are not over, with their networks. */
-function withoutEnded(nics: Nics, isOver: (iface: Iface) => boolean): Nics {
-  const gone = new Set(nics.ifaces.filter(isOver).map(({ name }) => name));
+function withoutEnded(nics: Nics, isEnded: (iface: Iface) => boolean): Nics {
+  const ended = new Set(nics.ifaces.filter(isEnded).map(({ name }) => name));
   return {
-    ifaces: nics.ifaces.filter(({ name }) => !gone.has(name)),
-    networks: nics.networks.filter(({ name }) => !gone.has(name)),
+    ifaces: nics.ifaces.filter(({ name }) => !ended.has(name)),
+    networks: nics.networks.filter(({ name }) => !ended.has(name)),
   };
 }
 
-function withoutComplete(vmi: VirtualMachineInstance, nics: Nics): Nics {
+function withoutUnplugged(vmi: VirtualMachineInstance, nics: Nics): Nics {
   return withoutEnded(nics, (iface) => isAbsent(iface) && isUnplugComplete(vmi, iface.name));
 }
 
-/** A change of a VMI's networks and ifaces. */
 export interface NicsChange {
-  /** What is there already, as it is to be. */
   readonly kept: Nics;
-  /** What comes, in the VM's order. */
   readonly plugs: readonly Plug[];
 }
 
 /**
- * What becomes of the networks and ifaces of a VMI that a VM owns: entries that the VM added are appended in the VM's
- * order, deleted ones become `absent`, and an absent entry goes when nothing is left of it; one whose network is another
- * moves to it. The default network never changes live, but for the link of its iface. A NIC whose place is still taken
- * (its MAC, for example, by an iface that is leaving, or by one that changes at the next start only) comes when that is
- * free.
+ * Plans the NICs of a VM's running VMI. New entries are appended in the VM's order, and deleted ones become `absent`
+ * until nothing of them is left. A changed network is swapped. The default network never changes live, except for its
+ * link state. A NIC waits while its place is in use, for example its MAC by an interface that is being unplugged.
  */
 export function planNicsChange(
   template: VmiSpec,
@@ -145,37 +201,37 @@ export function planNicsChange(
 ): NicsChange {
   const desired = nicsOf(template);
   const actual = nicsOf(vmi.spec);
-  // What the rules refuse anyway is left to admission, which says why.
-  let mayWait: boolean | undefined;
-  const mayBe = (nics: Nics): boolean => {
-    mayWait ??= isAllowed(vmi.spec, present(desired));
-    return !mayWait || isAllowed(vmi.spec, nics);
+  // If the VM's own spec breaks the rules, admission reports it.
+  let isDesiredValid: boolean | undefined;
+  const isAcceptable = (nics: Nics): boolean => {
+    isDesiredValid ??= isAllowed(vmi.spec, present(desired));
+    return !isDesiredValid || isAllowed(vmi.spec, nics);
   };
   const sides = { desired, actual, bindings };
-  const followed = withoutComplete(vmi, {
+  const followed = withoutUnplugged(vmi, {
     ifaces: actual.ifaces.map((iface) => syncedIface(iface, sides)),
     networks: actual.networks,
   });
-  const kept = withNetworkSwaps({ ...sides, actual: followed }, mayBe);
+  const kept = withNetworkSwaps({ ...sides, actual: followed }, isAcceptable);
   const plugs: Plug[] = [];
   for (const plug of pluggable(sides)) {
-    if (mayBe(withPlug(plugs.reduce(withPlug, kept), plug))) plugs.push(plug);
+    if (isAcceptable(withPlug(plugs.reduce(withPlug, kept), plug))) plugs.push(plug);
   }
   return { kept, plugs };
 }
 
-/** Networks and ifaces of a VMI that no VM changes now: only what has been unplugged goes. */
+/** Without changes by a VM, only completed unplugs are removed. */
 export function planOwnNics(vmi: VirtualMachineInstance): Nics {
-  return withoutComplete(vmi, nicsOf(vmi.spec));
+  return withoutUnplugged(vmi, nicsOf(vmi.spec));
 }
 
-/** Networks and ifaces that a VM's template keeps: an absent entry goes when the VMI (if any) has nothing of it. */
+/** An absent entry is removed once the VMI, if any, has nothing left of it. */
 export function planTemplateNics(template: VmiSpec, vmi: VirtualMachineInstance | undefined): Nics {
   const nics = nicsOf(template);
-  const isOver = (iface: Iface): boolean =>
+  const isEnded = (iface: Iface): boolean =>
     isAbsent(iface) &&
     (vmi === undefined ||
       (findByName(ifacesOf(vmi.spec), iface.name) === undefined &&
         isUnplugComplete(vmi, iface.name)));
-  return withoutEnded(nics, isOver);
+  return withoutEnded(nics, isEnded);
 }

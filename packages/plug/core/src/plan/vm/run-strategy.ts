@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a VM is to have a VMI now. Source: KubeVirt pkg/virt-controller/watch/vm syncRunStrategy.
+// Whether a VM should have a VMI now. Source: KubeVirt pkg/virt-controller/watch/vm syncRunStrategy.
 import {
   isVmiFinal,
   runStrategyOf,
@@ -9,53 +9,47 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 
-/** What is to happen with the VMI. `keep` also where there is none. */
-export type RunStep = "keep" | "start" | "stop";
+/** `keep` also means that no VMI is created. */
+type RunStep = "keep" | "start" | "stop";
 
-/** What follows from strategy, requests and the guest's end. */
-export interface RunDecision {
+interface RunDecision {
   readonly step: RunStep;
-  /** `status.stateChangeRequests` as it is to be: what was carried out or has no meaning is gone. */
+  /** New `status.stateChangeRequests`, without completed and invalid ones. */
   readonly requests: readonly StateChangeRequest[];
 }
 
-/** What the strategy, what was asked for, and the guest say of running. */
 export interface RunFacts {
   readonly strategy: RunStrategy;
-  /** The strategy under which the VM was last looked at: another one starts anew. */
+  /** Run strategy at the last reconcile. A change of strategy allows a new automatic start. */
   readonly lastStrategy: RunStrategy | undefined;
   readonly requests: readonly StateChangeRequest[];
   readonly guest: "none" | "alive" | "succeeded" | "failed" | "leaving";
-  /** Of the VMI, if there is one. */
   readonly uid: string | undefined;
 }
 
-/**
- * Halted and Once have no requests: they are said in the spec. How the guest is to start is asked for before the spec
- * says that it is to.
- */
-function hasMeaning({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
+/** For Halted and Once the spec decides. Start options may be requested just before the spec starts the VM. */
+function isMeaningful({ strategy }: RunFacts, { action, data }: StateChangeRequest): boolean {
   if (strategy === "Halted") return action === "Start" && data !== undefined;
   return strategy !== "Once" || action === "Start";
 }
 
-/** A stop is for one VMI; a start is over as soon as there is a VMI that stays. */
+/** A stop names one VMI. A start is complete once a VMI exists that stays. */
 function isOver({ guest, uid }: RunFacts, request: StateChangeRequest): boolean {
   if (request.action === "Stop") return guest === "none" || request.uid !== uid;
   return guest !== "none" && guest !== "leaving";
 }
 
-/** Only the first request counts; the next one is looked at when it is over. */
+/** Only the first request counts. The next one follows once it is complete. */
 function pendingRequests(facts: RunFacts): readonly StateChangeRequest[] {
   const first = facts.requests.findIndex(
-    (request) => hasMeaning(facts, request) && !isOver(facts, request),
+    (request) => isMeaningful(facts, request) && !isOver(facts, request),
   );
   return first < 0 ? [] : facts.requests.slice(first);
 }
 
 type Rule = (facts: RunFacts, request: StateChangeRequest["action"] | undefined) => RunStep;
 
-/** It starts by itself once, and again when it is asked for. */
+/** Starts once automatically, and again on request. */
 const startsOnce: Rule = ({ lastStrategy, strategy }, request) =>
   request === "Start" || lastStrategy !== strategy ? "start" : "keep";
 
@@ -76,7 +70,7 @@ const WITH_VMI: Readonly<Record<RunStrategy, Rule>> = {
   Once: () => "keep",
 };
 
-/** The next step. A guest that failed is asked for anew by requests, so that nothing is forgotten in between. */
+/** A failed guest is rerun through requests, so that a restart of virt-controller in between loses nothing. */
 export function decideRun(facts: RunFacts): RunDecision {
   const requests = pendingRequests(facts);
   const [request] = requests;
@@ -98,7 +92,6 @@ function guestOf(vmi: VirtualMachineInstance | undefined): RunFacts["guest"] {
   return vmi.status?.phase === "Failed" ? "failed" : "succeeded";
 }
 
-/** What a VM and its own VMI say about running. */
 export function runFactsOf(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): RunFacts {
   return {
     strategy: runStrategyOf(vm),
@@ -109,7 +102,7 @@ export function runFactsOf(vm: VirtualMachine, vmi: VirtualMachineInstance | und
   };
 }
 
-/** `status.runStrategy`: a strategy that starts by itself is noted when it has started. */
+/** New `status.runStrategy`. Strategies that start the VM once are recorded after the start. */
 export function notedStrategy(facts: RunFacts): RunStrategy | undefined {
   const starts = facts.strategy === "RerunOnFailure" || facts.strategy === "Once";
   return starts && facts.guest === "none" ? facts.lastStrategy : facts.strategy;

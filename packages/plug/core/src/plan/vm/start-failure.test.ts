@@ -2,7 +2,7 @@
 import type { RunStrategy, StartFailure, VirtualMachine, VmiStatus } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { startFailureOf, startPauseMs, wellInMs } from "./start-failure.ts";
+import { startFailureOf, startBackoffMs, successInMs } from "./start-failure.ts";
 
 const NOW = "2026-01-01T01:00:00.000Z";
 
@@ -45,7 +45,7 @@ describe("an early end", () => {
     const vm = vmWith(count === 0 ? undefined : failed(count));
     const failure = startFailureOf(vm, aVmi({ status: { phase: "Failed" } }), NOW);
     expect(failure).toMatchObject({ consecutiveFailCount: count + 1, lastFailedVMIUID: "vmi-uid" });
-    expect(startPauseMs(failure, NOW)).toBe(pauseS * 1000);
+    expect(startBackoffMs(failure, NOW)).toBe(pauseS * 1000);
   });
 
   test("is counted once, however often it is looked at", () => {
@@ -122,13 +122,13 @@ describe("forgotten", () => {
     "at no time while the guest does not run: %j",
     (status) => {
       const vmi = status === undefined ? aVmi() : aVmi({ status });
-      expect(wellInMs(vmWith(failed(1)), vmi, NOW)).toBeUndefined();
-      expect(wellInMs(vmWith(failed(1)), undefined, NOW)).toBeUndefined();
+      expect(successInMs(vmWith(failed(1)), vmi, NOW)).toBeUndefined();
+      expect(successInMs(vmWith(failed(1)), undefined, NOW)).toBeUndefined();
     },
   );
 
   test("in time: the loop looks again when the guest has run well", () => {
-    expect(wellInMs(vmWith(failed(1)), ranSince(20), NOW)).toBe(40_000);
-    expect(wellInMs(vmWith(undefined), ranSince(20), NOW)).toBeUndefined();
+    expect(successInMs(vmWith(failed(1)), ranSince(20), NOW)).toBe(40_000);
+    expect(successInMs(vmWith(undefined), ranSince(20), NOW)).toBeUndefined();
   });
 });

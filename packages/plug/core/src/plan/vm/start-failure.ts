@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long is a VM left alone whose guest ended soon after its start? Source: KubeVirt pkg/virt-controller/watch/vm,
-// startFailure; there no guest that was seen running has failed, here one that crashed soon afterwards has.
+// Backoff for VMs whose guest ends soon after its start. KubeVirt ignores guests that ran; here a guest that crashes
+// within a minute counts too. Source: KubeVirt pkg/virt-controller/watch/vm, startFailure.
 import {
   isVmiFinal,
   runStrategyOf,
@@ -12,14 +12,14 @@ import {
 } from "@patchbay/api";
 import { printTime, toMs } from "../../time.ts";
 
-/** A guest that ran so long has started, milliseconds. */
-const RAN_WELL_MS = 60_000;
-/** The pause after the first early end, milliseconds; it grows with the square of their number. Source: KubeVirt. */
-const FIRST_PAUSE_MS = 10_000;
+/** A guest that ran this long has started successfully. */
+const SUCCESSFUL_RUN_MS = 60_000;
+/** Backoff after the first failure. It grows with the square of the count. Source: KubeVirt. */
+const FIRST_BACKOFF_MS = 10_000;
 /** Source: KubeVirt defaultMaxCrashLoopBackoffDelaySeconds (300). */
-const MAX_PAUSE_MS = 300_000;
+const MAX_BACKOFF_MS = 300_000;
 
-function sinceOf(
+function phaseStartMs(
   vmi: VirtualMachineInstance,
   isPhase: (phase: VmiPhase) => boolean,
 ): number | undefined {
@@ -27,15 +27,15 @@ function sinceOf(
   return toMs(entry?.phaseTransitionTimestamp);
 }
 
-/** How long the guest has run or ran, milliseconds; 0 when nobody saw it run. */
+/** Milliseconds that the guest has run; 0 if it was never observed running. */
 function ranMs(vmi: VirtualMachineInstance, nowMs: number): number {
-  const since = sinceOf(vmi, (phase) => phase === "Running");
+  const since = phaseStartMs(vmi, (phase) => phase === "Running");
   if (since === undefined) return 0;
-  const end = sinceOf(vmi, isFinalPhase);
+  const end = phaseStartMs(vmi, isFinalPhase);
   return (end ?? nowMs) - since;
 }
 
-/** Only a VM that is started again by itself has pauses. */
+/** Only VMs that restart automatically back off. */
 function isRestarted(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): boolean {
   const strategy = runStrategyOf(vm);
   return (
@@ -43,13 +43,13 @@ function isRestarted(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined
   );
 }
 
-function oneMore(before: StartFailure | undefined, uid: string, nowMs: number): StartFailure {
+function countFailure(before: StartFailure | undefined, uid: string, nowMs: number): StartFailure {
   const count = (before?.consecutiveFailCount ?? 0) + 1;
-  const pauseMs = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * count * count);
+  const backoffMs = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * count * count);
   return {
     consecutiveFailCount: count,
     lastFailedVMIUID: uid,
-    retryAfterTimestamp: printTime(nowMs + pauseMs),
+    retryAfterTimestamp: printTime(nowMs + backoffMs),
   };
 }
 
@@ -57,21 +57,15 @@ function endedByItself(vmi: VirtualMachineInstance): boolean {
   return isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined;
 }
 
-/**
- * Whether the guest has started, all the same how long ago: it ran well, or was seen running and shut down by itself, or was
- * ended by its node, which says why.
- */
+/** The guest ran long enough, shut down by itself, or was ended by its node with a reason. */
 function hasStarted(vmi: VirtualMachineInstance, nowMs: number): boolean {
-  if (ranMs(vmi, nowMs) >= RAN_WELL_MS) return true;
-  const wasSeen = sinceOf(vmi, (phase) => phase === "Running") !== undefined;
+  if (ranMs(vmi, nowMs) >= SUCCESSFUL_RUN_MS) return true;
+  const hasRun = phaseStartMs(vmi, (phase) => phase === "Running") !== undefined;
   const { phase, reason } = vmi.status ?? {};
-  return wasSeen && endedByItself(vmi) && (phase === "Succeeded" || reason !== undefined);
+  return hasRun && endedByItself(vmi) && (phase === "Succeeded" || reason !== undefined);
 }
 
-/**
- * `status.startFailure` as it is to be; undefined: nothing fails. Who has a guest restarted soon after its start, or deletes
- * it, has ended it: that is no failure.
- */
+/** Deleting or restarting a guest soon after its start is no failure. */
 export function startFailureOf(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -84,21 +78,21 @@ export function startFailureOf(
   if (hasStarted(vmi, nowMs)) return undefined;
   const uid = vmi.metadata.uid ?? "";
   if (!endedByItself(vmi) || before?.lastFailedVMIUID === uid) return before;
-  return oneMore(before, uid, nowMs);
+  return countFailure(before, uid, nowMs);
 }
 
-/** How long the VM is not to be started yet, milliseconds; 0: it may be. */
-export function startPauseMs(failure: StartFailure | undefined, now: string): number {
+/** Remaining backoff in milliseconds; 0 if the VM may start. */
+export function startBackoffMs(failure: StartFailure | undefined, now: string): number {
   const untilMs = toMs(failure?.retryAfterTimestamp);
   return untilMs === undefined ? 0 : Math.max(0, untilMs - (toMs(now) ?? 0));
 }
 
-/** After how long a guest that runs will have run well, milliseconds; undefined: nothing waits for it. */
-export function wellInMs(
+/** Milliseconds until a running guest counts as started; undefined if no failure is recorded. */
+export function successInMs(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
   now: string,
 ): number | undefined {
   if (vm.status?.startFailure === undefined || vmi?.status?.phase !== "Running") return undefined;
-  return Math.max(0, RAN_WELL_MS - ranMs(vmi, toMs(now) ?? 0));
+  return Math.max(0, SUCCESSFUL_RUN_MS - ranMs(vmi, toMs(now) ?? 0));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything for which a VM or VMI cannot be started, each with the path of its field.
+// Reasons why a VM or VMI cannot be started, with the paths of their fields.
 import {
   guestProblems,
   hookSidecarProblems,
@@ -13,11 +13,10 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { machineFamilyOf } from "@patchbay/domain";
-import { bindingProblems } from "../../bindings/binding-of.ts";
-import { machineOf } from "../../spec/machine.ts";
+import { bindingProblems } from "../../bindings/resolve-binding.ts";
+import { machineOf, memoryMiBOf } from "../../spec/machine.ts";
 import { disksOf } from "../../spec/disks.ts";
 import { ifacesOf } from "../../spec/nics.ts";
-import { memoryMiBOf } from "../../spec/memory.ts";
 import { planVmiTopology, topologyProblems } from "../../pcie/topology.ts";
 
 function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
@@ -27,7 +26,7 @@ function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProbl
   return [{ field: `${base}.domain.machine.type`, message }];
 }
 
-/** A guest that finds nothing to boot would wait for ever, and nobody would be told. */
+/** A guest without anything to boot would hang without an error. */
 function bootProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
   const hasKernel = spec.domain.firmware?.kernelBoot?.container !== undefined;
   const bootsByNetwork = ifacesOf(spec).some(({ bootOrder }) => bootOrder !== undefined);
@@ -37,7 +36,7 @@ function bootProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
   return [{ field: `${base}.domain.devices.disks`, message }];
 }
 
-/** Source: KubeVirt, which makes none without its model either. */
+/** Source: KubeVirt, which also ignores a watchdog without a model. */
 function watchdogProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
   const { watchdog } = domain.devices ?? {};
   if (watchdog === undefined || watchdog.i6300esb !== undefined) return [];
@@ -51,8 +50,7 @@ function memoryProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
   return [{ field: `${base}.domain.memory.guest`, message: "must be 1Mi or more" }];
 }
 
-/** A specification in an object of its owner, at `base`. */
-interface Specified {
+interface SpecAt {
   readonly spec: VmiSpec;
   readonly base: string;
 }
@@ -60,7 +58,7 @@ interface Specified {
 function domainProblems(
   vmi: VirtualMachineInstance,
   config: NetworkConfig,
-  { spec, base }: Specified,
+  { spec, base }: SpecAt,
 ): readonly FieldProblem[] {
   const machine = machineProblems(spec, base);
   const plan = machine.length === 0 ? planVmiTopology(vmi, config) : undefined;
@@ -74,7 +72,6 @@ function domainProblems(
   ];
 }
 
-/** Of a VMI; none: it can be made a domain. */
 export function vmiStartProblems(
   vmi: VirtualMachineInstance,
   config: NetworkConfig,
@@ -88,7 +85,7 @@ export function vmiStartProblems(
   ];
 }
 
-/** Of a VM, in terms of its own specification; `vmi` is what would be started. */
+/** Field paths are the VM's. `vmi` is what would be started. */
 export function vmStartProblems(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance,
@@ -105,7 +102,6 @@ export function vmStartProblems(
   ];
 }
 
-/** All problems as one text, each with its field. */
 export function sayProblems(problems: readonly FieldProblem[]): string {
   return problems.map(({ field, message }) => `${field}: ${message}`).join("; ");
 }

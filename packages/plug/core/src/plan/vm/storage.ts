@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether what the disks of a VMI are on is there, so that its launcher can be made.
-import type {
-  ObjectMeta,
-  PersistentVolumeClaim,
-  StorageConfig,
-  VirtualMachineInstance,
+// Whether the storage of a VMI's disks is ready, and the DataVolumes of a VM.
+import {
+  apiVersionOf,
+  DATA_VOLUMES,
+  names,
+  type ObjectMeta,
+  type PersistentVolumeClaim,
+  type StorageConfig,
+  type VirtualMachineInstance,
+  type DataVolume,
+  type VirtualMachine,
 } from "@patchbay/api";
-import { claimModeOf, claimNamesOf } from "../../spec/claims.ts";
+import { claimModeOf, claimNamesOf, findHostPath } from "../../spec/disk-files.ts";
 import {
   FILL_MESSAGE_ANNOTATION,
   FILL_PHASE_ANNOTATION,
   FILL_STATE_ANNOTATION,
   FILLED,
 } from "../../spec/data-volume.ts";
-import { claimNameOf } from "../../spec/disk-source.ts";
-import { disksOf, type GuestDisk } from "../../spec/disks.ts";
-import { findHostPath } from "../../spec/host-path.ts";
+import { claimNameOf, disksOf, type GuestDisk } from "../../spec/disks.ts";
 
-/** What there is of storage. */
 export interface StorageFacts {
-  /** The claims of the VMI's namespace that it uses, by name, as far as they are there. */
   readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
   readonly config: StorageConfig;
 }
 
-/** What keeps a launcher from being made. */
-export interface StorageHindrance {
-  /** Stable, in CamelCase; listed in docs/reference/phases.md. */
+interface StorageProblem {
   readonly reason: string;
   readonly message: string;
 }
@@ -34,12 +33,11 @@ export interface StorageHindrance {
 const FILL_FAILED = "Failed";
 const FILL_ERROR = "Error";
 
-/** The place of a disk's volume in the VMI. */
 function fieldOf({ volumeIndex, source }: GuestDisk): string {
   return `spec.volumes[${String(volumeIndex)}].${source.kind}`;
 }
 
-function missing(disk: GuestDisk, name: string): StorageHindrance {
+function missingClaim(disk: GuestDisk, name: string): StorageProblem {
   const [what, reason] =
     disk.source.kind === "dataVolume"
       ? ["the claim of the DataVolume", "FailedDataVolumeNotFound"]
@@ -48,8 +46,8 @@ function missing(disk: GuestDisk, name: string): StorageHindrance {
   return { reason, message };
 }
 
-/** How far the filling of a claim is. CDI reports it in annotations, and so does the node of a standalone machine. */
-function fillHindrance(where: string, { annotations = {} }: ObjectMeta) {
+/** CDI reports progress in annotations, and so does the node of a standalone machine. */
+function fillProblem(where: string, { annotations = {} }: ObjectMeta) {
   const phase = annotations[FILL_PHASE_ANNOTATION];
   const state = annotations[FILL_STATE_ANNOTATION];
   const reported = annotations[FILL_MESSAGE_ANNOTATION] ?? "";
@@ -62,11 +60,11 @@ function fillHindrance(where: string, { annotations = {} }: ObjectMeta) {
   return { reason: "DataVolumeNotReady", message };
 }
 
-/** Of a claim that is there; one that is not bound yet is the scheduler's to wait for. */
-function claimHindrance(
+/** An unbound claim does not block the launcher, because the scheduler waits for it. */
+function claimProblem(
   disk: GuestDisk,
   { metadata, spec, status }: PersistentVolumeClaim,
-): StorageHindrance | undefined {
+): StorageProblem | undefined {
   const where = `${fieldOf(disk)}: the PersistentVolumeClaim ${metadata.name}`;
   if (metadata.deletionTimestamp !== undefined) {
     return { reason: "ClaimTerminating", message: `${where} is being deleted` };
@@ -75,10 +73,9 @@ function claimHindrance(
     const message = `${where} has lost its volume ${spec.volumeName ?? ""}; restore the volume, or delete the claim and create it again`;
     return { reason: "ClaimLost", message };
   }
-  return fillHindrance(where, metadata);
+  return fillProblem(where, metadata);
 }
 
-/** Whether a claim of the VMI waits for its volume, which the scheduler or a provisioner brings. */
 export function waitsForBinding(
   vmi: VirtualMachineInstance,
   claims: StorageFacts["claims"],
@@ -89,14 +86,14 @@ export function waitsForBinding(
   });
 }
 
-/** Only devices of the node understand SCSI commands. */
-function lunHindrance(disk: GuestDisk, claim: PersistentVolumeClaim | undefined) {
+/** Only block devices of the node support SCSI commands. */
+function lunProblem(disk: GuestDisk, claim: PersistentVolumeClaim | undefined) {
   if (disk.device !== "lun" || claimModeOf(claim) === "Block") return undefined;
   const message = `${fieldOf(disk)}: disk ${disk.name} is a lun, which needs a claim with volumeMode Block`;
   return { reason: "LunNeedsBlockClaim", message };
 }
 
-function hostDiskHindrance(disk: GuestDisk, { hostDisks }: StorageConfig) {
+function hostDiskProblem(disk: GuestDisk, { hostDisks }: StorageConfig) {
   if (disk.source.kind !== "hostDisk") return undefined;
   const reason = "HostDiskNotAllowed";
   if (hostDisks === undefined) {
@@ -110,25 +107,51 @@ function hostDiskHindrance(disk: GuestDisk, { hostDisks }: StorageConfig) {
   return { reason, message };
 }
 
-function hindranceOf(disk: GuestDisk, storage: StorageFacts): StorageHindrance | undefined {
+function diskProblem(disk: GuestDisk, storage: StorageFacts): StorageProblem | undefined {
   const name = claimNameOf(disk.source);
   const claim = name === undefined ? undefined : storage.claims.get(name);
-  if (name !== undefined && claim === undefined) return missing(disk, name);
+  if (name !== undefined && claim === undefined) return missingClaim(disk, name);
   return (
-    (claim === undefined ? undefined : claimHindrance(disk, claim)) ??
-    lunHindrance(disk, claim) ??
-    hostDiskHindrance(disk, storage.config)
+    (claim === undefined ? undefined : claimProblem(disk, claim)) ??
+    lunProblem(disk, claim) ??
+    hostDiskProblem(disk, storage.config)
   );
 }
 
-/** The first thing that is not as the disks of a VMI need it; undefined: its launcher can be made. */
+/** Returns the first problem; undefined if the launcher can be created. */
 export function storageHindrance(
   { spec }: VirtualMachineInstance,
   storage: StorageFacts,
-): StorageHindrance | undefined {
+): StorageProblem | undefined {
   for (const disk of disksOf(spec)) {
-    const hindrance = hindranceOf(disk, storage);
-    if (hindrance !== undefined) return hindrance;
+    const problem = diskProblem(disk, storage);
+    if (problem !== undefined) return problem;
   }
   return undefined;
+}
+
+/** The VM owns its DataVolumes, so that they are deleted with it. Source: KubeVirt spec.dataVolumeTemplates. */
+export function dataVolumesOf(vm: VirtualMachine): readonly DataVolume[] {
+  const { metadata, spec } = vm;
+  return (spec.dataVolumeTemplates ?? []).map((template) => ({
+    apiVersion: apiVersionOf(DATA_VOLUMES),
+    kind: DATA_VOLUMES.kind,
+    metadata: {
+      name: template.metadata?.name ?? "",
+      namespace: metadata.namespace ?? "",
+      labels: { ...template.metadata?.labels, [names.CREATED_BY_LABEL]: metadata.uid ?? "" },
+      annotations: { ...template.metadata?.annotations },
+      ownerReferences: [
+        {
+          apiVersion: vm.apiVersion,
+          kind: vm.kind,
+          name: metadata.name,
+          uid: metadata.uid ?? "",
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+    spec: template.spec,
+  }));
 }

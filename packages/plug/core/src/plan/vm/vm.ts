@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-controller does next for one VM: make, end and change its VMI, and tidy its template.
+// virt-controller's actions for one VM: create, delete and change its VMI, and clean up its template.
 import {
   apiVersionOf,
   controllerOf,
@@ -19,23 +19,23 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
-import { withToldAddresses } from "../../addresses/kept-addresses.ts";
+import { withLastAddresses } from "../../addresses/kept-addresses.ts";
 import { isEqual } from "../../equal.ts";
 import { withKeptMacs } from "../../iface/kept-macs.ts";
-import { printedDevicesOf } from "../../pcie/printed.ts";
-import { labelValueOf } from "../../spec/label-value.ts";
+import { printDevices } from "../../pcie/topology.ts";
+import { labelValueOf } from "../../spec/guest-names.ts";
 import type { PartsFacts } from "../../instancetype/facts.ts";
 import type { RefsPlan } from "../../instancetype/plan-refs.ts";
 import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../../spec/nics.ts";
 import { planNicsChange, planOwnNics, planTemplateNics, type NicsChange } from "./nics.ts";
 import { decideRun, runFactsOf } from "./run-strategy.ts";
-import { startPauseMs, wellInMs } from "./start-failure.ts";
+import { startBackoffMs, successInMs } from "./start-failure.ts";
 
-/** One step for a VM; each may be repeated, and none is forced on what somebody else has written. */
+/** Each action may be repeated, and fails on concurrent edits. */
 export type VmAction =
-  /** Secondary ifaces of the template need a MAC before they are used. */
+  /** Secondary interfaces of the template need a MAC before they are used. */
   | { readonly kind: "setMacAddresses" }
-  /** What its instancetype and preference say now is kept for it. */
+  /** Stores the current instancetype and preference for the VM. */
   | { readonly kind: "keepParts"; readonly plan: RefsPlan }
   | { readonly kind: "createDataVolume"; readonly dataVolume: DataVolume }
   | { readonly kind: "createVmi"; readonly vmi: VirtualMachineInstance }
@@ -43,61 +43,50 @@ export type VmAction =
   | { readonly kind: "patchVmiNics"; readonly change: NicsChange }
   | { readonly kind: "patchTemplateNics"; readonly to: Nics };
 
-/** A VM, its VMI, and what stands in the way of its start. */
 export interface VmFacts {
   readonly vm: VirtualMachine;
-  /** The VM's own. */
   readonly vmi: VirtualMachineInstance | undefined;
   /** RFC 3339. */
   readonly now: string;
-  /** Why it cannot be started. */
   readonly startProblems: readonly FieldProblem[];
-  /** A VMI of the VM's name is there that is not the VM's. */
+  /** Whether the name belongs to a VMI of another owner. */
   readonly isNameTaken: boolean;
-  /** That VMI is being deleted, or its VM was. */
+  /** Whether that VMI is being deleted or is orphaned. */
   readonly isTakerLeaving?: boolean;
-  /** Of the VM's templates: those that are not there. */
   readonly missingDataVolumes: readonly DataVolume[];
-  /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
-  /** Changes of NICs wait for the next start. */
   readonly isStaged: boolean;
-  /** A claim of the VMI has no volume yet. */
   readonly waitsForBinding: boolean;
-  /** Absent: the VM is what it says itself. */
+  /** Unset if the VM has no instancetype or preference. */
   readonly parts?: PartsFacts;
 }
 
-/** The VM with what it takes from elsewhere: what its VMI is to be. */
-function wantedOf({ vm, parts }: VmFacts): VirtualMachine {
+function expandedVm({ vm, parts }: VmFacts): VirtualMachine {
   return parts?.expanded ?? vm;
 }
 
-/** Whether it is known what the VM takes from elsewhere. */
-function isWhole({ parts }: VmFacts): boolean {
+function isExpanded({ parts }: VmFacts): boolean {
   return (parts?.missing ?? []).length === 0;
 }
 
-/** The VMI, told where its devices are. */
-function toldOf(vmi: VirtualMachineInstance, topology: PcieTopology): VirtualMachineInstance {
+function withTopology(vmi: VirtualMachineInstance, topology: PcieTopology): VirtualMachineInstance {
   const annotation = { [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology) };
   const annotations = { ...vmi.metadata.annotations, ...annotation };
   return { ...vmi, metadata: { ...vmi.metadata, annotations } };
 }
 
 /**
- * The VMI that a VM starts: its template without what is absent, with the MACs that were kept. It is told which addresses
- * its NICs had, and where they were, at the first start the rules by which they are to be laid out, and where its other devices are, which are not
- * plugged while it runs.
+ * Builds the VMI from the template without absent interfaces, with the recorded MACs. Its annotations record the NICs'
+ * last IP and PCI addresses, the layout version of the first start, and the addresses of its other devices.
  */
 export function vmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
   const before = vm.status?.pcieTopology ?? { version: TOPOLOGY_VERSION, interfaces: [] };
-  const vmi = toldOf(withToldAddresses(bareVmiOf(vm, bindings), vm), before);
-  const devices = printedDevicesOf(vmi);
-  return devices.length === 0 ? vmi : toldOf(vmi, { ...before, devices });
+  const vmi = withTopology(withLastAddresses(vmiFromTemplate(vm, bindings), vm), before);
+  const devices = printDevices(vmi);
+  return devices.length === 0 ? vmi : withTopology(vmi, { ...before, devices });
 }
 
-function bareVmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
+function vmiFromTemplate(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
   const { template } = vm.spec;
   const nics = planTemplateNics(template.spec, undefined);
   const ifaces = withKeptMacs(vm, nics.ifaces, bindings);
@@ -129,19 +118,17 @@ function bareVmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachin
   };
 }
 
-/** Whether the VMI was made by this VM; another of the same name is left alone. */
 export function isOwnedBy(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
   const { uid } = vm.metadata;
   return uid !== undefined && controllerOf(vmi)?.uid === uid;
 }
 
-/** The VM that a VMI says it was made by; undefined for one without a VM. */
 export function ownerVmOf(vmi: VirtualMachineInstance): ReturnType<typeof controllerOf> {
   const owner = controllerOf(vmi);
   return owner?.kind === VIRTUAL_MACHINES.kind ? owner : undefined;
 }
 
-/** Whether a VMI is being deleted, or belonged to an earlier VM of this name, so that the garbage collector deletes it. */
+/** Whether the VMI will disappear: it is being deleted, or the garbage collector deletes it because its VM is gone. */
 export function isLeavingName(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
   const owner = ownerVmOf(vmi);
   const isOrphan = owner?.name === vm.metadata.name && owner.uid !== vm.metadata.uid;
@@ -165,11 +152,11 @@ function planTemplate(
   return isEqual(from, to) ? [] : [{ kind: "patchTemplateNics", to }];
 }
 
-/** A NIC that comes before its preference is known would be another one. */
+/** The preference may change the NIC's model, so plugging waits until it is known. */
 function nicsChangeOf(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
   if (facts.isStaged) return { kept: planOwnNics(vmi), plugs: [] };
-  const change = planNicsChange(wantedOf(facts).spec.template.spec, vmi, facts.bindings);
-  return isWhole(facts) ? change : { ...change, plugs: [] };
+  const change = planNicsChange(expandedVm(facts).spec.template.spec, vmi, facts.bindings);
+  return isExpanded(facts) ? change : { ...change, plugs: [] };
 }
 
 function planRunning(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAction[] {
@@ -183,7 +170,7 @@ function planRunning(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAc
 }
 
 /** Source: KubeVirt StartRequestDataPausedKey. */
-function asAsked(
+function withStartOptions(
   vmi: VirtualMachineInstance,
   [request]: readonly StateChangeRequest[],
 ): VirtualMachineInstance {
@@ -195,15 +182,20 @@ function asAsked(
 function planStopped(facts: VmFacts): readonly VmAction[] {
   const { vm, now, startProblems, isNameTaken, missingDataVolumes, bindings } = facts;
   const { step, requests } = decideRun(runFactsOf(vm, undefined));
-  const isPossible = startProblems.length === 0 && isWhole(facts) && !isNameTaken;
-  const mayStart = isPossible && startPauseMs(vm.status?.startFailure, now) === 0;
-  // Another claim of that name would be taken for the DataVolume's.
+  const isPossible = startProblems.length === 0 && isExpanded(facts) && !isNameTaken;
+  const mayStart = isPossible && startBackoffMs(vm.status?.startFailure, now) === 0;
+  // A claim of that name would otherwise be mistaken for the DataVolume's.
   const starts = step === "start" && mayStart && missingDataVolumes.length === 0;
   return [
     ...planTemplate(vm, undefined),
     ...missingDataVolumes.map((dataVolume) => ({ kind: "createDataVolume", dataVolume }) as const),
     ...(starts
-      ? [{ kind: "createVmi", vmi: asAsked(vmiOf(wantedOf(facts), bindings), requests) } as const]
+      ? [
+          {
+            kind: "createVmi",
+            vmi: withStartOptions(vmiOf(expandedVm(facts), bindings), requests),
+          } as const,
+        ]
       : []),
   ];
 }
@@ -216,7 +208,7 @@ function planStarted(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAc
   return isVmiFinal(vmi) ? [] : planRunning(facts, vmi);
 }
 
-/** The next steps for a VM, in order. A VM that is being deleted takes its VMI along by its owner reference. */
+/** A deleted VM needs no action: its VMI is deleted through its owner reference. */
 export function planVm(facts: VmFacts): readonly VmAction[] {
   const { vm, vmi } = facts;
   if (vm.metadata.deletionTimestamp !== undefined) return [];
@@ -224,14 +216,14 @@ export function planVm(facts: VmFacts): readonly VmAction[] {
   const keep = refs === undefined ? [] : [{ kind: "keepParts", plan: refs } as const];
   if (lacksMac(vm)) return [...keep, { kind: "setMacAddresses" }];
   if (vmi !== undefined) return [...keep, ...planStarted(facts, vmi)];
-  // What it is made of is remembered before it is made.
+  // The instancetype is stored before the VMI is created from it.
   return refs === undefined ? planStopped(facts) : keep;
 }
 
-/** When to look again although nothing changes, milliseconds; undefined: not at all. */
+/** Milliseconds until the next reconcile without an event; undefined if none is needed. */
 export function nextLookMs({ vm, vmi, now }: VmFacts): number | undefined {
-  if (vmi !== undefined) return wellInMs(vm, vmi, now);
+  if (vmi !== undefined) return successInMs(vm, vmi, now);
   const { step } = decideRun(runFactsOf(vm, undefined));
-  const pauseMs = startPauseMs(vm.status?.startFailure, now);
-  return step === "start" && pauseMs > 0 ? pauseMs : undefined;
+  const backoffMs = startBackoffMs(vm.status?.startFailure, now);
+  return step === "start" && backoffMs > 0 ? backoffMs : undefined;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-controller does next for one VMI: its launcher pod, the pod's networks, and the end.
+// virt-controller's actions for one VMI: its launcher pod, the pod's networks, and its end.
 import {
   controllerOf,
   isPodFinished,
@@ -28,13 +28,12 @@ import {
   type LauncherSettings,
 } from "../pod/launcher-pod.ts";
 import { networkInfoOf } from "../pod/network-info.ts";
-import { stateClaimOf } from "../pod/state-parts.ts";
+import { stateClaimOf } from "../pod/parts.ts";
 import { planPodNetworks, type NetworksOwner } from "../pod/pod-networks.ts";
 import { planOwnNics } from "./nics.ts";
 import { vmiStartProblems } from "./start-problems.ts";
 import { storageHindrance, type StorageFacts } from "./storage.ts";
 
-/** One step for a VMI; each may be repeated. */
 export type VmiAction =
   | { readonly kind: "addFinalizer" }
   | { readonly kind: "removeFinalizer" }
@@ -48,38 +47,32 @@ export type VmiAction =
     }
   | { readonly kind: "labelNode"; readonly node: string }
   | { readonly kind: "patchPodNetworks"; readonly to: string }
-  /** What the pod tells by the downward API. */
   | { readonly kind: "patchPodNetworkInfo"; readonly to: string }
   | { readonly kind: "patchVmiNics"; readonly to: Nics };
 
-/** A VMI, its launcher pod, and what the cluster has set. */
 export interface VmiFacts {
   readonly vmi: VirtualMachineInstance;
-  /** The owner's pod: `isLauncherOf`. */
   readonly pod: Pod | undefined;
   readonly settings: LauncherSettings;
   readonly network: NetworkConfig;
   readonly storage: StorageFacts;
-  /** Of its networks, as far as they are there. */
   readonly definitions: Definitions;
-  /** Of these, what the pod's node cannot make NICs of. */
+  /** Networks for which the pod's node cannot create NICs. */
   readonly absences: NetworkAbsences;
-  /** The pod's node does not answer. */
   readonly nodeLoss?: NodeLoss;
 }
 
-/** Whether the VMI has a VM, which is then the source of truth. */
 export function hasVm(vmi: VirtualMachineInstance): boolean {
   return controllerOf(vmi) !== undefined;
 }
 
-function deletionOf(vmi: VirtualMachineInstance, { metadata }: Pod): VmiAction {
+function toDeletion(vmi: VirtualMachineInstance, { metadata }: Pod): VmiAction {
   const graceSeconds = endGraceSeconds(vmi);
   return { kind: "deletePod", name: metadata.name, uid: metadata.uid ?? "", graceSeconds };
 }
 
-/** Whether the pod goes, and in no more time than its guest has; a stop may have left it less meanwhile. */
-function isGoingInTime(vmi: VirtualMachineInstance, { metadata }: Pod): boolean {
+/** Whether the pod is being deleted within the guest's grace period, which a stop may have shortened. */
+function isDeletedInTime(vmi: VirtualMachineInstance, { metadata }: Pod): boolean {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = metadata;
   return deletionTimestamp !== undefined && deletionGracePeriodSeconds <= endGraceSeconds(vmi);
 }
@@ -90,10 +83,10 @@ function planEnd({ vmi, pod }: VmiFacts): readonly VmiAction[] {
       ? [{ kind: "removeFinalizer" }]
       : [];
   }
-  return isGoingInTime(vmi, pod) ? [] : [deletionOf(vmi, pod)];
+  return isDeletedInTime(vmi, pod) ? [] : [toDeletion(vmi, pod)];
 }
 
-/** The elements of the pod's annotation; what cannot be read is treated as empty and written anew. */
+/** An unreadable annotation counts as empty and is rewritten. */
 export function podNetworkElements(pod: Pod): readonly NetworkSelection[] {
   const annotation = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   return annotation.ok ? annotation.elements : [];
@@ -110,8 +103,8 @@ function planNetworks(owner: NetworksOwner, pod: Pod): readonly VmiAction[] {
 function planNetworkInfo(owner: NetworksOwner, pod: Pod): readonly VmiAction[] {
   if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return [];
   const to = networkInfoOf(owner, pod);
-  const isSo = pod.metadata.annotations?.[names.NETWORK_INFO_ANNOTATION] === to;
-  return to === undefined || isSo ? [] : [{ kind: "patchPodNetworkInfo", to }];
+  const isCurrent = pod.metadata.annotations?.[names.NETWORK_INFO_ANNOTATION] === to;
+  return to === undefined || isCurrent ? [] : [{ kind: "patchPodNetworkInfo", to }];
 }
 
 function planNics(vmi: VirtualMachineInstance): readonly VmiAction[] {
@@ -128,7 +121,6 @@ function planLabel(vmi: VirtualMachineInstance, pod: Pod): readonly VmiAction[] 
     : [{ kind: "labelNode", node }];
 }
 
-/** What the VMI's launcher is made of. */
 export function launcherRequestOf(facts: VmiFacts): LauncherRequest {
   const { vmi, settings, network, storage, definitions } = facts;
   const plan = planVmiTopology(vmi, network);
@@ -149,10 +141,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   return [{ kind: "createPod", pod: launcherPodOf(vmi, launcherRequestOf(facts)) }];
 }
 
-/**
- * The pod by which is asked whether the API server keeps volumes that are images: the one that is to be made, if its kernel
- * comes by such a volume. Undefined while none is to be made.
- */
+/** A dry run of this pod shows whether the API server supports image volumes. */
 export function planImageQuestion(facts: VmiFacts): Pod | undefined {
   const settings = { ...facts.settings, keepsImageVolumes: true };
   const pods = planVmi({ ...facts, settings }).flatMap((action) =>
@@ -161,32 +150,32 @@ export function planImageQuestion(facts: VmiFacts): Pod | undefined {
   return pods.find(hasImageVolume);
 }
 
-/** A launcher that was stored without its guest's kernel makes room for one that brings it otherwise. */
-function planWithoutKernel({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
-  const isGoing = pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";
-  return isGoing ? [] : [deletionOf(vmi, pod)];
+/** Deletes a launcher that was stored without its image volumes, to recreate it with copied files. */
+function planRecreation({ vmi }: VmiFacts, pod: Pod): readonly VmiAction[] {
+  const isDeletedOrRunning =
+    pod.metadata.deletionTimestamp !== undefined || vmi.status?.phase === "Running";
+  return isDeletedOrRunning ? [] : [toDeletion(vmi, pod)];
 }
 
-/** Hooks go on when the guest has ended, and with them what the pod takes of its node. */
+/** Hooks would run on after the guest has ended, and hold the pod's resources. */
 function planEndOfHooks({ vmi, pod }: VmiFacts): readonly VmiAction[] {
   if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return [];
-  return hasRunningHook(pod) ? [deletionOf(vmi, pod)] : [];
+  return hasRunningHook(pod) ? [toDeletion(vmi, pod)] : [];
 }
 
-/** The next steps for a VMI, in order; none where it is as wanted, or its guest has ended. */
 export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   const { vmi, pod } = facts;
-  const isMoving = openMigration(vmi) !== undefined;
-  // A guest on its way is shut down where it is then.
-  if (vmi.metadata.deletionTimestamp !== undefined) return isMoving ? [] : planEnd(facts);
+  const isMigrating = openMigration(vmi) !== undefined;
+  // A migrating guest is shut down on its final node.
+  if (vmi.metadata.deletionTimestamp !== undefined) return isMigrating ? [] : planEnd(facts);
   if (vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) !== true) {
     return [{ kind: "addFinalizer" }];
   }
   if (isVmiFinal(vmi)) return planEndOfHooks(facts);
   if (pod === undefined) return planPod(facts);
-  if (hasLostImage(pod) && !isPodFinished(pod)) return planWithoutKernel(facts, pod);
-  // What is asked for meanwhile comes once, in the pod where the guest is afterwards.
-  if (isMoving) return planLabel(vmi, pod);
+  if (hasLostImage(pod) && !isPodFinished(pod)) return planRecreation(facts, pod);
+  // Changes wait until the migration has ended, so that only one pod gets them.
+  if (isMigrating) return planLabel(vmi, pod);
   const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences };
   return [
     ...planLabel(vmi, pod),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node loop needs from the kernel, in a pod's network namespace.
-import type { RememberedAddresses } from "../../addresses/nic-addresses.ts";
+import type { RememberedAddresses } from "../../addresses/lease.ts";
 import type { BridgeWiring, LeftWiring, PodWiring, SeenWiring } from "../../bindings/pod-wiring.ts";
 import type { NetnsHandle } from "../namespaces.ts";
 

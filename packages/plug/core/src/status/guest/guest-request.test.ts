@@ -44,7 +44,8 @@ test("a guest with a liveness probe is not paused, and may be unpaused", () => {
   const vmi = aVmi({ status: STATES.paused });
   const probed = { ...vmi, spec: { ...vmi.spec, livenessProbe: { guestAgentPing: {} } } };
   expect(guestRequestProblem(probed, "pause")).toMatchObject({
-    ...{ code: 403, message: "Pausing VMIs with LivenessProbe is currently not supported" },
+    code: 403,
+    message: "Pausing VMIs with LivenessProbe is currently not supported",
   });
   expect(guestRequestProblem(probed, "unpause")).toBeUndefined();
 });

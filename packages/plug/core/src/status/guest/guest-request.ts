@@ -4,7 +4,7 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { GuestRequest } from "../../guest/requests.ts";
 import { AGENT_CONNECTED, findCondition, PAUSED } from "../conditions.ts";
-import { toRefusal, type Refusal } from "../../plan/request/nic-plan.ts";
+import { toRefusal, type Refusal } from "../../plan/request/refusal.ts";
 
 function has({ status }: VirtualMachineInstance, type: string): boolean {
   return findCondition(status?.conditions, type)?.status === "True";

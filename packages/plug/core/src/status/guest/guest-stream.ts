@@ -3,7 +3,7 @@
 // portforward.go, whose words these are.
 import { isDefaultNetwork, type VirtualMachineInstance } from "@patchbay/api";
 import type { GuestStream } from "../../guest/streams.ts";
-import { toRefusal, type Refusal } from "../../plan/request/nic-plan.ts";
+import { toRefusal, type Refusal } from "../../plan/request/refusal.ts";
 import { findCondition, PAUSED } from "../conditions.ts";
 
 const MISSING: Readonly<Record<GuestStream, string>> = {

@@ -76,14 +76,19 @@ describe("an attachment that nobody was told of", () => {
         networkStatus: [
           { name: "default/other", interface: "net9" },
           {
-            ...{ ...THERE, mac: "02:00:00:00:00:01", ips: ["10.0.0.1"] },
-            ...{ dns: { nameservers: ["10.0.0.2"] }, "device-info": { type: "pci" } },
+            ...THERE,
+            mac: "02:00:00:00:00:01",
+            ips: ["10.0.0.1"],
+            dns: { nameservers: ["10.0.0.2"] },
+            "device-info": { type: "pci" },
           },
         ],
       },
       want: [
         {
-          ...{ ...ATTACHED, mac: "02:00:00:00:00:01", ips: ["10.0.0.1"] },
+          ...ATTACHED,
+          mac: "02:00:00:00:00:01",
+          ips: ["10.0.0.1"],
           dns: { nameservers: ["10.0.0.2"], search: [] },
           deviceInfo: { type: "pci" },
         },
@@ -260,7 +265,9 @@ describe("the default network", () => {
       },
       want: [
         {
-          ...{ name: "default", podInterfaceName: "eth0", state: "Attached" },
+          name: "default",
+          podInterfaceName: "eth0",
+          state: "Attached",
           ips: ["fd00::5", "10.0.0.5", "10.1.0.5"],
         },
       ],

@@ -13,7 +13,7 @@ import {
   type AttachmentError,
 } from "@patchbay/api";
 import { parseNetworkDns } from "../../addresses/resolver.ts";
-import { bindingOf } from "../../bindings/binding-of.ts";
+import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { DEFAULT_POD_INTERFACE, extraInterfaceNameOf } from "../../iface/names.ts";
 import { isOn, networkNameIn, nicsOfElements, podNicOf } from "../../iface/pod-nic.ts";
 import type { NetworksOwner } from "../../plan/pod/pod-networks.ts";

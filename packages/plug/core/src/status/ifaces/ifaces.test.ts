@@ -2,7 +2,7 @@
 // What is reported of each iface, from facts as the loop has them.
 import type { Attachment, IfaceStatus } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { bindingOf } from "../../bindings/binding-of.ts";
+import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../../iface/facts.ts";
 import { ifaceStatuses, type IfaceReport } from "./ifaces.ts";
 

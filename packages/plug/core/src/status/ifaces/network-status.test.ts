@@ -17,7 +17,10 @@ function attached(
   more: Partial<ToldAttachment> = {},
 ): ToldAttachment {
   return {
-    ...{ interfaceName: nic, state: "attached", isStale: false, isAdopted: false },
+    interfaceName: nic,
+    state: "attached",
+    isStale: false,
+    isAdopted: false,
     entries: [entry(network, nic)],
     ...more,
   };

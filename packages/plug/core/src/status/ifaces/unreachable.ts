@@ -77,7 +77,10 @@ function asReported(facts: IfaceFacts): IfaceFacts {
     ...facts,
     links: {
       ...NO_LINKS,
-      ...{ podInterface: there, bridge: there, tap: there, wired },
+      podInterface: there,
+      bridge: there,
+      tap: there,
+      wired,
       tapOpen: phase !== "Attaching",
     },
     ...(device === undefined ? {} : { device }),

@@ -1,11 +1,158 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices that are neither NICs nor disks. Source: libvirt formatdomain, "Devices".
-import { AGENT_CHANNEL, type InputDefinition } from "../../definition/devices.ts";
-import type { DomainDefinition } from "../../definition/domain.ts";
-import { machineFamilyOf } from "../../machine.ts";
-import { addressElement, given, virtioModel, yesNo, type Element } from "./element.ts";
+// Prints devices. Source: libvirt formatdomain, "Devices".
+import {
+  type BlockSizes,
+  type ControllerDefinition,
+  type DiskDefinition,
+  type DiskPlace,
+  type DiskSource,
+  type NicDefinition,
+  type SocketSource,
+  type TapSource,
+  AGENT_CHANNEL,
+  type InputDefinition,
+  type DomainDefinition,
+} from "../../definition.ts";
+import { machineFamilyOf } from "../../pci/addresses.ts";
+import { addressElement, withoutUndefined, virtioModel, type Element, yesNo } from "./element.ts";
+import { findNicModel } from "../../pci/interrupts.ts";
 
-/** The root of PCI, its ports and its bridges. */
+function sourceElement({ kind, path }: DiskSource): Element {
+  return kind === "block" ? { "@dev": path } : { "@file": path };
+}
+
+function driverElement(disk: DiskDefinition): Element {
+  const { source } = disk;
+  return withoutUndefined({
+    "@name": "qemu",
+    "@type": source.format,
+    "@cache": disk.cache,
+    "@error_policy": disk.errorPolicy,
+    "@io": disk.io,
+    "@discard": disk.discard,
+    "@iothread": disk.ioThread,
+    "@queues": disk.queues,
+  });
+}
+
+function targetElement({ target, bus, isTrayOpen }: DiskDefinition): Element {
+  return { "@dev": target, "@bus": bus, ...(isTrayOpen === true ? { "@tray": "open" } : {}) };
+}
+
+function blockElement({ logical, physical }: BlockSizes): Element {
+  return withoutUndefined({
+    "@logical_block_size": logical,
+    "@physical_block_size": physical,
+  });
+}
+
+function placeElement(place: DiskPlace): Element {
+  if (place.kind === "pci") return addressElement(place.address);
+  return {
+    "@type": "drive",
+    "@controller": String(place.controller),
+    "@bus": "0",
+    "@target": "0",
+    "@unit": String(place.unit),
+  };
+}
+
+export function diskElement(disk: DiskDefinition): Element {
+  const model = disk.place.kind === "pci" ? { "@model": virtioModel(disk.place.address) } : {};
+  return withoutUndefined({
+    "@type": disk.source.kind,
+    "@device": disk.device,
+    ...model,
+    driver: driverElement(disk),
+    source: sourceElement(disk.source),
+    target: targetElement(disk),
+    blockio: disk.blockSize === undefined ? undefined : blockElement(disk.blockSize),
+    readonly: disk.readOnly ? "" : undefined,
+    shareable: disk.isShareable === true ? "" : undefined,
+    serial: disk.serial,
+    boot: disk.bootOrder === undefined ? undefined : { "@order": String(disk.bootOrder) },
+    alias: { "@name": disk.alias },
+    address: placeElement(disk.place),
+  });
+}
+
+const MODELS = {
+  scsi: ({ bus }) => (bus > 0 ? "virtio-non-transitional" : "virtio-scsi"),
+  sata: () => undefined,
+  usb: () => "qemu-xhci",
+} as const satisfies Readonly<
+  Record<ControllerDefinition["type"], (address: ControllerDefinition["pciAddress"]) => unknown>
+>;
+
+export function controllerElement(controller: ControllerDefinition): Element {
+  const { type, index, pciAddress, ioThread } = controller;
+  return withoutUndefined({
+    "@type": type,
+    "@index": String(index),
+    "@model": MODELS[type](pciAddress),
+    driver: ioThread === undefined ? undefined : { "@iothread": String(ioThread) },
+    address: addressElement(pciAddress),
+  });
+}
+
+/**
+ * Descriptors per ring of a vhost-user NIC. The maximum, because a polling dataplane is not notified of a full ring.
+ * Source: QEMU hw/net/virtio-net.c VIRTIO_NET_RX_QUEUE_MAX_SIZE, VIRTIO_NET_TX_QUEUE_MAX_SIZE
+ */
+const RING_SIZE = "1024";
+
+interface SourceElements {
+  readonly type: string;
+  readonly source: Element;
+  readonly driver: Element;
+}
+
+function isMultiQueueNic({ queues, model }: NicDefinition): boolean {
+  return queues > 1 && findNicModel(model)?.isMultiQueue === true;
+}
+
+/** `managed='no'`: an unprivileged libvirt cannot create a tap, so it opens the one from virt-handler. */
+function tapElements(nic: NicDefinition & TapSource): SourceElements {
+  return {
+    type: "ethernet",
+    source: { target: { "@dev": nic.tapName, "@managed": "no" } },
+    // One pair is the default, and a single-queue tap rejects the attribute.
+    driver: isMultiQueueNic(nic)
+      ? { driver: { "@name": "qemu", "@queues": String(nic.queues) } }
+      : {},
+  };
+}
+
+/** Without `reconnect`, which would pause the guest while the dataplane is away. */
+function socketElements(nic: NicDefinition & SocketSource): SourceElements {
+  const rings = { "@rx_queue_size": RING_SIZE, "@tx_queue_size": RING_SIZE };
+  return {
+    type: "vhostuser",
+    source: { source: { "@type": "unix", "@path": nic.socketPath, "@mode": "client" } },
+    driver: {
+      driver: { ...(isMultiQueueNic(nic) && { "@queues": String(nic.queues) }), ...rings },
+    },
+  };
+}
+
+export function nicElement(nic: NicDefinition): Element {
+  const { type, source, driver } = "tapName" in nic ? tapElements(nic) : socketElements(nic);
+  return {
+    "@type": type,
+    mac: { "@address": nic.mac },
+    ...source,
+    model: { "@type": nic.model === "virtio" ? virtioModel(nic.pciAddress) : nic.model },
+    ...driver,
+    ...(nic.mtu > 0 && { mtu: { "@size": String(nic.mtu) } }),
+    ...(nic.linkUp ? {} : { link: { "@state": "down" } }),
+    rom: { "@enabled": yesNo(nic.hasBootRom === true) },
+    ...(nic.bootOrder === undefined ? {} : { boot: { "@order": String(nic.bootOrder) } }),
+    ...(nic.acpiIndex === undefined ? {} : { acpi: { "@index": String(nic.acpiIndex) } }),
+    alias: { "@name": nic.alias },
+    address: addressElement(nic.pciAddress),
+  };
+}
+
 export function pciControllers(definition: DomainDefinition): readonly Element[] {
   const family = machineFamilyOf(definition.machine);
   const root = family === "pc" ? "pci-root" : "pcie-root";
@@ -26,7 +173,7 @@ export function pciControllers(definition: DomainDefinition): readonly Element[]
   ];
 }
 
-/** The controller that the agent's channel is on. */
+/** The controller of the guest agent's channel. */
 export function agentControllers({ agent }: DomainDefinition): readonly Element[] {
   if (agent === undefined) return [];
   const controller = {
@@ -38,7 +185,6 @@ export function agentControllers({ agent }: DomainDefinition): readonly Element[
   return [controller];
 }
 
-/** The channel of the guest's agent. */
 export function agentElements({ agent }: DomainDefinition): Element {
   if (agent === undefined) return {};
   const channel = {
@@ -49,7 +195,6 @@ export function agentElements({ agent }: DomainDefinition): Element {
   return { channel };
 }
 
-/** The serial console. */
 export function consoleElements({ console }: DomainDefinition): Element {
   if (console === undefined) return {};
   const serial = {
@@ -61,20 +206,19 @@ export function consoleElements({ console }: DomainDefinition): Element {
   return { serial };
 }
 
-/** Heads: one monitor. */
 function displayElements({ display }: DomainDefinition): Element {
   if (display === undefined) return {};
   const { socketPath, model, memoryKiB, pciAddress } = display;
   return {
     graphics: { "@type": "vnc", "@socket": socketPath },
     video: {
-      model: given({ "@type": model, "@heads": "1", "@vram": memoryKiB }),
+      model: withoutUndefined({ "@type": model, "@heads": "1", "@vram": memoryKiB }),
       address: addressElement(pciAddress),
     },
   };
 }
 
-/** Randomness of the launcher's /dev/urandom, which never blocks. */
+/** Reads the launcher's /dev/urandom, which never blocks. */
 function rngElements({ rng }: DomainDefinition): Element {
   if (rng === undefined) return {};
   const { pciAddress } = rng;
@@ -114,7 +258,7 @@ function inputElement(input: InputDefinition): Element {
     const address = { "@type": "usb", "@bus": "0", "@port": String(input.port) };
     return { "@type": input.type, "@bus": "usb", alias, address };
   }
-  // There is no transitional one, so none has to be named.
+  // Input devices have no transitional model, so none is set.
   return {
     "@type": input.type,
     "@bus": "virtio",
@@ -123,7 +267,6 @@ function inputElement(input: InputDefinition): Element {
   };
 }
 
-/** What only some guests have. */
 export function optionalDevices(definition: DomainDefinition): Element {
   return {
     ...displayElements(definition),

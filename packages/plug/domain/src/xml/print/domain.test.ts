@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import type { DomainDefinition } from "../../definition/domain.ts";
-import type { NicDefinition } from "../../definition/nic.ts";
+import type { DomainDefinition, NicDefinition } from "../../definition.ts";
 import { PLAIN_MACHINE } from "../../testing/plain-machine.ts";
 import { printDomain, printNic } from "./domain.ts";
 

@@ -1,25 +1,149 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the XML of a domain and of a NIC.
+// Prints the XML of a domain and of a NIC. Source: libvirt formatdomain.
+import type {
+  DomainDefinition,
+  ClockDefinition,
+  CpuDefinition,
+  FirmwareDefinition,
+  IdentityDefinition,
+  KernelDefinition,
+  TimerDefinition,
+  NicDefinition,
+} from "../../definition.ts";
+import { withoutUndefined, onOff, yesNo, type Element } from "./element.ts";
 import Builder from "fast-xml-builder";
-import type { DomainDefinition } from "../../definition/domain.ts";
-import type { NicDefinition } from "../../definition/nic.ts";
 import {
   agentControllers,
   agentElements,
   consoleElements,
   optionalDevices,
   pciControllers,
+  controllerElement,
+  diskElement,
+  nicElement,
 } from "./devices.ts";
-import { controllerElement, diskElement } from "./disk.ts";
-import type { Element } from "./element.ts";
-import {
-  clockElement,
-  cpuElements,
-  featuresElement,
-  identityElements,
-  osElement,
-} from "./machine.ts";
-import { nicElement } from "./nic.ts";
+
+function kernelElements({ path, initrdPath, args }: KernelDefinition): Element {
+  return withoutUndefined({ kernel: path, initrd: initrdPath, cmdline: args });
+}
+
+function firmwareElements(firmware: FirmwareDefinition): Element {
+  if (firmware.kind === "bios") return firmware.usesSerial ? { bios: { "@useserial": "yes" } } : {};
+  return {
+    loader: {
+      "@readonly": "yes",
+      "@secure": yesNo(firmware.secureBoot),
+      "@type": "pflash",
+      "#text": firmware.codePath,
+    },
+    nvram: { "@template": firmware.templatePath, "#text": firmware.variablesPath },
+  };
+}
+
+function hasIdentity({ serial, chassis }: IdentityDefinition): boolean {
+  return serial !== undefined || chassis !== undefined;
+}
+
+function osElement({ machine, kernel, firmware, identity }: DomainDefinition): Element {
+  return {
+    type: { "@arch": "x86_64", "@machine": machine, "#text": "hvm" },
+    ...firmwareElements(firmware),
+    ...(kernel === undefined ? {} : kernelElements(kernel)),
+    ...(hasIdentity(identity) ? { smbios: { "@mode": "sysinfo" } } : {}),
+  };
+}
+
+function entries(values: Readonly<Record<string, string | undefined>>): Element {
+  const present = Object.entries(values).filter(([, value]) => value !== undefined);
+  return { entry: present.map(([name, value]) => ({ "@name": name, "#text": value })) };
+}
+
+function identityElements({ identity, uuid }: DomainDefinition): Element {
+  if (!hasIdentity(identity)) return {};
+  const { serial, chassis } = identity;
+  return {
+    sysinfo: {
+      "@type": "smbios",
+      system: entries({ uuid, serial }),
+      ...(chassis === undefined ? {} : { chassis: entries(chassis) }),
+    },
+  };
+}
+
+function modelElements(model: CpuDefinition["model"]): Element {
+  if (model === undefined) return {};
+  if (model.mode !== "custom") return { "@mode": model.mode };
+  // libvirt must not substitute another model.
+  return {
+    "@mode": "custom",
+    "@match": "exact",
+    model: { "@fallback": "forbid", "#text": model.name },
+  };
+}
+
+function cpuElements({ model, topology, features }: CpuDefinition): Element {
+  if (model === undefined && topology === undefined && features.length === 0) return {};
+  return {
+    cpu: withoutUndefined({
+      ...modelElements(model),
+      topology:
+        topology === undefined
+          ? undefined
+          : {
+              "@sockets": String(topology.sockets),
+              "@cores": String(topology.cores),
+              "@threads": String(topology.threads),
+            },
+      feature: features.map(({ name, policy }) => ({ "@policy": policy, "@name": name })),
+    }),
+  };
+}
+
+/**
+ * Limit of QEMU's cache of translated code, in MiB. Without it the cache grows to 1 GiB with each reboot, and the
+ * launcher runs out of memory (measured: after 2 to 4 resets of a guest of 128 MiB).
+ */
+const TRANSLATION_CACHE_MIB = 96;
+
+/** For emulated guests only. Source: libvirt formatdomain, "Hypervisor features". */
+function translationCacheElement({ accelerator }: DomainDefinition): Element {
+  if (accelerator === "kvm") return {};
+  return { tcg: { "tb-cache": { "@unit": "MiB", "#text": String(TRANSLATION_CACHE_MIB) } } };
+}
+
+function featuresElement(definition: DomainDefinition): Element {
+  const { acpi, apic, apicEndOfInterrupt, smm, kvmHidden, pvspinlock } = definition.features;
+  const endOfInterrupt =
+    apicEndOfInterrupt === undefined ? "" : { "@eoi": onOff(apicEndOfInterrupt) };
+  return withoutUndefined({
+    acpi: acpi ? "" : undefined,
+    apic: apic ? endOfInterrupt : undefined,
+    kvm: kvmHidden === undefined ? undefined : { hidden: { "@state": onOff(kvmHidden) } },
+    pvspinlock: pvspinlock === undefined ? undefined : { "@state": onOff(pvspinlock) },
+    smm: smm === undefined ? undefined : { "@state": onOff(smm) },
+    ...translationCacheElement(definition),
+  });
+}
+
+function timerElement({ name, isPresent, tickPolicy, track }: TimerDefinition): Element {
+  return withoutUndefined({
+    "@name": name,
+    "@present": yesNo(isPresent),
+    "@tickpolicy": tickPolicy,
+    "@track": track,
+  });
+}
+
+function offsetElement(offset: ClockDefinition["offset"]): Element {
+  if (offset.kind === "utc") return { "@offset": "utc" };
+  return offset.kind === "seconds"
+    ? { "@offset": "variable", "@adjustment": String(offset.seconds), "@basis": "utc" }
+    : { "@offset": "timezone", "@timezone": offset.timezone };
+}
+
+function clockElement({ offset, timers }: ClockDefinition): Element {
+  return { ...offsetElement(offset), timer: timers.map(timerElement) };
+}
 
 const builder = new Builder({
   ignoreAttributes: false,
@@ -28,7 +152,7 @@ const builder = new Builder({
   suppressEmptyNode: true,
 });
 
-/** Of the elements that are QEMU's own. Source: libvirt drvqemu. */
+/** Source: libvirt drvqemu. */
 const QEMU_NAMESPACE = "http://libvirt.org/schemas/domain/qemu/1.0";
 
 function memoryBacking(definition: DomainDefinition): Element {
@@ -36,7 +160,7 @@ function memoryBacking(definition: DomainDefinition): Element {
   return definition.sharesMemory ? { memoryBacking: shared } : {};
 }
 
-/** Without a word of ours libvirt gives a controller of USB. */
+/** libvirt adds a USB controller by default. */
 function usbControllers({ controllers }: DomainDefinition): readonly Element[] {
   const hasUsb = controllers.some(({ type }) => type === "usb");
   return hasUsb ? [] : [{ "@type": "usb", "@index": "0", "@model": "none" }];
@@ -63,16 +187,10 @@ function ioThreads({ ioThreads: count }: DomainDefinition): Element {
   return count === 0 ? {} : { iothreads: String(count) };
 }
 
-/**
- * Of all NICs of virtio, those that come later too. Source: QEMU hw/virtio/virtio-net-pci.c, property `vectors` of
- * virtio-net-pci-base.
- */
+/** Also applies to NICs that are plugged later. Source: QEMU hw/virtio/virtio-net-pci.c, property `vectors` of virtio-net-pci-base. */
 const WITHOUT_VECTORS = ["-global", "virtio-net-pci-base.vectors=0"];
 
-/**
- * What libvirt has no word for, which it passes on to QEMU. Source: libvirt drvqemu, "Overriding properties of QEMU
- * devices"; QEMU hw/block/block.c.
- */
+/** QEMU properties that libvirt's XML lacks. Source: libvirt drvqemu, "Overriding properties of QEMU devices"; QEMU hw/block/block.c. */
 function overrides({ disks }: DomainDefinition): Element {
   const devices = disks.flatMap(({ alias, blockSize }) => {
     const value = blockSize?.discardGranularity;
@@ -84,9 +202,9 @@ function overrides({ disks }: DomainDefinition): Element {
 }
 
 function commandLine({ hasNoNicVectors }: DomainDefinition): Element {
-  const words = hasNoNicVectors === true ? WITHOUT_VECTORS : [];
-  if (words.length === 0) return {};
-  return { "qemu:commandline": { "qemu:arg": words.map((word) => ({ "@value": word })) } };
+  const args = hasNoNicVectors === true ? WITHOUT_VECTORS : [];
+  if (args.length === 0) return {};
+  return { "qemu:commandline": { "qemu:arg": args.map((arg) => ({ "@value": arg })) } };
 }
 
 function qemuElements(definition: DomainDefinition): Element {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How is everything written that a definition may hold?
 import { describe, expect, test } from "vitest";
-import type { DiskDefinition } from "../../definition/disk.ts";
-import type { DomainDefinition } from "../../definition/domain.ts";
+import type { DiskDefinition, DomainDefinition } from "../../definition.ts";
+import { machineFamilyOf, type PciAddress } from "../../pci/addresses.ts";
 import { PLAIN_MACHINE } from "../../testing/plain-machine.ts";
-import { machineFamilyOf } from "../../machine.ts";
-import type { PciAddress } from "../../pci/address.ts";
-import type { FixedDevice } from "../../pci/layouts.ts";
-import { planTopology } from "../../pci/topology.ts";
+import { type FixedDevice, planTopology } from "../../pci/topology.ts";
 import { printDomain } from "./domain.ts";
 
 const DEVICES = [
@@ -36,16 +33,29 @@ function disksAt(root: PciAddress): readonly DiskDefinition[] {
   return [
     {
       ...disk({ bus: "virtio", place: { kind: "pci", address: root }, target: "vda" }),
-      ...{ serial: "S1", cache: "none", io: "native", discard: "unmap", errorPolicy: "stop" },
-      ...{ bootOrder: 1, ioThread: 2, queues: 2, isShareable: true },
+      serial: "S1",
+      cache: "none",
+      io: "native",
+      discard: "unmap",
+      errorPolicy: "stop",
+      bootOrder: 1,
+      ioThread: 2,
+      queues: 2,
+      isShareable: true,
       blockSize: { logical: 512, physical: 4096, discardGranularity: 65536 },
     },
     disk({
-      ...{ bus: "scsi", device: "lun", place: { kind: "drive", controller: 0, unit: 3 } },
+      bus: "scsi",
+      device: "lun",
+      place: { kind: "drive", controller: 0, unit: 3 },
       source: { kind: "block", path: "/dev/volumes/b", format: "raw" },
     }),
     disk({
-      ...{ bus: "sata", device: "cdrom", target: "sdb", readOnly: true, isTrayOpen: true },
+      bus: "sata",
+      device: "cdrom",
+      target: "sdb",
+      readOnly: true,
+      isTrayOpen: true,
       place: { kind: "drive", controller: 1, unit: 5 },
     }),
   ];
@@ -53,8 +63,13 @@ function disksAt(root: PciAddress): readonly DiskDefinition[] {
 
 function everything(machine: string, more: Partial<DomainDefinition> = {}): DomainDefinition {
   const plan = planTopology({
-    ...{ version: 3, family: machineFamilyOf(machine) ?? "q35", vcpus: 2, reserve: 2 },
-    ...{ devices: DEVICES.map((name) => ({ name })), nics: [], onRootComplex: false },
+    version: 3,
+    family: machineFamilyOf(machine) ?? "q35",
+    vcpus: 2,
+    reserve: 2,
+    devices: DEVICES.map((name) => ({ name })),
+    nics: [],
+    onRootComplex: false,
   });
   if (!plan.ok) throw new Error("no layout");
   const { fixed, ports } = plan.topology;
@@ -65,8 +80,16 @@ function everything(machine: string, more: Partial<DomainDefinition> = {}): Doma
   };
   return {
     ...PLAIN_MACHINE,
-    ...{ name: "default_vm1", uuid: "6f1c1a52-7f0c-4c0e-8d36-0a2b1d5b7c11", machine, ports },
-    ...{ accelerator: "kvm", vcpus: 2, memoryMiB: 128, sharesMemory: true, nics: [], ioThreads: 2 },
+    name: "default_vm1",
+    uuid: "6f1c1a52-7f0c-4c0e-8d36-0a2b1d5b7c11",
+    machine,
+    ports,
+    accelerator: "kvm",
+    vcpus: 2,
+    memoryMiB: 128,
+    sharesMemory: true,
+    nics: [],
+    ioThreads: 2,
     cpu: {
       topology: { sockets: 1, cores: 2, threads: 1 },
       model: { mode: "custom", name: "Haswell" },
@@ -90,7 +113,9 @@ function everything(machine: string, more: Partial<DomainDefinition> = {}): Doma
     ],
     agent: { socketPath: "/run/launcher/agent.sock", pciAddress: at("guestAgent") },
     display: {
-      ...{ socketPath: "/run/launcher/vnc.sock", model: "vga", memoryKiB: 16384 },
+      socketPath: "/run/launcher/vnc.sock",
+      model: "vga",
+      memoryKiB: 16384,
       pciAddress: at("display"),
     },
     rng: { pciAddress: at("rng") },

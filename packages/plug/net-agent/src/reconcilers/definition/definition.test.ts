@@ -16,8 +16,8 @@ import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeFiles } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, expect, test } from "vitest";
-import { BY_NETWORK, networksAskedBy } from "../../wake.ts";
-import type { DefinitionDeps, Judged } from "./deps.ts";
+import { BY_NETWORK, requestedNetworks } from "../../wake.ts";
+import type { DefinitionDeps, CheckedDefinition } from "./deps.ts";
 import { reconcileDefinition } from "./index.ts";
 import { createNodeView } from "./node-view.ts";
 
@@ -31,10 +31,10 @@ const LEASES = "/host/var/lib/cni/networks/blue";
 class Bench {
   readonly files = createFakeFiles();
   readonly store = createFakeStore();
-  readonly pods = createFakeCache<Pod>({ [BY_NETWORK]: networksAskedBy });
+  readonly pods = createFakeCache<Pod>({ [BY_NETWORK]: requestedNetworks });
   readonly nads = createFakeCache<NetworkAttachmentDefinition>();
   readonly notes: Note[] = [];
-  readonly judged = new Map<string, Judged>();
+  readonly judged = new Map<string, CheckedDefinition>();
   policy: TenantPolicy = DEFAULT_POLICY;
   links: { readonly name: string; readonly kind: string }[] = [{ name: "eth0", kind: "" }];
   nowMs = 0;
@@ -49,7 +49,8 @@ class Bench {
     const before = this.nads.find(KEY);
     const text = typeof config === "string" ? config : JSON.stringify(config);
     this.store.put(NETWORK_ATTACHMENT_DEFINITIONS, {
-      ...{ apiVersion: "k8s.cni.cncf.io/v1", kind },
+      apiVersion: "k8s.cni.cncf.io/v1",
+      kind,
       metadata: { ...KEY, uid: "uid-1", generation },
       spec: { config: text },
       ...(before?.status === undefined ? {} : { status: before.status }),
@@ -89,14 +90,19 @@ class Bench {
     const { files, store } = this;
     const log = createSilentLogger();
     return {
-      ...{ files, pods: this.pods, nads: this.nads, judged: this.judged, log, nodeName: "node" },
+      files,
+      pods: this.pods,
+      nads: this.nads,
+      checked: this.judged,
+      log,
+      nodeName: "node",
       store: {
         list: store.list.bind(store),
         find: (type, key) =>
           this.findError === undefined ? store.find(type, key) : Promise.reject(this.findError),
-        ...{ create: store.create.bind(store), update: store.update.bind(store) },
+        create: store.create.bind(store),
+        update: store.update.bind(store),
         delete: store.delete.bind(store),
-        // oxlint-disable-next-line max-params -- the port's
         patch: (type, key, patch: Patch, options) => {
           this.writes += 1;
           const { writeError } = this;
@@ -123,7 +129,9 @@ class Bench {
       listOwnBridges: () => Promise.resolve(new Set()),
       definitionFiles: createDefinitionFiles({ files, log }, "/etc/cni/multus/net.d"),
       node: createNodeView({
-        ...{ files, hostRoot: "/host", binDirs: ["/opt/cni/bin", "/usr/lib/cni"] },
+        files,
+        hostRoot: "/host",
+        binDirs: ["/opt/cni/bin", "/usr/lib/cni"],
         listHostLinks: () => Promise.resolve(this.links.map(aLink)),
       }),
     };
@@ -157,7 +165,8 @@ test("what is wrong is told once, in status and events, until it is mended", asy
   expect(bench.writes).toBe(1);
   expect(bench.notes).toEqual([
     {
-      ...{ type: "Warning", reason: "NodeLinkUnfit" },
+      type: "Warning",
+      reason: "NodeLinkUnfit",
       message: expect.stringMatching(
         /^network ns\/blue needs link eth9 \(master\), which the node does not have; name another/,
       ) as string,
@@ -249,7 +258,9 @@ test("one that guests cannot use is told of when the launcher of a VM asks for i
   bench.pods.put({ ...pod, metadata: { ...metadata, name: "launcher", ownerReferences } });
   expect(await bench.pass()).toEqual({ said: undefined }); // whoever makes pods can say so
   bench.store.put(VIRTUAL_MACHINE_INSTANCES, {
-    ...{ apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", spec: { domain: {} } },
+    apiVersion: "kubevirt.io/v1",
+    kind: "VirtualMachineInstance",
+    spec: { domain: {} },
     metadata: { namespace: "ns", name: "vm", uid: "vm-1" },
   });
   expect(await bench.pass()).toEqual({ said: "NetworkCannotCarryVm" });

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the loop over definitions work with?
+// Dependencies and state of the loop over definitions.
 import type { Files } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import type { NodeView } from "./node-view.ts";
 
-/** What a definition is judged by. */
-export interface JudgeDeps extends Pick<
+export interface CheckDeps extends Pick<
   Deps,
   "store" | "pods" | "nads" | "definitionFiles" | "readDefaultNetwork" | "policy" | "listOwnBridges"
 > {
@@ -13,30 +12,29 @@ export interface JudgeDeps extends Pick<
   readonly files: Pick<Files, "list">;
 }
 
-/** And who is told. */
-export interface DefinitionDeps extends JudgeDeps, Pick<Deps, "events" | "clock" | "log"> {
+export interface DefinitionDeps extends CheckDeps, Pick<Deps, "events" | "clock" | "log"> {
   readonly nodeName: string;
-  /** What was found of definitions, by NAMESPACE/NAME. */
-  readonly judged: Map<string, Judged>;
+  /** Results of the last checks, by NAMESPACE/NAME. */
+  readonly checked: Map<string, CheckedDefinition>;
 }
 
-/** What is remembered of a definition that is there. */
-export interface Judged {
+/** Result of the last check of a definition. */
+export interface CheckedDefinition {
   readonly uid: string | undefined;
-  /** Reasons of everything that was found, also of what the policy only warns of. */
+  /** Reasons of all findings, including policy warnings. */
   readonly reasons: readonly string[];
-  /** Kinds that the links had which it names, by name; undefined: there was none. */
+  /** Kinds of the links that the definition names, by link name; undefined for a missing link. */
   readonly links: ReadonlyMap<string, string | undefined>;
-  /** Guests cannot use it, so that it matters who asks for it. */
+  /** Guests cannot use it, so the check depends on which pods request it. */
   readonly isUnfitForGuests: boolean;
-  /** Directories in which something must go before a NIC can be made. */
+  /** Lease directories that are full, where a lease must be released before a NIC can be created. */
   readonly exhausted: readonly string[];
-  /** What was told of it; undefined: nothing. */
-  readonly told: string | undefined;
-  /** Its kind keeps no status, as that of Multus. */
+  /** The reported problem; undefined for none. */
+  readonly reported: string | undefined;
+  /** The kind has no status subresource, like Multus' own CRD. */
   readonly isWithoutStatus: boolean;
-  /** Since when others' entries have been of an older text, by the monotonic clock. */
+  /** Since when other nodes' entries refer to an older version of the definition, monotonic milliseconds. */
   readonly staleSinceMs: number | undefined;
-  /** When it was last asked whether the nodes are there that others' entries name, by the monotonic clock; undefined: never. */
-  readonly nodesAskedMs: number | undefined;
+  /** When the nodes of other entries were last looked up, monotonic milliseconds; undefined for never. */
+  readonly nodesReadMs: number | undefined;
 }

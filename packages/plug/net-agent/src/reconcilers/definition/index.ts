@@ -1,78 +1,174 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over one definition: what it needs of the node, what the node has, and what people are told of the difference.
-import type { NetworkAttachmentDefinition } from "@patchbay/api";
-import { hasStaleProblems, reasonOf, tellProblems, type NodeFinding } from "@patchbay/core";
-import { after, done, parseKey, type Next } from "@patchbay/kube";
-import type { DefinitionDeps, Judged } from "./deps.ts";
-import { findGone } from "./gone-nodes.ts";
-import { judge, type Finding } from "./observe.ts";
-import { report } from "./report.ts";
+// One pass over one definition: checks what it needs against what the node has, and reports the difference.
+import {
+  NODES,
+  type NetworkAttachmentDefinition,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+} from "@patchbay/api";
+import {
+  isAppError,
+  otherNodesIn,
+  problemsPatch,
+  type NodeFinding,
+  hasStaleProblems,
+  reasonOf,
+  tellProblems,
+} from "@patchbay/core";
+import type { DefinitionDeps, CheckedDefinition } from "./deps.ts";
+import { keyOf, printKey, after, done, parseKey, type Next } from "@patchbay/kube";
+import { checkDefinition, type Finding } from "./observe.ts";
 
-/** So long an entry of another node may be of an older text, until it is taken for that of a node that is gone, milliseconds. */
-const TIDY_MS = 30_000;
+/** Interval for looking up the nodes that a definition's status names, milliseconds. */
+const NODE_LOOKUP_INTERVAL_MS = 3_600_000;
 
-/** Kinds that the links had which the definition names. */
-function linksSeen({ facts }: Finding): Judged["links"] {
+interface OtherNodes {
+  readonly gone: readonly string[];
+  /** When they were last looked up; undefined for never. */
+  readonly readMs: number | undefined;
+  /** Milliseconds until the next lookup; undefined if no other node has an entry. */
+  readonly nextMs: number | undefined;
+}
+
+/** Without permission to read nodes, none counts as deleted. */
+async function isDeleted(name: string, { store }: DefinitionDeps): Promise<boolean> {
+  try {
+    return (await store.find(NODES, { name })) === undefined;
+  } catch (error) {
+    if (isAppError(error, "KUBE_FORBIDDEN")) return false;
+    throw error;
+  }
+}
+
+/** Finds deleted nodes with entries in the status, at most once an hour. They cannot remove their entries, so any agent does. */
+async function findDeletedNodes(
+  nad: NetworkAttachmentDefinition,
+  before: CheckedDefinition | undefined,
+  deps: DefinitionDeps,
+): Promise<OtherNodes> {
+  const names = otherNodesIn(nad, deps.nodeName);
+  const lastMs = before?.nodesReadMs;
+  if (names.length === 0) return { gone: [], readMs: lastMs, nextMs: undefined };
+  const nowMs = deps.clock.monotonicMs();
+  const sinceMs = lastMs === undefined ? NODE_LOOKUP_INTERVAL_MS : nowMs - lastMs;
+  if (sinceMs < NODE_LOOKUP_INTERVAL_MS) {
+    return { gone: [], readMs: lastMs, nextMs: NODE_LOOKUP_INTERVAL_MS - sinceMs };
+  }
+  const gone: string[] = [];
+  for (const name of names) if (await isDeleted(name, deps)) gone.push(name);
+  return { gone, readMs: nowMs, nextMs: NODE_LOOKUP_INTERVAL_MS };
+}
+
+/** Whether the kind has no status, or its status was written or up to date. */
+type ReportResult = "without status" | "written" | "known";
+
+function titleOf(reason: string): string {
+  return reason === "DefinitionTolerated"
+    ? "network is used against the tenant policy"
+    : "network cannot be used";
+}
+
+/**
+ * Writes the finding.
+ * @throws AppError with KUBE_CONFLICT if another node has written first; the caller reads again
+ */
+async function report(
+  nad: NetworkAttachmentDefinition,
+  finding: Omit<NodeFinding, "node">,
+  { store, events, log, nodeName }: DefinitionDeps,
+): Promise<ReportResult> {
+  const operations = problemsPatch(nad, { ...finding, node: nodeName }); // pure
+  if (operations.length === 0) return "known";
+  const { told } = finding;
+  let reported: ReportResult = "written";
+  try {
+    const patch = { type: "json", operations } as const;
+    await store.patch(NETWORK_ATTACHMENT_DEFINITIONS, keyOf(nad), patch, { subresource: "status" });
+  } catch (error) {
+    // Either the definition is deleted, or its kind has no status, like that of Multus.
+    if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
+    reported = "without status";
+  }
+  const before = nad.status?.problems?.find(({ node }) => node === nodeName);
+  const network = printKey(keyOf(nad));
+  if (told === undefined) {
+    if (before !== undefined) log.info("network can be used", { network });
+  } else if (before?.message !== told.message) {
+    log.warn(titleOf(told.reason), { network, reason: told.message });
+    events.record(nad, { type: "Warning", ...told });
+  }
+  return reported;
+}
+
+/** After this time an outdated entry counts as one of a deleted node, milliseconds. */
+const STALE_ENTRY_TIMEOUT_MS = 30_000;
+
+/** Kinds of the links that the definition names. */
+function readLinkKinds({ facts }: Finding): CheckedDefinition["links"] {
   const { links, needs } = facts ?? {};
   const named = [...(needs?.links ?? []), ...(needs?.bridges ?? [])];
   return new Map(named.map(({ name }) => [name, links?.get(name)]));
 }
 
-interface Stale {
+interface StaleEntries {
   readonly sinceMs: number | undefined;
-  readonly isTidying: boolean;
+  readonly isRemoving: boolean;
 }
 
-/** What is to become of others' entries of an older text. */
-function staleOf(
+/** Whether outdated entries of other nodes should be removed. */
+function findStaleEntries(
   nad: NetworkAttachmentDefinition,
-  before: Judged | undefined,
+  before: CheckedDefinition | undefined,
   { nodeName, clock }: DefinitionDeps,
-): Stale {
-  if (!hasStaleProblems(nad, nodeName)) return { sinceMs: undefined, isTidying: false };
+): StaleEntries {
+  if (!hasStaleProblems(nad, nodeName)) return { sinceMs: undefined, isRemoving: false };
   const nowMs = clock.monotonicMs();
   const sinceMs = before?.staleSinceMs ?? nowMs;
-  return { sinceMs, isTidying: nowMs - sinceMs >= TIDY_MS };
+  return { sinceMs, isRemoving: nowMs - sinceMs >= STALE_ENTRY_TIMEOUT_MS };
 }
 
-/** What is written of others and of this node. */
-type Said = Omit<NodeFinding, "node">;
+type StatusFinding = Omit<NodeFinding, "node">;
 
-/** A kind without status cannot be asked what it says already. */
-async function say(
+/** Writes the finding. For a kind without status, the last report is remembered instead of read. */
+async function reportChanges(
   nad: NetworkAttachmentDefinition,
-  finding: Said,
-  { before, deps }: { readonly before: Judged | undefined; readonly deps: DefinitionDeps },
-): Promise<Pick<Judged, "told" | "isWithoutStatus">> {
-  const words = finding.told && JSON.stringify(finding.told);
-  if (before?.isWithoutStatus === true && before.told === words) return before;
+  finding: StatusFinding,
+  {
+    before,
+    deps,
+  }: { readonly before: CheckedDefinition | undefined; readonly deps: DefinitionDeps },
+): Promise<Pick<CheckedDefinition, "reported" | "isWithoutStatus">> {
+  const text = finding.told && JSON.stringify(finding.told);
+  if (before?.isWithoutStatus === true && before.reported === text) return before;
   const reported = await report(nad, finding, deps);
-  return { told: words, isWithoutStatus: reported === "without status" };
+  return { reported: text, isWithoutStatus: reported === "without status" };
 }
 
-/** One pass over the definition of that key. Safe to repeat. */
+/** One pass over the definition with that key. Safe to repeat. */
 export async function reconcileDefinition(key: string, deps: DefinitionDeps): Promise<Next> {
   const nad = deps.nads.find(parseKey(key));
   if (nad === undefined) {
-    deps.judged.delete(key);
+    deps.checked.delete(key);
     return done();
   }
-  const last = deps.judged.get(key);
+  const last = deps.checked.get(key);
   const before = last?.uid === nad.metadata.uid ? last : undefined;
-  const finding = await judge(key, deps);
+  const finding = await checkDefinition(key, deps);
   const told = tellProblems(key, finding.problems); // pure
-  const { sinceMs, isTidying } = staleOf(nad, before, deps);
-  const { gone, askedMs, againMs } = await findGone(nad, before, deps);
-  const said = await say(nad, { told, isTidying, gone }, { before, deps });
-  deps.judged.set(key, {
-    ...{ uid: nad.metadata.uid, told: said.told, isWithoutStatus: said.isWithoutStatus },
+  const { sinceMs, isRemoving } = findStaleEntries(nad, before, deps);
+  const { gone, readMs, nextMs } = await findDeletedNodes(nad, before, deps);
+  const written = await reportChanges(nad, { told, isTidying: isRemoving, gone }, { before, deps });
+  deps.checked.set(key, {
+    uid: nad.metadata.uid,
+    reported: written.reported,
+    isWithoutStatus: written.isWithoutStatus,
     reasons: finding.problems.map((problem) => reasonOf(problem) ?? "CniFailed"),
-    ...{ links: linksSeen(finding), exhausted: finding.exhausted },
+    links: readLinkKinds(finding),
+    exhausted: finding.exhausted,
     isUnfitForGuests: finding.facts?.needs.unfitForGuests !== undefined,
-    staleSinceMs: isTidying ? undefined : sinceMs,
-    nodesAskedMs: askedMs,
+    staleSinceMs: isRemoving ? undefined : sinceMs,
+    nodesReadMs: readMs,
   });
-  // What was tidied up wakes it once more.
-  if (sinceMs !== undefined) return isTidying ? done() : after(TIDY_MS);
-  return againMs === undefined ? done() : after(againMs);
+  // The removal of entries wakes this key again.
+  if (sinceMs !== undefined) return isRemoving ? done() : after(STALE_ENTRY_TIMEOUT_MS);
+  return nextMs === undefined ? done() : after(nextMs);
 }

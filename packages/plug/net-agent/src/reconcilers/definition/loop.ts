@@ -1,20 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop over the definitions of networks: each is judged when it changes, or something that it names.
-import { messageOf } from "@patchbay/core";
+// The loop over network definitions. A definition is checked when it or something that it names changes.
+import { type MetricFamily, messageOf } from "@patchbay/core";
+import type { CheckedDefinition, DefinitionDeps } from "./deps.ts";
 import { createQueue, done, runReconciler, type Next } from "@patchbay/kube";
 import type { Files, LinkWatch, OpenNetns } from "@patchbay/core/ports";
 import type { Metrics } from "@patchbay/telemetry";
-import type { DefinitionDeps, Judged } from "./deps.ts";
 import { reconcileDefinition } from "./index.ts";
-import { watchLeases } from "./lease-watches.ts";
-import { problemsFamily } from "./problems-family.ts";
-import { wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
+import { watchLeases, wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
 
-/** The key of all links; others are NAMESPACE/NAME. */
+/** Definitions with problems on this node, by reason. A definition counts once for each of its reasons. */
+export function problemsFamily(judged: Iterable<Pick<CheckedDefinition, "reasons">>): MetricFamily {
+  const reasons = [...judged].flatMap((each) => [...new Set(each.reasons)]);
+  const samples = [...Map.groupBy(reasons, (reason) => reason)].map(([reason, all]) => ({
+    labels: { reason },
+    value: all.length,
+  }));
+  return {
+    name: "patchbay_network_problems",
+    help: "Definitions of networks that have a problem on this node, by reason.",
+    type: "gauge",
+    samples,
+  };
+}
+
+/** Queue key for all links; other keys are NAMESPACE/NAME. */
 const LINKS = "*links";
 
-/** A node, and what tells that something on it has changed. */
-export interface DefinitionLoopParts extends Omit<DefinitionDeps, "judged"> {
+export interface DefinitionLoopParts extends Omit<DefinitionDeps, "checked"> {
   readonly files: Pick<Files, "list" | "watchDirectory">;
   readonly linkWatch: LinkWatch;
   readonly openHostNetns: () => OpenNetns;
@@ -23,15 +35,15 @@ export interface DefinitionLoopParts extends Omit<DefinitionDeps, "judged"> {
   readonly metrics: Metrics;
 }
 
-/** Tells that links of the host have changed; where that cannot be watched, definitions are judged without it. */
+/** Watches the host's links. If that fails, link changes trigger no check. */
 function watchHostLinks(
   { linkWatch, openHostNetns, log }: DefinitionLoopParts,
-  changed: () => void,
+  onChange: () => void,
   signal: AbortSignal,
 ): void {
   const netns = openHostNetns();
   try {
-    linkWatch.watch(netns, changed, signal);
+    linkWatch.watch(netns, onChange, signal);
   } catch (error) {
     log.warn("links of the host are not watched", { reason: messageOf(error) });
   } finally {
@@ -39,15 +51,14 @@ function watchHostLinks(
   }
 }
 
-/** Judges definitions until the signal is aborted. */
 export async function runDefinitionLoop(
   parts: DefinitionLoopParts,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, log, files, directories, metrics } = parts;
-  const judged = new Map<string, Judged>();
-  metrics.addSource(() => Promise.resolve([problemsFamily(judged.values())]));
-  const deps: DefinitionDeps = { ...parts, judged };
+  const checked = new Map<string, CheckedDefinition>();
+  metrics.addSource(() => Promise.resolve([problemsFamily(checked.values())]));
+  const deps: DefinitionDeps = { ...parts, checked };
   const queue = createQueue({ clock });
   const leases = watchLeases(
     files,
@@ -70,11 +81,11 @@ export async function runDefinitionLoop(
   }
   const reconcile = async (key: string): Promise<Next> => {
     if (key === LINKS) {
-      wakeByLinks(queue, judged.size === 0 ? new Map() : await parts.node.linkKinds(), judged);
+      wakeByLinks(queue, checked.size === 0 ? new Map() : await parts.node.linkKinds(), checked);
       return done();
     }
     const next = await reconcileDefinition(key, deps);
-    leases.set(key, judged.get(key)?.exhausted ?? []);
+    leases.set(key, checked.get(key)?.exhausted ?? []);
     return next;
   };
   await runReconciler({ name: "definition", queue, reconcile, log, clock }, signal);

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has the node of what definitions name? Looked at where plugins run: in the host's files and among the host's links.
+// What the node offers to definitions: plugins in the host's files, and the host's links.
 import type { Files, Link } from "@patchbay/core/ports";
 
-/** The node as definitions are judged by it. */
 export interface NodeView {
-  /** Directories of plugins, for people. */
+  /** Directories of plugins, as text for people. */
   readonly pluginPath: string;
   hasPlugin(name: string): Promise<boolean>;
   /** Kinds of the host's links by name. */
   linkKinds(): Promise<ReadonlyMap<string, string>>;
-  /** Whether bridges can filter VLANs; undefined where neither a bridge nor the kernel's configuration tells it. */
+  /** Whether bridges support VLAN filtering; undefined if neither a bridge nor the kernel's configuration tells. */
   filtersVlans(): Promise<boolean | undefined>;
-  /** Where plugin host-local keeps account of what it gave for a network. */
+  /** Where plugin host-local stores a network's leases. */
   leaseDirectory(directory: string, networkName: string): string;
 }
 
-/** Of which machine. */
 export interface NodeViewDeps {
   readonly files: Pick<Files, "exists" | "list" | "readText">;
-  /** What the host's `/` is from here, without its slash: empty, or for example `/proc/1/root`. */
+  /** The host's root directory without a trailing slash: empty, or for example `/proc/1/root`. */
   readonly hostRoot: string;
   readonly binDirs: readonly string[];
   readonly listHostLinks: () => Promise<readonly Link[]>;
@@ -30,7 +28,7 @@ const VLAN_OPTION = "CONFIG_BRIDGE_VLAN_FILTERING=y";
 class HostView implements NodeView {
   readonly #deps: NodeViewDeps;
   readonly pluginPath: string;
-  /** A kernel does not change while it runs. */
+  /** Cached, because a running kernel does not change. */
   #filtersVlans: boolean | undefined;
 
   constructor(deps: NodeViewDeps) {
@@ -39,7 +37,7 @@ class HostView implements NodeView {
   }
 
   async hasPlugin(name: string): Promise<boolean> {
-    // Whoever writes a definition must not learn which other files there are.
+    // A definition's author must not learn which other files exist.
     if (name === "." || name === ".." || /[/\0]/.test(name)) return false;
     const { files, hostRoot, binDirs } = this.#deps;
     for (const directory of binDirs) {
@@ -62,7 +60,7 @@ class HostView implements NodeView {
     return `${this.#deps.hostRoot}${directory}/${networkName}`;
   }
 
-  /** Source: linux/net/bridge/br_sysfs_br.c: the file is there where bridges can. */
+  /** The file exists if the kernel supports VLAN filtering. Source: linux/net/bridge/br_sysfs_br.c. */
   async #askBridge(): Promise<boolean | undefined> {
     const { files, hostRoot } = this.#deps;
     for (const [name, kind] of await this.linkKinds()) {
@@ -81,7 +79,6 @@ class HostView implements NodeView {
   }
 }
 
-/** A view of the machine. */
 export function createNodeView(deps: NodeViewDeps): NodeView {
   return new HostView(deps);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a definition: what it says, what it may say, and what the node has of what it names.
+// Checks a definition: its configuration, the policy, and what the node has of what it needs.
 import {
   isAppError,
   needsOf,
@@ -10,21 +10,20 @@ import {
 } from "@patchbay/core";
 import type { NetworkConfigList } from "@patchbay/core/ports";
 import { BY_NETWORK } from "../../wake.ts";
-import { definitionOf, isNoDefinition } from "../pod/attachment/definition.ts";
+import { readDefinition, isUnusableDefinition } from "../pod/attachment/definition.ts";
 import { findForbidden, isRefusal } from "../pod/attachment/policy.ts";
 import { findVmiOf } from "../pod/launcher.ts";
-import type { JudgeDeps } from "./deps.ts";
+import type { CheckDeps } from "./deps.ts";
 
-/** What was found of one definition. */
 export interface Finding {
   readonly problems: readonly AppError[];
-  /** Absent where it cannot be read, or may not be what it is. */
+  /** Unset if the definition is unreadable or forbidden. */
   readonly facts?: DefinitionFacts;
-  /** Directories in which something must go before a NIC can be made. */
+  /** Lease directories that are full, where a lease must be released before a NIC can be created. */
   readonly exhausted: readonly string[];
 }
 
-async function isAskedForGuests(network: string, deps: JudgeDeps): Promise<boolean> {
+async function isRequestedForGuests(network: string, deps: CheckDeps): Promise<boolean> {
   for (const pod of deps.pods.listBy(BY_NETWORK, network)) {
     if ((await findVmiOf(pod, deps)) !== undefined) return true;
   }
@@ -33,7 +32,7 @@ async function isAskedForGuests(network: string, deps: JudgeDeps): Promise<boole
 
 async function findPlugins(
   { plugins }: DefinitionNeeds,
-  { node }: JudgeDeps,
+  { node }: CheckDeps,
 ): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
   for (const plugin of plugins) if (await node.hasPlugin(plugin)) found.add(plugin);
@@ -43,7 +42,7 @@ async function findPlugins(
 function leaseDirectories(
   { pools }: DefinitionNeeds,
   config: NetworkConfigList,
-  { node }: JudgeDeps,
+  { node }: CheckDeps,
 ): readonly string[] {
   return pools.map(({ directory }) => node.leaseDirectory(directory, config.name));
 }
@@ -51,7 +50,7 @@ function leaseDirectories(
 async function factsOf(
   network: string,
   config: NetworkConfigList,
-  deps: JudgeDeps,
+  deps: CheckDeps,
 ): Promise<DefinitionFacts> {
   const needs = needsOf(config);
   const { node, files } = deps;
@@ -66,24 +65,25 @@ async function factsOf(
     leases: await Promise.all(
       leaseDirectories(needs, config, deps).map((directory) => files.list(directory)),
     ),
-    isAskedForGuests: needs.unfitForGuests !== undefined && (await isAskedForGuests(network, deps)),
+    isAskedForGuests:
+      needs.unfitForGuests !== undefined && (await isRequestedForGuests(network, deps)),
   };
 }
 
 async function readOrProblem(
   network: string,
-  deps: JudgeDeps,
+  deps: CheckDeps,
 ): Promise<NetworkConfigList | AppError> {
   try {
-    return await definitionOf(network, deps);
+    return await readDefinition(network, deps);
   } catch (error) {
-    if (isAppError(error) && isNoDefinition(error)) return error;
+    if (isAppError(error) && isUnusableDefinition(error)) return error;
     throw error;
   }
 }
 
-/** All that keeps NICs from being made of the network, NAMESPACE/NAME, on this node. */
-export async function judge(network: string, deps: JudgeDeps): Promise<Finding> {
+/** Finds everything that keeps this node from creating NICs of the network, NAMESPACE/NAME. */
+export async function checkDefinition(network: string, deps: CheckDeps): Promise<Finding> {
   const config = await readOrProblem(network, deps);
   if (isAppError(config)) return { problems: [config], exhausted: [] };
   const forbidden = await findForbidden(network, config, deps);

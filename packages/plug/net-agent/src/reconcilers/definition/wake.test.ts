@@ -3,14 +3,19 @@ import { names, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api
 import { createFakeCache } from "@patchbay/kube/testing";
 import { createFakeFiles } from "@patchbay/os/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Judged } from "./deps.ts";
-import { watchLeases } from "./lease-watches.ts";
-import { wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
+import type { CheckedDefinition } from "./deps.ts";
+import { watchLeases, wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
 
-const NOTHING: Judged = {
-  ...{ uid: "u", links: new Map(), isUnfitForGuests: false, exhausted: [] },
+const NOTHING: CheckedDefinition = {
+  uid: "u",
+  links: new Map(),
+  isUnfitForGuests: false,
+  exhausted: [],
   reasons: [],
-  ...{ told: undefined, isWithoutStatus: false, staleSinceMs: undefined, nodesAskedMs: undefined },
+  reported: undefined,
+  isWithoutStatus: false,
+  staleSinceMs: undefined,
+  nodesReadMs: undefined,
 };
 
 function aPod(networks: string, errors?: string): Pod {
@@ -19,7 +24,9 @@ function aPod(networks: string, errors?: string): Pod {
     ...(errors === undefined ? {} : { [names.ATTACHMENT_ERRORS_ANNOTATION]: errors }),
   };
   return {
-    ...{ apiVersion: "v1", kind: "Pod", spec: { containers: [] } },
+    apiVersion: "v1",
+    kind: "Pod",
+    spec: { containers: [] },
     metadata: { namespace: "ns", name: "p", uid: "u", annotations },
   };
 }
@@ -42,7 +49,7 @@ beforeEach(() => {
 describe("what the API server tells wakes", () => {
   const nads = createFakeCache<NetworkAttachmentDefinition>();
   const pods = createFakeCache<Pod>();
-  const judged = new Map<string, Judged>();
+  const checked = new Map<string, CheckedDefinition>();
   const policies: (() => void)[] = [];
   const policy = {
     onChange: (listener: () => void) => policies.push(listener),
@@ -54,10 +61,10 @@ describe("what the API server tells wakes", () => {
   };
   nads.put(aNad("blue"));
   nads.put(aNad("red"));
-  wakeByObjects(queue, { nads, pods, policy, judged });
+  wakeByObjects(queue, { nads, pods, policy, checked });
 
   beforeEach(() => {
-    judged.clear();
+    checked.clear();
     pods.take({ namespace: "ns", name: "p" });
     woken.length = 0;
   });
@@ -85,10 +92,10 @@ describe("what the API server tells wakes", () => {
   });
 
   test.each([
-    { name: "of which a problem was told", more: { told: "no" } },
+    { name: "of which a problem was told", more: { reported: "no" } },
     { name: "that guests cannot use", more: { isUnfitForGuests: true } },
   ])("a network $name, when a pod asks for it, and no longer", ({ more }) => {
-    judged.set("ns/blue", { ...NOTHING, ...more });
+    checked.set("ns/blue", { ...NOTHING, ...more });
     pods.put(aPod("blue,red"));
     expect(woken).toEqual(["ns/blue"]);
     pods.take({ namespace: "ns", name: "p" });

@@ -1,34 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which definitions does a change concern? Their own, and those of what they name; nothing is looked at while nothing changes.
+// Which definitions to check after a change of a definition, a pod, the policy, a directory or a link.
+import type { Files, Cache, Change } from "@patchbay/core/ports";
 import { names, type Pod } from "@patchbay/api";
 import { keyOf, printKey, type Queue } from "@patchbay/kube";
-import type { Cache, Change, Files } from "@patchbay/core/ports";
-import { networksAskedBy } from "../../wake.ts";
-import type { DefinitionDeps, Judged } from "./deps.ts";
+import { requestedNetworks } from "../../wake.ts";
+import type { DefinitionDeps, CheckedDefinition } from "./deps.ts";
 
-type Waking = Pick<Queue, "add" | "addAfter">;
+interface LeaseWatches {
+  /** Watches exactly these directories for the definition. */
+  set(key: string, directories: readonly string[]): void;
+}
 
-/** What is installed comes file by file, milliseconds. */
+interface Watched {
+  readonly directories: string;
+  readonly stop: AbortController;
+}
+
+/** Watches lease directories until the signal is aborted. Calls `changed` with the definition's key when a file appears or vanishes. */
+export function watchLeases(
+  files: Pick<Files, "watchDirectory">,
+  onChange: (key: string) => void,
+  signal: AbortSignal,
+): LeaseWatches {
+  const watched = new Map<string, Watched>();
+  return {
+    set: (key, directories) => {
+      const text = JSON.stringify(directories);
+      const before = watched.get(key);
+      if ((before?.directories ?? "[]") === text) return;
+      before?.stop.abort();
+      watched.delete(key);
+      if (directories.length === 0) return;
+      const stop = new AbortController();
+      watched.set(key, { directories: text, stop });
+      for (const directory of directories) {
+        const notify = (): void => {
+          onChange(key);
+        };
+        files.watchDirectory(directory, notify, AbortSignal.any([stop.signal, signal]));
+      }
+    },
+  };
+}
+
+type WakeQueue = Pick<Queue, "add" | "addAfter">;
+
+/** Delay until an installation, which adds file by file, is complete, milliseconds. */
 const SETTLE_MS = 1000;
 
-function errorsOf(pod: Pod | undefined): string | undefined {
+function attachmentErrors(pod: Pod | undefined): string | undefined {
   return pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
 }
 
-/** Who asks matters where a problem was told or only guests cannot use it, and each time when an attachment has failed. */
-function concernedBy(change: Change<Pod>, judged: ReadonlyMap<string, Judged>): readonly string[] {
+/**
+ * Networks whose check depends on the pod: those with a reported problem, those that guests cannot use, and those of a pod with a new
+ * attachment error.
+ */
+function affectedNetworks(
+  change: Change<Pod>,
+  judged: ReadonlyMap<string, CheckedDefinition>,
+): readonly string[] {
   const previous = change.kind === "added" ? undefined : change.previous;
   const current = change.kind === "deleted" ? undefined : change.current;
-  const asked = new Set([previous ?? [], current ?? []].flat().flatMap(networksAskedBy));
-  const hasFailed = errorsOf(current) !== undefined && errorsOf(current) !== errorsOf(previous);
-  return [...asked].filter((network) => {
-    const { told, isUnfitForGuests = false } = judged.get(network) ?? {};
-    return hasFailed || told !== undefined || isUnfitForGuests;
+  const requested = new Set([previous ?? [], current ?? []].flat().flatMap(requestedNetworks));
+  const hasFailed =
+    attachmentErrors(current) !== undefined &&
+    attachmentErrors(current) !== attachmentErrors(previous);
+  return [...requested].filter((network) => {
+    const { reported, isUnfitForGuests = false } = judged.get(network) ?? {};
+    return hasFailed || reported !== undefined || isUnfitForGuests;
   });
 }
 
-/** Wakes all definitions; `afterMs`: not before. */
-function wakeAll(queue: Waking, { nads }: Pick<DefinitionDeps, "nads">, afterMs = 0): void {
+function wakeAll(queue: WakeQueue, { nads }: Pick<DefinitionDeps, "nads">, afterMs = 0): void {
   for (const nad of nads.list()) {
     const key = printKey(keyOf(nad));
     if (afterMs === 0) queue.add(key);
@@ -36,10 +80,9 @@ function wakeAll(queue: Waking, { nads }: Pick<DefinitionDeps, "nads">, afterMs 
   }
 }
 
-/** Wakes definitions by what the API server tells, from now on. */
 export function wakeByObjects(
-  queue: Waking,
-  deps: Pick<DefinitionDeps, "nads" | "policy" | "judged"> & { readonly pods: Cache<Pod> },
+  queue: WakeQueue,
+  deps: Pick<DefinitionDeps, "nads" | "policy" | "checked"> & { readonly pods: Cache<Pod> },
 ): void {
   deps.nads.onChange((change) => {
     queue.add(printKey(keyOf(change.kind === "deleted" ? change.previous : change.current)));
@@ -48,36 +91,36 @@ export function wakeByObjects(
     wakeAll(queue, deps);
   });
   deps.pods.onChange((change) => {
-    for (const network of concernedBy(change, deps.judged)) queue.add(network);
+    for (const network of affectedNetworks(change, deps.checked)) queue.add(network);
   });
 }
 
-/** Wakes all definitions when something comes into one of the directories, or goes. */
+/** Wakes all definitions when a file appears in or vanishes from one of the directories. */
 export function wakeByDirectories(
-  queue: Waking,
-  what: {
+  queue: WakeQueue,
+  options: {
     readonly directories: readonly string[];
     readonly files: Pick<Files, "watchDirectory">;
     readonly signal: AbortSignal;
   },
   deps: Pick<DefinitionDeps, "nads">,
 ): void {
-  for (const directory of what.directories) {
-    what.files.watchDirectory(
+  for (const directory of options.directories) {
+    options.files.watchDirectory(
       directory,
       () => {
         wakeAll(queue, deps, SETTLE_MS);
       },
-      what.signal,
+      options.signal,
     );
   }
 }
 
-/** Wakes the definitions that name a link which is another one than when they were judged. */
+/** Wakes the definitions whose named links have changed since the last check. */
 export function wakeByLinks(
-  queue: Pick<Waking, "add">,
+  queue: Pick<WakeQueue, "add">,
   kinds: ReadonlyMap<string, string>,
-  judged: ReadonlyMap<string, Judged>,
+  judged: ReadonlyMap<string, CheckedDefinition>,
 ): void {
   for (const [key, { links }] of judged) {
     const hasChanged = [...links].some(([name, kind]) => kinds.get(name) !== kind);

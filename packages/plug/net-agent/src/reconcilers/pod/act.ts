@@ -1,27 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries out a plan, one CNI operation after the other. One attachment that fails holds up no other.
+// Executes a plan, one CNI operation after the other. A failed attachment does not block the others.
 import type { AttachmentError } from "@patchbay/api";
-import { runSteps, type FailedStep, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
+import type { PodFacts } from "./observe.ts";
+import { toStep, type Action, interfaceNameOf, networkOf } from "./step.ts";
+import { runSteps, type FailedStep, type Step } from "@patchbay/kube";
 import { adopt } from "./attachment/adopt.ts";
 import { attach } from "./attachment/attach.ts";
 import { detach } from "./attachment/detach.ts";
-import { nameInUseError, type Holder } from "./name-in-use.ts";
-import type { PodFacts } from "./observe.ts";
-import { interfaceOf, networkOf, stepOf, type Action } from "./step.ts";
-import { tellFailed, tellFound } from "./tell.ts";
+import { reportFailed, reportPlanError } from "./tell.ts";
 
-/** What is still wrong after the steps of a plan, and when to look again. */
+/** An attachment that could not be removed. Its journal row is needed for the next attempt, so its interface name stays in use. */
+interface Holder {
+  /** NAMESPACE/NAME of its network. */
+  readonly network: string;
+  /** Why it could not be removed. */
+  readonly message: string;
+}
+
+/** Reports the attachment's own last failure, but never that of another network. */
+function toNameInUseError(
+  action: Extract<Action, { readonly kind: "add" }>,
+  { facts, holder }: { readonly facts: PodFacts; readonly holder: Holder },
+  deps: Deps,
+): AttachmentError {
+  const lastReport = deps.failures.lastReport(toStep(action, facts, deps));
+  if (lastReport !== undefined) return lastReport;
+  const { network, interfaceName } = action.wanted;
+  if (network === holder.network) return { reason: "CniFailed", message: holder.message };
+  const message = `${interfaceName} is in use until ${holder.network} is detached: ${holder.message}`;
+  return { reason: "InterfaceNameTaken", message };
+}
+
 export interface ActResult {
-  /** By NIC in the pod; also of what is left alone after a failure. */
+  /** By NIC in the pod, including steps that back off. */
   readonly errors: ReadonlyMap<string, AttachmentError>;
-  /** When the first of the failed steps may be tried again, milliseconds; undefined: none has failed. */
+  /** Milliseconds until the first failed step may be retried; undefined without a failure. */
   readonly againMs: number | undefined;
 }
 
 type Failed = FailedStep<Action, AttachmentError>;
 
-/** Who has the name that an attachment is to get, and could not be removed. */
+/** Finds the attachment that still uses the name because it could not be removed. */
 function findHolder(interfaceName: string, failed: readonly Failed[]): Holder | undefined {
   for (const { action, shown } of failed) {
     if (action.kind !== "del" || action.owned.interfaceName !== interfaceName) continue;
@@ -30,39 +50,39 @@ function findHolder(interfaceName: string, failed: readonly Failed[]): Holder | 
   return undefined;
 }
 
-/** What only a change of the pod can mend; the plan has found it. */
-function found(
+/** Reports an error from the plan that only a change of the pod can fix. */
+function handlePlanError(
   { reason, message, interfaceName: about }: Extract<Action, { readonly kind: "reportError" }>,
   { step, facts }: { readonly step: Step; readonly facts: PodFacts },
   deps: Deps,
 ): AttachmentError {
   const error = { reason, message };
-  if (deps.failures.isNews(step, error)) tellFound(error, { facts, about }, deps);
+  if (deps.failures.isNew(step, error)) reportPlanError(error, { facts, about }, deps);
   return error;
 }
 
-/** What an action waits for that is no pause of its own. */
-function waitOf(
+/** Returns why an action must wait, apart from its own backoff. */
+function findWaitReason(
   action: Action,
   { facts, failed }: { readonly facts: PodFacts; readonly failed: readonly Failed[] },
   deps: Deps,
 ): AttachmentError | undefined {
   if (action.kind === "reportError") {
-    return found(action, { step: stepOf(action, facts, deps), facts }, deps);
+    return handlePlanError(action, { step: toStep(action, facts, deps), facts }, deps);
   }
-  const holder = action.kind === "add" ? findHolder(interfaceOf(action), failed) : undefined;
+  const holder = action.kind === "add" ? findHolder(interfaceNameOf(action), failed) : undefined;
   return action.kind === "add" && holder !== undefined
-    ? nameInUseError(action, { facts, holder }, deps)
+    ? toNameInUseError(action, { facts, holder }, deps)
     : undefined;
 }
 
-/** Performs the actions in order, but for those that are left alone. Never throws for an attachment's sake. */
+/** Executes the actions in order, except for those that back off. Attachment errors are returned and not thrown. */
 export async function act(
   actions: readonly Action[],
   facts: PodFacts,
   deps: Deps,
 ): Promise<ActResult> {
-  const stepFor = (action: Action): Step => stepOf(action, facts, deps);
+  const stepFor = (action: Action): Step => toStep(action, facts, deps);
   deps.failures.retain(
     facts.uid,
     actions.map((action) => stepFor(action).name),
@@ -77,26 +97,26 @@ export async function act(
       stepOf: stepFor,
       explain: (action, error) => deps.failures.explain(stepFor(action), error, networkOf(action)),
       wait: (action, before) => {
-        const shown = waitOf(action, { facts, failed: before }, deps);
+        const shown = findWaitReason(action, { facts, failed: before }, deps);
         return shown && { shown, pauseMs: undefined };
       },
       tell: (one) => {
-        tellFailed(one, facts, deps);
+        reportFailed(one, facts, deps);
       },
     },
   );
   return {
-    errors: new Map(failed.map(({ action, shown }) => [interfaceOf(action), shown])),
-    // What was adopted may be to go, which only the next look tells.
+    errors: new Map(failed.map(({ action, shown }) => [interfaceNameOf(action), shown])),
+    // The next pass may decide to detach what was adopted.
     againMs: done.some(({ kind }) => kind === "adopt") ? 0 : againMs,
   };
 }
 
-/** What is told while the runtime does not answer: each NIC that is to come or to go waits for it. */
-export function heldUp(actions: readonly Action[], told: AttachmentError): ActResult {
+/** The result while the container runtime is unavailable: every attach and detach waits for it. */
+export function blockAll(actions: readonly Action[], told: AttachmentError): ActResult {
   const waits = actions.filter(({ kind }) => kind === "add" || kind === "del");
   return {
-    errors: new Map(waits.map((action) => [interfaceOf(action), told])),
+    errors: new Map(waits.map((action) => [interfaceNameOf(action), told])),
     againMs: undefined,
   };
 }
@@ -115,6 +135,6 @@ async function perform(action: Action, facts: PodFacts, deps: Deps): Promise<voi
     case "forget":
       await deps.journal.remove(action.owned.row);
       return;
-    case "reportError": // it waits always
+    case "reportError": // always waits, and so is never performed
   }
 }

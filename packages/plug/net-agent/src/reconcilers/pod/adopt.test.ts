@@ -94,7 +94,9 @@ test("it is swapped for another network", async () => {
   await settle();
   expect(world.cni.calls).toEqual(["DEL box-uid-1/net1", "ADD box-uid-1/net1"]);
   expect((await world.networkStatus()).map(({ name }) => name)).toEqual([
-    ...["kindnet", "ns1/b", "kube-system/side"],
+    "kindnet",
+    "ns1/b",
+    "kube-system/side",
   ]);
 });
 
@@ -158,7 +160,10 @@ describe("what only libcni's cache records", () => {
   async function remember(result: object): Promise<void> {
     const config = { cniVersion: "1.0.0", name: "b", plugins: [{ type: "bridge" }] };
     const entry = {
-      ...{ kind: "cniCacheV1", containerId: "box-uid-1", ifName: "net2", networkName: "b" },
+      kind: "cniCacheV1",
+      containerId: "box-uid-1",
+      ifName: "net2",
+      networkName: "b",
       config: Buffer.from(JSON.stringify(config)).toString("base64"),
       result,
     };
@@ -182,7 +187,11 @@ describe("what only libcni's cache records", () => {
   test("gets the status entry that was lost", async () => {
     const mac = "02:00:00:00:00:0b";
     world.podNetwork.putLink(inodeOf("uid-1"), {
-      ...{ name: "net2", kind: "macvlan", mac, mtu: 1500, up: true },
+      name: "net2",
+      kind: "macvlan",
+      mac,
+      mtu: 1500,
+      up: true,
     });
     await remember({
       cniVersion: "1.0.0",
@@ -192,14 +201,16 @@ describe("what only libcni's cache records", () => {
     expect(world.cni.calls).toEqual([]);
     expect(await world.errorReasons()).toEqual({});
     expect(await world.networkStatus()).toMatchObject([
-      ...[DEFAULT, MADE, SIDE],
+      DEFAULT,
+      MADE,
+      SIDE,
       { name: "ns1/b", interface: "net2", mac },
     ]);
   });
 });
 
 test("what cannot be written down is left alone for a while", async () => {
-  await world.again(1);
+  await world.passAgain(1);
   expect(await world.journal.list("uid-1")).toEqual([]);
   expect(await world.nextMs()).toBeGreaterThan(500);
   world.nowMs += 1000;
@@ -213,7 +224,8 @@ test.each([
 ])("what a pod's maker wrote into its status $name", async ({ count, want }) => {
   world.putNads("other/secret");
   const status = Array.from({ length: count }, (_unused, index) => ({
-    ...{ name: "other/secret", dns: {} },
+    name: "other/secret",
+    dns: {},
     interface: `pod${index.toString(16).padStart(11, "0")}`,
   }));
   const annotations = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(status) };
@@ -234,9 +246,9 @@ test.each([
     const status = JSON.stringify([{ name: "ns1/evil", interface: link, dns: {} }]);
     const annotations = { [names.NETWORK_STATUS_ANNOTATION]: status };
     await world.putPod({ networks, annotations });
-    for (let pass = 0; pass < 3; pass += 1) await world.again();
+    for (let pass = 0; pass < 3; pass += 1) await world.passAgain();
     await world.putPod({ networks: "" });
-    for (let pass = 0; pass < 3; pass += 1) await world.again();
+    for (let pass = 0; pass < 3; pass += 1) await world.passAgain();
     expect(world.requests).toEqual([]);
     expect(world.cni.calls).toEqual([`RELEASE box-uid-1/${link}`]);
   },

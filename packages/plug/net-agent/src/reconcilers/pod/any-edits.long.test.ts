@@ -121,7 +121,7 @@ class Story {
         this.#text = happening.text;
         await world.putPod({ networks: this.#text, uid: this.#uid });
         this.#keepSandbox();
-        if (happening.isSeen) await this.#look(() => world.again());
+        if (happening.isSeen) await this.#look(() => world.passAgain());
         return;
       case "fail":
         world.cni.failNext(
@@ -131,14 +131,14 @@ class Story {
         );
         return;
       case "die":
-        await this.#look(() => world.dies(happening.at));
+        await this.#look(() => world.diesAt(happening.at));
         return;
       case "restart":
         await this.#look(() => world.pass());
         return;
       case "wake":
         world.nowMs += happening.afterMs;
-        await this.#look(() => world.again());
+        await this.#look(() => world.passAgain());
         return;
       case "sandbox":
         // Into a new one nothing is put again while nothing can be read.

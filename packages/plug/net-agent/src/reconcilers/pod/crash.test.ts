@@ -243,7 +243,7 @@ test.each(STORIES)("$name ends the same, whenever the agent dies", async (story)
   for (; call < CALLS_MAX; call += 1) {
     const world = await begin(story);
     story.always?.(world);
-    const died = await world.dies(call);
+    const died = await world.diesAt(call);
     await expectEnd(world, story);
     if (!died) break;
   }
@@ -257,9 +257,9 @@ test.each(STORIES)("$name ends the same when two agents die one after the other"
     for (let second = 1; second < 8; second += 1) {
       const world = await begin(story);
       story.always?.(world);
-      await world.dies(first);
+      await world.diesAt(first);
       story.always?.(world);
-      await world.dies(second);
+      await world.diesAt(second);
       await expectEnd(world, story);
     }
   }

@@ -1,76 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass over one pod: its annotation, the journal and CNI brought together.
+// One pass over one pod: compares its annotation with the journal, and attaches and detaches.
 import { messageOf, planAttachmentActions, retryRuleOf } from "@patchbay/core";
 import { after, done, type EventRecorder, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { act, heldUp } from "./act.ts";
+import { act, blockAll } from "./act.ts";
 import { listUids, observe } from "./observe.ts";
 import { report } from "./report.ts";
 
-/** One pass over the pod of that key, and over past pods of the same name. Safe to repeat. */
+/** One pass over the pod with that key, and over deleted pods of the same name. Safe to repeat. */
 export async function reconcilePod(key: string, deps: Deps): Promise<Next> {
   const failures: unknown[] = [];
-  const again: number[] = [];
+  const delaysMs: number[] = [];
   for (const uid of listUids(key, deps)) {
     try {
       const againMs = await reconcileOne(key, uid, deps);
-      if (againMs !== undefined) again.push(againMs);
+      if (againMs !== undefined) delaysMs.push(againMs);
     } catch (error) {
-      // What is left of a past pod must not hold up the one that is there.
+      // A failure of a deleted pod must not block the current one.
       failures.push(error);
     }
   }
   const worst = failures.find((error) => retryRuleOf(error) === "backoff") ?? failures[0];
   if (worst !== undefined) throw toError(worst);
-  return again.length === 0 ? done() : after(Math.min(...again));
+  return delaysMs.length === 0 ? done() : after(Math.min(...delaysMs));
 }
 
-/** What libraries throw may be anything. */
+/** Libraries may throw any value. */
 function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(messageOf(thrown));
 }
 
-/** What is told while others wait for the pod's status is told behind it. */
-async function recordingLast<T>(
+/** Defers events until the pod's status is written. */
+async function recordEventsLast<T>(
   { events, ...deps }: Deps,
   work: (deps: Deps) => Promise<T>,
 ): Promise<T> {
-  const told: (() => void)[] = [];
+  const deferred: (() => void)[] = [];
   const record: EventRecorder["record"] = (object, note) => {
-    told.push(() => {
+    deferred.push(() => {
       events.record(object, note);
     });
   };
   try {
     return await work({ ...deps, events: { record, flush: () => events.flush() } });
   } finally {
-    for (const tell of told) tell();
+    for (const recordNow of deferred) recordNow();
   }
 }
 
-/** When to look again although nothing changes, milliseconds. */
+/** Returns the milliseconds until the next pass; undefined to wait for a change. */
 function reconcileOne(key: string, uid: string, all: Deps): Promise<number | undefined> {
   return all.podMutex.runExclusive(uid, () =>
-    recordingLast(all, (deps) => passOver(key, uid, deps)),
+    recordEventsLast(all, (deps) => runPass(key, uid, deps)),
   );
 }
 
-/** How long the runtime may take to call for the end of a pod that the API server has lost, milliseconds. */
-const LEFT_TO_RUNTIME_MS = 60_000;
+/** Time for the runtime to detach a pod that is gone from the API server, milliseconds. */
+const RUNTIME_DETACH_TIMEOUT_MS = 60_000;
 
-async function passOver(key: string, uid: string, deps: Deps): Promise<number | undefined> {
+async function runPass(key: string, uid: string, deps: Deps): Promise<number | undefined> {
   const facts = await observe(key, uid, deps);
   if (facts === undefined) return undefined;
   const plan = planAttachmentActions(facts.attachments); // pure
   if (plan.length > 0) {
     deps.log.debug("plan for pod", { pod: key, plan: plan.map((action) => action.kind) });
   }
-  if (facts.silence !== undefined) {
-    await report(facts, heldUp(plan, facts.silence.told), deps);
-    throw facts.silence.error; // it comes again by itself
+  if (facts.runtimeUnavailable !== undefined) {
+    await report(facts, blockAll(plan, facts.runtimeUnavailable.report), deps);
+    throw facts.runtimeUnavailable.error; // the queue retries
   }
-  const outcome = await act(plan, facts, deps);
-  await report(facts, outcome, deps);
-  if (facts.isLeftToRuntime !== true) return outcome.againMs;
-  return Math.min(LEFT_TO_RUNTIME_MS, outcome.againMs ?? LEFT_TO_RUNTIME_MS);
+  const actResult = await act(plan, facts, deps);
+  await report(facts, actResult, deps);
+  if (facts.isLeftToRuntime !== true) return actResult.againMs;
+  return Math.min(RUNTIME_DETACH_TIMEOUT_MS, actResult.againMs ?? RUNTIME_DETACH_TIMEOUT_MS);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a pod the launcher of a VM, and which networks may a pod use?
+// Launcher pods, and the networks that a pod may use.
 import {
   names,
   VIRTUAL_MACHINE_INSTANCES,
@@ -11,13 +11,13 @@ import { parseKey } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 
-/** Whose networks every pod may use, beside those of its own namespace. Source: Multus, `globalNamespaces` when it is not set. */
+/** Namespace whose networks every pod may use. Source: Multus, default of `globalNamespaces`. */
 const SHARED_NAMESPACE = "default";
 
-/** Program of the launchers of KubeVirt; those of Patchbay name none. Source: KubeVirt pkg/virt-controller/services/template.go. */
+/** Program of KubeVirt's launchers. Patchbay's launchers have no command. Source: KubeVirt pkg/virt-controller/services/template.go. */
 const KUBEVIRT_LAUNCHER = /(?:^|\/)virt-launcher(?:-monitor)?$/;
 
-/** Whether the pod is a launcher of KubeVirt's own, by what the pod says: a pod that pretends to be one harms only itself. */
+/** Whether the pod is a launcher of KubeVirt, by its own spec. A pod that pretends to be one harms only itself. */
 export function isKubeVirtLauncher(pod: Pod | undefined): boolean {
   if (pod?.metadata.labels?.[names.KUBEVIRT_LABEL] !== names.LAUNCHER_LABEL_VALUE) return false;
   return pod.spec.containers.some(
@@ -27,9 +27,8 @@ export function isKubeVirtLauncher(pod: Pod | undefined): boolean {
 }
 
 /**
- * The VMI that the pod is the launcher of, read live: at an attachment the pod is told of what its VMI already says.
- * Whoever may make pods can write any label and any owner into them; what is asked for here is the VMI itself, in the
- * pod's own namespace. Undefined also where nothing of KubeVirt's kinds is installed.
+ * Finds the VMI of a launcher pod. It is read live, because it may be newer than the caches when the pod attaches. The VMI itself must
+ * exist in the pod's namespace, because pod authors can forge labels and owner references. Undefined also without KubeVirt's kinds.
  */
 export async function findVmiOf(
   pod: Pod | undefined,
@@ -52,32 +51,35 @@ async function findVmi(
   try {
     return await deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
   } catch (error) {
-    if (isAppError(error, "KUBE_NOT_FOUND")) return undefined; // not even the kind is there
+    if (isAppError(error, "KUBE_NOT_FOUND")) return undefined; // the kind does not exist
     throw error;
   }
 }
 
-/** The pod that asks, and the namespace of its attachments. */
-interface Asking {
+interface PodOfNamespace {
   readonly pod?: Pod;
   readonly attachments: { readonly namespace: string };
 }
 
 /**
- * Whether the pod may use the network: one of its own namespace or of `default`; for a launcher also one that its VMI
- * names, since whoever wrote that was asked for the right to read it.
+ * Whether the pod may use the network: one of its own namespace or of `default`, or for a launcher one that its VMI names. The author
+ * of the VMI needed permission to read that network.
  */
-export async function mayUse(network: string, facts: Asking, deps: Deps): Promise<boolean> {
+export async function mayUse(network: string, facts: PodOfNamespace, deps: Deps): Promise<boolean> {
   const { namespace } = facts.attachments;
-  const of = parseKey(network).namespace;
-  if (!deps.isIsolated || of === namespace || of === SHARED_NAMESPACE) return true;
+  const owner = parseKey(network).namespace;
+  if (!deps.isIsolated || owner === namespace || owner === SHARED_NAMESPACE) return true;
   const vmi = await findVmiOf(facts.pod, deps);
   const named = vmi === undefined ? [] : networksOf(vmi.spec);
   return named.some((candidate) => networkNameOf(candidate, namespace) === network);
 }
 
 /** @throws AppError with CNI_NETWORK_FORBIDDEN */
-export async function assertMayUse(network: string, facts: Asking, deps: Deps): Promise<void> {
+export async function assertMayUse(
+  network: string,
+  facts: PodOfNamespace,
+  deps: Deps,
+): Promise<void> {
   if (await mayUse(network, facts, deps)) return;
   const { namespace } = facts.attachments;
   throw new AppError("CNI_NETWORK_FORBIDDEN", { network, namespace });

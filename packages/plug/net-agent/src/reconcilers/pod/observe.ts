@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a pod's attachments: what it asks for, what we have begun, where its namespace is.
+// Reads the facts about a pod's attachments: requested networks, journal rows and sandbox.
 import {
+  type Pod,
+  type AttachmentError,
   isPodFinished,
   names,
   NETWORKS_MAX,
@@ -8,44 +10,93 @@ import {
   parseNetworkStatus,
   PODS,
   type NetworksAnnotation,
-  type Pod,
 } from "@patchbay/api";
-import type { JournalRow } from "@patchbay/cni";
 import {
+  AppError,
+  reasonOf,
   interfacesOf,
   isOwnPodInterfaceName,
   type AttachmentFacts,
   type ForeignAttachment,
 } from "@patchbay/core";
-import { parseKey } from "@patchbay/kube";
 import type { Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
+import type { JournalRow } from "@patchbay/cni";
+import { parseKey } from "@patchbay/kube";
 import { isKubeVirtLauncher } from "./launcher.ts";
-import { findSandbox, findSilence, type Silence } from "./sandbox.ts";
-import { entriesOf, rowsOfPass, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
-import { isPodOf } from "./static-pod.ts";
+import { statusEntriesOf, selectRows, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
 
-/** One pod, or what is left of one. */
+/** The API server has a mirror of a static pod, with a different uid. Source: kubelet types, ConfigMirrorAnnotationKey. */
+const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
+
+/**
+ * Whether the pod has the uid, or mirrors a static pod that has it. Pod authors can forge the annotation, so the uid must belong to the
+ * pod's namespace and name.
+ */
+export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
+  if (pod === undefined) return false;
+  return pod.metadata.uid === uid || pod.metadata.annotations?.[MIRROR_ANNOTATION] === uid;
+}
+
+interface RuntimeUnavailable {
+  readonly error: unknown;
+  /** The report: the message of the first failure. */
+  readonly report: AttachmentError;
+}
+
+/** Reports once that the container runtime is unavailable; undefined for other errors. */
+function toRuntimeUnavailable(
+  { pod, uid, error }: { pod: Pod | undefined; uid: string; error: unknown },
+  deps: Deps,
+): RuntimeUnavailable | undefined {
+  if (reasonOf(error) !== "RuntimeUnavailable") return undefined;
+  const step = { scope: uid, name: "sandbox", circumstances: "" };
+  const before = deps.failures.lastReport(step);
+  const { shown: report } = deps.failures.explain(step, error);
+  if (pod !== undefined && report !== before) {
+    deps.events.record(pod, { type: "Warning", ...report, about: "sandbox" });
+  }
+  return { error, report };
+}
+
+/** Finds the sandbox if the pod still needs one; `none` when the pod has not started yet. */
+async function findSandbox(
+  key: string,
+  uid: string,
+  found: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
+): Promise<Sandbox | undefined | "none"> {
+  const sandbox = await found.deps.sandboxes.find(uid);
+  // A sandbox of another pod does not count.
+  const isOwn = sandbox !== undefined && `${sandbox.pod.namespace}/${sandbox.pod.name}` === key;
+  if (isOwn) return sandbox;
+  if (found.isOver) return undefined;
+  if (found.pod?.spec.hostNetwork === true) return undefined;
+  // Before the pod runs, its own changes trigger the next pass.
+  if (found.pod?.status?.phase !== "Running") return "none";
+  throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
+}
+
+/** One pod, or the remains of one. */
 export interface PodFacts {
   /** NAMESPACE/NAME. */
   readonly key: string;
   readonly uid: string;
-  /** Absent: it is gone. */
+  /** Unset when the pod is deleted. */
   readonly pod?: Pod;
   readonly sandbox?: Sandbox;
-  /** The container runtime does not answer: nothing can be done, and what is there is taken to be as it was. */
-  readonly silence?: Silence;
+  /** Set when the container runtime does not answer: nothing can be changed, and the last state is assumed. */
+  readonly runtimeUnavailable?: RuntimeUnavailable;
   readonly attachments: AttachmentFacts<OwnedRow>;
-  /** The pod is gone, and its default network waits for the runtime's call. */
+  /** The pod is deleted, and its default network waits for the runtime's DEL. */
   readonly isLeftToRuntime?: boolean;
-  /** The runtime is just making the sandbox: what the pod's status says is of another, or of nothing. */
+  /** The runtime is creating the sandbox, so the pod's status describes another one or none. */
   readonly isNewSandbox?: true;
 }
 
 const NOTHING: NetworksAnnotation = { ok: true, elements: [] };
 
-/** `over` only when nothing of the pod can use a NIC any more. */
-function stageOf(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
+/** Returns `over` only when nothing in the pod can use a NIC any more. */
+function podStage(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
   if (pod === undefined || isPodFinished(pod)) return "over";
   if (pod.metadata.deletionTimestamp === undefined) return "alive";
   const containers = pod.status?.containerStatuses ?? [];
@@ -58,8 +109,8 @@ function networksOf(pod: Pod | undefined): NetworksAnnotation {
   return parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
 }
 
-/** The part of the facts that the pod itself determines. */
-function requestsOf(
+/** The facts that the pod itself determines. */
+function readRequests(
   pod: Pod | undefined,
 ): Pick<AttachmentFacts<OwnedRow>, "networks" | "isHostNetwork" | "isKubeVirtLauncher"> {
   return {
@@ -69,17 +120,17 @@ function requestsOf(
   };
 }
 
-/** More entries than a runtime writes: whoever makes a pod can write any status into it, and such a one tells nothing. */
+/** Ignores oversized status annotations, which no runtime writes: pod authors can forge them. */
 const STATUS_ENTRIES_MAX = 2 * NETWORKS_MAX;
 
-function foreignOf(
+function listForeign(
   pod: Pod | undefined,
   rows: readonly JournalRow[],
 ): readonly ForeignAttachment[] {
   const own = new Set(
     rows.flatMap((row) => {
       const { interfaceName } = row.request;
-      return interfacesOf({ interfaceName, entries: entriesOf(row) });
+      return interfacesOf({ interfaceName, entries: statusEntriesOf(row) });
     }),
   );
   const entries = parseNetworkStatus(pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
@@ -90,18 +141,18 @@ function foreignOf(
   });
 }
 
-/** Whether there is anything to decide. */
-function concernsUs(pod: Pod, rows: readonly JournalRow[]): boolean {
+/** Whether there is anything to plan. */
+function hasWork(pod: Pod, rows: readonly JournalRow[]): boolean {
   const networks = networksOf(pod);
   const errors = pod.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
   if (!networks.ok || networks.elements.length > 0 || errors !== undefined) return true;
   return (
     rows.length > 0 ||
-    foreignOf(pod, rows).some(({ interfaceName }) => isOwnPodInterfaceName(interfaceName))
+    listForeign(pod, rows).some(({ interfaceName }) => isOwnPodInterfaceName(interfaceName))
   );
 }
 
-/** The pod that has the uid; a cache may be behind, so absence is asked for once more before anything is torn down. */
+/** Finds the pod with this uid. Because the cache may be stale, a missing pod is looked up again before anything is detached. */
 export async function findByUid(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const cached = deps.pods.find(parseKey(key));
   if (isPodOf(cached, uid)) return cached;
@@ -109,7 +160,7 @@ export async function findByUid(key: string, uid: string, deps: Deps): Promise<P
   return isPodOf(live, uid) ? live : undefined;
 }
 
-/** The uids to look at: the pod that is there, then those of which only the journal knows. */
+/** Uids to reconcile: the current pod, then former pods in the journal. */
 export function listUids(key: string, deps: Deps): readonly string[] {
   const pod = deps.pods.find(parseKey(key));
   const tracked = deps.tracked.uidsOf(key);
@@ -118,47 +169,47 @@ export function listUids(key: string, deps: Deps): readonly string[] {
   return current === undefined ? past : [current, ...past];
 }
 
-/** Where the pod lives, or why nobody says. */
-type Place = Pick<PodFacts, "sandbox" | "silence">;
+type PodLocation = Pick<PodFacts, "sandbox" | "runtimeUnavailable">;
 
-async function findPlace(
+async function findLocation(
   key: string,
   uid: string,
   found: { readonly pod: Pod | undefined; readonly isOver: boolean; readonly deps: Deps },
-): Promise<Place | "none"> {
+): Promise<PodLocation | "none"> {
   try {
     const sandbox = await findSandbox(key, uid, found);
     return sandbox === undefined || sandbox === "none" ? (sandbox ?? {}) : { sandbox };
   } catch (error) {
-    const silence = findSilence({ pod: found.pod, uid, error }, found.deps);
-    if (silence === undefined) throw error;
-    return { silence };
+    const runtimeUnavailable = toRuntimeUnavailable({ pod: found.pod, uid, error }, found.deps);
+    if (runtimeUnavailable === undefined) throw error;
+    return { runtimeUnavailable };
   }
 }
 
-/** The facts of one pod, by uid; undefined when there is nothing for us in it. */
+/** The facts of one pod, by uid; undefined if there is nothing to do. */
 export async function observe(key: string, uid: string, deps: Deps): Promise<PodFacts | undefined> {
   const pod = await findByUid(key, uid, deps);
   const rows = await deps.journal.list(uid);
-  if (pod !== undefined && !concernsUs(pod, rowsOfPass(rows, false))) return undefined;
-  const place = await findPlace(key, uid, { pod, isOver: stageOf(pod) === "over", deps });
-  if (place === "none") return undefined;
+  if (pod !== undefined && !hasWork(pod, selectRows(rows, false))) return undefined;
+  const location = await findLocation(key, uid, { pod, isOver: podStage(pod) === "over", deps });
+  if (location === "none") return undefined;
   const isGone = pod === undefined;
-  const isNothingLeft = isGone && place.sandbox === undefined && place.silence === undefined;
-  const passed = rowsOfPass(rows, isNothingLeft);
+  const isNothingLeft =
+    isGone && location.sandbox === undefined && location.runtimeUnavailable === undefined;
+  const selected = selectRows(rows, isNothingLeft);
   return {
     key,
     uid,
     ...(pod === undefined ? {} : { pod }),
-    ...place,
-    isLeftToRuntime: isGone && passed.length < rows.length,
+    ...location,
+    isLeftToRuntime: isGone && selected.length < rows.length,
     attachments: {
       namespace: parseKey(key).namespace ?? "",
-      ...requestsOf(pod),
-      owned: passed.map((row) => toOwned(row, { ...place, bootId: deps.bootId })),
-      foreign: foreignOf(pod, rows),
+      ...readRequests(pod),
+      owned: selected.map((row) => toOwned(row, { ...location, bootId: deps.bootId })),
+      foreign: listForeign(pod, rows),
       mode: deps.mode,
-      pod: stageOf(pod),
+      pod: podStage(pod),
     },
   };
 }

@@ -129,10 +129,11 @@ describe("a running pod", () => {
     const away = new AppError("CRI_UNAVAILABLE", { endpoint: "unix:///x", reason: "refused" });
     world.runtimeError = away;
     expect(await world.pass()).toMatchObject({ code: "CRI_UNAVAILABLE" });
-    expect(await world.again()).toMatchObject({ code: "CRI_UNAVAILABLE" });
+    expect(await world.passAgain()).toMatchObject({ code: "CRI_UNAVAILABLE" });
     expect(world.notes).toMatchObject([
       {
-        ...{ type: "Warning", reason: "RuntimeUnavailable" },
+        type: "Warning",
+        reason: "RuntimeUnavailable",
         message: expect.stringMatching(
           /at unix:\/\/\/x \(CRI_UNAVAILABLE\): refused; the call is tried again/,
         ) as string,
@@ -140,7 +141,7 @@ describe("a running pod", () => {
     ]);
     expect(await world.errorReasons()).toEqual({ net1: "RuntimeUnavailable" });
     world.runtimeError = undefined;
-    expect(await world.again()).toBeUndefined();
+    expect(await world.passAgain()).toBeUndefined();
     expect(world.cni.calls).toEqual(["ADD box-uid-1/net1"]);
     expect(await world.errorReasons()).toEqual({});
   });
@@ -150,10 +151,10 @@ describe("a running pod", () => {
     await world.pass();
     const before = await interfacesOf(world);
     world.runtimeError = new AppError("CRI_TIMED_OUT", { call: "ListPodSandbox", timeoutMs: 1 });
-    expect(await world.again()).toMatchObject({ code: "CRI_TIMED_OUT" });
+    expect(await world.passAgain()).toMatchObject({ code: "CRI_TIMED_OUT" });
     expect(await world.errorReasons()).toEqual({});
     await world.putPod({ networks: "b@net2" });
-    expect(await world.again()).toMatchObject({ code: "CRI_TIMED_OUT" });
+    expect(await world.passAgain()).toMatchObject({ code: "CRI_TIMED_OUT" });
     expect(await world.errorReasons()).toEqual({
       net1: "RuntimeUnavailable",
       net2: "RuntimeUnavailable",
@@ -245,11 +246,11 @@ describe("an attachment that fails", () => {
 
   test("before anything was begun is forgotten when its pod is gone", async () => {
     const world = await aWorld("later");
-    await world.again();
-    expect(world.lastOfAdd("net1")).toBe("NetworkNotFound");
+    await world.passAgain();
+    expect(world.lastAddReason("net1")).toBe("NetworkNotFound");
     await world.deletePod();
-    await world.again();
-    expect(world.lastOfAdd("net1")).toBeUndefined();
+    await world.passAgain();
+    expect(world.lastAddReason("net1")).toBeUndefined();
   });
 
   test("because the name is taken by another is not undone: that would harm the other", async () => {
@@ -396,8 +397,11 @@ test.each([
     networks: ["ns1/b", "ns1/c"],
     errors: {},
     calls: [
-      ...["ADD box-uid-1/net1", "DEL box-uid-1/net1", "ADD box-uid-1/net1"],
-      ...["ADD box-uid-1/net2", "DEL box-uid-1/net1"],
+      "ADD box-uid-1/net1",
+      "DEL box-uid-1/net1",
+      "ADD box-uid-1/net1",
+      "ADD box-uid-1/net2",
+      "DEL box-uid-1/net1",
     ],
   },
 ])("after a swap beside a plug a pod of $program is on $networks", async (row) => {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which step is an action of a plan, and what does its outcome rest on?
+// Steps of a plan's actions, with their names and inputs.
 import type { AttachmentAction } from "@patchbay/core";
 import { parseKey, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { deviceCircumstances } from "./attachment/of-node/device.ts";
+import { deviceInputs } from "./attachment/device.ts";
 import type { OwnedRow } from "./attachment/owned-row.ts";
 import type { PodFacts } from "./observe.ts";
 
-/** An action of the plan for one pod's attachments. */
 export type Action = AttachmentAction<OwnedRow>;
 
-/** The NIC in the pod that an action is about; empty for the annotation as a whole. */
-export function interfaceOf(action: Action): string {
+/** The NIC in the pod; empty for the annotation as a whole. */
+export function interfaceNameOf(action: Action): string {
   switch (action.kind) {
     case "add":
       return action.wanted.interfaceName;
@@ -25,7 +24,7 @@ export function interfaceOf(action: Action): string {
   }
 }
 
-/** The network that an action is about, as NAMESPACE/NAME; undefined for the annotation as a whole. */
+/** The network as NAMESPACE/NAME; undefined for the annotation as a whole. */
 export function networkOf(action: Action): string | undefined {
   switch (action.kind) {
     case "add":
@@ -40,13 +39,13 @@ export function networkOf(action: Action): string | undefined {
   }
 }
 
-/** What the action's outcome rests on: when it changes, a failure of before tells nothing. */
-function circumstancesOf(action: Action, facts: PodFacts, deps: Deps): unknown {
+/** The inputs of an action. When they change, an earlier failure no longer counts. */
+function inputsOf(action: Action, facts: PodFacts, deps: Deps): unknown {
   switch (action.kind) {
     case "add": {
       const { network, selection } = action.wanted;
       const config = deps.nads.find(parseKey(network))?.spec?.config;
-      const device = deviceCircumstances(action.wanted, facts, deps);
+      const device = deviceInputs(action.wanted, facts, deps);
       return [network, selection, config, facts.sandbox, deps.policy.current(), device];
     }
     case "del":
@@ -59,12 +58,12 @@ function circumstancesOf(action: Action, facts: PodFacts, deps: Deps): unknown {
   }
 }
 
-/** The step by which a failure of the action is remembered; what is only told is another step with other words. */
-export function stepOf(action: Action, facts: PodFacts, deps: Deps): Step {
+/** Builds the step that tracks failures of an action. For reported errors the message is part of the step's name. */
+export function toStep(action: Action, facts: PodFacts, deps: Deps): Step {
   const what = action.kind === "reportError" ? `: ${action.message}` : "";
   return {
     scope: facts.uid,
-    name: `${action.kind} ${interfaceOf(action)}${what}`,
-    circumstances: JSON.stringify(circumstancesOf(action, facts, deps)),
+    name: `${action.kind} ${interfaceNameOf(action)}${what}`,
+    circumstances: JSON.stringify(inputsOf(action, facts, deps)),
   };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do people hear of a pod's attachments? Events of the pod and of networks at fault, and lines of the log.
+// Events and log lines about a pod's attachments, including events of networks at fault.
 import { soundAddresses, type AttachmentError } from "@patchbay/api";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { isAppError, isFaultOfDefinition, messageOf, type WantedAttachment } from "@patchbay/core";
@@ -8,10 +8,10 @@ import type { CniResult, DefaultRoute } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import type { PreferredAddresses } from "./attachment/preferred-addresses.ts";
 import type { PodFacts } from "./observe.ts";
-import { interfaceOf, type Action } from "./step.ts";
+import { interfaceNameOf, type Action } from "./step.ts";
 
-/** An attachment was made; `durationMs`: how long its plugins took. */
-export function tellAttached(
+/** @param durationMs - time that the plugins took */
+export function reportAttached(
   { network, interfaceName: link }: WantedAttachment,
   { facts, result, durationMs }: { facts: PodFacts; result: CniResult; durationMs: number },
   deps: Deps,
@@ -24,8 +24,8 @@ export function tellAttached(
   deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message, about: link });
 }
 
-/** Why a NIC has not what it had before: the network's words, or what is known of it. */
-function sayWhy({
+/** Why the NIC did not get its previous addresses. */
+function describeRefusal({
   preferred,
   refusal,
 }: {
@@ -36,8 +36,8 @@ function sayWhy({
   return refusal ?? "the network gave other addresses and reported no error";
 }
 
-/** Tells where an attachment has not all addresses that it had before; it works nevertheless. */
-export function tellAddresses(
+/** Reports that an attachment lost some of its previous addresses. It works nevertheless. */
+export function reportLostAddresses(
   { network, interfaceName: link }: WantedAttachment,
   what: {
     facts: PodFacts;
@@ -51,14 +51,14 @@ export function tellAddresses(
   const has = soundAddresses(networkStatusOf(result, network, link).ips);
   const lost = preferred.ips.filter((ip) => !has.includes(ip)).join(", ");
   if (lost === "" || facts.pod === undefined) return;
-  const message = `${link} of ${network} did not get ${lost} again: ${sayWhy(what)}`;
+  const message = `${link} of ${network} did not get ${lost} again: ${describeRefusal(what)}`;
   deps.log.info("addresses were not kept", { pod: facts.key, network, link, reason: message });
   const reason = "AddressNotKept";
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
 
-/** An attachment is gone. One that was never seen to succeed is no event: its failure was one. */
-export function tellDetached(row: JournalRow, facts: PodFacts, deps: Deps): void {
+/** No event for an attachment that never succeeded, because its failure had one. */
+export function reportDetached(row: JournalRow, facts: PodFacts, deps: Deps): void {
   const { network } = row;
   const link = row.request.interfaceName;
   deps.log.info("detached network", { pod: facts.key, network, link });
@@ -68,21 +68,21 @@ export function tellDetached(row: JournalRow, facts: PodFacts, deps: Deps): void
   deps.events.record(facts.pod, { type: "Normal", reason, message, about: link });
 }
 
-/** A pod that is gone can still be told about. */
-function podOf(row: JournalRow, { pod }: PodFacts) {
+/** Events can be recorded for deleted pods too. */
+function podReference(row: JournalRow, { pod }: PodFacts) {
   const metadata = { namespace: row.podNamespace, name: row.podName, uid: row.podUid };
   return pod ?? { apiVersion: "v1", kind: "Pod", metadata };
 }
 
-/** An attachment was taken apart past its plugin: `why`, and what became of its addresses, in words. */
-export function tellTakenApart(
+/** @param released - what happened to the addresses, as text */
+export function reportRemovedByForce(
   row: JournalRow,
-  { facts, why, released }: { facts: PodFacts; why: string; released: string },
+  { facts, cause, released }: { facts: PodFacts; cause: string; released: string },
   deps: Deps,
 ): void {
   const { network, request } = row;
   const link = request.interfaceName;
-  const message = `${link} of ${network} was removed without its plugin: ${why}; ${released}; rules and links that the plugin created on the node may remain`;
+  const message = `${link} of ${network} was removed without its plugin: ${cause}; ${released}; rules and links that the plugin created on the node may remain`;
   deps.log.warn("network detached without its plugin", {
     pod: facts.key,
     network,
@@ -90,24 +90,24 @@ export function tellTakenApart(
     reason: message,
   });
   const reason = "RemovedInterfaceByForce";
-  deps.events.record(podOf(row, facts), { type: "Warning", reason, message, about: link });
+  deps.events.record(podReference(row, facts), { type: "Warning", reason, message, about: link });
 }
 
-/** NICs of the node came back from an attachment, but not as they were, or did not come back; `lacks`: in words. */
-export function tellNicNotRestored(
+/** @param missing - settings that could not be restored, as text */
+export function reportNicNotRestored(
   row: JournalRow,
-  { facts, lacks }: { facts: PodFacts; lacks: string },
+  { facts, missing }: { facts: PodFacts; missing: string },
   deps: Deps,
 ): void {
   const link = row.request.interfaceName;
-  deps.log.warn("node's NIC not restored", { pod: facts.key, link, reason: lacks });
-  const message = `${link} of ${row.network} is gone, but not all of the node is as it was before: ${lacks}; an administrator must configure the NIC on the node`;
+  deps.log.warn("node's NIC not restored", { pod: facts.key, link, reason: missing });
+  const message = `${link} of ${row.network} is gone, but not all of the node is as it was before: ${missing}; an administrator must configure the NIC on the node`;
   const reason = "NodeNicNotRestored";
-  deps.events.record(podOf(row, facts), { type: "Warning", reason, message, about: link });
+  deps.events.record(podReference(row, facts), { type: "Warning", reason, message, about: link });
 }
 
-/** A default route that gave way to an attachment could not be brought back. */
-export function tellRouteLost(
+/** Reports that a replaced default route could not be restored. */
+export function reportRouteLost(
   row: JournalRow,
   what: { facts: PodFacts; route: DefaultRoute; reason: string },
   deps: Deps,
@@ -126,28 +126,31 @@ export function tellRouteLost(
   });
 }
 
-/** An action has failed: the log gets this failure's words, the event those that are kept while it stays the same. */
-export function tellFailed(
+/** The log gets the message of this failure. The event gets the first message of its kind, so that repeats are counted. */
+export function reportFailed(
   { action, shown, pauseMs, error: thrown }: FailedStep<Action, AttachmentError>,
   facts: PodFacts,
   deps: Deps,
 ): void {
-  const link = interfaceOf(action);
+  const link = interfaceNameOf(action);
   const isKnown = isAppError(thrown);
   deps.log[isKnown ? "warn" : "error"]("attachment failed", {
-    ...{ pod: facts.key, step: action.kind, link, retryMs: pauseMs },
+    pod: facts.key,
+    step: action.kind,
+    link,
+    retryMs: pauseMs,
     ...(isKnown ? { code: thrown.code } : { err: thrown }),
     reason: messageOf(thrown),
   });
-  if (action.kind === "add") tellDefinition(action.wanted, { thrown, shown }, deps);
+  if (action.kind === "add") reportOnDefinition(action.wanted, { thrown, shown }, deps);
   if (facts.pod === undefined) return;
   const reason = action.kind === "del" ? "FailedRemovingInterface" : "FailedAddingInterface";
   const message = `${link}: ${shown.message}`;
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
 
-/** Whoever looks at a network's definition learns what is wrong with it; of the pod nothing is said, which may be another's. */
-function tellDefinition(
+/** Reports the fault on the network's definition, without naming the pod, which may belong to another tenant. */
+function reportOnDefinition(
   { network }: WantedAttachment,
   { thrown, shown }: { readonly thrown: unknown; readonly shown: AttachmentError },
   deps: Deps,
@@ -156,8 +159,8 @@ function tellDefinition(
   if (nad !== undefined) deps.events.record(nad, { type: "Warning", ...shown });
 }
 
-/** The plan has found something that only a change of the pod can mend. */
-export function tellFound(
+/** Reports an error that only a change of the pod can fix. */
+export function reportPlanError(
   { reason, message }: AttachmentError,
   { facts, about }: { facts: PodFacts; about: string },
   deps: Deps,

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Are the attachments of this agent still what their ADD gave? What is found is told and nothing more: plugins find fault
-// with what they have made themselves, and an attachment that is made anew takes its guest off the network.
+// Checks this agent's attachments with CNI CHECK. Findings are only reported: plugins find fault with their own results, and a new
+// attachment would cut off the guest.
 import { isPodFinished, type Pod } from "@patchbay/api";
 import type { JournalRow } from "@patchbay/cni";
 import { isAppError } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { CniResult } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import { openNetnsOf } from "../pod/attachment/netns.ts";
+import { openRowNetns } from "../pod/attachment/netns.ts";
 import { findVmiOf } from "../pod/launcher.ts";
 import type { Finding } from "./finding.ts";
 
-/** The pod that uses attachments as their plugins made them: a launcher's are its guest's, who has their addresses. */
-async function findUser(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
+/** The pod of attachments that can be checked. A launcher's cannot, because its addresses are on the guest. */
+async function findCheckedPod(key: string, uid: string, deps: Deps): Promise<Pod | undefined> {
   const pod = deps.pods.find(parseKey(key));
   if (pod?.metadata.uid !== uid || isPodFinished(pod)) return undefined;
   if (pod.metadata.deletionTimestamp !== undefined) return undefined;
@@ -20,30 +20,30 @@ async function findUser(key: string, uid: string, deps: Deps): Promise<Pod | und
     return (await findVmiOf(pod, deps)) === undefined ? pod : undefined;
   } catch (error) {
     if (!isAppError(error)) throw error;
-    return undefined; // the API server does not tell now; it will the next time
+    return undefined; // the API server is unavailable; the next round tries again
   }
 }
 
-/** The result of a row whose attachment can be checked; of what another has made its plugins are not asked. */
-function resultOf(row: JournalRow, deps: Deps): CniResult | undefined {
+/** The result of a row that can be checked. Adopted rows cannot, because this agent did not make them. */
+function findResult(row: JournalRow, deps: Deps): CniResult | undefined {
   if (row.state !== "attached" || row.isAdopted === true) return undefined;
-  const netns = openNetnsOf(row, deps);
+  const netns = openRowNetns(row, deps);
   netns?.close();
   return netns === undefined ? undefined : row.result;
 }
 
-/** Whether it is the same attachment still; what was removed meanwhile is not at fault. */
-async function isStill({ podUid, sequence }: JournalRow, deps: Deps): Promise<boolean> {
+/** Whether the attachment still exists, so that one removed in the meantime is not reported. */
+async function isStillAttached({ podUid, sequence }: JournalRow, deps: Deps): Promise<boolean> {
   const rows = await deps.journal.list(podUid);
   return rows.some((row) => row.sequence === sequence && row.state === "attached");
 }
 
 /**
- * Asks the plugins of an attachment whether it is still what its ADD gave, where it was made here and is there.
- * @throws AppError with what the plugins give cause to
+ * Runs CHECK, if this agent made the attachment and its namespace exists.
+ * @throws AppError of the plugins
  */
 export async function checkAttachment(row: JournalRow, deps: Deps): Promise<void> {
-  const result = resultOf(row, deps);
+  const result = findResult(row, deps);
   if (result !== undefined) await deps.cni.check(row.request, result);
 }
 
@@ -54,20 +54,25 @@ async function checkOne(row: JournalRow, pod: Pod, deps: Deps): Promise<readonly
     return [];
   } catch (error) {
     if (!isAppError(error)) throw error;
-    if (!(await isStill(row, deps))) return [];
+    if (!(await isStillAttached(row, deps))) return [];
     const subject = `${link} of ${row.network} is not as it was attached`;
-    const over = { reason: "InterfaceAsAttached", message: `${link} is as it was attached again` };
+    const resolved = {
+      reason: "InterfaceAsAttached",
+      message: `${link} is as it was attached again`,
+    };
     const key = `check ${row.podUid} ${String(row.sequence)}`;
-    return [{ key, object: pod, about: link, reason: "InterfaceChanged", subject, error, over }];
+    return [
+      { key, object: pod, about: link, reason: "InterfaceChanged", subject, error, resolved },
+    ];
   }
 }
 
-/** Checks all attachments that this agent has made for pods that are no launchers. */
+/** Checks all attachments that this agent made, except those of launchers. */
 export async function checkAttachments(deps: Deps): Promise<readonly Finding[]> {
   const found: Finding[] = [];
   for (const key of deps.tracked.keys()) {
     for (const uid of deps.tracked.uidsOf(key)) {
-      const pod = await findUser(key, uid, deps);
+      const pod = await findCheckedPod(key, uid, deps);
       if (pod === undefined) continue;
       for (const row of await deps.journal.list(uid))
         found.push(...(await checkOne(row, pod, deps)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Has plugins free what they hold for attachments that are gone. Whatever is left out of the list of those that are there
-// loses its addresses while it is used: where anything is not known for certain, nothing is freed, and that is told.
+// Garbage collection with CNI GC. An attachment that is missing in the list of valid ones loses its addresses while in use, so if
+// anything is uncertain, nothing is collected and a finding is reported.
 import { isPodFinished, type Pod } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
@@ -9,72 +9,76 @@ import type { Deps } from "../../deps.ts";
 import type { Finding } from "./finding.ts";
 import type { UsableNetwork } from "./networks.ts";
 
-/** Whether the pod's runtime may be attaching networks now, which it remembers only when it is done. */
+/** Whether the pod's runtime may be attaching networks that are not in its cache yet. */
 export function isStarting({ spec, status }: Pod): boolean {
   const attached = status?.conditions?.find(({ type }) => type === "PodReadyToStartContainers");
   if (spec.hostNetwork === true) return false;
   return attached === undefined ? status?.phase !== "Running" : attached.status !== "True";
 }
 
-function held(network: string, reason: string): AppError {
+function toHeldError(network: string, reason: string): AppError {
   return new AppError("CNI_GC_HELD", { network, reason });
 }
 
-/** What the journal knows of; a row that cannot be read may be of any network. */
+/** Attachments in the journal. An unreadable row could be of any network. */
 async function listOwn(
   { name, config }: UsableNetwork,
   { journal, tracked }: Deps,
 ): Promise<readonly AttachmentName[]> {
   const [unread] = tracked.unreadable;
-  if (unread !== undefined) throw held(config.name, `the journal of pod ${unread} cannot be read`);
-  const own: AttachmentName[] = [];
+  if (unread !== undefined)
+    throw toHeldError(config.name, `the journal of pod ${unread} cannot be read`);
+  const ownNames: AttachmentName[] = [];
   for (const uid of new Set(tracked.keys().flatMap((key) => tracked.uidsOf(key)))) {
     for (const { network, request, state } of await journal.list(uid)) {
       const { containerId, interfaceName } = request;
-      // Its configuration is not known, and so not its name.
+      // Without its configuration the network's name in CNI is unknown.
       if (request.config.plugins.length === 0 && network === name) {
-        throw held(config.name, `how ${interfaceName} of pod ${uid} was attached is not known`);
+        throw toHeldError(
+          config.name,
+          `how ${interfaceName} of pod ${uid} was attached is not known`,
+        );
       }
       if (request.config.name !== config.name || state === "removed") continue;
-      own.push({ containerId, interfaceName });
+      ownNames.push({ containerId, interfaceName });
     }
   }
-  return own;
+  return ownNames;
 }
 
-/** What others remember. */
+/** Attachments in other components' caches. */
 async function listOthers(
   { config }: UsableNetwork,
   { resultCache, multusCache, mode }: Deps,
 ): Promise<readonly AttachmentName[]> {
   const caches = [resultCache, multusCache];
-  const kept = await Promise.all(caches.map((cache) => cache.isKept()));
-  if (mode !== "alone" && !kept.includes(true)) {
+  const isAvailable = await Promise.all(caches.map((cache) => cache.isKept()));
+  if (mode !== "alone" && !isAvailable.includes(true)) {
     const reason = "what others have attached cannot be seen: no --cni-cache-dir has results";
-    throw held(config.name, reason);
+    throw toHeldError(config.name, reason);
   }
   return (await Promise.all(caches.map((cache) => cache.namesOf(config.name)))).flat();
 }
 
-/** All attachments of a network on this node, by the name that plugins know, whoever has made them. */
+/** All attachments of a network on this node, by the names that plugins know. */
 async function listValid(network: UsableNetwork, deps: Deps): Promise<readonly AttachmentName[]> {
   const { config } = network;
   const starting = deps.pods.list().find((pod) => !isPodFinished(pod) && isStarting(pod));
   if (starting !== undefined) {
-    throw held(config.name, `pod ${printKey(keyOf(starting))} is being started`);
+    throw toHeldError(config.name, `pod ${printKey(keyOf(starting))} is being started`);
   }
-  const own = await listOwn(network, deps);
+  const ownNames = await listOwn(network, deps);
   const others = await listOthers(network, deps);
-  const known = new Set(own.map(printName));
+  const known = new Set(ownNames.map(printName));
   const foreign = others.filter((other) => !known.has(printName(other)));
   const { namespace = "" } = network.definition?.metadata ?? {};
   const isTrusted =
     network.definition === undefined || deps.policy.current().trustedNamespaces.includes(namespace);
   if (foreign.length > 0 && !isTrusted) {
     const reason = `its configuration has the name ${config.name}, which another runtime uses`;
-    throw held(config.name, reason);
+    throw toHeldError(config.name, reason);
   }
-  return [...own, ...foreign];
+  return [...ownNames, ...foreign];
 }
 
 function printName({ containerId, interfaceName }: AttachmentName): string {
@@ -82,15 +86,15 @@ function printName({ containerId, interfaceName }: AttachmentName): string {
 }
 
 /**
- * Has the plugins of one network free what they hold for attachments that are gone.
- * @throws AppError with CNI_GC_HELD where it is not certain which are, and with what plugins give cause to
+ * Runs GC for one network.
+ * @throws AppError with CNI_GC_HELD if the valid attachments are uncertain, and the errors of plugins
  */
 export async function freeUnused(network: UsableNetwork, deps: Deps): Promise<void> {
   const isDone = await deps.cni.gc(network.config, () => listValid(network, deps));
   deps.log.debug("unused of network freed", { network: network.name, isDone });
 }
 
-/** Collects for each network; why it was not done where it failed or is not safe. */
+/** Runs GC for each network. Returns a finding for each that failed or was not safe. */
 export async function collectUnused(
   networks: readonly UsableNetwork[],
   deps: Deps,
@@ -102,10 +106,16 @@ export async function collectUnused(
     } catch (error) {
       if (!isAppError(error)) throw error;
       found.push({
-        ...{ key: `gc ${network.name}`, about: "gc", error },
+        key: `gc ${network.name}`,
+        about: "gc",
+        error,
         ...(network.definition && { object: network.definition }),
-        ...{ reason: "UnusedNotFreed", subject: "on this node" },
-        over: { reason: "UnusedFreed", message: "what nobody uses is freed again on this node" },
+        reason: "UnusedNotFreed",
+        subject: "on this node",
+        resolved: {
+          reason: "UnusedFreed",
+          message: "what nobody uses is freed again on this node",
+        },
       });
     }
   }

@@ -1,60 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a round has found, told once: when it comes, when its words change, and when it is over.
+// Findings of upkeep rounds. Each is reported when it appears, when its message changes, and when it is resolved.
 import type { KubeObject } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 
-/** Something that is not as it should be. */
 export interface Finding {
-  /** Names it in every round. */
+  /** Identifies the finding across rounds. */
   readonly key: string;
-  /** Who is told; absent: only the log is. */
+  /** The object for the event; unset to log only. */
   readonly object?: KubeObject;
-  /** Which part of the object. */
+  /** The part of the object. */
   readonly about: string;
   readonly reason: string;
-  /** What it is about, in words. */
+  /** What the message is about. */
   readonly subject: string;
   readonly error: unknown;
-  /** Reason and words of its end. */
-  readonly over: { readonly reason: string; readonly message: string };
+  /** Reason and message when the finding is resolved. */
+  readonly resolved: { readonly reason: string; readonly message: string };
 }
 
-function nameOf({ object, key }: Finding): string {
+function describeObject({ object, key }: Finding): string {
   return object === undefined ? key : printKey(keyOf(object));
 }
 
-function sayOf({ subject, error }: Finding): string {
+function describeFinding({ subject, error }: Finding): string {
   return `${subject}: ${messageOf(error)}`;
 }
 
-/** Tells what is new of what was found now, and what of before is over. */
-export function tellChanges(
+/** Reports new, changed and resolved findings. */
+export function reportChanges(
   before: ReadonlyMap<string, Finding>,
   now: ReadonlyMap<string, Finding>,
   { events, log }: Pick<Deps, "events" | "log">,
 ): void {
   for (const [key, finding] of now) {
     const { object, about, reason } = finding;
-    const message = sayOf(finding);
+    const message = describeFinding(finding);
     const known = before.get(key);
-    if (known !== undefined && sayOf(known) === message) continue;
+    if (known !== undefined && describeFinding(known) === message) continue;
     log.warn("upkeep has found something", {
-      object: nameOf(finding),
+      object: describeObject(finding),
       step: reason,
       reason: message,
     });
     if (object !== undefined) events.record(object, { type: "Warning", reason, message, about });
   }
   for (const [key, finding] of before) {
-    const { object, about, over } = finding;
+    const { object, about, resolved } = finding;
     if (now.has(key)) continue;
     log.info("what upkeep found is over", {
-      object: nameOf(finding),
-      step: over.reason,
-      reason: over.message,
+      object: describeObject(finding),
+      step: resolved.reason,
+      reason: resolved.message,
     });
-    if (object !== undefined) events.record(object, { type: "Normal", ...over, about });
+    if (object !== undefined) events.record(object, { type: "Normal", ...resolved, about });
   }
 }

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which networks are looked after? Those whose definition could be attached now; what keeps one from that is told where it
-// is to be attached.
+// Networks with a usable definition. Problems of the others are reported where they are to be attached.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { NetworkConfigList } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import { definitionOf } from "../pod/attachment/definition.ts";
+import { readDefinition } from "../pod/attachment/definition.ts";
 import { assertAllowed } from "../pod/attachment/policy.ts";
 
-/** A network that can be used. */
 export interface UsableNetwork {
   /** NAMESPACE/NAME of its definition. */
   readonly name: string;
-  /** Absent: it is the pods' default network, which is in a file of the node. */
+  /** Unset for the pods' default network, which is in a file of the node. */
   readonly definition?: NetworkAttachmentDefinition;
   readonly config: NetworkConfigList;
 }
 
-/** The pods' default network, where this agent makes it and it can be read; its name is that of its configuration. */
+/** The pods' default network, if this agent attaches it and its file is readable. Its name is in the configuration. */
 async function findDefault({
   readDefaultNetwork,
 }: Pick<Deps, "readDefaultNetwork">): Promise<readonly UsableNetwork[]> {
@@ -27,17 +25,17 @@ async function findDefault({
     return config === undefined ? [] : [{ name: config.name, config }];
   } catch (error) {
     if (!isAppError(error)) throw error;
-    return []; // pods that are made say so, and so does STATUS
+    return []; // new pods and STATUS report the error
   }
 }
 
-/** All networks that can be used: the default one, and the others sorted by name. */
+/** The default network, and all others sorted by name. */
 export async function listNetworks(deps: Deps): Promise<readonly UsableNetwork[]> {
   const usable: UsableNetwork[] = [];
   for (const definition of deps.nads.list()) {
     const name = printKey(keyOf(definition));
     try {
-      const config = await definitionOf(name, deps);
+      const config = await readDefinition(name, deps);
       await assertAllowed(name, config, deps);
       usable.push({ name, definition, config });
     } catch (error) {

@@ -51,7 +51,7 @@ describe("what nobody uses is freed", () => {
 
   test("but not what is about to be removed, nor what was", async () => {
     await world.putPod({ networks: "" });
-    await world.again();
+    await world.passAgain();
     expect(await round()).toContain("GC blue");
   });
 
@@ -228,7 +228,9 @@ test.each([
   const conditions =
     attached === undefined ? [] : [{ type: "PodReadyToStartContainers", status: attached }];
   const made: Pod = {
-    ...{ apiVersion: "v1", kind: "Pod", metadata: { name: "pod" } },
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "pod" },
     spec: { containers: [], hostNetwork },
     status: { phase, conditions },
   };
@@ -244,7 +246,9 @@ describe("the default network, where the agent makes it,", () => {
 
   test("is looked after as the others are, though no pod names it", async () => {
     await remember("everyone-box-4-eth0", {
-      ...{ networkName: "everyone", containerId: "box-4", ifName: "eth0" },
+      networkName: "everyone",
+      containerId: "box-4",
+      ifName: "eth0",
     });
     const calls = await round();
     expect(calls).toContain("STATUS everyone");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs the steps of a plan for a VMI's migrations; each may be repeated.
+// Executes the plan for a VMI's migrations. Each step can be repeated.
 import {
   names,
   PODS,
@@ -20,7 +20,7 @@ import {
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Patch } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import { createLauncher, patchAnnotation } from "../launchers.ts";
+import { createLauncher, patchAnnotation } from "../vmi/act.ts";
 import { performSteps, type PerformedSteps } from "../steps.ts";
 
 type Migration = VirtualMachineInstanceMigration;
@@ -32,20 +32,20 @@ async function patchMigration(migration: Migration, patch: Patch, deps: Deps): P
   deps.ownWrites.note(await deps.store.patch(TYPE, keyOf(migration), patch));
 }
 
-function finalizersOf(migration: Migration, isKept: boolean): readonly string[] {
+function finalizersOf(migration: Migration, isPresent: boolean): readonly string[] {
   const { finalizers = [] } = migration.metadata;
   const others = finalizers.filter((finalizer) => finalizer !== names.MIGRATION_FINALIZER);
-  return isKept ? [...others, names.MIGRATION_FINALIZER] : others;
+  return isPresent ? [...others, names.MIGRATION_FINALIZER] : others;
 }
 
-function finalizerPatch(migration: Migration, isKept: boolean): readonly JsonPatchOperation[] {
-  const value = finalizersOf(migration, isKept);
+function finalizerPatch(migration: Migration, isPresent: boolean): readonly JsonPatchOperation[] {
+  const value = finalizersOf(migration, isPresent);
   return [versionTest(migration), { op: "add", path: "/metadata/finalizers", value }];
 }
 
-async function mark(migration: Migration, deps: Deps): Promise<void> {
-  const label = { [names.MIGRATION_VMI_LABEL]: migration.spec.vmiName ?? "" };
-  const value = { ...migration.metadata.labels, ...label };
+async function addFinalizer(migration: Migration, deps: Deps): Promise<void> {
+  const setLabels = { [names.MIGRATION_VMI_LABEL]: migration.spec.vmiName ?? "" };
+  const value = { ...migration.metadata.labels, ...setLabels };
   const operations = [
     ...finalizerPatch(migration, true),
     { op: "add", path: "/metadata/labels", value } as const,
@@ -58,13 +58,13 @@ async function release(migration: Migration, deps: Deps): Promise<void> {
   await patchMigration(migration, patch, deps);
 }
 
-/** What the VMI has now: a step before may have written it. */
+/** An earlier step may have written the VMI. */
 function newestVmi({ guest }: MigrationFacts, deps: Deps): VirtualMachineInstance | undefined {
   return guest && deps.ownWrites.newest(guest.vmi);
 }
 
-/** Nothing of it may have changed since the plan was made: what a node has said meanwhile decides anew. */
-async function tell(members: Members, facts: MigrationFacts, deps: Deps): Promise<void> {
+/** Fails if the VMI has changed since the plan was made, because a node's report may change the decision. */
+async function writeVmi(members: Members, facts: MigrationFacts, deps: Deps): Promise<void> {
   const vmi = facts.guest?.vmi;
   if (vmi === undefined) return;
   const operations = statusPatch(vmi, members);
@@ -75,7 +75,7 @@ async function tell(members: Members, facts: MigrationFacts, deps: Deps): Promis
   deps.log.info("told the vmi of its migration", { vmi: printKey(key) });
 }
 
-async function label(facts: MigrationFacts, deps: Deps): Promise<void> {
+async function setLabels(facts: MigrationFacts, deps: Deps): Promise<void> {
   const vmi = newestVmi(facts, deps);
   const labels = vmi === undefined ? {} : toldLabels(vmi);
   if (vmi === undefined || Object.keys(labels).length === 0) return;
@@ -94,7 +94,7 @@ async function changeTarget(
   } else if (guest !== undefined) await createLauncher(action.pod, guest.vmi, deps);
 }
 
-/** The server says whose the guest is before anything of it ends: a pod that has it, or is to get it, stays. */
+/** Reads the VMI from the server first, and does not delete a pod that has the guest or is about to get it. */
 async function deleteLauncher(
   action: Extract<MigrationAction, { kind: "deleteLauncher" }>,
   { guest }: MigrationFacts,
@@ -114,17 +114,17 @@ async function performOne(
 ): Promise<void> {
   switch (action.kind) {
     case "markMigration":
-      await mark(action.migration, deps);
+      await addFinalizer(action.migration, deps);
       return;
     case "createTargetPod":
     case "patchTargetNetworks":
       await changeTarget(action, facts, deps);
       return;
     case "tellMigration":
-      await tell(action.members, facts, deps);
+      await writeVmi(action.members, facts, deps);
       return;
     case "labelMigration":
-      await label(facts, deps);
+      await setLabels(facts, deps);
       return;
     case "deleteLauncher":
       await deleteLauncher(action, facts, deps);
@@ -139,7 +139,7 @@ async function performOne(
   }
 }
 
-/** Performs the plan. Circumstances are what the API server judges by, beside the step. */
+/** The inputs of the steps include what the API server validates against. */
 export function actMigrations(
   plan: readonly MigrationAction[],
   facts: MigrationFacts,

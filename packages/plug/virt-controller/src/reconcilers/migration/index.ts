@@ -1,21 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
-// The migrations' part of a pass: a guest that is to leave its node gets a second pod, both nodes are told, and in the end one is left.
-import { nextDeadlineMs, planMigrations } from "@patchbay/core";
-import { after, done, earliest, type Next } from "@patchbay/kube";
+// The migrations' part of a pass: creates a second launcher pod, coordinates both nodes through the VMI, and deletes one pod at the end.
+import {
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+  type VirtualMachineInstanceMigration,
+} from "@patchbay/api";
+import {
+  migrationNotes,
+  migrationStatus,
+  nextCourse,
+  stateIn,
+  statusPatch,
+  type MigrationFacts,
+  nextDeadlineMs,
+  planMigrations,
+} from "@patchbay/core";
+import { keyOf, after, done, earliest, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { rethrow } from "../steps.ts";
+import { type PerformedSteps, rethrow } from "../steps.ts";
 import { actMigrations } from "./act.ts";
 import { observeMigrations } from "./observe.ts";
-import { reportMigrations } from "./report.ts";
+
+type Migration = VirtualMachineInstanceMigration;
+type Status = ReturnType<typeof migrationStatus>;
+
+async function write(migration: Migration, status: Status, deps: Deps): Promise<boolean> {
+  const newest = deps.ownWrites.newest(migration);
+  const operations = statusPatch(newest, status);
+  if (operations.length === 0) return false;
+  const patch = { type: "json", operations } as const;
+  const options = { subresource: "status" } as const;
+  const type = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
+  deps.ownWrites.note(await deps.store.patch(type, keyOf(newest), patch, options));
+  return true;
+}
+
+/** Uses the VMI as this pass has written it. */
+function withNewestVmi(facts: MigrationFacts, deps: Deps): MigrationFacts {
+  const { guest } = facts;
+  if (guest === undefined) return facts;
+  return { ...facts, guest: { ...guest, vmi: deps.ownWrites.newest(guest.vmi) } };
+}
+
+async function reportCurrent(
+  migration: Migration,
+  facts: MigrationFacts,
+  options: { readonly failures: PerformedSteps["failures"]; readonly deps: Deps },
+): Promise<void> {
+  const { failures, deps } = options;
+  const course = nextCourse(facts);
+  const currentFacts = withNewestVmi(facts, deps);
+  const state = stateIn(currentFacts);
+  // If the VMI could not be written, the migration has not progressed.
+  if (failures.some(({ step }) => step === "tellMigration")) return;
+  const status = migrationStatus({ migration, course, state, failures, now: facts.now });
+  if (!(await write(migration, status, deps))) return;
+  for (const { on, note } of migrationNotes({
+    before: migration,
+    status,
+    course,
+    facts: currentFacts,
+  })) {
+    const object = on === "vmi" ? currentFacts.guest?.vmi : migration;
+    if (object !== undefined) deps.events.record(object, note);
+  }
+}
+
+async function reportMigrations(
+  facts: MigrationFacts,
+  { failures }: PerformedSteps,
+  deps: Deps,
+): Promise<void> {
+  const { migration, waiting, now } = facts;
+  if (migration !== undefined) await reportCurrent(migration, facts, { failures, deps });
+  const course = { kind: "wait" } as const;
+  for (const each of waiting.filter(({ metadata }) => metadata.deletionTimestamp === undefined)) {
+    const currentFacts = { migration: each, course, state: undefined, failures: [], now };
+    await write(each, migrationStatus(currentFacts), deps);
+  }
+}
 
 /** One pass over the migrations of the VMI of that name. Safe to repeat. */
 export async function reconcileMigrations(key: string, deps: Deps): Promise<Next> {
   const facts = await observeMigrations(key, deps);
   if (facts === undefined) return done();
-  const outcome = await actMigrations(planMigrations(facts), facts, deps);
-  // What the VMI was not told is not told of the migration either.
-  rethrow(outcome);
-  await reportMigrations(facts, outcome, deps);
-  const lookMs = earliest([outcome.againMs, nextDeadlineMs(facts)]);
-  return lookMs === undefined ? done() : after(lookMs);
+  const performed = await actMigrations(planMigrations(facts), facts, deps);
+  // The migration must not report what the VMI does not.
+  rethrow(performed);
+  await reportMigrations(facts, performed, deps);
+  const nextMs = earliest([performed.againMs, nextDeadlineMs(facts)]);
+  return nextMs === undefined ? done() : after(nextMs);
 }

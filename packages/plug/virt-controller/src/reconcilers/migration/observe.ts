@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which facts the migrations' part looks at. Of a VMI that nobody migrates nothing is read.
+// Reads the facts about a VMI's migrations. Reads nothing for a VMI without migrations.
 import {
   isMigrationFinal,
   migrationConfigOf,
@@ -29,12 +29,11 @@ import {
 } from "@patchbay/core";
 import { parseKey, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { findAbsences, findLoss } from "../on-node.ts";
-import { observeVmi } from "../vmi/observe.ts";
+import { findAbsences, findLoss, observeVmi } from "../vmi/observe.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Index of the cache of migrations: by NAMESPACE/NAME of their VMIs. */
+/** Index of migrations by NAMESPACE/NAME of their VMIs. */
 export const BY_VMI = "vmi";
 
 /** NAMESPACE/NAME of a migration's VMI. */
@@ -42,7 +41,7 @@ export function vmiKeyOfMigration({ metadata, spec }: Migration): string {
   return `${metadata.namespace ?? ""}/${spec.vmiName ?? ""}`;
 }
 
-/** The migrations of the VMI of that name, in the order in which they were asked for. */
+/** The migrations of the VMI of that name, in the order of their creation. */
 export function migrationsOf(key: string, { migrations, ownWrites }: Deps): readonly Migration[] {
   const found = migrations
     .listBy(BY_VMI, key)
@@ -50,8 +49,8 @@ export function migrationsOf(key: string, { migrations, ownWrites }: Deps): read
   return inTurn(found).map((migration) => ownWrites.newest(migration));
 }
 
-/** The pods of a migration that is closed, but for the one that has the guest. */
-function podsLeftBy(vmi: VirtualMachineInstance): readonly string[] {
+/** The pods of a closed migration, without the one that has the guest. */
+function listLeftPods(vmi: VirtualMachineInstance): readonly string[] {
   const { completed, sourcePod, targetPod } = vmi.status?.migrationState ?? {};
   if (completed !== true) return [];
   const owner = ownerPodName(vmi);
@@ -60,16 +59,16 @@ function podsLeftBy(vmi: VirtualMachineInstance): readonly string[] {
   );
 }
 
-/** Whether something of a migration is left, also of one whose object is gone. */
-function isTouched(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
+/** Whether a migration left something to clean up, even if its object is deleted. */
+function hasLeftovers(vmi: VirtualMachineInstance | undefined, { pods }: Deps): boolean {
   if (vmi === undefined) return false;
   const { labels, namespace = "" } = vmi.metadata;
   if (openMigration(vmi) !== undefined) return true;
   if (labels?.[names.MIGRATION_TARGET_NODE_LABEL] !== undefined) return true;
-  return podsLeftBy(vmi).some((name) => pods.find({ namespace, name }) !== undefined);
+  return listLeftPods(vmi).some((name) => pods.find({ namespace, name }) !== undefined);
 }
 
-/** The VMI's pod of that name. A cache may be behind: where it matters the server is asked. */
+/** The VMI's pod of that name. Because the cache may be stale, an expected pod is read from the server. */
 async function findPod(
   vmi: VirtualMachineInstance,
   name: string,
@@ -94,21 +93,21 @@ async function findTarget(
   return findPod(vmi, launcherPodName(vmi, uid), { deps, isExpected });
 }
 
-/** Whether nobody will look for its pod any more once this process is done with it. */
-function isLastLook({ metadata }: Migration): boolean {
-  const isKept = metadata.finalizers?.includes(names.MIGRATION_FINALIZER) === true;
-  return metadata.deletionTimestamp !== undefined && isKept;
+/** Whether this is the last pass that can find the migration's pod. */
+function isLastPass({ metadata }: Migration): boolean {
+  const hasFinalizer = metadata.finalizers?.includes(names.MIGRATION_FINALIZER) === true;
+  return metadata.deletionTimestamp !== undefined && hasFinalizer;
 }
 
-/** Targets of what is over, and the pod that the guest has left; not the one that has it. */
+/** Target pods of finished migrations and the pod that the guest has left, but never the one that has the guest. */
 async function findLeftPods(
   vmi: VirtualMachineInstance,
   finished: readonly Migration[],
   deps: Deps,
 ): Promise<readonly Pod[]> {
-  const expected = new Map<string, boolean>(podsLeftBy(vmi).map((name) => [name, false]));
+  const expected = new Map<string, boolean>(listLeftPods(vmi).map((name) => [name, false]));
   for (const migration of finished) {
-    expected.set(launcherPodName(vmi, migration.metadata.uid), isLastLook(migration));
+    expected.set(launcherPodName(vmi, migration.metadata.uid), isLastPass(migration));
   }
   expected.delete(ownerPodName(vmi));
   const found = await Promise.all(
@@ -117,7 +116,7 @@ async function findLeftPods(
   return found.filter((pod) => pod !== undefined);
 }
 
-/** Labels of the namespace; read only where a policy chooses by them. */
+/** Labels of the namespace. Reads them only if a policy selects by them. */
 async function namespaceLabels(
   namespace: string,
   { policies, store }: Deps,
@@ -127,13 +126,13 @@ async function namespaceLabels(
   return found?.metadata.labels ?? {};
 }
 
-async function settingsOf(
+async function readSettings(
   guest: VirtualMachineInstance | undefined,
   deps: Deps,
 ): Promise<MigrationSettings> {
   const kubevirt = deps.kubevirts.list()[0];
   const cluster = kubevirt?.spec?.configuration?.migrations;
-  // Once it is open they stand in the VMI.
+  // The settings of an open migration are in the VMI.
   if (guest === undefined || openMigration(guest) !== undefined) {
     return { configuration: migrationConfigOf(cluster), policyName: undefined };
   }
@@ -142,8 +141,8 @@ async function settingsOf(
   return migrationSettingsOf(kubevirt, guest, { policies, namespaceLabels: labels });
 }
 
-/** The limits are the cluster's: no policy changes them. */
-function isItsTurn(migration: Migration | undefined, deps: Deps): boolean {
+/** Policies do not change these limits. */
+function mayBeginNow(migration: Migration | undefined, deps: Deps): boolean {
   if (migration === undefined || hasMigrationBegun(migration)) return false;
   const cluster = deps.kubevirts.list()[0]?.spec?.configuration?.migrations;
   const configuration = migrationConfigOf(cluster);
@@ -157,13 +156,13 @@ function isItsTurn(migration: Migration | undefined, deps: Deps): boolean {
   return mayBegin(migration, all, { limits, nodeOf });
 }
 
-/** By the node that has the guest. */
-function cpuLabelsOf(guest: VmiFacts | undefined, { nodes }: Deps): MigrationFacts["cpuLabels"] {
+/** The CPU features that a target needs, from the guest's current node. */
+function findCpuLabels(guest: VmiFacts | undefined, { nodes }: Deps): MigrationFacts["cpuLabels"] {
   const name = guest?.pod?.spec.nodeName ?? "";
   return guest === undefined ? {} : cpuNeedOf(guest, nodes.find({ name })).labels;
 }
 
-/** The nodes are listed only before something is made. */
+/** Lists nodes only before the migration has begun. */
 function findUnfit(
   guest: VmiFacts | undefined,
   migration: Migration | undefined,
@@ -173,7 +172,7 @@ function findUnfit(
   return hasMigrationBegun(migration) ? undefined : unfitReason(guest, migration, nodes.list());
 }
 
-/** The facts of a VMI's migrations, as new as this process's own writes; undefined: there is nothing to be done for any. */
+/** The facts of a VMI's migrations, including this process's own writes; undefined if there is nothing to do. */
 export async function observeMigrations(
   key: string,
   deps: Deps,
@@ -181,13 +180,17 @@ export async function observeMigrations(
   const cached = deps.vmis.find(parseKey(key));
   const vmi = cached && deps.ownWrites.newest(cached);
   const all = migrationsOf(key, deps);
-  if (all.length === 0 && !isTouched(vmi, deps)) return undefined;
+  if (all.length === 0 && !hasLeftovers(vmi, deps)) return undefined;
   const guest = await observeVmi(key, deps);
   const migration = currentMigration(all, guest?.vmi);
   const finished = all.filter(isMigrationFinal);
   const targetPod = guest && (await findTarget(guest.vmi, migration, deps));
   return {
-    ...{ key, guest, migration, finished, targetPod },
+    key,
+    guest,
+    migration,
+    finished,
+    targetPod,
     waiting: all.filter((each) => each !== migration && !isMigrationFinal(each)),
     targetLoss: findLoss(targetPod, deps),
     targetAbsences:
@@ -195,10 +198,10 @@ export async function observeMigrations(
         ? new Map()
         : findAbsences({ vmi: guest.vmi, pod: targetPod }, guest.definitions, deps),
     leftPods: guest === undefined ? [] : await findLeftPods(guest.vmi, finished, deps),
-    mayBegin: isItsTurn(migration, deps),
+    mayBegin: mayBeginNow(migration, deps),
     unfit: findUnfit(guest, migration, deps),
-    cpuLabels: cpuLabelsOf(guest, deps),
-    settings: await settingsOf(guest?.vmi, deps),
+    cpuLabels: findCpuLabels(guest, deps),
+    settings: await readSettings(guest?.vmi, deps),
     now: printTime(deps.clock.now()),
   };
 }

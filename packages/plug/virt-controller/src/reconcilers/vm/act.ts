@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs the steps of a VM's plan; each may be repeated.
+// Executes a VM's plan. Each step can be repeated.
 import {
-  DATA_VOLUMES,
   VIRTUAL_MACHINE_INSTANCES,
+  type VirtualMachineInstance,
+  controllerOf,
+  CONTROLLER_REVISIONS,
   VIRTUAL_MACHINES,
+  type ControllerRevision,
+  type VirtualMachine,
+  DATA_VOLUMES,
   withDefaultBinding,
   type DataVolume,
-  type VirtualMachine,
-  type VirtualMachineInstance,
   type JsonPatchOperation,
 } from "@patchbay/api";
 import {
+  isAppError,
+  isEqual,
+  nicsOf,
+  nicsPatch,
+  withPlug,
+  type Nics,
+  type NicsChange,
+  statusPatch,
+  type RefsPlan,
   AppError,
   ifacesOf,
-  isAppError,
   networksOf,
-  nicsPatch,
   withMacs,
   type VmAction,
   type VmFacts,
@@ -24,8 +34,85 @@ import { keyOf, printKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { performSteps, type PerformedSteps } from "../steps.ts";
 import { createUniqueVmi } from "./create-vmi.ts";
-import { changeNics } from "./nics.ts";
-import { keepParts } from "./parts.ts";
+
+async function writeNics(vmi: VirtualMachineInstance, to: Nics, deps: Deps): Promise<typeof vmi> {
+  const operations = nicsPatch({ object: vmi, base: "/spec", spec: vmi.spec }, to);
+  const patch = { type: "json", operations } as const;
+  const written = await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch);
+  deps.ownWrites.note(written);
+  return written;
+}
+
+function isRefusal(error: unknown): boolean {
+  return isAppError(error, "KUBE_REFUSED") || isAppError(error, "KUBE_FORBIDDEN");
+}
+
+/** Writes each change on its own, so that a rejected one does not block the others. */
+async function writeOneByOne(
+  vmi: VirtualMachineInstance,
+  { kept, plugs }: NicsChange,
+  deps: Deps,
+): Promise<readonly unknown[]> {
+  const refusals: unknown[] = [];
+  let current = vmi;
+  const changes = [() => kept, ...plugs.map((plug) => () => withPlug(nicsOf(current.spec), plug))];
+  for (const change of changes) {
+    const to = change();
+    if (isEqual(nicsOf(current.spec), to)) continue;
+    try {
+      current = await writeNics(current, to, deps);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      refusals.push(error);
+    }
+  }
+  return refusals;
+}
+
+/**
+ * Writes the change at once, or in parts if that is rejected.
+ * @throws AggregateError with the rejections; and the errors of the store.
+ */
+async function changeNics(
+  vmi: VirtualMachineInstance,
+  change: NicsChange,
+  deps: Deps,
+): Promise<void> {
+  const { kept, plugs } = change;
+  try {
+    await writeNics(vmi, plugs.reduce(withPlug, kept), deps);
+  } catch (error) {
+    const parts = plugs.length + (isEqual(nicsOf(vmi.spec), kept) ? 0 : 1);
+    if (!isRefusal(error) || parts < 2) throw error;
+    const refusals = await writeOneByOne(vmi, change, deps);
+    if (refusals.length > 0) throw new AggregateError(refusals, "some were refused");
+  }
+}
+
+/** An existing revision is fine if it belongs to this VM. A deleted VM of the same name leaves its own behind for a moment. */
+async function createRevision(
+  vm: VirtualMachine,
+  revision: ControllerRevision,
+  { store, log }: Deps,
+): Promise<void> {
+  try {
+    await store.create(CONTROLLER_REVISIONS, revision);
+    log.info("kept revision", { vm: printKey(keyOf(vm)), revision: revision.metadata.name });
+  } catch (error) {
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
+    const existing = await store.find(CONTROLLER_REVISIONS, keyOf(revision));
+    if (existing === undefined || controllerOf(existing)?.uid !== vm.metadata.uid) throw error;
+  }
+}
+
+/** Creates the revisions, then refers to them in the VM's status. */
+async function storeParts(vm: VirtualMachine, plan: RefsPlan, deps: Deps): Promise<void> {
+  for (const revision of plan.revisions) await createRevision(vm, revision, deps);
+  const operations = statusPatch(deps.ownWrites.newest(vm), plan.refs);
+  const patch = { type: "json", operations } as const;
+  const options = { subresource: "status" } as const;
+  deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch, options));
+}
 
 async function patchVm(
   vm: VirtualMachine,
@@ -36,7 +123,7 @@ async function patchVm(
   deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch));
 }
 
-/** The same rule as at admission, for VMs that came past it; a running VMI's MACs are kept. */
+/** Applies admission's rule to VMs that bypassed it. Keeps the MACs of a running VMI. */
 async function setMacAddresses({ vm, vmi }: VmFacts, deps: Deps): Promise<void> {
   const path = "/spec/template/spec/domain/devices/interfaces";
   const { spec } = vm.spec.template;
@@ -63,12 +150,12 @@ async function createVmi(vmi: VirtualMachineInstance, facts: VmFacts, deps: Deps
     const message = `Started the virtual machine by creating the virtual machine instance ${vmi.metadata.name}`;
     deps.events.record(facts.vm, { type: "Normal", reason: "SuccessfulCreate", message });
   } catch (error) {
-    // The cache is behind: what is there is looked at when the watch tells of it.
+    // The cache is stale; the watch will deliver the existing VMI.
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
   }
 }
 
-/** @throws AppError with CONTROLLER_NO_DATA_VOLUMES where nobody serves the kind. */
+/** @throws AppError with CONTROLLER_NO_DATA_VOLUMES if the kind does not exist */
 async function createDataVolume(dataVolume: DataVolume, deps: Deps): Promise<void> {
   const object = printKey(keyOf(dataVolume));
   try {
@@ -93,7 +180,7 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
   const { vm, vmi } = facts;
   switch (action.kind) {
     case "keepParts":
-      await keepParts(vm, action.plan, deps);
+      await storeParts(vm, action.plan, deps);
       return;
     case "setMacAddresses":
       await setMacAddresses(facts, deps);
@@ -117,7 +204,7 @@ async function performOne(action: VmAction, facts: VmFacts, deps: Deps): Promise
   }
 }
 
-/** Performs the plan. Circumstances are what the API server judges by, beside the step. */
+/** The inputs of the steps include what the API server validates against. */
 export function actVm(
   plan: readonly VmAction[],
   facts: VmFacts,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates the VMI of a VM, unless another guest runs with one of its MACs. Admission judges by caches, which do not have the
-// other VM yet when two are started at the same moment; here the server is asked, one VMI with a MAC at a time.
+// Creates a VM's VMI unless another guest runs with one of its MACs. Admission checks caches, which miss a VM that starts at the same
+// moment, so this checks the server, for one VMI with a MAC at a time.
 import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import {
   AppError,
@@ -18,14 +18,14 @@ import type { Deps } from "../../deps.ts";
 
 type CreationDeps = Pick<Deps, "store" | "vms" | "vmis" | "nads" | "macMutex">;
 
-/** Name of the index of VMs and VMIs by MAC, lower case with colons. */
+/** Index of VMs and VMIs by MAC, lower case with colons. */
 export const BY_MAC = "mac";
 
 function toOwner({ metadata, spec }: VirtualMachineInstance): MacOwner {
   return { namespace: metadata.namespace ?? "", name: metadata.name, spec };
 }
 
-/** Keys of the VMIs that may have one of the MACs: each is named like its VM, if it has one. */
+/** Keys of the VMIs that may have one of the MACs. A VMI has the name of its VM. */
 function listCandidates(own: VirtualMachineInstance, deps: CreationDeps): readonly string[] {
   const owners = listMacs(own.spec).flatMap((mac) => [
     ...deps.vms.listBy(BY_MAC, mac),
@@ -36,7 +36,7 @@ function listCandidates(own: VirtualMachineInstance, deps: CreationDeps): readon
   return [...keys].sort();
 }
 
-/** The first MAC of the VMI that a guest of another VM has on the same segment. */
+/** The VMI's first MAC that a guest of another VM has on the same segment. */
 async function findRunningTwin(
   own: VirtualMachineInstance,
   deps: CreationDeps,
@@ -52,31 +52,30 @@ async function findRunningTwin(
   return undefined;
 }
 
-/** Locks the MACs one after the other, always in the same order. */
-function withMacs<T>(
+/** Locks the MACs in a fixed order, which prevents deadlocks. */
+function withLockedMacs<T>(
   mutex: KeyedMutex,
   [first, ...others]: readonly string[],
   work: () => Promise<T>,
 ): Promise<T> {
   if (first === undefined) return work();
-  return mutex.runExclusive(first, () => withMacs(mutex, others, work));
+  return mutex.runExclusive(first, () => withLockedMacs(mutex, others, work));
 }
 
-/**
- * Creates the VMI.
- * @throws AppError with CONTROLLER_MAC_IN_USE, and what the server throws
- */
+/** @throws AppError with CONTROLLER_MAC_IN_USE, and the server's errors */
 export function createUniqueVmi(
   vmi: VirtualMachineInstance,
   deps: CreationDeps,
 ): Promise<VirtualMachineInstance> {
   const macs = [...new Set(listMacs(vmi.spec))].sort();
-  return withMacs(deps.macMutex, macs, async () => {
+  return withLockedMacs(deps.macMutex, macs, async () => {
     const twin = await findRunningTwin(vmi, deps);
     if (twin === undefined) return deps.store.create(VIRTUAL_MACHINE_INSTANCES, vmi);
     const { mac, network, owner } = twin;
     throw new AppError("CONTROLLER_MAC_IN_USE", {
-      ...{ mac, network, interface: ifacesOf(vmi.spec)[twin.index]?.name ?? "" },
+      mac,
+      network,
+      interface: ifacesOf(vmi.spec)[twin.index]?.name ?? "",
       owner: nameMacOwner(owner, vmi.metadata.namespace ?? ""),
     });
   });

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long has something been put off? Nothing is put off for ever.
+// Limits how long a write can be deferred.
 import type { Clock } from "@patchbay/core/ports";
 
-/** What has been put off, by uid. Lost at a restart of the process, after which it begins anew. */
+/** Deferred writes, by uid. A restart of the process loses them, and their time starts again. */
 export interface Deferrals {
-  /** How much longer it may be put off, milliseconds; the first question begins it. */
+  /** How much longer the write may be deferred, milliseconds. The first call starts the time. */
   leftMs(uid: string): number;
-  /** It is done, or there is nothing to do. */
+  /** Called when the write is done or unnecessary. */
   end(uid: string): void;
 }
 
-/** Puts off for at most so long. */
-export function createDeferrals(clock: Clock, longestMs: number): Deferrals {
+export function createDeferrals(clock: Clock, maxMs: number): Deferrals {
   const dueMs = new Map<string, number>();
   return {
     leftMs: (uid) => {
       const nowMs = clock.monotonicMs();
-      const due = dueMs.get(uid) ?? nowMs + longestMs;
+      const due = dueMs.get(uid) ?? nowMs + maxMs;
       dueMs.set(uid, due);
       return Math.max(0, due - nowMs);
     },

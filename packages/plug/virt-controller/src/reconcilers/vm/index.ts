@@ -1,22 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// The VM's part of a pass: a VM becomes a VMI, and its edits go into the VMI.
-import { nextLookMs, planVm } from "@patchbay/core";
-import { after, done, earliest, type Next } from "@patchbay/kube";
+// The VM's part of a pass: creates the VMI, and applies changes of the VM to it.
+import { VIRTUAL_MACHINES } from "@patchbay/api";
+import {
+  canVmStatusWait,
+  newSyncError,
+  statusPatch,
+  vmStatus,
+  type NewVmStatus,
+  type VmFacts,
+  nextLookMs,
+  planVm,
+} from "@patchbay/core";
+import { keyOf, after, done, earliest, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { rethrow } from "../steps.ts";
+import { type PerformedSteps, rethrow } from "../steps.ts";
 import { actVm } from "./act.ts";
 import { observeVm } from "./observe.ts";
-import { reportVm } from "./report.ts";
+
+/** How much longer the status write can wait, milliseconds; 0 if it cannot. */
+function findDelayMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): number {
+  const { uid = "" } = vm.metadata;
+  // This pass or the watch may have a newer VMI than the facts.
+  const current = vmi && deps.ownWrites.newest(deps.vmis.find(keyOf(vmi)) ?? vmi);
+  return canVmStatusWait(vm, current, next) ? deps.deferrals.leftMs(uid) : 0;
+}
+
+/**
+ * Writes the status at most once, and records new sync errors as events. Skips a deleted VM without finalizers. Returns the milliseconds
+ * until the next pass if the write was deferred.
+ */
+async function reportVm(
+  facts: VmFacts,
+  { failures }: PerformedSteps,
+  deps: Deps,
+): Promise<number | undefined> {
+  const { vm, now } = facts;
+  if (vm.metadata.deletionTimestamp !== undefined && vm.metadata.finalizers === undefined) {
+    return undefined;
+  }
+  const next = vmStatus({ ...facts, failures }, now);
+  const operations = statusPatch(deps.ownWrites.newest(vm), next);
+  const leftMs = operations.length === 0 ? 0 : findDelayMs(facts, next, deps);
+  if (leftMs > 0) return leftMs;
+  deps.deferrals.end(vm.metadata.uid ?? "");
+  if (operations.length === 0) return undefined;
+  const patch = { type: "json", operations } as const;
+  deps.ownWrites.note(
+    await deps.store.patch(VIRTUAL_MACHINES, keyOf(vm), patch, { subresource: "status" }),
+  );
+  const syncError = newSyncError(vm.status?.conditions, next.conditions);
+  if (syncError !== undefined) deps.events.record(vm, { type: "Warning", ...syncError });
+  return undefined;
+}
 
 /** One pass over one VM. Safe to repeat. */
 export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   const facts = await observeVm(key, deps);
   if (facts === undefined) return done();
-  const outcome = await actVm(planVm(facts), facts, deps);
-  const reportMs = await reportVm(facts, outcome, deps);
-  rethrow(outcome);
-  // Nothing wakes the VM when its DataVolumes are there.
-  const isMade = facts.missingDataVolumes.length > 0 && outcome.failures.length === 0;
-  const lookMs = earliest([outcome.againMs, reportMs, isMade ? 0 : nextLookMs(facts)]);
-  return lookMs === undefined ? done() : after(lookMs);
+  const performed = await actVm(planVm(facts), facts, deps);
+  const reportMs = await reportVm(facts, performed, deps);
+  rethrow(performed);
+  // Nothing wakes the VM when its DataVolumes exist.
+  const areVolumesCreated = facts.missingDataVolumes.length > 0 && performed.failures.length === 0;
+  const nextMs = earliest([performed.againMs, reportMs, areVolumesCreated ? 0 : nextLookMs(facts)]);
+  return nextMs === undefined ? done() : after(nextMs);
 }

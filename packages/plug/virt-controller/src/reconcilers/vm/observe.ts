@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which facts the VM's part looks at.
+// Reads the facts about a VM.
 import {
   DATA_VOLUMES,
   networkConfigOf,
@@ -25,9 +25,9 @@ import {
 import { keyOf, parseKey, printTime } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import { claimsOf } from "../claims.ts";
+import { findClaims } from "../vmi/observe.ts";
 
-/** The VMI of the VM's name. A cache may be behind: before one that was made counts as gone, the server is asked. */
+/** The VMI of the VM's name. Because the cache may be stale, a missing VMI is looked up on the server. */
 async function findVmi(
   vm: VirtualMachine,
   key: ObjectKey,
@@ -39,7 +39,7 @@ async function findVmi(
   return deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
 }
 
-/** A kind that nobody serves has no objects: that is told when one is to be made. */
+/** If the kind does not exist, its creation reports that. */
 function findDataVolume(key: ObjectKey, { store }: Deps): Promise<DataVolume | undefined> {
   return store.find(DATA_VOLUMES, key).catch((error: unknown) => {
     if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
@@ -47,7 +47,7 @@ function findDataVolume(key: ObjectKey, { store }: Deps): Promise<DataVolume | u
   });
 }
 
-/** Asked of the server, which need not serve the kind: there is nothing to watch then. Only a VM that has no VMI needs to know. */
+/** The missing DataVolumes of a VM without a VMI. They are read from the server, because the kind may not exist and cannot be watched then. */
 async function findMissing(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -59,15 +59,15 @@ async function findMissing(
   return all.filter((_, index) => found[index] === undefined);
 }
 
-/** What the VM takes from elsewhere; nothing is read for one that takes nothing. */
+/** Instancetype and preference. Reads nothing for a VM without them. */
 async function observeParts(vm: VirtualMachine, { parts }: Deps): Promise<Pick<VmFacts, "parts">> {
   if (!concernsParts(vm)) return {};
   const read = await readParts(vm, parts.find.bind(parts));
   return { parts: partsFactsOf(vm, read) };
 }
 
-/** Why it cannot be started. */
-function startProblemsOf(
+/** Why the VM cannot be started. */
+function findStartProblems(
   vm: VirtualMachine,
   { parts }: Pick<VmFacts, "parts">,
   network: NetworkConfig,
@@ -77,7 +77,7 @@ function startProblemsOf(
   return [...(parts?.problems ?? []), ...problems];
 }
 
-/** The facts of a VM, as new as this process's own writes; undefined when it is gone. */
+/** The facts of a VM, including this process's own writes; undefined when it is deleted. */
 export async function observeVm(key: string, deps: Deps): Promise<VmFacts | undefined> {
   const object = parseKey(key);
   const cached = deps.vms.find(object);
@@ -87,12 +87,12 @@ export async function observeVm(key: string, deps: Deps): Promise<VmFacts | unde
   const now = printTime(deps.clock.now());
   const network = networkConfigOf(deps.kubevirts.list()[0]);
   const parts = await observeParts(vm, deps);
-  const startProblems = startProblemsOf(vm, parts, network);
+  const startProblems = findStartProblems(vm, parts, network);
   const missingDataVolumes = await findMissing(parts.parts?.expanded ?? vm, vmi, deps);
   const { bindings, isStaged } = network;
   const facts = { vm, ...parts, now, startProblems, missingDataVolumes, bindings, isStaged };
   const own = vmi !== undefined && isOwnedBy(vmi, vm) ? vmi : undefined;
-  const isWaiting = own !== undefined && waitsForBinding(own, claimsOf(own, deps.claims));
+  const isWaiting = own !== undefined && waitsForBinding(own, findClaims(own, deps.claims));
   const isNameTaken = own === undefined && vmi !== undefined;
   const isTakerLeaving = own === undefined && vmi !== undefined && isLeavingName(vmi, vm);
   return { ...facts, vmi: own, isNameTaken, isTakerLeaving, waitsForBinding: isWaiting };

@@ -251,7 +251,8 @@ describe("a revision that is there already", () => {
     apiVersion: "apps/v1",
     kind: "ControllerRevision",
     metadata: {
-      ...{ ...KEY, name: REVISION },
+      ...KEY,
+      name: REVISION,
       ownerReferences: [
         {
           apiVersion: "kubevirt.io/v1",

@@ -1,19 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs the steps of a VMI's plan; each may be repeated.
+// Executes a VMI's plan. Each step can be repeated.
 import {
+  PODS,
+  type Pod,
+  type VirtualMachineInstance,
+  type JsonPatchOperation,
   names,
   PERSISTENT_VOLUME_CLAIMS,
-  PODS,
   VIRTUAL_MACHINE_INSTANCES,
   type PersistentVolumeClaim,
-  type VirtualMachineInstance,
 } from "@patchbay/api";
-import { isAppError, nicsPatch, versionTest, type VmiAction, type VmiFacts } from "@patchbay/core";
+import {
+  AppError,
+  isAppError,
+  isControlledBy,
+  pointerToken,
+  versionTest,
+  nicsPatch,
+  type VmiAction,
+  type VmiFacts,
+} from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { Patch } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import { createLauncher, patchAnnotation } from "../launchers.ts";
+import type { Patch } from "@patchbay/core/ports";
 import { performSteps, type PerformedSteps } from "../steps.ts";
+
+/** The cache may be stale; then the watch will deliver the pod. */
+async function isOwnPod(vmi: VirtualMachineInstance, pod: Pod, deps: Deps): Promise<boolean> {
+  const existing = await deps.store.find(PODS, keyOf(pod));
+  return existing === undefined || isControlledBy(existing, vmi);
+}
+
+/** @throws AppError with CONTROLLER_LAUNCHER_NAME_TAKEN if a pod of that name belongs to another owner */
+export async function createLauncher(
+  pod: Pod,
+  vmi: VirtualMachineInstance,
+  deps: Deps,
+): Promise<void> {
+  const object = printKey(keyOf(pod));
+  try {
+    deps.ownWrites.note(await deps.store.create(PODS, pod));
+    deps.log.info("created launcher pod", { pod: object });
+  } catch (error) {
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
+    if (!(await isOwnPod(vmi, pod, deps)))
+      throw new AppError("CONTROLLER_LAUNCHER_NAME_TAKEN", { object });
+  }
+}
+
+/** Writes one of the pod's annotations, and tests its old value. */
+export async function patchAnnotation(
+  pod: Pod,
+  { annotation, to }: { readonly annotation: string; readonly to: string },
+  deps: Deps,
+): Promise<void> {
+  const path = `/metadata/annotations/${pointerToken(annotation)}`;
+  const from = pod.metadata.annotations?.[annotation];
+  const operations: readonly JsonPatchOperation[] = [
+    from === undefined ? versionTest(pod) : { op: "test", path, value: from },
+    { op: "add", path, value: to },
+  ];
+  deps.ownWrites.note(await deps.store.patch(PODS, keyOf(pod), { type: "json", operations }));
+}
 
 async function patchVmi(vmi: VirtualMachineInstance, patch: Patch, deps: Deps): Promise<void> {
   deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));
@@ -32,7 +80,7 @@ function finalizersPatch(vmi: VirtualMachineInstance, present: boolean): Patch {
   };
 }
 
-/** One that is there already is told by the watch. */
+/** The watch delivers an existing claim. */
 async function createClaim(claim: PersistentVolumeClaim, deps: Deps): Promise<void> {
   try {
     await deps.store.create(PERSISTENT_VOLUME_CLAIMS, claim);
@@ -48,7 +96,7 @@ async function patchPodNetworks({ pod }: VmiFacts, to: string, deps: Deps): Prom
   deps.log.info("changed the pod's networks", { pod: printKey(keyOf(pod)), networks: to });
 }
 
-/** The pod's annotations may have been changed a step before. */
+/** An earlier step may have changed the pod's annotations. */
 async function patchPodNetworkInfo({ pod }: VmiFacts, to: string, deps: Deps): Promise<void> {
   if (pod === undefined) return;
   const newest = deps.ownWrites.newest(pod);
@@ -95,7 +143,7 @@ async function performOne(action: VmiAction, facts: VmiFacts, deps: Deps): Promi
   }
 }
 
-/** Performs the plan. Circumstances are what the API server judges by, beside the step. */
+/** The inputs of the steps include what the API server validates against. */
 export function actVmi(
   plan: readonly VmiAction[],
   facts: VmiFacts,

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which facts the VMI's part looks at.
+// Reads the facts about a VMI.
 import {
+  type PersistentVolumeClaim,
+  type VirtualMachineInstance,
+  type Pod,
   isVmiFinal,
   names,
   networkConfigOf,
@@ -10,34 +13,75 @@ import {
   logsConsoles,
   usesEmulation,
   type NetworkConfig,
-  type Pod,
-  type VirtualMachineInstance,
 } from "@patchbay/api";
 import {
+  claimNamesOf,
+  type VmiFacts,
+  isNodeLost,
+  networkNamesOf,
+  networksNotOn,
+  nodeLossOf,
+  type Definitions,
+  type NetworkAbsences,
+  type NodeLoss,
   hasLostImage,
   isLauncherOf,
-  networkNamesOf,
   offeredResources,
   ownerPodName,
   planImageQuestion,
-  type Definitions,
-  type VmiFacts,
 } from "@patchbay/core";
-import { parseKey } from "@patchbay/kube";
-import type { ObjectKey } from "@patchbay/core/ports";
+import type { Cache, ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
-import { claimsOf } from "../claims.ts";
-import { findAbsences, findLoss } from "../on-node.ts";
+import { parseKey } from "@patchbay/kube";
 
-/** Where the owner's pod is, if there is one: its name is a function of uids. */
-function launcherKeyOf(vmi: VirtualMachineInstance): ObjectKey {
+/** The existing claims that the VMI uses. */
+export function findClaims(
+  vmi: VirtualMachineInstance,
+  claims: Pick<Cache<PersistentVolumeClaim>, "find">,
+): VmiFacts["storage"]["claims"] {
+  const { namespace = "" } = vmi.metadata;
+  const found = claimNamesOf(vmi).flatMap((name) => {
+    const claim = claims.find({ namespace, name });
+    return claim === undefined ? [] : [[name, claim] as const];
+  });
+  return new Map(found);
+}
+
+/** Describes the loss of the pod's node if the node does not answer. */
+export function findLoss(
+  pod: Pod | undefined,
+  { nodes }: Pick<Deps, "nodes">,
+): NodeLoss | undefined {
+  const name = pod?.spec.nodeName;
+  return name === undefined ? undefined : nodeLossOf(nodes.find({ name }));
+}
+
+/**
+ * Networks of the VMI for which the pod's node cannot create NICs. Networks of bindings are excluded, because only the node reports
+ * them. Lists the other nodes only if necessary.
+ */
+export function findAbsences(
+  { vmi, pod }: { readonly vmi: VirtualMachineInstance; readonly pod: Pod | undefined },
+  definitions: Definitions,
+  { nodes }: Pick<Deps, "nodes">,
+): NetworkAbsences {
+  const node = pod?.spec.nodeName;
+  const named = networkNamesOf(vmi, {});
+  const own = new Map([...definitions].filter(([network]) => named.includes(network)));
+  if (node === undefined || networksNotOn(node, own, []).size === 0) return new Map();
+  const others = nodes.list().filter((each) => !isNodeLost(each));
+  return networksNotOn(node, own, others.map(({ metadata }) => metadata.name).toSorted());
+}
+
+/** The name of the launcher pod, which is derived from uids. */
+function toLauncherKey(vmi: VirtualMachineInstance): ObjectKey {
   return {
     namespace: vmi.metadata.namespace ?? "",
     name: ownerPodName(vmi),
   };
 }
 
-/** Whether something final follows from a pod that is not there: the guest's end, or the VMI's. */
+/** Whether a missing pod has a final consequence: the end of the guest or of the VMI. */
 function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   if (vmi.metadata.deletionTimestamp !== undefined) {
     return vmi.metadata.finalizers?.includes(names.VMI_FINALIZER) === true;
@@ -45,9 +89,9 @@ function endsWithoutPod(vmi: VirtualMachineInstance): boolean {
   return vmi.status?.activePods !== undefined && !isVmiFinal(vmi);
 }
 
-/** The VMI's own pod. A cache may be behind or see less: before anything ends, the server is asked. */
+/** The VMI's launcher pod. Because the cache may be stale or filtered, the server is asked before anything ends. */
 async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Pod | undefined> {
-  const key = launcherKeyOf(vmi);
+  const key = toLauncherKey(vmi);
   const isOwn = (pod: Pod | undefined): pod is Pod => pod !== undefined && isLauncherOf(pod, vmi);
   const cached = deps.pods.find(key);
   if (isOwn(cached)) return deps.ownWrites.newest(cached);
@@ -55,18 +99,18 @@ async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Po
   return isOwn(live) ? live : undefined;
 }
 
-/** Settings under which the pod that is to be made keeps its images. */
+/** Sets whether the API server keeps image volumes of the new pod. */
 async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> {
   const { pod } = facts;
-  if (pod !== undefined && hasLostImage(pod)) deps.imageVolumes.wereLost();
-  const question = planImageQuestion(facts);
-  if (question === undefined) return facts;
-  const keepsImageVolumes = await deps.imageVolumes.areKept(question);
+  if (pod !== undefined && hasLostImage(pod)) deps.imageVolumes.reportLost();
+  const testPod = planImageQuestion(facts);
+  if (testPod === undefined) return facts;
+  const keepsImageVolumes = await deps.imageVolumes.areSupported(testPod);
   return { ...facts, settings: { ...facts.settings, keepsImageVolumes } };
 }
 
-/** The definitions of the VMI's networks, and of those that bindings bring along, as far as they are there. */
-function definitionsOf(
+/** The existing definitions of the VMI's networks, including those of bindings. */
+function findDefinitions(
   vmi: VirtualMachineInstance,
   { bindings }: NetworkConfig,
   { nads }: Deps,
@@ -78,7 +122,7 @@ function definitionsOf(
   return new Map(found);
 }
 
-/** The facts of a VMI, as new as this process's own writes; undefined when it is gone. */
+/** The facts of a VMI, including this process's own writes; undefined when it is deleted. */
 export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | undefined> {
   const cached = deps.vmis.find(parseKey(key));
   if (cached === undefined) return undefined;
@@ -95,11 +139,11 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
     overcommit: overcommitConfigOf(kubevirt),
     ...(nodes.length > 0 && { offeredResources: offeredResources(nodes) }),
   };
-  const storage = { claims: claimsOf(vmi, deps.claims), config: storageConfigOf(kubevirt) };
+  const storage = { claims: findClaims(vmi, deps.claims), config: storageConfigOf(kubevirt) };
   const network = networkConfigOf(kubevirt);
   const nodeLoss = findLoss(pod, deps);
   const lost = nodeLoss === undefined ? {} : { nodeLoss };
-  const definitions = definitionsOf(vmi, network, deps);
+  const definitions = findDefinitions(vmi, network, deps);
   const absences = findAbsences({ vmi, pod }, definitions, deps);
   const known = { network, storage, definitions, absences };
   return withImageVolumes({ vmi, pod, settings, ...known, ...lost }, deps);

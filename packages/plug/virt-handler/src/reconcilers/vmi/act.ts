@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Performs a node plan. An iface whose step fails holds up no other.
+// Executes a node plan. A failed step of one iface does not block the others.
 import {
   isAppError,
   isDomainBusy,
@@ -9,47 +9,50 @@ import {
 } from "@patchbay/core";
 import { earliest, runSteps, type StepsResult } from "@patchbay/kube";
 import { reportNodeVm } from "./report.ts";
-import type { FailedNodeStep, NodeStep } from "./steps/node-step.ts";
-import { ifaceStep, isOnDevice } from "./steps/on-iface.ts";
-import { serveStep, stopServingStep } from "./steps/serve-addresses.ts";
+import {
+  type FailedNodeStep,
+  type NodeStep,
+  isLost,
+  type StepContext,
+} from "./steps/step-context.ts";
+import { ifaceStep, isOnDevice } from "./steps/iface-steps.ts";
+import { serveStep, stopServingStep } from "./steps/dhcp-steps.ts";
 import { isOnDomain, START_STEP, startStep } from "./steps/start-guest.ts";
 import { sweepStep } from "./steps/sweep-links.ts";
-import { isLost, type StepContext } from "./step-context.ts";
 
-/** What came of a plan. */
 export interface NodePlanResult {
-  /** Whether anything was changed, so that it is worth looking again. */
+  /** True when something changed, so that another pass is worthwhile. */
   readonly changed: boolean;
-  /** Names of the steps that were done. */
+  /** Names of the steps that succeeded. */
   readonly done: ReadonlySet<string>;
   readonly hindrances: Readonly<Record<string, Hindrance>>;
-  /** Why there is no guest. */
+  /** Why the guest is not started. */
   readonly guest: Hindrance | undefined;
-  /** When to look again if nothing wakes the loop before. */
-  readonly againInMs: number | undefined;
-  /** What ended the connection to libvirt. */
-  readonly lost: AppError | undefined;
+  /** When to reconcile again if no event arrives before. */
+  readonly retryInMs: number | undefined;
+  /** The error that ended the connection to libvirt. */
+  readonly connectionError: AppError | undefined;
 }
 
 type Result = StepsResult<NodeStep, Hindrance>;
 
-/** Whether the domain may be another after the step. */
+/** Whether the step may change the domain. */
 export function callsLibvirt(action: NodeAction): boolean {
   return isOnDevice(action) || isOnDomain(action);
 }
 
-/** Why no call on the domain would fare better: it is busy, and each would wait as long; or libvirt is lost. */
+/** Whether further calls on the domain would fail as well: it is busy, so that each would wait as long, or libvirt is lost. */
 function stopsOthers(error: unknown): error is AppError {
   return isLost(error) || isDomainBusy(error);
 }
 
-/** A step on an iface rests on the one before it for the same iface. */
+/** A step of an iface depends on the earlier steps of the same iface. */
 function dependsOn(step: NodeStep, { action: before }: FailedNodeStep): boolean {
   const [iface, ...others] = step.ifaces;
   return iface !== undefined && others.length === 0 && before.ifaces.includes(iface);
 }
 
-/** In order; once the domain is busy or lost, steps on devices fail with that, untried. */
+/** Runs the steps in order. Once the domain is busy or lost, steps on devices fail with that error without being tried. */
 function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result> {
   let stop: AppError | undefined;
   const perform = async (step: NodeStep): Promise<void> => {
@@ -57,7 +60,7 @@ function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result>
     await step.perform();
   };
   return runSteps<NodeStep, Hindrance>(steps, perform, {
-    pauses: deps.steps,
+    pauses: deps.stepBackoff,
     stepOf: (step) => step,
     explain: (step, error) => ({
       code: isAppError(error) ? error.code : "UNKNOWN",
@@ -72,7 +75,7 @@ function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result>
   });
 }
 
-/** Each server starts on its own: one that fails, or is slow, does not hold up the other NICs. */
+/** Each server starts on its own, so that a slow or failed one does not delay the other NICs. */
 function serverSteps(plan: readonly NodeAction[], context: StepContext): readonly NodeStep[] {
   return plan.flatMap((action) => {
     if (action.kind === "serveAddresses") return [serveStep(action, context)];
@@ -104,7 +107,7 @@ async function serveAndPlug(
   return [...(await serving), await runIfaces()];
 }
 
-/** Last, as in every plan: what is left of ifaces is taken away before a guest starts. */
+/** Run last, so that leftovers of ifaces are removed before a guest starts. */
 function lastSteps(plan: readonly NodeAction[], context: StepContext): readonly NodeStep[] {
   const onDomain = plan.filter(isOnDomain);
   return [
@@ -113,20 +116,23 @@ function lastSteps(plan: readonly NodeAction[], context: StepContext): readonly 
   ];
 }
 
-/** Whether others have been told of what the rest of the plan does, where they are to know before. */
-async function isTold(plan: readonly NodeAction[], { facts, deps }: StepContext): Promise<boolean> {
+/** Writes the status first when the plan demands it. Returns false when the write was held back. */
+async function reportFirst(
+  plan: readonly NodeAction[],
+  { facts, deps }: StepContext,
+): Promise<boolean> {
   if (!plan.some(({ kind }) => kind === "report")) return true;
   return (await reportNodeVm(facts, { hindrances: {} }, deps)) === 0;
 }
 
-/** Performs the plan; steps that failed, or are left alone after they failed, are left out. */
+/** Executes the plan. Skips steps that depend on a failed one or that back off. */
 export async function actNodeVm(
   plan: readonly NodeAction[],
   context: StepContext,
 ): Promise<NodePlanResult> {
-  const taken = (await isTold(plan, context)) ? plan : [];
-  const first = await serveAndPlug(taken, context);
-  const last = await run(lastSteps(taken, context), context);
+  const actions = (await reportFirst(plan, context)) ? plan : [];
+  const first = await serveAndPlug(actions, context);
+  const last = await run(lastSteps(actions, context), context);
   const results = [...first, last];
   const failed = results.flatMap((result) => result.failed);
   const done = results.flatMap((result) => result.done);
@@ -138,7 +144,7 @@ export async function actNodeVm(
     done: new Set(done.map(({ name }) => name)),
     hindrances: Object.fromEntries(hindrances),
     guest: failed.find(({ action }) => action.name === START_STEP)?.shown,
-    againInMs: earliest(results.map(({ againMs }) => againMs)),
-    lost: failed.map(({ error }) => error).find(isLost),
+    retryInMs: earliest(results.map(({ againMs }) => againMs)),
+    connectionError: failed.map(({ error }) => error).find(isLost),
   };
 }

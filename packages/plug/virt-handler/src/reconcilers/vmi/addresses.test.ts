@@ -74,13 +74,13 @@ test("a server that cannot be started is told of, and tried again", async () => 
   bench.addressServers.failNext(
     new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason: "no memory" }),
   );
-  await bench.goOn();
+  await bench.resume();
   expect(given(bench)).toBeUndefined();
   expect((await bench.vmi()).status?.interfaces?.[0]?.hotplug).toMatchObject({
     reason: "AddressesNotServed",
   });
   bench.nowMs += ASKED_AGAIN_MS;
-  await bench.goOn();
+  await bench.resume();
   expect(given(bench)).toBe(ADDRESS);
 });
 
@@ -89,7 +89,7 @@ test("a server that does not start holds up its own NIC only", async () => {
   bench.addressServers.failNext(
     new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason: "bad options" }),
   );
-  await bench.goOn();
+  await bench.resume();
   const { interfaces = [] } = (await bench.vmi()).status ?? {};
   expect(interfaces.map(({ name, hotplug }) => [name, hotplug?.reason])).toEqual([
     ["one", "AddressesNotServed"],
@@ -97,6 +97,6 @@ test("a server that does not start holds up its own NIC only", async () => {
   ]);
   expect(bench.addressServers.count).toBe(1);
   bench.nowMs += ASKED_AGAIN_MS;
-  await bench.goOn();
+  await bench.resume();
   expect(bench.addressServers.count).toBe(2);
 });

@@ -12,8 +12,8 @@ const since = "2026-01-01T00:00:00Z";
 function toldOf(vmi: VirtualMachineInstance, next: NodeVmStatus, took?: string) {
   const told: { readonly on: KubeObject; readonly note: Note }[] = [];
   const record = (on: KubeObject, note: Note): void => void told.push({ on, note });
-  const stories = { say: () => took };
-  announce(vmi, next, { events: { record, flush: () => Promise.resolve() }, stories });
+  const phaseTimings = { describe: () => took };
+  announce(vmi, next, { events: { record, flush: () => Promise.resolve() }, phaseTimings });
   return told;
 }
 

@@ -34,7 +34,7 @@ async function addresses(bench: Bench): Promise<readonly string[] | undefined> {
 /** Lets time pass for the same process. */
 async function later(bench: Bench, ms: number): Promise<void> {
   bench.nowMs += ms;
-  expect(await bench.goOn()).toEqual([]);
+  expect(await bench.resume()).toEqual([]);
 }
 
 function say(bench: Bench, links: readonly GuestInterface[] | undefined): void {
@@ -145,7 +145,7 @@ describe("what the guest says of its NICs", () => {
     const lost = new AppError("LIBVIRT_CONNECTION_LOST", { message: "gone" });
     bench.daemon.failNext("readGuestInterfaces", lost);
     bench.nowMs += 3_000;
-    expect(await bench.goOn()).toEqual([lost]);
+    expect(await bench.resume()).toEqual([lost]);
     expect(await guestNames(bench)).toEqual(["enp2s0", "enp3s0"]);
   });
 
@@ -337,7 +337,7 @@ describe("the status is not written", () => {
   test("more than once in ten seconds for a libvirt that never says the same twice", async () => {
     const bench = await running();
     let turns = 0;
-    bench.disguise = (xml) =>
+    bench.rewriteXml = (xml) =>
       xml.replaceAll('state="up"', "").replace(/<mtu size="\d+"\/>/, () => {
         turns += 1;
         return `<mtu size="${String(1000 + (turns % 500))}"/>`;
@@ -345,7 +345,7 @@ describe("the status is not written", () => {
     const cost = await wakes(bench, { everyMs: 2_000, forMs: 600_000 }, () => undefined);
     expect(cost.writes).toBeGreaterThan(20);
     expect(cost.writes).toBeLessThanOrEqual(20 + 600 / 10);
-    bench.disguise = (xml) => xml;
+    bench.rewriteXml = (xml) => xml;
     const before = writes(bench);
     await later(bench, 20_000);
     expect(writes(bench)).toBe(before + 1);

@@ -30,14 +30,14 @@ function withTwo(vmi: VirtualMachineInstance): VirtualMachineInstance {
 
 async function plugTwo(bench: Bench): Promise<void> {
   await bench.edit(withTwo);
-  await bench.goOn();
+  await bench.resume();
   bench.nowMs += 500;
   putNicAt(bench.podNetwork, "two");
   await bench.edit((vmi) => ({
     ...vmi,
     status: { ...vmi.status, attachments: [attachment("one"), attachment("two")] },
   }));
-  await bench.goOn();
+  await bench.resume();
 }
 
 function linkOfOne(state: "up" | "down") {
@@ -78,7 +78,7 @@ describe("the history of a guest's NICs", () => {
   test("has a link that goes down", async () => {
     const bench = await running(["one"]);
     await bench.edit(linkOfOne("down"));
-    await bench.goOn();
+    await bench.resume();
     expect(await historyOf(bench)).toMatchObject([
       { name: "one", operations: [{ type: "LinkState", linkState: "down", outcome: "Done" }] },
     ]);
@@ -87,9 +87,9 @@ describe("the history of a guest's NICs", () => {
   test("goes on where the process that began it has died", async () => {
     const bench = await running(["one"]);
     await bench.edit(withTwo);
-    await bench.goOn();
+    await bench.resume();
     bench.nowMs += 5000;
-    await bench.goOn();
+    await bench.resume();
     const [open] = (await historyOf(bench))[0]?.operations ?? [];
     expect(open).toMatchObject({ type: "Plug", phases: [{ phase: "Pending" }] });
     bench.nowMs += 5000;
@@ -116,11 +116,11 @@ describe("the history of a guest's NICs", () => {
   test("closes what goes on when the guest ends", async () => {
     const bench = await running(["one"]);
     await bench.edit(withTwo);
-    await bench.goOn();
+    await bench.resume();
     bench.nowMs += 5000;
-    await bench.goOn();
+    await bench.resume();
     bench.daemon.endDomain("default_vm1", "stopped");
-    await bench.goOn();
+    await bench.resume();
     const { status } = await bench.vmi();
     expect(status?.phase).toBe("Succeeded");
     expect(status?.interfaceHistory).toMatchObject([

@@ -2,7 +2,7 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
-import { TRANSIENT_MS } from "../../pace.ts";
+import { TRANSIENT_REPORT_DELAY_MS } from "../../rate-limits.ts";
 import { createBench, type Bench } from "../../testing/bench.ts";
 import {
   aScheduledVmi,
@@ -61,7 +61,7 @@ describe("the end of a guest", () => {
   ] as const)("is told: $how", async ({ how, phase, says }) => {
     const bench = await running();
     bench.daemon.endDomain("default_vm1", how);
-    await bench.goOn();
+    await bench.resume();
     expect((await bench.vmi()).status?.phase).toBe(phase);
     expect(bench.events[0]).toBe("Started the guest runs");
     expect(bench.events.at(-1)).toContain(says);
@@ -83,7 +83,7 @@ describe("a VM whose guest cannot be started", () => {
       hindrance: { reason: "GuestNotStarted", attempts: 1 },
     });
     bench.nowMs += 60_000;
-    await bench.goOn();
+    await bench.resume();
     expect(await phases(bench)).toEqual(["Ready"]);
     expect((await bench.vmi()).status?.hindrance).toBeUndefined();
   });
@@ -106,11 +106,11 @@ describe("the link of a NIC", () => {
       (bench.daemon.xmlOf("default_vm1", "live") ?? "").replaceAll(/>\s+</g, "><");
     const before = device();
     await bench.edit((vmi) => withState(vmi, "down"));
-    await bench.goOn();
+    await bench.resume();
     expect(await links(bench)).toEqual(["down", "up"]);
     expect(await phases(bench)).toEqual(["Ready", "Ready"]);
     await bench.edit((vmi) => withState(vmi, "up"));
-    await bench.goOn();
+    await bench.resume();
     expect(await links(bench)).toEqual(["up", "up"]);
     expect(device()).toBe(before);
     expect(bench.daemon.calls.filter((call) => call.startsWith("updateDevice"))).toHaveLength(2);
@@ -120,14 +120,14 @@ describe("the link of a NIC", () => {
     const bench = await running();
     await bench.edit((vmi) => withState(vmi, "down"));
     bench.daemon.failAlways("updateDevice", new AppError("LIBVIRT_REFUSED", { message: "no" }));
-    await bench.goOn();
+    await bench.resume();
     expect(await links(bench)).toEqual(["up", "up"]);
     const hotplug = async (): Promise<unknown> =>
       (await bench.vmi()).status?.interfaces?.[0]?.hotplug;
     expect(await hotplug()).toMatchObject({ phase: "Ready", reason: "LinkStateFailed" });
     bench.daemon.failAlways("updateDevice", undefined);
     bench.nowMs += 60_000;
-    await bench.goOn();
+    await bench.resume();
     expect(await links(bench)).toEqual(["down", "up"]);
     expect(await hotplug()).not.toHaveProperty("reason");
   });
@@ -170,9 +170,9 @@ describe("an unplug", () => {
     const bench = await running();
     bench.daemon.unplugPolicy = "lose";
     await bench.edit((vmi) => without(vmi, "one"));
-    await bench.goOn();
-    bench.nowMs += TRANSIENT_MS;
-    await bench.goOn();
+    await bench.resume();
+    bench.nowMs += TRANSIENT_REPORT_DELAY_MS;
+    await bench.resume();
     expect(await phases(bench)).toEqual(["Detaching", "Ready"]);
     expect(linksOf(bench, "one")).toEqual([true, true]);
     bench.daemon.unplugPolicy = "grant";

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node loop: facts on this node become devices in the VM.
-import { isVmiFinal, type VirtualMachineInstance } from "@patchbay/api";
+// The node loop: turns the facts of one node into devices of the VM.
+import { type VirtualMachineInstance, isVmiFinal } from "@patchbay/api";
+import type { LauncherPod, HypervisorEvent } from "@patchbay/core/ports";
+import type { Deps } from "../../deps.ts";
+import { forgetVmi } from "../../memory.ts";
 import {
+  isAppError,
+  type AppError,
   driftIn,
   hasRun,
   launcherOn,
@@ -13,65 +18,139 @@ import {
   type NodeAction,
   type NodeVmFacts,
 } from "@patchbay/core";
-import { after, done, parseKey, type Next } from "@patchbay/kube";
-import type { HypervisorEvent, LauncherPod } from "@patchbay/core/ports";
-import type { Deps } from "../../deps.ts";
-import { keepLauncher } from "../../forget.ts";
-import { noteTaps } from "../../metrics/taps.ts";
-import { moveGuest, tellLeft } from "../../migration/index.ts";
+import { done, keyOf, printKey, type Next, after, parseKey } from "@patchbay/kube";
+import { PASS_REFILL_MS } from "../../rate-limits.ts";
+import { reportFailure, reportNodeVm } from "./report.ts";
+import { recordTaps } from "../../metrics/plugs.ts";
+import { passMigration, finishDeparture } from "../../migration/index.ts";
 import { actNodeVm, callsLibvirt, type NodePlanResult } from "./act.ts";
 import { announceDrift } from "./announce.ts";
 import type { Listener } from "../../sessions/sessions.ts";
-import { askGuest } from "./ask-guest.ts";
+import { queryGuestAgent } from "./guest-agent.ts";
 import { observeNodeVm, type Known } from "./observe.ts";
-import { giveWay, heldBack, noteSuccess } from "./give-way.ts";
-import { nameOfStep, stepsOf } from "./steps/on-iface.ts";
-import { reportNodeVm } from "./report.ts";
-import { serveStepOf } from "./steps/serve-addresses.ts";
+import { stepNameOf, stepNamesOf } from "./steps/iface-steps.ts";
+import { serveStepName } from "./steps/dhcp-steps.ts";
 import { START_STEP } from "./steps/start-guest.ts";
-import { sweepStepsOf } from "./steps/sweep-links.ts";
-import type { Place } from "./step-context.ts";
+import { sweepStepNames } from "./steps/sweep-links.ts";
+import type { LauncherContext } from "./steps/step-context.ts";
 
-/** Its pod is being made: what of the launcher's path is there may still be mounted over, of which inotify tells nothing. */
-const BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
-/** Remember addresses, wire, attach, and look once more; each pass does what the one before made possible. */
+function releasePod(pod: LauncherPod, deps: Deps): void {
+  const { sessions, guestHooks, guestServers, addressStore, log } = deps;
+  sessions.close(pod);
+  guestHooks.forget(pod);
+  const ending = Promise.all([guestServers.stop(pod.uid), addressStore.forgetPod(pod.uid)]);
+  ending.catch((err: unknown) => {
+    log.warn("leftovers of a pod cannot be removed", { uid: pod.uid, err });
+  });
+}
+
+/** Records the current launcher of a VMI, and releases the previous one: its guest has left this node or never arrived. */
+function trackLauncher(
+  { metadata }: VirtualMachineInstance,
+  launcher: LauncherPod | undefined,
+  deps: Deps,
+): void {
+  const { uid = "" } = metadata;
+  const known = deps.knownLaunchers.get(uid);
+  if (known !== undefined && known.uid !== launcher?.uid) {
+    releasePod(known, deps);
+    deps.knownLaunchers.delete(uid);
+    deps.migrationRuns.forget(uid);
+  }
+  if (launcher !== undefined) deps.knownLaunchers.set(uid, launcher);
+}
+
+/** Releases everything of a VMI that was deleted or has left this node. */
+export function releaseVmi(vmi: VirtualMachineInstance, deps: Deps): void {
+  trackLauncher(vmi, undefined, deps);
+  const { uid = "" } = vmi.metadata;
+  deps.migrationRuns.forget(uid);
+  forgetVmi(uid, deps);
+}
+
+/** Errors of the launcher: its own, and those of the CRI, libvirt, the domain, the pod's links and the OS. */
+const LAUNCHER_ERRORS = /^(?:LAUNCHER|CRI|LIBVIRT|DOMAIN|PODNET|OS)_/;
+
+function isLauncherError(error: unknown): error is AppError {
+  return isAppError(error) && LAUNCHER_ERRORS.test(error.code);
+}
+
+/** Milliseconds to wait because the launcher backs off or the VMI used up its passes; undefined when a pass may run. */
+export function findDelayMs(
+  vmi: VirtualMachineInstance,
+  pod: LauncherPod,
+  { passBudget, sessions }: Pick<Deps, "passBudget" | "sessions">,
+): number | undefined {
+  const pauseMs = sessions.backoffMs(pod);
+  if (pauseMs > 0) return pauseMs;
+  return passBudget.take(vmi) ? undefined : PASS_REFILL_MS;
+}
+
+function resetFailures({ metadata }: VirtualMachineInstance, { failedPasses }: Deps): void {
+  failedPasses.delete(metadata.uid ?? "");
+}
+
+/** Reports why a launcher cannot be used, and rethrows, so that the queue backs off. */
+async function handleFailedPass(
+  vmi: VirtualMachineInstance,
+  error: unknown,
+  deps: Deps,
+): Promise<Next> {
+  if (!isLauncherError(error)) throw error;
+  if (error.code !== "LAUNCHER_UNREACHABLE") {
+    const { uid = "" } = vmi.metadata;
+    const failures = (deps.failedPasses.get(uid) ?? 0) + 1;
+    deps.failedPasses.set(uid, failures);
+    await reportFailure(vmi, { error, failures }, deps);
+    throw error;
+  }
+  await reportFailure(vmi, { error, failures: 0 }, deps);
+  // The launcher is not there yet or is gone, and the watch on its socket wakes this key. When the socket exists but nobody
+  // listens on it, the loop gets no event, so those errors are rethrown above.
+  deps.log.debug("launcher is not reachable", { vmi: printKey(keyOf(vmi)), reason: error.message });
+  return done();
+}
+
+/** While the pod is created, a mount may still cover the launcher's path, and inotify does not report that. */
+const PHASES_BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Scheduling"];
+/** Remember addresses, wire, attach and check once more: each pass does what the previous one made possible. */
 const PASSES_MAX = 5;
 
 /**
- * The launcher of a VMI on this node: the uid as its status says, in the VMI's namespace and of the name that
- * virt-controller gives it. None where the guest has left the node.
+ * The launcher of a VMI on this node, with the uid from the VMI's status and the name that virt-controller assigns. Undefined
+ * when the guest has left the node.
  */
-export function launcherOf(
+export function findLauncher(
   vmi: VirtualMachineInstance,
   { nodeName }: Pick<Deps, "nodeName">,
-): (LauncherPod & Pick<Place, "role">) | undefined {
+): (LauncherPod & Pick<LauncherContext, "role">) | undefined {
   const launcher = launcherOn(vmi, nodeName);
   if (launcher === undefined) return undefined;
   return { ...launcher, namespace: vmi.metadata.namespace ?? "" };
 }
 
-/** The drifts that this pass repaired. A guest that ends takes its taps along, and then repairs fail. */
+/** Drifts that this pass repaired. Repairs fail while a guest shuts down, because its taps vanish. */
 function repairedDrifts(
   plan: readonly NodeAction[],
   facts: NodeVmFacts,
   result: NodePlanResult,
 ): readonly Drift[] {
-  const repairs = plan.filter((action) => "iface" in action && result.done.has(nameOfStep(action)));
+  const repairs = plan.filter((action) => "iface" in action && result.done.has(stepNameOf(action)));
   return driftIn(repairs, facts);
 }
 
-/** None where the guest has ended meanwhile. */
-function shownDrifts(
+/** Returns none when the guest has ended in the meantime. */
+function reportableDrifts(
   drifts: readonly Drift[],
   { domain }: NodeVmFacts,
-  { lost }: NodePlanResult,
+  { connectionError }: NodePlanResult,
 ): readonly Drift[] {
-  return lost === undefined && domain?.running === true ? drifts : [];
+  return connectionError === undefined && domain?.running === true ? drifts : [];
 }
 
 async function converge(
   vmi: VirtualMachineInstance,
-  place: Place,
+  place: LauncherContext,
   deps: Deps,
 ): Promise<{ facts: NodeVmFacts; result: NodePlanResult }> {
   let known: Known = {};
@@ -79,98 +158,106 @@ async function converge(
   for (let pass = 1; ; pass += 1) {
     const facts = await observeNodeVm(vmi, { ...place, ...known }, deps);
     const plan = planNodeVm(facts);
-    // What goes on is its owner's to tell: who gets the guest goes on with what was told.
+    // Only the owner records phases; a migration target continues with those in the status.
     if (place.role === "owner") {
-      deps.stories.see(vmi, stagesOf(facts.ifaces, vmi.metadata.namespace ?? ""));
+      deps.phaseTimings.observe(vmi, stagesOf(facts.ifaces, vmi.metadata.namespace ?? ""));
     }
     const result = await actNodeVm(plan, { ...place, facts, deps });
     drifts.push(...repairedDrifts(plan, facts, result));
-    if (!result.changed || result.lost !== undefined || pass === PASSES_MAX) {
-      for (const drift of shownDrifts(drifts, facts, result)) announceDrift(vmi, drift, deps);
+    if (!result.changed || result.connectionError !== undefined || pass === PASSES_MAX) {
+      for (const drift of reportableDrifts(drifts, facts, result)) announceDrift(vmi, drift, deps);
       return { facts, result };
     }
     known = plan.some(callsLibvirt) ? {} : { domain: facts.domain };
   }
 }
 
-/** What went on is not remembered: the next unplug, and the next step of an iface, begin anew. */
-function forgetDone(
+/** Drops the retry state of steps that succeeded, so that the next unplug or step starts afresh. */
+function pruneRetryState(
   { vmi, ifaces, domain, orphans }: NodeVmFacts,
   result: NodePlanResult,
   deps: Deps,
 ): void {
-  const asked = ifaces.filter(letsGo).map(({ name }) => name);
-  deps.unplugRequests.retain(vmi.metadata.uid ?? "", asked);
-  const hindered = Object.keys(result.hindrances).flatMap(stepsOf);
-  deps.steps.retain(vmi.metadata.uid ?? "", [
-    ...hindered,
-    ...sweepStepsOf(orphans),
+  const unplugging = ifaces.filter(letsGo).map(({ name }) => name);
+  deps.unplugRequests.retain(vmi.metadata.uid ?? "", unplugging);
+  const blockedSteps = Object.keys(result.hindrances).flatMap(stepNamesOf);
+  deps.stepBackoff.retain(vmi.metadata.uid ?? "", [
+    ...blockedSteps,
+    ...sweepStepNames(orphans),
     ...(domain?.running === true ? [] : [START_STEP]),
-    ...ifaces.map(({ name }) => serveStepOf(name)),
+    ...ifaces.map(({ name }) => serveStepName(name)),
   ]);
 }
 
-/** What a guest's life means for its hooks. */
-function noteHooks({ vmi, domain }: NodeVmFacts, { pod, session }: Place, deps: Deps): void {
+function notifyHooks(
+  { vmi, domain }: NodeVmFacts,
+  { pod, session }: LauncherContext,
+  deps: Deps,
+): void {
   if (domain?.running === true) deps.guestHooks.started(pod);
   else if (domain !== undefined && hasRun(vmi)) {
     deps.guestHooks.ended({ pod, sidecars: session.launcher.sidecars ?? [] });
   }
 }
 
-/** Converges, reports, and asks the guest, with a launcher that answers. */
-async function workOn(
+async function convergeAndReport(
   vmi: VirtualMachineInstance,
-  place: Place,
+  place: LauncherContext,
   deps: Deps,
 ): Promise<{ readonly facts: NodeVmFacts; readonly next: Next }> {
   const { facts, result } = await converge(vmi, place, deps);
-  forgetDone(facts, result, deps);
-  noteTaps(facts, deps.taps);
-  noteHooks(facts, place, deps);
-  const heldMs = await reportNodeVm(facts, result, deps);
-  if (result.lost !== undefined) throw result.lost;
-  // Unless an agent listens nothing is looked at at rest: the kernel tells of links, libvirt of the guest, the API server
-  // of what is wanted.
+  pruneRetryState(facts, result, deps);
+  recordTaps(facts, deps.taps);
+  notifyHooks(facts, place, deps);
+  const delayMs = await reportNodeVm(facts, result, deps);
+  if (result.connectionError !== undefined) throw result.connectionError;
+  // Without a guest agent nothing is polled: netlink, libvirt and the API server report every change.
   const dueInMs = [
     result.changed ? 0 : [],
-    result.againInMs ?? [],
-    (heldMs > 0 ? heldMs : await askOwn(facts, place, deps)) ?? [],
+    result.retryInMs ?? [],
+    (delayMs > 0 ? delayMs : await queryOwnedGuest(facts, place, deps)) ?? [],
   ].flat();
   return { facts, next: dueInMs.length === 0 ? done() : after(Math.min(...dueInMs)) };
 }
 
-/** A guest that is about to come is its owner's to ask. */
-async function askOwn(facts: NodeVmFacts, place: Place, deps: Deps): Promise<number | undefined> {
-  return place.role === "owner" ? askGuest(facts, place.session, deps) : undefined;
+/** On a migration target, the guest's owner queries the agent. */
+async function queryOwnedGuest(
+  facts: NodeVmFacts,
+  place: LauncherContext,
+  deps: Deps,
+): Promise<number | undefined> {
+  return place.role === "owner" ? queryGuestAgent(facts, place.session, deps) : undefined;
 }
 
-/** libvirt tells once that a guest keeps a device; nothing shows it afterwards. */
-function noteRefusal(
+/** libvirt reports a refused unplug only once, and no query shows it afterwards. */
+function recordRefusal(
   { metadata }: VirtualMachineInstance,
   event: HypervisorEvent,
   { unplugRequests }: Deps,
 ): void {
   if (event.kind !== "deviceRemovalFailed") return;
   const iface = nameOfAlias(event.alias);
-  if (iface !== undefined) unplugRequests.noteRefusal(metadata.uid ?? "", iface);
+  if (iface !== undefined) unplugRequests.recordRefusal(metadata.uid ?? "", iface);
 }
 
-/** Whoever works with the VMI's launcher: the first one is told of what happens there. */
-export function listenerOf(vmi: VirtualMachineInstance, deps: Deps, wake: () => void): Listener {
+export function buildListener(vmi: VirtualMachineInstance, deps: Deps, wake: () => void): Listener {
   return {
     wake,
-    hear: (event) => {
-      noteRefusal(vmi, event, deps);
+    onEvent: (event) => {
+      recordRefusal(vmi, event, deps);
     },
   };
 }
 
-/** A guest that is on its way is worked on otherwise. */
-async function passOver(vmi: VirtualMachineInstance, place: Place, deps: Deps): Promise<Next> {
-  const converge = (): ReturnType<typeof workOn> => workOn(vmi, place, deps);
-  if (deps.moves.of(vmi) === undefined) return (await converge()).next;
-  return moveGuest(vmi, place, { deps, converge });
+/** Migrating guests take a separate path. */
+async function reconcileWithSession(
+  vmi: VirtualMachineInstance,
+  place: LauncherContext,
+  deps: Deps,
+): Promise<Next> {
+  const converge = (): ReturnType<typeof convergeAndReport> => convergeAndReport(vmi, place, deps);
+  if (deps.migrationRuns.of(vmi) === undefined) return (await converge()).next;
+  return passMigration(vmi, place, { deps, converge });
 }
 
 /** One pass over one VMI of this node. Safe to repeat. */
@@ -181,30 +268,30 @@ export async function reconcileNodeVm(
 ): Promise<Next> {
   const vmi = deps.vmis.find(parseKey(key));
   if (vmi === undefined || deps.ownWrites.isBehind(vmi)) return done();
-  const launcher = launcherOf(vmi, deps);
-  keepLauncher(vmi, launcher, deps);
+  const launcher = findLauncher(vmi, deps);
+  trackLauncher(vmi, launcher, deps);
   if (launcher === undefined) return done();
   const { role, ...pod } = launcher;
-  if (BEFORE_LAUNCHER.includes(vmi.status?.phase)) return done();
+  if (PHASES_BEFORE_LAUNCHER.includes(vmi.status?.phase)) return done();
   if (isVmiFinal(vmi)) {
     deps.sessions.close(pod);
     deps.guestHooks.forget(pod);
     await deps.guestServers.stop(pod.uid);
     return done();
   }
-  const heldMs = heldBack(vmi, pod, deps);
-  if (heldMs !== undefined) return after(heldMs);
-  const listener = listenerOf(vmi, deps, () => {
+  const delayMs = findDelayMs(vmi, pod, deps);
+  if (delayMs !== undefined) return after(delayMs);
+  const listener = buildListener(vmi, deps, () => {
     wake(key);
   });
   try {
-    if (await tellLeft(vmi, listener.wake, deps)) return done();
+    if (await finishDeparture(vmi, listener.wake, deps)) return done();
     const next = await deps.sessions.use(pod, listener, (session) =>
-      passOver(vmi, { pod, role, session, wake: listener.wake }, deps),
+      reconcileWithSession(vmi, { pod, role, session, wake: listener.wake }, deps),
     );
-    noteSuccess(vmi, deps);
+    resetFailures(vmi, deps);
     return next;
   } catch (error) {
-    return giveWay(vmi, error, deps);
+    return handleFailedPass(vmi, error, deps);
   }
 }

@@ -24,7 +24,7 @@ describe("a launcher that is not there", () => {
   test("is waited for: its socket wakes the loop", async () => {
     const bench = createBench(aScheduledVmi([]));
     bench.launcher.stop();
-    expect(await bench.goOn()).toEqual([]);
+    expect(await bench.resume()).toEqual([]);
     expect(bench.next).toEqual({ kind: "done" });
     expect(bench.log.lines).toContainEqual({
       level: "debug",
@@ -62,15 +62,15 @@ describe("a launcher that is not there", () => {
   test("is not told of the ifaces of a VMI that does not run yet", async () => {
     const bench = createBench(aScheduledVmi(["one"]));
     bench.launcher.stop();
-    await bench.goOn();
+    await bench.resume();
     expect((await bench.vmi()).status?.interfaces).toBeUndefined();
   });
 });
 
 test("a libvirt whose XML is none is refused, with what is wrong", async () => {
   const bench = await running();
-  bench.disguise = () => "<network/>";
-  expect(await bench.goOn()).toMatchObject([
+  bench.rewriteXml = () => "<network/>";
+  expect(await bench.resume()).toMatchObject([
     { code: "DOMAIN_XML_INVALID", details: { reason: expect.any(String) as string } },
   ]);
 });
@@ -124,7 +124,7 @@ describe("a launcher that fails", () => {
     const passes = [1, 2, 3];
     for (const pass of passes) {
       bench.podNetwork.failNext("look", new AppError(code, { message: String(pass) }));
-      await bench.goOn();
+      await bench.resume();
     }
     expect(bench.notes.filter(({ reason }) => reason === "SyncFailed")).toHaveLength(1);
   });
@@ -137,7 +137,7 @@ test.each([new AppError("KUBE_UNREACHABLE", {}), new Error("a bug")])(
     const before = await bench.vmi();
     for (let pass = 0; pass < 4; pass += 1) {
       bench.podNetwork.failNext("look", error);
-      expect(await bench.goOn()).toEqual([error]);
+      expect(await bench.resume()).toEqual([error]);
     }
     expect(await bench.vmi()).toEqual(before);
   },

@@ -53,11 +53,11 @@ describe.each([
   test.each(WIRING_PARTS)("before the %s is finished, and not Ready before", async (part) => {
     const bench = await set();
     bench.podNetwork.failBefore(part, new AppError("PODNET_FAILED", { message: "no memory" }));
-    await bench.goOn();
+    await bench.resume();
     expect(await isWired(bench)).toBe(false);
     expect((await hotplug(bench))?.phase ?? "Wiring").toBe("Wiring");
     bench.nowMs += 60_000;
-    await bench.goOn();
+    await bench.resume();
     expect(await isWired(bench)).toBe(true);
     expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
   });
@@ -65,7 +65,7 @@ describe.each([
   test.each(WIRING_PARTS)("before the %s is finished by the next process", async (part) => {
     const bench = await set();
     bench.podNetwork.failBefore(part, new AppError("PODNET_FAILED", { message: "killed" }));
-    await bench.goOn();
+    await bench.resume();
     await bench.run();
     expect(await isWired(bench)).toBe(true);
     expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
@@ -77,7 +77,7 @@ test("a wiring that loses its forwarding entry is mended under the running guest
   bench.podNetwork.dropForwarding(NETNS, LINKS.tapName);
   expect(await isWired(bench)).toBe(false);
   const { length: calls } = bench.daemon.calls;
-  await bench.goOn();
+  await bench.resume();
   expect(await isWired(bench)).toBe(true);
   expect(bench.daemon.calls.slice(calls).filter((call) => call.startsWith("detach"))).toEqual([]);
 });
@@ -98,7 +98,7 @@ describe("a tap that is deleted under QEMU", () => {
   ])("$name gets its device back", async ({ lose }) => {
     const bench = await running();
     lose(bench);
-    await bench.goOn();
+    await bench.resume();
     expect(devicesOf(bench)).toEqual(["ua-two", "ua-one"]);
     expect(bench.podNetwork.findLink(NETNS, LINKS.tapName)?.carrier).toBe(true);
     expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
@@ -109,7 +109,7 @@ describe("a tap that is deleted under QEMU", () => {
     const bench = await running(["one"]);
     bench.daemon.unplugPolicy = "lose";
     replace(bench);
-    await bench.goOn();
+    await bench.resume();
     expect(await hotplug(bench)).toMatchObject({
       type: "Plug",
       phase: "Attaching",
@@ -117,12 +117,12 @@ describe("a tap that is deleted under QEMU", () => {
       attempts: 1,
     });
     bench.nowMs += ASKED_AGAIN_MS;
-    await bench.goOn();
+    await bench.resume();
     expect(await hotplug(bench)).toMatchObject({ reason: "TapReplaced", attempts: 2 });
     const asked = bench.daemon.calls.filter((call) => /^detachDevice .* live/.test(call));
     expect(asked).toHaveLength(2);
     bench.daemon.stop();
-    await bench.goOn();
+    await bench.resume();
     expect(await hotplug(bench)).toMatchObject({ phase: "Attaching" });
   });
 
@@ -132,11 +132,11 @@ describe("a tap that is deleted under QEMU", () => {
     const tap = bench.podNetwork.findLink(NETNS, LINKS.tapName);
     remove(bench);
     if (tap !== undefined) bench.podNetwork.putLink(NETNS, { ...tap, carrier: true });
-    await bench.goOn();
+    await bench.resume();
     expect(await hotplug(bench)).toMatchObject({ phase: "Attaching", reason: "TapReplaced" });
     bench.daemon.unplugPolicy = "grant";
     bench.nowMs += ASKED_AGAIN_MS;
-    await bench.goOn();
+    await bench.resume();
     expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
   });
 
@@ -147,12 +147,12 @@ describe("a tap that is deleted under QEMU", () => {
     const bench = await running(["one"]);
     bench.daemon.unplugPolicy = unplugPolicy;
     remove(bench);
-    await bench.goOn();
+    await bench.resume();
     const drifts = (): readonly string[] =>
       bench.events.filter((event) => event.startsWith("InterfaceDrifted"));
     expect(drifts()[0]).toContain("interface one: its tap was gone and is created again");
     const { length } = drifts();
-    await bench.goOn();
+    await bench.resume();
     expect(drifts()).toHaveLength(length);
   });
 });
@@ -174,7 +174,7 @@ describe("a launcher that deletes its tap again and again", () => {
     for (let time = 0; time < times; time += 1) {
       const before = bench.podNetwork.findLink(NETNS, LINKS.tapName)?.index;
       bench.podNetwork.takeLink(NETNS, LINKS.tapName);
-      await bench.goOn();
+      await bench.resume();
       const after = bench.podNetwork.findLink(NETNS, LINKS.tapName)?.index;
       if (after !== undefined && after !== before) made += 1;
     }
@@ -187,7 +187,7 @@ describe("a launcher that deletes its tap again and again", () => {
     expect(await hotplug(bench)).toMatchObject({ phase: "Wiring", reason: "LinksRestless" });
     expect(bench.next).toMatchObject({ kind: "after" });
     bench.nowMs += 10_000;
-    await bench.goOn();
+    await bench.resume();
     expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
     expect(await spoil(bench, 10)).toBe(0);
   });
@@ -196,7 +196,7 @@ describe("a launcher that deletes its tap again and again", () => {
     const bench = await running(["one"]);
     await spoil(bench, 40);
     await bench.edit((vmi) => ({ ...vmi, metadata: { ...vmi.metadata, generation: 7 } }));
-    await bench.goOn();
+    await bench.resume();
     expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
   });
 
@@ -206,7 +206,7 @@ describe("a launcher that deletes its tap again and again", () => {
     bench.nowMs += 1_000;
     const other = linkNamesOf("two").tapName;
     bench.podNetwork.takeLink(NETNS, other);
-    await bench.goOn();
+    await bench.resume();
     expect(bench.podNetwork.findLink(NETNS, other)).toBeDefined();
   });
 });
@@ -229,7 +229,7 @@ describe("links of ours that belong to nobody", () => {
   ])("are removed $name", async ({ make }) => {
     const bench = await make();
     put(bench);
-    await bench.goOn();
+    await bench.resume();
     expect(bench.podNetwork.findLink(NETNS, ORPHAN)).toBeUndefined();
     expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
   });
@@ -238,14 +238,14 @@ describe("links of ours that belong to nobody", () => {
     const bench = await running(["one"]);
     put(bench);
     bench.podNetwork.failNext("unwireTap", new AppError("PODNET_FAILED", { message: "no" }));
-    await bench.goOn();
+    await bench.resume();
     expect(bench.podNetwork.findLink(NETNS, ORPHAN)).toBeDefined();
     expect(bench.next).toMatchObject({ kind: "after" });
     expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
-    await bench.goOn();
+    await bench.resume();
     expect(bench.podNetwork.findLink(NETNS, ORPHAN)).toBeDefined();
     bench.nowMs += 3_000;
-    await bench.goOn();
+    await bench.resume();
     expect(bench.podNetwork.findLink(NETNS, ORPHAN)).toBeUndefined();
   });
 });

@@ -49,7 +49,7 @@ describe("a NIC whose network is another", () => {
     const before = await status(bench);
     await ask(bench, OLD, NEW);
     putNew(bench);
-    await bench.goOn();
+    await bench.resume();
     expect(bridgeOfTap(bench)).toBe(NEW_BRIDGE);
     expect(bench.podNetwork.findLink(NETNS, bridgeName)).toBeUndefined();
     expect(devicesOf(bench)).toEqual(["ua-one"]);
@@ -75,7 +75,7 @@ describe("a NIC whose network is another", () => {
     };
     const goOn = async (ms: number): Promise<void> => {
       bench.nowMs += ms;
-      await bench.goOn();
+      await bench.resume();
     };
     say("10.8.0.5");
     await bench.run();
@@ -83,7 +83,7 @@ describe("a NIC whose network is another", () => {
     expect((await status(bench))?.ipAddress).toBe("10.8.0.5");
     await ask(bench, OLD, NEW);
     putNew(bench);
-    await bench.goOn();
+    await bench.resume();
     say("10.9.0.5");
     await goOn(600);
     expect((await status(bench))?.ipAddress).toBe("10.9.0.5");
@@ -92,7 +92,7 @@ describe("a NIC whose network is another", () => {
   test("stays where it is while the pod has no other", async () => {
     const bench = await running(["one"]);
     await ask(bench, OLD, { ...NEW, state: "Failed", reason: "CniFailed", message: "no address" });
-    await bench.goOn();
+    await bench.resume();
     expect(bridgeOfTap(bench)).toBe(bridgeName);
     expect(await status(bench)).toMatchObject({
       podInterfaceName: OLD.podInterfaceName,
@@ -111,7 +111,7 @@ describe("a NIC whose network is another", () => {
     await ask(bench, OLD, NEW);
     const link = { name: NEW_NIC, kind: "ipvlan", mac: "02:00:00:00:00:09", mtu: 1500, up: true };
     bench.podNetwork.putLink(NETNS, link);
-    await bench.goOn();
+    await bench.resume();
     expect(bridgeOfTap(bench)).toBe(bridgeName);
     expect((await status(bench))?.hotplug).toMatchObject({
       phase: "Switching",
@@ -125,7 +125,7 @@ describe("a NIC whose network is another", () => {
     await ask(bench, OLD, NEW);
     putNew(bench);
     bench.podNetwork.failNext("wireTap", new AppError("PODNET_FAILED", { message: "no" }));
-    await bench.goOn();
+    await bench.resume();
     expect(bridgeOfTap(bench)).toBe(bridgeName);
     expect(await status(bench)).toMatchObject({
       linkState: "up",
@@ -134,7 +134,7 @@ describe("a NIC whose network is another", () => {
       hotplug: { type: "Swap", phase: "Switching", reason: "SwitchFailed", attempts: 1 },
     });
     bench.nowMs += 60_000;
-    await bench.goOn();
+    await bench.resume();
     expect(bridgeOfTap(bench)).toBe(NEW_BRIDGE);
   });
 
@@ -142,7 +142,7 @@ describe("a NIC whose network is another", () => {
     const bench = await running(["one"]);
     await ask(bench, OLD, NEW);
     putNew(bench, 1400);
-    await bench.goOn();
+    await bench.resume();
     expect(bench.podNetwork.findLink(NETNS, tapName)?.mtu).toBe(1400);
     expect((await status(bench))?.hotplug).toMatchObject({
       phase: "Ready",
@@ -155,7 +155,7 @@ describe("a NIC whose network is another", () => {
       const domain = { ...vmi.spec.domain, devices: { interfaces: down } };
       return { ...vmi, spec: { ...vmi.spec, domain } };
     });
-    await bench.goOn();
+    await bench.resume();
     expect(await status(bench)).toMatchObject({ linkState: "down" });
   });
 
@@ -163,10 +163,10 @@ describe("a NIC whose network is another", () => {
     const bench = await running(["one"]);
     const before = (await bench.vmi()).spec;
     await ask(bench, OLD);
-    await bench.goOn();
+    await bench.resume();
     expect((await status(bench))?.hotplug?.phase).toBe("PodSwapping");
     await bench.edit((vmi) => ({ ...vmi, spec: before }));
-    await bench.goOn();
+    await bench.resume();
     expect((await status(bench))?.hotplug).toMatchObject({ type: "Plug", phase: "Ready" });
     expect(bench.events.some((event) => event.startsWith("InterfaceMoved"))).toBe(false);
   });

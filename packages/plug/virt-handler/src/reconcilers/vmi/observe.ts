@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads everything about one VMI on this node: spec, attachments, links, live domain.
-import { networkConfigOf, usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
+// Reads everything about one VMI on this node: spec, attachments, links and live domain.
 import {
+  AppError,
   collectIfaceFacts,
   domainNameOf,
   deviceTapsOf,
@@ -21,13 +21,42 @@ import {
   type RememberedAddresses,
   type SeenSocket,
 } from "@patchbay/core";
-import type { DomainState, HypervisorConnection, Link, PodView } from "@patchbay/core/ports";
+import type { DomainFacts } from "@patchbay/domain";
+import { parseDomain } from "@patchbay/domain/parse";
+import type { HypervisorConnection, DomainState, Link, PodView } from "@patchbay/core/ports";
+import { networkConfigOf, usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
 import type { Deps } from "../../deps.ts";
-import { readDomainFacts } from "./domain-text.ts";
-import type { Place } from "./step-context.ts";
+import type { LauncherContext } from "./steps/step-context.ts";
+
+type DomainReader = Pick<HypervisorConnection, "readDomainXml">;
+
+interface ParsedXml {
+  readonly xml: string;
+  readonly facts: DomainFacts;
+}
+
+/** By connection, because each has only one domain. */
+const lastRead = new WeakMap<DomainReader, ParsedXml>();
+
+/**
+ * Reads the domain's live definition.
+ * @throws AppError with DOMAIN_XML_INVALID, and the errors of the connection
+ */
+export async function readDomainFacts(
+  name: string,
+  connection: DomainReader,
+): Promise<DomainFacts> {
+  const xml = await connection.readDomainXml(name, "live");
+  const last = lastRead.get(connection);
+  if (last?.xml === xml) return last.facts;
+  const parsed = parseDomain(xml);
+  if (!parsed.ok) throw new AppError("DOMAIN_XML_INVALID", { reason: parsed.reason });
+  lastRead.set(connection, { xml, facts: parsed.domain });
+  return parsed.domain;
+}
 
 /** States in which libvirt has no QEMU process. Source: libvirt virDomainState. */
-const ENDED: readonly DomainState[] = ["shutoff", "crashed"];
+const ENDED_STATES: readonly DomainState[] = ["shutoff", "crashed"];
 
 async function observeDomain(
   name: string,
@@ -37,49 +66,54 @@ async function observeDomain(
   if (info === undefined) return undefined;
   const facts = await readDomainFacts(name, connection);
   return {
-    running: !ENDED.includes(info.state),
-    // That it stands still on its last part of the way nobody has asked for.
+    running: !ENDED_STATES.includes(info.state),
+    // libvirt pauses the guest itself for the last part of a migration.
     isPaused: info.state === "paused" && info.move === undefined,
     ...(info.hasDiskError === true && { hasDiskError: true }),
-    // One that has left, and is this node's all the same, has ended where it was.
+    // A domain that migrated away while this node still owns the VMI counts as crashed.
     crashed: info.state === "crashed" || info.move === "left",
     ...(info.move === "leaving" && { isLeaving: true as const }),
     facts,
   };
 }
 
-/** Looks at the links, and at the domain where it is not known. */
+/** Observes the links, and the domain unless it is known. */
 async function observeLinks(
   vmi: VirtualMachineInstance,
-  { session, domain }: Place & Known,
+  { session, domain }: LauncherContext & Known,
   deps: Deps,
 ): Promise<[DomainSnapshot | undefined, PodView]> {
   const { netns } = session.launcher;
   if (domain !== undefined) {
-    session.lookAtLinks();
+    session.markLinksObserved();
     return [domain, await deps.podNetwork.look(netns)];
   }
-  session.look();
-  return both(observeDomain(domainNameOf(vmi), session.connection), deps.podNetwork.look(netns));
+  session.markObserved();
+  return settleBoth(
+    observeDomain(domainNameOf(vmi), session.connection),
+    deps.podNetwork.look(netns),
+  );
 }
 
-/** Waits for both also when one fails: the session's descriptors are in use until the other has ended. */
-async function both<One, Other>(one: Promise<One>, other: Promise<Other>): Promise<[One, Other]> {
+/** Waits for both even when one fails, because the other still uses the session's descriptors. */
+async function settleBoth<One, Other>(
+  one: Promise<One>,
+  other: Promise<Other>,
+): Promise<[One, Other]> {
   await Promise.allSettled([one, other]);
   return Promise.all([one, other]);
 }
 
-/** What its guest said. */
 function observeGuest(
   vmi: VirtualMachineInstance,
   domain: DomainSnapshot | undefined,
-  { guests }: Deps,
+  { guestAgents }: Deps,
 ): { view: GuestView; facts: Pick<NodeVmFacts, "guestLinks" | "silentSince" | "guestSystem"> } {
   if (domain?.running !== true) return { view: NO_VIEW, facts: {} };
-  guests.noteListening(vmi, domain.facts.agentConnected);
-  const view = guests.viewOf(vmi);
-  const silentSince = guests.silentSince(vmi);
-  const guestSystem = guests.systemOf(vmi.metadata.uid ?? "");
+  guestAgents.recordConnected(vmi, domain.facts.agentConnected);
+  const view = guestAgents.viewOf(vmi);
+  const silentSince = guestAgents.silentSince(vmi);
+  const guestSystem = guestAgents.systemOf(vmi.metadata.uid ?? "");
   const facts = {
     guestLinks: view.others,
     ...(silentSince === undefined ? {} : { silentSince }),
@@ -88,7 +122,7 @@ function observeGuest(
   return { view, facts };
 }
 
-/** What was taken from the pod's NICs, and what the guest is given; what was taken from one that has gone is forgotten. */
+/** Reads the addresses taken over from pod NICs and the served NICs. Forgets the addresses of NICs that no longer exist. */
 async function observeAddresses(
   podUid: string,
   links: readonly Link[],
@@ -101,10 +135,10 @@ async function observeAddresses(
   return { remembered: await addressStore.list(podUid), facts: { served } };
 }
 
-/** What lies where plugins have named sockets, by the NIC in the pod. */
+/** Observes the sockets at the paths that CNI plugins named, by pod NIC. */
 function observeSockets(
   vmi: VirtualMachineInstance,
-  { pod, session }: Place,
+  { pod, session }: LauncherContext,
   { vhostSockets, kubevirts }: Deps,
 ): ReadonlyMap<string, SeenSocket> {
   const sockets = vhostSocketsOf(vmi, networkConfigOf(kubevirts.list()[0]).bindings);
@@ -114,30 +148,32 @@ function observeSockets(
   );
 }
 
-/** Asks the pod network which of the wirings that should be there are whole. */
-function judgeLinks(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["ifaces"] {
+/** Marks the ifaces whose expected wiring is complete. */
+function markWired(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["ifaces"] {
   const whole = expectedWirings(ifaces).filter((wiring) => view.isWired(wiring));
   return withWired(ifaces, new Set(whole.map(({ tapName }) => tapName)));
 }
 
-/** The pod that waits for the guest, if this is it. */
-function awaitedIn({ role, pod }: Pick<Place, "role" | "pod">): { readonly awaitedIn?: string } {
+/** The uid of the pod that waits for the guest, on a migration target. */
+function awaitedIn({ role, pod }: Pick<LauncherContext, "role" | "pod">): {
+  readonly awaitedIn?: string;
+} {
   return role === "target" ? { awaitedIn: pod.uid } : {};
 }
 
-/** What was seen a moment ago, and nobody of us has changed since. */
+/** What the previous pass observed and nothing has changed since. */
 export interface Known {
   readonly domain?: DomainSnapshot | undefined;
 }
 
 /**
- * The facts of a VMI whose launcher answers: two calls of libvirt, unless its domain is known, and meanwhile one look at
- * the links.
- * @throws AppError with DOMAIN_XML_INVALID, and those of the calls
+ * Collects the facts of a VMI whose launcher answers. Takes two libvirt calls, unless the domain is known, and one read of the
+ * links in parallel.
+ * @throws AppError with DOMAIN_XML_INVALID, and the errors of the calls
  */
 export async function observeNodeVm(
   stored: VirtualMachineInstance,
-  place: Place & Known,
+  place: LauncherContext & Known,
   deps: Deps,
 ): Promise<NodeVmFacts> {
   const { pod, role, session } = place;
@@ -152,13 +188,13 @@ export async function observeNodeVm(
   const { bindings, security } = network;
   const deviceTaps: DeviceTaps = deps.deviceTaps.get(uid) ?? new Map<string, number>();
   const addresses = await observeAddresses(pod.uid, links, deps);
-  const said = { guest: guest.view, deviceTaps, remembered: addresses.remembered };
+  const reported = { guest: guest.view, deviceTaps, remembered: addresses.remembered };
   const isRunning = domain?.running === true;
   const sockets = observeSockets(vmi, place, deps);
   const useEmulation = usesEmulation(kubevirt);
-  const seen = { links, sockets, nics, isRunning, isEmulated: useEmulation };
-  const sources = { vmi, ...seen, bindings, security, ...said, ...awaitedIn(place) };
-  const ifaces = judgeLinks(collectIfaceFacts(sources), view);
+  const observed = { links, sockets, nics, isRunning, isEmulated: useEmulation };
+  const sources = { vmi, ...observed, bindings, security, ...reported, ...awaitedIn(place) };
+  const ifaces = markWired(collectIfaceFacts(sources), view);
   deps.deviceTaps.set(uid, deviceTapsOf(ifaces, deviceTaps));
   session.wakeOnlyFor(linkFilterOf(ifaces, links));
   return {

@@ -9,7 +9,7 @@ import {
 import { AppError } from "@patchbay/core";
 import type { Next } from "@patchbay/kube";
 import { describe, expect, test } from "vitest";
-import { TRANSIENT_MS } from "../../pace.ts";
+import { TRANSIENT_REPORT_DELAY_MS } from "../../rate-limits.ts";
 import { createBench, type Bench } from "../../testing/bench.ts";
 import {
   aScheduledVmi,
@@ -52,7 +52,7 @@ function waitMs({ next }: Bench): number {
 describe("the next look", () => {
   test("is not before something changes, at rest", async () => {
     const bench = await running();
-    await bench.goOn();
+    await bench.resume();
     expect(bench.next).toEqual({ kind: "done" });
   });
 
@@ -60,9 +60,9 @@ describe("the next look", () => {
     const bench = await running();
     bench.daemon.unplugPolicy = "hold";
     await bench.edit((vmi) => without(vmi, "one"));
-    await bench.goOn();
+    await bench.resume();
     bench.nowMs += 4_000;
-    await bench.goOn();
+    await bench.resume();
     expect(bench.next).toEqual({ kind: "after", ms: 6_000 });
   });
 
@@ -70,7 +70,7 @@ describe("the next look", () => {
     const bench = await plugging();
     bench.podNetwork.failNext("wireTap", new AppError("PODNET_FAILED", { message: "no" }));
     bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_UNSUPPORTED", {}));
-    await bench.goOn();
+    await bench.resume();
     expect(waitMs(bench)).toBeGreaterThan(750);
     expect(waitMs(bench)).toBeLessThanOrEqual(1_000);
   });
@@ -85,18 +85,18 @@ describe("the next look", () => {
   ] as const)("at $name that only a change can mend is after a minute", async ({ call, set }) => {
     const bench = await set();
     bench.daemon.failAlways(call, new AppError("LIBVIRT_UNSUPPORTED", {}));
-    await bench.goOn();
+    await bench.resume();
     expect(waitMs(bench)).toBe(MINUTE_MS);
   });
 
   test("is not before something changes when an iface waits for that", async () => {
     const bench = createBench(aScheduledVmi(["one"], { attachments: [] }));
-    await bench.goOn();
+    await bench.resume();
     // That it waits is told in a moment, if it still does.
-    expect(bench.next).toEqual({ kind: "after", ms: TRANSIENT_MS });
+    expect(bench.next).toEqual({ kind: "after", ms: TRANSIENT_REPORT_DELAY_MS });
     expect((await bench.vmi()).status?.interfaces).toBeUndefined();
-    bench.nowMs += TRANSIENT_MS;
-    await bench.goOn();
+    bench.nowMs += TRANSIENT_REPORT_DELAY_MS;
+    await bench.resume();
     expect((await bench.vmi()).status?.interfaces?.[0]?.hotplug?.phase).toBe("Pending");
     expect(bench.next).toEqual({ kind: "done" });
   });
@@ -131,7 +131,7 @@ describe("one pass", () => {
     const bench = createBench(aScheduledVmi([]));
     const status = { phase: "Scheduled", activePods: { "pod-uid": "node1" } } as const;
     await bench.edit((vmi) => ({ ...vmi, status }));
-    await bench.goOn();
+    await bench.resume();
     expect((await bench.vmi()).status?.phase).toBe("Running");
   });
 
@@ -161,21 +161,21 @@ describe("the API server hears", () => {
     const start = writesOf(bench);
     const { spec } = aScheduledVmi(["one"]);
     await bench.edit((vmi) => ({ ...vmi, spec }));
-    await bench.goOn();
+    await bench.resume();
     putNic(bench, "one");
     const attachments = [attachment("one")];
     await bench.edit((vmi) => ({ ...vmi, status: { ...vmi.status, attachments } }));
-    await bench.goOn();
+    await bench.resume();
     expect((await bench.vmi()).status?.interfaces?.[0]?.hotplug?.phase).toBe("Ready");
     expect(writesOf(bench) - start).toBe(1);
     bench.daemon.unplugPolicy = "hold";
     await bench.edit((vmi) => without(vmi, "one"));
-    await bench.goOn();
+    await bench.resume();
     bench.daemon.grantUnplugs("default_vm1");
-    await bench.goOn();
+    await bench.resume();
     expect((await bench.vmi()).status?.interfaces?.[0]?.hotplug?.phase).toBe("PodDetaching");
     await bench.edit((vmi) => ({ ...vmi, status: { ...vmi.status, attachments: [] } }));
-    await bench.goOn();
+    await bench.resume();
     expect((await bench.vmi()).status?.interfaces).toEqual([]);
     expect(writesOf(bench) - start).toBe(3);
   });
@@ -187,12 +187,12 @@ describe("what is over is forgotten", () => {
     const { spec } = await bench.vmi();
     const asked = (): number => callsOf(bench, "detachDevice default_vm1 ua-one live");
     await bench.edit((vmi) => without(vmi, "one"));
-    await bench.goOn();
+    await bench.resume();
     await bench.edit((vmi) => ({ ...vmi, spec }));
-    await bench.goOn();
+    await bench.resume();
     expect(asked()).toBe(1);
     await bench.edit((vmi) => without(vmi, "one"));
-    await bench.goOn();
+    await bench.resume();
     expect(asked()).toBe(2);
   });
 
@@ -200,13 +200,13 @@ describe("what is over is forgotten", () => {
     const bench = await plugging();
     const { spec } = await bench.vmi();
     bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_UNSUPPORTED", {}));
-    await bench.goOn();
+    await bench.resume();
     bench.daemon.failAlways("attachDevice", undefined);
     await bench.edit((vmi) => withStates(vmi, "absent"));
-    await bench.goOn();
+    await bench.resume();
     expect(devicesOf(bench)).toEqual([]);
     await bench.edit((vmi) => ({ ...vmi, spec }));
-    await bench.goOn();
+    await bench.resume();
     expect(devicesOf(bench)).toEqual(["ua-one", "ua-two"]);
   });
 });
@@ -215,7 +215,7 @@ test("that an unplug is taken back is told before the links are made again", asy
   const bench = await running();
   const { spec } = await bench.vmi();
   await bench.edit((vmi) => without(vmi, "one"));
-  await bench.goOn();
+  await bench.resume();
   await bench.edit((vmi) => ({ ...vmi, spec }));
   let links: readonly boolean[] = [];
   bench.store.beforeNextWrite(() => {
@@ -242,7 +242,7 @@ describe("a pass does nothing", () => {
       expect(bench.launcher.openCount).toBe(1);
       await bench.edit((vmi) => ({ ...vmi, status: { ...vmi.status, phase } }));
       const { length } = bench.daemon.calls;
-      await bench.goOn();
+      await bench.resume();
       expect(bench.next).toEqual(DONE);
       expect(bench.launcher.openCount).toBe(0);
       expect(bench.daemon.calls).toHaveLength(length);
@@ -252,7 +252,7 @@ describe("a pass does nothing", () => {
   test("when its pod is on another node", async () => {
     const activePods = { "pod-uid": "node2" };
     const bench = createBench(aScheduledVmi(["one"], { activePods }));
-    await bench.goOn();
+    await bench.resume();
     expect(bench.next).toEqual(DONE);
     expect(bench.daemon.calls).toEqual([]);
   });
@@ -260,7 +260,7 @@ describe("a pass does nothing", () => {
   test("for the pod of another node beside its own", async () => {
     const activePods = { other: "node2", "pod-uid": "node1" };
     const bench = createBench(aScheduledVmi([], { activePods }));
-    await bench.goOn();
+    await bench.resume();
     expect((await bench.vmi()).status?.phase).toBe("Running");
   });
 
@@ -270,7 +270,7 @@ describe("a pass does nothing", () => {
     const status = { nodeName: "node2", migrationState: { ...migrationState, completed: true } };
     await bench.edit((vmi) => ({ ...vmi, status: { ...vmi.status, ...status } }));
     const { length } = bench.daemon.calls;
-    await bench.goOn();
+    await bench.resume();
     expect(bench.next).toEqual(DONE);
     expect(bench.daemon.calls).toHaveLength(length);
   });
@@ -295,7 +295,7 @@ describe("a domain that is busy", () => {
     const bench = await running();
     await bench.edit((vmi) => withStates(vmi, "absent"));
     bench.daemon.failAlways("detachDevice", busy);
-    await bench.goOn();
+    await bench.resume();
     expect(callsOf(bench, "detachDevice")).toBe(1);
   });
 
@@ -303,7 +303,7 @@ describe("a domain that is busy", () => {
     const bench = await running();
     await bench.edit((vmi) => withStates(vmi, "down"));
     bench.daemon.failAlways("updateDevice", busy);
-    await bench.goOn();
+    await bench.resume();
     expect(callsOf(bench, "updateDevice")).toBe(1);
   });
 
@@ -311,7 +311,7 @@ describe("a domain that is busy", () => {
     const bench = await running();
     await bench.edit((vmi) => withStates(vmi, "down"));
     bench.daemon.failAlways("updateDevice", new AppError("LIBVIRT_REFUSED", {}));
-    await bench.goOn();
+    await bench.resume();
     expect(callsOf(bench, "updateDevice")).toBe(2);
   });
 });
@@ -328,9 +328,9 @@ describe("what a step asks of libvirt that is so already", () => {
     const bench = await running();
     await bench.edit((vmi) => without(vmi, "one"));
     bench.daemon.failAlways("detachDevice", new AppError("LIBVIRT_DEVICE_MISSING", {}));
-    await bench.goOn();
-    bench.nowMs += TRANSIENT_MS;
-    await bench.goOn();
+    await bench.resume();
+    bench.nowMs += TRANSIENT_REPORT_DELAY_MS;
+    await bench.resume();
     const { interfaces } = (await bench.vmi()).status ?? {};
     expect(interfaces?.[0]?.hotplug).toMatchObject({ reason: "WaitingForGuest", attempts: 1 });
   });
@@ -354,8 +354,8 @@ describe("the log", () => {
     const bench = await plugging();
     const err = new AppError("LIBVIRT_TAP_REFUSED", {});
     bench.daemon.failAlways("attachDevice", err);
-    await bench.goOn();
-    await bench.goOn();
+    await bench.resume();
+    await bench.resume();
     expect(linesOf(bench, "step failed")).toEqual([
       { action: "attachDevice", iface: "one", attempt: 1, err },
       { action: "attachDevice", iface: "two", attempt: 1, err },
@@ -365,7 +365,7 @@ describe("the log", () => {
   test("has the error of a lost connection in no line of a step", async () => {
     const bench = await plugging();
     bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_CONNECTION_LOST", {}));
-    await bench.goOn();
+    await bench.resume();
     expect(linesOf(bench, "step failed")).toEqual([]);
   });
 
@@ -373,7 +373,7 @@ describe("the log", () => {
     const bench = createBench(aScheduledVmi([]));
     const err = new AppError("LIBVIRT_UNSUPPORTED", {});
     bench.daemon.failAlways("startDomain", err);
-    await bench.goOn();
+    await bench.resume();
     const vmi = "default/vm1";
     expect(linesOf(bench, "the guest cannot be started")).toEqual([
       { vmi, attempt: 1, retryMs: MINUTE_MS, err },

@@ -59,13 +59,13 @@ describe("a guest that cannot be started", () => {
     );
     putNic(bench, "one");
     bench.daemon.failNext("startDomain", new AppError("LIBVIRT_REFUSED", { message: "no" }));
-    await bench.goOn();
+    await bench.resume();
     putNic(bench, "two");
     await bench.edit((vmi) => ({
       ...vmi,
       status: { ...vmi.status, attachments: [attachment("one"), attachment("two")] },
     }));
-    await bench.goOn();
+    await bench.resume();
     expect((await bench.vmi()).status?.phase).toBe("Running");
   });
 });
@@ -101,7 +101,7 @@ describe("a libvirt that drops the connection at each read", () => {
 test("a libvirt whose XML is another at each read is looked at once a second in the long run", async () => {
   const bench = await running();
   let reads = 0;
-  bench.disguise = (xml) => {
+  bench.rewriteXml = (xml) => {
     reads += 1;
     return xml.replaceAll("ua-two", `ua-x${String(reads)}`);
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes virt-handler's fields of the VMI's status when they say something new.
+// Writes virt-handler's fields of the VMI's status when they changed.
 import {
   networkConfigOf,
   VIRTUAL_MACHINE_INSTANCES,
@@ -23,10 +23,10 @@ import {
 } from "@patchbay/core";
 import { keyOf, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { TRANSIENT_MS, WRITE_REFILL_MS } from "../../pace.ts";
+import { TRANSIENT_REPORT_DELAY_MS, WRITE_REFILL_MS } from "../../rate-limits.ts";
 import { announce } from "./announce.ts";
 
-/** The report rests on what virt-controller said of the pod, and `phase` has a second writer: both are tested. */
+/** The report depends on the attachments that virt-controller wrote, and virt-controller also writes `phase`: the patch tests both. */
 function preconditions(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
   const { attachments, phase } = current;
   return [
@@ -41,10 +41,10 @@ function preconditions(current: VmiStatus, next: NodeVmStatus): readonly JsonPat
 
 const INTERFACES = "/status/interfaces";
 
-/** Fields that are there while there is something to say. */
+/** Optional fields that are removed when they have no value. */
 const TRANSIENT = ["hindrance", "unlistedGuestInterfaces"] as const;
 
-/** virt-controller writes conditions too: nothing of what it wrote meanwhile may be lost. */
+/** virt-controller writes conditions too, so the patch tests the old value and loses no concurrent write. */
 function conditionChanges(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
   const [path, value] = ["/status/conditions", next.conditions];
   if (value === undefined || isEqual(current.conditions ?? [], value)) return [];
@@ -64,57 +64,65 @@ function changes(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOper
       ? []
       : [{ op: "add" as const, path: `/status/${field}`, value: next[field] }],
   );
-  const over = TRANSIENT.filter(
+  const removed = TRANSIENT.filter(
     (field) => current[field] !== undefined && next[field] === undefined,
   ).map((field) => ({ op: "remove" as const, path: `/status/${field}` }));
-  return [...changed, ...over, ...conditionChanges(current, next)];
+  return [...changed, ...removed, ...conditionChanges(current, next)];
 }
 
-/** Nothing is written for its sake alone: it goes along with what is told of NICs, and of the guest's end. */
+/** The history alone causes no write: it is written together with changes of NICs or of the guest's end. */
 function historyChanges(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
-  { stories }: Deps,
+  { phaseTimings }: Deps,
 ): readonly JsonPatchOperation[] {
   const { interfaces, interfaceHistory: told = [] } = vmi.status ?? {};
-  const history = stories.historyOf(vmi, { ...(interfaces && { interfaces }), ...next });
+  const history = phaseTimings.historyOf(vmi, { ...(interfaces && { interfaces }), ...next });
   return isEqual(told, history)
     ? []
     : [{ op: "add", path: "/status/interfaceHistory", value: history }];
 }
 
-/** How long what is new is held back, milliseconds; 0: it is told. */
-export type HeldMs = number;
+/** How long a change is held back, milliseconds; 0 when it was written. */
+export type DelayMs = number;
 
-/** Its phase is told at once: it changes a few times in a life. */
-function isHeld(vmi: VirtualMachineInstance, next: NodeVmStatus, { writes }: Deps): boolean {
-  return !writes.take(vmi) && next.phase === undefined;
+/** A changed phase is written at once, because it changes only a few times in a life. */
+function isRateLimited(
+  vmi: VirtualMachineInstance,
+  next: NodeVmStatus,
+  { writeBudget }: Deps,
+): boolean {
+  return !writeBudget.take(vmi) && next.phase === undefined;
 }
 
-/** Until news that is over in a moment, most of the time, is told nevertheless. */
-function transientMs(
+/** Milliseconds for which to hold back a change that is usually over in a moment. */
+function transientDelayMs(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
   { transientSince, clock }: Deps,
-): HeldMs {
+): DelayMs {
   const { interfaces: before = [] } = vmi.status ?? {};
   if (!isTransientChange(before, next.interfaces ?? before)) return 0;
   const { uid = "" } = vmi.metadata;
   const nowMs = clock.monotonicMs();
   const sinceMs = transientSince.get(uid) ?? nowMs;
   transientSince.set(uid, sinceMs);
-  return Math.max(0, TRANSIENT_MS - (nowMs - sinceMs));
+  return Math.max(0, TRANSIENT_REPORT_DELAY_MS - (nowMs - sinceMs));
 }
 
-async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps): Promise<HeldMs> {
+async function write(
+  vmi: VirtualMachineInstance,
+  next: NodeVmStatus,
+  deps: Deps,
+): Promise<DelayMs> {
   const current = vmi.status ?? {};
   const operations = changes(current, next);
   const isOfIfaces = operations.length > 0 && operations.every(({ path }) => path === INTERFACES);
-  const heldMs = isOfIfaces ? transientMs(vmi, next, deps) : 0;
-  if (heldMs > 0) return heldMs;
+  const delayMs = isOfIfaces ? transientDelayMs(vmi, next, deps) : 0;
+  if (delayMs > 0) return delayMs;
   deps.transientSince.delete(vmi.metadata.uid ?? "");
   if (operations.length === 0) return 0;
-  if (isHeld(vmi, next, deps)) return WRITE_REFILL_MS;
+  if (isRateLimited(vmi, next, deps)) return WRITE_REFILL_MS;
   const patch = {
     type: "json",
     operations: [
@@ -126,31 +134,34 @@ async function write(vmi: VirtualMachineInstance, next: NodeVmStatus, deps: Deps
   const options = { subresource: "status" } as const;
   const written = await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options);
   deps.ownWrites.note(written);
-  deps.stories.noteWritten(vmi.metadata.uid ?? "");
+  deps.phaseTimings.markWritten(vmi.metadata.uid ?? "");
   announce(vmi, next, deps);
   return 0;
 }
 
-/** What the report says beside the facts. */
-export interface Told {
-  /** What keeps ifaces from going on, by their names. */
+export interface ReportExtras {
+  /** Blocked ifaces, by name. */
   readonly hindrances: Readonly<Record<string, Hindrance>>;
-  /** Why there is no guest. */
+  /** Why the guest is not started. */
   readonly guest?: Hindrance | undefined;
 }
 
 /**
- * One write at most.
- * @throws AppError with KUBE_CONFLICT when the attachments changed meanwhile; the facts must be read again.
+ * Writes the status at most once.
+ * @throws AppError with KUBE_CONFLICT when the attachments changed in the meantime; the facts must be read again.
  */
-export async function reportNodeVm(facts: NodeVmFacts, told: Told, deps: Deps): Promise<HeldMs> {
+export async function reportNodeVm(
+  facts: NodeVmFacts,
+  told: ReportExtras,
+  deps: Deps,
+): Promise<DelayMs> {
   if (!isNodesWord(facts)) return 0;
   const now = printTime(deps.clock.now());
   return write(facts.vmi, nodeVmStatus(facts, { ...told, now }), deps);
 }
 
-/** A libvirt that is started again needs a moment: the VMI as a whole is told to be hindered from this failure on. */
-const TOLD_FROM = 3;
+/** A restarted libvirt needs a moment, so the VMI as a whole is reported as blocked only from this failure on. */
+const REPORT_AFTER_FAILURES = 3;
 
 function hindranceAfter(
   vmi: VirtualMachineInstance,
@@ -158,13 +169,13 @@ function hindranceAfter(
   now: string,
 ): Pick<NodeVmStatus, "hindrance"> {
   const before = vmi.status?.hindrance;
-  if (failures >= TOLD_FROM) {
+  if (failures >= REPORT_AFTER_FAILURES) {
     return guestHindranceField(vmi, guestHindranceOf(vmi, "LauncherUnreachable", error), now);
   }
   return before === undefined ? {} : { hindrance: before };
 }
 
-/** Tells what holds up a VMI, and what its ifaces wait for, while its launcher cannot be worked with because of `error`. */
+/** Reports why a VMI is blocked and what its ifaces wait for, while `error` makes its launcher unusable. */
 export async function reportFailure(
   vmi: VirtualMachineInstance,
   failure: { readonly error: unknown; readonly failures: number },
@@ -172,9 +183,9 @@ export async function reportFailure(
 ): Promise<void> {
   if (vmi.metadata.deletionTimestamp !== undefined) return;
   if (launcherOn(vmi, deps.nodeName)?.role !== "owner") return;
-  // A guest that has left takes its launcher's end along.
+  // A launcher ends after its guest has migrated away, which is no failure.
   if (openMigration(vmi) !== undefined) return;
-  // What was just told of a step knows more.
+  // A report about a step that was just written is more precise.
   if (deps.ownWrites.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());
   const hindrance = hindranceAfter(vmi, failure, now);

@@ -77,19 +77,19 @@ describe("a plug that libvirt refuses", () => {
     async ({ code, attach }) => {
       const bench = await plugging();
       bench.daemon.failAlways("attachDevice", new AppError(code, { message: "no" }));
-      await bench.goOn();
+      await bench.resume();
       const tries = callsOf(bench, /^attachDevice .* ua-one/);
       expect(await hotplugOf(bench, "one")).toMatchObject({ reason: attach, attempts: 1 });
       expect(
         bench.events.filter((event) => event.startsWith(`${attach} interface one`)),
       ).toHaveLength(1);
       bench.nowMs += SECOND_MS / 2;
-      await bench.goOn();
+      await bench.resume();
       expect(tries).toBe(1);
       expect(callsOf(bench, /^attachDevice .* ua-one/)).toBe(tries);
       bench.daemon.failAlways("attachDevice", undefined);
       bench.nowMs += 60 * SECOND_MS;
-      await bench.goOn();
+      await bench.resume();
       expect(devicesOf(bench)).toEqual(["ua-one", "ua-two"]);
       expect((await hotplugOf(bench, "one"))?.reason).toBeUndefined();
     },
@@ -98,7 +98,7 @@ describe("a plug that libvirt refuses", () => {
   test("since the domain is busy is not tried for the other NICs either: each would wait as long", async () => {
     const bench = await plugging();
     bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_BUSY", { message: "no" }));
-    await bench.goOn();
+    await bench.resume();
     expect(callsOf(bench, /^attachDevice/)).toBe(1);
     expect(await hotplugOf(bench, "two")).toMatchObject({ reason: "DomainBusy", attempts: 1 });
     expect(linksOf(bench, "two")).toEqual([true, true]);
@@ -107,7 +107,7 @@ describe("a plug that libvirt refuses", () => {
   test.each(LOST)("and ends in $code says so of the other NICs too", async ({ code, attach }) => {
     const bench = await plugging();
     bench.daemon.failAlways("attachDevice", new AppError(code, {}));
-    expect(await bench.goOn()).toMatchObject([{ code }]);
+    expect(await bench.resume()).toMatchObject([{ code }]);
     expect(callsOf(bench, /^attachDevice/)).toBe(1);
     expect(await hotplugOf(bench, "two")).toMatchObject({ reason: attach, attempts: 1 });
   });
@@ -117,10 +117,10 @@ describe("a plug that libvirt refuses", () => {
     const both = await bench.vmi();
     await bench.edit((vmi) => without(vmi, "two"));
     bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_TAP_REFUSED", {}));
-    await bench.goOn();
+    await bench.resume();
     await bench.edit((vmi) => ({ ...vmi, spec: both.spec }));
     bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_CONNECTION_LOST", {}));
-    await bench.goOn();
+    await bench.resume();
     expect(await hotplugOf(bench, "one")).toMatchObject({ reason: "TapRefused", attempts: 1 });
     expect(await hotplugOf(bench, "two")).toMatchObject({ reason: "LauncherUnreachable" });
   });
@@ -128,7 +128,7 @@ describe("a plug that libvirt refuses", () => {
   test("for want of a port is tried at once when another NIC has gone", async () => {
     const bench = await plugging();
     bench.daemon.failNext("attachDevice", new AppError("LIBVIRT_NO_FREE_PORT", {}));
-    await bench.goOn();
+    await bench.resume();
     // The second NIC came after the first had failed: other circumstances.
     expect(devicesOf(bench)).toEqual(["ua-two", "ua-one"]);
   });
@@ -140,7 +140,7 @@ describe("an unplug that libvirt refuses", () => {
     async ({ code, detach }) => {
       const bench = await unplugging();
       bench.daemon.failAlways("detachDevice", new AppError(code, { message: "no" }));
-      await bench.goOn();
+      await bench.resume();
       expect(callsOf(bench, /^detachDevice/)).toBe(1);
       expect(await hotplugOf(bench, "one")).toMatchObject({
         phase: "Detaching",
@@ -150,7 +150,7 @@ describe("an unplug that libvirt refuses", () => {
       expect(linksOf(bench, "one")).toEqual([true, true]);
       bench.daemon.failAlways("detachDevice", undefined);
       bench.nowMs += 60 * SECOND_MS;
-      await bench.goOn();
+      await bench.resume();
       expect(devicesOf(bench)).toEqual(["ua-two"]);
     },
   );
@@ -161,12 +161,12 @@ describe("an unplug that libvirt refuses", () => {
       const bench = await unplugging("hold");
       const busy = new AppError("LIBVIRT_BUSY", { message: "no" });
       bench.daemon.failAlways("detachDevice", busy, target);
-      await bench.goOn();
+      await bench.resume();
       expect(await hotplugOf(bench, "one")).toMatchObject({ reason: "DomainBusy" });
       const before = callsOf(bench, ASKED);
       bench.daemon.failAlways("detachDevice", undefined);
       bench.nowMs += 2 * SECOND_MS;
-      await bench.goOn();
+      await bench.resume();
       expect(callsOf(bench, ASKED)).toBe(before + 1);
       expect(await hotplugOf(bench, "one")).toMatchObject({ reason: "WaitingForGuest" });
     },
@@ -176,15 +176,15 @@ describe("an unplug that libvirt refuses", () => {
     const bench = await unplugging("hold");
     const pending = new AppError("LIBVIRT_UNPLUG_PENDING", { device: "ua-one" });
     bench.daemon.failAlways("detachDevice", pending, "live");
-    await bench.goOn();
+    await bench.resume();
     bench.nowMs += SECOND_MS;
-    await bench.goOn();
+    await bench.resume();
     expect(await hotplugOf(bench, "one")).toMatchObject({ reason: "WaitingForGuest", attempts: 1 });
     bench.nowMs += ASKED_AGAIN_MS - SECOND_MS - 1;
-    await bench.goOn();
+    await bench.resume();
     expect(callsOf(bench, ASKED)).toBe(1);
     bench.nowMs += 1;
-    await bench.goOn();
+    await bench.resume();
     expect(callsOf(bench, ASKED)).toBe(2);
     expect(await hotplugOf(bench, "one")).toMatchObject({ reason: "WaitingForGuest", attempts: 2 });
   });
@@ -193,10 +193,10 @@ describe("an unplug that libvirt refuses", () => {
     const bench = await unplugging("hold");
     const late = new AppError("LIBVIRT_TIMED_OUT", { call: "virDomainDetachDeviceAlias" });
     bench.daemon.failAlways("detachDevice", late, "live");
-    await bench.goOn();
+    await bench.resume();
     bench.daemon.failAlways("detachDevice", undefined);
     bench.nowMs += ASKED_AGAIN_MS - 1;
-    await bench.goOn();
+    await bench.resume();
     expect(callsOf(bench, ASKED)).toBe(1);
   });
 });
@@ -205,7 +205,7 @@ describe("a libvirt that is away", () => {
   test("is told of an iface that is to go or to come, and both are done when it is back", async () => {
     const bench = await unplugging();
     bench.daemon.stop();
-    await bench.goOn();
+    await bench.resume();
     expect(await hotplugOf(bench, "one")).toMatchObject({
       phase: "Detaching",
       reason: "LauncherUnreachable",
@@ -217,21 +217,21 @@ describe("a libvirt that is away", () => {
     });
     bench.daemon.start();
     bench.nowMs += SECOND_MS;
-    await bench.goOn();
+    await bench.resume();
     expect(await hotplugOf(bench, "one")).toMatchObject({ phase: "PodDetaching" });
   });
 
   test("is told of an iface that was asked for meanwhile", async () => {
     const bench = await plugging();
     bench.daemon.stop();
-    await bench.goOn();
+    await bench.resume();
     expect(await hotplugOf(bench, "one")).toMatchObject({
       phase: "Wiring",
       reason: "LauncherUnreachable",
     });
     bench.daemon.start();
     bench.nowMs += SECOND_MS;
-    await bench.goOn();
+    await bench.resume();
     expect(devicesOf(bench)).toEqual(["ua-one", "ua-two"]);
   });
 });
@@ -245,7 +245,7 @@ describe("a guest that does not let go", () => {
       const startMs = bench.nowMs;
       for (; bench.nowMs < startMs + 205 * SECOND_MS; bench.nowMs += SECOND_MS) {
         const before = callsOf(bench, ASKED);
-        await bench.goOn();
+        await bench.resume();
         if (callsOf(bench, ASKED) > before) askedAt.push((bench.nowMs - startMs) / SECOND_MS);
       }
       expect(askedAt).toEqual([0, 10, 20, 40, 80, 140, 200]);
@@ -257,7 +257,7 @@ describe("a guest that does not let go", () => {
 
   test("and says so has refused at once, and is asked again later all the same", async () => {
     const bench = await unplugging("refuse");
-    await bench.goOn();
+    await bench.resume();
     const told = await hotplugOf(bench, "one");
     expect(told).toMatchObject({ phase: "Detaching", reason: "GuestRefused", attempts: 1 });
     expect(told?.message).toMatch(
@@ -265,17 +265,17 @@ describe("a guest that does not let go", () => {
     );
     bench.daemon.unplugPolicy = "grant";
     bench.nowMs += ASKED_AGAIN_MS - 1;
-    await bench.goOn();
+    await bench.resume();
     expect(callsOf(bench, ASKED)).toBe(1);
     bench.nowMs += 1;
-    await bench.goOn();
+    await bench.resume();
     expect(devicesOf(bench)).toEqual(["ua-two"]);
   });
 
   test("is asked again by a new process, which goes on counting", async () => {
     const bench = await unplugging("lose");
     for (let asked = 1; asked <= 3; asked += 1) {
-      await bench.goOn();
+      await bench.resume();
       bench.nowMs += ASKED_AGAIN_MS;
     }
     bench.nowMs -= 7 * SECOND_MS;
@@ -296,7 +296,7 @@ describe("a guest that does not let go", () => {
         let lastMs = -Infinity;
         const lookOn = async (): Promise<void> => {
           const before = callsOf(bench, ASKED);
-          await bench.goOn();
+          await bench.resume();
           if (callsOf(bench, ASKED) === before) return;
           expect(callsOf(bench, ASKED)).toBe(before + 1);
           expect(bench.nowMs - lastMs).toBeGreaterThanOrEqual(ASKED_AGAIN_MS);

@@ -24,7 +24,7 @@ async function settle(bench: Bench): Promise<void> {
   await vi.waitFor(() => {
     expect(bench.hooks.openCount).toBe(0);
   });
-  await bench.goOn();
+  await bench.resume();
 }
 
 async function hindrance(bench: Bench) {

@@ -9,7 +9,8 @@ import { aScheduledVmi, devicesOf } from "../../testing/scene.ts";
 const PATH = "/run/patchbay/vhost-user/pod-uid/one.sock";
 const NIC = `pod${createHash("sha256").update("one").digest("hex").slice(0, 11)}`;
 const KUBEVIRT: KubeVirt = {
-  ...{ apiVersion: "kubevirt.io/v1", kind: "KubeVirt" },
+  apiVersion: "kubevirt.io/v1",
+  kind: "KubeVirt",
   metadata: { namespace: "patchbay", name: "kubevirt" },
   spec: {
     configuration: {
@@ -63,7 +64,7 @@ test("without one it starts all the same, and the NIC comes with the socket", as
   expect(await hotplug()).toMatchObject({ phase: "Wiring", reason: "BackendMissing" });
   expect(devicesOf(bench)).toEqual([]);
   bench.vhostSockets.put(PATH);
-  await bench.goOn();
+  await bench.resume();
   expect(await hotplug()).toMatchObject({ phase: "Ready" });
   expect(devicesOf(bench)).toEqual(["ua-one"]);
 });
@@ -72,11 +73,11 @@ test("a dataplane that goes is told of, and one that comes again gets a new devi
   bench.vhostSockets.put(PATH);
   await bench.run();
   bench.vhostSockets.take(PATH);
-  await bench.goOn();
+  await bench.resume();
   expect(await hotplug()).toMatchObject({ phase: "Wiring", reason: "BackendMissing" });
   expect(devicesOf(bench)).toEqual(["ua-one"]);
   bench.vhostSockets.put(PATH);
-  await bench.goOn();
+  await bench.resume();
   expect(await hotplug()).toMatchObject({ phase: "Ready" });
   const calls = bench.daemon.calls.filter((call) => / live/.test(call));
   expect(calls.map((call) => call.split(" ")[0])).toContain("detachDevice");

@@ -1,44 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the suites of a container runtime need of it, and the pods that they make.
+// Requirements of the contract suites, and the pods that they create.
 import { expect, vi } from "vitest";
 import type { ContainerConfig, ContainerRuntime, SandboxConfig } from "@patchbay/core/ports";
 
-/** A runtime with one image, and commands that the image knows. */
+/** A runtime with one image, and commands in that image. */
 export interface ContainerRuntimeBench {
   readonly runtime: ContainerRuntime;
-  /** Its tag. */
   readonly image: string;
-  /** Runs until it is asked to end, which it does with 143. */
+  /** Runs until it is asked to end, and exits with 143. */
   readonly runner: readonly string[];
-  /** Runs, and does not listen. */
+  /** Runs and ignores requests to end. */
   readonly stubborn: readonly string[];
-  /** Ends with 3 at once. */
+  /** Exits with 3 at once. */
   readonly failing: readonly string[];
-  /** Ends with 0 at once. */
+  /** Exits with 0 at once. */
   readonly done: readonly string[];
-  /** For `execSync`: writes `out` and `err`, each to its own stream, and ends with 3. */
+  /** For `execSync`: writes `out` to stdout and `err` to stderr, and exits with 3. */
   readonly speaker: readonly string[];
-  /** For `execSync`: ends with 0 when a runner listens, and one that is stubborn no longer does; else with something else. */
+  /** For `execSync`: exits with 0 once a runner handles signals and a stubborn one ignores them. */
   readonly listening: readonly string[];
-  /** For `execSync`: says 15 MiB, and ends with 0. */
+  /** For `execSync`: writes 15 MiB, and exits with 0. */
   readonly chatterer: readonly string[];
   /** For `execSync`: does not end. */
   readonly sleeper: readonly string[];
-  /** Absolute; it is there. */
+  /** Absolute and existing. */
   readonly logDirectory: string;
   readonly cgroupParent: string;
-  /** Resolves when at least so much time has passed. */
+  /** Resolves when at least this much time has passed. */
   pass(ms: number): Promise<void>;
-  /** The runtime dies; what runs goes on. */
+  /** Stops the runtime; containers keep running. */
   stop(): Promise<void> | void;
-  /** It is back. */
   start(): Promise<void> | void;
-  /** The shim of a sandbox dies. */
+  /** Crashes the shim of a sandbox. */
   killSandbox(id: string): Promise<void> | void;
   close(): Promise<void> | void;
 }
 
-/** What a pod of that name would be given. */
 export function sandboxConfigFor(
   bench: Pick<ContainerRuntimeBench, "logDirectory" | "cgroupParent">,
   name: string,
@@ -62,7 +59,7 @@ export function sandboxConfigFor(
   };
 }
 
-/** What a container without any privilege would be given. */
+/** Configuration of an unprivileged container. */
 export function containerConfigFor(
   bench: Pick<ContainerRuntimeBench, "image">,
   command: readonly string[],
@@ -71,16 +68,26 @@ export function containerConfigFor(
   return {
     metadata: { name: "main", attempt },
     image: bench.image,
-    ...{ command, args: [], workingDir: "/", env: [["WHO", "suite"]], mounts: [], devices: [] },
+    command,
+    args: [],
+    workingDir: "/",
+    env: [["WHO", "suite"]],
+    mounts: [],
+    devices: [],
     labels: { "io.kubernetes.container.name": "main" },
     annotations: {},
     logPath: `main/${String(attempt)}.log`,
-    ...{ stdin: false, stdinOnce: false, tty: false },
+    stdin: false,
+    stdinOnce: false,
+    tty: false,
     resources: { memoryLimitBytes: 64 * 1024 * 1024 },
     security: {
       namespaces: { network: "POD", pid: "CONTAINER", ipc: "POD" },
       capabilities: { add: [], drop: ["ALL"] },
-      ...{ privileged: false, readonlyRootfs: true, supplementalGroups: [], noNewPrivileges: true },
+      privileged: false,
+      readonlyRootfs: true,
+      supplementalGroups: [],
+      noNewPrivileges: true,
       runAsUser: 1000,
       runAsGroup: 1000,
       maskedPaths: ["/proc/kcore"],
@@ -90,10 +97,10 @@ export function containerConfigFor(
   };
 }
 
-/** How long a runtime or a program may take, for `vi.waitFor`; milliseconds. */
+/** Timeout for `vi.waitFor`, milliseconds. */
 export const SOON = { timeout: 15_000, interval: 20 };
 
-/** Resolves when a runner would end if it was asked to, and one that is stubborn would not. */
+/** Resolves when a runner would handle a request to end, and a stubborn one would ignore it. */
 export async function untilListening(
   { runtime, listening }: Pick<ContainerRuntimeBench, "runtime" | "listening">,
   id: string,
@@ -103,7 +110,7 @@ export async function untilListening(
   }, SOON);
 }
 
-/** Removes what a test has left; again where that meets the end of a container: containerd 1.6 fails it once. */
+/** Retries, because containerd 1.6 fails once when a removal coincides with a container's end. */
 export async function removeAllSandboxes(runtime: ContainerRuntime): Promise<void> {
   for (const { id } of await runtime.listSandboxes()) {
     await vi.waitFor(() => runtime.stopSandbox(id), SOON);

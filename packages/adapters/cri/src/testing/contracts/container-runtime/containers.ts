@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every ContainerRuntime must do for the containers of a sandbox; run on the fake and on containerd.
+// Contract of ContainerRuntime for containers, for the fake and for containerd.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ContainerRuntime } from "@patchbay/core/ports";
@@ -12,7 +12,6 @@ import {
   type ContainerRuntimeBench,
 } from "./bench.ts";
 
-/** The suite for containers. */
 export function describeContainersContract(
   name: string,
   make: () => Promise<ContainerRuntimeBench> | ContainerRuntimeBench,
@@ -82,10 +81,14 @@ export function describeContainersContract(
       const done = await start(bench.done, 1);
       await vi.waitFor(async () => {
         expect(await runtime.findContainer(failed)).toMatchObject({
-          ...{ state: "EXITED", exitCode: 3, reason: "Error" },
+          state: "EXITED",
+          exitCode: 3,
+          reason: "Error",
         });
         expect(await runtime.findContainer(done)).toMatchObject({
-          ...{ state: "EXITED", exitCode: 0, reason: "Completed" },
+          state: "EXITED",
+          exitCode: 0,
+          reason: "Completed",
         });
       }, SOON);
     });
@@ -124,21 +127,25 @@ export function describeContainersContract(
       await runtime.removeContainer(id);
       await runtime.stopContainer(id, 1);
       await expect(runtime.startContainer(id)).rejects.toMatchObject({
-        ...{ code: "CRI_FAILED", details: { status: "NOT_FOUND" } },
+        code: "CRI_FAILED",
+        details: { status: "NOT_FOUND" },
       });
     });
 
     test("a program runs in a container, and what it says is told with its exit code", async () => {
       const id = await start(bench.runner);
       expect(await runtime.execSync(id, bench.speaker, 10)).toEqual({
-        ...{ exitCode: 3, stdout: "out\n", stderr: "err\n" },
+        exitCode: 3,
+        stdout: "out\n",
+        stderr: "err\n",
       });
     });
 
     test("what a program says is not taken when it is too much, which harms nothing else", async () => {
       const id = await start(bench.runner);
       await expect(runtime.execSync(id, bench.chatterer, 10)).rejects.toMatchObject({
-        ...{ code: "CRI_FAILED", details: { call: "ExecSync", status: "RESOURCE_EXHAUSTED" } },
+        code: "CRI_FAILED",
+        details: { call: "ExecSync", status: "RESOURCE_EXHAUSTED" },
       });
       expect(await runtime.execSync(id, bench.speaker, 10)).toMatchObject({ exitCode: 3 });
     });
@@ -146,7 +153,8 @@ export function describeContainersContract(
     test("a program that takes too long is a time-out; none runs where nothing does", async () => {
       const id = await start(bench.runner);
       const waiting = expect(runtime.execSync(id, bench.sleeper, 1)).rejects.toMatchObject({
-        ...{ code: "CRI_TIMED_OUT", details: { call: "ExecSync", timeoutMs: 1000 } },
+        code: "CRI_TIMED_OUT",
+        details: { call: "ExecSync", timeoutMs: 1000 },
       });
       await bench.pass(1000);
       await waiting;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images that a runtime in memory can fetch, some of them only by who knows the password.
 import type { ContainerImage, RegistryCredentials } from "@patchbay/core/ports";
 import { namesOf, refusal } from "./records.ts";
 
@@ -8,16 +7,15 @@ interface Offer {
   readonly password: string | undefined;
 }
 
-/** A registry in memory. */
 export class FakeRegistry {
   readonly #offers = new Map<string, Offer>();
 
-  /** Offers the image by each of its names; with a password, to who knows that. */
+  /** Offers the image under all its names, optionally only with the password. */
   put(image: ContainerImage, password: string | undefined): void {
     for (const name of namesOf(image)) this.#offers.set(name, { image, password });
   }
 
-  /** @throws AppError with CRI_FAILED when there is none of that name, or who asks may not have it */
+  /** @throws AppError with CRI_FAILED when the image does not exist or the password is wrong */
   pull(reference: string, credentials: RegistryCredentials | undefined): ContainerImage {
     const offer = this.#offers.get(reference);
     if (offer === undefined) throw refusal("PullImage", "NOT_FOUND", `no ${reference} anywhere`);

@@ -6,9 +6,7 @@ import { networkConfigOf } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planVmiTopology } from "../../../pcie/topology.ts";
-import { bootOrderOf } from "./boot-order.ts";
-import { controllersOf, diskDefinitionsOf } from "./disks.ts";
-import { ioThreadsOf } from "./io-threads.ts";
+import { bootOrderOf, controllersOf, diskDefinitionsOf, ioThreadsOf } from "./disks.ts";
 
 type Domain = VmiSpec["domain"];
 
@@ -261,7 +259,7 @@ describe("threads of disks", () => {
     },
   ])("$name", ({ disks, more, count, of }) => {
     const threads = ioThreadsOf(specOf(disks, more));
-    expect({ count: threads.count, of: Object.fromEntries(threads.ofDisks) }).toEqual({
+    expect({ count: threads.countDisks, of: Object.fromEntries(threads.ofDisks) }).toEqual({
       count,
       of,
     });

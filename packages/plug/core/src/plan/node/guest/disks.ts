@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The disks of a VMI's domain, and the controllers that they hang on.
+// Disks of a VMI's domain, with their controllers, I/O threads and boot order.
 import type { VirtualMachineInstance, VmiSpec } from "@patchbay/api";
 import {
   machineFamilyOf,
@@ -7,57 +7,55 @@ import {
   type DiskDefinition,
   type Topology,
 } from "@patchbay/domain";
-import { deviceOfDisk, deviceOfSata, SATA_PORTS } from "../../../pcie/devices.ts";
+import { diskDeviceName, sataDeviceName, SATA_PORTS } from "../../../pcie/devices.ts";
 import { diskFileOf, volumeModeOf } from "../../../spec/disk-files.ts";
-import type { DiskSourceKind } from "../../../spec/disk-source.ts";
-import { disksOf, type GuestDisk } from "../../../spec/disks.ts";
-import { machineOf } from "../../../spec/machine.ts";
-import { bootOrderOf } from "./boot-order.ts";
-import type { IoThreads } from "./io-threads.ts";
+import { disksOf, type DiskSourceKind, type GuestDisk } from "../../../spec/disks.ts";
+import { machineOf, vcpusOf } from "../../../spec/machine.ts";
+import { ifacesOf } from "../../../spec/nics.ts";
 
-/** Not the alias of a NIC of the same name. */
+/** Distinguishes a disk from a NIC of the same name. */
 const ALIAS_PREFIX = "ua-disk-";
 const LETTERS = 26;
 
-/** Letters as Linux counts disks: a to z, then aa. Source: Linux drivers/scsi/sd.c sd_format_disk_name. */
-function lettersOf(index: number): string {
+/** Names disks a to z, then aa. Source: Linux drivers/scsi/sd.c sd_format_disk_name. */
+function diskLetters(index: number): string {
   const rest = Math.floor(index / LETTERS) - 1;
   const letter = String.fromCharCode("a".charCodeAt(0) + (index % LETTERS));
-  return (rest < 0 ? "" : lettersOf(rest)) + letter;
+  return (rest < 0 ? "" : diskLetters(rest)) + letter;
 }
 
-/** A disk with its place among those of its bus, and among those whose names begin as its own. */
 interface Counted {
   readonly disk: GuestDisk;
   readonly onBus: number;
   readonly target: string;
 }
 
-function count(disks: readonly GuestDisk[]): readonly Counted[] {
+function countDisks(disks: readonly GuestDisk[]): readonly Counted[] {
   const before = (index: number, like: (disk: GuestDisk) => boolean): number =>
     disks.slice(0, index).filter(like).length;
   return disks.map((disk, index) => {
     const isVirtio = disk.bus === "virtio";
     const named = before(index, ({ bus }) => (bus === "virtio") === isVirtio);
     const onBus = before(index, ({ bus }) => bus === disk.bus);
-    return { disk, onBus, target: `${isVirtio ? "vd" : "sd"}${lettersOf(named)}` };
+    return { disk, onBus, target: `${isVirtio ? "vd" : "sd"}${diskLetters(named)}` };
   });
 }
 
-/** Sources that both nodes see, by what `LiveMigratable` asks of them; what others hold is in the launcher's pod. */
-const SHARED: readonly DiskSourceKind[] = ["persistentVolumeClaim", "dataVolume", "hostDisk"];
+/** Sources that both nodes of a migration can access. Other disks are in the launcher's pod. */
+const SHARED_SOURCES: readonly DiskSourceKind[] = [
+  "persistentVolumeClaim",
+  "dataVolume",
+  "hostDisk",
+];
 
-/**
- * What the guest writes into its launcher's pod goes along when it moves: the disks, by what they are called in the domain. What it
- * only reads the target's pod has made anew.
- */
+/** Migration copies the disks in the launcher's pod. The target pod recreates read-only disks. */
 export function travellingDisks(spec: VmiSpec): readonly string[] {
-  return count(disksOf(spec))
-    .filter(({ disk }) => !disk.readOnly && !SHARED.includes(disk.source.kind))
+  return countDisks(disksOf(spec))
+    .filter(({ disk }) => !disk.readOnly && !SHARED_SOURCES.includes(disk.source.kind))
     .map(({ target }) => target);
 }
 
-function placeOf(
+function findPlace(
   { disk, onBus }: Counted,
   { fixed }: Topology,
 ): DiskDefinition["place"] | undefined {
@@ -66,11 +64,11 @@ function placeOf(
     const controller = Math.floor(onBus / SATA_PORTS);
     return { kind: "drive", controller, unit: onBus % SATA_PORTS };
   }
-  const address = fixed.get(deviceOfDisk(disk));
+  const address = fixed.get(diskDeviceName(disk));
   return address === undefined ? undefined : { kind: "pci", address };
 }
 
-/** 512 bytes where a size is not given. Source: QEMU hw/block/block.c */
+/** Sizes default to 512 bytes. Source: QEMU hw/block/block.c */
 function blockSizeOf({ blockSize }: GuestDisk): Pick<DiskDefinition, "blockSize"> {
   if (blockSize === undefined) return {};
   const { logical = 512, physical = logical, discardGranularity } = blockSize;
@@ -78,14 +76,13 @@ function blockSizeOf({ blockSize }: GuestDisk): Pick<DiskDefinition, "blockSize"
   return { blockSize: { logical, physical, ...granularity } };
 }
 
-/** Native I/O passes the host's memory by, and is worth it where nothing has to be allocated first. Source: KubeVirt SetOptimalIOMode. */
-function ioOf({ io, cache }: GuestDisk, isDevice: boolean): Pick<DiskDefinition, "io"> {
+/** Native I/O bypasses the page cache and pays off only for preallocated storage. Source: KubeVirt SetOptimalIOMode. */
+function chooseIo({ io, cache }: GuestDisk, isDevice: boolean): Pick<DiskDefinition, "io"> {
   if (io === "native" || io === "threads") return { io };
   return io === undefined && isDevice && cache === "none" ? { io: "native" } : {};
 }
 
-/** Only a hard disk gives back what the guest discards, and only it is written to. */
-function optionsOf(disk: GuestDisk): Partial<DiskDefinition> {
+function diskOptions(disk: GuestDisk): Partial<DiskDefinition> {
   const { device, serial, tray, shareable } = disk;
   return {
     ...(disk.discard && device !== "cdrom" ? { discard: "unmap" } : {}),
@@ -96,16 +93,15 @@ function optionsOf(disk: GuestDisk): Partial<DiskDefinition> {
   };
 }
 
-/** The disks, each with a place; one without any is left out, and its VMI is never started. */
 export function diskDefinitionsOf(
   vmi: VirtualMachineInstance,
   topology: Topology,
   ioThreads: IoThreads,
 ): readonly DiskDefinition[] {
   const orders = bootOrderOf(vmi.spec);
-  return count(disksOf(vmi.spec)).flatMap((counted): readonly DiskDefinition[] => {
+  return countDisks(disksOf(vmi.spec)).flatMap((counted): readonly DiskDefinition[] => {
     const { disk, target } = counted;
-    const place = placeOf(counted, topology);
+    const place = findPlace(counted, topology);
     if (place === undefined) return [];
     const source = diskFileOf(disk, volumeModeOf(vmi, disk.name));
     const bootOrder = orders.get(disk.name);
@@ -114,9 +110,16 @@ export function diskDefinitionsOf(
     return [
       {
         alias: `${ALIAS_PREFIX}${disk.name}`,
-        ...{ source, device, bus, target, place, readOnly, cache, errorPolicy },
-        ...ioOf(disk, source.kind === "block"),
-        ...optionsOf(disk),
+        source,
+        device,
+        bus,
+        target,
+        place,
+        readOnly,
+        cache,
+        errorPolicy,
+        ...chooseIo(disk, source.kind === "block"),
+        ...diskOptions(disk),
         ...(bootOrder === undefined ? {} : { bootOrder }),
         ...(ioThread === undefined ? {} : { ioThread }),
       },
@@ -124,21 +127,77 @@ export function diskDefinitionsOf(
   });
 }
 
-/** The controllers that have a place in the layout, in the order in which they got theirs. */
 export function controllersOf(
   vmi: VirtualMachineInstance,
   { fixed }: Topology,
   ioThreads: IoThreads,
 ): readonly ControllerDefinition[] {
-  const hasOne = machineFamilyOf(machineOf(vmi.spec.domain)) === "q35" ? 1 : 0;
+  const firstExtraSata = machineFamilyOf(machineOf(vmi.spec.domain)) === "q35" ? 1 : 0;
   const ioThread = ioThreads.ofScsi === undefined ? {} : { ioThread: ioThreads.ofScsi };
   return [...fixed].flatMap(([device, pciAddress]): readonly ControllerDefinition[] => {
     if (device === "usb") return [{ type: "usb", index: 0, pciAddress }];
     if (device === "scsi") return [{ type: "scsi", index: 0, pciAddress, ...ioThread }];
     if (!device.startsWith("sata:")) return [];
     const index = Number(device.slice("sata:".length));
-    return index >= hasOne && device === deviceOfSata(index)
+    return index >= firstExtraSata && device === sataDeviceName(index)
       ? [{ type: "sata", index, pciAddress }]
       : [];
   });
+}
+
+/** Thread numbers start at 1. */
+interface IoThreads {
+  readonly countDisks: number;
+  readonly ofDisks: ReadonlyMap<string, number>;
+  readonly ofScsi?: number;
+}
+
+const NONE: IoThreads = { countDisks: 0, ofDisks: new Map() };
+
+/** Source: KubeVirt getIOThreadsCountType. */
+const AUTO_THREADS_PER_VCPU = 2;
+
+/** Threads that several disks share: one, or one per disk up to a limit with policy `auto`. */
+function sharedThreads({ domain }: VmiSpec, shared: number, own: number): number {
+  const limit = domain.ioThreadsPolicy === "auto" ? AUTO_THREADS_PER_VCPU * vcpusOf(domain) : 1;
+  return Math.max(1, Math.min(shared, limit - own));
+}
+
+function hasThread({ bus }: GuestDisk): boolean {
+  return bus === "virtio";
+}
+
+/** Assigns threads to virtio disks and the SCSI controller, shared threads first. Source: KubeVirt setIOThreads. */
+export function ioThreadsOf(spec: VmiSpec): IoThreads {
+  const all = disksOf(spec);
+  const disks = all.filter(hasThread);
+  const hasScsi = all.some(({ bus }) => bus === "scsi");
+  const owning = disks.filter(({ hasOwnIoThread }) => hasOwnIoThread);
+  const sharing = disks.filter(({ hasOwnIoThread }) => !hasOwnIoThread);
+  const isRequested = spec.domain.ioThreadsPolicy !== undefined || owning.length > 0;
+  if (!isRequested || (disks.length === 0 && !hasScsi)) return NONE;
+  const shared = sharedThreads(spec, sharing.length, owning.length);
+  const ofDisks = new Map([
+    ...sharing.map(({ name }, index): [string, number] => [name, 1 + (index % shared)]),
+    ...owning.map(({ name }, index): [string, number] => [name, 1 + shared + index]),
+  ]);
+  return { countDisks: shared + owning.length, ofDisks, ...(hasScsi ? { ofScsi: 1 } : {}) };
+}
+
+/** Greater than any number of a hotplugged NIC, because libvirt rejects duplicates. */
+const FIRST_DEFAULT_BOOT_ORDER = 1001;
+
+/** Without any bootOrder or kernel in the spec, disks boot in list order. Otherwise only those with a number boot. */
+export function bootOrderOf(spec: VmiSpec): ReadonlyMap<string, number> {
+  const disks = disksOf(spec);
+  const isConfigured = [...disks, ...ifacesOf(spec)].some(
+    ({ bootOrder }) => bootOrder !== undefined,
+  );
+  const hasKernel = spec.domain.firmware?.kernelBoot?.container !== undefined;
+  return new Map(
+    disks.flatMap(({ name, bootOrder }, index): readonly [string, number][] => {
+      const order = isConfigured || hasKernel ? bootOrder : FIRST_DEFAULT_BOOT_ORDER + index;
+      return order === undefined ? [] : [[name, order]];
+    }),
+  );
 }

@@ -13,7 +13,10 @@ const GIVEN: HookedCloudInit = {
   DataSource: "noCloud",
   NoCloudMetaData: { "instance-id": "vm1.default", "local-hostname": "vm1" },
   ConfigDriveMetaData: null,
-  ...{ UserData: "#cloud-config", NetworkData: "", DevicesData: null, VolumeName: "init" },
+  UserData: "#cloud-config",
+  NetworkData: "",
+  DevicesData: null,
+  VolumeName: "init",
 };
 
 function having(volume: Omit<Volume, "name">): VirtualMachineInstance {
@@ -42,7 +45,10 @@ test.each<{ name: string; volume: Omit<Volume, "name">; want: readonly unknown[]
           hostname: "vm1",
           uuid: "vm1.default",
         },
-        ...{ UserData: "decoded aa", NetworkData: "n", DevicesData: null, VolumeName: "init" },
+        UserData: "decoded aa",
+        NetworkData: "n",
+        DevicesData: null,
+        VolumeName: "init",
       },
     ],
   },
@@ -61,7 +67,9 @@ const answer = (data: unknown, noCloudSource?: unknown) => ({
 });
 
 const DRIVE: HookedCloudInit = {
-  ...{ ...GIVEN, DataSource: "configDrive", NoCloudMetaData: null },
+  ...GIVEN,
+  DataSource: "configDrive",
+  NoCloudMetaData: null,
   ConfigDriveMetaData: { hostname: "vm1" },
 };
 
@@ -75,8 +83,12 @@ test.each<{
   {
     name: "other data; which disk it is, and of which kind, is not for it to say",
     answered: answer({
-      ...{ ...GIVEN, UserData: "#!/bin/sh", NetworkData: "version: 2" },
-      ...{ VolumeName: "../x", DataSource: "configDrive", ConfigDriveMetaData: { uuid: "1" } },
+      ...GIVEN,
+      UserData: "#!/bin/sh",
+      NetworkData: "version: 2",
+      VolumeName: "../x",
+      DataSource: "configDrive",
+      ConfigDriveMetaData: { uuid: "1" },
     }),
     want: { UserData: "#!/bin/sh", NetworkData: "version: 2" },
   },
@@ -116,7 +128,8 @@ test.each([
   {
     data: { ...GIVEN, NoCloudMetaData: { "instance-id": "i", "local-hostname": "" } },
     want: {
-      ...{ file: "init.iso", label: "cidata" },
+      file: "init.iso",
+      label: "cidata",
       texts: new Map([
         ["meta-data", '{"instance-id":"i"}'],
         ["user-data", "#cloud-config"],
@@ -126,7 +139,8 @@ test.each([
   {
     data: { ...DRIVE, NetworkData: "n" },
     want: {
-      ...{ file: "init.iso", label: "config-2" },
+      file: "init.iso",
+      label: "config-2",
       texts: new Map([
         ["openstack/latest/meta_data.json", '{"hostname":"vm1"}'],
         ["openstack/latest/user_data", "#cloud-config"],

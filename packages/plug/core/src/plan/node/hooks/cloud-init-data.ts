@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What hooks are told of cloud-init's data, what they make of it, and the files that the guest finds of that.
-// Source: KubeVirt pkg/hooks manager.go PreCloudInitIso, pkg/cloud-init CloudInitData.
+// cloud-init data that hooks receive and change. Source: KubeVirt pkg/hooks manager.go PreCloudInitIso, pkg/cloud-init
+// CloudInitData.
 import {
   isJsonObject,
   parseJson,
   type JsonObject,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { CLOUD_INIT_LAYOUTS, metaDataOf } from "../../../spec/cloud-init-meta.ts";
-import { disksOf } from "../../../spec/disks.ts";
-import type { GivenText } from "../../../spec/disk-source.ts";
+import { CLOUD_INIT_LAYOUTS, metaDataOf } from "../../../spec/cloud-init.ts";
+import { disksOf, type TextSource } from "../../../spec/disks.ts";
 
-/** cloud-init's data of one disk, as hooks are told; members are KubeVirt's. */
 export interface HookedCloudInit {
   readonly DataSource: "noCloud" | "configDrive";
   readonly NoCloudMetaData: JsonObject | null;
@@ -22,32 +20,30 @@ export interface HookedCloudInit {
   readonly VolumeName: string;
 }
 
-/** What a hook has answered; each is JSON, or nothing. */
-export interface CloudInitAnswer {
-  /** Of {@link HookedCloudInit}. */
+/** A hook's answer. Each member is JSON or empty. */
+interface CloudInitAnswer {
   readonly data: string;
-  /** Of the volume's member `cloudInitNoCloud`, by hooks that are older. */
+  /** Older hooks answer with the volume's member `cloudInitNoCloud`. */
   readonly noCloudSource: string;
 }
 
-/** Which member has the meta-data of a data source. */
-const META_DATA = { noCloud: "NoCloudMetaData", configDrive: "ConfigDriveMetaData" } as const;
+const META_DATA_MEMBERS = {
+  noCloud: "NoCloudMetaData",
+  configDrive: "ConfigDriveMetaData",
+} as const;
 
-/** Undefined: only a Secret says it, which no node reads. */
-type ReadText = (given: GivenText | undefined) => string | undefined;
+/** Returns undefined for a Secret, which nodes do not read. */
+type ReadText = (original: TextSource | undefined) => string | undefined;
 
 function readWith(decode: (base64: string) => string): ReadText {
-  return (given) => {
-    if (given === undefined) return "";
-    if (given.kind === "secret") return undefined;
-    return given.kind === "base64" ? decode(given.text) : given.text;
+  return (original) => {
+    if (original === undefined) return "";
+    if (original.kind === "secret") return undefined;
+    return original.kind === "base64" ? decode(original.text) : original.text;
   };
 }
 
-/**
- * The data of each disk of cloud-init's; undefined in the place of one of which a Secret says some. `decode` makes text of
- * base64.
- */
+/** Returns one entry per cloud-init disk; undefined for a disk with data from a Secret. `decode` decodes base64. */
 export function hookedCloudInitOf(
   vmi: VirtualMachineInstance,
   decode: (base64: string) => string,
@@ -64,62 +60,61 @@ export function hookedCloudInitOf(
         DataSource: isNoCloud ? "noCloud" : "configDrive",
         NoCloudMetaData: isNoCloud ? metaData : null,
         ConfigDriveMetaData: isNoCloud ? null : metaData,
-        ...{ UserData, NetworkData, DevicesData: null, VolumeName: name },
+        UserData,
+        NetworkData,
+        DevicesData: null,
+        VolumeName: name,
       },
     ];
   });
 }
 
-function textIn(value: JsonObject, member: string): string {
+function readText(value: JsonObject, member: string): string {
   const text = value[member];
   return typeof text === "string" ? text : "";
 }
 
-/** An answer of KubeVirt's own form, where it has what that must have; else it is looked for in the older one. */
-function wholeOf(
+/** Returns undefined for an incomplete answer, which may be in the older form. */
+function parseWholeAnswer(
   { DataSource }: HookedCloudInit,
   { data }: CloudInitAnswer,
 ): JsonObject | undefined {
   const value = parseJson(data);
-  if (!isJsonObject(value) || textIn(value, "UserData") === "") return undefined;
-  return isJsonObject(value[META_DATA[DataSource]]) ? value : undefined;
+  if (!isJsonObject(value) || readText(value, "UserData") === "") return undefined;
+  return isJsonObject(value[META_DATA_MEMBERS[DataSource]]) ? value : undefined;
 }
 
-/** Of KubeVirt's own form: which data source and which disk it is stays as it was. */
-function readWhole(given: HookedCloudInit, whole: JsonObject): HookedCloudInit {
-  const metaData = whole[META_DATA[given.DataSource]];
+/** The data source and the disk's name cannot be changed. */
+function applyWholeAnswer(original: HookedCloudInit, parsed: JsonObject): HookedCloudInit {
+  const metaData = parsed[META_DATA_MEMBERS[original.DataSource]];
   const answered = isJsonObject(metaData) ? metaData : {};
   return {
-    ...given,
-    [META_DATA[given.DataSource]]: answered,
-    UserData: textIn(whole, "UserData"),
-    NetworkData: textIn(whole, "NetworkData"),
+    ...original,
+    [META_DATA_MEMBERS[original.DataSource]]: answered,
+    UserData: readText(parsed, "UserData"),
+    NetworkData: readText(parsed, "NetworkData"),
   };
 }
 
-/**
- * The data as the hook has answered it; undefined: it is no data of cloud-init's. The meta-data of another data source than
- * the disk's makes no file, and is not read.
- */
+/** Returns undefined if the answer contains no cloud-init data. Ignores meta-data of another data source. */
 export function answeredCloudInit(
-  given: HookedCloudInit,
+  original: HookedCloudInit,
   answer: CloudInitAnswer,
 ): HookedCloudInit | undefined {
-  const whole = wholeOf(given, answer);
-  if (whole !== undefined) return readWhole(given, whole);
+  const parsed = parseWholeAnswer(original, answer);
+  if (parsed !== undefined) return applyWholeAnswer(original, parsed);
   const source = parseJson(answer.noCloudSource);
   if (!isJsonObject(source)) return undefined;
-  const [UserData, NetworkData] = [textIn(source, "userData"), textIn(source, "networkData")];
-  return { ...given, UserData, NetworkData };
+  const [UserData, NetworkData] = [readText(source, "userData"), readText(source, "networkData")];
+  return { ...original, UserData, NetworkData };
 }
 
-/** Members of KubeVirt's that are empty make no member of a file, as theirs do not. */
+/** KubeVirt also omits empty members. */
 function metaDataText(metaData: JsonObject | null): string {
   const members = Object.entries(metaData ?? {});
   return JSON.stringify(Object.fromEntries(members.filter(([, value]) => value !== "")));
 }
 
-/** The disk of that data: its file in the launcher's directory of disks, its label, and the texts on it by their paths. */
 export function cloudInitDiskOf(data: HookedCloudInit): {
   readonly file: string;
   readonly label: string;
@@ -128,7 +123,7 @@ export function cloudInitDiskOf(data: HookedCloudInit): {
   const kind = data.DataSource === "noCloud" ? "cloudInitNoCloud" : "cloudInitConfigDrive";
   const { label, ...paths } = CLOUD_INIT_LAYOUTS[kind];
   const texts = new Map([
-    [paths.metaData, metaDataText(data[META_DATA[data.DataSource]])],
+    [paths.metaData, metaDataText(data[META_DATA_MEMBERS[data.DataSource]])],
     [paths.userData, data.UserData],
   ]);
   if (data.NetworkData !== "") texts.set(paths.networkData, data.NetworkData);

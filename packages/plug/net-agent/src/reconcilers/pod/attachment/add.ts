@@ -1,20 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one ADD so that whatever happens is known afterwards: intent on disk before, DEL behind a failure.
+// One CNI ADD that leaves no unknown state: the intent is on disk before, and DEL follows a failure.
 import type { JournalRow } from "@patchbay/cni";
-import { messageOf } from "@patchbay/core";
-import type { CniResult, Sandbox } from "@patchbay/core/ports";
+import type { AttachmentRequest, Sandbox, CniResult } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
-import { takeDefaultRoutes } from "./default-route.ts";
+import { messageOf } from "@patchbay/core";
+import { claimDefaultRoutes } from "./default-route.ts";
 import { detach } from "./detach.ts";
-import { noteNodeNics } from "./of-node/node-nics.ts";
-import { offerDeviceInfo, withDeviceInfo, type DeviceOfRequest } from "./of-node/device.ts";
-import { newRow, writeRow } from "./row.ts";
+import { recordNodeNics } from "./node-nics.ts";
+import { offerDeviceInfo, withDeviceInfo, type RequestWithDevice } from "./device.ts";
 
-/** Writes the intent before anything is made, since afterwards nothing tells what was made. */
-export async function begin(
+/** Builds a row for the current sandbox. Its sequence is the highest of the pod, because later attachments may depend on earlier ones. */
+export async function newRow(
+  { network }: { readonly network: string },
+  options: {
+    readonly facts: PodFacts;
+    readonly sandbox: Sandbox;
+    readonly request: AttachmentRequest;
+  },
+  deps: Deps,
+): Promise<Omit<JournalRow, "state">> {
+  const { facts, sandbox, request } = options;
+  const rows = await deps.journal.list(facts.uid);
+  return {
+    podUid: facts.uid,
+    podNamespace: facts.attachments.namespace,
+    podName: facts.key.slice(facts.attachments.namespace.length + 1),
+    network,
+    request,
+    netnsInode: sandbox.netnsInode,
+    bootId: deps.bootId,
+    sequence: Math.max(0, ...rows.map((other) => other.sequence)) + 1,
+  };
+}
+
+/** Writes the row, and tracks the pod. */
+export async function writeRow(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
+  await deps.journal.write(row);
+  deps.tracked.add(facts.key, facts.uid);
+}
+
+/** Writes the intent before ADD, because after a crash nothing else tells what ADD made. */
+export async function beginAttachment(
   network: Parameters<typeof newRow>[0],
-  what: DeviceOfRequest & {
+  options: RequestWithDevice & {
     readonly facts: PodFacts;
     readonly sandbox: Sandbox;
     readonly isDefault?: true;
@@ -24,34 +53,34 @@ export async function begin(
   deps: Deps,
 ): Promise<JournalRow> {
   const row: JournalRow = {
-    ...(await newRow(network, what, deps)),
-    ...(what.isDefault === true && { isDefault: true }),
-    ...(what.selection !== undefined && { selection: what.selection }),
-    ...(what.defaultRoute !== undefined && { defaultRoute: what.defaultRoute }),
-    ...(await noteNodeNics(what.request, deps)),
-    ...(what.device !== undefined && { device: what.device }),
+    ...(await newRow(network, options, deps)),
+    ...(options.isDefault === true && { isDefault: true }),
+    ...(options.selection !== undefined && { selection: options.selection }),
+    ...(options.defaultRoute !== undefined && { defaultRoute: options.defaultRoute }),
+    ...(await recordNodeNics(options.request, deps)),
+    ...(options.device !== undefined && { device: options.device }),
     state: "begun",
   };
-  await writeRow(row, what.facts, deps);
+  await writeRow(row, options.facts, deps);
   return row;
 }
 
-/** An ADD that has succeeded, and what its row says by now. */
-interface Made {
+/** A successful ADD, with its current row. */
+interface Added {
   readonly row: JournalRow;
   readonly result: CniResult;
 }
 
 /**
- * A failed ADD may leave a NIC and a lease: DEL always follows, also where `check` says that the result is none, or the pod's
- * routes cannot go by it. Source: CNI SPEC 1.1, "Lifecycle & Ordering".
+ * A failed ADD may leave a NIC and a lease, so DEL always follows, even if only `check` or the default routes failed.
+ * Source: CNI SPEC 1.1, "Lifecycle & Ordering".
  */
 export async function addOrUndo(
   begun: JournalRow,
-  what: { readonly facts: PodFacts; readonly check?: (result: CniResult) => Promise<void> },
+  options: { readonly facts: PodFacts; readonly check?: (result: CniResult) => Promise<void> },
   deps: Deps,
-): Promise<Made> {
-  const { facts, check } = what;
+): Promise<Added> {
+  const { facts, check } = options;
   let row = begun;
   try {
     await offerDeviceInfo(row, deps);
@@ -62,10 +91,10 @@ export async function addOrUndo(
       row = changed;
       await deps.journal.write(changed);
     };
-    await takeDefaultRoutes(row, remember, deps);
+    await claimDefaultRoutes(row, remember, deps);
     return { row, result };
   } catch (error) {
-    // The row stays "begun" when this fails too, so that the next pass tries again; the first error is told.
+    // If DEL fails too, the row stays "begun" and the next pass tries again. The first error is reported.
     await detach(row, facts, deps).catch((undoError: unknown) => {
       const reason = messageOf(undoError);
       deps.log.warn("undoing an attachment failed", { pod: facts.key, reason });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes note of an attachment that the pod's runtime made (Multus, when the pod was created), so that an unplug has a
-// recipe: what libcni remembers of it, else the network's definition. Its NIC and its status stay as they are.
+// Records an attachment that the pod's runtime made, for example Multus at pod creation, so that it can be detached. The
+// configuration comes from libcni's cache or else from the network's definition. NIC and status stay as they are.
 import type { JournalRow } from "@patchbay/cni";
 import type { ForeignAttachment } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
@@ -8,52 +8,52 @@ import type { AttachmentRequest, CniResult, Sandbox } from "@patchbay/core/ports
 import type { Deps } from "../../../deps.ts";
 import { mayUse } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";
-import { definitionOf, isNoDefinition } from "./definition.ts";
-import { sandboxOf } from "./netns.ts";
+import { readDefinition, isUnusableDefinition } from "./definition.ts";
+import { requireSandbox } from "./netns.ts";
 import { findForbidden, isRefusal } from "./policy.ts";
-import { podArgsOf } from "./request.ts";
-import { newRow, writeRow } from "./row.ts";
+import { buildPodArgs } from "./request.ts";
+import { newRow, writeRow } from "./add.ts";
 
-interface Recipe extends Pick<AttachmentRequest, "config" | "args" | "capabilityArgs"> {
+interface AttachmentConfig extends Pick<AttachmentRequest, "config" | "args" | "capabilityArgs"> {
   readonly result?: CniResult;
 }
 
 /**
- * Without definition nothing can be run: the NIC is then taken out of the pod and that is all. So it is with one that
- * the pod may not use, or that names what it may not: whoever makes a pod can write any status into it.
+ * Without a definition no plugin can run, so a detach only removes the NIC from the pod. The same holds for networks that the pod may
+ * not use and for forbidden definitions, because pod authors can write any status into their pod.
  */
-async function recipeByDefinition(
+async function buildConfig(
   network: string,
   facts: PodFacts,
   where: { readonly sandbox: Sandbox; readonly deps: Deps },
-): Promise<Recipe> {
+): Promise<AttachmentConfig> {
   const { sandbox, deps } = where;
   return {
-    config: await configOf(network, facts, deps),
-    args: podArgsOf(facts, sandbox),
+    config: await findUsableConfig(network, facts, deps),
+    args: buildPodArgs(facts, sandbox),
     capabilityArgs: {},
   };
 }
 
-async function configOf(
+async function findUsableConfig(
   network: string,
   facts: PodFacts,
   deps: Deps,
 ): Promise<AttachmentRequest["config"]> {
   try {
     if (await mayUse(network, facts, deps)) {
-      const config = await definitionOf(network, deps);
+      const config = await readDefinition(network, deps);
       const forbidden = await findForbidden(network, config, deps);
       if (forbidden === undefined || !isRefusal(forbidden)) return config;
     }
   } catch (error) {
-    if (!isNoDefinition(error)) throw error;
+    if (!isUnusableDefinition(error)) throw error;
   }
   return { cniVersion: "1.0.0", name: parseKey(network).name, plugins: [] };
 }
 
 /**
- * Writes the row of an attachment that is there.
+ * Writes a row for an existing attachment.
  * @throws AppError with SANDBOX_NOT_FOUND
  */
 export async function adopt(
@@ -61,10 +61,10 @@ export async function adopt(
   facts: PodFacts,
   deps: Deps,
 ): Promise<void> {
-  const sandbox = sandboxOf(facts);
+  const sandbox = requireSandbox(facts);
   const cached = await deps.resultCache.find(sandbox.id, interfaceName);
-  const recipe = cached ?? (await recipeByDefinition(network, facts, { sandbox, deps }));
-  const { result, ...how } = recipe;
+  const source = cached ?? (await buildConfig(network, facts, { sandbox, deps }));
+  const { result, ...how } = source;
   const { id: containerId, netnsPath } = sandbox;
   const request = { containerId, netnsPath, interfaceName, ...how };
   const row: JournalRow = {
@@ -74,6 +74,11 @@ export async function adopt(
     ...(result === undefined ? {} : { result }),
   };
   await writeRow(row, facts, deps);
-  const isRemembered = cached !== undefined;
-  deps.log.info("adopted network", { pod: facts.key, network, link: interfaceName, isRemembered });
+  const isCached = cached !== undefined;
+  deps.log.info("adopted network", {
+    pod: facts.key,
+    network,
+    link: interfaceName,
+    isRemembered: isCached,
+  });
 }

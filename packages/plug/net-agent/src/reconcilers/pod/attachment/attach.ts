@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes one attachment in a pod's sandbox: intent on disk, CNI ADD, and a look at what it gave.
+// Attaches one network in a pod's sandbox: intent on disk, CNI ADD, and a check of the result.
 import { names, normalizeMac, parseNetworkStatus } from "@patchbay/api";
 import { networkStatusesOf, networkStatusOf, type JournalRow } from "@patchbay/cni";
 import {
@@ -12,87 +12,89 @@ import {
 import type { AttachmentRequest, CniResult, Link } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import {
-  preferredAddressesOf,
-  mayBeRefusal,
+  readPreferredAddresses,
+  mayBeRejection,
   type PreferredAddresses,
 } from "./preferred-addresses.ts";
-import { addOrUndo, begin } from "./add.ts";
+import { addOrUndo, beginAttachment } from "./add.ts";
 import { adopt } from "./adopt.ts";
-import { definitionOf } from "./definition.ts";
-import { assertMayRoute, claimOf } from "./default-route.ts";
-import { withDeviceOf } from "./of-node/device.ts";
+import { readDefinition } from "./definition.ts";
+import { assertMayRoute, initialClaim } from "./default-route.ts";
+import { addDevice } from "./device.ts";
 import { assertMayUse, findVmiOf } from "../launcher.ts";
 import { assertAllowed } from "./policy.ts";
 import type { PodFacts } from "../observe.ts";
-import { tellAddresses, tellAttached } from "../tell.ts";
-import { listLinks, sandboxOf } from "./netns.ts";
-import { missingOf, requestOf } from "./request.ts";
+import { reportLostAddresses, reportAttached } from "../tell.ts";
+import { listLinks, requireSandbox } from "./netns.ts";
+import { findMissing, buildRequest } from "./request.ts";
 
-/**
- * Attaches what is wanted.
- * @throws AppError with what plugins, the request and the sandbox give cause to
- */
+/** @throws AppError of the plugins, the request and the sandbox */
 export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: Deps): Promise<void> {
-  const sandbox = sandboxOf(facts);
+  const sandbox = requireSandbox(facts);
   await assertMayUse(wanted.network, facts, deps);
   await assertMayRoute(wanted, facts, deps);
-  const asked = await requestOf(wanted, { facts, sandbox }, deps);
+  const asked = await buildRequest(wanted, { facts, sandbox }, deps);
   await assertAllowed(wanted.network, asked.config, deps);
   const links = await listLinks(facts, deps);
-  const there = links.find((link) => link.name === wanted.interfaceName);
-  if (there !== undefined) {
-    await adoptOrThrow(wanted, { facts, there }, deps);
+  const existing = links.find((link) => link.name === wanted.interfaceName);
+  if (existing !== undefined) {
+    await adoptOrThrow(wanted, { facts, existing }, deps);
     return;
   }
-  if (await isMadeWithoutInterface(asked, deps)) {
+  if (await isAttachedWithoutInterface(asked, deps)) {
     await adopt(wanted, facts, deps);
     return;
   }
   const startMs = deps.clock.monotonicMs();
-  const given = await withDeviceOf(wanted, { facts, sandbox, request: asked }, deps);
-  const preferred = preferredAddressesOf(wanted.selection, given.request);
-  const intent = { facts, sandbox, ...given, preferred };
-  const { row, result, refusal } = await addAsBefore(wanted, intent, deps).catch(
+  const withDevice = await addDevice(wanted, { facts, sandbox, request: asked }, deps);
+  const preferred = readPreferredAddresses(wanted.selection, withDevice.request);
+  const intent = { facts, sandbox, ...withDevice, preferred };
+  const { row, result, refusal } = await addWithPreferred(wanted, intent, deps).catch(
     async (error: unknown) => {
-      throw await explained(error, wanted.network, deps);
+      throw await explainFailure(error, wanted.network, deps);
     },
   );
   await deps.journal.write({ ...row, state: "attached", result });
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
-  tellAttached(wanted, { facts, result, durationMs }, deps);
-  if (preferred !== undefined) tellAddresses(wanted, { facts, result, preferred, refusal }, deps);
+  reportAttached(wanted, { facts, result, durationMs }, deps);
+  if (preferred !== undefined)
+    reportLostAddresses(wanted, { facts, result, preferred, refusal }, deps);
 }
 
-/** What the definition explains is told so: of a link or a module that is missing plugins say little. */
-async function explained(error: unknown, network: string, deps: Deps): Promise<unknown> {
+/** Prefers a problem of the definition, because plugins say little about a missing link or kernel module. */
+async function explainFailure(error: unknown, network: string, deps: Deps): Promise<unknown> {
   if (!isAppError(error, "CNI_PLUGIN_FAILED")) return error;
-  const problems = await deps.findProblems(network).catch(() => []); // the plugin's words are all there is
-  // What the policy only warns of is not why the plugin failed.
+  const problems = await deps.findProblems(network).catch(() => []); // only the plugin's error is known
+  // A policy warning is not why the plugin failed.
   return problems.find(({ code }) => code !== "CNI_DEFINITION_TOLERATED") ?? error;
 }
 
-/** What an ADD rests on, and what it asks for. */
-type Intent = Parameters<typeof begin>[1];
+/** Input of an ADD. */
+type Intent = Parameters<typeof beginAttachment>[1];
 
-/** An ADD that has succeeded. */
+/** A successful ADD. */
 interface Added {
   readonly row: JournalRow;
   readonly result: CniResult;
-  /** Why the addresses of before were refused, if they were. */
+  /** Why the previous addresses were rejected, if they were. */
   readonly refusal?: string;
 }
 
 async function addNew(wanted: WantedAttachment, intent: Intent, deps: Deps): Promise<Added> {
   const { facts } = intent;
   const { selection } = wanted;
-  const row = await begin(wanted, { ...intent, selection, ...claimOf(wanted) }, deps);
+  const row = await beginAttachment(
+    wanted,
+    { ...intent, selection, ...initialClaim(wanted) },
+    deps,
+  );
   const check = (result: CniResult): Promise<void> =>
-    assertAskedIsGiven(wanted, { facts, result }, deps);
+    assertRequestMet(wanted, { facts, result }, deps);
   return addOrUndo(row, { facts, check }, deps);
 }
 
-/** With the addresses of before where the network can be asked for them and gives them, else with those that it gives. */
-async function addAsBefore(
+/** Requests the previous addresses if the network supports that. If it rejects them, accepts new ones. */
+async function addWithPreferred(
   wanted: WantedAttachment,
   { preferred, ...intent }: Intent & { readonly preferred: PreferredAddresses | undefined },
   deps: Deps,
@@ -105,16 +107,16 @@ async function addAsBefore(
     const isLeft = rows.some(
       ({ request, state }) => request.interfaceName === wanted.interfaceName && state !== "removed",
     );
-    if (isLeft || !mayBeRefusal(error)) throw error;
+    if (isLeft || !mayBeRejection(error)) throw error;
     return { ...(await addNew(wanted, intent, deps)), refusal: messageOf(error) };
   }
 }
 
 /**
- * Whether the pod's runtime has made the attachment already, by a plugin that makes no interface, so that the pod and its
- * status do not show it. A second ADD of one attachment is an error. Source: CNI SPEC 1.1 section 2, "ADD".
+ * Whether the pod's runtime has already made this attachment with a plugin that creates no interface, so that neither the pod nor
+ * its status shows it. A second ADD would be an error. Source: CNI SPEC 1.1 section 2, "ADD".
  */
-async function isMadeWithoutInterface(
+async function isAttachedWithoutInterface(
   { containerId, interfaceName, config }: AttachmentRequest,
   { mode, resultCache }: Deps,
 ): Promise<boolean> {
@@ -127,10 +129,10 @@ async function isMadeWithoutInterface(
   );
 }
 
-/** In a new sandbox the runtime has made again what the annotation names, and has said so. */
+/** In a new sandbox the runtime attaches the annotation's networks again, and its status entry tells so. */
 async function adoptOrThrow(
   { network, interfaceName }: WantedAttachment,
-  { facts, there }: { readonly facts: PodFacts; readonly there: Link },
+  { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },
   deps: Deps,
 ): Promise<void> {
   const rows = await deps.journal.list(facts.uid);
@@ -138,59 +140,60 @@ async function adoptOrThrow(
     throw new AppError("CNI_NAME_TAKEN", { interface: interfaceName });
   }
   const text = facts.pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION];
-  const isTold = parseNetworkStatus(text).some(
+  const isReported = parseNetworkStatus(text).some(
     (entry) =>
       entry.name === network &&
       entry.default !== true &&
       entry.interface === interfaceName &&
-      normalizeMac(entry.mac ?? "") === normalizeMac(there.mac),
+      normalizeMac(entry.mac ?? "") === normalizeMac(existing.mac),
   );
-  const isMade = isTold || (await isRemembered({ network, interfaceName }, { facts, there }, deps));
-  // No DEL: it would destroy what somebody else has made.
-  if (!isMade) throw new AppError("CNI_NAME_TAKEN", { interface: interfaceName });
+  const isAttached =
+    isReported || (await isCached({ network, interfaceName }, { facts, existing }, deps));
+  // A DEL would destroy an attachment of another owner.
+  if (!isAttached) throw new AppError("CNI_NAME_TAKEN", { interface: interfaceName });
   await adopt({ network, interfaceName }, facts, deps);
 }
 
-/** libcni's cache has the very NIC, of that network: the runtime's entry in the status may have been lost. */
-async function isRemembered(
+/** Whether libcni's cache has this NIC for this network. The runtime's status entry may have been overwritten. */
+async function isCached(
   { network, interfaceName }: ForeignAttachment,
-  { facts, there }: { readonly facts: PodFacts; readonly there: Link },
+  { facts, existing }: { readonly facts: PodFacts; readonly existing: Link },
   deps: Deps,
 ): Promise<boolean> {
   if (deps.mode !== "multus") return false;
-  const cached = await deps.resultCache.find(sandboxOf(facts).id, interfaceName);
+  const cached = await deps.resultCache.find(requireSandbox(facts).id, interfaceName);
   if (cached?.result === undefined) return false;
-  const { name } = await definitionOf(network, deps);
+  const { name } = await readDefinition(network, deps);
   const { mac } = networkStatusOf(cached.result, network, interfaceName);
-  return cached.config.name === name && normalizeMac(mac ?? "") === normalizeMac(there.mac);
+  return cached.config.name === name && normalizeMac(mac ?? "") === normalizeMac(existing.mac);
 }
 
 /**
- * The MAC of a launcher's NIC is the guest's, which nobody may have asked for: where the plugin cannot set it (ptp,
- * host-device), the wiring around the NIC does.
+ * Checks that the result has the requested addresses and MAC. A launcher's MAC is exempt: it is the guest's, and if a plugin cannot
+ * set it (ptp, host-device), virt-handler's wiring does.
  * @throws AppError with CNI_REQUEST_NOT_MET
  */
-export async function assertAskedIsGiven(
+export async function assertRequestMet(
   wanted: WantedAttachment,
   { facts, result }: { readonly facts: PodFacts; readonly result: CniResult },
   deps: Deps,
 ): Promise<void> {
-  const seenMac = await seenMacOf(wanted, { facts, result }, deps);
-  const { mac, ips } = missingOf(wanted, result, seenMac);
+  const actualMac = await readActualMac(wanted, { facts, result }, deps);
+  const { mac, ips } = findMissing(wanted, result, actualMac);
   if (ips !== undefined) throw new AppError("CNI_REQUEST_NOT_MET", { what: ips });
   if (mac === undefined || (await findVmiOf(facts.pod, deps)) !== undefined) return;
   throw new AppError("CNI_REQUEST_NOT_MET", { what: mac });
 }
 
-/** Looked up only where a MAC was wanted and the result does not tell it, as before version 0.3.0. */
-async function seenMacOf(
+/** Reads the MAC from the NIC if one was requested and the result has none, as before version 0.3.0. */
+async function readActualMac(
   wanted: WantedAttachment,
   { facts, result }: { readonly facts: PodFacts; readonly result: CniResult },
   deps: Deps,
 ): Promise<string | undefined> {
   const { network, interfaceName, selection } = wanted;
-  const isTold = networkStatusOf(result, network, interfaceName).mac !== undefined;
-  if (selection.mac === undefined || isTold) return undefined;
+  const isReported = networkStatusOf(result, network, interfaceName).mac !== undefined;
+  if (selection.mac === undefined || isReported) return undefined;
   const links = await listLinks(facts, deps);
   return links.find((link) => link.name === interfaceName)?.mac;
 }

@@ -186,8 +186,11 @@ describe("what was asked for", () => {
     const [add] = world.requests;
     expect(add?.request.capabilityArgs).toEqual({});
     expect(add?.request.args.map(([key]) => key)).toEqual([
-      ...["IgnoreUnknown", "K8S_POD_NAMESPACE", "K8S_POD_NAME"],
-      ...["K8S_POD_INFRA_CONTAINER_ID", "K8S_POD_UID"],
+      "IgnoreUnknown",
+      "K8S_POD_NAMESPACE",
+      "K8S_POD_NAME",
+      "K8S_POD_INFRA_CONTAINER_ID",
+      "K8S_POD_UID",
     ]);
     expect(add?.request.config.plugins).toEqual([{ type: "static", capabilities }]);
   });
@@ -291,7 +294,7 @@ describe("a name that cannot be freed", () => {
   test("is told to whoever waits for it", async () => {
     world.cni.failNext("del", FAILED);
     await world.putPod({ networks: "b@net1" });
-    await world.again();
+    await world.passAgain();
     const text = (await world.annotation(names.ATTACHMENT_ERRORS_ANNOTATION)) ?? "";
     expect(text).toContain("InterfaceNameTaken");
     expect(text).toContain("net1 is in use until ns1/a is detached: ");
@@ -303,7 +306,7 @@ describe("a name that cannot be freed", () => {
     world.dropNamespace("box-uid-1");
     world.putSandbox("uid-1", "box-2");
     world.cni.failNext("del", FAILED);
-    expect(await world.again()).toMatchObject({ code: "CNI_PLUGIN_FAILED" });
+    expect(await world.passAgain()).toMatchObject({ code: "CNI_PLUGIN_FAILED" });
     expect(await world.errorReasons()).toEqual({ net1: "CniFailed" });
     expect(await world.annotation(names.ATTACHMENT_ERRORS_ANNOTATION)).toContain(FAILED.message);
     expect(world.cni.calls).toEqual(["ADD box-uid-1/net1", "DEL box-uid-1/net1"]);
@@ -316,10 +319,10 @@ test("an attachment whose undoing fails is told with its own failure, not with t
   };
   world.cni.failNext("del", FAILED);
   await world.putPod({ networks: "a" });
-  await world.again();
+  await world.passAgain();
   world.nowMs += 400_000;
   world.cni.failNext("del", FAILED);
-  await world.again();
+  await world.passAgain();
   expect(await world.errorReasons()).toEqual({ net1: "RequestNotMet" });
 });
 

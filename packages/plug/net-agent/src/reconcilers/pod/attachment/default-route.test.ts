@@ -121,11 +121,11 @@ describe("it is refused", () => {
 test("an agent that dies at any call leaves the routes to the next one", async () => {
   for (let dieAt = 1; ; dieAt += 1) {
     await world.putPod({ networks: JSON.stringify([element("a", "net1", "10.1.0.1")]) });
-    const died = await world.dies(dieAt);
+    const died = await world.diesAt(dieAt);
     await world.pass();
     expect(gateways(), `died at ${String(dieAt)} of a plug`).toEqual(["10.1.0.1", "fd00::1"]);
     await world.putPod({ networks: "" });
-    const diedTwice = await world.dies(dieAt);
+    const diedTwice = await world.diesAt(dieAt);
     await world.pass();
     expect(gateways(), `died at ${String(dieAt)} of an unplug`).toEqual(["10.0.0.1", "fd00::1"]);
     expect(world.cni.attachments).toEqual([]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets the default routes of a pod go by an attachment that asks for it, and brings back those that gave way.
+// Moves a pod's default routes to an attachment that requests them, and restores the old ones at detach.
 // Source: NPWG 1.3 section 4.1.2.1.9.
 import { gatewaysOf } from "@patchbay/api";
 import type { JournalRow } from "@patchbay/cni";
@@ -17,17 +17,17 @@ import type { OpenNetns } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import { findVmiOf } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";
-import { tellRouteLost } from "../tell.ts";
-import { openNetnsOf } from "./netns.ts";
+import { reportRouteLost } from "../tell.ts";
+import { openRowNetns } from "./netns.ts";
 
-/** More than a pod has that nobody plays with: whoever may change its routes can make any number of them. */
+/** More than any ordinary pod has. Whoever may change the pod's routes could create any number. */
 const REPLACED_MAX = 16;
 
-function refuse({ network }: WantedAttachment, reason: string): AppError {
+function toRejection({ network }: WantedAttachment, reason: string): AppError {
   return new AppError("CNI_REQUEST_INVALID", { network, reason: `default-route: ${reason}` });
 }
 
-/** @throws AppError with CNI_REQUEST_INVALID where the pod's default routes are not this attachment's to have */
+/** @throws AppError with CNI_REQUEST_INVALID if the attachment may not have the pod's default routes */
 export async function assertMayRoute(
   wanted: WantedAttachment,
   facts: PodFacts,
@@ -37,16 +37,22 @@ export async function assertMayRoute(
   const { networks } = facts.attachments;
   const rival = networks.ok ? findRouteRival(networks.elements, wanted.selection) : undefined;
   if (rival !== undefined) {
-    throw refuse(wanted, `only one element may ask for it, and that of ${rival.name} does already`);
+    throw toRejection(
+      wanted,
+      `only one element may ask for it, and that of ${rival.name} does already`,
+    );
   }
   if ((await findVmiOf(facts.pod, deps)) === undefined) return;
-  // The launcher's own routes carry what the guest sends by masquerade, and its probes.
+  // The launcher's own routes carry the guest's masqueraded traffic and the pod's probes.
   const why = "the guest of a VM has routes of its own, and its launcher's must stay";
-  throw refuse(wanted, `${why}; give the guest its gateway by the routes of the network's ipam`);
+  throw toRejection(
+    wanted,
+    `${why}; give the guest its gateway by the routes of the network's ipam`,
+  );
 }
 
-/** What the row of an attachment says of default routes before it is made. */
-export function claimOf({
+/** The row's fields about default routes before ADD. */
+export function initialClaim({
   selection,
 }: Pick<WantedAttachment, "selection">): Pick<JournalRow, "defaultRoute"> {
   const gateways = gatewaysOf(selection);
@@ -57,7 +63,7 @@ function toClaim({ defaultRoute, request }: JournalRow): RouteClaim | undefined 
   return defaultRoute && { interfaceName: request.interfaceName, ...defaultRoute };
 }
 
-/** What other attachments of the same sandbox have done to its routes. */
+/** Route changes by other attachments of the same sandbox. */
 async function listOthers(row: JournalRow, deps: Deps): Promise<readonly RouteClaim[]> {
   const { containerId, interfaceName } = row.request;
   const rows = await deps.journal.list(row.podUid);
@@ -67,8 +73,7 @@ async function listOthers(row: JournalRow, deps: Deps): Promise<readonly RouteCl
     .flatMap((other) => toClaim(other) ?? []);
 }
 
-/** What the network gave to a NIC, in words. */
-function sayGiven({ result, request }: JournalRow): string {
+function describeAddresses({ result, request }: JournalRow): string {
   const addresses = result?.ips?.map(({ address }) => address).join(", ") ?? "";
   return `the network gave ${request.interfaceName} ${addresses === "" ? "no address" : addresses}`;
 }
@@ -78,71 +83,74 @@ async function setRoutes(
   { row, netns }: { readonly row: JournalRow; readonly netns: OpenNetns },
   { defaultRoutes }: Deps,
 ): Promise<void> {
-  const inTheWay = routesInTheWay(await defaultRoutes.list(netns), claim);
-  for (const route of inTheWay) await defaultRoutes.remove(netns, route);
+  const conflicting = routesInTheWay(await defaultRoutes.list(netns), claim);
+  for (const route of conflicting) await defaultRoutes.remove(netns, route);
   for (const gateway of claim.gateways) {
     try {
       await defaultRoutes.add(netns, { link: claim.interfaceName, gateway });
     } catch (cause) {
       if (!isAppError(cause, "PODNET_FAILED")) throw cause;
-      const what = `a default route by ${gateway}, which must be reached by an address of the NIC; ${sayGiven(row)} (${cause.message})`;
+      const what = `a default route by ${gateway}, which must be reached by an address of the NIC; ${describeAddresses(row)} (${cause.message})`;
       throw new AppError("CNI_REQUEST_NOT_MET", { what }, { cause });
     }
   }
 }
 
 /**
- * Moves the pod's default routes to an attachment that was made; those that give way are in its row before they go.
+ * Moves the default routes to a new attachment. Stores the replaced ones in the row before it removes them.
  * @throws AppError with CNI_REQUEST_NOT_MET, SANDBOX_NOT_FOUND, PODNET_FAILED
  */
-export async function takeDefaultRoutes(
+export async function claimDefaultRoutes(
   row: JournalRow,
-  remember: (row: JournalRow) => Promise<void>,
+  saveRow: (row: JournalRow) => Promise<void>,
   deps: Deps,
 ): Promise<void> {
   const claim = toClaim(row);
   if (claim === undefined) return;
-  const netns = openNetnsOf(row, deps);
+  const netns = openRowNetns(row, deps);
   if (netns === undefined) {
     throw new AppError("SANDBOX_NOT_FOUND", { pod: `${row.podNamespace}/${row.podName}` });
   }
   try {
-    const inTheWay = routesInTheWay(await deps.defaultRoutes.list(netns), claim);
-    const replaced = routesToRemember(inTheWay, claim, await listOthers(row, deps));
+    const conflicting = routesInTheWay(await deps.defaultRoutes.list(netns), claim);
+    const replaced = routesToRemember(conflicting, claim, await listOthers(row, deps));
     if (replaced.length > REPLACED_MAX) {
       const what = `the default routes of the pod, which has more than ${String(REPLACED_MAX)} already`;
       throw new AppError("CNI_REQUEST_NOT_MET", { what });
     }
-    await remember({ ...row, defaultRoute: { gateways: claim.gateways, replaced } });
+    await saveRow({ ...row, defaultRoute: { gateways: claim.gateways, replaced } });
     await setRoutes(claim, { row, netns }, deps);
   } finally {
     netns.close();
   }
 }
 
-/** Brings back what gave way. Its NIC may have gone, or the pod have other addresses: then the attachment is gone all the same. */
+/**
+ * Restores replaced routes. Failures are only reported, because the detach itself has succeeded: the NIC may be gone, or the pod may
+ * have other addresses.
+ */
 async function restore(
   claim: RouteClaim,
-  at: { readonly row: JournalRow; readonly facts: PodFacts; readonly netns: OpenNetns },
+  context: { readonly row: JournalRow; readonly facts: PodFacts; readonly netns: OpenNetns },
   deps: Deps,
 ): Promise<void> {
-  const { row, facts, netns } = at;
+  const { row, facts, netns } = context;
   for (const route of routesToRestore(claim, await listOthers(row, deps))) {
     try {
       await deps.defaultRoutes.restore(netns, route);
     } catch (error) {
       if (!isAppError(error, "PODNET_FAILED")) throw error;
-      tellRouteLost(row, { facts, route, reason: error.message }, deps);
+      reportRouteLost(row, { facts, route, reason: error.message }, deps);
     }
   }
 }
 
-/** After an attachment has gone: its own routes go, where its NIC stays, and what gave way comes back. */
-export async function bringBackRoutes(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
+/** After a detach: removes the attachment's own routes, in case its NIC remains, and restores the replaced ones. */
+export async function restoreRoutes(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   const claim = toClaim(row);
   if (claim === undefined || facts.attachments.pod === "over") return;
-  const netns = openNetnsOf(row, deps);
-  if (netns === undefined) return; // with its routes
+  const netns = openRowNetns(row, deps);
+  if (netns === undefined) return; // gone together with its routes
   try {
     const own = (await deps.defaultRoutes.list(netns)).filter(
       ({ link, gateway = "" }) => link === claim.interfaceName && claim.gateways.includes(gateway),

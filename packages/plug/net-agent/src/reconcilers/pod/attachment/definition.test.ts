@@ -21,12 +21,14 @@ async function putFile(name: string, config: unknown): Promise<void> {
 test("it is attached as the file says, whatever is broken beside it", async () => {
   await putFile("00-broken.conf", "{");
   await putFile("10-blue.conflist", {
-    ...{ cniVersion: "1.0.0", name: "blue" },
+    cniVersion: "1.0.0",
+    name: "blue",
     plugins: [{ type: "bridge", bridge: "br7" }, { type: "tuning" }],
   });
   await world.pass();
   expect(world.requests[0]?.request.config).toEqual({
-    ...{ cniVersion: "1.0.0", name: "blue" },
+    cniVersion: "1.0.0",
+    name: "blue",
     plugins: [{ type: "bridge", bridge: "br7" }, { type: "tuning" }],
   });
   expect(await world.errorReasons()).toEqual({});
@@ -63,7 +65,7 @@ test("it is attached once a file defines it", async () => {
   await world.pass();
   await putFile("blue.conf", { name: "blue", cniVersion: "1.0.0", type: "bridge" });
   world.nowMs += 60_000;
-  await world.again();
+  await world.passAgain();
   expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
 });
 

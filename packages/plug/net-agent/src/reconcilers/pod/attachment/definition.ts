@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a network's definition say? Its own configuration, or that of a file of the node. Source: NPWG 1.3 section 3.4.1.
+// Configuration of a network's definition, from `spec.config` or from a file of the node. Source: NPWG 1.3 section 3.4.1.
 import { parseNetworkConfig, type DefinitionSearch } from "@patchbay/cni";
 import { AppError, isAppError } from "@patchbay/core";
 import { parseKey } from "@patchbay/kube";
 import type { NetworkConfigList } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 
-/** Most names that a message repeats. */
+/** Maximum number of names in a message. */
 const NAMES_MAX = 16;
 
-function saySeen({ names, unreadable }: DefinitionSearch): string {
-  const told = names.slice(0, NAMES_MAX).join(", ");
+function describeSearch({ names, unreadable }: DefinitionSearch): string {
+  const listed = names.slice(0, NAMES_MAX).join(", ");
   const more = names.length > NAMES_MAX ? ` and ${String(names.length - NAMES_MAX)} more` : "";
   const there =
-    names.length === 0 ? "no file there defines any" : `files there define ${told}${more}`;
+    names.length === 0 ? "no file there defines any" : `files there define ${listed}${more}`;
   return [there, ...unreadable.slice(0, NAMES_MAX)].join("; ");
 }
 
 interface ConfigText {
   readonly text: string;
-  /** Where it is. */
-  readonly at: string;
+  /** Where the text is from. */
+  readonly source: string;
 }
 
-/** Where definitions are. */
 type Definitions = Pick<Deps, "nads" | "definitionFiles">;
 
 async function findText(network: string, deps: Definitions): Promise<ConfigText> {
@@ -31,28 +30,31 @@ async function findText(network: string, deps: Definitions): Promise<ConfigText>
   const nad = deps.nads.find({ namespace, name });
   if (nad === undefined) throw new AppError("CNI_NETWORK_NOT_FOUND", { network });
   const own = nad.spec?.config ?? "";
-  if (own !== "") return { text: own, at: "spec.config" };
+  if (own !== "") return { text: own, source: "spec.config" };
   const { directory } = deps.definitionFiles;
   const search = await deps.definitionFiles.find(name);
-  if (search.file !== undefined) return { text: search.file.text, at: search.file.path };
-  const seen = saySeen(search);
-  throw new AppError("CNI_DEFINITION_FILE_MISSING", { network, directory, name, seen });
+  if (search.file !== undefined) return { text: search.file.text, source: search.file.path };
+  const searched = describeSearch(search);
+  throw new AppError("CNI_DEFINITION_FILE_MISSING", { network, directory, name, seen: searched });
 }
 
 /**
  * The configuration of a network, NAMESPACE/NAME.
  * @throws AppError with CNI_NETWORK_NOT_FOUND, CNI_DEFINITION_FILE_MISSING, CNI_CONFIG_INVALID
  */
-export async function definitionOf(network: string, deps: Definitions): Promise<NetworkConfigList> {
-  const { text, at } = await findText(network, deps);
-  const parsed = parseNetworkConfig(text, parseKey(network).name, at);
+export async function readDefinition(
+  network: string,
+  deps: Definitions,
+): Promise<NetworkConfigList> {
+  const { text, source } = await findText(network, deps);
+  const parsed = parseNetworkConfig(text, parseKey(network).name, source);
   if (parsed.ok) return parsed.config;
   const reason = parsed.causes.map((cause) => `${cause.field}: ${cause.message}`).join("; ");
   throw new AppError("CNI_CONFIG_INVALID", { network, reason });
 }
 
-/** Whether a failure of {@link definitionOf} says that there is no definition that could be run. */
-export function isNoDefinition(error: unknown): boolean {
+/** Whether an error of {@link readDefinition} means that there is no usable definition. */
+export function isUnusableDefinition(error: unknown): boolean {
   return (
     isAppError(error, "CNI_NETWORK_NOT_FOUND") ||
     isAppError(error, "CNI_DEFINITION_FILE_MISSING") ||

@@ -1,24 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes one attachment away by what the journal knows of it, also when its plugin can no longer do so.
+// Detaches a network with the data in its journal row, even if its plugin can no longer do so.
+import { isNicMac, normalizeMac } from "@patchbay/api";
+import type { AttachmentRequest, CniResult, LentNic, OpenNetns } from "@patchbay/core/ports";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { findMovedNic, messageOf, takesNodeNic } from "@patchbay/core";
-import type { AttachmentRequest, OpenNetns } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
-import { tellDetached, tellTakenApart } from "../tell.ts";
-import { bringBackRoutes } from "./default-route.ts";
-import { dropDeviceInfo } from "./of-node/device.ts";
-import { lentNicOf } from "./lent-nic.ts";
-import { openNetnsOf } from "./netns.ts";
-import { bringBackNic, isBackAlready, restoreNodeNics } from "./of-node/node-nics.ts";
+import { reportDetached, reportRemovedByForce } from "../tell.ts";
+import { restoreRoutes } from "./default-route.ts";
+import { dropDeviceInfo } from "./device.ts";
+import { openRowNetns } from "./netns.ts";
+import { bringBackNic, isAlreadyBack, restoreNodeNics } from "./node-nics.ts";
+
+interface Nic {
+  readonly index: number;
+  readonly mac: string;
+}
+
+function findNic(result: CniResult, interfaceName: string): Nic {
+  const nics = result.interfaces ?? [];
+  const index = nics.findIndex(
+    ({ name, sandbox }) => name === interfaceName && sandbox !== undefined && sandbox !== "",
+  );
+  return { index, mac: nics[index]?.mac ?? "" };
+}
+
+/** The NIC has another MAC than the request: the plugin did not set it. */
+function isOtherMac({ args }: AttachmentRequest, { mac }: Nic): boolean {
+  const requested = args.find(([key]) => key === "MAC")?.[1];
+  return requested !== undefined && isNicMac(mac) && normalizeMac(requested) !== normalizeMac(mac);
+}
+
+/** What the NIC had after ADD; only its name without a result. */
+export function buildLentNic(request: AttachmentRequest, result: CniResult | undefined): LentNic {
+  const { interfaceName: name } = request;
+  if (result === undefined) return { name, addresses: [] };
+  const nic = findNic(result, name);
+  const addresses = (result.ips ?? [])
+    .filter(({ interface: owner }) => owner === undefined || owner === nic.index)
+    .map(({ address }) => address);
+  return { name, ...(isOtherMac(request, nic) && { mac: nic.mac }), addresses };
+}
 
 /**
- * After so many failed DELs an attachment is taken apart without its plugin; fewer once nothing of the pod can use it.
- * Until then the plugin may still clean up what nobody else knows of.
+ * Number of failed DELs after which an attachment is removed without its plugin; lower once the pod is over. Until then the plugin
+ * may still clean up what only it knows of.
  */
 const FAILED_REMOVALS_MAX = { alive: 5, ending: 5, over: 3 } as const;
 
-/** A plugin looks for the NIC by its name, which KubeVirt has given to another link: what ADD made must go, not that. */
+/** Restores the NIC's name. The plugin looks the NIC up by name, and KubeVirt has given that name to another link. */
 async function restoreName(row: JournalRow, netns: OpenNetns, deps: Deps): Promise<void> {
   const { interfaceName: before } = row.request;
   const name = findMovedNic(await deps.podNetwork.listLinks(netns), before);
@@ -27,31 +57,31 @@ async function restoreName(row: JournalRow, netns: OpenNetns, deps: Deps): Promi
   await deps.podNetwork.restoreName(netns, { name, before, ...(mac !== undefined && { mac }) });
 }
 
-async function giveBack(
+async function giveBackSettings(
   row: JournalRow,
   where: { readonly netns: OpenNetns; readonly facts: PodFacts },
   deps: Deps,
 ): Promise<void> {
   try {
-    await deps.podNetwork.giveBack(where.netns, lentNicOf(row.request, row.result));
+    await deps.podNetwork.giveBack(where.netns, buildLentNic(row.request, row.result));
   } catch (error) {
-    // DEL comes nevertheless: it may do without, and it is what takes the NIC away.
+    // DEL follows nevertheless: it may not need this, and it removes the NIC.
     const reason = messageOf(error);
     deps.log.warn("giving back to a NIC failed", { pod: where.facts.key, reason });
   }
 }
 
-/** The request of DEL; it names the namespace only while that of ADD is there, and then the NIC has what it had. */
+/** Builds the request of DEL. It names the namespace only while ADD's namespace exists, and then first restores the NIC. */
 async function prepareRemoval(
   row: JournalRow,
   facts: PodFacts,
   deps: Deps,
 ): Promise<AttachmentRequest> {
-  const netns = openNetnsOf(row, deps);
+  const netns = openRowNetns(row, deps);
   if (netns !== undefined) {
     try {
       await restoreName(row, netns, deps);
-      await giveBack(row, { netns, facts }, deps);
+      await giveBackSettings(row, { netns, facts }, deps);
     } finally {
       netns.close();
     }
@@ -61,14 +91,14 @@ async function prepareRemoval(
   return { containerId, interfaceName, config, args, capabilityArgs };
 }
 
-/** Takes the NIC out of the pod past its plugin, so that its name is free and its addresses are not used. */
+/** Removes the NIC from the pod without its plugin, so that its name is free and its addresses are not used. */
 async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
-  const netns = openNetnsOf(row, deps);
+  const netns = openRowNetns(row, deps);
   if (netns === undefined) return;
   const { interfaceName, config } = row.request;
   try {
     const moved = findMovedNic(await deps.podNetwork.listLinks(netns), interfaceName);
-    // One of the node is not removed, of whatever kind it is.
+    // A NIC of the node is moved back and not deleted, whatever its kind.
     if (takesNodeNic(config)) await bringBackNic(netns, moved ?? interfaceName, deps);
     else if (moved !== undefined) await deps.podNetwork.removeLink(netns, moved);
     await deps.podNetwork.removeLink(netns, interfaceName);
@@ -77,7 +107,7 @@ async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
   }
 }
 
-/** Gives the addresses back by their IPAM plugins alone; what may be left of them, in words. */
+/** Releases the addresses through their IPAM plugins alone, and describes the result. */
 async function releaseAddresses(row: JournalRow, deps: Deps): Promise<string> {
   try {
     await deps.cni.releaseAddresses(row.request);
@@ -89,26 +119,26 @@ async function releaseAddresses(row: JournalRow, deps: Deps): Promise<string> {
   }
 }
 
-/** Some plugins fail for ever, for example macvlan 1.1.1 once its parent is gone, and dhcp without its daemon. */
-async function takeApart(
+/** Some plugins fail forever, for example macvlan 1.1.1 once its parent is gone, or dhcp without its daemon. */
+async function removeWithoutPlugin(
   row: JournalRow,
-  { facts, why }: { readonly facts: PodFacts; readonly why: string },
+  { facts, cause }: { readonly facts: PodFacts; readonly cause: string },
   deps: Deps,
 ): Promise<void> {
   await removeNic(row, deps);
   const released = await releaseAddresses(row, deps);
-  tellTakenApart(row, { facts, why, released }, deps);
+  reportRemovedByForce(row, { facts, cause, released }, deps);
 }
 
-/** Why the plugin is not asked again; undefined: it has done its work. */
-async function del(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
+/** Runs DEL. Returns undefined on success, or why the plugin is not called again. */
+async function runDel(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
   try {
     const request = await prepareRemoval(row, facts, deps);
     if (request.config.plugins.length === 0) return "its container ID is unknown";
     await deps.cni.del(request, row.result);
     return undefined;
   } catch (error) {
-    if (await isBackAlready(row, error, deps)) return undefined;
+    if (await isAlreadyBack(row, error, deps)) return undefined;
     const failedRemovals = (row.failedRemovals ?? 0) + 1;
     if (failedRemovals >= FAILED_REMOVALS_MAX[facts.attachments.pod]) {
       return `it keeps failing: ${messageOf(error)}`;
@@ -118,18 +148,18 @@ async function del(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string
   }
 }
 
-/** Has the plugins take away what they have made; the row afterwards. */
-async function unmake(row: JournalRow, facts: PodFacts, deps: Deps): Promise<JournalRow> {
-  const why = await del(row, facts, deps);
-  if (why !== undefined) await takeApart(row, { facts, why }, deps);
+/** Removes what the plugins made, and returns the updated row. */
+async function removeLinks(row: JournalRow, facts: PodFacts, deps: Deps): Promise<JournalRow> {
+  const cause = await runDel(row, facts, deps);
+  if (cause !== undefined) await removeWithoutPlugin(row, { facts, cause }, deps);
   if (row.nodeNics === undefined) return row;
-  // A plugin that is asked once more finds no NIC, and fails.
-  const unmade: JournalRow = { ...row, state: "begun", isUnmade: true, failedRemovals: 0 };
-  await deps.journal.write(unmade);
-  return unmade;
+  // If the plugin were called again, it would find no NIC and fail.
+  const removedRow: JournalRow = { ...row, state: "begun", isUnmade: true, failedRemovals: 0 };
+  await deps.journal.write(removedRow);
+  return removedRow;
 }
 
-/** As libcni does after DEL: what is remembered there would be taken for an attachment that is there. */
+/** Deletes the libcni cache entry, as libcni does after DEL. It would otherwise count as an existing attachment. */
 async function forgetCached(
   { containerId, interfaceName }: AttachmentRequest,
   { resultCache }: Deps,
@@ -141,13 +171,13 @@ async function forgetCached(
   }
 }
 
-/** Removes the attachment; its row stays, marked, until the pod's status says so. */
+/** Detaches the network. Its row stays, marked as removed, until the pod's status is written. */
 export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
-  const unmade = row.isUnmade === true ? row : await unmake(row, facts, deps);
-  await restoreNodeNics(unmade, facts, deps);
-  await bringBackRoutes(row, facts, deps);
+  const removedRow = row.isUnmade === true ? row : await removeLinks(row, facts, deps);
+  await restoreNodeNics(removedRow, facts, deps);
+  await restoreRoutes(row, facts, deps);
   await dropDeviceInfo(row, deps);
   if (row.isAdopted === true) await forgetCached(row.request, deps);
   await deps.journal.write({ ...row, state: "removed" });
-  tellDetached(row, facts, deps);
+  reportDetached(row, facts, deps);
 }

@@ -38,7 +38,10 @@ test.each([
   },
   {
     name: "is not asked of a plugin that does not end",
-    ...{ error: TIMED_OUT, problems: [MISSING], reason: "CniFailed", says: "did not finish" },
+    error: TIMED_OUT,
+    problems: [MISSING],
+    reason: "CniFailed",
+    says: "did not finish",
   },
 ])("the judgement $name", async ({ error, problems, reason, says }) => {
   world.problems = problems;

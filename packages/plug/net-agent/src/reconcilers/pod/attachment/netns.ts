@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which network namespace may be worked in? That of the pod's sandbox, or that of an ADD: never another that is at the
-// same path by now, and nothing is ever attached to the host's own.
+// Access to pods' network namespaces. Work happens only in the namespace of the pod's sandbox or of ADD, never in another one that is
+// at the same path now, and never in the host's own.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/core";
 import type { Link, OpenNetns, Sandbox } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 
-/**
- * The sandbox that a pod must have for anything to be attached.
- * @throws AppError with SANDBOX_NOT_FOUND
- */
-export function sandboxOf({ sandbox, key }: PodFacts): Sandbox {
+/** @throws AppError with SANDBOX_NOT_FOUND */
+export function requireSandbox({ sandbox, key }: PodFacts): Sandbox {
   if (sandbox === undefined) throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
   return sandbox;
 }
@@ -21,7 +18,7 @@ export function sandboxOf({ sandbox, key }: PodFacts): Sandbox {
  * @throws AppError with SANDBOX_NOT_FOUND when its namespace is not the one that the runtime named, OS_PATH_REFUSED
  */
 export async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly Link[]> {
-  const sandbox = sandboxOf(facts);
+  const sandbox = requireSandbox(facts);
   const netns = deps.namespaces.open(sandbox.netnsPath);
   try {
     if (netns?.inode !== sandbox.netnsInode) {
@@ -37,8 +34,8 @@ export async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly L
   }
 }
 
-/** The namespace of ADD, while it is there; another one at the same path is none of ours. The caller closes it. */
-export function openNetnsOf(row: JournalRow, deps: Deps): OpenNetns | undefined {
+/** Opens the namespace of ADD if it still exists; another one at the same path does not count. The caller closes it. */
+export function openRowNetns(row: JournalRow, deps: Deps): OpenNetns | undefined {
   const { netnsPath } = row.request;
   if (netnsPath === undefined || row.bootId !== deps.bootId) return undefined;
   const netns = deps.namespaces.open(netnsPath);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of the journal as decisions see it: which attachment it is, of which sandbox, and what its result says.
+// Journal rows in the form that plans use: their attachment, their sandbox and their result.
 import type { NetworkStatus } from "@patchbay/api";
 import {
   defaultNetworkStatusesOf,
@@ -16,15 +16,15 @@ import {
 } from "@patchbay/core";
 import type { Sandbox } from "@patchbay/core/ports";
 
-/** An attachment of ours, with the row that is the recipe of its removal. */
+/** An attachment of this agent, with the journal row that is needed to detach it. */
 export interface OwnedRow extends OwnedAttachment, ToldAttachment {
   readonly row: JournalRow;
   readonly hasDevice: boolean;
 }
 
 /**
- * Those of a secondary network. virt-controller waits for the entry of a network that a binding brings, whose name is ours and
- * not one of KubeVirt's ordinal names, so that network has one even if it makes no interface.
+ * Entries of a secondary network. A network that makes no interface gets an entry too if its interface name is Patchbay's own, because
+ * virt-controller waits for the entry.
  */
 function secondaryEntriesOf(
   { network, request: { interfaceName }, defaultRoute }: JournalRow,
@@ -36,8 +36,8 @@ function secondaryEntriesOf(
   return isAwaited ? [networkStatusOf(result, network, interfaceName)] : entries;
 }
 
-/** What its result says of its NICs; nothing until ADD has succeeded. */
-export function entriesOf(row: JournalRow): readonly NetworkStatus[] {
+/** Status entries of the row's NICs; none until ADD has succeeded. */
+export function statusEntriesOf(row: JournalRow): readonly NetworkStatus[] {
   const { result, network, request, deviceInfo } = row;
   if (result === undefined) return [];
   const { interfaceName } = request;
@@ -51,7 +51,7 @@ export function entriesOf(row: JournalRow): readonly NetworkStatus[] {
   );
 }
 
-/** The device of a row; of what the pod's runtime has made its configuration tells. */
+/** The device of a row. For adopted attachments it is in the configuration. */
 export function deviceOfRow({ device, request }: JournalRow): HeldDevice | undefined {
   const holder = request.interfaceName;
   if (device?.id !== undefined) {
@@ -63,27 +63,26 @@ export function deviceOfRow({ device, request }: JournalRow): HeldDevice | undef
 }
 
 /**
- * The rows that a pass decides on. A default network goes by the runtime's call, before its sandbox does; the call never
- * comes where the runtime has forgotten the sandbox, so that the agent takes it away where nothing of the pod is left.
+ * The rows that a pass decides on. The runtime detaches the default network before it removes the sandbox. If the runtime has forgotten
+ * the sandbox, that call never comes, so the agent detaches it once nothing of the pod is left.
  */
-export function rowsOfPass(
+export function selectRows(
   rows: readonly JournalRow[],
   isNothingLeft: boolean,
 ): readonly JournalRow[] {
   return isNothingLeft ? rows : rows.filter(({ isDefault }) => isDefault !== true);
 }
 
-/** Where the pod lives now; while the runtime is silent it is taken to live where it did. */
-interface Now {
+/** The pod's current sandbox. While the runtime is unavailable, the pod is assumed to be where it was. */
+interface CurrentPod {
   readonly sandbox?: Sandbox | undefined;
-  readonly silence?: unknown;
-  /** Of the machine. */
+  readonly runtimeUnavailable?: unknown;
   readonly bootId: string;
 }
 
-/** What was begun in another boot or namespace. */
-function isStale(row: JournalRow, { sandbox, silence, bootId }: Now): boolean {
-  if (silence !== undefined) return false;
+/** Whether the row is from another boot or namespace. */
+function isStale(row: JournalRow, { sandbox, runtimeUnavailable, bootId }: CurrentPod): boolean {
+  if (runtimeUnavailable !== undefined) return false;
   return (
     row.bootId !== bootId ||
     row.request.containerId !== sandbox?.id ||
@@ -91,8 +90,8 @@ function isStale(row: JournalRow, { sandbox, silence, bootId }: Now): boolean {
   );
 }
 
-/** As decisions see it: what is stale can only be undone. */
-export function toOwned(row: JournalRow, now: Now): OwnedRow {
+/** Converts the row for plans, which only detach stale rows. */
+export function toOwned(row: JournalRow, now: CurrentPod): OwnedRow {
   return {
     row,
     network: row.network,
@@ -101,7 +100,7 @@ export function toOwned(row: JournalRow, now: Now): OwnedRow {
     isStale: isStale(row, now),
     isAdopted: row.isAdopted === true,
     hasDevice: deviceOfRow(row) !== undefined,
-    entries: entriesOf(row),
+    entries: statusEntriesOf(row),
     ...(row.selection !== undefined && { asked: row.selection }),
   };
 }

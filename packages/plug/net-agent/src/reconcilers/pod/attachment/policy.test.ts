@@ -55,7 +55,8 @@ test.each([
   {
     name: "it by another spelling of the directory",
     config: {
-      ...{ name: "theirs", ...blue },
+      name: "theirs",
+      ...blue,
       ipam: { ...ipam, dataDir: "/var/lib/cni/./networks/" },
     },
   },
@@ -85,7 +86,8 @@ test.each([
   {
     name: "the name, with addresses in a directory of its own",
     config: {
-      ...{ name: "shared", ...blue },
+      name: "shared",
+      ...blue,
       ipam: { ...ipam, dataDir: "/var/lib/cni/networks/ns1" },
     },
     theirs: { ipam },

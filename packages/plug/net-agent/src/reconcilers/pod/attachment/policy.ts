@@ -1,33 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// May the definition of a network name what it names? Its plugins run as root, whoever wrote it.
-import { POLICY_FIELDS } from "@patchbay/api";
-import { AppError, namesBridge, policyProblems } from "@patchbay/core";
-import { parseKey } from "@patchbay/kube";
+// Checks what a network's definition may use. Its plugins run as root, no matter who wrote it.
+import {
+  isAppError,
+  leaseDirectoriesOf,
+  AppError,
+  namesBridge,
+  policyProblems,
+} from "@patchbay/core";
+import { keyOf, printKey, parseKey } from "@patchbay/kube";
 import type { NetworkConfigList } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
-import { findPoolOwner, type PoolOwners } from "./pool-owner.ts";
+import { readDefinition } from "./definition.ts";
+import { POLICY_FIELDS } from "@patchbay/api";
 
-/** The program that runtimes call, which calls us. Source: packages/adapters/cni/native. */
+type PoolOwners = Pick<Deps, "policy" | "nads" | "definitionFiles" | "readDefaultNetwork">;
+
+/** An unreadable definition assigns no addresses. */
+async function readIfUsable<T>(read: () => Promise<T> | undefined): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (isAppError(error)) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Describes the administrator's network whose address pool this configuration would share; undefined if there is none. The pods' default
+ * network is compared by name only, because its plugin may choose the IPAM plugin itself. Source: plugin flannel.
+ */
+async function findPoolOwner(
+  config: NetworkConfigList,
+  deps: PoolOwners,
+): Promise<string | undefined> {
+  const directories = new Set(leaseDirectoriesOf(config));
+  if (directories.size === 0) return undefined;
+  const defaultNetwork = await readIfUsable(() => deps.readDefaultNetwork?.());
+  if (defaultNetwork?.name === config.name) return "the pods' default network";
+  const { trustedNamespaces } = deps.policy.current();
+  for (const nad of deps.nads.list()) {
+    if (!trustedNamespaces.includes(nad.metadata.namespace ?? "")) continue;
+    const network = printKey(keyOf(nad));
+    const other = await readIfUsable(() => readDefinition(network, deps));
+    const directoriesInUse = other === undefined ? [] : leaseDirectoriesOf(other);
+    if (directoriesInUse.some((directory) => directories.has(directory)))
+      return `network ${network}`;
+  }
+  return undefined;
+}
+
+/** The program that container runtimes call, and that calls net-agent. Source: packages/adapters/cni/native. */
 export const OWN_PLUGIN = "patchbay-cni";
 
-function findOwn(network: string, { plugins }: NetworkConfigList): AppError | undefined {
+function findSelfCall(network: string, { plugins }: NetworkConfigList): AppError | undefined {
   if (!plugins.some(({ type }) => type === OWN_PLUGIN)) return undefined;
   return new AppError("CNI_PLUGIN_CALLS_ITSELF", { network, plugin: OWN_PLUGIN });
 }
 
 /**
- * It would wait for itself.
+ * The plugin would wait for itself.
  * @throws AppError with CNI_PLUGIN_CALLS_ITSELF
  */
 export function assertNotOwn(network: string, config: NetworkConfigList): void {
-  const own = findOwn(network, config);
+  const own = findSelfCall(network, config);
   if (own !== undefined) throw own;
 }
 
-/** What a definition is judged by. */
 type PolicyFacts = PoolOwners & Pick<Deps, "listOwnBridges">;
 
-async function nameProblems(
+async function findNameProblems(
   config: NetworkConfigList,
   deps: PolicyFacts,
 ): Promise<readonly string[]> {
@@ -40,22 +81,22 @@ async function nameProblems(
 }
 
 /**
- * Why the definition is not run (CNI_PLUGIN_CALLS_ITSELF, CNI_DEFINITION_FORBIDDEN), or what the policy only warns of
- * (CNI_DEFINITION_TOLERATED), with everything that it names; undefined: it may be run.
+ * Why the definition is rejected (CNI_PLUGIN_CALLS_ITSELF, CNI_DEFINITION_FORBIDDEN), or what the policy only warns of
+ * (CNI_DEFINITION_TOLERATED), with all violations; undefined if it may run.
  */
 export async function findForbidden(
   network: string,
   config: NetworkConfigList,
   deps: PolicyFacts,
 ): Promise<AppError | undefined> {
-  const own = findOwn(network, config);
+  const own = findSelfCall(network, config);
   const { namespace = "" } = parseKey(network);
   const policy = deps.policy.current();
   if (own !== undefined || policy.trustedNamespaces.includes(namespace)) return own;
   const ownBridges = namesBridge(config) ? await deps.listOwnBridges() : new Set<string>();
   const problems = [
     ...policyProblems({ namespace, config }, policy, ownBridges),
-    ...(await nameProblems(config, deps)),
+    ...(await findNameProblems(config, deps)),
   ];
   if (problems.length === 0) return undefined;
   const code = deps.policy.isEnforced ? "CNI_DEFINITION_FORBIDDEN" : "CNI_DEFINITION_TOLERATED";
@@ -63,12 +104,12 @@ export async function findForbidden(
   return new AppError(code, { network, namespace, named: problems.join(", "), setting });
 }
 
-/** Whether the finding keeps the definition from being run; otherwise it is only reported. */
+/** Whether the finding rejects the definition; otherwise it is only reported. */
 export function isRefusal({ code }: AppError): boolean {
   return code !== "CNI_DEFINITION_TOLERATED";
 }
 
-/** @throws AppError with what {@link findForbidden} finds */
+/** @throws AppError that {@link findForbidden} returns */
 export async function assertAllowed(
   network: string,
   config: NetworkConfigList,

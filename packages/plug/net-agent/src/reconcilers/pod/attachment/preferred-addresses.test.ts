@@ -8,7 +8,9 @@ import { World } from "../../../testing/world.ts";
 const IPS = ["10.0.0.5", "fd00::5"];
 const HOST_LOCAL = { type: "bridge", ipam: { type: "host-local" } };
 const REFUSED = new AppError("CNI_PLUGIN_FAILED", {
-  ...{ plugin: "bridge", command: "ADD", message: "all requested IPs are taken" },
+  plugin: "bridge",
+  command: "ADD",
+  message: "all requested IPs are taken",
 });
 
 let world: World;

@@ -1,47 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a network asked for the addresses that a NIC had before? A preference, which no attachment fails for: only IPAM that
-// keeps account of what it has given is asked, and it decides.
+// Requests the addresses that a NIC had before. They are a preference that never fails an attachment, so only IPAM plugins that track
+// their leases are asked.
 import { isJsonObject, keptIpsOf, type NetworkSelection } from "@patchbay/api";
 import { hasCapability, withCniArgs } from "@patchbay/cni";
 import { isAppError } from "@patchbay/core";
 import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/ports";
 
-/** What a NIC had before. */
 export interface PreferredAddresses {
   readonly ips: readonly string[];
-  /** The request that asks for it; absent: this network cannot be asked. */
+  /** The request for these addresses; unset if the network does not support it. */
   readonly request?: AttachmentRequest;
 }
 
 /**
- * IPAM that gives whatever it is told, whoever has it, or asks a server that knows the NIC by its MAC. Source: CNI plugins,
- * plugins/ipam/static, plugins/ipam/dhcp.
+ * IPAM plugins that assign any requested address without a check, or ask a server that knows the NIC by its MAC.
+ * Source: CNI plugins, plugins/ipam/static, plugins/ipam/dhcp.
  */
-const NEVER_ASKED: readonly string[] = ["static", "dhcp"];
-/** IPAM that takes `args.cni.ips` without a declared capability. Source: CNI plugins, plugins/ipam/host-local. */
-const TAKES_ARGS = "host-local";
+const UNSUPPORTED_IPAMS: readonly string[] = ["static", "dhcp"];
+/** IPAM plugin that accepts `args.cni.ips` without a declared capability. Source: CNI plugins, plugins/ipam/host-local. */
+const ARGS_IPAM = "host-local";
 
 function ipamsOf({ plugins }: NetworkConfigList): readonly unknown[] {
   return plugins.flatMap(({ ipam }) => (isJsonObject(ipam) ? [ipam["type"]] : []));
 }
 
-function asksFor(
+function withRequestedIps(
   request: AttachmentRequest,
   ips: readonly string[],
 ): AttachmentRequest | undefined {
   const { config, capabilityArgs } = request;
   const ipams = ipamsOf(config);
-  if (ipams.some((ipam) => NEVER_ASKED.some((each) => each === ipam))) return undefined;
+  if (ipams.some((ipam) => UNSUPPORTED_IPAMS.some((each) => each === ipam))) return undefined;
   if (hasCapability(config, "ips")) {
     return { ...request, capabilityArgs: { ...capabilityArgs, ips } };
   }
-  return ipams.includes(TAKES_ARGS)
+  return ipams.includes(ARGS_IPAM)
     ? { ...request, config: withCniArgs(config, { ips }) }
     : undefined;
 }
 
-/** What the selection prefers beside what it asks for; addresses that it asks for go first. */
-export function preferredAddressesOf(
+/** The preferred addresses of a selection. Undefined if it requests addresses, which take precedence. */
+export function readPreferredAddresses(
   selection: NetworkSelection,
   request: AttachmentRequest,
 ): PreferredAddresses | undefined {
@@ -49,14 +48,14 @@ export function preferredAddressesOf(
   const ips = keptIpsOf(selection);
   const hasOwn = asked > 0 || selection["cni-args"]?.["ips"] !== undefined;
   if (hasOwn || ips.length === 0) return undefined;
-  const asking = asksFor(request, ips);
-  return { ips, ...(asking === undefined ? {} : { request: asking }) };
+  const preferredRequest = withRequestedIps(request, ips);
+  return { ips, ...(preferredRequest === undefined ? {} : { request: preferredRequest }) };
 }
 
-/** Error code of a plugin that is to be asked the same again. Source: CNI SPEC 1.1, "Error". */
-const TRY_AGAIN_LATER = 11;
+/** CNI error code for a transient failure. Source: CNI SPEC 1.1, "Error". */
+const CNI_TRY_AGAIN_LATER = 11;
 
-/** Whether a failure may be one of the preference: a plugin has said no, and will not say otherwise in a moment. */
-export function mayBeRefusal(error: unknown): boolean {
-  return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["cniCode"] !== TRY_AGAIN_LATER;
+/** Whether the failure may be a rejection of the preferred addresses, and not a transient error. */
+export function mayBeRejection(error: unknown): boolean {
+  return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["cniCode"] !== CNI_TRY_AGAIN_LATER;
 }

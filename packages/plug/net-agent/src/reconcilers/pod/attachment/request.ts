@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wanted attachment means to CNI: configuration, arguments, capabilities. Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
+// Builds the CNI request of an attachment: configuration, arguments and capabilities. Source: NPWG 1.3 section 4.1.2; CNI CONVENTIONS.
 import {
   normalizeMac,
   parseIp,
@@ -18,22 +18,21 @@ import type {
 } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
-import { definitionOf } from "./definition.ts";
+import { readDefinition } from "./definition.ts";
 
-/** What goes to plugins as it is, and the capability that one must declare for it. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
+/** Attributes that plugins get unchanged, with the capability that one must declare. Source: CNI CONVENTIONS; NPWG 1.3 section 4.1.2.1. */
 const CAPABILITIES = [
   ["portMappings", "portMappings"],
   ["bandwidth", "bandwidth"],
   ["infiniband-guid", "infinibandGUID"],
 ] as const;
 
-/** What is asked for beside MAC and addresses. */
-function valuesOf(selection: NetworkSelection): ReadonlyMap<string, unknown> {
+function toValues(selection: NetworkSelection): ReadonlyMap<string, unknown> {
   return new Map<string, unknown>(Object.entries(selection));
 }
 
-/** @throws AppError with CNI_REQUEST_INVALID, which names all that is wrong */
-function assertCanBeAsked({ network, selection }: WantedAttachment): void {
+/** @throws AppError with CNI_REQUEST_INVALID, with all causes */
+function assertValid({ network, selection }: WantedAttachment): void {
   const causes = requestCausesOf(selection).map(({ field, message }) => `${field}: ${message}`);
   if (causes.length === 0) return;
   throw new AppError("CNI_REQUEST_INVALID", { network, reason: causes.join("; ") });
@@ -41,14 +40,14 @@ function assertCanBeAsked({ network, selection }: WantedAttachment): void {
 
 async function configOf(wanted: WantedAttachment, deps: Deps): Promise<NetworkConfigList> {
   const { network, selection } = wanted;
-  assertCanBeAsked(wanted);
-  const config = await definitionOf(network, deps);
+  assertValid(wanted);
+  const config = await readDefinition(network, deps);
   const cniArgs = selection["cni-args"];
   return cniArgs == null ? config : withCniArgs(config, cniArgs);
 }
 
-/** What every plugin is told of the pod. Source: CNI CONVENTIONS, "CNI_ARGS"; Kubernetes dockershim. */
-export function podArgsOf(
+/** Arguments about the pod for every plugin. Source: CNI CONVENTIONS, "CNI_ARGS"; Kubernetes dockershim. */
+export function buildPodArgs(
   facts: PodFacts,
   sandbox: Sandbox,
 ): readonly (readonly [string, string])[] {
@@ -62,29 +61,29 @@ export function podArgsOf(
   ];
 }
 
-function argsOf({ mac, ips = [] }: NetworkSelection): readonly (readonly [string, string])[] {
+function buildArgs({ mac, ips = [] }: NetworkSelection): readonly (readonly [string, string])[] {
   return [
     ...(mac === undefined ? [] : [["MAC", normalizeMac(mac)] as const]),
     ...(ips.length === 0 ? [] : [["IP", ips.join(",")] as const]),
   ];
 }
 
-/** @throws AppError with CNI_REQUEST_NOT_MET: a plugin is not told of what it does not declare, and would not do it. */
-function declaredArgsOf(
+/** @throws AppError with CNI_REQUEST_NOT_MET if no plugin declares the capability of an attribute */
+function buildDeclaredArgs(
   selection: NetworkSelection,
   config: NetworkConfigList,
 ): Readonly<Record<string, unknown>> {
-  const values = valuesOf(selection);
-  const asked = CAPABILITIES.filter(([key]) => values.get(key) !== undefined);
-  const unmet = asked.find(([, capability]) => !hasCapability(config, capability));
-  if (unmet !== undefined) {
-    const what = `${unmet[0]}, which no plugin of the network supports`;
+  const values = toValues(selection);
+  const requested = CAPABILITIES.filter(([key]) => values.get(key) !== undefined);
+  const undeclared = requested.find(([, capability]) => !hasCapability(config, capability));
+  if (undeclared !== undefined) {
+    const what = `${undeclared[0]}, which no plugin of the network supports`;
     throw new AppError("CNI_REQUEST_NOT_MET", { what });
   }
-  return Object.fromEntries(asked.map(([key, capability]) => [capability, values.get(key)]));
+  return Object.fromEntries(requested.map(([key, capability]) => [capability, values.get(key)]));
 }
 
-function capabilityArgsOf(
+function buildCapabilityArgs(
   selection: NetworkSelection,
   config: NetworkConfigList,
 ): Readonly<Record<string, unknown>> {
@@ -92,43 +91,42 @@ function capabilityArgsOf(
   return {
     ...(mac !== undefined && hasCapability(config, "mac") ? { mac: normalizeMac(mac) } : {}),
     ...(ips.length > 0 && hasCapability(config, "ips") ? { ips } : {}),
-    ...declaredArgsOf(selection, config),
+    ...buildDeclaredArgs(selection, config),
   };
 }
 
 /**
- * The request of ADD.
- * @throws AppError with what {@link definitionOf} throws, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET
+ * Builds the request of ADD.
+ * @throws AppError with the errors of {@link readDefinition}, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET
  */
-export async function requestOf(
+export async function buildRequest(
   wanted: WantedAttachment,
-  where: { readonly facts: PodFacts; readonly sandbox: Sandbox },
+  target: { readonly facts: PodFacts; readonly sandbox: Sandbox },
   deps: Deps,
 ): Promise<AttachmentRequest> {
-  const { facts, sandbox } = where;
+  const { facts, sandbox } = target;
   const config = await configOf(wanted, deps);
   return {
     containerId: sandbox.id,
     netnsPath: sandbox.netnsPath,
     interfaceName: wanted.interfaceName,
     config,
-    args: [...podArgsOf(facts, sandbox), ...argsOf(wanted.selection)],
-    capabilityArgs: capabilityArgsOf(wanted.selection, config),
+    args: [...buildPodArgs(facts, sandbox), ...buildArgs(wanted.selection)],
+    capabilityArgs: buildCapabilityArgs(wanted.selection, config),
   };
 }
 
-/** The address in its one spelling, without its prefix; undefined when it is none. */
-function addressOf(text: string): string | undefined {
+/** The address in canonical form without its prefix; undefined if it is invalid. */
+function toCanonicalIp(text: string): string | undefined {
   const ip = parseIp(text);
   return ip && printAddress(ip);
 }
 
 /**
- * What was asked for and is not in the result: a network may ignore a request without an error. Compared by value, since
- * MACs and IPv6 addresses have many spellings. `seenMac` is the MAC of the NIC in the pod, for results that do not tell
- * it. Source: NPWG 1.3 section 4.1.2.1.
+ * What was requested and is not in the result, because a network may ignore a request without an error. Values are compared in
+ * canonical form. `seenMac` is the MAC of the NIC in the pod, for results without one. Source: NPWG 1.3 section 4.1.2.1.
  */
-export function missingOf(
+export function findMissing(
   wanted: WantedAttachment,
   result: CniResult,
   seenMac: string | undefined,
@@ -136,8 +134,8 @@ export function missingOf(
   const { mac, ips = [] } = wanted.selection;
   const given = networkStatusOf(result, wanted.network, wanted.interfaceName);
   const givenMac = given.mac ?? seenMac;
-  const has = new Set((given.ips ?? []).map(addressOf));
-  const missing = ips.filter((ip) => !has.has(addressOf(ip)));
+  const has = new Set((given.ips ?? []).map(toCanonicalIp));
+  const missing = ips.filter((ip) => !has.has(toCanonicalIp(ip)));
   return {
     ...(mac === undefined || normalizeMac(mac) === normalizeMac(givenMac ?? "")
       ? {}

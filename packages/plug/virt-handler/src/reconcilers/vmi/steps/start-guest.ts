@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that defines and starts the domain, as the guest's hooks want it. libvirt's own events of the attempt wake the
-// loop, and so does an answer of the hooks.
+// The step that defines and starts the domain, modified by the guest's hooks. libvirt's events and the hooks' answers wake the
+// loop.
 import {
   domainNameOf,
   guestHindranceOf,
@@ -11,38 +11,40 @@ import {
 import { keyOf, printKey, type Step } from "@patchbay/kube";
 import { makeCloudInitDisks } from "../../../hooks/cloud-init-disks.ts";
 import type { HookState } from "../../../hooks/guest-hooks.ts";
-import { timed, type StepContext } from "../step-context.ts";
-import type { NodeStep } from "./node-step.ts";
+import { timed, type StepContext, type NodeStep } from "./step-context.ts";
 
-/** A step on the domain as a whole. */
 type DomainAction = Extract<NodeAction, { kind: "defineDomain" | "startDomain" | "resumeDomain" }>;
 
-/** Whether the step is one on the domain as a whole. */
 export function isOnDomain(action: NodeAction): action is DomainAction {
   return ["defineDomain", "startDomain", "resumeDomain"].includes(action.kind);
 }
 
-/** Name of the start among the steps that are left alone. */
 export const START_STEP = "startGuest";
 
-/** How far the hooks are with that domain; without any the domain is as it is. */
-function hookedOf(domainXml: string, { facts, pod, session, wake, deps }: StepContext): HookState {
+/** State of the hooks' answers for this domain. Without hooks the domain is used unchanged. */
+function callHooks(domainXml: string, { facts, pod, session, wake, deps }: StepContext): HookState {
   const { sidecars = [] } = session.launcher;
   if (sidecars.length === 0) return { kind: "answered", domainXml, cloudInit: [] };
-  const made = facts.ifaces.filter(({ binding }) => binding.kind === "hook");
-  const request = { pod, sidecars, vmi: facts.vmi, domainXml, made: made.map(({ name }) => name) };
-  return deps.guestHooks.look(request, wake);
+  const hookNics = facts.ifaces.filter(({ binding }) => binding.kind === "hook");
+  const request = {
+    pod,
+    sidecars,
+    vmi: facts.vmi,
+    domainXml,
+    hookNics: hookNics.map(({ name }) => name),
+  };
+  return deps.guestHooks.ensureCalled(request, wake);
 }
 
 async function define(domainXml: string, context: StepContext): Promise<void> {
-  const hooked = hookedOf(domainXml, context);
-  if (hooked.kind === "failed") {
+  const hookState = callHooks(domainXml, context);
+  if (hookState.kind === "failed") {
     context.deps.guestHooks.retry(context.pod);
-    throw hooked.error;
+    throw hookState.error;
   }
-  if (hooked.kind === "asking") return; // those are waited for before
-  makeCloudInitDisks(hooked.cloudInit, context);
-  await context.session.connection.defineDomain(hooked.domainXml);
+  if (hookState.kind === "asking") return; // the step waits for the answers beforehand
+  makeCloudInitDisks(hookState.cloudInit, context);
+  await context.session.connection.defineDomain(hookState.domainXml);
 }
 
 async function perform(action: DomainAction, context: StepContext): Promise<void> {
@@ -62,22 +64,22 @@ async function perform(action: DomainAction, context: StepContext): Promise<void
   }
 }
 
-/** Until the hooks have answered; a start that failed is left alone first. */
-function waitOf(
+/** Waits until the hooks have answered. A failed start backs off first. */
+function waitForHooks(
   actions: readonly DomainAction[],
   step: Step,
   context: StepContext,
 ): { readonly shown: Hindrance; readonly pauseMs: undefined } | undefined {
-  if (context.deps.steps.findHeld(step) !== undefined) return undefined;
-  const isAsked = actions.some(
-    (action) => action.kind === "defineDomain" && hookedOf(action.xml, context).kind === "asking",
+  if (context.deps.stepBackoff.findHeld(step) !== undefined) return undefined;
+  const isCalling = actions.some(
+    (action) => action.kind === "defineDomain" && callHooks(action.xml, context).kind === "asking",
   );
-  if (!isAsked) return undefined;
+  if (!isCalling) return undefined;
   const shown = waitingForHooks(context.session.launcher.sidecars ?? []);
   return { shown, pauseMs: undefined };
 }
 
-/** The step of these actions, of which there is at least one. */
+/** Builds one step of one or more actions. */
 export function startStep(actions: readonly DomainAction[], context: StepContext): NodeStep {
   const { vmi } = context.facts;
   const step: Step = {
@@ -95,9 +97,12 @@ export function startStep(actions: readonly DomainAction[], context: StepContext
     explain: (error) => guestHindranceOf(vmi, "GuestNotStarted", error),
     log: ({ shown, pauseMs: retryMs, error: err }) => {
       context.deps.log.warn("the guest cannot be started", {
-        ...{ vmi: printKey(keyOf(vmi)), attempt: shown.attempts, retryMs, err },
+        vmi: printKey(keyOf(vmi)),
+        attempt: shown.attempts,
+        retryMs,
+        err,
       });
     },
-    wait: () => waitOf(actions, step, context),
+    wait: () => waitForHooks(actions, step, context),
   };
 }

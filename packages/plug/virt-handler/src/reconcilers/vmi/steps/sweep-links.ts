@@ -1,36 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that removes links of ours that belong to nobody. That some stay hinders no iface: it is tried again later.
+// The step that removes Patchbay's links that no iface uses. A failure blocks no iface and is retried later.
 import type { Hindrance, NodeAction } from "@patchbay/core";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { StepContext } from "../step-context.ts";
-import type { NodeStep } from "./node-step.ts";
+import type { StepContext, NodeStep } from "./step-context.ts";
 
-/** Removal of what is left around one NIC. */
 type SweepAction = Extract<NodeAction, { kind: "sweepLinks" }>;
 
-/** How the steps' names begin, before the name of the NIC in the pod. */
 const STEP = "sweepLinks";
 
-/** Nobody is shown it. */
-const UNTOLD: Hindrance = { reason: "UnwiringFailed", message: "", attempts: 0 };
+/** Not shown anywhere. */
+const UNREPORTED: Hindrance = { reason: "UnwiringFailed", message: "", attempts: 0 };
 
 type Wiring = SweepAction["wiring"];
 
-function nameOf({ podInterfaceName }: Wiring): string {
+function stepName({ podInterfaceName }: Wiring): string {
   return `${STEP} ${podInterfaceName}`;
 }
 
-/** Names of the steps among those that are left alone when they fail. */
-export function sweepStepsOf(orphans: readonly Wiring[] = []): readonly string[] {
-  return orphans.map(nameOf);
+export function sweepStepNames(orphans: readonly Wiring[] = []): readonly string[] {
+  return orphans.map(stepName);
 }
 
-/** The step that removes one wiring. */
 export function sweepStep(action: SweepAction, { facts, session, deps }: StepContext): NodeStep {
   const where = { vmi: printKey(keyOf(facts.vmi)), link: action.wiring.podInterfaceName };
   return {
     scope: facts.vmi.metadata.uid ?? "",
-    name: nameOf(action.wiring),
+    name: stepName(action.wiring),
     circumstances: "",
     ifaces: [],
     isOnDevice: false,
@@ -38,7 +33,7 @@ export function sweepStep(action: SweepAction, { facts, session, deps }: StepCon
       await deps.podNetwork.unwireTap(session.launcher.netns, action.wiring);
       deps.log.warn("removed links that belonged to no iface", where);
     },
-    explain: () => UNTOLD,
+    explain: () => UNREPORTED,
     log: ({ error: err }) => {
       deps.log.warn("links that belong to no iface stay", { ...where, err });
     },

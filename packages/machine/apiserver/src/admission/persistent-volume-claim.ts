@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Admission of claims: default storage class (source: Kubernetes DefaultStorageClass), no uploads without CDI.
+import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
+import { bucketOf } from "../kinds/kind.ts";
+import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/persistent-volume-claim.ts";
+import { STORAGE_CLASS, isDefaultClass } from "../kinds/storage/storage-class.ts";
+import { absentFeature } from "../meta/absent-groups.ts";
+import { invalid } from "../meta/status.ts";
+import { fieldsOf } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import type { Store } from "../storage/store.ts";
+import type { AdmissionQuestion, Mutation } from "./admission.ts";
+
+const CLAIMS = bucketOf(PERSISTENT_VOLUME_CLAIM);
+const CLASSES = bucketOf(STORAGE_CLASS);
+/** Named the class before `spec.storageClassName` existed. */
+const BETA_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class";
+
+function ageOf({ metadata }: KubeObject): string {
+  return metadata.creationTimestamp ?? "";
+}
+
+/** The newest default class wins; of classes created in the same second, the first by name. */
+function defaultClass(store: Pick<Store, "list">): string | undefined {
+  const [first] = store
+    .list({ bucket: CLASSES })
+    .map((stored) => stored.view())
+    .filter(isDefaultClass)
+    // The list is sorted by name, and toSorted is stable.
+    .toSorted((one, other) => ageOf(other).localeCompare(ageOf(one)));
+  return first?.metadata.name;
+}
+
+/** An empty `storageClassName` requests no class and is left alone. */
+export function setDefaultStorageClass(request: Mutation, store: Pick<Store, "list">): void {
+  const { kind, subresource, operation, object } = request;
+  const isNew = subresource === "" && operation === "CREATE";
+  if (!isNew || bucketOf(kind) !== CLAIMS) {
+    return;
+  }
+  const spec = fieldsOf(object["spec"]);
+  const hasClass =
+    spec["storageClassName"] !== undefined ||
+    object.metadata.annotations?.[BETA_CLASS_ANNOTATION] !== undefined;
+  const name = hasClass ? undefined : defaultClass(store);
+  if (name !== undefined) {
+    object["spec"] = { ...spec, storageClassName: name };
+  }
+}
+
+/** Source: CDI AnnUploadRequest. */
+const UPLOAD_ANNOTATION = "cdi.kubevirt.io/storage.upload.target";
+/** Label of the product's own DataVolume definition, which does not implement uploads. */
+const PART_OF_LABEL = "app.kubernetes.io/part-of";
+const PRODUCT = "patchbay";
+const CDI_DEFINITION = {
+  bucket: DEFINITIONS_BUCKET,
+  namespace: "",
+  name: "datavolumes.cdi.kubevirt.io",
+};
+
+function isForUpload(object: KubeObject | undefined): boolean {
+  return object?.metadata.annotations?.[UPLOAD_ANNOTATION] !== undefined;
+}
+
+/**
+ * Without CDI, `virtctl image-upload pvc` would wait five minutes for it and leave the claim behind.
+ * Source: KubeVirt virtctl imageupload.
+ */
+export function rejectUploadClaims(
+  { kind, subresource, name, object, oldObject }: AdmissionQuestion,
+  store: Pick<Store, "find">,
+): void {
+  const isClaim = subresource === "" && bucketOf(kind) === CLAIMS;
+  if (!isClaim || !isForUpload(object) || isForUpload(oldObject)) return;
+  const labels = store.find(CDI_DEFINITION)?.view().metadata.labels ?? { [PART_OF_LABEL]: PRODUCT };
+  if (labels[PART_OF_LABEL] !== PRODUCT) return;
+  const message = `Patchbay does not have ${absentFeature("cdi.kubevirt.io") ?? ""}`;
+  const field = `metadata.annotations[${UPLOAD_ANNOTATION}]`;
+  throw invalid(kind, name, [{ reason: "FieldValueNotSupported", field, message }]);
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes read what their pods reference, and request tokens of their accounts. Source: Kubernetes Node authorizer.
+import { CONTAINER_LISTS } from "../kinds/workload/pod-defaults.ts";
+import { listOf, textAt, valueAt } from "../objects/json.ts";
+import type { Store } from "../storage/store.ts";
+import type { AccessAttributes, AccessDecision, Authorizer } from "./authorizer.ts";
+import type { User } from "./user.ts";
+
+interface PodReferences {
+  readonly persistentvolumeclaims: ReadonlySet<string>;
+  readonly configmaps: ReadonlySet<string>;
+  readonly secrets: ReadonlySet<string>;
+}
+
+function volumeReferences(volume: unknown): { configmaps: string[]; secrets: string[] } {
+  const sources = listOf(valueAt(volume, "projected", "sources"));
+  return {
+    configmaps: [volume, ...sources].map((one) => textAt(one, "configMap", "name")),
+    secrets: [
+      textAt(volume, "secret", "secretName"),
+      ...sources.map((one) => textAt(one, "secret", "name")),
+    ],
+  };
+}
+
+function containerReferences(container: unknown): { configmaps: string[]; secrets: string[] } {
+  const variables = listOf(valueAt(container, "env"));
+  const from = listOf(valueAt(container, "envFrom"));
+  return {
+    configmaps: [
+      ...variables.map((one) => textAt(one, "valueFrom", "configMapKeyRef", "name")),
+      ...from.map((one) => textAt(one, "configMapRef", "name")),
+    ],
+    secrets: [
+      ...variables.map((one) => textAt(one, "valueFrom", "secretKeyRef", "name")),
+      ...from.map((one) => textAt(one, "secretRef", "name")),
+    ],
+  };
+}
+
+/** Source: Kubernetes pkg/api/pod VisitPodSecretNames, VisitPodConfigmapNames. */
+function findPodReferences(spec: unknown): PodReferences {
+  const containers = CONTAINER_LISTS.flatMap((list) => listOf(valueAt(spec, list)));
+  const all = [
+    ...listOf(valueAt(spec, "volumes")).map(volumeReferences),
+    ...containers.map(containerReferences),
+  ];
+  const pulls = listOf(valueAt(spec, "imagePullSecrets")).map((one) => textAt(one, "name"));
+  const claims = listOf(valueAt(spec, "volumes")).map((volume) =>
+    textAt(volume, "persistentVolumeClaim", "claimName"),
+  );
+  return {
+    persistentvolumeclaims: new Set(claims.filter(Boolean)),
+    configmaps: new Set(all.flatMap(({ configmaps }) => configmaps).filter(Boolean)),
+    secrets: new Set([...all.flatMap(({ secrets }) => secrets), ...pulls].filter(Boolean)),
+  };
+}
+
+const NODES_GROUP = "system:nodes";
+const NODE_USER_PREFIX = "system:node:";
+const ALLOWED_VERBS: Readonly<Record<keyof PodReferences, readonly string[]>> = {
+  configmaps: ["get", "list", "watch"],
+  secrets: ["get", "list", "watch"],
+  persistentvolumeclaims: ["get"],
+};
+
+function isReferencedResource(resource: string): resource is keyof PodReferences {
+  return Object.hasOwn(ALLOWED_VERBS, resource);
+}
+
+export function nodeNameOf({ name, groups }: User): string | undefined {
+  const isNode = groups.includes(NODES_GROUP) && name.startsWith(NODE_USER_PREFIX);
+  return isNode ? name.slice(NODE_USER_PREFIX.length) : undefined;
+}
+
+type PodSpecTest = (spec: unknown) => boolean;
+
+function podSpecTest({
+  group,
+  resource,
+  subresource,
+  verb,
+  name,
+}: AccessAttributes): PodSpecTest | undefined {
+  if (group !== "" || name === "") {
+    return undefined;
+  }
+  if (resource === "serviceaccounts" && subresource === "token" && verb === "create") {
+    return (spec) => textAt(spec, "serviceAccountName") === name;
+  }
+  if (!isReferencedResource(resource) || subresource !== "") {
+    return undefined;
+  }
+  return ALLOWED_VERBS[resource].includes(verb)
+    ? (spec) => findPodReferences(spec)[resource].has(name)
+    : undefined;
+}
+
+type Lookup = Pick<Store, "find" | "list">;
+
+/** Pods reference claims, and claims are bound to volumes. */
+function toClaimAttributes(store: Lookup, attributes: AccessAttributes): AccessAttributes {
+  const { group, resource, subresource, verb, name } = attributes;
+  const isVolume = group === "" && resource === "persistentvolumes" && subresource === "";
+  if (!isVolume || verb !== "get" || name === "") {
+    return attributes;
+  }
+  const volume = store.find({ bucket: "/persistentvolumes", namespace: "", name })?.view();
+  const claim = valueAt(volume, "spec", "claimRef");
+  const [namespace, claimName] = [textAt(claim, "namespace"), textAt(claim, "name")];
+  return { ...attributes, resource: "persistentvolumeclaims", namespace, name: claimName };
+}
+
+function isNeededByPods(store: Lookup, node: string, requested: AccessAttributes): boolean {
+  const attributes = toClaimAttributes(store, requested);
+  const needs = podSpecTest(attributes);
+  if (needs === undefined || attributes.namespace === "") {
+    return false;
+  }
+  const pods = store.list({ bucket: "/pods", namespace: attributes.namespace });
+  return pods.some((pod) => {
+    const spec = valueAt(pod.view(), "spec");
+    return textAt(spec, "nodeName") === node && needs(spec);
+  });
+}
+
+/** Checks the roles first, then the references of the node's pods. */
+export function withNodeAuthorizer(authorizer: Authorizer, store: Lookup): Authorizer {
+  const authorize = (user: User, attributes: AccessAttributes): AccessDecision => {
+    const decision = authorizer.authorize(user, attributes);
+    const node = nodeNameOf(user);
+    const isAllowed =
+      !decision.allowed && node !== undefined && isNeededByPods(store, node, attributes);
+    return isAllowed ? { allowed: true, reason: "", isAllowedByPods: true } : decision;
+  };
+  return {
+    authorize,
+    rulesFor: (user, namespace) => authorizer.rulesFor(user, namespace),
+    rulesOfRole: (roleRef, namespace) => authorizer.rulesOfRole(roleRef, namespace),
+  };
+}

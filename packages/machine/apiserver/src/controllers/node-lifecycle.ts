@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Source: Kubernetes node-lifecycle-controller. No taints or evictions: a standalone machine is its only node.
+import { LEASE } from "../kinds/cluster/lease.ts";
+import { NODE } from "../kinds/cluster/node.ts";
+import { bucketOf } from "../kinds/kind.ts";
+import { type Fields, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import { rfc3339 } from "../objects/time.ts";
+import type { Change } from "../storage/store.ts";
+import type { VerbDeps } from "../verbs/deps.ts";
+import { changeInternally } from "./internal-writes.ts";
+import { WorkQueue } from "./work-queue.ts";
+
+/** Source: Kubernetes node-lifecycle-controller, nodeConditionTypeToTaintKeyStatusMap. */
+const KUBELET_CONDITIONS = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
+
+const STOPPED_REPORTING = {
+  status: "Unknown",
+  reason: "NodeStatusUnknown",
+  message: "Kubelet stopped posting node status.",
+};
+const NEVER_REPORTED = {
+  status: "Unknown",
+  reason: "NodeStatusNeverUpdated",
+  message: "Kubelet never posted node status.",
+};
+
+/** Leaves conditions of other writers, and those that are already Unknown, alone. */
+export function withUnknownConditions(node: KubeObject, now: string): KubeObject {
+  const status = fieldsOf(node["status"]);
+  const existing = listOf(status["conditions"]).map(fieldsOf);
+  const stopped = (condition: Fields): Fields =>
+    KUBELET_CONDITIONS.includes(textAt(condition, "type")) &&
+    textAt(condition, "status") !== "Unknown"
+      ? { ...condition, ...STOPPED_REPORTING, lastTransitionTime: now }
+      : condition;
+  const isMissing = (type: string): boolean =>
+    !existing.some((condition) => textAt(condition, "type") === type);
+  const lastHeartbeatTime = node.metadata.creationTimestamp;
+  const never = (type: string): Fields => ({
+    type,
+    ...NEVER_REPORTED,
+    lastHeartbeatTime,
+    lastTransitionTime: now,
+  });
+  const conditions = [...existing.map(stopped), ...KUBELET_CONDITIONS.filter(isMissing).map(never)];
+  return { ...node, status: { ...status, conditions } };
+}
+
+const NODES = bucketOf(NODE);
+const LEASES = bucketOf(LEASE);
+/** Source: Kubernetes core/v1 NamespaceNodeLease. */
+const LEASE_NAMESPACE = "kube-node-lease";
+/** Source: kube-controller-manager 1.30, --node-monitor-grace-period. */
+const GRACE_PERIOD_MS = 40_000;
+
+function heartbeatTime({ address }: Change["current"], object: KubeObject | undefined): string {
+  if (address.bucket === LEASES) return textAt(object, "spec", "renewTime");
+  const conditions = listOf(valueAt(object, "status", "conditions"));
+  const ready = conditions.find((condition) => textAt(condition, "type") === "Ready");
+  return textAt(ready, "lastHeartbeatTime");
+}
+
+function isNodeOrLease({ bucket, namespace }: Change["current"]["address"]): boolean {
+  return bucket === NODES || (bucket === LEASES && namespace === LEASE_NAMESPACE);
+}
+
+function isHeartbeat({ current, previous, type }: Change): boolean {
+  if (!isNodeOrLease(current.address) || type === "DELETED") return false;
+  if (previous === undefined) return true;
+  return heartbeatTime(current, current.view()) !== heartbeatTime(current, previous.view());
+}
+
+/** Uses this machine's clock, not the kubelet's timestamps. A start of the server begins new grace periods. */
+export function startNodeLifecycle(deps: VerbDeps, stop: AbortSignal): void {
+  const { clock, logger, store } = deps;
+  /** Nodes within their grace period. */
+  const graceTimers = new Map<string, AbortController>();
+  const work = (name: string): Promise<void> => {
+    const address = { bucket: NODES, namespace: "", name };
+    return changeInternally(deps, { kind: NODE, address, subresource: "status" }, (node) =>
+      graceTimers.has(name) ? node : withUnknownConditions(node, rfc3339(clock.now())),
+    );
+  };
+  const queue = new WorkQueue({ name: "node-lifecycle", clock, logger, stop, work });
+  const stopGracePeriod = (name: string): void => {
+    graceTimers.get(name)?.abort();
+    graceTimers.delete(name);
+  };
+  const restartGracePeriod = (name: string): void => {
+    stopGracePeriod(name);
+    const timer = new AbortController();
+    graceTimers.set(name, timer);
+    clock.sleep(GRACE_PERIOD_MS, timer.signal).then(
+      () => {
+        graceTimers.delete(name);
+        queue.add(name);
+      },
+      () => undefined, // canceled by a heartbeat or by deletion
+    );
+  };
+  const unsubscribe = store.subscribe((changes) => {
+    for (const change of changes) {
+      const { bucket, name } = change.current.address;
+      if (isHeartbeat(change)) restartGracePeriod(name);
+      else if (bucket === NODES && change.type === "DELETED") stopGracePeriod(name);
+    }
+  });
+  stop.addEventListener("abort", () => {
+    unsubscribe();
+    [...graceTimers.keys()].forEach(stopGracePeriod);
+  });
+  for (const { address } of store.list({ bucket: NODES })) restartGracePeriod(address.name);
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Source: Kubernetes garbage collector classifyReferences.
+import { type Kind, bucketOf } from "../kinds/kind.ts";
+import type { Registry } from "../kinds/registry.ts";
+import {
+  type Address,
+  type KubeObject,
+  type OwnerReference,
+  printAddress,
+} from "../objects/object.ts";
+import type { Change, Store, StoredObject } from "../storage/store.ts";
+
+/** The owner is deleted after its dependents. */
+export const FOREGROUND = "foregroundDeletion";
+
+export interface Target {
+  readonly kind: Kind;
+  readonly address: Address;
+}
+
+interface Owners {
+  /** Exist, and do not wait for their dependents. */
+  readonly live: readonly OwnerReference[];
+  readonly deleted: readonly OwnerReference[];
+  /** Being deleted in the foreground: they wait for their dependents. */
+  readonly waiting: readonly OwnerReference[];
+  /** Unknown kind, or one that cannot own this object. Objects with such owners are left alone. */
+  readonly unresolved: readonly OwnerReference[];
+}
+
+export interface OwnerSources {
+  readonly store: Pick<Store, "find">;
+  readonly registry: Pick<Registry, "findByKind">;
+  /** Whether the owner is known to be deleted, even if its kind is unknown by now. */
+  readonly isDeleted: (uid: string) => boolean;
+}
+
+export function waitsForDependents(object: KubeObject): boolean {
+  return (
+    object.metadata.deletionTimestamp !== undefined &&
+    (object.metadata.finalizers ?? []).includes(FOREGROUND)
+  );
+}
+
+function classify(
+  reference: OwnerReference,
+  dependent: Address,
+  sources: OwnerSources,
+): keyof Owners {
+  const { store, registry, isDeleted } = sources;
+  const kind = registry.findByKind(reference.apiVersion, reference.kind);
+  if (kind === undefined) {
+    return isDeleted(reference.uid) ? "deleted" : "unresolved";
+  }
+  if (kind.namespaced && dependent.namespace === "") {
+    return "unresolved";
+  }
+  const namespace = kind.namespaced ? dependent.namespace : "";
+  const owner = store.find({ bucket: bucketOf(kind), namespace, name: reference.name });
+  if (owner?.uid !== reference.uid) {
+    return "deleted";
+  }
+  return owner.deleting && waitsForDependents(owner.view()) ? "waiting" : "live";
+}
+
+export function classifyOwners(
+  address: Address,
+  object: KubeObject,
+  sources: OwnerSources,
+): Owners {
+  const owners: Record<keyof Owners, OwnerReference[]> = {
+    live: [],
+    deleted: [],
+    waiting: [],
+    unresolved: [],
+  };
+  for (const reference of object.metadata.ownerReferences ?? []) {
+    owners[classify(reference, address, sources)].push(reference);
+  }
+  return owners;
+}
+
+export function withoutFinalizer(name: string): (object: KubeObject) => KubeObject {
+  return (object) => {
+    const { finalizers = [] } = object.metadata;
+    object.metadata.finalizers = finalizers.filter((finalizer) => finalizer !== name);
+    return object;
+  };
+}
+
+export function withoutOwners(uids: ReadonlySet<string>): (object: KubeObject) => KubeObject {
+  return (object) => {
+    const left = (object.metadata.ownerReferences ?? []).filter(({ uid }) => !uids.has(uid));
+    if (left.length === 0) {
+      delete object.metadata.ownerReferences;
+    } else {
+      object.metadata.ownerReferences = left;
+    }
+    return object;
+  };
+}
+
+export function withoutBlocking(object: KubeObject): KubeObject {
+  for (const reference of object.metadata.ownerReferences ?? []) {
+    if (reference.blockOwnerDeletion === true) {
+      reference.blockOwnerDeletion = false;
+    }
+  }
+  return object;
+}
+
+export function blockedBy(object: KubeObject | undefined): ReadonlySet<string> {
+  const references = object?.metadata.ownerReferences ?? [];
+  return new Set(
+    references.filter((owner) => owner.blockOwnerDeletion === true).map(({ uid }) => uid),
+  );
+}
+
+/** Includes references to owners that do not exist. */
+export class OwnerIndex {
+  readonly #addresses = new Map<string, Address>();
+  /** Keyed by the uid of the owner, then by printed address. */
+  readonly #dependents = new Map<string, Map<string, Address>>();
+
+  constructor(store: Store) {
+    for (const bucket of store.buckets()) {
+      for (const stored of store.list({ bucket })) {
+        this.#add(stored);
+      }
+    }
+  }
+
+  findByUid(uid: string): Address | undefined {
+    return this.#addresses.get(uid);
+  }
+
+  dependentsOf(uid: string): readonly Address[] {
+    const entries = [...(this.#dependents.get(uid) ?? [])];
+    return entries.sort(([left], [right]) => (left < right ? -1 : 1)).map(([, address]) => address);
+  }
+
+  apply(change: Change): void {
+    const { current, previous } = change;
+    if (previous !== undefined) {
+      this.#remove(previous);
+    }
+    if (change.type === "DELETED") {
+      this.#addresses.delete(current.uid);
+    } else {
+      this.#add(current);
+    }
+  }
+
+  #add({ address, uid, owners }: StoredObject): void {
+    this.#addresses.set(uid, address);
+    for (const owner of owners) {
+      const dependents = this.#dependents.get(owner) ?? new Map<string, Address>();
+      dependents.set(printAddress(address), address);
+      this.#dependents.set(owner, dependents);
+    }
+  }
+
+  #remove({ address, owners }: StoredObject): void {
+    for (const owner of owners) {
+      const dependents = this.#dependents.get(owner);
+      dependents?.delete(printAddress(address));
+      if (dependents?.size === 0) {
+        this.#dependents.delete(owner);
+      }
+    }
+  }
+}

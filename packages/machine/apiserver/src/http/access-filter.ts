@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { IncomingMessage } from "node:http";
+import type { NextFunction, Request, Response } from "express";
+import type { AccessLog } from "../auth/access.ts";
+import type { Authentication } from "../auth/authentication.ts";
+import type { Authorizer } from "../auth/authorizer.ts";
+import { forbiddenTo } from "../auth/forbidden.ts";
+import { MissingImpersonatedUser, impersonate } from "../auth/impersonation.ts";
+import { type RequestLine, toAccessAttributes } from "../auth/request-attributes.ts";
+import { ANONYMOUS, type User } from "../auth/user.ts";
+import type { Shares } from "../limits/limits.ts";
+import { unauthorized, unknownPath } from "../meta/status.ts";
+
+export interface AccessFilterDeps {
+  readonly authentication: Authentication;
+  readonly authorizer: Authorizer;
+  readonly accessLog: AccessLog;
+  readonly shares: Shares;
+}
+
+const USERS = new WeakMap<IncomingMessage, User>();
+
+export function authenticatedUser(request: IncomingMessage): User {
+  const user = USERS.get(request);
+  if (user === undefined) {
+    throw unauthorized();
+  }
+  return user;
+}
+
+/** The authorized path must be the served path, so paths that URL parsing changes are rejected. */
+function toRequestLine(request: Request): RequestLine {
+  const { method, originalUrl } = request;
+  const { pathname, searchParams } = new URL(originalUrl, "https://localhost");
+  if (pathname !== originalUrl.split("?")[0]) {
+    throw unknownPath();
+  }
+  return { method, path: pathname, query: searchParams };
+}
+
+async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<User> {
+  const { authorize } = deps.authorizer;
+  const client = await deps.authentication.authenticate(request);
+  if (client.name !== ANONYMOUS.name) {
+    deps.shares.addConnection(client.name, request.socket);
+  }
+  const user = impersonate(request, client, authorize);
+  const attributes = toAccessAttributes(toRequestLine(request));
+  const { allowed, reason, isAllowedByPods: isAllowedByPods = false } = authorize(user, attributes);
+  if (!isAllowedByPods) {
+    deps.accessLog.record(user, attributes, allowed); // the log is compared with roles
+  }
+  if (!allowed) {
+    throw forbiddenTo(user, attributes, reason);
+  }
+  return user;
+}
+
+export function accessFilter(deps: AccessFilterDeps) {
+  return async (request: Request, response: Response, next: NextFunction): Promise<void> => {
+    try {
+      USERS.set(request, await checkAccess(request, deps));
+    } catch (error) {
+      if (error instanceof MissingImpersonatedUser) {
+        const text = `Internal Server Error: ${JSON.stringify(request.originalUrl)}: ${error.message}\n`;
+        response.status(500).type("text/plain").send(text);
+        return;
+      }
+      throw error;
+    }
+    next();
+  };
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+import { apiVersionOf } from "../../kinds/kind.ts";
+import { type Fields, parseJson, printJson, without } from "../../objects/json.ts";
+import { printYaml } from "../../objects/yaml.ts";
+import type { KubeObject } from "../../objects/object.ts";
+import type { Pace } from "../../limits/fair-queue.ts";
+import type { StoredObject } from "../../storage/store.ts";
+import { type IncludeObject, toPartial, toRow, toTable } from "../../table/table.ts";
+import type { Call, Reply, ReplyObject } from "../../verbs/call.ts";
+import { readText, viewObject } from "../../verbs/conversion.ts";
+import type { Representation } from "./accept.ts";
+
+const STREAMED_LIST_MIN_LENGTH = 64 * 1024;
+
+const PRETTY_MAX_LENGTH = 256 * 1024;
+
+export interface Rendered {
+  readonly code: number;
+  readonly contentType: string;
+  readonly text: string;
+}
+
+function isStored(shown: ReplyObject): shown is StoredObject {
+  return typeof shown["view"] === "function";
+}
+
+function includeObjectOf(call: Call): IncludeObject {
+  const requested = call.query.get("includeObject");
+  return requested === "None" || requested === "Object" ? requested : "Metadata";
+}
+
+function toKubeObject(call: Call, shown: ReplyObject): KubeObject {
+  return isStored(shown) ? viewObject(call.kind, shown) : shown;
+}
+
+function objectText(call: Call, shown: ReplyObject, nowMs: number): string {
+  switch (call.representation.as) {
+    case "object":
+      return isStored(shown) ? readText(call.kind, shown) : printJson(shown);
+    case "PartialObjectMetadata":
+      return printJson(toPartial(toKubeObject(call, shown)));
+    case "Table": {
+      const object = toKubeObject(call, shown);
+      const metadata = { resourceVersion: object.metadata.resourceVersion };
+      const options = { kind: call.kind, include: includeObjectOf(call), nowMs, headers: true };
+      return printJson(toTable([object], metadata, options));
+    }
+  }
+}
+
+type ListReply = Extract<Reply, { type: "list" }>;
+
+function listMetadata(reply: ListReply): Fields {
+  return {
+    resourceVersion: String(reply.revision),
+    ...(reply.continueToken === undefined ? {} : { continue: reply.continueToken }),
+    ...(reply.remaining === undefined ? {} : { remainingItemCount: reply.remaining }),
+  };
+}
+
+interface ListForm {
+  readonly head: Fields;
+  readonly items: string;
+  readonly toText: (item: StoredObject) => string;
+}
+
+function toListForm(call: Call, reply: ListReply, nowMs: number): ListForm {
+  const { kind } = call;
+  const metadata = listMetadata(reply);
+  switch (call.representation.as) {
+    case "object":
+      return {
+        head: { kind: kind.listKind, apiVersion: apiVersionOf(kind), metadata },
+        items: "items",
+        toText: (item) => readText(kind, item),
+      };
+    case "PartialObjectMetadata":
+      return {
+        head: {
+          kind: "PartialObjectMetadataList",
+          apiVersion: "meta.k8s.io/v1",
+          metadata,
+        },
+        items: "items",
+        toText: (item) => printJson(toPartial(viewObject(kind, item))),
+      };
+    case "Table": {
+      const options = { kind, include: includeObjectOf(call), nowMs, headers: true };
+      return {
+        head: without(toTable([], metadata, options), "rows"),
+        items: "rows",
+        toText: (item) => printJson(toRow(viewObject(kind, item), options)),
+      };
+    }
+  }
+}
+
+/** Renders one item at a time, to save memory and to serve other requests in between. */
+async function* listPieces(form: ListForm, items: readonly StoredObject[], pace: Pace) {
+  yield `${printJson(form.head).slice(0, -1)},"${form.items}":[`;
+  let separator = "";
+  for (const item of items) {
+    yield `${separator}${form.toText(item)}`;
+    separator = ",";
+    if (pace.isOver) {
+      await pace.next();
+    }
+  }
+  yield "]}\n";
+}
+
+function listText(form: ListForm, items: readonly StoredObject[]): string {
+  return `${printJson(form.head).slice(0, -1)},"${form.items}":[${items.map(form.toText).join(",")}]}`;
+}
+
+function isLong(items: readonly StoredObject[]): boolean {
+  let length = 0;
+  return items.some((item) => {
+    length += item.text.length;
+    return length > STREAMED_LIST_MIN_LENGTH;
+  });
+}
+
+/** Streams long lists, as compact JSON. Returns undefined if `renderReply` should render the reply. */
+export function streamReply(
+  call: Call,
+  reply: Reply,
+  context: { readonly nowMs: number; readonly pace: Pace },
+): { readonly contentType: string; readonly pieces: AsyncIterable<string> } | undefined {
+  if (reply.type !== "list" || !isLong(reply.items)) {
+    return undefined;
+  }
+  const isYaml = call.representation.format === "yaml";
+  return {
+    // JSON is valid YAML.
+    contentType: isYaml ? "application/yaml" : "application/json",
+    pieces: listPieces(toListForm(call, reply, context.nowMs), reply.items, context.pace),
+  };
+}
+
+export function renderingCost(call: Call, reply: Reply): number {
+  return reply.type === "object" && isStored(reply.object)
+    ? reply.object.text.length
+    : call.body.text.length;
+}
+
+export function formatJson(text: string, representation: Representation): Omit<Rendered, "code"> {
+  if (representation.format === "yaml") {
+    return { contentType: "application/yaml", text: printYaml(text) };
+  }
+  const isPretty = representation.pretty && text.length <= PRETTY_MAX_LENGTH;
+  const printed = isPretty ? printJson(parseJson(text), 2) : text;
+  return { contentType: "application/json", text: `${printed}\n` };
+}
+
+export function renderReply(call: Call, reply: Reply, nowMs: number): Rendered {
+  switch (reply.type) {
+    case "object":
+      return {
+        code: reply.code,
+        ...formatJson(objectText(call, reply.object, nowMs), call.representation),
+      };
+    case "fields":
+      return { code: reply.code, ...formatJson(printJson(reply.fields), call.representation) };
+    case "list":
+      return {
+        code: 200,
+        ...formatJson(listText(toListForm(call, reply, nowMs), reply.items), call.representation),
+      };
+  }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ServerResponse } from "node:http";
+
+/** Disconnects a client that reads nothing while data is pending. */
+export function endUnread(response: ServerResponse, withinMs: number): void {
+  // Each write, and each byte that the client reads, restarts the timeout.
+  response.setTimeout(withinMs, () => {
+    if (response.writableLength > 0) {
+      response.destroy();
+    }
+  });
+}
+
+const CHUNK_LENGTH = 64 * 1024;
+
+interface Pieces {
+  readonly code: number;
+  readonly contentType: string;
+  readonly pieces: Iterable<string> | AsyncIterable<string>;
+  readonly unreadMs: number;
+}
+
+/**
+ * Ends the response only after the client has read the rest. Otherwise Node.js pauses the parser of the connection, and
+ * fails when the next request has a long body (HPE_PAUSED).
+ */
+export async function sendPieces(response: ServerResponse, content: Pieces): Promise<void> {
+  response.writeHead(content.code, { "content-type": content.contentType });
+  endUnread(response, content.unreadMs);
+  const closed = new Promise<void>((resolve) => response.once("close", resolve));
+  const write = async (text: string) => {
+    const bytes = Buffer.from(text);
+    for (let offset = 0; offset < bytes.length && !response.destroyed; offset += CHUNK_LENGTH) {
+      if (!response.write(bytes.subarray(offset, offset + CHUNK_LENGTH))) {
+        await Promise.race([
+          new Promise<void>((resolve) => response.once("drain", resolve)),
+          closed,
+        ]);
+      }
+    }
+  };
+  let chunk = "";
+  for await (const piece of content.pieces) {
+    chunk += piece;
+    if (chunk.length > CHUNK_LENGTH) {
+      await write(chunk);
+      chunk = "";
+    }
+    if (response.destroyed) {
+      return;
+    }
+  }
+  if (chunk !== "") {
+    await write(chunk);
+  }
+  response.end();
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What do clients get of warnings?
+import { expect, test } from "vitest";
+import { warningValues } from "./warnings.ts";
+
+const LONG = "x".repeat(3000);
+
+test.each([
+  { name: "plain", given: ["careful"], want: ['299 - "careful"'] },
+  { name: "quotes and backslashes", given: ['a "b" \\c'], want: ['299 - "a \\"b\\" \\\\c"'] },
+  { name: "the same twice", given: ["a", "b", "a"], want: ['299 - "a"', '299 - "b"'] },
+  { name: "empty, or with a line break", given: ["", "a\nb", "c"], want: ['299 - "c"'] },
+  { name: "as UTF-8 bytes", given: ["ü"], want: ['299 - "\u00c3\u00bc"'] },
+  { name: "one long one", given: [LONG], want: [`299 - "${LONG}"`] },
+  {
+    name: "more than there is room for",
+    given: [LONG, `${LONG}y`, "short"],
+    want: [`299 - "${"x".repeat(256)}"`, `299 - "${"x".repeat(256)}"`, '299 - "short"'],
+  },
+])("warnings: $name", ({ given, want }) => {
+  expect(warningValues(given)).toEqual(want);
+});
+
+test("no more than 4096 characters are written, and what begins below is finished", () => {
+  const many = Array.from({ length: 40 }, (_, index) => `${String(index)}${"x".repeat(300)}`);
+  expect(warningValues(many)).toHaveLength(16);
+});

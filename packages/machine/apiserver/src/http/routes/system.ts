@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Express, NextFunction, Request, Response } from "express";
+import { type AccountTokens, ISSUER } from "../../auth/tokens/account-tokens.ts";
+import { ALGORITHM } from "../../auth/tokens/token-signer.ts";
+import type { Limits } from "../../limits/limits.ts";
+import { backupLines } from "../../storage/backup.ts";
+import type { Store } from "../../storage/store.ts";
+import { sendPieces } from "../response/send-pieces.ts";
+
+/** Clients choose their behavior by this version. */
+const VERSION = {
+  major: "1",
+  minor: "30",
+  gitVersion: "v1.30.0+patchbay",
+  gitCommit: "",
+  gitTreeState: "clean",
+  buildDate: "1970-01-01T00:00:00Z",
+  goVersion: "",
+  compiler: "node",
+  platform: "linux",
+};
+
+/** They pass while the server responds, because it listens only after the store is open. */
+const HEALTH_CHECKS: readonly string[] = ["ping", "log", "store"];
+
+function queryValues(request: Request, key: string): readonly string[] {
+  return [request.query[key] ?? []].flat().map(String);
+}
+
+function healthText(name: string, request: Request): string {
+  const excluded = queryValues(request, "exclude");
+  if (request.query["verbose"] === undefined) {
+    return "ok";
+  }
+  const lines = HEALTH_CHECKS.map((check) =>
+    excluded.includes(check) ? `[+]${check} excluded: ok` : `[+]${check} ok`,
+  );
+  const unknown = excluded.filter((check) => !HEALTH_CHECKS.includes(check));
+  const warnings =
+    unknown.length === 0
+      ? []
+      : [
+          `warn: some health checks cannot be excluded: no matches for ${unknown.map((check) => JSON.stringify(check)).join(", ")}`,
+        ];
+  return `${[...lines, ...warnings].join("\n")}\n${name} check passed\n`;
+}
+
+export function routeHealth(app: Express): void {
+  for (const name of ["healthz", "livez", "readyz"]) {
+    app.get(`/${name}`, (request: Request, response: Response) => {
+      response.type("text/plain").send(healthText(name, request));
+    });
+    for (const check of HEALTH_CHECKS) {
+      app.get(`/${name}/${check}`, (_request: Request, response: Response) => {
+        response.type("text/plain").send("ok");
+      });
+    }
+  }
+  app.get("/version", (_request: Request, response: Response) => {
+    response.json(VERSION);
+  });
+}
+
+/** Source: Prometheus exposition formats. */
+const CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+export interface MetricsDeps {
+  readonly readMetrics?: () => Promise<string>;
+}
+
+export function routeMetrics(app: Express, { readMetrics }: MetricsDeps): void {
+  if (readMetrics === undefined) return;
+  app.get("/metrics", async (_request: Request, response: Response, next: NextFunction) => {
+    try {
+      const text = await readMetrics();
+      response.writeHead(200, { "content-type": CONTENT_TYPE }).end(text);
+    } catch (error) {
+      next(error);
+    }
+  });
+}
+
+const KEYS_PATH = "/openid/v1/jwks";
+
+/** Source: OpenID Connect Discovery, RFC 7517. */
+export function routeOpenId(app: Express, tokens: AccountTokens): void {
+  app.get("/.well-known/openid-configuration", (request: Request, response: Response) => {
+    response.json({
+      issuer: ISSUER,
+      jwks_uri: `https://${request.headers.host ?? ""}${KEYS_PATH}`,
+      response_types_supported: ["id_token"],
+      subject_types_supported: ["public"],
+      id_token_signing_alg_values_supported: [ALGORITHM],
+    });
+  });
+  app.get(KEYS_PATH, async (_request: Request, response: Response) => {
+    response.type("application/jwk-set+json");
+    response.send(JSON.stringify({ keys: await tokens.publicKeys() }));
+  });
+}
+
+/** The response includes Secrets; access requires a role for this path. */
+export function routeBackup(
+  app: Express,
+  { store, limits }: { readonly store: Store; readonly limits: Limits },
+): void {
+  app.get("/backup", (_request: Request, response: Response) =>
+    sendPieces(response, {
+      code: 200,
+      contentType: "application/x-ndjson",
+      pieces: backupLines(store),
+      unreadMs: limits.unreadMs,
+    }),
+  );
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Addresses and ports of the node that Services get.
+import { expect, test } from "vitest";
+import type { Fields } from "../../objects/json.ts";
+import { objectOf, printCauses, withDefaults } from "../../testing/judge.ts";
+import { SERVICE } from "./service.ts";
+
+const NETWORK = "10.96.0.0/28";
+
+/** What is given to a Service beside others: its specification, and the causes for which it gets nothing. */
+function claimed(
+  given: Fields,
+  at: { others?: readonly Fields[]; random?: number; before?: Fields } = {},
+) {
+  const { others = [], random = 0, before } = at;
+  const service = withDefaults(SERVICE, { spec: given });
+  const claims = {
+    otherObjects: () => others.map((spec) => objectOf(SERVICE, { spec })),
+    network: NETWORK,
+    random: () => random,
+  };
+  const current = before === undefined ? undefined : objectOf(SERVICE, { spec: before });
+  const causes = SERVICE.strategy.claim?.(service, current, claims) ?? [];
+  return { spec: service["spec"], causes: printCauses(causes) };
+}
+
+const addressesUpTo = (last: number) =>
+  Array.from({ length: last }, (_, index) => ({ clusterIP: `10.96.0.${String(index + 1)}` }));
+const INVALID_ADDRESS = (address: string) =>
+  `spec.clusterIPs: Invalid value: ["${address}"]: failed to allocate IP ${address}`;
+
+test.each<{
+  name: string;
+  given: Fields;
+  at?: Parameters<typeof claimed>[1];
+  address?: unknown;
+  causes?: readonly string[];
+}>([
+  { name: "the first that is not reserved", given: {}, address: "10.96.0.2" },
+  { name: "one by chance", given: {}, at: { random: 0.5 }, address: "10.96.0.8" },
+  { name: "the one behind the reserved", given: {}, at: { random: 9 / 14 }, address: "10.96.0.11" },
+  { name: "the last", given: {}, at: { random: 0.99 }, address: "10.96.0.14" },
+  {
+    name: "the first again behind the last",
+    given: {},
+    at: { random: 0.99, others: [{ clusterIP: "10.96.0.14" }] },
+    address: "10.96.0.2",
+  },
+  {
+    name: "the last that is free",
+    given: {},
+    at: { others: addressesUpTo(13) },
+    address: "10.96.0.14",
+  },
+  {
+    name: "none where none is free",
+    given: {},
+    at: { others: addressesUpTo(14) },
+    causes: [`${INVALID_ADDRESS("")}: no address of ${NETWORK} is free`],
+  },
+  { name: "the one that is asked for", given: { clusterIP: "10.96.0.5" }, address: "10.96.0.5" },
+  {
+    name: "the last of the network, which it asks for",
+    given: { clusterIP: "10.96.0.14" },
+    address: "10.96.0.14",
+  },
+  {
+    name: "none that another has",
+    given: { clusterIP: "10.96.0.5" },
+    at: { others: [{ clusterIP: "10.96.0.5" }] },
+    address: "10.96.0.5",
+    causes: [`${INVALID_ADDRESS("10.96.0.5")}: provided IP is already allocated`],
+  },
+  {
+    name: "none that is reserved",
+    given: { clusterIP: "10.96.0.10" },
+    address: "10.96.0.10",
+    causes: [`${INVALID_ADDRESS("10.96.0.10")}: provided IP is already allocated`],
+  },
+  {
+    name: "none below the network",
+    given: { clusterIP: "10.96.0.0" },
+    address: "10.96.0.0",
+    causes: [`${INVALID_ADDRESS("10.96.0.0")}: the range of valid addresses is ${NETWORK}`],
+  },
+  {
+    name: "none above the network",
+    given: { clusterIP: "10.96.0.15" },
+    address: "10.96.0.15",
+    causes: [`${INVALID_ADDRESS("10.96.0.15")}: the range of valid addresses is ${NETWORK}`],
+  },
+  {
+    name: "its own, whatever the network is",
+    given: { clusterIP: "10.1.1.1" },
+    at: { before: { clusterIP: "10.1.1.1" } },
+    address: "10.1.1.1",
+  },
+  { name: "none where it wants none", given: { clusterIP: "None" }, address: "None" },
+  { name: "none as a name", given: { type: "ExternalName" } },
+])("a Service gets $name", ({ given, at, address, causes = [] }) => {
+  const outcome = claimed(given, at);
+  expect(outcome.causes).toEqual(causes);
+  expect(outcome.spec).toHaveProperty("type");
+  expect((outcome.spec as Fields)["clusterIP"]).toBe(address);
+});
+
+test("an address that is given stands in the list of addresses too", () => {
+  expect(claimed({}).spec).toMatchObject({ clusterIP: "10.96.0.2", clusterIPs: ["10.96.0.2"] });
+});
+
+const BUSY = [{ clusterIP: "10.96.0.3", ports: [{ nodePort: 30_000, protocol: "TCP" }] }];
+const asked = (nodePort: number, protocol = "TCP") => ({ port: 80, protocol, nodePort });
+const allPorts = {
+  ports: Array.from({ length: 2768 }, (_, index) => ({
+    nodePort: 30_000 + index,
+    protocol: "TCP",
+  })),
+};
+
+test.each<{
+  name: string;
+  given: readonly Fields[];
+  type?: string;
+  at?: Parameters<typeof claimed>[1];
+  want: readonly unknown[];
+  causes?: readonly string[];
+}>([
+  { name: "the first", given: [{ port: 80 }], want: [30_000] },
+  { name: "the last, by chance", given: [{ port: 80 }], at: { random: 0.9999 }, want: [32_767] },
+  { name: "the first that is free", given: [{ port: 80 }], at: { others: BUSY }, want: [30_001] },
+  { name: "one for each", given: [{ port: 80 }, { port: 81 }], want: [30_000, 30_001] },
+  {
+    name: "the same for another protocol",
+    given: [{ port: 53, protocol: "UDP" }],
+    at: { others: BUSY },
+    want: [30_000],
+  },
+  {
+    name: "those that are asked for",
+    given: [asked(32_767), asked(30_000, "UDP")],
+    want: [32_767, 30_000],
+  },
+  {
+    name: "none outside of the range",
+    given: [asked(29_999), { ...asked(32_768), port: 81 }],
+    want: [29_999, 32_768],
+    causes: [29_999, 32_768].map(
+      (port, index) =>
+        `spec.ports[${String(index)}].nodePort: Invalid value: ${String(port)}: provided port is not in the valid range. The range of valid ports is 30000-32767`,
+    ),
+  },
+  {
+    name: "none that another has",
+    given: [asked(30_000)],
+    at: { others: BUSY },
+    want: [30_000],
+    causes: ["spec.ports[0].nodePort: Invalid value: 30000: provided port is already allocated"],
+  },
+  {
+    name: "none twice",
+    given: [asked(30_005), { ...asked(30_005), port: 81 }],
+    want: [30_005, 30_005],
+    causes: ["spec.ports[1].nodePort: Invalid value: 30005: provided port is already allocated"],
+  },
+  {
+    name: "the one it had",
+    given: [{ port: 81 }, { port: 80 }],
+    at: { before: { ports: [asked(30_007)] } },
+    want: [30_000, 30_007],
+  },
+  {
+    name: "the one it had, though it names it",
+    given: [asked(29_000)],
+    at: { before: { ports: [asked(29_000)] } },
+    want: [29_000],
+  },
+  {
+    name: "none where all are given",
+    given: [{ port: 80 }, { port: 81 }, { port: 53, protocol: "UDP" }],
+    at: { others: [allPorts] },
+    want: [undefined, undefined, 30_000],
+    causes: [0, 1].map(
+      (index) =>
+        `spec.ports[${String(index)}].nodePort: Invalid value: 0: no port of the node is free`,
+    ),
+  },
+  {
+    name: "none inside the cluster only",
+    given: [{ port: 80 }],
+    type: "ClusterIP",
+    want: [undefined],
+  },
+  { name: "one as a load balancer", given: [{ port: 80 }], type: "LoadBalancer", want: [30_000] },
+])("ports of the node: $name", ({ given, type = "NodePort", at, want, causes = [] }) => {
+  const outcome = claimed({ type, ports: given }, at);
+  expect((outcome.spec as { ports: Fields[] }).ports.map(({ nodePort }) => nodePort)).toEqual(want);
+  expect(outcome.causes).toEqual(causes);
+});

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Allocation of cluster IPs and node ports. The stored Services are the only record of what is in use.
+import type { Cause } from "../../meta/status.ts";
+import { invalidValue } from "../../meta/causes.ts";
+import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
+import type { KubeObject } from "../../objects/object.ts";
+import type { ClaimContext } from "../kind.ts";
+
+/** A headless Service has no cluster IP: its DNS name resolves to its endpoints. */
+export function isHeadless(spec: Fields): boolean {
+  return textAt(spec, "clusterIP") === "None";
+}
+
+function hasAddress(spec: Fields): boolean {
+  return !isHeadless(spec) && textAt(spec, "type") !== "ExternalName";
+}
+
+export function hasNodePorts(spec: Fields): boolean {
+  const type = textAt(spec, "type");
+  const isDisabled = spec["allocateLoadBalancerNodePorts"] === false;
+  return type === "NodePort" || (type === "LoadBalancer" && !isDisabled);
+}
+
+export function portKey(port: unknown): string {
+  return `${textAt(port, "protocol")}/${String(valueAt(port, "port"))}`;
+}
+
+/** 0 means that no node port is allocated. */
+export function nodePortOf(port: unknown): number {
+  return Number(valueAt(port, "nodePort") ?? 0);
+}
+
+/** Source: kube-apiserver, default of --service-node-port-range. */
+const [NODE_PORT_MIN, NODE_PORT_MAX] = [30_000, 32_767];
+/** Offsets of the API server's and the DNS server's address in the Service network, as in other clusters. */
+const RESERVED_OFFSETS: readonly number[] = [1, 10];
+
+function addressToNumber(address: string): number {
+  return address.split(".").reduce((sum, byte) => sum * 256 + Number(byte), 0);
+}
+
+function numberToAddress(number: number): string {
+  return [24, 16, 8, 0].map((shift) => String(Math.floor(number / 2 ** shift) % 256)).join(".");
+}
+
+/** Returns the first free number from a random start, or undefined when all are in use. */
+function findFree(
+  { min, max }: { readonly min: number; readonly max: number },
+  isInUse: (number: number) => boolean,
+  random: () => number,
+): number | undefined {
+  const count = max - min + 1;
+  const start = Math.floor(random() * count);
+  for (let step = 0; step < count; step += 1) {
+    const number = min + ((start + step) % count);
+    if (!isInUse(number)) return number;
+  }
+  return undefined;
+}
+
+function addressCause(address: string, why: string): Cause {
+  const message = `failed to allocate IP ${address}: ${why}`;
+  return invalidValue("spec.clusterIPs", [address], message);
+}
+
+function usableRange(network: string): { readonly min: number; readonly max: number } {
+  const [address = "", length = "32"] = network.split("/");
+  const first = addressToNumber(address);
+  return { min: first + 1, max: first + 2 ** (32 - Number(length)) - 2 };
+}
+
+function allocateAddress(
+  spec: Fields,
+  current: Fields | undefined,
+  { otherObjects, network, random }: ClaimContext,
+): readonly Cause[] {
+  if (!hasAddress(spec)) return [];
+  const requested = textAt(spec, "clusterIP");
+  if (requested !== "" && requested === textAt(current, "clusterIP")) return [];
+  const range = usableRange(network);
+  const inUse = new Set(otherObjects().map((other) => textAt(other, "spec", "clusterIP")));
+  const isInUse = (number: number): boolean =>
+    RESERVED_OFFSETS.includes(number - range.min + 1) || inUse.has(numberToAddress(number));
+  if (requested !== "") {
+    const number = addressToNumber(requested);
+    if (number < range.min || number > range.max)
+      return [addressCause(requested, `the range of valid addresses is ${network}`)];
+    return isInUse(number) ? [addressCause(requested, "provided IP is already allocated")] : [];
+  }
+  const free = findFree(range, isInUse, random);
+  if (free === undefined) return [addressCause("", `no address of ${network} is free`)];
+  spec["clusterIP"] = numberToAddress(free);
+  spec["clusterIPs"] = [spec["clusterIP"]];
+  return [];
+}
+
+function nodePortKey(port: unknown): string {
+  return `${textAt(port, "protocol")}/${String(nodePortOf(port))}`;
+}
+
+function portFields(spec: Fields | undefined): readonly Fields[] {
+  return listOf(spec?.["ports"]).filter(isFields);
+}
+
+function nodePortFault(port: Fields, inUse: ReadonlySet<string>): string | undefined {
+  const number = nodePortOf(port);
+  if (number < NODE_PORT_MIN || number > NODE_PORT_MAX)
+    return `provided port is not in the valid range. The range of valid ports is ${String(NODE_PORT_MIN)}-${String(NODE_PORT_MAX)}`;
+  return inUse.has(nodePortKey(port)) ? "provided port is already allocated" : undefined;
+}
+
+function findFreeNodePort(
+  protocol: string,
+  inUse: ReadonlySet<string>,
+  random: () => number,
+): number | undefined {
+  const isInUse = (number: number): boolean => inUse.has(`${protocol}/${String(number)}`);
+  return findFree({ min: NODE_PORT_MIN, max: NODE_PORT_MAX }, isInUse, random);
+}
+
+function allocateNodePorts(
+  spec: Fields,
+  current: Fields | undefined,
+  { otherObjects, random }: ClaimContext,
+): readonly Cause[] {
+  if (!hasNodePorts(spec)) return [];
+  const inUse = new Set(
+    otherObjects().flatMap((other) => portFields(fieldsOf(other["spec"])).map(nodePortKey)),
+  );
+  // Once a protocol has no free port, the remaining ports fail without another scan of the whole range.
+  const exhausted = new Set<string>();
+  const currentPorts = new Map(
+    portFields(current).map((port) => [portKey(port), nodePortOf(port)]),
+  );
+  return portFields(spec).flatMap((port, index): readonly Cause[] => {
+    const field = `spec.ports[${String(index)}].nodePort`;
+    const currentPort = currentPorts.get(portKey(port)) ?? 0;
+    if (nodePortOf(port) === 0 && currentPort !== 0) port["nodePort"] = currentPort;
+    if (nodePortOf(port) === 0) {
+      const protocol = textAt(port, "protocol");
+      const free = exhausted.has(protocol) ? undefined : findFreeNodePort(protocol, inUse, random);
+      if (free === undefined) {
+        exhausted.add(protocol);
+        return [invalidValue(field, 0, "no port of the node is free")];
+      }
+      port["nodePort"] = free;
+    } else if (nodePortOf(port) !== currentPort) {
+      const fault = nodePortFault(port, inUse);
+      if (fault !== undefined) return [invalidValue(field, nodePortOf(port), fault)];
+    }
+    inUse.add(nodePortKey(port));
+    return [];
+  });
+}
+
+/** Allocates the cluster IP and node ports of a Service, and returns all conflicts. Changes `service`. */
+export function allocateForService(
+  service: KubeObject,
+  current: KubeObject | undefined,
+  context: ClaimContext,
+): readonly Cause[] {
+  const spec = fieldsOf(service["spec"]);
+  const currentSpec = current === undefined ? undefined : fieldsOf(current["spec"]);
+  return [
+    ...allocateAddress(spec, currentSpec, context),
+    ...allocateNodePorts(spec, currentSpec, context),
+  ];
+}

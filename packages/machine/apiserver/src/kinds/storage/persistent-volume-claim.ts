@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Cause } from "../../meta/status.ts";
+import { forbiddenValue, invalidValue, requiredValue } from "../../meta/causes.ts";
+import { type Fields, equalJson, fieldsOf, textAt, valueAt, without } from "../../objects/json.ts";
+import type { KubeObject } from "../../objects/object.ts";
+import { AGE } from "../../table/age.ts";
+import { type Kind, defineKind } from "../kind.ts";
+import { setDefault } from "../workload/pod-defaults.ts";
+import {
+  CLAIM_PROTECTION,
+  addFinalizer,
+  accessModeCauses,
+  printAccessModes,
+  volumeModeCauses,
+} from "./volume-fields.ts";
+
+/** May be set once, by the binder or by defaulting of the storage class. */
+const SET_ONCE = ["volumeName", "storageClassName"] as const;
+
+export function defaultClaim(claim: Fields): void {
+  const spec = fieldsOf(claim["spec"]);
+  setDefault(spec, "volumeMode", "Filesystem");
+  claim["spec"] = spec;
+}
+
+function sizeCauses(spec: Fields): Cause[] {
+  const storage = textAt(spec, "resources", "requests", "storage"); // decoding has made the quantity canonical
+  if (storage === "") {
+    return [requiredValue("spec.resources[storage]")];
+  }
+  return !/^(-|0$)/.test(storage)
+    ? []
+    : [invalidValue("spec.resources[storage]", storage, "must be greater than zero")];
+}
+
+function validate(claim: KubeObject): Cause[] {
+  const spec = fieldsOf(claim["spec"]);
+  return [
+    ...accessModeCauses(spec["accessModes"], "at least 1 access mode is required"),
+    ...sizeCauses(spec),
+    ...volumeModeCauses(spec),
+  ];
+}
+
+function immutablePart(spec: Fields, before: Fields): Fields {
+  const settable = SET_ONCE.filter((key) => before[key] === undefined || before[key] === "");
+  return without(spec, "resources", "volumeAttributesClassName", ...settable);
+}
+
+/** Volumes are never expanded on this machine. Source: Kubernetes PersistentVolumeClaimResize admission. */
+function resizeCauses(spec: Fields, before: Fields): Cause[] {
+  const [now, previous] = [spec, before].map((one) =>
+    valueAt(one, "resources", "requests", "storage"),
+  );
+  return equalJson(now, previous)
+    ? []
+    : [
+        forbiddenValue(
+          "spec.resources.requests.storage",
+          "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize",
+        ),
+      ];
+}
+
+function validateUpdate(claim: KubeObject, current: KubeObject): Cause[] {
+  const [spec, before] = [fieldsOf(claim["spec"]), fieldsOf(current["spec"])];
+  const isSame = equalJson(immutablePart(spec, before), immutablePart(before, before));
+  return [
+    ...(isSame
+      ? []
+      : [
+          forbiddenValue(
+            "spec",
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims",
+          ),
+        ]),
+    ...resizeCauses(spec, before),
+  ];
+}
+
+function statusCell(claim: KubeObject): string {
+  const isTerminating = claim.metadata.deletionTimestamp !== undefined;
+  return isTerminating ? "Terminating" : textAt(claim, "status", "phase");
+}
+
+export const PERSISTENT_VOLUME_CLAIM: Kind = defineKind({
+  group: "",
+  version: "v1",
+  resource: "persistentvolumeclaims",
+  kind: "PersistentVolumeClaim",
+  shortNames: ["pvc"],
+  strategy: {
+    hasStatus: true,
+    applyDefaults: defaultClaim,
+    prepareCreate: (claim) => {
+      claim["status"] = { phase: "Pending" };
+      addFinalizer(claim, CLAIM_PROTECTION);
+    },
+    validate,
+    validateUpdate,
+    columns: [
+      { name: "Status", type: "string", cell: statusCell },
+      { name: "Volume", type: "string", cell: (claim) => textAt(claim, "spec", "volumeName") },
+      {
+        name: "Capacity",
+        type: "string",
+        cell: (claim) => textAt(claim, "status", "capacity", "storage"),
+      },
+      {
+        name: "Access Modes",
+        type: "string",
+        cell: (claim) => printAccessModes(valueAt(claim, "status", "accessModes")),
+      },
+      {
+        name: "StorageClass",
+        type: "string",
+        cell: (claim) => textAt(claim, "spec", "storageClassName"),
+      },
+      AGE,
+      {
+        name: "VolumeMode",
+        type: "string",
+        priority: 1,
+        cell: (claim) => textAt(claim, "spec", "volumeMode"),
+      },
+    ],
+  },
+});

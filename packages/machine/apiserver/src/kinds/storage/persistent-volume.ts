@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Cause } from "../../meta/status.ts";
+import {
+  forbiddenValue,
+  invalidValue,
+  requiredValue,
+  unsupportedValue,
+} from "../../meta/causes.ts";
+import { type Fields, equalJson, fieldsOf, textAt, valueAt } from "../../objects/json.ts";
+import type { KubeObject } from "../../objects/object.ts";
+import { AGE } from "../../table/age.ts";
+import { type Kind, defineKind } from "../kind.ts";
+import { setDefault } from "../workload/pod-defaults.ts";
+import {
+  VOLUME_PROTECTION,
+  addFinalizer,
+  accessModeCauses,
+  printAccessModes,
+  volumeModeCauses,
+} from "./volume-fields.ts";
+
+const POLICIES: readonly string[] = ["Delete", "Recycle", "Retain"];
+/** Every other field of spec is a volume source. */
+const NON_SOURCE_FIELDS: ReadonlySet<string> = new Set([
+  "accessModes",
+  "capacity",
+  "claimRef",
+  "mountOptions",
+  "nodeAffinity",
+  "persistentVolumeReclaimPolicy",
+  "storageClassName",
+  "volumeAttributesClassName",
+  "volumeMode",
+]);
+
+function listSources(spec: Fields): readonly string[] {
+  return Object.keys(spec).filter((key) => !NON_SOURCE_FIELDS.has(key));
+}
+
+function sourceCauses(spec: Fields): Cause[] {
+  const [first, ...more] = listSources(spec);
+  return [
+    ...(first === undefined ? [requiredValue("spec", "must specify a volume type")] : []),
+    ...more.map((key) => forbiddenValue(`spec.${key}`, "may not specify more than 1 volume type")),
+  ];
+}
+
+function validate(volume: KubeObject): Cause[] {
+  const spec = fieldsOf(volume["spec"]);
+  const policy = textAt(spec, "persistentVolumeReclaimPolicy");
+  return [
+    ...accessModeCauses(spec["accessModes"]),
+    ...(valueAt(spec, "capacity", "storage") === undefined ? [requiredValue("spec.capacity")] : []),
+    ...sourceCauses(spec),
+    ...(POLICIES.includes(policy)
+      ? []
+      : [unsupportedValue("spec.persistentVolumeReclaimPolicy", policy, POLICIES)]),
+    ...volumeModeCauses(spec),
+  ];
+}
+
+function validateUpdate(volume: KubeObject, current: KubeObject): Cause[] {
+  const [spec, before] = [fieldsOf(volume["spec"]), fieldsOf(current["spec"])];
+  const listSourceEntries = (of: Fields) => listSources(of).map((key) => [key, of[key]]);
+  return [
+    ...(equalJson(listSourceEntries(spec), listSourceEntries(before))
+      ? []
+      : [
+          forbiddenValue(
+            "spec.persistentvolumesource",
+            "spec.persistentvolumesource is immutable after creation",
+          ),
+        ]),
+    ...(spec["volumeMode"] === before["volumeMode"]
+      ? []
+      : [invalidValue("spec.volumeMode", spec["volumeMode"], "field is immutable")]),
+  ];
+}
+
+function statusCell(volume: KubeObject): string {
+  const isTerminating = volume.metadata.deletionTimestamp !== undefined;
+  return isTerminating ? "Terminating" : textAt(volume, "status", "phase");
+}
+
+function claimCell(volume: KubeObject): string {
+  const claim = fieldsOf(valueAt(volume, "spec", "claimRef"));
+  return Object.keys(claim).length === 0
+    ? ""
+    : `${textAt(claim, "namespace")}/${textAt(claim, "name")}`;
+}
+
+export const PERSISTENT_VOLUME: Kind = defineKind({
+  group: "",
+  version: "v1",
+  resource: "persistentvolumes",
+  kind: "PersistentVolume",
+  namespaced: false,
+  shortNames: ["pv"],
+  strategy: {
+    hasStatus: true,
+    applyDefaults: (volume) => {
+      const spec = fieldsOf(volume["spec"]);
+      setDefault(spec, "volumeMode", "Filesystem");
+      setDefault(spec, "persistentVolumeReclaimPolicy", "Retain");
+      volume["spec"] = spec;
+    },
+    prepareCreate: (volume) => {
+      volume["status"] = { phase: "Pending" };
+      addFinalizer(volume, VOLUME_PROTECTION);
+    },
+    validate,
+    validateUpdate,
+    columns: [
+      {
+        name: "Capacity",
+        type: "string",
+        cell: (volume) => textAt(volume, "spec", "capacity", "storage"),
+      },
+      {
+        name: "Access Modes",
+        type: "string",
+        cell: (volume) => printAccessModes(valueAt(volume, "spec", "accessModes")),
+      },
+      {
+        name: "Reclaim Policy",
+        type: "string",
+        cell: (volume) => textAt(volume, "spec", "persistentVolumeReclaimPolicy"),
+      },
+      { name: "Status", type: "string", cell: statusCell },
+      { name: "Claim", type: "string", cell: claimCell },
+      {
+        name: "StorageClass",
+        type: "string",
+        cell: (volume) => textAt(volume, "spec", "storageClassName"),
+      },
+      { name: "Reason", type: "string", cell: (volume) => textAt(volume, "status", "reason") },
+      AGE,
+      {
+        name: "VolumeMode",
+        type: "string",
+        priority: 1,
+        cell: (volume) => textAt(volume, "spec", "volumeMode"),
+      },
+    ],
+  },
+});

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Validation and finalizers that volumes and claims share. Source: Kubernetes core/v1, StorageObjectInUseProtection.
+import type { Cause } from "../../meta/status.ts";
+import { forbiddenValue, requiredValue, unsupportedValue } from "../../meta/causes.ts";
+import { type Fields, listOf, textAt } from "../../objects/json.ts";
+import type { KubeObject } from "../../objects/object.ts";
+
+const ACCESS_MODES: Readonly<Record<string, string>> = {
+  ReadWriteOnce: "RWO",
+  ReadOnlyMany: "ROX",
+  ReadWriteMany: "RWX",
+  ReadWriteOncePod: "RWOP",
+};
+const SINGLE_POD_MODE = "ReadWriteOncePod";
+
+/** For example `RWO,RWX`. */
+export function printAccessModes(modes: unknown): string {
+  return listOf(modes)
+    .map((mode) => ACCESS_MODES[String(mode)] ?? "")
+    .join(",");
+}
+
+/** `missing` is the message for an empty list. */
+export function accessModeCauses(modes: unknown, missing = ""): Cause[] {
+  const all = listOf(modes);
+  const known = Object.keys(ACCESS_MODES);
+  return [
+    ...(all.length === 0 ? [requiredValue("spec.accessModes", missing)] : []),
+    ...all
+      .filter((mode) => !known.includes(String(mode)))
+      .map((mode) => unsupportedValue("spec.accessModes", mode, known)),
+    ...(all.includes(SINGLE_POD_MODE) && all.length > 1
+      ? [
+          forbiddenValue(
+            "spec.accessModes",
+            `may not use ${SINGLE_POD_MODE} with other access modes`,
+          ),
+        ]
+      : []),
+  ];
+}
+
+const VOLUME_MODES: readonly string[] = ["Block", "Filesystem"];
+
+export function volumeModeCauses(spec: Fields): Cause[] {
+  const mode = textAt(spec, "volumeMode");
+  return VOLUME_MODES.includes(mode)
+    ? []
+    : [unsupportedValue("spec.volumeMode", mode, VOLUME_MODES)];
+}
+
+/** Kept until no pod on a node uses the claim. Source: Kubernetes PVCProtectionFinalizer. */
+export const CLAIM_PROTECTION = "kubernetes.io/pvc-protection";
+/** Kept until no claim is bound to the volume. Source: Kubernetes PVProtectionFinalizer. */
+export const VOLUME_PROTECTION = "kubernetes.io/pv-protection";
+
+export function addFinalizer({ metadata }: KubeObject, finalizer: string): void {
+  const known = metadata.finalizers ?? [];
+  if (!known.includes(finalizer)) {
+    metadata.finalizers = [...known, finalizer];
+  }
+}

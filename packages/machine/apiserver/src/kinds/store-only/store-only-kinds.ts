@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kinds that are only stored, because clients list them and users' manifests contain them. Sources: Kubernetes apps/v1,
+// batch/v1, core/v1, networking.k8s.io/v1, scheduling.k8s.io/v1.
+import { AGE } from "../../table/age.ts";
+import type { Kind } from "../kind.ts";
+import {
+  type StoreOnlyKindOptions,
+  TEMPLATE_COLUMNS,
+  column,
+  countColumn,
+  defineStoreOnlyKind,
+  ratioColumn,
+  selectorColumn,
+} from "./store-only-kind.ts";
+
+const APPS = { group: "apps", version: "v1" };
+const BATCH = { group: "batch", version: "v1" };
+const CORE = { group: "", version: "v1" };
+const NETWORKING = { group: "networking.k8s.io", version: "v1" };
+
+const CREATE_PODS = "make pods themselves";
+const WORKLOAD = {
+  categories: ["all"],
+  hasStatus: true,
+  template: ["spec", "template"],
+  advice: CREATE_PODS,
+};
+const ONE_REPLICA = { spec: { replicas: 1 } };
+const REPLICA_COLUMNS = [
+  countColumn("Desired", "spec", "replicas"),
+  countColumn("Current", "status", "replicas"),
+  countColumn("Ready", "status", "readyReplicas"),
+];
+
+const OPTIONS: readonly StoreOnlyKindOptions[] = [
+  {
+    ...APPS,
+    resource: "controllerrevisions",
+    kind: "ControllerRevision",
+    columns: [
+      column("Controller", ".metadata.ownerReferences[?(@.controller=='true')].name"),
+      column("Revision", ".revision", "integer"),
+      AGE,
+    ],
+  },
+  {
+    ...APPS,
+    resource: "daemonsets",
+    kind: "DaemonSet",
+    shortNames: ["ds"],
+    ...WORKLOAD,
+    defaults: { spec: { updateStrategy: { type: "RollingUpdate" } } },
+    columns: [
+      countColumn("Desired", "status", "desiredNumberScheduled"),
+      countColumn("Current", "status", "currentNumberScheduled"),
+      countColumn("Ready", "status", "numberReady"),
+      countColumn("Up-to-date", "status", "updatedNumberScheduled"),
+      countColumn("Available", "status", "numberAvailable"),
+      AGE,
+      ...TEMPLATE_COLUMNS,
+    ],
+  },
+  {
+    ...APPS,
+    resource: "deployments",
+    kind: "Deployment",
+    shortNames: ["deploy"],
+    ...WORKLOAD,
+    isScaled: true,
+    defaults: { spec: { replicas: 1, strategy: { type: "RollingUpdate" } } },
+    columns: [
+      ratioColumn("Ready", "readyReplicas", "replicas"),
+      countColumn("Up-to-date", "status", "updatedReplicas"),
+      countColumn("Available", "status", "availableReplicas"),
+      AGE,
+      ...TEMPLATE_COLUMNS,
+    ],
+  },
+  {
+    ...APPS,
+    resource: "replicasets",
+    kind: "ReplicaSet",
+    shortNames: ["rs"],
+    ...WORKLOAD,
+    isScaled: true,
+    defaults: ONE_REPLICA,
+    columns: [...REPLICA_COLUMNS, AGE, ...TEMPLATE_COLUMNS],
+  },
+  {
+    ...APPS,
+    resource: "statefulsets",
+    kind: "StatefulSet",
+    shortNames: ["sts"],
+    ...WORKLOAD,
+    isScaled: true,
+    defaults: ONE_REPLICA,
+    columns: [ratioColumn("Ready", "readyReplicas", "replicas"), AGE, ...TEMPLATE_COLUMNS],
+  },
+  {
+    ...CORE,
+    resource: "replicationcontrollers",
+    kind: "ReplicationController",
+    shortNames: ["rc"],
+    ...WORKLOAD,
+    isScaled: true,
+    defaults: ONE_REPLICA,
+    columns: [...REPLICA_COLUMNS, AGE, ...TEMPLATE_COLUMNS.slice(0, 2)],
+  },
+  {
+    ...BATCH,
+    resource: "jobs",
+    kind: "Job",
+    ...WORKLOAD,
+    columns: [
+      ratioColumn("Completions", "succeeded", "completions"),
+      column("Duration", ".status.startTime", "date"),
+      AGE,
+      ...TEMPLATE_COLUMNS,
+    ],
+  },
+  {
+    ...BATCH,
+    resource: "cronjobs",
+    kind: "CronJob",
+    shortNames: ["cj"],
+    ...WORKLOAD,
+    template: ["spec", "jobTemplate", "spec", "template"],
+    columns: [
+      column("Schedule", ".spec.schedule"),
+      column("Timezone", ".spec.timeZone"),
+      column("Suspend", ".spec.suspend", "boolean"),
+      column("Last Schedule", ".status.lastScheduleTime", "date"),
+      AGE,
+    ],
+  },
+  {
+    ...CORE,
+    resource: "limitranges",
+    kind: "LimitRange",
+    shortNames: ["limits"],
+    advice: "say in each pod what it gets",
+    columns: [column("Created At", ".metadata.creationTimestamp")],
+  },
+  {
+    ...CORE,
+    resource: "resourcequotas",
+    kind: "ResourceQuota",
+    shortNames: ["quota"],
+    hasStatus: true,
+    advice: "nothing is limited by it",
+    columns: [AGE],
+  },
+  {
+    ...NETWORKING,
+    resource: "ingresses",
+    kind: "Ingress",
+    shortNames: ["ing"],
+    hasStatus: true,
+    advice: "a VM is reached from elsewhere on a NIC in a network of this machine's own",
+    columns: [
+      column("Class", ".spec.ingressClassName"),
+      column("Hosts", ".spec.rules[*].host"),
+      column("Address", ".status.loadBalancer.ingress[*].ip"),
+      AGE,
+    ],
+  },
+  {
+    ...NETWORKING,
+    resource: "networkpolicies",
+    kind: "NetworkPolicy",
+    shortNames: ["netpol"],
+    advice: "nothing is filtered by it; see portSecurity of a VM's interfaces",
+    columns: [selectorColumn("Pod-Selector", "podSelector"), AGE],
+  },
+  {
+    group: "scheduling.k8s.io",
+    version: "v1",
+    namespaced: false,
+    resource: "priorityclasses",
+    kind: "PriorityClass",
+    shortNames: ["pc"],
+    columns: [
+      column("Value", ".value", "integer"),
+      column("Global-Default", ".globalDefault", "boolean"),
+      AGE,
+    ],
+  },
+];
+
+export const STORE_ONLY_KINDS: readonly Kind[] = OPTIONS.map(defineStoreOnlyKind);

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much one user may take of memory, connections and time.
+import { EventEmitter } from "node:events";
+import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { describe, expect, test } from "vitest";
+import { createFakeClock } from "@patchbay/os/testing";
+import { Budget, withReserved } from "./budget.ts";
+import { FairQueue, Pace, isHeavy } from "./fair-queue.ts";
+import { LIMITS, Shares } from "./limits.ts";
+
+let sockets = 0;
+
+class FakeSocket extends EventEmitter {
+  destroyed = false;
+  readonly remotePort = (sockets += 1);
+
+  destroy(): void {
+    this.destroyed = true;
+    this.emit("close");
+  }
+
+  get asSocket(): Socket {
+    return this as unknown as Socket;
+  }
+
+  get asResponse(): ServerResponse {
+    return this as unknown as ServerResponse;
+  }
+}
+
+function makeShares() {
+  return new Shares({
+    ...LIMITS,
+    strangers: 1,
+    connections: 2,
+    watches: 1,
+    receivedBytes: 10,
+    waitingBytes: 20,
+  });
+}
+
+test("a user may have so many connections, each counted once until it closes", () => {
+  const shares = makeShares();
+  const [one, two, three] = [new FakeSocket(), new FakeSocket(), new FakeSocket()];
+  for (const socket of [one, two, one]) shares.addConnection("a", socket.asSocket);
+  const add = (): void => {
+    shares.addConnection("a", three.asSocket);
+  };
+  expect(add).toThrow(
+    expect.objectContaining({ code: 429, message: "too many connections of this user" }),
+  );
+  shares.addConnection("b", three.asSocket);
+  two.destroy();
+  expect(add).not.toThrow();
+});
+
+test("a closed connection is not counted", () => {
+  const share = makeShares().of("a");
+  for (let count = 0; count < 3; count += 1) {
+    const closed = new FakeSocket();
+    closed.destroyed = true;
+    share.addConnection(closed.asSocket);
+    expect(closed.listenerCount("close")).toBe(0);
+  }
+});
+
+test("the oldest connection of unknown users ends for a new one, unless its user is known by now", () => {
+  const shares = makeShares();
+  const [one, two, three] = [new FakeSocket(), new FakeSocket(), new FakeSocket()];
+  shares.addUnauthenticated(one.asSocket);
+  shares.addConnection("a", one.asSocket);
+  shares.addUnauthenticated(two.asSocket);
+  expect([one.destroyed, two.destroyed]).toEqual([false, false]);
+  shares.addUnauthenticated(three.asSocket);
+  expect([one.destroyed, two.destroyed, three.destroyed]).toEqual([false, true, false]);
+});
+
+test("a user may have so many watches", () => {
+  const share = makeShares().of("a");
+  const release = share.addWatch();
+  expect(() => share.addWatch()).toThrow(
+    expect.objectContaining({ code: 429, message: "too many watches of this user" }),
+  );
+  release();
+  expect(share.addWatch()).toBeInstanceOf(Function);
+});
+
+test("a user has one share, with budgets of its own", () => {
+  const shares = makeShares();
+  const share = shares.of("a");
+  expect(shares.of("a")).toBe(share);
+  expect(shares.of("b")).not.toBe(share);
+  const spent = [share.received, share.responses, share.events].map((budget) => {
+    budget.spend(10);
+    return budget.isSpent;
+  });
+  expect(spent).toEqual([true, false, false]);
+});
+
+test("the limits of bytes are in MiB", () => {
+  expect([LIMITS.receivedBytes, LIMITS.waitingBytes]).toEqual([33_554_432, 33_554_432]);
+});
+
+describe("a part of a budget", () => {
+  const BIG = 16 * 1024 + 1;
+
+  test("is returned when the work is done", async () => {
+    const budget = new Budget(BIG);
+    const response = new FakeSocket();
+    const seen = await withReserved(budget, BIG, response.asResponse, () =>
+      Promise.resolve(budget.isSpent),
+    );
+    expect([seen, budget.isSpent, response.listenerCount("close")]).toEqual([true, false, 0]);
+  });
+
+  test("is returned when the work fails", async () => {
+    const budget = new Budget(BIG);
+    const failing = withReserved(budget, BIG, new FakeSocket().asResponse, () =>
+      Promise.reject(new Error("no")),
+    );
+    await expect(failing).rejects.toThrow("no");
+    expect(budget.isSpent).toBe(false);
+  });
+
+  test("is not needed for little", async () => {
+    const budget = new Budget(1);
+    const { asResponse } = new FakeSocket();
+    const work = () => Promise.resolve(budget.isSpent);
+    expect(await withReserved(budget, BIG - 1, asResponse, work)).toBe(false);
+  });
+
+  test("is not waited for when the client is gone", async () => {
+    const budget = new Budget(BIG);
+    budget.spend(1);
+    const response = new FakeSocket();
+    const leaving = withReserved(budget, BIG, response.asResponse, () => Promise.resolve("done"));
+    response.destroy();
+    expect(await leaving).toBeUndefined();
+    budget.giveBack(1);
+    const late = withReserved(budget, BIG, response.asResponse, () => Promise.resolve("done"));
+    expect([await late, budget.isSpent]).toEqual([undefined, false]);
+  });
+});
+
+test.each([
+  { name: "exactly what is left", spent: 6, amount: 4, want: ["at once"] },
+  { name: "more than is left", spent: 6, amount: 5, want: [] },
+  { name: "everything", spent: 0, amount: 11, want: ["at once"] },
+])("who wants $name waits or not", async ({ spent, amount, want }) => {
+  const budget = new Budget(10);
+  budget.spend(spent);
+  const order: string[] = [];
+  void budget.reserve(amount, new AbortController().signal).then(() => order.push("at once"));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(order).toEqual(want);
+});
+
+test("who waits no longer listens for the end of its client", async () => {
+  const stop = new AbortController();
+  const listening = new Set<unknown>();
+  const { signal } = stop;
+  const budget = new Budget(10);
+  const add = signal.addEventListener.bind(signal);
+  const remove = signal.removeEventListener.bind(signal);
+  signal.addEventListener = (...given: Parameters<typeof add>) => {
+    listening.add(given[1]);
+    add(...given);
+  };
+  signal.removeEventListener = (...given: Parameters<typeof remove>) => {
+    listening.delete(given[1]);
+    remove(...given);
+  };
+  expect(await budget.reserve(1, signal)).toBe(true);
+  expect(listening.size).toBe(0);
+});
+
+test.each([
+  { length: 16 * 1024, want: false },
+  { length: 16 * 1024 + 1, want: true },
+])("a text of $length characters is heavy: $want", ({ length, want }) => {
+  expect(isHeavy(length)).toBe(want);
+});
+
+test("work gives way after 10 ms, and begins a new slice when it goes on", async () => {
+  const clock = createFakeClock();
+  await clock.advance(3);
+  const pace = new Pace({ clock, fairQueue: new FairQueue() }, "a");
+  await clock.advance(9);
+  expect(pace.isOver).toBe(false);
+  await clock.advance(1);
+  expect(pace.isOver).toBe(true);
+  await pace.next();
+  expect(pace.isOver).toBe(false);
+});

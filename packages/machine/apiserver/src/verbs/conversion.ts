@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversion between the stored version of an object and the version that a client sees.
+import { type Kind, apiVersionOf } from "../kinds/kind.ts";
+import { copyJson, printJson } from "../objects/json.ts";
+import type { KubeObject } from "../objects/object.ts";
+import type { StoredObject } from "../storage/store.ts";
+
+/** Whether the stored text can be sent without conversion. */
+function isCurrent(kind: Kind, stored: StoredObject): boolean {
+  const { custom } = kind;
+  if (custom === undefined) {
+    return kind.view === undefined;
+  }
+  return stored.revision > custom.schemaRevision && custom.storageApiVersion === apiVersionOf(kind);
+}
+
+function converted(kind: Kind, object: KubeObject): KubeObject {
+  if (kind.view !== undefined) {
+    return kind.view.fromStored(object);
+  }
+  object.apiVersion = apiVersionOf(kind);
+  kind.strategy.applyDefaults?.(object);
+  return object;
+}
+
+/** The caller may change the object. */
+export function readObject(kind: Kind, stored: StoredObject): KubeObject {
+  return isCurrent(kind, stored) ? stored.copy() : converted(kind, stored.copy());
+}
+
+/** The caller must not change the object. */
+export function viewObject(kind: Kind, stored: StoredObject): KubeObject {
+  return isCurrent(kind, stored) ? stored.view() : converted(kind, stored.copy());
+}
+
+export function readText(kind: Kind, stored: StoredObject): string {
+  return isCurrent(kind, stored) ? stored.text : printJson(converted(kind, stored.copy()));
+}
+
+export function toStorage(kind: Kind, object: KubeObject): KubeObject {
+  if (kind.view !== undefined) {
+    return kind.view.toStored(object);
+  }
+  return kind.custom === undefined || kind.custom.storageApiVersion === object.apiVersion
+    ? object
+    : { ...copyJson(object), apiVersion: kind.custom.storageApiVersion };
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Subresources of pods. Source: Kubernetes pkg/registry/core/pod/storage/eviction.go.
+import { ADMIT_ALL } from "../../admission/admission.ts";
+import { parseObject } from "../../http/body.ts";
+import { StatusError, badRequest, conflict, notFound } from "../../meta/status.ts";
+import { type Fields, fieldsOf, listOf, printJson, textAt } from "../../objects/json.ts";
+import { type KubeObject, printAddress } from "../../objects/object.ts";
+import { rfc3339 } from "../../objects/time.ts";
+import { type Call, type Reply, aboutOf, addressOf } from "../call.ts";
+import { changeObject } from "../change.ts";
+import type { VerbDeps } from "../deps.ts";
+import { bucketOf } from "../../kinds/kind.ts";
+import {
+  POD_DISRUPTION_BUDGET,
+  countDisruptions,
+  hasEnded,
+  isHealthy,
+  makePodMatcher,
+} from "../../kinds/workload/disruption-budget.ts";
+import { POD } from "../../kinds/workload/pod.ts";
+import type { StoredObject } from "../../storage/store.ts";
+import { deleteOne } from "../delete.ts";
+import { parseDeleteOptions } from "../options/delete-options.ts";
+import { CREATED_REPLY, admitBody } from "./admit-body.ts";
+
+const BINDING = { group: "", version: "v1", kind: "Binding" };
+
+function setCondition(object: KubeObject, condition: Fields): void {
+  const status = fieldsOf(object["status"]);
+  const otherConditions = listOf(status["conditions"]).filter(
+    (existing) => textAt(existing, "type") !== condition["type"],
+  );
+  object["status"] = { ...status, conditions: [...otherConditions, condition] };
+}
+
+export async function bindPod(call: Call, deps: VerbDeps): Promise<Reply> {
+  const binding = await admitBody(call, deps, { kind: BINDING, body: parseObject(call.body) });
+  const node = textAt(binding, "target", "name");
+  if (node === "") {
+    throw badRequest("Binding target.name: Required value");
+  }
+  await changeObject(
+    call,
+    { ...deps, admission: ADMIT_ALL },
+    {
+      part: "all",
+      edit: (pod) => {
+        const bound = textAt(pod, "spec", "nodeName");
+        if (bound !== "") {
+          const why = `pod ${pod.metadata.name} is already assigned to node "${bound}"`;
+          throw conflict({ ...aboutOf(call.kind), resource: "pods/binding" }, call.name, why);
+        }
+        pod["spec"] = { ...fieldsOf(pod["spec"]), nodeName: node };
+        setCondition(pod, {
+          type: "PodScheduled",
+          status: "True",
+          lastProbeTime: null,
+          lastTransitionTime: rfc3339(deps.clock.now()),
+        });
+        return pod;
+      },
+    },
+  );
+  return CREATED_REPLY;
+}
+
+const PODS = bucketOf(POD);
+/** Bucket name in the mutex key for evictions of a namespace. */
+const EVICTIONS_KEY = "evictions";
+const EVICTION = { group: "policy", version: "v1", kind: "Eviction" };
+
+/** The budgets that an eviction must respect. Pods that are pending, terminating or finished have none. */
+function findBudgets(
+  { store }: VerbDeps,
+  pod: KubeObject,
+  namespace: string,
+): readonly StoredObject[] {
+  const isTerminating = pod.metadata.deletionTimestamp !== undefined;
+  if (hasEnded(pod) || isTerminating || textAt(pod, "status", "phase") === "Pending") return [];
+  const budgets = store.list({ bucket: bucketOf(POD_DISRUPTION_BUDGET), namespace });
+  return budgets.filter((budget) => makePodMatcher(budget.view())(pod));
+}
+
+function multipleBudgetsError(): StatusError {
+  const message =
+    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+  return new StatusError({ code: 500, reason: "InternalError", message });
+}
+
+/** Why the pod may not be evicted now. An unready pod may be evicted if enough other pods are healthy. */
+function checkBudget(deps: VerbDeps, pod: KubeObject, namespace: string): StatusError | undefined {
+  const [budget, ...otherBudgets] = findBudgets(deps, pod, namespace).map((found) => found.view());
+  if (budget === undefined) return undefined;
+  if (otherBudgets.length > 0) return multipleBudgetsError();
+  const pods = deps.store.list({ bucket: PODS, namespace }).map((found) => found.view());
+  const { currentHealthy, desiredHealthy, disruptionsAllowed } = countDisruptions(budget, pods);
+  const alwaysAllowsUnhealthy =
+    textAt(budget, "spec", "unhealthyPodEvictionPolicy") === "AlwaysAllow";
+  const hasEnoughHealthy = desiredHealthy > 0 && currentHealthy >= desiredHealthy;
+  const isUnhealthyEvictable = !isHealthy(pod) && (alwaysAllowsUnhealthy || hasEnoughHealthy);
+  if (disruptionsAllowed > 0 || isUnhealthyEvictable) return undefined;
+  const message = "Cannot evict pod as it would violate the pod's disruption budget.";
+  const why = `The disruption budget ${budget.metadata.name} needs ${String(desiredHealthy)} healthy pods and has ${String(currentHealthy)} currently`;
+  const details = { causes: [{ reason: "DisruptionBudget" as const, message: why }] };
+  return new StatusError({ code: 429, reason: "TooManyRequests", message, details });
+}
+
+export async function evictPod(call: Call, deps: VerbDeps): Promise<Reply> {
+  const eviction = await admitBody(call, deps, { kind: EVICTION, body: parseObject(call.body) });
+  const options = fieldsOf(eviction["deleteOptions"]);
+  const body = { contentType: "application/json", text: printJson(options) };
+  // Evictions of a namespace run one after the other, so that each counts the pods that the previous one left.
+  const key = printAddress({ bucket: EVICTIONS_KEY, namespace: call.namespace, name: "" });
+  await deps.mutex.runExclusive(key, async () => {
+    const pod = deps.store.find(addressOf(call))?.view();
+    const rejection = pod && checkBudget(deps, pod, call.namespace);
+    if (rejection !== undefined) throw rejection;
+    await deleteOne(call, { ...deps, admission: ADMIT_ALL }, parseDeleteOptions({ ...call, body }));
+  });
+  return CREATED_REPLY;
+}
+
+/** Port-forward is not supported. Admission runs first, as on a cluster's server. Throws StatusErrors 404 and 501. */
+export async function refusePortForward(call: Call, deps: VerbDeps): Promise<never> {
+  const kind = { group: "", version: "v1", kind: "PodPortForwardOptions" };
+  await admitBody(call, deps, { kind, body: {}, operation: "CONNECT" });
+  if (deps.store.find(addressOf(call)) === undefined) {
+    throw notFound(aboutOf(call.kind), call.name);
+  }
+  throw new StatusError({
+    code: 501,
+    reason: "NotImplemented",
+    message: "pods/portforward is not served here",
+    details: { name: call.name, kind: call.kind.resource },
+  });
+}

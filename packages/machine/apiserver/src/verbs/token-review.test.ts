@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Fields } from "../objects/json.ts";
+import { type TestServer, startTestServer } from "../testing/test-server.ts";
+
+const TOKENS = "/apis/authentication.k8s.io/v1/tokenreviews";
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer();
+});
+
+afterAll(async () => {
+  await server.close();
+});
+
+describe("whose token it is", () => {
+  async function tokenFor(body: Fields): Promise<string> {
+    const path = "/api/v1/namespaces/default/serviceaccounts/default/token";
+    const answer = await server.send("POST", path, { body });
+    return (answer.body["status"] as { token: string }).token;
+  }
+
+  test("that of an account", async () => {
+    const token = await tokenFor({ spec: {} });
+    const { code, body } = await server.send("POST", TOKENS, { body: { spec: { token } } });
+    expect([code, body.metadata, body["status"]]).toMatchObject([
+      201,
+      { creationTimestamp: null },
+      {
+        authenticated: true,
+        user: { username: "system:serviceaccount:default:default", uid: "uid-account-default" },
+        audiences: ["https://kubernetes.default.svc.cluster.local"],
+      },
+    ]);
+  });
+
+  test.each([
+    {
+      name: "one of its audiences",
+      audiences: ["b", "c"],
+      want: { authenticated: true, audiences: ["b"] },
+    },
+    {
+      name: "another audience",
+      audiences: ["c"],
+      want: { user: {}, error: expect.any(String) as string },
+    },
+  ])("of $name", async ({ audiences, want }) => {
+    const token = await tokenFor({ spec: { audiences: ["a", "b"] } });
+    const { body } = await server.send("POST", TOKENS, { body: { spec: { token, audiences } } });
+    expect(body["status"]).toMatchObject(want);
+    expect((body["status"] as Fields)["authenticated"]).toBe((want as Fields)["authenticated"]);
+  });
+
+  test("a token of nobody is an answer, no failure", async () => {
+    const { code, body } = await server.send("POST", TOKENS, { body: { spec: { token: "x" } } });
+    expect([code, body["status"]]).toEqual([
+      201,
+      { user: {}, error: expect.stringContaining("invalid bearer token") as string },
+    ]);
+  });
+
+  test("no token: 400", async () => {
+    expect(await server.send("POST", TOKENS, { body: { spec: {} } })).toMatchObject({
+      code: 400,
+      body: { message: "token is required for TokenReview in authentication" },
+    });
+  });
+
+  test("another failure is thrown on", async () => {
+    const own = await startTestServer();
+    own.deps.authentication.findByToken = () => Promise.reject(new Error("broken"));
+    await expect(own.send("POST", TOKENS, { body: { spec: { token: "x" } } })).rejects.toThrow(
+      "broken",
+    );
+    await own.close();
+  });
+});

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends events to one watch: from the log while the client is behind, and live otherwise.
+import type { Pace } from "../../limits/fair-queue.ts";
+import { printJson } from "../../objects/json.ts";
+import type { Change, Scope, Store, StoredObject } from "../../storage/store.ts";
+import type { VerbDeps } from "../deps.ts";
+import { type Selection, selectMatching } from "../options/selection.ts";
+import { type StatusError, expired } from "../../meta/status.ts";
+import type { EventWriter } from "./events.ts";
+import type { WatchStream } from "./stream.ts";
+
+/** Revision of an empty store. No response contains it, so a client that sends it expects a 410. */
+const EMPTY_REVISION = 1;
+
+export function tooOldError(revision: number, store: Store): StatusError {
+  return expired(`too old resource version: ${String(revision)} (${String(store.revision())})`);
+}
+
+export function isTooOld(store: Store, scope: Scope, revision: number): boolean {
+  return (
+    revision === EMPTY_REVISION ||
+    (revision > 0 && store.changesAfter(scope, revision, 1) === undefined)
+  );
+}
+
+/** Changes in one read of the log. */
+const LOG_READ_MAX_CHANGES = 200;
+/** Characters of objects in one write. */
+const CHUNK_MAX_LENGTH = 64 * 1024;
+/** Assumed size in bytes of one write, for the reservation. */
+const RESERVED_BYTES = 256 * 1024;
+
+/** A client may start at a future revision. */
+function dropSent(changes: readonly Change[], revision: number): readonly Change[] {
+  const [first] = changes;
+  return first !== undefined && first.revision > revision
+    ? changes
+    : changes.filter((change) => change.revision > revision);
+}
+
+export class WatchSender {
+  readonly #deps: VerbDeps;
+  readonly #selection: Selection;
+  readonly #events: EventWriter;
+  readonly #stream: WatchStream;
+  readonly #pace: Pace;
+  /** All events up to this revision are sent; 0 while the initial objects are being sent. */
+  #sentRevision = 0;
+  #isLive = false;
+  #hasSentEvents = false;
+
+  constructor(
+    deps: VerbDeps,
+    watch: {
+      readonly selection: Selection;
+      readonly events: EventWriter;
+      readonly stream: WatchStream;
+      readonly pace: Pace;
+    },
+  ) {
+    this.#deps = deps;
+    this.#selection = watch.selection;
+    this.#events = watch.events;
+    this.#stream = watch.stream;
+    this.#pace = watch.pace;
+  }
+
+  /** Runs until the stream ends. 0 starts with every object as ADDED. */
+  async run(after: number): Promise<void> {
+    this.#sentRevision = after === 0 ? await this.#sendObjects() : after;
+    while (!this.#stream.signal.aborted && (await this.#catchUp())) {
+      await this.#sendLive();
+    }
+  }
+
+  /**
+   * Skipped before the initial objects are sent; with the strict behavior, also if nothing was sent since the last one.
+   */
+  bookmark(): void {
+    if (!this.#hasSentEvents && !this.#deps.watchBehavior.sendsIdleBookmarks) {
+      return;
+    }
+    this.#hasSentEvents = false;
+    const revision = this.#isLive ? this.#deps.store.revision() : this.#sentRevision;
+    if (revision > 0) {
+      this.#stream.write(this.#events.bookmark(revision));
+    }
+  }
+
+  async #sendObjects(): Promise<number> {
+    const { store } = this.#deps;
+    const revision = store.revision();
+    const objects = store.list(this.#selection.scope);
+    const selected = await selectMatching(objects, this.#selection, { pace: this.#pace });
+    let next = 0;
+    while (next < selected.length && !this.#stream.signal.aborted) {
+      await this.#whenRoom(() => {
+        next = this.#writeObjects(selected, next);
+      });
+    }
+    return revision;
+  }
+
+  #writeObjects(objects: readonly StoredObject[], from: number): number {
+    let chunk = "";
+    let next = from;
+    for (const stored of objects.slice(from)) {
+      chunk += this.#events.added(stored);
+      next += 1;
+      if (chunk.length > CHUNK_MAX_LENGTH) {
+        break;
+      }
+    }
+    this.#stream.write(chunk);
+    return next;
+  }
+
+  /** Runs `work`, which writes, when the client has read enough and the user's turn has come. */
+  #whenRoom(work: () => void): Promise<void> {
+    return this.#stream.withRoom(RESERVED_BYTES, async () => {
+      await this.#pace.next();
+      work();
+    });
+  }
+
+  #send(changes: readonly Change[]): void {
+    this.#hasSentEvents ||= changes.length > 0;
+    this.#stream.write(this.#events.changed(changes) ?? "");
+  }
+
+  /** Sends changes from the log until the client is up to date; false if the stream has ended. */
+  async #catchUp(): Promise<boolean> {
+    while (this.#sentRevision < this.#deps.store.revision() && !this.#stream.signal.aborted) {
+      await this.#whenRoom(() => {
+        this.#sendFromLog();
+      });
+    }
+    return !this.#stream.signal.aborted;
+  }
+
+  /** Sends the next changes of the log, or a 410 if they are compacted. */
+  #sendFromLog(): void {
+    const { store } = this.#deps;
+    const now = store.revision();
+    const changes = store.changesAfter(
+      this.#selection.scope,
+      this.#sentRevision,
+      LOG_READ_MAX_CHANGES,
+    );
+    if (changes === undefined) {
+      const error = tooOldError(this.#sentRevision, store).toBody();
+      this.#stream.write(`${printJson({ type: "ERROR", object: error })}\n`);
+      this.#stream.end();
+      return;
+    }
+    this.#send(changes);
+    this.#sentRevision = changes.at(-1)?.revision ?? now;
+  }
+
+  /** Ends when the client falls behind. Must start in the turn of the event loop in which the log was read. */
+  async #sendLive(): Promise<void> {
+    const { store } = this.#deps;
+    if (this.#sentRevision < store.revision()) {
+      return;
+    }
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const stop = () => {
+      this.#isLive = false;
+      resolve(undefined);
+    };
+    this.#isLive = true;
+    const unfollow = store.follow(this.#selection.scope, (scopedChanges) => {
+      if (this.#stream.isBehind) {
+        // run() continues from the log when there is room.
+        unfollow();
+        stop();
+        return;
+      }
+      const changes = dropSent(scopedChanges, this.#sentRevision);
+      this.#send(changes);
+      this.#sentRevision = changes.at(-1)?.revision ?? this.#sentRevision;
+    });
+    this.#stream.signal.addEventListener("abort", stop);
+    await promise;
+    unfollow();
+    this.#stream.signal.removeEventListener("abort", stop);
+  }
+}

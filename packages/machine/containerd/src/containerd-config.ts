@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// containerd's configuration and base specification. Pure. Source: containerd, CRI plugin's configuration, version 2.
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
+import { AppError } from "@patchbay/core";
+import type { ContainerdLayout } from "./layout.ts";
+
+/** QEMU with its I/O workers and libvirt needs less than 200; a fork bomb leaves the machine usable. */
+export const PIDS_MAX = 1024;
+
+function objectAt(object: JsonObject, name: string): JsonObject {
+  const value = object[name];
+  return isJsonObject(value) ? value : {};
+}
+
+/**
+ * CRI has no field for the process limit. Removes ctr's limit of 1024 open files.
+ * @throws AppError with CONTAINERD_FAILED when `printed` is not a specification
+ */
+export function baseSpecText(printed: string, pidsMax: number = PIDS_MAX): string {
+  const spec = parseJson(printed);
+  if (!isJsonObject(spec) || !isJsonObject(spec["process"])) {
+    throw new AppError("CONTAINERD_FAILED", {
+      call: "oci spec",
+      reason: "the output is not an OCI specification",
+    });
+  }
+  const process = Object.fromEntries(
+    Object.entries(spec["process"]).filter(([name]) => name !== "rlimits"),
+  );
+  const linux = objectAt(spec, "linux");
+  const resources = { ...objectAt(linux, "resources"), pids: { limit: pidsMax } };
+  return `${JSON.stringify({ ...spec, process, linux: { ...linux, resources } }, undefined, 2)}\n`;
+}
+
+/** `native` copies all files of a layer; `overlayfs` shares them by mounts. */
+export type Snapshotter = "overlayfs" | "native";
+
+interface ContainerdSettings {
+  readonly snapshotter: Snapshotter;
+  readonly sandboxImage: string;
+}
+
+/** Source: Debian, containernetworking-plugins. */
+const CNI_PLUGINS = "/usr/lib/cni";
+
+/** Unused, but log errors at each start; NRI's socket would be shared with the machine's containerd. */
+const DISABLED_PLUGINS = [
+  "io.containerd.snapshotter.v1.aufs",
+  "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.zfs",
+  "io.containerd.nri.v1.nri",
+];
+
+type Value = string | number | boolean | readonly string[];
+type Section = readonly [path: readonly string[], values: Readonly<Record<string, Value>>];
+
+const CRI = ["plugins", "io.containerd.grpc.v1.cri"];
+const RUNC = [...CRI, "containerd", "runtimes", "runc"];
+
+function topValues({ root, state }: ContainerdLayout): Readonly<Record<string, Value>> {
+  return { version: 2, root, state, oom_score: 0, disabled_plugins: DISABLED_PLUGINS };
+}
+
+function criValues({ sandboxImage }: ContainerdSettings): Readonly<Record<string, Value>> {
+  return {
+    sandbox_image: sandboxImage,
+    // Without this no sandbox starts where CAP_SYS_RESOURCE is missing.
+    restrict_oom_score_adj: true,
+    // Otherwise devices belong to root, and the launchers' user cannot open them.
+    device_ownership_from_security_context: true,
+    netns_mounts_under_state_dir: true,
+    stream_server_address: "127.0.0.1",
+    stream_server_port: "0",
+    // No limit instead of 4 h for exec and port-forward, whose clients may send only pings.
+    stream_idle_timeout: "0s",
+  };
+}
+
+function sectionsOf(layout: ContainerdLayout, settings: ContainerdSettings): readonly Section[] {
+  const { snapshotter } = settings;
+  return [
+    [["grpc"], { address: layout.socket }],
+    [["debug"], { level: "info", format: "json" }],
+    [["plugins", "io.containerd.internal.v1.opt"], { path: layout.opt }],
+    [CRI, criValues(settings)],
+    [[...CRI, "cni"], { bin_dir: CNI_PLUGINS, conf_dir: layout.cniConfDirectory }],
+    [[...CRI, "registry"], { config_path: layout.registryHosts }],
+    [
+      [...CRI, "containerd"],
+      // Labels each unpacked layer with its image, to find the pull that fills the disk.
+      { snapshotter, default_runtime_name: "runc", disable_snapshot_annotations: false },
+    ],
+    [RUNC, { runtime_type: "io.containerd.runc.v2", base_runtime_spec: layout.baseSpec }],
+    [[...RUNC, "options"], { Root: layout.runcRoot }],
+  ];
+}
+
+function printValue(value: Value): string {
+  return JSON.stringify(value).replaceAll("\u007f", String.raw`\u007f`);
+}
+
+function printKey(key: string): string {
+  return /^\w+$/.test(key) ? key : printValue(key);
+}
+
+function printValues(values: Readonly<Record<string, Value>>): readonly string[] {
+  return Object.entries(values).map(([name, value]) => `${name} = ${printValue(value)}`);
+}
+
+export function configText(layout: ContainerdLayout, settings: ContainerdSettings): string {
+  const sections = sectionsOf(layout, settings).flatMap(([path, values]) => [
+    "",
+    `[${path.map(printKey).join(".")}]`,
+    ...printValues(values),
+  ]);
+  return [...printValues(topValues(layout)), ...sections, ""].join("\n");
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures which pods make the sparse files of claims grow.
+import type { Clock, VolumeDisk } from "@patchbay/core/ports";
+import { GrowthTracker, type Growths } from "../volumes/storage/growth.ts";
+import type { ClaimMachine } from "./deps.ts";
+import { isHandle, claimPaths } from "./names.ts";
+
+interface ClaimGrowthDeps extends Pick<ClaimMachine, "claimsDir" | "files"> {
+  readonly clock: Clock;
+  readonly usedBytes: VolumeDisk["usedBytes"];
+}
+
+class ClaimGrowth implements Growths {
+  readonly #deps: ClaimGrowthDeps;
+  readonly #marks = new GrowthTracker();
+  #users = new Map<string, Set<string>>();
+
+  constructor(deps: ClaimGrowthDeps) {
+    this.#deps = deps;
+  }
+
+  async measure(): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>> {
+    const { clock, files, claimsDir, usedBytes } = this.#deps;
+    const handles = (await files.list(claimsDir)).filter(isHandle);
+    const used = await usedBytes(handles.map((handle) => claimPaths(claimsDir, handle).file));
+    const sizes = handles.map((handle) => {
+      return [handle, used.get(claimPaths(claimsDir, handle).file) ?? 0] as const;
+    });
+    const grown = this.#marks.updateSizes(new Map(sizes), clock.monotonicMs());
+    return this.#groupByUser([...grown].filter(([, bytes]) => bytes > 0));
+  }
+
+  resetGrowth(uid: string): void {
+    for (const handle of this.#users.get(uid) ?? []) this.#marks.resetGrowth(handle);
+  }
+
+  async #groupByUser(
+    grown: readonly (readonly [handle: string, bytes: number])[],
+  ): Promise<ReadonlyMap<string, ReadonlyMap<string, number>>> {
+    const { files, claimsDir } = this.#deps;
+    const amounts = new Map<string, Map<string, number>>();
+    this.#users = new Map();
+    for (const [handle, bytes] of grown) {
+      for (const uid of await files.list(claimPaths(claimsDir, handle).users)) {
+        const own = amounts.get(uid) ?? new Map<string, number>();
+        amounts.set(uid, own.set(`new data of claim volume "${handle}"`, bytes));
+        this.#users.set(uid, (this.#users.get(uid) ?? new Set()).add(handle));
+      }
+    }
+    return amounts;
+  }
+}
+
+export function createClaimGrowth(deps: ClaimGrowthDeps): Growths {
+  return new ClaimGrowth(deps);
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attaches claims for the pods of this node, as a mounted directory or a device. Each use is recorded on disk before it
+// begins, so that the last pod's end releases the claim even after a crash.
+import { join } from "node:path";
+import {
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  type Container,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type Pod,
+} from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { Store } from "@patchbay/core/ports";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import type { ClaimMachine } from "./deps.ts";
+import { isHandle, claimPaths, type ClaimPaths, PROVISIONER } from "./names.ts";
+
+interface ClaimVolume {
+  readonly name: string;
+  readonly claimName: string;
+}
+
+export interface ClaimUses {
+  /** @throws AppError with RUNTIME_VOLUME_FAILED, or an `OS_` code */
+  begin(pod: Pod, volume: ClaimVolume): Promise<string>;
+  end(uid: string): Promise<void>;
+}
+
+interface UseDeps extends ClaimMachine {
+  readonly store: Store;
+}
+
+const SINGLE_POD_MODE = "ReadWriteOncePod";
+
+function failed(volume: string, reason: string): AppError {
+  return new AppError("RUNTIME_VOLUME_FAILED", { volume, reason });
+}
+
+function namesIn(
+  { spec }: Pod,
+  select: (container: Container) => readonly { readonly name: string }[] | undefined,
+): readonly string[] {
+  const all = [...(spec.initContainers ?? []), ...spec.containers];
+  return all.flatMap((container) => (select(container) ?? []).map(({ name }) => name));
+}
+
+/** A container would get an unusable path from a mounted block volume or a file system used as a device. */
+function checkMode(pod: Pod, { name, claimName }: ClaimVolume, isDevice: boolean): void {
+  const mounted = namesIn(pod, ({ volumeMounts }) => volumeMounts);
+  const asDevice = namesIn(pod, ({ volumeDevices }) => volumeDevices);
+  if (isDevice && mounted.includes(name)) {
+    throw failed(name, `claim ${claimName} has volumeMode Block, but is in volumeMounts`);
+  }
+  if (!isDevice && asDevice.includes(name)) {
+    throw failed(name, `claim ${claimName} has volumeMode Filesystem, but is in volumeDevices`);
+  }
+}
+
+class NodeClaims implements ClaimUses {
+  readonly #deps: UseDeps;
+  readonly #mutex = new KeyedMutex();
+
+  constructor(deps: UseDeps) {
+    this.#deps = deps;
+  }
+
+  async begin(pod: Pod, volume: ClaimVolume): Promise<string> {
+    const { claimsDir, disk } = this.#deps;
+    const claim = await this.#findClaim(pod, volume);
+    const found = await this.#findVolume(claim, volume);
+    const handle = found.spec.csi?.volumeHandle ?? "";
+    if (found.spec.csi?.driver !== PROVISIONER || !isHandle(handle)) {
+      throw failed(volume.name, `volume ${found.metadata.name} is not a volume of this machine`);
+    }
+    const isDevice = found.spec.volumeMode === "Block";
+    checkMode(pod, volume, isDevice);
+    const paths = claimPaths(claimsDir, handle);
+    const isSinglePod = claim.spec.accessModes?.includes(SINGLE_POD_MODE) === true;
+    return this.#mutex.runExclusive(handle, async () => {
+      const isFirstUser = await this.#recordUser(paths, pod, { volume, isSinglePod });
+      return isDevice ? disk.attach(paths.file) : this.#mount(paths, pod, isFirstUser);
+    });
+  }
+
+  async end(uid: string): Promise<void> {
+    const { claimsDir, disk, files } = this.#deps;
+    for (const handle of (await files.list(claimsDir)).filter(isHandle)) {
+      const { file, mount, users } = claimPaths(claimsDir, handle);
+      await this.#mutex.runExclusive(handle, async () => {
+        const all = await files.list(users);
+        if (!all.includes(uid)) return;
+        if (all.length === 1) await disk.release(file, mount);
+        await files.remove(join(users, uid));
+      });
+    }
+  }
+
+  async #findClaim(pod: Pod, { name, claimName }: ClaimVolume): Promise<PersistentVolumeClaim> {
+    const { namespace = "" } = pod.metadata;
+    const key = { namespace, name: claimName };
+    const claim = await this.#deps.store.find(PERSISTENT_VOLUME_CLAIMS, key);
+    if (claim === undefined) throw failed(name, `claim ${claimName} does not exist`);
+    if (claim.status?.phase !== "Bound") throw failed(name, `claim ${claimName} is not bound`);
+    return claim;
+  }
+
+  /** A claim may name a volume that is bound to another claim, so the volume's claimRef decides. */
+  async #findVolume(
+    claim: PersistentVolumeClaim,
+    { name, claimName }: ClaimVolume,
+  ): Promise<PersistentVolume> {
+    const { volumeName = "" } = claim.spec;
+    const volume = await this.#deps.store.find(PERSISTENT_VOLUMES, { name: volumeName });
+    if (volume !== undefined && volume.spec.claimRef?.uid === claim.metadata.uid) return volume;
+    throw failed(name, `claim ${claimName} does not have volume ${volumeName}`);
+  }
+
+  /** Returns whether no other pod uses the volume. */
+  async #recordUser(
+    { users }: ClaimPaths,
+    pod: Pod,
+    { volume, isSinglePod }: { readonly volume: ClaimVolume; readonly isSinglePod: boolean },
+  ): Promise<boolean> {
+    const { files } = this.#deps;
+    const { uid = "" } = pod.metadata;
+    const known = await files.list(users);
+    const others = known.filter((one) => one !== uid);
+    if (isSinglePod && others.length > 0) {
+      throw failed(
+        volume.name,
+        `claim ${volume.claimName} is ${SINGLE_POD_MODE}, and another pod has it`,
+      );
+    }
+    if (!known.includes(uid)) {
+      await files.ensureDirectory(users);
+      await files.writeAtomic(join(users, uid), "");
+    }
+    return others.length === 0;
+  }
+
+  /** Changes the group only before the first pod uses the files; later a pod could move files meanwhile. */
+  async #mount({ file, mount }: ClaimPaths, pod: Pod, isFirstUser: boolean): Promise<string> {
+    const { fsGroup } = pod.spec.securityContext ?? {};
+    const group = fsGroup === undefined || !isFirstUser ? {} : { group: fsGroup };
+    await this.#deps.disk.mount(file, { directory: mount, ...group });
+    return mount;
+  }
+}
+
+export function createClaimUses(deps: UseDeps): ClaimUses {
+  return new NodeClaims(deps);
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exec and attach streams between a client and the container runtime.
+import type { IncomingMessage } from "node:http";
+import { connect, type Socket } from "node:net";
+import { AppError, messageOf } from "@patchbay/core";
+import type { Clock, ContainerRuntime, ExecPrograms, Logger } from "@patchbay/core/ports";
+import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+
+export interface Upgrade {
+  readonly request: IncomingMessage;
+  readonly socket: Socket;
+  /** Bytes that the client sent after the request. */
+  readonly head: Buffer;
+}
+
+const CONNECT_TIMEOUT_MS = 5000;
+
+const CLOSE_TIMEOUT_MS = 5000;
+
+function buildRequestHead({ method = "POST", rawHeaders }: IncomingMessage, url: URL): string {
+  const lines = [`${method} ${url.pathname}${url.search} HTTP/1.1`, `Host: ${url.host}`];
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? "";
+    if (name.toLowerCase() !== "host") lines.push(`${name}: ${rawHeaders[index + 1] ?? ""}`);
+  }
+  return `${lines.join("\r\n")}\r\n\r\n`;
+}
+
+function unavailable(url: URL, reason: string, cause?: unknown): AppError {
+  return new AppError("CRI_UNAVAILABLE", { endpoint: url.origin, reason }, { cause });
+}
+
+async function connectTo(url: URL): Promise<Socket> {
+  if (url.protocol !== "http:") throw unavailable(url, "its streams are not plain HTTP");
+  const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const remote = connect({ host, port: Number(url.port || "80"), noDelay: true });
+  const late = (): void => {
+    reject(unavailable(url, `no connection within ${String(CONNECT_TIMEOUT_MS)} ms`));
+  };
+  remote.setTimeout(CONNECT_TIMEOUT_MS, late);
+  remote.once("error", (error) => {
+    reject(unavailable(url, error.message, error));
+  });
+  remote.once("connect", () => {
+    resolve(undefined);
+  });
+  try {
+    await promise;
+  } catch (error) {
+    remote.destroy();
+    throw error;
+  }
+  remote.setTimeout(0);
+  remote.off("timeout", late);
+  return remote;
+}
+
+export interface JoinedStream {
+  /** Which side ended first: "ended" when the program exited, "left" when the client disconnected. */
+  readonly over: Promise<"ended" | "left">;
+  close(): void;
+}
+
+function join(client: Socket, remote: Socket, signal: AbortSignal): JoinedStream {
+  const { promise: over, resolve } = Promise.withResolvers<"ended" | "left">();
+  const destroy = (): void => {
+    client.destroy();
+    remote.destroy();
+  };
+  signal.addEventListener("abort", destroy, { once: true });
+  client.pipe(remote);
+  remote.pipe(client);
+  client.on("error", destroy);
+  remote.on("error", destroy);
+  remote.on("close", () => {
+    resolve("ended");
+    // Node's HTTP sockets stay half open, so a client that never closes its side needs a deadline.
+    client.end();
+    client.setTimeout(CLOSE_TIMEOUT_MS, destroy);
+  });
+  client.on("close", () => {
+    resolve("left");
+    signal.removeEventListener("abort", destroy);
+    remote.destroySoon();
+  });
+  return { over, close: destroy };
+}
+
+function hasDisconnected(client: Socket): boolean {
+  return client.destroyed;
+}
+
+/**
+ * The runtime's answer is the client's answer. Undefined when the client disconnected before the start.
+ * @throws AppError with CRI_UNAVAILABLE before anything was answered
+ */
+export async function joinStream(
+  { request, socket, head }: Upgrade,
+  target: string,
+  signal: AbortSignal,
+): Promise<JoinedStream | undefined> {
+  if (hasDisconnected(socket)) return undefined;
+  const url = new URL(target);
+  const remote = await connectTo(url);
+  if (hasDisconnected(socket)) {
+    remote.destroy(); // after the close event nothing would end the session
+    return undefined;
+  }
+  remote.write(buildRequestHead(request, url));
+  remote.write(head);
+  return join(socket, remote, signal);
+}
+
+/** A kubelet has no limit. */
+export const SESSIONS_MAX = 32;
+
+/** containerd starts no program before the client requests its streams. */
+const START_TIMEOUT_MS = 10_000;
+/** How long a program may still appear after its client disconnected. */
+const LATE_START_MS = 1000;
+const POLL = { firstMs: 10, maxMs: 200 };
+const INPUT_END_GRACE_MS = 500;
+const KILL = { tries: 20, pauseMs: 1000 };
+
+/** Other processes in a container have other names. Source: containerd CRI, util.GenerateID. */
+const EXEC_ID = /^[0-9a-f]{64}$/;
+
+interface SessionDeps {
+  readonly programs: ExecPrograms;
+  readonly runtime: Pick<ContainerRuntime, "listContainers">;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** CRI does not return the id of a program, so programs start one at a time per container. */
+export class ExecSessions {
+  readonly #deps: SessionDeps;
+  readonly #signal: AbortSignal;
+  readonly #mutex = new KeyedMutex();
+  readonly #counts = new Map<string, number>();
+
+  constructor(deps: SessionDeps, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#signal = signal;
+  }
+
+  isFull(containerId: string): boolean {
+    return (this.#counts.get(containerId) ?? 0) >= SESSIONS_MAX;
+  }
+
+  /**
+   * Ends the program when the client disconnects.
+   * @throws what `open` throws
+   */
+  async begin(containerId: string, open: () => Promise<JoinedStream | undefined>): Promise<void> {
+    this.#count(containerId, 1);
+    try {
+      await this.#mutex.runExclusive(containerId, () => this.#begin(containerId, open));
+    } finally {
+      this.#count(containerId, -1);
+    }
+  }
+
+  /** Programs of an earlier process of this node, whose clients disconnected with it. */
+  async killOrphans(): Promise<void> {
+    try {
+      const containers = await this.#deps.runtime.listContainers();
+      const running = containers.filter(({ state }) => state === "RUNNING");
+      await Promise.all(running.map(({ id }) => this.#killOrphansIn(id)));
+    } catch (error) {
+      this.#deps.log.warn("cannot look for programs of exec", { reason: messageOf(error) });
+    }
+  }
+
+  async #killOrphansIn(containerId: string): Promise<void> {
+    const ids = (await this.#list(containerId)) ?? [];
+    await this.#kill(
+      containerId,
+      ids.filter((id) => EXEC_ID.test(id)),
+    );
+  }
+
+  async #begin(containerId: string, open: () => Promise<JoinedStream | undefined>): Promise<void> {
+    const before = await this.#list(containerId);
+    const stream = await open();
+    if (stream === undefined) return;
+    const own = before === undefined ? [] : await this.#findStarted(containerId, before, stream);
+    this.#count(containerId, 1);
+    void this.#follow(containerId, own, stream);
+  }
+
+  async #follow(containerId: string, own: readonly string[], stream: JoinedStream): Promise<void> {
+    const end = await stream.over;
+    this.#count(containerId, -1);
+    if (end === "left" && own.length > 0) await this.#end(containerId, own);
+  }
+
+  /** May include an execSync program of a probe, which normally ends before the client disconnects. */
+  async #findStarted(
+    containerId: string,
+    before: readonly string[],
+    stream: JoinedStream,
+  ): Promise<readonly string[]> {
+    const { clock } = this.#deps;
+    let end: string | undefined;
+    let deadlineMs = clock.monotonicMs() + START_TIMEOUT_MS;
+    void stream.over.then((outcome) => {
+      end = outcome;
+      deadlineMs = Math.min(deadlineMs, clock.monotonicMs() + LATE_START_MS);
+    });
+    for (let pauseMs = POLL.firstMs; ; pauseMs = Math.min(pauseMs * 2, POLL.maxMs)) {
+      const now = (await this.#list(containerId)) ?? [];
+      const own = now.filter((id) => !before.includes(id));
+      if (own.length > 0 || end === "ended") return own;
+      if (clock.monotonicMs() >= deadlineMs || !(await this.#sleep(pauseMs))) break;
+    }
+    stream.close();
+    return [];
+  }
+
+  async #end(containerId: string, own: readonly string[]): Promise<void> {
+    if (!(await this.#sleep(INPUT_END_GRACE_MS))) return;
+    for (let tries = 0; tries < KILL.tries; tries += 1) {
+      const listed = await this.#list(containerId);
+      const remaining = own.filter((id) => listed?.includes(id) !== false);
+      if (remaining.length === 0) return;
+      await this.#kill(containerId, remaining);
+      this.#deps.log.info("program ended: its client has left", { object: containerId });
+      if (!(await this.#sleep(KILL.pauseMs))) return;
+    }
+    this.#deps.log.warn("program of exec does not end", { object: containerId });
+  }
+
+  async #kill(containerId: string, ids: readonly string[]): Promise<void> {
+    for (const id of ids) {
+      try {
+        await this.#deps.programs.kill(containerId, id);
+      } catch (error) {
+        const reason = messageOf(error);
+        this.#deps.log.debug("program of exec cannot be ended", { object: containerId, reason });
+      }
+    }
+  }
+
+  /** Undefined when the runtime cannot list programs. */
+  async #list(containerId: string): Promise<readonly string[] | undefined> {
+    try {
+      return await this.#deps.programs.list(containerId);
+    } catch (error) {
+      const reason = messageOf(error);
+      this.#deps.log.debug("programs of exec cannot be listed", { object: containerId, reason });
+      return undefined;
+    }
+  }
+
+  #count(containerId: string, change: number): void {
+    const count = (this.#counts.get(containerId) ?? 0) + change;
+    if (count > 0) this.#counts.set(containerId, count);
+    else this.#counts.delete(containerId);
+  }
+
+  async #sleep(ms: number): Promise<boolean> {
+    try {
+      await this.#deps.clock.sleep(ms, this.#signal);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+import { existsSync, readdirSync, readlinkSync } from "node:fs";
+import { appendFile, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createClock } from "@patchbay/os";
+import { eventually } from "@patchbay/support";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { openLogReader, type LogQuery } from "./read-log.ts";
+
+const WITHIN = { withinMs: 5000 };
+
+let directory: string;
+let path: string;
+let stop: AbortController;
+let isRunning: boolean;
+let change: () => void;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "read-log-"));
+  path = join(directory, "0.log");
+  stop = new AbortController();
+  isRunning = true;
+  change = () => undefined;
+});
+
+afterEach(async () => {
+  stop.abort();
+  await rm(directory, { recursive: true, force: true });
+});
+
+function lines(...texts: readonly string[]): string {
+  return texts.map((text) => `2026-11-22T09:00:00Z stdout F ${text}\n`).join("");
+}
+
+function open(query: Partial<LogQuery>) {
+  const log = {
+    path,
+    isRunning: () => Promise.resolve(isRunning),
+    onChange: (changed: () => void) => {
+      change = changed;
+    },
+  };
+  const reading = { log, clock: createClock(), signal: stop.signal };
+  return openLogReader({ follow: false, timestamps: false, ...query }, reading);
+}
+
+/** Reads until the end; `shown` is what has come so far. */
+async function start(query: Partial<LogQuery>) {
+  const chunks = await open(query);
+  const reading = { shown: "", ended: Promise.resolve(), hasEnded: false };
+  const read = async (): Promise<void> => {
+    for await (const chunk of chunks ?? []) reading.shown += chunk.toString();
+    reading.hasEnded = true;
+  };
+  reading.ended = read();
+  return reading;
+}
+
+async function read(query: Partial<LogQuery>): Promise<string> {
+  const reading = await start(query);
+  await reading.ended;
+  return reading.shown;
+}
+
+describe("what is there", () => {
+  test("is nothing without a file", async () => {
+    expect(await open({})).toBeUndefined();
+  });
+
+  test("is not kept open for somebody who has left", async () => {
+    await writeFile(path, lines("a"));
+    stop.abort();
+    expect(await open({})).toBeUndefined();
+    const links = readdirSync("/proc/self/fd").map((name) => join("/proc/self/fd", name));
+    const opened = links.filter((link) => existsSync(link)).map((link) => readlinkSync(link));
+    expect(opened).not.toContain(path);
+  });
+
+  test.each([
+    { tailLines: undefined, want: "a\nb\nc\n" },
+    { tailLines: 2, want: "b\nc\n" },
+    { tailLines: 0, want: "" },
+    { tailLines: 9, want: "a\nb\nc\n" },
+  ])("ends with its last $tailLines lines", async ({ tailLines, want }) => {
+    await writeFile(path, lines("a", "b", "c"));
+    expect(await read(tailLines === undefined ? {} : { tailLines })).toBe(want);
+  });
+
+  test("may be longer than what is read at once", async () => {
+    const texts = Array.from({ length: 20_000 }, (_, index) => `line ${String(index)}`);
+    await writeFile(path, lines(...texts));
+    expect(await read({})).toBe(`${texts.join("\n")}\n`);
+    expect(await read({ tailLines: 1 })).toBe("line 19999\n");
+  });
+});
+
+describe("what is followed", () => {
+  test("comes as it is written, and ends with the container, after its last words", async () => {
+    await writeFile(path, lines("a", "b"));
+    const reading = await start({ follow: true, tailLines: 1 });
+    await eventually(() => reading.shown === "b\n", WITHIN);
+    await appendFile(path, lines("c"));
+    await eventually(() => reading.shown === "b\nc\n", WITHIN);
+    await appendFile(path, lines("d"));
+    isRunning = false;
+    change();
+    await reading.ended;
+    expect(reading.shown).toBe("b\nc\nd\n");
+  });
+
+  test("goes on in the file that takes the place of a rotated one", async () => {
+    await writeFile(path, lines("a"));
+    const reading = await start({ follow: true });
+    await eventually(() => reading.shown === "a\n", WITHIN);
+    await rename(path, `${path}.old`);
+    await appendFile(`${path}.old`, lines("b"));
+    await writeFile(path, lines("c"));
+    await appendFile(`${path}.old`, lines("late"));
+    await eventually(() => reading.shown === "a\nb\nlate\nc\n", WITHIN);
+    await appendFile(path, lines("d"));
+    await eventually(() => reading.shown.endsWith("d\n"), WITHIN);
+    isRunning = false;
+    change();
+    await reading.ended;
+  });
+
+  test("ends when as many bytes were shown as were wanted", async () => {
+    await writeFile(path, lines("a"));
+    const reading = await start({ follow: true, limitBytes: 3 });
+    await appendFile(path, lines("bcd"));
+    await reading.ended;
+    expect(reading.shown).toBe("a\nb");
+  });
+
+  test("ends when nobody reads it any more", async () => {
+    await writeFile(path, lines("a"));
+    const reading = await start({ follow: true });
+    await eventually(() => reading.shown === "a\n", WITHIN);
+    stop.abort();
+    await reading.ended;
+  });
+
+  test("ends at once where the container has ended before", async () => {
+    await writeFile(path, lines("a"));
+    isRunning = false;
+    expect(await read({ follow: true })).toBe("a\n");
+  });
+});

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The heartbeat of this machine's Node object: registration, status and lease.
+import { apiVersionOf, LEASES, type KubeNode, type Lease, NODES } from "@patchbay/api";
+import { isAppError, covers } from "@patchbay/core";
+import {
+  printMicroTime,
+  after,
+  createQueue,
+  printTime,
+  runReconciler,
+  type LoopWatch,
+} from "@patchbay/kube";
+import type { Clock, Store, Cache, Logger } from "@patchbay/core/ports";
+import { readMachine, type MachineIdentity, type MachineSources } from "./machine.ts";
+import { isStatusDue, buildNodeLabels, buildNodeStatus } from "./status.ts";
+
+/** Source: Kubernetes kubelet, nodeLeaseDurationSeconds. */
+const LEASE_DURATION_SECONDS = 40;
+/** Source: Kubernetes core/v1 NamespaceNodeLease. */
+const LEASE_NAMESPACE = "kube-node-lease";
+/** Source: Kubernetes kubelet, a quarter of the lease's duration. */
+export const LEASE_RENEW_INTERVAL_MS = 10_000;
+
+async function renewLease(
+  { store, clock }: { readonly store: Store; readonly clock: Clock },
+  node: KubeNode,
+): Promise<void> {
+  const { name, uid = "" } = node.metadata;
+  const key = { namespace: LEASE_NAMESPACE, name };
+  const spec = {
+    holderIdentity: name,
+    leaseDurationSeconds: LEASE_DURATION_SECONDS,
+    renewTime: printMicroTime(clock.now()),
+  };
+  try {
+    await store.patch(LEASES, key, { type: "merge", fields: { spec } });
+  } catch (error) {
+    if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
+    const owner = { apiVersion: node.apiVersion, kind: node.kind, name, uid };
+    const lease: Lease = {
+      apiVersion: apiVersionOf(LEASES),
+      kind: LEASES.kind,
+      metadata: { ...key, ownerReferences: [owner] },
+      spec,
+    };
+    await store.create(LEASES, lease);
+  }
+}
+
+export interface NodeDeps extends MachineSources {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly nodeName: string;
+  readonly identity: MachineIdentity;
+  /** Port of the kubelet API; 0 when it is not served. */
+  readonly port: number;
+  readonly watch?: LoopWatch;
+}
+
+/** Retries before the lease expires. Source: Kubernetes component-helpers lease, maxBackoff 7 s. */
+const HEARTBEAT_BACKOFF = { firstMs: 200, maxMs: 7000, jitter: 0.5 };
+
+async function registerNode(deps: NodeDeps, node: KubeNode): Promise<KubeNode | undefined> {
+  try {
+    const made = await deps.store.create(NODES, node);
+    deps.log.info("node registered", { node: deps.nodeName });
+    return made;
+  } catch (error) {
+    if (isAppError(error, "KUBE_ALREADY_EXISTS")) return undefined;
+    throw error;
+  }
+}
+
+/** Labels of other clients remain. */
+async function reportNode(
+  deps: NodeDeps,
+  before: KubeNode | undefined,
+): Promise<KubeNode | undefined> {
+  const { clock, identity, nodeName, port } = deps;
+  const nowMs = clock.now();
+  const machine = await readMachine(deps);
+  const facts = { name: nodeName, identity, machine, port, nowMs, now: printTime(nowMs) };
+  const status = buildNodeStatus(before, facts);
+  const labels = buildNodeLabels(nodeName, identity);
+  if (before === undefined) {
+    const metadata = { name: nodeName, labels };
+    return registerNode(deps, {
+      apiVersion: apiVersionOf(NODES),
+      kind: NODES.kind,
+      metadata,
+      status,
+    });
+  }
+  const hasLabels = covers(before.metadata.labels, labels);
+  if (hasLabels && !isStatusDue(before, status, nowMs)) return before;
+  // Like a kubelet, because the node's account may write only the status.
+  const metadata = { resourceVersion: before.metadata.resourceVersion, labels };
+  const patch = { type: "merge", fields: { metadata, status } } as const;
+  return deps.store.patch(NODES, { name: nodeName }, patch, { subresource: "status" });
+}
+
+export async function sendHeartbeat(deps: NodeDeps, before: KubeNode | undefined): Promise<void> {
+  const node = await reportNode(deps, before);
+  if (node !== undefined) await renewLease(deps, node);
+}
+
+/** `nodes` caches only this node. */
+export async function runHeartbeat(
+  deps: NodeDeps,
+  nodes: Cache<KubeNode>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, nodeName } = deps;
+  const queue = createQueue({ clock, backoff: HEARTBEAT_BACKOFF });
+  const reconcile = async (): Promise<ReturnType<typeof after>> => {
+    await sendHeartbeat(deps, nodes.find({ name: nodeName }));
+    return after(LEASE_RENEW_INTERVAL_MS);
+  };
+  queue.addAfter(nodeName, LEASE_RENEW_INTERVAL_MS);
+  await runReconciler({ ...deps, name: "node", queue, reconcile }, signal);
+}

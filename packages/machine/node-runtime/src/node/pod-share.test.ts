@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { podQuotaOf } from "./status.ts";
+
+const GI = 2 ** 20;
+
+test.each([
+  { name: "a large machine keeps a gibibyte", memoryKiB: 64 * GI, want: 63 * GI },
+  { name: "a small machine keeps a quarter", memoryKiB: 2 * GI, want: 1.5 * GI },
+  { name: "a machine between them keeps either", memoryKiB: 4 * GI, want: 3 * GI },
+])("$name", ({ memoryKiB, want }) => {
+  expect(podQuotaOf({ memoryKiB, threadsMax: 32_768 })).toEqual({
+    memoryKiB: want,
+    processes: 26_214,
+  });
+});

@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Condition, ContainerStatus, Pod } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import {
+  buildConditions,
+  hasForeignCondition,
+  type ConditionFacts,
+  buildContainerStatus,
+} from "./pod-status.ts";
+import type { LivePodFacts, PodFacts } from "./facts.ts";
+import { aContainer, aPod, aRun, aSandbox, podFacts } from "../testing/pods.ts";
+
+const NOW = "2026-11-28T10:00:00Z";
+const EARLIER = "2026-11-28T09:00:00Z";
+
+function container(name: string, ready: boolean): ContainerStatus {
+  const identity = { name, image: "i", imageID: "i" };
+  return { ...identity, ready, started: ready, restartCount: 0, state: {} };
+}
+
+function conditions(change: Partial<ConditionFacts> = {}): readonly Condition[] {
+  return buildConditions({
+    before: [],
+    isOver: false,
+    hasFailed: false,
+    isInitialized: true,
+    containers: [container("a", true)],
+    now: NOW,
+    ...change,
+  });
+}
+
+function find(all: readonly Condition[], type: string): Condition | undefined {
+  return all.find((one) => one.type === type);
+}
+
+const since = (time: string) => ({ lastTransitionTime: time });
+const UNINITIALIZED = {
+  type: "Initialized",
+  status: "False",
+  ...since(NOW),
+  reason: "ContainersNotInitialized",
+  message: "not all init containers have succeeded",
+};
+
+test("a pod whose containers are all ready meets every condition", () => {
+  expect(conditions()).toEqual(
+    ["Initialized", "Ready", "ContainersReady", "PodScheduled"].map((type) => ({
+      type,
+      status: "True",
+      ...since(NOW),
+    })),
+  );
+});
+
+describe("Ready and ContainersReady", () => {
+  test.each([
+    {
+      name: "name the containers that are not ready",
+      given: { containers: ["a", "b", "c"].map((name) => container(name, name === "b")) },
+      want: {
+        reason: "ContainersNotReady",
+        message: "containers with unready status: [a c]",
+      },
+    },
+    {
+      name: "are false after success",
+      given: { isOver: true },
+      want: { reason: "PodCompleted" },
+    },
+    {
+      name: "are false after a failure",
+      given: { isOver: true, hasFailed: true, containers: [container("a", false)] },
+      want: { reason: "PodFailed" },
+    },
+  ])("$name", ({ given, want }) => {
+    for (const type of ["Ready", "ContainersReady"]) {
+      expect(find(conditions(given), type)).toEqual({
+        type,
+        status: "False",
+        ...since(NOW),
+        ...want,
+      });
+    }
+  });
+});
+
+describe("Initialized", () => {
+  const met = { type: "Initialized", status: "True", ...since(NOW) };
+  test.each([
+    { name: "init containers are left", given: { isInitialized: false }, want: UNINITIALIZED },
+    {
+      name: "the pod succeeded",
+      given: { isInitialized: false, isOver: true },
+      want: met,
+    },
+    {
+      name: "the pod failed before",
+      given: { isInitialized: false, isOver: true, hasFailed: true },
+      want: UNINITIALIZED,
+    },
+    {
+      name: "the pod failed afterwards",
+      given: { isInitialized: true, isOver: true, hasFailed: true },
+      want: met,
+    },
+  ])("$name", ({ given, want }) => {
+    expect(find(conditions(given), "Initialized")).toEqual(want);
+  });
+});
+
+describe("the time of the last transition", () => {
+  test.each<{
+    name: string;
+    given: Pick<Condition, "status" | "lastTransitionTime">;
+    want: string;
+  }>([
+    {
+      name: "stays while the status does",
+      given: { status: "True", ...since(EARLIER) },
+      want: EARLIER,
+    },
+    {
+      name: "is now when the status changes",
+      given: { status: "False", ...since(EARLIER) },
+      want: NOW,
+    },
+    {
+      name: "is now when it was never written",
+      given: { status: "True" },
+      want: NOW,
+    },
+  ])("$name", ({ given, want }) => {
+    const other: Condition = { type: "Ready", status: "False", ...since("other") };
+    const before: Condition = { type: "Initialized", ...given };
+    expect(find(conditions({ before: [other, before] }), "Initialized")).toMatchObject(since(want));
+  });
+});
+
+test("conditions stay in their order, and those of other owners stay as they are", () => {
+  const imageOfOtherPods: Condition = {
+    type: "example.com/Gate",
+    status: "False",
+    reason: "Closed",
+  };
+  const before: readonly Condition[] = [imageOfOtherPods, { type: "Ready", status: "True" }];
+  const found = conditions({ before });
+  expect(found[0]).toBe(imageOfOtherPods);
+  expect(found.map(({ type }) => type)).toEqual([
+    "example.com/Gate",
+    "Ready",
+    "Initialized",
+    "ContainersReady",
+    "PodScheduled",
+  ]);
+});
+
+test.each([
+  { name: "none", types: [], want: false },
+  { name: "the node's own", types: ["Initialized", "Ready", "PodScheduled"], want: false },
+  { name: "one of another owner", types: ["Ready", "example.com/Gate"], want: true },
+])("conditions of other owners among $name: $want", ({ types, want }) => {
+  expect(hasForeignCondition(types.map((type) => ({ type, status: "True" })))).toBe(want);
+});
+
+const WORDS = { printTime: (ms: number) => `at ${String(ms)}`, runtime: "fake" };
+const INIT = aContainer({ name: "init" });
+const FAILED = { reason: "ErrImagePull", message: "no such image" };
+const DELAY = "patchbay.io/restart-delay-seconds";
+
+/** What the object's status says of the container. */
+function told(change: Partial<ContainerStatus> = {}): ContainerStatus {
+  const { name, image } = aContainer();
+  return {
+    name,
+    image,
+    imageID: "sha256:0",
+    ready: true,
+    started: true,
+    restartCount: 0,
+    state: {},
+    ...change,
+  };
+}
+
+interface Given extends Partial<Omit<PodFacts, "pod">> {
+  readonly spec?: Partial<Pod["spec"]>;
+  readonly metadata?: Partial<Pod["metadata"]>;
+  readonly told?: ContainerStatus;
+}
+
+function statusOf(given: Given, container = aContainer()): ContainerStatus {
+  const { spec, metadata, told: before, ...facts } = given;
+  const status = before && { containerStatuses: [told({ name: "other" }), before] };
+  const pod: Pod = { ...aPod(spec, metadata), ...(status && { status }) };
+  const all: LivePodFacts = { ...podFacts({ ...facts, pod }), pod };
+  return buildContainerStatus(all, container, WORDS);
+}
+
+const ended = (change: object = {}) =>
+  aRun({
+    state: "EXITED",
+    startedAt: 2_000_000n,
+    finishedAt: 5_000_000n,
+    exitCode: 3,
+    reason: "Error",
+    ...change,
+  });
+
+const ENDED = {
+  exitCode: 3,
+  reason: "Error",
+  startedAt: "at 2",
+  finishedAt: "at 5",
+  containerID: "fake://c0",
+};
+
+test("a container that was never made waits, and has neither an id nor a last state", () => {
+  expect(statusOf({})).toEqual({
+    name: "compute",
+    image: "localhost/launcher:dev",
+    imageID: "",
+    ready: false,
+    started: false,
+    restartCount: 0,
+    state: { waiting: { reason: "ContainerCreating" } },
+  });
+});
+
+describe("a container that runs", () => {
+  test.each([
+    { name: "without probes", health: new Map(), want: [true, true] },
+    {
+      name: "that is not ready",
+      health: new Map([["c0", { isReady: false, isStarted: true, isUnhealthy: false }]]),
+      want: [false, true],
+    },
+    {
+      name: "that has not started",
+      health: new Map([["c0", { isReady: false, isStarted: false, isUnhealthy: false }]]),
+      want: [false, false],
+    },
+  ])("$name", ({ health, want }) => {
+    const { ready, started, ...rest } = statusOf({ containers: [aRun()], health });
+    expect([ready, started]).toEqual(want);
+    expect(rest).toEqual({
+      name: "compute",
+      image: "localhost/launcher:dev",
+      imageID: "sha256:1",
+      containerID: "fake://c0",
+      restartCount: 0,
+      state: { running: { startedAt: "at 1000" } },
+    });
+  });
+
+  test("has no start time while the runtime reports none", () => {
+    const { state } = statusOf({ containers: [aRun({ startedAt: 0n })] });
+    expect(state).toEqual({ running: {} });
+  });
+});
+
+describe("a container that ended for good", () => {
+  test.each([
+    { name: "reports how", change: {}, want: ENDED },
+    { name: "without a reason: Error", change: { reason: "" }, want: ENDED },
+    {
+      name: "with a message",
+      change: { reason: "OOMKilled", message: "out of memory" },
+      want: { ...ENDED, reason: "OOMKilled", message: "out of memory" },
+    },
+    {
+      name: "before it started",
+      change: { startedAt: 0n, finishedAt: 0n },
+      want: { exitCode: 3, reason: "Error", containerID: "fake://c0" },
+    },
+  ])("$name", ({ change, want }) => {
+    const { state, ready, started, lastState } = statusOf({ containers: [ended(change)] });
+    expect({ state, ready, started, lastState }).toEqual({
+      state: { terminated: want },
+      ready: false,
+      started: false,
+    });
+  });
+});
+
+describe("a container that waits", () => {
+  const mounts = (reference: string) => ({ name: reference, image: { reference } });
+  const failed = (...references: readonly string[]) =>
+    new Map(
+      references.map(
+        (one) => [one, { kind: "failed", pauseMs: 1, shown: { ...FAILED, message: one } }] as const,
+      ),
+    );
+  const paused = (...steps: readonly string[]) =>
+    new Map(steps.map((step) => [step, { pauseMs: 1, shown: { ...FAILED, message: step } }]));
+  test.each<{ name: string; given: Given; want: object; of?: typeof INIT }>([
+    {
+      name: "for volumes before all else",
+      given: { paused: paused("container compute", "sandbox", "volumes"), images: failed("a") },
+      want: { ...FAILED, message: "volumes" },
+    },
+    {
+      name: "for its sandbox",
+      given: { paused: paused("container compute", "sandbox") },
+      want: { ...FAILED, message: "sandbox" },
+    },
+    {
+      name: "for its own start",
+      given: { paused: paused("container other", "container compute") },
+      want: { ...FAILED, message: "container compute" },
+    },
+    {
+      name: "for a mounted image before its own",
+      given: {
+        spec: { volumes: [{ name: "e", emptyDir: {} }, mounts("kernel")] },
+        images: failed("localhost/launcher:dev", "kernel"),
+      },
+      want: { ...FAILED, message: "kernel" },
+    },
+    {
+      name: "for its own image",
+      given: { images: failed("localhost/launcher:dev", "kernel") },
+      want: { ...FAILED, message: "localhost/launcher:dev" },
+    },
+    {
+      name: "for init containers",
+      given: { spec: { initContainers: [aContainer({ name: "first" }), INIT] } },
+      want: { reason: "PodInitializing" },
+    },
+    {
+      name: "as an init container, for itself",
+      given: { spec: { initContainers: [aContainer({ name: "first" }), INIT] } },
+      want: { reason: "ContainerCreating" },
+      of: INIT,
+    },
+    {
+      name: "for its start after all init containers are done",
+      given: {
+        spec: { initContainers: [INIT] },
+        sandboxes: [aSandbox()],
+        containers: [ended({ name: "init", exitCode: 0 })],
+      },
+      want: { reason: "ContainerCreating" },
+    },
+    {
+      name: "for its start once it is made",
+      given: { containers: [aRun({ state: "CREATED" })] },
+      want: { reason: "ContainerCreating" },
+    },
+    {
+      name: "while its state is unknown",
+      given: { containers: [aRun({ state: "UNKNOWN" })] },
+      want: { reason: "ContainerCreating" },
+    },
+  ])("$name", ({ given, want, of }) => {
+    expect(statusOf(given, of).state).toEqual({ waiting: want });
+  });
+});
+
+describe("a container that the runtime has forgotten", () => {
+  const id = { containerID: "fake://c0" };
+  test("keeps the end that was reported", () => {
+    const terminated = { exitCode: 4, reason: "Error" };
+    expect(statusOf({ told: told({ ...id, restartCount: 2, state: { terminated } }) })).toEqual({
+      name: "compute",
+      image: "localhost/launcher:dev",
+      imageID: "sha256:0",
+      ...id,
+      ready: false,
+      started: false,
+      restartCount: 2,
+      state: { terminated },
+    });
+  });
+
+  test("ended in an unknown way where no end was reported", () => {
+    const { state } = statusOf({ told: told({ ...id, state: { running: {} } }) });
+    expect(state).toEqual({
+      terminated: {
+        exitCode: 137,
+        reason: "ContainerStatusUnknown",
+        message: "the container was gone before its exit code was read",
+      },
+    });
+  });
+
+  test("has no id where none was reported", () => {
+    expect(statusOf({ told: told() })).not.toHaveProperty("containerID");
+  });
+});
+
+describe("a container that is started again", () => {
+  const late = { annotations: { [DELAY]: "10" } };
+  const spec = { restartPolicy: "OnFailure" } as const;
+  const backOff = {
+    reason: "CrashLoopBackOff",
+    message: "it ended with 3 and is started again 20 s after that",
+  };
+  const terminated = { terminated: ENDED };
+  test.each<{ name: string; given: Given; want: object; of?: typeof INIT }>([
+    {
+      name: "waits, and its last state is the end",
+      given: { spec, containers: [ended(late)] },
+      want: { state: { waiting: backOff }, lastState: terminated },
+    },
+    {
+      name: "shows what holds it up",
+      given: {
+        spec,
+        containers: [ended(late)],
+        paused: new Map([["container compute", { pauseMs: 1, shown: FAILED }]]),
+      },
+      want: { state: { waiting: FAILED }, lastState: terminated },
+    },
+    {
+      name: "has ended while its start is due at once",
+      given: { spec, containers: [ended()] },
+      want: { state: terminated },
+    },
+    {
+      name: "has ended where it is never started again",
+      given: { containers: [ended(late)] },
+      want: { state: terminated },
+    },
+    {
+      name: "has ended where its pod is deleted",
+      given: {
+        spec,
+        containers: [ended(late)],
+        metadata: { deletionTimestamp: "2026-11-28T10:00:00Z" },
+      },
+      want: { state: terminated },
+    },
+    {
+      name: "has ended as an init container that succeeded",
+      given: {
+        spec: { restartPolicy: "Always", initContainers: [aContainer({ name: "first" }), INIT] },
+        containers: [ended({ ...late, name: "init", exitCode: 0 })],
+      },
+      want: { state: { terminated: { ...ENDED, exitCode: 0 } } },
+      of: INIT,
+    },
+    {
+      name: "waits also after success where it is always started",
+      given: {
+        spec: { restartPolicy: "Always", initContainers: [INIT] },
+        containers: [ended({ ...late, exitCode: 0 })],
+      },
+      want: {
+        state: { waiting: { ...backOff, message: backOff.message.replace("3", "0") } },
+        lastState: { terminated: { ...ENDED, exitCode: 0 } },
+      },
+    },
+  ])("$name", ({ given, want, of }) => {
+    const { state, lastState } = statusOf(given, of);
+    expect({ state, ...(lastState && { lastState }) }).toEqual(want);
+  });
+});
+
+describe("the last state of a container", () => {
+  const running = aRun({ id: "c1", attempt: 1 });
+  const earlier = { terminated: { exitCode: 9, reason: "Error" } };
+  const before = { terminated: { exitCode: 8, reason: "Error" } };
+  test.each<{ name: string; given: Given; want: object | undefined }>([
+    {
+      name: "is the run before, as the runtime has it",
+      given: {
+        containers: [aRun({ id: "x", name: "other" }), running, ended()],
+        told: told({ containerID: "fake://c0", state: earlier, lastState: before }),
+      },
+      want: { terminated: ENDED },
+    },
+    {
+      name: "is the reported end of the run before",
+      given: {
+        containers: [running, ended({ name: "other" })],
+        told: told({ containerID: "fake://c0", state: earlier, lastState: before }),
+      },
+      want: earlier,
+    },
+    {
+      name: "stays while the same run is reported",
+      given: {
+        containers: [running],
+        told: told({ containerID: "fake://c1", state: earlier, lastState: before }),
+      },
+      want: before,
+    },
+    {
+      name: "stays where the run before was not reported to end",
+      given: {
+        containers: [running],
+        told: told({ containerID: "fake://c0", state: { running: {} }, lastState: before }),
+      },
+      want: before,
+    },
+    {
+      name: "stays when the container is gone",
+      given: { told: told({ state: earlier, lastState: before }) },
+      want: before,
+    },
+    {
+      name: "is none of a first run",
+      given: {
+        containers: [aRun()],
+        told: told({ containerID: "fake://old", state: earlier }),
+      },
+      want: undefined,
+    },
+    {
+      name: "is none where nothing was reported",
+      given: { containers: [running] },
+      want: undefined,
+    },
+  ])("$name", ({ given, want }) => {
+    expect(statusOf(given).lastState).toEqual(want);
+  });
+});
+
+describe("restarts", () => {
+  test.each<{ name: string; given: Given; want: number }>([
+    { name: "are the newest run's number", given: { containers: [aRun({ attempt: 3 })] }, want: 3 },
+    {
+      name: "are those reported where the runtime has none",
+      given: { told: told({ containerID: "fake://c0", restartCount: 4 }) },
+      want: 4,
+    },
+    {
+      name: "are none where it was never made",
+      given: { told: told({ restartCount: 4 }) },
+      want: 0,
+    },
+  ])("$name", ({ given, want }) => {
+    expect(statusOf(given).restartCount).toBe(want);
+  });
+});

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// The status of a pod and its containers, derived from facts. Pure.
+import type {
+  Condition,
+  ContainerStatus,
+  Container,
+  ContainerStateDetails,
+  Pod,
+} from "@patchbay/api";
+import {
+  containerStep,
+  findLatest,
+  nextAttempt,
+  SANDBOX_STEP,
+  statusBefore,
+  VOLUMES_STEP,
+  wasCreated,
+  type ContainerFacts,
+  type LivePodFacts,
+  type Reason,
+  finalRejection,
+  readySandbox,
+} from "./facts.ts";
+import {
+  EXIT_CODE_UNKNOWN,
+  nextInit,
+  shouldRestart,
+  millisecondsOf,
+  restartDelayOf,
+  finalPhaseOf,
+  phaseOf,
+} from "./progress.ts";
+import { qosClassOf } from "../translate/resources.ts";
+
+export interface ConditionFacts {
+  readonly before: readonly Condition[];
+  readonly isOver: boolean;
+  readonly hasFailed: boolean;
+  readonly isInitialized: boolean;
+  readonly containers: readonly ContainerStatus[];
+  /** RFC 3339. */
+  readonly now: string;
+}
+
+const OWN: readonly string[] = ["Initialized", "Ready", "ContainersReady", "PodScheduled"];
+
+type Finding = Pick<Condition, "type" | "status" | "reason" | "message">;
+
+function readiness(type: string, facts: ConditionFacts): Finding {
+  const unready = facts.containers.filter(({ ready }) => !ready).map(({ name }) => name);
+  if (facts.isOver) {
+    return { type, status: "False", reason: facts.hasFailed ? "PodFailed" : "PodCompleted" };
+  }
+  if (unready.length === 0) return { type, status: "True" };
+  const message = `containers with unready status: [${unready.join(" ")}]`;
+  return { type, status: "False", reason: "ContainersNotReady", message };
+}
+
+function initialized({ isInitialized, isOver, hasFailed }: ConditionFacts): Finding {
+  if (isInitialized || (isOver && !hasFailed)) return { type: "Initialized", status: "True" };
+  const message = "not all init containers have succeeded";
+  return { type: "Initialized", status: "False", reason: "ContainersNotInitialized", message };
+}
+
+function buildCondition(finding: Finding, { before, now }: ConditionFacts): Condition {
+  const previous = before.find(({ type }) => type === finding.type);
+  const isSame = previous?.status === finding.status && previous.lastTransitionTime !== undefined;
+  const lastTransitionTime = isSame ? previous.lastTransitionTime : now;
+  const { type, status, reason, message } = finding;
+  return {
+    type,
+    status,
+    lastTransitionTime,
+    ...(reason !== undefined && { reason }),
+    ...(message !== undefined && { message }),
+  };
+}
+
+export function buildConditions(facts: ConditionFacts): readonly Condition[] {
+  const { before } = facts;
+  const findings: readonly Finding[] = [
+    initialized(facts),
+    readiness("Ready", facts),
+    readiness("ContainersReady", facts),
+    { type: "PodScheduled", status: "True" },
+  ];
+  const own = findings.map((finding) => buildCondition(finding, facts));
+  const retained = before.map(
+    (previous) => own.find(({ type }) => type === previous.type) ?? previous,
+  );
+  return [...retained, ...own.filter(({ type }) => !before.some((one) => one.type === type))];
+}
+
+/** A write of the list must then not overwrite the condition. */
+export function hasForeignCondition(conditions: readonly Condition[]): boolean {
+  return conditions.some(({ type }) => !OWN.includes(type));
+}
+
+/** `printTime` formats milliseconds since 1970; `runtime` is the scheme of container ids. */
+interface StatusFormat {
+  readonly printTime: (ms: number) => string;
+  readonly runtime: string;
+}
+
+function timeOf(nanoseconds: bigint, { printTime }: StatusFormat): string | undefined {
+  return nanoseconds > 0n ? printTime(millisecondsOf(nanoseconds)) : undefined;
+}
+
+function idOf({ id }: ContainerFacts, { runtime }: StatusFormat): string {
+  return `${runtime}://${id}`;
+}
+
+function buildTerminatedState(ended: ContainerFacts, format: StatusFormat): ContainerStateDetails {
+  const startedAt = timeOf(ended.startedAt, format);
+  const finishedAt = timeOf(ended.finishedAt, format);
+  return {
+    terminated: {
+      exitCode: ended.exitCode,
+      reason: ended.reason === "" ? "Error" : ended.reason,
+      ...(ended.message !== "" && { message: ended.message }),
+      ...(startedAt !== undefined && { startedAt }),
+      ...(finishedAt !== undefined && { finishedAt }),
+      containerID: idOf(ended, format),
+    },
+  };
+}
+
+function findBlocker(facts: LivePodFacts, { name, image }: Container): Reason | undefined {
+  for (const step of [VOLUMES_STEP, SANDBOX_STEP, containerStep(name)]) {
+    const paused = facts.paused.get(step);
+    if (paused !== undefined) return paused.shown;
+  }
+  const volumes = (facts.pod.spec.volumes ?? []).flatMap((one) => one.image?.reference ?? []);
+  for (const reference of [...volumes, image]) {
+    const found = facts.images.get(reference);
+    if (found?.kind === "failed") return found.shown;
+  }
+  return undefined;
+}
+
+function buildWaitingState(facts: LivePodFacts, container: Container): ContainerStateDetails {
+  const { reason, message } = findBlocker(facts, container) ?? {};
+  if (reason !== undefined && message !== undefined) return { waiting: { reason, message } };
+  const isInit = facts.pod.spec.initContainers?.some(({ name }) => name === container.name);
+  const waitsForInit = isInit !== true && nextInit(facts) !== undefined;
+  return { waiting: { reason: waitsForInit ? "PodInitializing" : "ContainerCreating" } };
+}
+
+function buildLostState(facts: LivePodFacts, name: string): ContainerStateDetails {
+  const { state } = statusBefore(facts, name) ?? {};
+  if (state?.terminated !== undefined) return { terminated: state.terminated };
+  return {
+    terminated: {
+      exitCode: EXIT_CODE_UNKNOWN,
+      reason: "ContainerStatusUnknown",
+      message: "the container was gone before its exit code was read",
+    },
+  };
+}
+
+function buildBackOffState(
+  facts: LivePodFacts,
+  container: Container,
+  ended: ContainerFacts,
+): ContainerStateDetails {
+  const paused = findBlocker(facts, container);
+  if (paused !== undefined) return { waiting: { ...paused } };
+  const seconds = String(restartDelayOf(ended));
+  const message = `it ended with ${String(ended.exitCode)} and is started again ${seconds} s after that`;
+  return { waiting: { reason: "CrashLoopBackOff", message } };
+}
+
+function isRestarting(facts: LivePodFacts, ended: ContainerFacts): boolean {
+  const isInit = facts.pod.spec.initContainers?.some(({ name }) => name === ended.name) === true;
+  const isBeingDeleted = facts.pod.metadata.deletionTimestamp !== undefined;
+  const end = { exitCode: ended.exitCode, container: ended };
+  return !isBeingDeleted && shouldRestart(facts.pod, end, isInit);
+}
+
+function findState(
+  facts: LivePodFacts,
+  container: Container,
+  format: StatusFormat,
+): ContainerStateDetails {
+  const latest = findLatest(facts, container.name);
+  if (latest === undefined) {
+    return wasCreated(facts, container.name)
+      ? buildLostState(facts, container.name)
+      : buildWaitingState(facts, container);
+  }
+  switch (latest.state) {
+    case "RUNNING": {
+      const startedAt = timeOf(latest.startedAt, format);
+      return { running: startedAt === undefined ? {} : { startedAt } };
+    }
+    case "EXITED": {
+      const waits = isRestarting(facts, latest) && restartDelayOf(latest) > 0;
+      return waits
+        ? buildBackOffState(facts, container, latest)
+        : buildTerminatedState(latest, format);
+    }
+    case "CREATED":
+    case "UNKNOWN":
+      return buildWaitingState(facts, container);
+  }
+}
+
+type ReportedStatus = ContainerStatus | undefined;
+
+function findPreviousState(
+  reported: ReportedStatus,
+  latest: ContainerFacts,
+  format: StatusFormat,
+): ContainerStateDetails {
+  const terminated =
+    reported?.containerID === idOf(latest, format) ? undefined : reported?.state.terminated;
+  return terminated === undefined ? (reported?.lastState ?? {}) : { terminated };
+}
+
+/** Prefers the runtime's record to the reported status. */
+function findLastState(
+  facts: LivePodFacts,
+  name: string,
+  format: StatusFormat,
+): ContainerStateDetails {
+  const [latest, before] = facts.containers.filter((one) => one.name === name);
+  if (before !== undefined) return buildTerminatedState(before, format);
+  const reported = statusBefore(facts, name);
+  return latest === undefined || latest.attempt === 0
+    ? (reported?.lastState ?? {})
+    : findPreviousState(reported, latest, format);
+}
+
+function countRestarts(facts: LivePodFacts, name: string): number {
+  const latest = findLatest(facts, name);
+  const reported = statusBefore(facts, name)?.restartCount ?? 0;
+  return Math.max(latest?.attempt ?? Math.min(reported, nextAttempt(facts, name)), 0);
+}
+
+/** While the state is waiting, the latest exit becomes the last state. */
+function findStates(
+  facts: LivePodFacts,
+  container: Container,
+  format: StatusFormat,
+): Pick<ContainerStatus, "state" | "lastState"> {
+  const state = findState(facts, container, format);
+  const latest = findLatest(facts, container.name);
+  const hasEnded = latest?.state === "EXITED" && state.waiting !== undefined;
+  const lastState = hasEnded
+    ? buildTerminatedState(latest, format)
+    : findLastState(facts, container.name, format);
+  return { state, ...(lastState.terminated !== undefined && { lastState }) };
+}
+
+function findIdentity(
+  facts: LivePodFacts,
+  name: string,
+  format: StatusFormat,
+): Pick<ContainerStatus, "imageID" | "containerID"> {
+  const latest = findLatest(facts, name);
+  if (latest !== undefined) return { imageID: latest.imageRef, containerID: idOf(latest, format) };
+  const { imageID = "", containerID } = statusBefore(facts, name) ?? {};
+  return { imageID, ...(containerID !== undefined && { containerID }) };
+}
+
+export function buildContainerStatus(
+  facts: LivePodFacts,
+  container: Container,
+  format: StatusFormat,
+): ContainerStatus {
+  const { name, image } = container;
+  const latest = findLatest(facts, name);
+  const isRunning = latest?.state === "RUNNING";
+  const health = facts.health.get(latest?.id ?? "") ?? { isReady: true, isStarted: true };
+  return {
+    name,
+    image,
+    ready: isRunning && health.isReady,
+    started: isRunning && health.isStarted,
+    restartCount: countRestarts(facts, name),
+    ...findIdentity(facts, name, format),
+    ...findStates(facts, container, format),
+  };
+}
+
+export type PodStatus = NonNullable<Pod["status"]>;
+
+interface StatusContext extends StatusFormat {
+  readonly hostIp: string;
+  /** RFC 3339. */
+  readonly now: string;
+}
+
+/** Falls back to the reported addresses, which a finished pod retains. */
+function findAddresses(facts: LivePodFacts, { hostIp }: StatusContext): Partial<PodStatus> {
+  const { spec, status } = facts.pod;
+  const sandbox = readySandbox(facts);
+  const reported = status?.podIPs?.map(({ ip }) => ip) ?? [];
+  const own = sandbox === undefined || sandbox.ips.length === 0 ? reported : sandbox.ips;
+  const ips = spec.hostNetwork === true && sandbox !== undefined ? [hostIp] : own;
+  const [podIP] = ips;
+  return podIP === undefined ? {} : { podIP, podIPs: ips.map((ip) => ({ ip })) };
+}
+
+export function buildPodStatus(facts: LivePodFacts, context: StatusContext): PodStatus {
+  const { pod } = facts;
+  const { spec, status: before } = pod;
+  const { initContainers = [] } = spec;
+  const containerStatuses = spec.containers.map((one) => buildContainerStatus(facts, one, context));
+  const inits = initContainers.map((one) => buildContainerStatus(facts, one, context));
+  const final = finalPhaseOf(facts);
+  return {
+    phase: phaseOf(facts),
+    ...finalRejection(facts),
+    qosClass: qosClassOf(pod),
+    hostIP: context.hostIp,
+    ...findAddresses(facts, context),
+    startTime: before?.startTime ?? context.now,
+    conditions: buildConditions({
+      before: before?.conditions ?? [],
+      isOver: final !== undefined,
+      hasFailed: final === "Failed",
+      isInitialized: nextInit(facts) === undefined,
+      containers: containerStatuses,
+      now: context.now,
+    }),
+    ...(inits.length > 0 && { initContainerStatuses: inits }),
+    containerStatuses,
+  };
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createFakeContainerRuntime } from "@patchbay/cri/testing";
+import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { expect, test } from "vitest";
+import { createImageAccess, createGrants } from "../images/access.ts";
+import { NO_PULL_GUARD } from "../images/pull-guard.ts";
+import { createPulls, type ImageUse, type Pulls } from "./pulls.ts";
+
+const IMAGE = {
+  id: "id-a",
+  tags: ["reg.example/a:1"],
+  digests: ["reg.example/a@sha256:0"],
+  bytes: 1,
+  username: "",
+};
+type Policy = ImageUse["policy"];
+
+function useOf(uid: string, policy: Policy = "IfNotPresent", reference = IMAGE.tags[0]): ImageUse {
+  return { uid, reference: reference ?? "", policy, start: "c 0" };
+}
+
+function setUp() {
+  const runtime = createFakeContainerRuntime();
+  runtime.putRemoteImage(IMAGE, "right");
+  const woken: string[] = [];
+  const wake = (uid: string): void => void woken.push(uid);
+  const log = createFakeLogger();
+  const files = createFakeFiles();
+  const marked = new Set<string>();
+  /** As a process that has just started. */
+  const start = (): Pulls => {
+    const grants = createGrants({ files, log, directory: "/images" });
+    const isMarkedAsAdded = (name: string) => Promise.resolve(marked.has(name));
+    const access = createImageAccess({ grants, isMarkedAsAdded });
+    return createPulls({
+      runtime,
+      clock: createFakeClock(),
+      log,
+      wake,
+      access,
+      guard: NO_PULL_GUARD,
+    });
+  };
+  return { runtime, files, marked, start, pulls: start(), woken };
+}
+
+function asMe(password: string | undefined) {
+  const candidates = password === undefined ? [] : [{ username: "me", password }];
+  return () => Promise.resolve(candidates);
+}
+
+async function find(pulls: Pulls, use: ImageUse, password?: string): Promise<string> {
+  return (await pulls.find(use, asMe(password))).kind;
+}
+
+/** Fetches it with that password, to the end. */
+async function pull(pulls: Pulls, use: ImageUse, password?: string): Promise<void> {
+  pulls.begin(use, { note: () => undefined, credentials: asMe(password) });
+  while ((await find(pulls, { ...use, uid: "onlooker" })) === "pulling") await Promise.resolve();
+}
+
+test("who is refused by the registry holds up nobody else", async () => {
+  const { pulls } = setUp();
+  await pull(pulls, useOf("uid-1"), "wrong");
+  expect(await find(pulls, useOf("uid-1"))).toBe("failed");
+  expect(await find(pulls, useOf("uid-2"))).toBe("absent");
+  await pull(pulls, useOf("uid-2"), "right");
+  expect(await find(pulls, useOf("uid-2"))).toBe("present");
+});
+
+test("nothing is remembered of a pod that is gone", async () => {
+  const { pulls } = setUp();
+  await pull(pulls, useOf("uid-1"), "wrong");
+  pulls.forget("uid-1");
+  expect(await find(pulls, useOf("uid-1"))).toBe("absent");
+});
+
+test("what a secret has fetched is there for who shows the same, also after a start", async () => {
+  const { pulls, start } = setUp();
+  await pull(pulls, useOf("uid-1"), "right");
+  for (const each of [pulls, start()]) {
+    expect(await find(each, useOf("uid-2"))).toBe("absent");
+    expect(await find(each, useOf("uid-2"), "wrong")).toBe("absent");
+    expect(await find(each, useOf("uid-2"), "right")).toBe("present");
+    expect(await find(each, useOf("uid-2", "Never"))).toBe("failed");
+    expect(await find(each, useOf("uid-2", "Never"), "right")).toBe("present");
+  }
+});
+
+test.each([
+  { name: "its id", reference: "id-a" },
+  { name: "a part of its id", reference: "id" },
+])("what a secret has fetched is not to be had by $name", async ({ reference }) => {
+  const { pulls, runtime } = setUp();
+  await pull(pulls, useOf("uid-1"), "right");
+  runtime.findImage = () => Promise.resolve(IMAGE);
+  expect(await find(pulls, useOf("uid-2", "IfNotPresent", reference))).toBe("absent");
+});
+
+test("a registry that asks for nothing has given it to everybody, from that repository", async () => {
+  const { pulls, runtime } = setUp();
+  const copy = { tags: ["evil.example/a:1"], digests: ["evil.example/a@sha256:0"] };
+  runtime.putRemoteImage({ ...IMAGE, ...copy });
+  await pull(pulls, useOf("uid-1", "IfNotPresent", copy.tags[0]));
+  runtime.putImage({
+    ...IMAGE,
+    tags: [...IMAGE.tags, ...copy.tags],
+    digests: [...IMAGE.digests, ...copy.digests],
+  });
+  expect(await find(pulls, useOf("uid-2", "IfNotPresent", copy.tags[0]))).toBe("present");
+  expect(await find(pulls, useOf("uid-2"))).toBe("absent");
+});
+
+test("a container that is given another image before its start has not fetched that", async () => {
+  const { pulls, runtime } = setUp();
+  runtime.putRemoteImage({ ...IMAGE, id: "id-b", tags: ["reg.example/b:1"], digests: [] });
+  await pull(pulls, useOf("uid-1"), "right");
+  await pull(pulls, useOf("uid-2", "Always", "reg.example/b:1"));
+  expect(await find(pulls, useOf("uid-2"))).toBe("absent");
+});
+
+test("what nobody has asked a registry for is everybody's, and no registry's", async () => {
+  const { marked, pulls, runtime } = setUp();
+  runtime.putImage({ ...IMAGE, digests: [] });
+  expect(await find(pulls, useOf("uid-1", "Always"))).toBe("present");
+  // The same image was fetched from that repository by another name.
+  runtime.putImage(IMAGE);
+  expect(await find(pulls, useOf("uid-1", "Always"))).toBe("absent");
+  marked.add(IMAGE.tags[0] ?? "");
+  expect(await find(pulls, useOf("uid-1", "Always"))).toBe("present");
+});
+
+test("no registry is asked for names below localhost/", async () => {
+  const { pulls } = setUp();
+  const facts = await pulls.find(useOf("uid-1", "Always", "localhost/x:1"), asMe(undefined));
+  expect(facts).toMatchObject({
+    kind: "failed",
+    shown: {
+      reason: "ErrImageNeverPull",
+      message:
+        "image localhost/x:1 is not on this machine, and no registry has names below localhost/; " +
+        "add it with: patchbay image add localhost/x:1 SOURCE",
+    },
+  });
+});
+
+test("who may have an image is forgotten with it, and what is no such file grants nothing", async () => {
+  const { files, pulls, start } = setUp();
+  await pull(pulls, useOf("uid-1"), "right");
+  await files.writeAtomic("/images/id-a", '{"reg.example/a":[1]}');
+  expect(await find(start(), useOf("uid-2"), "right")).toBe("absent");
+  await createGrants({ files, log: createFakeLogger(), directory: "/images" }).retainOnly(
+    new Set(),
+  );
+  expect(await files.list("/images")).toEqual([]);
+});

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Container } from "@patchbay/api";
+import { messageOf } from "@patchbay/core";
+import { createPauses } from "@patchbay/kube";
+import type {
+  Clock,
+  ContainerImage,
+  ContainerRuntime,
+  Logger,
+  RegistryCredentials,
+} from "@patchbay/core/ports";
+import type { ImageAccess } from "../images/access.ts";
+import type { PullGuard } from "../images/pull-guard.ts";
+import { isLocalName } from "../images/names.ts";
+import {
+  type ImageFacts,
+  type Reason,
+  containersOf,
+  findLatest,
+  nextAttempt,
+  type LivePodFacts,
+} from "./facts.ts";
+
+export interface ImageUse {
+  readonly uid: string;
+  readonly reference: string;
+  readonly policy: PullPolicy;
+  /** Identifies the attempt of a container or volume; policy Always contacts the registry once per attempt. */
+  readonly start: string;
+}
+
+interface PullNote {
+  readonly type: "Normal" | "Warning";
+  readonly reason: string;
+  readonly message: string;
+}
+
+type FindCredentials = () => Promise<readonly RegistryCredentials[]>;
+
+interface PullContext {
+  note(note: PullNote): void;
+  readonly credentials: FindCredentials;
+}
+
+export interface Pulls {
+  find(use: ImageUse, credentials: FindCredentials): Promise<ImageFacts>;
+  /** Starts the pull unless it is running; wakes the waiting pods when it ends. */
+  begin(use: ImageUse, context: PullContext): void;
+  forget(uid: string): void;
+}
+
+interface PullDeps {
+  readonly runtime: ContainerRuntime;
+  readonly access: ImageAccess;
+  readonly guard: PullGuard;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly wake: (uid: string) => void;
+}
+
+/** Source: Kubernetes kubelet, imageBackOff and MaxContainerBackOff. */
+const PULL_BACKOFF = { firstMs: 10_000, maxMs: 300_000, jitter: 0.1 };
+/** The runtime does not report images that a user adds. */
+const MISSING_IMAGE_RECHECK_MS = 3000;
+
+/** Source: Kubernetes core/v1 PullPolicy. */
+type PullPolicy = NonNullable<Container["imagePullPolicy"]>;
+
+/** Source: Kubernetes, default imagePullPolicy. */
+function defaultPullPolicy(reference: string, policy: PullPolicy | undefined): PullPolicy {
+  if (policy !== undefined) return policy;
+  const [last = ""] = reference.split("/").slice(-1);
+  const isLatest = !last.includes("@") && (!last.includes(":") || last.endsWith(":latest"));
+  return isLatest ? "Always" : "IfNotPresent";
+}
+
+class BackgroundPulls implements Pulls {
+  readonly #deps: PullDeps;
+  readonly #pauses;
+  /** uids of the waiting pods, by reference. */
+  readonly #underWay = new Map<string, Set<string>>();
+  readonly #pulledStarts = new Map<string, Set<string>>();
+
+  constructor(deps: PullDeps) {
+    this.#deps = deps;
+    this.#pauses = createPauses<Reason>({ clock: deps.clock, range: PULL_BACKOFF });
+  }
+
+  async find(use: ImageUse, credentials: FindCredentials): Promise<ImageFacts> {
+    const { reference, policy } = use;
+    const waiting = this.#underWay.get(reference);
+    if (waiting !== undefined) {
+      waiting.add(use.uid);
+      return { kind: "pulling" };
+    }
+    const image = await this.#deps.runtime.findImage(reference);
+    if (image !== undefined && (await this.#mayUse(use, image, credentials))) {
+      return { kind: "present", image };
+    }
+    if (policy === "Never" && image !== undefined) return imageOfOtherPods(reference);
+    if (policy === "Never" || isLocalName(reference)) return missingImage(reference);
+    const paused = this.#pauses.findHeld({ ...stepKey(use), circumstances: "" });
+    return paused === undefined ? { kind: "absent" } : { kind: "failed", ...paused };
+  }
+
+  begin(use: ImageUse, context: PullContext): void {
+    const { reference: image } = use;
+    const waiting = this.#underWay.get(image) ?? new Set();
+    waiting.add(use.uid);
+    if (this.#underWay.has(image)) return;
+    this.#underWay.set(image, waiting);
+    context.note({ type: "Normal", reason: "Pulling", message: `pulling image ${image}` });
+    void this.#pull(use, context).finally(() => {
+      this.#underWay.delete(image);
+      for (const uid of waiting) this.#deps.wake(uid);
+    });
+  }
+
+  forget(uid: string): void {
+    this.#pulledStarts.delete(uid);
+    this.#pauses.forget(uid);
+  }
+
+  /** Does not contact the registry. */
+  async #mayUse(
+    use: ImageUse,
+    image: ContainerImage,
+    credentials: FindCredentials,
+  ): Promise<boolean> {
+    const { access } = this.#deps;
+    const named = { reference: use.reference, image };
+    if (this.#pulledStarts.get(use.uid)?.has(startKey(use)) === true) return true;
+    if (await access.isAdded(named)) return true;
+    return use.policy !== "Always" && (await access.isGranted(named, credentials));
+  }
+
+  async #pull(use: ImageUse, context: PullContext): Promise<void> {
+    const { access, clock, guard, log, runtime } = this.#deps;
+    const { reference: image } = use;
+    const startMs = clock.monotonicMs();
+    try {
+      const candidates = await context.credentials();
+      const { id, credentials } = await guard.run(image, (signal) =>
+        pullWithAny({ runtime, signal }, image, candidates),
+      );
+      await access.recordPull(image, id, credentials);
+      const durationMs = Math.round(clock.monotonicMs() - startMs);
+      this.#pauses.succeed(stepKey(use));
+      const recordPull = this.#pulledStarts.get(use.uid) ?? new Set();
+      this.#pulledStarts.set(use.uid, recordPull.add(startKey(use)));
+      log.info("image pulled", { object: image, durationMs });
+      const message = `pulled image ${image} in ${String(durationMs)} ms`;
+      context.note({ type: "Normal", reason: "Pulled", message });
+    } catch (error) {
+      const message = `image ${image} cannot be pulled: ${messageOf(error)}; from a file, ${addCommand(image)}`;
+      const shown = { reason: "ImagePullBackOff", message };
+      this.#pauses.fail({ ...stepKey(use), circumstances: "" }, { code: "pull", shown });
+      context.note({ type: "Warning", reason: "ErrImagePull", message });
+    }
+  }
+}
+
+interface Pulled {
+  readonly id: string;
+  readonly credentials: RegistryCredentials | undefined;
+}
+
+async function pullWithAny(
+  by: { readonly runtime: ContainerRuntime; readonly signal: AbortSignal },
+  image: string,
+  [first, ...others]: readonly RegistryCredentials[],
+): Promise<Pulled> {
+  try {
+    return { id: await by.runtime.pullImage(image, first, by.signal), credentials: first };
+  } catch (error) {
+    if (others.length === 0 || by.signal.aborted) throw error;
+    return pullWithAny(by, image, others);
+  }
+}
+
+/** Includes the reference, because a pod's image may change before the container starts. */
+function startKey({ reference, start }: ImageUse): string {
+  return `${start} ${reference}`;
+}
+
+/** Another pod's secret may succeed where this one's fails. Source: Kubernetes kubelet, image_manager.go. */
+function stepKey({ uid, reference }: ImageUse): { readonly scope: string; readonly name: string } {
+  return { scope: uid, name: reference };
+}
+
+function addCommand(reference: string): string {
+  return `add it with: patchbay image add ${reference} SOURCE`;
+}
+
+function neverPulled(message: string): ImageFacts {
+  return {
+    kind: "failed",
+    shown: { reason: "ErrImageNeverPull", message },
+    pauseMs: MISSING_IMAGE_RECHECK_MS,
+  };
+}
+
+function missingImage(reference: string): ImageFacts {
+  const why = isLocalName(reference) ? ", and no registry has names below localhost/" : "";
+  return neverPulled(`image ${reference} is not on this machine${why}; ${addCommand(reference)}`);
+}
+
+/** Policy Never uses only images to which the pod has proven access. Source: KEP-2535. */
+function imageOfOtherPods(reference: string): ImageFacts {
+  return neverPulled(
+    `image ${reference} was pulled with the pull secret of other pods; with imagePullPolicy ` +
+      "IfNotPresent the registry is asked with this pod's own",
+  );
+}
+
+export function createPulls(deps: PullDeps): Pulls {
+  return new BackgroundPulls(deps);
+}
+
+export function listImageUses(facts: LivePodFacts): readonly ImageUse[] {
+  const { pod, uid } = facts;
+  const volumes = (pod.spec.volumes ?? []).flatMap(({ name, image }): readonly ImageUse[] => {
+    if (image === undefined) return [];
+    const { reference, pullPolicy } = image;
+    const policy = defaultPullPolicy(reference, pullPolicy);
+    return [{ uid, reference, policy, start: `volume ${name}` }];
+  });
+  const containers = containersOf(pod)
+    .filter(({ name }) => findLatest(facts, name)?.state !== "RUNNING")
+    .map(({ name, image: reference, imagePullPolicy }): ImageUse => {
+      const policy = defaultPullPolicy(reference, imagePullPolicy);
+      return { uid, reference, policy, start: `${name} ${String(nextAttempt(facts, name))}` };
+    });
+  return [...volumes, ...containers];
+}

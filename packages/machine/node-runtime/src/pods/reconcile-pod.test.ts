@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import { PODS, type Condition, type Pod } from "@patchbay/api";
+import { expect, test } from "vitest";
+import { aPod, aRun, aSandbox, podFacts } from "../testing/pods.ts";
+import { PodWorld } from "../testing/world.ts";
+import type { LivePodFacts, PodFacts } from "./facts.ts";
+import { reportStatus, needsPass } from "./reconcile-pod.ts";
+
+/** A world that has the pod, and what was patched there. */
+async function aWorld(pod: Pod) {
+  const world = new PodWorld();
+  await world.put(pod);
+  const patches: unknown[] = [];
+  const patch = world.store.patch.bind(world.store);
+  world.store.patch = (type, key, change, options) => {
+    patches.push({ ...key, ...change, ...options });
+    return patch(type, key, change, options);
+  };
+  const current = (): Pod => {
+    const [found] = world.pods.list();
+    if (found === undefined) throw new Error("the cache has lost the pod");
+    return found;
+  };
+  const facts = (change: Partial<PodFacts> = {}): LivePodFacts => {
+    const known = { sandboxes: [aSandbox()], containers: [aRun()], ...change };
+    return { ...podFacts(known), pod: current() };
+  };
+  return { world, patches, facts, current };
+}
+
+test("a status is patched once, and not again while it says so already", async () => {
+  const { world, patches, facts, current } = await aWorld(aPod());
+  await reportStatus(facts(), world.deps);
+  expect(patches).toMatchObject([
+    { namespace: "ns", name: "a", type: "merge", subresource: "status" },
+  ]);
+  expect((await world.pod())?.status?.phase).toBe("Running");
+  await world.put({ ...current(), ...(await world.store.find(PODS, current().metadata)) });
+  await reportStatus(facts(), world.deps);
+  expect(patches).toHaveLength(1);
+});
+
+test.each<{ name: string; conditions: readonly Condition[]; isBound: boolean }>([
+  { name: "no condition of others", conditions: [], isBound: false },
+  {
+    name: "its own conditions",
+    conditions: [{ type: "PodScheduled", status: "True" }],
+    isBound: false,
+  },
+  {
+    name: "a condition of others",
+    conditions: [{ type: "kubevirt.io/virtual-machine-unpaused", status: "True" }],
+    isBound: true,
+  },
+])("a status with $name is bound to a version: $isBound", async ({ conditions, isBound }) => {
+  const { world, patches, facts, current } = await aWorld({ ...aPod(), status: { conditions } });
+  const { resourceVersion } = current().metadata;
+  await reportStatus(facts(), world.deps);
+  const [{ fields }] = patches as [{ fields: { metadata?: unknown } }];
+  expect(fields.metadata).toEqual(isBound ? { resourceVersion } : undefined);
+});
+
+test("a pod that may not begin is reported once, with its reason", async () => {
+  const { world, facts } = await aWorld(aPod());
+  const rejection = { reason: "PodForbidden", message: "spec.hostPID" };
+  await reportStatus(facts({ sandboxes: [], containers: [], rejection }), world.deps);
+  expect(world.notes).toEqual([{ type: "Warning", ...rejection }]);
+});
+
+test("a pod that has begun is not reported as refused", async () => {
+  const { world, facts } = await aWorld(aPod());
+  await reportStatus(facts({ rejection: { reason: "PodForbidden", message: "m" } }), world.deps);
+  expect(world.notes).toEqual([]);
+});
+
+const POD = aPod();
+
+function withMetadata(more: object): typeof POD {
+  return { ...POD, metadata: { ...POD.metadata, ...more } };
+}
+
+test.each([
+  { name: "the same again", current: POD, want: false },
+  {
+    name: "a network that was plugged",
+    current: withMetadata({ annotations: { "k8s.v1.cni.cncf.io/networks": "[]" } }),
+    want: false,
+  },
+  { name: "a later version", current: withMetadata({ resourceVersion: "2" }), want: false },
+  {
+    name: "a deletion",
+    current: withMetadata({ deletionTimestamp: "2026-11-22T12:00:00Z" }),
+    want: true,
+  },
+  { name: "a label", current: withMetadata({ labels: { a: "b" } }), want: true },
+  { name: "another status", current: { ...POD, status: { phase: "Failed" } }, want: true },
+  {
+    name: "another specification",
+    current: { ...POD, spec: { ...POD.spec, activeDeadlineSeconds: 1 } },
+    want: true,
+  },
+] as const)("$name is looked at: $want", ({ current, want }) => {
+  expect(needsPass({ kind: "updated", previous: POD, current })).toBe(want);
+});
+
+test("a pod that comes or goes is looked at", () => {
+  expect(needsPass({ kind: "added", current: POD })).toBe(true);
+  expect(needsPass({ kind: "deleted", previous: POD })).toBe(true);
+});

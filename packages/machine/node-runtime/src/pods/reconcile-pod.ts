@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reconcile pass over one pod, by uid, because an older pod of the same name may still be terminating.
+import { isAppError, messageOf, type AppError, covers, isEqual } from "@patchbay/core";
+import {
+  earliest,
+  runSteps,
+  type FailedStep,
+  type StepRules,
+  keyOf,
+  printTime,
+  after,
+  done,
+  type Next,
+} from "@patchbay/kube";
+import type { PodDeps, ProbedContainer } from "./deps.ts";
+import {
+  containerStep,
+  SANDBOX_STEP,
+  VOLUMES_STEP,
+  type PodFacts,
+  type Reason,
+  finalRejection,
+  type LivePodFacts,
+  readySandbox,
+} from "./facts.ts";
+import { serializeInputs, observe } from "./observe.ts";
+import { type PodAction, planPod } from "./plan.ts";
+import { beginVolumes, executeStep, type Progress, type ExecutedAction } from "./steps.ts";
+import { PODS, type Pod } from "@patchbay/api";
+import { hasForeignCondition, buildPodStatus } from "./pod-status.ts";
+import type { Change } from "@patchbay/core/ports";
+
+function findStepName(action: ExecutedAction): string | undefined {
+  if (action.kind === "prepareVolumes") return VOLUMES_STEP;
+  if (action.kind === "runSandbox") return SANDBOX_STEP;
+  return action.kind === "startContainer" ? containerStep(action.container) : undefined;
+}
+
+const CREATING = "ContainerCreating";
+/** Source: Kubernetes kubelet, events. */
+const EVENTS: Readonly<Record<string, string>> = {
+  [VOLUMES_STEP]: "FailedMount",
+  [SANDBOX_STEP]: "FailedCreatePodSandBox",
+};
+
+function toReason(action: ExecutedAction, error: AppError): Reason {
+  const message = messageOf(error);
+  if (action.kind !== "startContainer") return { reason: CREATING, message };
+  const isRefused = isAppError(error, "RUNTIME_CONTAINER_REFUSED");
+  return { reason: isRefused ? "CreateContainerConfigError" : "CreateContainerError", message };
+}
+
+interface PlanResult {
+  readonly hasActed: boolean;
+  /** Undefined when only a change wakes the pod. */
+  readonly waitMs: number | undefined;
+}
+
+/** Every later step needs the volumes and the sandbox. */
+function isRequiredByLaterSteps({ kind }: ExecutedAction): boolean {
+  return kind === "prepareVolumes" || kind === "runSandbox";
+}
+
+function canPause(error: unknown): error is AppError {
+  return isAppError(error) && !isAppError(error, "CRI_UNAVAILABLE");
+}
+
+type Failed = FailedStep<ExecutedAction, Reason>;
+
+function reportFailure(deps: PodDeps, { uid, pod }: PodFacts, failed: Failed): void {
+  const { action, shown, pauseMs, error } = failed;
+  const step = findStepName(action) ?? action.kind;
+  const { message } = shown;
+  const reason = EVENTS[step] ?? shown.reason;
+  if (pod !== undefined) {
+    deps.recorder.record(pod, { type: "Warning", reason, message, about: step });
+  }
+  const code = isAppError(error) ? error.code : undefined;
+  deps.log.warn("step of a pod failed", {
+    uid,
+    action: action.kind,
+    code,
+    reason: message,
+    waitMs: pauseMs,
+  });
+  if (action.kind !== "prepareVolumes") deps.sweeper.afterInterruption();
+}
+
+function createStepRules(deps: PodDeps, facts: PodFacts): StepRules<ExecutedAction, Reason> {
+  const circumstances = serializeInputs(facts.pod);
+  return {
+    pauses: deps.pauses,
+    stepOf: (action) => {
+      const name = findStepName(action);
+      return name === undefined ? undefined : { scope: facts.uid, name, circumstances };
+    },
+    explain: (action, error) => {
+      if (!canPause(error)) throw error;
+      return { code: error.code, shown: toReason(action, error) };
+    },
+    wait: (_, failed) =>
+      failed.some(({ action }) => isRequiredByLaterSteps(action)) ? "skip" : undefined,
+    tell: (failed) => {
+      reportFailure(deps, facts, failed);
+    },
+  };
+}
+
+/** @throws the error of a step that cannot pause: the runtime is down, or a removal failed */
+async function act(
+  plan: readonly PodAction[],
+  facts: PodFacts,
+  deps: PodDeps,
+): Promise<PlanResult> {
+  const startMs = deps.clock.monotonicMs();
+  const progress: Progress = { sandboxContext: undefined, volumes: undefined, early: undefined };
+  if (plan.some(({ kind }) => kind === "runSandbox")) beginVolumes(deps, facts, progress);
+  const executed = plan.filter((action) => action.kind !== "wait");
+  const waits = plan.flatMap((action) => (action.kind === "wait" ? [action.ms] : []));
+  const steps = runSteps(
+    executed,
+    (action) => executeStep(deps, facts, { action, progress }),
+    createStepRules(deps, facts),
+  );
+  await steps.catch(() => undefined);
+  await progress.early?.catch(() => undefined); // no work of a pass outlives it
+  const { done, againMs } = await steps;
+  const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
+  const kinds = done.map(({ kind }) => kind);
+  if (kinds.length > 0) deps.log.info("pod changed", { uid: facts.uid, plan: kinds, durationMs });
+  return { hasActed: executed.length > 0, waitMs: earliest([...waits, againMs]) };
+}
+
+/** `facts` must be read after the actions. */
+export async function reportStatus(facts: LivePodFacts, deps: PodDeps): Promise<void> {
+  const { pod } = facts;
+  const now = printTime(deps.clock.now());
+  const { runtimeName: runtime, node } = deps;
+  const status = buildPodStatus(facts, { printTime, runtime, hostIp: node.hostIp, now });
+  if (covers(pod.status, status)) return;
+  const rejection = finalRejection(facts);
+  if (rejection !== undefined) deps.recorder.record(pod, { type: "Warning", ...rejection });
+  // A merge patch replaces whole lists.
+  const isShared = hasForeignCondition(status.conditions ?? []);
+  const { resourceVersion } = pod.metadata;
+  const fields = { status, ...(isShared && { metadata: { resourceVersion } }) };
+  await deps.store.patch(PODS, keyOf(pod), { type: "merge", fields }, { subresource: "status" });
+}
+
+function listProbed(facts: PodFacts): readonly ProbedContainer[] {
+  const { pod } = facts;
+  const podIps = readySandbox(facts)?.ips ?? [];
+  if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return [];
+  return facts.containers
+    .filter(({ state }) => state === "RUNNING")
+    .map((container) => ({ pod, container, podIps }));
+}
+
+async function reportIfExists(facts: PodFacts, deps: PodDeps): Promise<void> {
+  const { pod } = facts;
+  if (pod === undefined) return;
+  deps.probes.retain(facts.uid, listProbed(facts));
+  const health = deps.probes.healthOf(facts.uid);
+  try {
+    await reportStatus({ ...facts, pod, health }, deps);
+  } catch (error) {
+    if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
+  }
+}
+
+export async function reconcilePod(uid: string, deps: PodDeps): Promise<Next> {
+  const facts = await observe(uid, deps);
+  const plan = planPod(facts, deps.clock.now());
+  const isOver = plan.some(({ kind }) => kind === "deleteObject");
+  if (isOver) await reportIfExists(facts, deps); // before the object is deleted
+  const { hasActed, waitMs } = await act(plan, facts, deps);
+  if (!isOver) await reportIfExists(hasActed ? await observe(uid, deps) : facts, deps);
+  return waitMs === undefined ? done() : after(waitMs);
+}
+
+/** Each plug of a NIC writes two annotations, which the loop over pods ignores. */
+function withoutIgnoredFields({ metadata, ...rest }: Pod): unknown {
+  const unread = { annotations: undefined, managedFields: undefined, resourceVersion: undefined };
+  return { ...rest, metadata: { ...metadata, ...unread } };
+}
+
+/** A pass costs at least four calls of the runtime. */
+export function needsPass(change: Change<Pod>): boolean {
+  return (
+    change.kind !== "updated" ||
+    !isEqual(withoutIgnoredFields(change.previous), withoutIgnoredFields(change.current))
+  );
+}

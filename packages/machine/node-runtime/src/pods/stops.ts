@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+import { messageOf } from "@patchbay/core";
+import type { Clock, ContainerRuntime, Logger } from "@patchbay/core/ports";
+
+export interface Stops {
+  /** Ignored while a stop with the same or an earlier deadline is running. Wakes the pod when the call ends. */
+  begin(uid: string, id: string, graceSeconds: number): void;
+}
+
+/** Avoids a second call for an insignificantly earlier deadline. */
+const DEADLINE_TOLERANCE_MS = 1000;
+const STOP_RETRY_INTERVAL_MS = 1000;
+
+interface StopDeps {
+  readonly runtime: ContainerRuntime;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly wake: (uid: string, afterMs: number) => void;
+}
+
+export function createStops({ runtime, clock, log, wake }: StopDeps): Stops {
+  const deadlines = new Map<string, number>();
+  const stop = async (uid: string, id: string, graceSeconds: number): Promise<void> => {
+    try {
+      await runtime.stopContainer(id, graceSeconds);
+      wake(uid, 0);
+    } catch (error) {
+      log.warn("container cannot be stopped", { uid, object: id, reason: messageOf(error) });
+      wake(uid, STOP_RETRY_INTERVAL_MS);
+    }
+  };
+  return {
+    begin: (uid, id, graceSeconds) => {
+      const dueMs = clock.monotonicMs() + graceSeconds * 1000;
+      const underWay = deadlines.get(id);
+      if (underWay !== undefined && dueMs > underWay - DEADLINE_TOLERANCE_MS) return;
+      deadlines.set(id, dueMs);
+      void stop(uid, id, graceSeconds).finally(() => {
+        if (deadlines.get(id) === dueMs) deadlines.delete(id);
+      });
+    },
+  };
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host paths: any path for the product's pods, and opened directories (hostDisk) for launchers.
+import { KUBEVIRTS, storageConfigOf, type Pod, type PodVolume } from "@patchbay/api";
+import type { Store } from "@patchbay/core/ports";
+import { volumeFailed } from "./content/volume-files.ts";
+import type { VolumeDeps } from "./deps.ts";
+import { hostDiskPath } from "./layout.ts";
+
+/** Reads the KubeVirt object each time, so that a removed directory is unavailable at once. */
+export function createHostDiskFinder(store: Pick<Store, "list">): VolumeDeps["findHostDisks"] {
+  return async () => storageConfigOf((await store.list(KUBEVIRTS)).items[0]).hostDisks;
+}
+
+function refusalOf(path: string, directories: readonly string[] | undefined): string | undefined {
+  if (directories === undefined) {
+    return `hostPath ${path}: disks of the node are switched off; an administrator adds HostDisk to configuration.developerConfiguration.featureGates of the KubeVirt object`;
+  }
+  if (directories.includes(path)) return undefined;
+  const allowed = directories.length === 0 ? "none" : directories.join(", ");
+  return `hostPath ${path} is not one of configuration.hostDiskDirectories of the KubeVirt object (${allowed})`;
+}
+
+/**
+ * Mounts through a file descriptor, because a launcher with access to the directory could replace a path in it with a
+ * link.
+ * @throws AppError with RUNTIME_VOLUME_FAILED, OS_PATH_REFUSED
+ */
+export async function mountHostDisk(
+  { disk, findHostDisks, node }: VolumeDeps,
+  pod: Pod,
+  volume: { readonly name: string; readonly hostPath: NonNullable<PodVolume["hostPath"]> },
+): Promise<string> {
+  const { name, hostPath } = volume;
+  const path = hostDiskPath(node.podsDir, pod.metadata.uid ?? "", name);
+  if ((await disk.listMounts(path)).includes(path)) return path;
+  const refusal = refusalOf(hostPath.path, await findHostDisks());
+  if (refusal !== undefined) throw volumeFailed(name, refusal);
+  await disk.mountDirectory(path, hostPath.path);
+  return path;
+}
+
+/** Required kind of file, by volume type. Source: core/v1 HostPathType. */
+const REQUIRED_KINDS: Readonly<Record<string, string | undefined>> = {
+  "": undefined,
+  Directory: "Directory",
+  DirectoryOrCreate: "Directory",
+  File: "File",
+  FileOrCreate: "File",
+  Socket: "Socket",
+  CharDevice: "CharDevice",
+  BlockDevice: "BlockDevice",
+};
+
+type HostPath = NonNullable<PodVolume["hostPath"]>;
+
+async function makeMissing({ disk, files }: VolumeDeps, { path, type }: HostPath): Promise<void> {
+  if ((await disk.kindOf(path)) !== undefined) return;
+  if (type === "DirectoryOrCreate") await disk.makeDirectory(path, { uid: 0, gid: 0, mode: 0o755 });
+  if (type === "FileOrCreate") await files.writeAtomic(path, "", 0o644);
+}
+
+/** @throws AppError with RUNTIME_VOLUME_FAILED */
+export async function findHostPath(
+  deps: VolumeDeps,
+  volume: { readonly name: string; readonly hostPath: HostPath },
+): Promise<string> {
+  const { name, hostPath } = volume;
+  const { path, type = "" } = hostPath;
+  if (!path.startsWith("/") || path.split("/").includes("..")) {
+    throw volumeFailed(name, `hostPath ${path} must be absolute and without ..`);
+  }
+  if (!Object.hasOwn(REQUIRED_KINDS, type))
+    throw volumeFailed(name, `hostPath has no type ${type}`);
+  await makeMissing(deps, hostPath);
+  const [kind, requiredKind] = [await deps.disk.kindOf(path), REQUIRED_KINDS[type]];
+  if (kind === undefined) throw volumeFailed(name, `hostPath ${path} does not exist`);
+  if (requiredKind !== undefined && kind !== requiredKind) {
+    throw volumeFailed(name, `hostPath ${path} is a ${kind}, not a ${requiredKind}`);
+  }
+  return path;
+}

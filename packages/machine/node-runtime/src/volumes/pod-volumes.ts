@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Creates, publishes and removes the volumes of a pod.
+import type { Pod, PodVolume } from "@patchbay/api";
+import {
+  printReference,
+  tokenSourcesOf,
+  volumeReferencesOf,
+  isApiBacked,
+} from "./content/references.ts";
+import { filesOf, type VolumeContents, volumeFailed } from "./content/volume-files.ts";
+import type { VolumeDeps } from "./deps.ts";
+import { requestsSockets } from "../translate/resources.ts";
+import { makeEmptyDir } from "./empty-dir.ts";
+import { mountHostDisk, findHostPath } from "./host-paths.ts";
+import { ownKindOf, podDirectory, volumePath, kindDirectory } from "./layout.ts";
+import { join } from "node:path";
+
+const ACCESS = { uid: 0, gid: 0, mode: 0o755 } as const;
+
+/** Also subscribes to changes of the objects. */
+export async function readVolumeContents(deps: VolumeDeps, pod: Pod): Promise<VolumeContents> {
+  const { objects, tokens, node } = deps;
+  const { uid = "", namespace = "" } = pod.metadata;
+  const references = volumeReferencesOf(pod);
+  objects.hold(uid, namespace, references);
+  const entries = new Map(
+    await Promise.all(
+      references.map(async (one) => {
+        return [printReference(one), await objects.read(namespace, one)] as const;
+      }),
+    ),
+  );
+  const texts = new Map<unknown, string>();
+  for (const source of tokenSourcesOf(pod)) texts.set(source, await tokens.find(pod, source));
+  return {
+    pod,
+    node,
+    entriesOf: (reference) => entries.get(printReference(reference)),
+    tokenOf: (source) => texts.get(source),
+  };
+}
+
+/** Writes only ConfigMaps to the disk, so that no secret reaches it. Returns whether anything changed. */
+export async function publishVolume(
+  { disk }: VolumeDeps,
+  contents: VolumeContents,
+  at: { readonly volume: PodVolume; readonly path: string },
+): Promise<boolean> {
+  const files = filesOf(at.volume, contents);
+  if (at.volume.configMap !== undefined) await disk.makeDirectory(at.path, ACCESS);
+  else await disk.mountMemory(at.path, { access: ACCESS });
+  return disk.publish(at.path, files);
+}
+
+/** Readable by root and its group only. Source: kubelet. */
+const POD_ACCESS = { uid: 0, gid: 0, mode: 0o750 } as const;
+
+export function findVolumePath(deps: VolumeDeps, pod: Pod, volume: PodVolume): string | undefined {
+  const kind = ownKindOf(volume);
+  if (kind === undefined) return undefined;
+  const { uid = "" } = pod.metadata;
+  return volumePath({ podsDir: deps.node.podsDir, uid, kind, name: volume.name });
+}
+
+async function makeVolume(
+  deps: VolumeDeps,
+  contents: VolumeContents,
+  at: { readonly volume: PodVolume; readonly path: string },
+): Promise<void> {
+  const { name, emptyDir, image } = at.volume;
+  if (emptyDir !== undefined) {
+    await makeEmptyDir(deps, { pod: contents.pod, name, emptyDir, path: at.path });
+  } else if (image !== undefined) {
+    await deps.images.show(image.reference, at.path);
+  } else {
+    await publishVolume(deps, contents, at);
+  }
+}
+
+async function prepareOne(
+  deps: VolumeDeps,
+  contents: VolumeContents,
+  volume: PodVolume,
+): Promise<string> {
+  const { name, hostPath, persistentVolumeClaim: claim } = volume;
+  const path = findVolumePath(deps, contents.pod, volume);
+  if (path !== undefined) {
+    await makeVolume(deps, contents, { volume, path });
+    return path;
+  }
+  if (claim !== undefined) {
+    return deps.claims.begin(contents.pod, { name, claimName: claim.claimName });
+  }
+  if (hostPath !== undefined) {
+    return deps.mayUseHostPaths(contents.pod)
+      ? findHostPath(deps, { name, hostPath })
+      : mountHostDisk(deps, contents.pod, { name, hostPath });
+  }
+  throw volumeFailed(name, "volumes of its kind are not supported");
+}
+
+async function prepareSockets({ sockets }: VolumeDeps, { metadata, spec }: Pod): Promise<void> {
+  if (spec.containers.some(requestsSockets)) await sockets.make(metadata.uid ?? "");
+}
+
+async function prepareLocked(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<string, string>> {
+  const volumes = pod.spec.volumes ?? [];
+  const directory = podDirectory(deps.node.podsDir, pod.metadata.uid ?? "");
+  await deps.disk.makeDirectory(directory, POD_ACCESS);
+  await prepareSockets(deps, pod);
+  const needsReading = volumes.some(isApiBacked);
+  const contents: VolumeContents = needsReading
+    ? await readVolumeContents(deps, pod)
+    : { pod, node: deps.node, entriesOf: () => undefined, tokenOf: () => undefined };
+  const made = volumes.map(async (volume) => {
+    return [volume.name, await prepareOne(deps, contents, volume)] as const;
+  });
+  await Promise.allSettled(made); // no work continues after an error
+  return new Map(await Promise.all(made));
+}
+
+/**
+ * Idempotent; volumes in use are unchanged.
+ * @throws AppError with RUNTIME_VOLUME_FAILED, or an error of the machine
+ */
+export function prepareVolumes(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<string, string>> {
+  return deps.mutex.runExclusive(pod.metadata.uid ?? "", () => prepareLocked(deps, pod));
+}
+
+export async function removeLocked(deps: VolumeDeps, uid: string): Promise<void> {
+  const { claims, disk, files, images, node, objects, sockets, tokens } = deps;
+  objects.hold(uid, "", []);
+  tokens.forget(uid);
+  const views = kindDirectory(node.podsDir, uid, "image");
+  for (const name of await files.list(views)) await images.release(join(views, name));
+  const directory = podDirectory(node.podsDir, uid);
+  await claims.end(uid); // before the directory, which marks that something remains
+  await disk.unmountAll(directory);
+  await sockets.remove(uid);
+  await files.remove(directory);
+}
+
+/** The pod's containers must have ended, because their mounts are removed. */
+export function removeVolumes(deps: VolumeDeps, uid: string): Promise<void> {
+  return deps.mutex.runExclusive(uid, () => removeLocked(deps, uid));
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Pod } from "@patchbay/api";
+import { LoopWatch } from "@patchbay/kube";
+import { createFakeCache } from "@patchbay/kube/testing";
+import { settle } from "@patchbay/os/testing";
+import { afterEach, describe, expect, test } from "vitest";
+import { aPod } from "../testing/pods.ts";
+import { refreshVolumes } from "./refresh.ts";
+import { prepareVolumes, removeVolumes } from "./pod-volumes.ts";
+import { aConfigMap, aPodWith, createVolumeBench, PODS_DIR, UID } from "./testing.ts";
+
+const stop = { current: new AbortController() };
+afterEach(() => {
+  stop.current.abort();
+  stop.current = new AbortController();
+});
+
+const VOLUME = `${PODS_DIR}/${UID}/volumes/kubernetes.io~projected/v`;
+const POD = aPodWith([
+  {
+    name: "v",
+    projected: {
+      sources: [
+        { configMap: { name: "c" } },
+        {
+          downwardAPI: { items: [{ path: "labels", fieldRef: { fieldPath: "metadata.labels" } }] },
+        },
+        { serviceAccountToken: { path: "token", expirationSeconds: 1000 } },
+      ],
+    },
+  },
+]);
+
+/** A pod whose volumes are made and kept current. */
+async function running() {
+  const bench = createVolumeBench(stop.current.signal);
+  const pods = createFakeCache<Pod>({ uid: ({ metadata }) => [metadata.uid ?? ""] });
+  bench.put(aConfigMap("c", { key: "1" }));
+  pods.put(POD);
+  await prepareVolumes(bench.deps, POD);
+  await bench.files.ensureDirectory(VOLUME);
+  void refreshVolumes(bench.deps, { pods, uidIndex: "uid" }, stop.current.signal);
+  await wait();
+  const text = (file: string): string | undefined => bench.disk.texts.get(`${VOLUME}/${file}`);
+  return Object.assign(bench, { pods, text });
+}
+
+async function wait(): Promise<void> {
+  for (let turn = 0; turn < 5; turn += 1) await settle();
+}
+
+describe("a volume of a running pod", () => {
+  test("follows its ConfigMap, and stays as it was when that is taken away", async () => {
+    const bench = await running();
+    bench.put(aConfigMap("c", { key: "2" }));
+    await wait();
+    expect(bench.text("key")).toBe("2");
+    bench.take("ConfigMap", "c");
+    await wait();
+    expect(bench.text("key")).toBe("2");
+    expect(bench.log.lines.at(-1)).toMatchObject({ message: "volume stays as it was" });
+  });
+
+  test("follows the pod's labels", async () => {
+    const bench = await running();
+    expect(bench.text("labels")).toBe('app="x"');
+    bench.pods.put({ ...POD, metadata: { ...POD.metadata, labels: { app: "y" } } });
+    await wait();
+    expect(bench.text("labels")).toBe('app="y"');
+  });
+
+  test("gets a new token after four fifths of the old one's life, and keeps it where none is given out", async () => {
+    const bench = await running();
+    expect(bench.requests).toEqual([" 1000"]);
+    await bench.clock.advance(799_999);
+    await wait();
+    expect(bench.text("token")).toBe("token 1");
+    await bench.clock.advance(1);
+    await wait();
+    expect(bench.text("token")).toBe("token 2");
+    bench.refuseTokens();
+    await bench.clock.advance(800_000);
+    await wait();
+    expect(bench.text("token")).toBe("token 2");
+    expect(bench.log.lines.at(-1)).toMatchObject({ message: "token not replaced" });
+  });
+
+  test("is not followed any more when the pod has ended", async () => {
+    const bench = await running();
+    bench.pods.put({ ...POD, status: { phase: "Succeeded" } });
+    await wait();
+    expect([...bench.watches.values()].map(({ isOpen }) => isOpen)).toEqual([false]);
+    expect(bench.deps.tokens.dueMs(UID)).toBeUndefined();
+  });
+});
+
+test("an evicted pod's volumes go at once, those of one that has ended by itself stay", async () => {
+  const bench = await running();
+  bench.pods.put({ ...POD, status: { phase: "Failed", reason: "Error" } });
+  await wait();
+  expect(bench.disk.mounts.has(VOLUME)).toBe(true);
+  bench.pods.put({ ...POD, status: { phase: "Failed", reason: "Evicted" } });
+  await wait();
+  expect(bench.disk.mounts.size).toBe(0);
+  expect(await bench.files.exists(`${PODS_DIR}/${UID}`)).toBe(false);
+});
+
+test("volumes that are being refreshed when they are removed do not come again", async () => {
+  const bench = await running();
+  const disk = Promise.withResolvers<undefined>();
+  const mountMemory = bench.disk.mountMemory.bind(bench.disk);
+  bench.disk.mountMemory = async (...args) => {
+    await disk.promise;
+    return mountMemory(...args);
+  };
+  bench.pods.put({ ...POD, metadata: { ...POD.metadata, labels: { app: "y" } } });
+  await wait();
+  const removed = removeVolumes(bench.deps, UID);
+  await wait();
+  disk.resolve(undefined);
+  await removed;
+  await wait();
+  expect([...bench.disk.mounts.keys()]).toEqual([]);
+  expect(await bench.files.exists(`${PODS_DIR}/${UID}`)).toBe(false);
+});
+
+test("a pod whose volumes are not made yet is left to whoever makes them", async () => {
+  const bench = createVolumeBench(stop.current.signal);
+  const pods = createFakeCache<Pod>({ uid: ({ metadata }) => [metadata.uid ?? ""] });
+  pods.put(POD);
+  void refreshVolumes(bench.deps, { pods, uidIndex: "uid" }, stop.current.signal);
+  await wait();
+  expect(bench.watches.size).toBe(0);
+  expect(bench.requests).toEqual([]);
+});
+
+test("a pod without volumes is left alone, though its directory is there", async () => {
+  const bench = createVolumeBench(stop.current.signal);
+  const pods = createFakeCache<Pod>({ uid: ({ metadata }) => [metadata.uid ?? ""] });
+  pods.put(aPod({}, { uid: UID }));
+  await bench.files.ensureDirectory(`${PODS_DIR}/${UID}`);
+  void refreshVolumes(bench.deps, { pods, uidIndex: "uid" }, stop.current.signal);
+  await wait();
+  expect([bench.watches.size, bench.requests, bench.log.lines]).toEqual([0, [], []]);
+});
+
+test("what a change did is logged, and an unchanged volume is not", async () => {
+  const bench = await running();
+  const before = bench.log.lines.length;
+  bench.pods.put({ ...POD, metadata: { ...POD.metadata, annotations: { x: "y" } } });
+  await wait();
+  expect(bench.log.lines.slice(before)).toEqual([]);
+  bench.put(aConfigMap("c", { key: "2" }));
+  await wait();
+  expect(bench.log.lines.slice(before)).toEqual([
+    { level: "info", message: "volume is current", fields: { uid: UID, volume: "v" } },
+  ]);
+});
+
+test("an unexpected error is tried again", async () => {
+  const bench = await running();
+  bench.disk.publish = () => Promise.reject(new Error("disk is gone"));
+  const before = bench.log.lines.length;
+  bench.put(aConfigMap("c", { key: "2" }));
+  await wait();
+  expect(bench.log.lines.slice(before).map(({ message }) => message)).not.toContain(
+    "volume stays as it was",
+  );
+  expect(bench.clock.dueMs.length).toBeGreaterThan(0);
+});
+
+test("nothing is followed once it has ended", async () => {
+  const bench = await running();
+  stop.current.abort();
+  await wait();
+  const before = bench.requests.length;
+  bench.pods.put({ ...POD, metadata: { ...POD.metadata, labels: { app: "y" } } });
+  await wait();
+  expect([bench.text("labels"), bench.requests.length]).toEqual(['app="x"', before]);
+});
+
+test("a loop that is watched has worked after its first pass", async () => {
+  const bench = createVolumeBench(stop.current.signal);
+  const pods = createFakeCache<Pod>({ uid: ({ metadata }) => [metadata.uid ?? ""] });
+  const watch = new LoopWatch("volumes", bench.clock);
+  expect(watch.isUnderWay()).toBe(false);
+  pods.put(POD);
+  void refreshVolumes(bench.deps, { pods, uidIndex: "uid", watch }, stop.current.signal);
+  await wait();
+  expect(watch.isUnderWay()).toBe(true);
+});

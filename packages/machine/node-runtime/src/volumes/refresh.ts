@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Refreshes API-backed volumes while their pods run.
+import { isPodFinished, type Pod } from "@patchbay/api";
+import { isAppError } from "@patchbay/core";
+import { after, createQueue, done, runReconciler, type LoopWatch, type Next } from "@patchbay/kube";
+import type { Cache } from "@patchbay/core/ports";
+import { isApiBacked } from "./content/references.ts";
+import type { VolumeDeps } from "./deps.ts";
+import { podDirectory } from "./layout.ts";
+import { findVolumePath, removeLocked, readVolumeContents, publishVolume } from "./pod-volumes.ts";
+
+/** Source: Kubernetes kubelet eviction. */
+const EVICTED = "Evicted";
+const CONCURRENCY = 2;
+
+interface CurrentPods {
+  readonly pods: Cache<Pod>;
+  readonly uidIndex: string;
+  readonly watch?: LoopWatch;
+}
+
+function uidOf({ metadata }: Pod): string {
+  return metadata.uid ?? "";
+}
+
+/** A volume keeps its content when its object is deleted. Source: kubelet. */
+async function refreshPod(deps: VolumeDeps, pod: Pod): Promise<void> {
+  try {
+    const contents = await readVolumeContents(deps, pod);
+    for (const volume of (pod.spec.volumes ?? []).filter(isApiBacked)) {
+      const path = findVolumePath(deps, pod, volume);
+      // Starting the pod creates its volumes, not a refresh.
+      if (path === undefined || !(await deps.files.exists(path))) continue;
+      const isChanged = await publishVolume(deps, contents, { volume, path });
+      if (isChanged) deps.log.info("volume is current", { uid: uidOf(pod), volume: volume.name });
+    }
+  } catch (error) {
+    if (!isAppError(error, "RUNTIME_VOLUME_FAILED")) throw error;
+    deps.log.warn("volume stays as it was", { uid: uidOf(pod), reason: error.message });
+  }
+}
+
+async function reconcilePod(deps: VolumeDeps, from: CurrentPods, uid: string): Promise<Next> {
+  const [pod] = from.pods.listBy(from.uidIndex, uid);
+  if (pod === undefined || isPodFinished(pod)) {
+    deps.objects.hold(uid, "", []);
+    deps.tokens.forget(uid);
+    // An evicted pod must free the disk at once; its object may exist for long.
+    if (pod?.status?.reason === EVICTED) await removeLocked(deps, uid);
+    return done();
+  }
+  const isPrepared = await deps.files.exists(podDirectory(deps.node.podsDir, uid));
+  if (!isPrepared || !(pod.spec.volumes ?? []).some(isApiBacked)) return done();
+  await refreshPod(deps, pod);
+  const dueMs = deps.tokens.dueMs(uid);
+  return dueMs === undefined ? done() : after(dueMs);
+}
+
+export async function refreshVolumes(
+  deps: VolumeDeps,
+  from: CurrentPods,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, log, objects } = deps;
+  const queue = createQueue({ clock, concurrency: CONCURRENCY });
+  const stopObjects = objects.onChange((uid) => {
+    queue.add(uid);
+  });
+  const stopPods = from.pods.onChange((change) => {
+    queue.add(uidOf(change.kind === "deleted" ? change.previous : change.current));
+  });
+  for (const pod of from.pods.list()) queue.add(uidOf(pod));
+  const reconcile = (uid: string): Promise<Next> =>
+    deps.mutex.runExclusive(uid, () => reconcilePod(deps, from, uid));
+  try {
+    const loop = { name: "volumes", queue, reconcile, log, clock };
+    await runReconciler({ ...loop, ...(from.watch && { watch: from.watch }) }, signal);
+  } finally {
+    stopObjects();
+    stopPods();
+  }
+}

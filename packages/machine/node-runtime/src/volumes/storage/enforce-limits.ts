@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evicts pods that exceed their disk limits. Directory trees are walked only when a pod may have reached a limit.
+import type {
+  ContainerWrites,
+  ContainerRuntime,
+  Files,
+  VolumeDisk,
+  Cache,
+  Clock,
+  Logger,
+} from "@patchbay/core/ports";
+import { podUidOf } from "../../translate/labels.ts";
+import { join } from "node:path";
+import { type Pod, isPodFinished } from "@patchbay/api";
+import type { NodeFacts } from "../../translate/node-facts.ts";
+import { volumePath } from "../layout.ts";
+import {
+  type PodUsage,
+  headroomBytesOf,
+  isWalkDue,
+  selectVictim,
+  findLimitViolation,
+  type DiskSpace,
+  type Walk,
+} from "./limits.ts";
+import { messageOf } from "@patchbay/core";
+import type { Growths } from "./growth.ts";
+
+/** By pod uid and container name. */
+type WritableLayers = ReadonlyMap<string, ReadonlyMap<string, number>>;
+
+function writableLayersOf(all: readonly ContainerWrites[]): WritableLayers {
+  const layers = new Map<string, Map<string, number>>();
+  for (const { name, labels, writtenBytes } of all) {
+    const uid = podUidOf(labels);
+    if (uid === undefined) continue;
+    const ofPod = layers.get(uid) ?? new Map<string, number>();
+    layers.set(uid, ofPod.set(name, (ofPod.get(name) ?? 0) + writtenBytes));
+  }
+  return layers;
+}
+
+interface MeasureDeps {
+  readonly disk: VolumeDisk;
+  readonly files: Files;
+  readonly node: NodeFacts;
+  readonly runtime: Pick<ContainerRuntime, "listWrites">;
+}
+
+interface NamedPath {
+  readonly name: string;
+  readonly path: string;
+}
+
+interface MeasuredPaths {
+  readonly pod: Pod;
+  readonly ownFileSystems: readonly NamedPath[];
+  readonly volumes: readonly NamedPath[];
+  readonly logs: readonly NamedPath[];
+}
+
+async function findMeasuredPaths({ disk, node }: MeasureDeps, pod: Pod): Promise<MeasuredPaths> {
+  const { uid = "", namespace = "", name } = pod.metadata;
+  const onDisk = (pod.spec.volumes ?? []).filter(
+    ({ emptyDir }) => emptyDir !== undefined && emptyDir.medium !== "Memory",
+  );
+  const all = onDisk.map((volume) => {
+    const at = { podsDir: node.podsDir, uid, kind: "emptyDir", name: volume.name } as const;
+    return { name: volume.name, path: volumePath(at) };
+  });
+  const mounts = new Set(await disk.listMounts(join(node.podsDir, uid)));
+  const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+  const logs = join(node.logDir, `${namespace}_${name}_${uid}`);
+  return {
+    pod,
+    ownFileSystems: all.filter(({ path }) => mounts.has(path)),
+    volumes: all.filter(({ path }) => !mounts.has(path)),
+    logs: containers.map((one) => ({ name: one.name, path: join(logs, one.name) })),
+  };
+}
+
+async function measureFileSystem(files: Files, path: string): Promise<number> {
+  const { sizeBytes, freeBytes } = await files.space(path);
+  return sizeBytes - freeBytes;
+}
+
+async function measurePod(
+  { files }: MeasureDeps,
+  measured: MeasuredPaths,
+  known: { readonly walked: ReadonlyMap<string, number>; readonly layers: WritableLayers },
+): Promise<PodUsage> {
+  const volumes = new Map<string, number>();
+  for (const { name, path } of measured.ownFileSystems)
+    volumes.set(name, await measureFileSystem(files, path));
+  for (const { name, path } of measured.volumes) volumes.set(name, known.walked.get(path) ?? 0);
+  const layers = known.layers.get(measured.pod.metadata.uid ?? "");
+  const containers = measured.logs.map(({ name, path }) => {
+    return [name, (known.walked.get(path) ?? 0) + (layers?.get(name) ?? 0)] as const;
+  });
+  return { volumes, containers: new Map(containers) };
+}
+
+/** All trees are walked in one call. */
+async function measurePods(
+  deps: MeasureDeps,
+  pods: readonly Pod[],
+): Promise<ReadonlyMap<string, PodUsage>> {
+  const all: MeasuredPaths[] = [];
+  for (const pod of pods) all.push(await findMeasuredPaths(deps, pod));
+  const paths = all.flatMap(({ volumes, logs }) => [...volumes, ...logs].map(({ path }) => path));
+  const walked = await deps.disk.usedBytes(paths);
+  const known = { walked, layers: writableLayersOf(await deps.runtime.listWrites()) };
+  const usages = new Map<string, PodUsage>();
+  for (const measured of all) {
+    usages.set(measured.pod.metadata.uid ?? "", await measurePod(deps, measured, known));
+  }
+  return usages;
+}
+
+const DISK_CHECK_INTERVAL_MS = 2000;
+
+export interface StorageDeps extends MeasureDeps {
+  readonly pods: Cache<Pod>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly growths?: Growths;
+  readonly evict: (uid: string, message: string) => void;
+}
+
+function headroomOfAll(pods: readonly Pod[], usages: ReadonlyMap<string, PodUsage>): number {
+  const all = pods.flatMap((pod) => {
+    const usage = usages.get(pod.metadata.uid ?? "");
+    return usage === undefined ? [] : [headroomBytesOf(pod, usage)];
+  });
+  return Math.min(Number.MAX_SAFE_INTEGER, ...all);
+}
+
+function withGrowth(
+  usages: ReadonlyMap<string, PodUsage>,
+  growths: ReadonlyMap<string, ReadonlyMap<string, number>> = new Map(),
+): ReadonlyMap<string, PodUsage> {
+  const all = [...usages].map(([uid, usage]) => {
+    return [uid, { ...usage, growth: growths.get(uid) ?? new Map<string, number>() }] as const;
+  });
+  return new Map(all);
+}
+
+async function walk(deps: StorageDeps, disk: DiskSpace): Promise<Walk> {
+  const pods = deps.pods.list().filter((pod) => !isPodFinished(pod));
+  const atMs = deps.clock.monotonicMs();
+  const usages = await measurePods(deps, pods);
+  const growths = await deps.growths?.measure();
+  const evictions = pods.flatMap((pod) => {
+    const { uid = "" } = pod.metadata;
+    const usage = usages.get(uid);
+    const message = usage === undefined ? undefined : findLimitViolation(pod, usage);
+    return message === undefined ? [] : [{ uid, message }];
+  });
+  const victim = evictions.length > 0 ? undefined : selectVictim(withGrowth(usages, growths), disk);
+  if (victim !== undefined) deps.growths?.resetGrowth(victim.uid);
+  for (const { uid, message } of victim === undefined ? evictions : [victim]) {
+    deps.log.warn("pod is evicted", { uid, reason: message });
+    deps.evict(uid, message);
+  }
+  return { atMs, freeBytes: disk.freeBytes, headroomBytes: headroomOfAll(pods, usages) };
+}
+
+export async function checkStorage(
+  deps: StorageDeps,
+  last: Walk | undefined,
+): Promise<Walk | undefined> {
+  if (deps.pods.list().every(isPodFinished)) return undefined;
+  const disk = await deps.files.space(deps.node.podsDir);
+  const now = { ...disk, atMs: deps.clock.monotonicMs() };
+  return isWalkDue(last, now) ? walk(deps, disk) : last;
+}
+
+export async function enforceStorageLimits(deps: StorageDeps, signal: AbortSignal): Promise<void> {
+  let last: Walk | undefined;
+  while (!signal.aborted) {
+    try {
+      last = await checkStorage(deps, last);
+    } catch (error) {
+      deps.log.warn("storage not measured", { reason: messageOf(error) });
+    }
+    await deps.clock.sleep(DISK_CHECK_INTERVAL_MS, signal).catch(() => undefined);
+  }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { CommandResult } from "@patchbay/core/ports";
+import { createFakeProcessRunner } from "@patchbay/os/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { expect, test } from "vitest";
+import type { Forward } from "./forwards.ts";
+import { ForwardTable } from "./forward-table.ts";
+import { changeText, tableText } from "./ruleset.ts";
+
+const SETTINGS = {
+  table: "t",
+  serviceNetwork: "10.96.0.0/16",
+  dns: "10.96.0.10",
+  podNetwork: "10.88.0.0/24",
+  bridge: "br0",
+};
+
+function aForward(port: number): Forward {
+  return {
+    name: `blue/web:${String(port)}/tcp`,
+    protocol: "tcp",
+    address: "10.96.0.5",
+    port,
+    endpoints: ["10.88.0.5 . 8080"],
+    isSticky: false,
+  };
+}
+
+/** nft gives these answers in turn, then succeeds. */
+function keeper(...answers: Partial<CommandResult>[]) {
+  const runner = createFakeProcessRunner({ nft: () => answers.shift() ?? {} });
+  const counts: string[] = [];
+  const made = new ForwardTable({
+    runner,
+    log: createSilentLogger(),
+    settings: SETTINGS,
+    countWrite: (what) => {
+      counts.push(what);
+    },
+  });
+  return { made, counts, texts: () => runner.commands.map(({ stdin }) => stdin) };
+}
+
+const UNSUPPORTED_KINDS = { exitCode: 1, stderr: " no such table\n" };
+const ONE = [aForward(80)];
+const TWO = [aForward(80), aForward(81)];
+const CHANGE = changeText(SETTINGS, ONE, TWO);
+const WHOLE = tableText(SETTINGS, ONE);
+const WHOLE_TWO = tableText(SETTINGS, TWO);
+
+test.each([
+  { name: "the whole table first", given: [ONE], texts: [WHOLE], counts: ["whole"] },
+  { name: "nothing for the same", given: [ONE, ONE], texts: [WHOLE], counts: ["whole"] },
+  {
+    name: "only the changes after that",
+    given: [ONE, TWO],
+    texts: [WHOLE, CHANGE],
+    counts: ["whole", "changed"],
+  },
+])("nft gets $name", async ({ given, texts, counts }) => {
+  const seen = keeper();
+  expect(seen.made.count).toBe(0);
+  for (const forwards of given) {
+    await seen.made.write(forwards);
+    expect(seen.made.count).toBe(forwards.length);
+  }
+  expect(seen.texts()).toEqual(texts);
+  expect(seen.counts).toEqual(counts);
+});
+
+test("the whole table is written again where the kernel refuses a change", async () => {
+  const seen = keeper({}, UNSUPPORTED_KINDS);
+  await seen.made.write(ONE);
+  await seen.made.write(TWO);
+  expect(seen.texts()).toEqual([WHOLE, CHANGE, WHOLE_TWO]);
+  expect(seen.counts).toEqual(["whole", "failed", "whole"]);
+});
+
+test("a table that the kernel refuses is unknown, and written whole the next time", async () => {
+  const seen = keeper({}, UNSUPPORTED_KINDS, UNSUPPORTED_KINDS);
+  await seen.made.write(ONE);
+  await expect(seen.made.write(TWO)).rejects.toMatchObject({
+    code: "SERVICE_RULES_REFUSED",
+    details: { reason: "no such table" },
+  });
+  expect(seen.made.count).toBe(0);
+  await seen.made.write(TWO);
+  expect(seen.texts()).toEqual([WHOLE, CHANGE, WHOLE_TWO, WHOLE_TWO]);
+  expect(seen.counts).toEqual(["whole", "failed", "failed", "whole"]);
+});

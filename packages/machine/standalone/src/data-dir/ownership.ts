@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ownership of the data directory: which directories a machine may use, and which `--purge` may delete.
+import { relative, sep, basename, join } from "node:path";
+import type { JsonObject } from "@patchbay/api/json";
+import { AppError } from "@patchbay/core/errors";
+import type { Files } from "@patchbay/core/ports";
+import { readFields, textOf } from "./json.ts";
+import type { Paths } from "./paths.ts";
+import { isMountPoint, mountsBelow } from "@patchbay/containerd";
+
+export const KIND = "PatchbayStandalone";
+/** Source: mke2fs(8). */
+const LOST_AND_FOUND = "lost+found";
+
+export function isMarked(fields: JsonObject | undefined): boolean {
+  return textOf(fields, "kind") === KIND;
+}
+
+function listOwnNames({ dataDir, ...paths }: Paths): readonly string[] {
+  return Object.values(paths).map((path) => relative(dataDir, path).split(sep)[0] ?? "");
+}
+
+/**
+ * Accepts the machine's own names without a mark, because a process may die before it writes the mark.
+ * @throws AppError with STANDALONE_NOT_OURS
+ */
+export async function rejectForeignFiles(files: Files, paths: Paths): Promise<void> {
+  const { dataDir, settings } = paths;
+  const own = [LOST_AND_FOUND, ...listOwnNames(paths)];
+  const isOwn = (name: string): boolean =>
+    own.some((one) => name === one || name.startsWith(`${one}.`)); // unfinished files have an additional suffix
+  const other = (await files.list(dataDir)).find((name) => !isOwn(name));
+  // Checked last: if other files appeared meanwhile, the mark existed before them.
+  if (other === undefined || isMarked(await readFields(files, settings))) return;
+  const reason = `it has no standalone.json of Patchbay, and holds ${other}`;
+  throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason });
+}
+
+/** The caller must hold the machine's lock. */
+export async function markDirectory(files: Files, { settings }: Paths): Promise<void> {
+  if (isMarked(await readFields(files, settings))) return;
+  await files.writeAtomic(settings, `${JSON.stringify({ kind: KIND }, undefined, 2)}\n`);
+}
+
+interface PurgeDeps {
+  readonly files: Files;
+  readonly paths: Paths;
+  readonly print: (line: string) => void;
+}
+
+/** @throws AppError with STANDALONE_NOT_OURS */
+export async function rejectUnmarked({ files, paths }: Omit<PurgeDeps, "print">): Promise<void> {
+  if (isMarked(await readFields(files, paths.settings))) return;
+  const reason = "it has no standalone.json of Patchbay";
+  throw new AppError("STANDALONE_NOT_OURS", { dataDir: paths.dataDir, reason });
+}
+
+/**
+ * A mount point remains, because it belongs to the administrator. The mark is deleted last, so that a purge can be
+ * repeated.
+ * @throws AppError with STANDALONE_NOT_OURS when something is mounted below the directory
+ */
+export async function purge({ files, paths, print }: PurgeDeps): Promise<void> {
+  const { dataDir, settings } = paths;
+  const mountinfo = (await files.readText("/proc/self/mountinfo")) ?? "";
+  const [mounted] = mountsBelow(mountinfo, dataDir);
+  if (mounted !== undefined) {
+    throw new AppError("STANDALONE_NOT_OURS", { dataDir, reason: `${mounted} is mounted in it` });
+  }
+  const preserved = [LOST_AND_FOUND, basename(settings)];
+  for (const name of await files.list(dataDir)) {
+    if (!preserved.includes(name)) await files.remove(join(dataDir, name));
+  }
+  await files.remove(settings);
+  if (isMountPoint(mountinfo, dataDir)) {
+    print(`${dataDir} is empty; it is a mount point, and stays`);
+    return;
+  }
+  await files.remove(dataDir);
+  print(`${dataDir} is deleted`);
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { isResultOf } from "./cni.ts";
+
+const OURS = '{"name":"patchbay","plugins":[{"ipam":{"dataDir":"/a/leases"}}]}';
+
+// As CNI's library writes it, shortened.
+function resultOf(config: string): string {
+  const encoded = Buffer.from(config).toString("base64");
+  return JSON.stringify({ kind: "cniCacheV1", containerId: "1", config: encoded });
+}
+
+test.each([
+  { name: "of our network", text: resultOf(OURS), want: true },
+  { name: "of another machine's", text: resultOf(OURS.replace("/a/", "/b/")), want: false },
+  { name: "without a configuration", text: "{}", want: false },
+  { name: "that cannot be read", text: "{", want: false },
+  { name: "that has gone", text: undefined, want: false },
+])("a result $name is ours: $want", ({ text, want }) => {
+  expect(isResultOf(text, [OURS, ""])).toBe(want);
+});

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pods' default network: its CNI configuration, and its results in CNI's cache.
+import { join } from "node:path";
+import type { Files } from "@patchbay/core/ports";
+import type { Paths } from "../data-dir/paths.ts";
+import type { Settings } from "../settings/settings.ts";
+import { Buffer } from "node:buffer";
+import { parseFields, textOf } from "../data-dir/json.ts";
+
+const CONFIG_FILE = "10-patchbay.conflist";
+
+/** Source: CNI SPEC 1.0 section 1; plugins bridge and host-local. */
+export function buildDefaultNetwork(settings: Settings, leasesDir: string): object {
+  return {
+    cniVersion: "1.0.0",
+    name: "patchbay",
+    plugins: [
+      {
+        type: "bridge",
+        bridge: settings.bridge,
+        isGateway: true,
+        ipMasq: true,
+        ipam: {
+          type: "host-local",
+          dataDir: leasesDir,
+          ranges: [[{ subnet: settings.podSubnet }]],
+          routes: [{ dst: "0.0.0.0/0" }],
+        },
+      },
+    ],
+  };
+}
+
+/** Does nothing when an administrator has added another file. */
+export async function writeDefaultNetwork(
+  files: Files,
+  paths: Paths,
+  settings: Settings,
+): Promise<void> {
+  const others = (await files.list(paths.cniConf)).filter((name) => name !== CONFIG_FILE);
+  if (others.length > 0) return;
+  const file = join(paths.cniConf, CONFIG_FILE);
+  const text = `${JSON.stringify(buildDefaultNetwork(settings, paths.cniLeases), undefined, 2)}\n`;
+  if (text !== (await files.readText(file))) await files.writeAtomic(file, text);
+}
+
+/** Shared by all runtimes of a host. Source: CNI library, CacheDir. */
+const RESULTS_DIR = "/var/lib/cni/results";
+
+/** Source: CNI library, cachedInfo. */
+export function isResultOf(text: string | undefined, configs: readonly string[]): boolean {
+  const config = Buffer.from(textOf(parseFields(text), "config"), "base64").toString("utf8");
+  return config !== "" && configs.includes(config);
+}
+
+/** The pods must be deleted. */
+export async function removeCniResults({
+  files,
+  paths,
+}: {
+  readonly files: Files;
+  readonly paths: Paths;
+}): Promise<void> {
+  const confs = await files.list(paths.cniConf);
+  const texts = await Promise.all(confs.map((name) => files.readText(join(paths.cniConf, name))));
+  const configs = texts.filter((text) => text !== undefined);
+  for (const name of await files.list(RESULTS_DIR)) {
+    const path = join(RESULTS_DIR, name);
+    if (isResultOf(await files.readText(path), configs)) await files.remove(path);
+  }
+}

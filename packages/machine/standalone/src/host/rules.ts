@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Removes iptables and nftables rules, routes and addresses that outlive the machine's programs.
+import { isWithin, parseIp } from "@patchbay/api";
+import { messageOf } from "@patchbay/core";
+import type { Files, Logger, ProcessRunner } from "@patchbay/core/ports";
+import { readFields, textOf } from "../data-dir/json.ts";
+import type { Paths } from "../data-dir/paths.ts";
+import { removeServices } from "@patchbay/service-net/host";
+
+const TIMEOUT_MS = 10_000;
+/** `-A POSTROUTING -s ADDRESS ... -j CNI-...`. Source: CNI plugins, pkg/ip SetupIPMasq. */
+const RULE = /^-A POSTROUTING -s (\S+) .*-j (CNI-[0-9a-f]{24})$/;
+
+interface MasqueradeRule {
+  readonly line: string;
+  readonly chain: string;
+}
+
+export function findRulesWithin(listing: string, subnet: string): readonly MasqueradeRule[] {
+  const own = parseIp(subnet);
+  return listing.split("\n").flatMap((line) => {
+    const [, address = "", chain = ""] = RULE.exec(line) ?? [];
+    const range = parseIp(address);
+    const isOwn = own !== undefined && range !== undefined && isWithin(range, own);
+    return isOwn ? [{ line, chain }] : [];
+  });
+}
+
+export function restoreText(rules: readonly MasqueradeRule[]): string {
+  const chains = [...new Set(rules.map(({ chain }) => chain))];
+  return [
+    "*nat",
+    ...rules.map(({ line }) => line.replace(/^-A/, "-D")),
+    ...chains.map((chain) => `-F ${chain}`),
+    ...chains.map((chain) => `-X ${chain}`),
+    "COMMIT",
+    "",
+  ].join("\n");
+}
+
+/** The bridge plugin deletes rules by the addresses of the pod's NIC, which a guest may have taken over. */
+export async function removeMasquerade(deps: {
+  readonly files: Files;
+  readonly runner: ProcessRunner;
+  readonly log: Logger;
+  readonly paths: Paths;
+}): Promise<void> {
+  const { files, runner, paths, log } = deps;
+  const subnet = textOf(await readFields(files, paths.settings), "podSubnet");
+  try {
+    const list = { argv: ["iptables", "-t", "nat", "-S"], timeoutMs: TIMEOUT_MS } as const;
+    const rules = findRulesWithin((await runner.run(list)).stdout, subnet);
+    if (rules.length === 0) return;
+    const argv = ["iptables-restore", "--noflush"] as const;
+    const { exitCode, stderr } = await runner.run({
+      argv,
+      stdin: restoreText(rules),
+      timeoutMs: TIMEOUT_MS,
+    });
+    if (exitCode === 0) log.info("removed leftover masquerade rules", { count: rules.length });
+    else log.warn("masquerade rules cannot be removed", { reason: stderr });
+  } catch (error) {
+    log.warn("masquerade rules cannot be removed", { reason: messageOf(error), err: error });
+  }
+}
+
+export async function removeServiceRules(deps: {
+  readonly files: Files;
+  readonly runner: ProcessRunner;
+  readonly log: Logger;
+  readonly paths: Paths;
+}): Promise<void> {
+  const { files, runner, paths, log } = deps;
+  try {
+    await removeServices(runner, textOf(await readFields(files, paths.settings), "serviceSubnet"));
+  } catch (error) {
+    log.warn("rules of services cannot be removed", { reason: messageOf(error), err: error });
+  }
+}

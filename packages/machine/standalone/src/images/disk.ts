@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Disk files as images: inspects a disk with qemu-img in a sandbox, and copies it into the root of an image.
+import { names } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { ProcessRunner, Files } from "@patchbay/core/ports";
+import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
+import { join } from "node:path";
+import { runOnSource } from "@patchbay/containerd";
+
+/** The disk may be slow. */
+const INSPECT_TIMEOUT_MS = 60_000;
+/** A valid file needs 20 MiB and less than a second. */
+const MEMORY = 2 ** 30;
+const CPU_SECONDS = 10;
+const FILES = 64;
+/** Source: setpriv(1), prlimit(1), unshare(1). */
+const NOT_FOUND = 127;
+const REASON_MAX = 300;
+
+const USER = String(names.LAUNCHER_UID);
+const CONFINED = [
+  "unshare",
+  "--net",
+  "--ipc",
+  "--",
+  "prlimit",
+  `--as=${String(MEMORY)}`,
+  `--cpu=${String(CPU_SECONDS)}`,
+  `--nofile=${String(FILES)}`,
+  "--fsize=0",
+  "--core=0",
+  "--",
+  "setpriv",
+  `--reuid=${USER}`,
+  `--regid=${USER}`,
+  "--clear-groups",
+  "--no-new-privs",
+  "--inh-caps=-all",
+  "--bounding-set=-all",
+  "--",
+];
+/** The launchers' user may not reach the file's directory. */
+const WITH_FILE_AS_STDIN = 'file=$1; shift; exec "$@" <"$file"';
+
+/**
+ * A hostile file may take over qemu-img, so it runs without privileges and network.
+ * @throws AppError with IMAGE_SOURCE_INVALID, OS_PROGRAM_MISSING, OS_TIMED_OUT
+ */
+export async function inspectDisk(
+  runner: ProcessRunner,
+  { path, source }: { readonly path: string; readonly source: string },
+): Promise<string> {
+  const info = ["qemu-img", "info", "--output=json", "/dev/stdin"];
+  const { exitCode, stdout, stderr } = await runner.run({
+    argv: ["sh", "-c", WITH_FILE_AS_STDIN, "sh", path, ...CONFINED, ...info],
+    timeoutMs: INSPECT_TIMEOUT_MS,
+  });
+  if (exitCode === 0) return stdout;
+  if (exitCode === NOT_FOUND) throw new AppError("OS_PROGRAM_MISSING", { program: "qemu-img" });
+  const lastLine = stderr.trim().split("\n").at(-1) ?? "";
+  // Control characters could manipulate the user's terminal.
+  const reason = lastLine
+    .replaceAll("/dev/stdin", source)
+    .replace(/\p{Cc}/gu, "?")
+    .slice(0, REASON_MAX);
+  throw new AppError("IMAGE_SOURCE_INVALID", {
+    source,
+    reason: reason === "" ? `qemu-img ended with ${String(exitCode)}` : reason,
+  });
+}
+
+interface Disk {
+  readonly format: "qcow2" | "raw";
+  readonly virtualBytes: number;
+}
+
+interface InspectedDisk {
+  readonly source: string;
+  readonly bytes: number;
+  readonly info: string;
+}
+
+/** Disks have whole sectors; an interrupted download or an error page seldom does. */
+const SECTOR = 512;
+/** 64 TiB: larger than real disks, and small enough for the tools. */
+const VIRTUAL_MAX = 64 * 2 ** 40;
+const QUOTE_MAX = 200;
+
+/** In order of precedence. */
+const RULES: readonly ((info: JsonObject, file: InspectedDisk) => string | undefined)[] = [
+  hasNoFormat,
+  hasUnsupportedFormat,
+  hasWrongSuffix,
+  refersToOtherFile,
+  isUnreadable,
+  hasPartialSector,
+  hasInvalidSize,
+];
+
+function hasNoFormat({ format }: JsonObject): string | undefined {
+  return typeof format === "string" ? undefined : "qemu-img does not report its format";
+}
+
+function hasUnsupportedFormat(
+  { format }: JsonObject,
+  { source }: InspectedDisk,
+): string | undefined {
+  if (format === "qcow2" || format === "raw") return undefined;
+  const target = `${source.replace(/\.\w+$/, "")}.qcow2`;
+  return `its format is ${String(format)}, and only raw and qcow2 are supported; convert it with: qemu-img convert -O qcow2 ${source} ${target}`;
+}
+
+/** A guest may have written a qcow2 header to its raw disk. */
+function hasWrongSuffix({ format }: JsonObject, { source }: InspectedDisk): string | undefined {
+  const [, named = ""] = /\.(raw|iso|qcow2)$/i.exec(source) ?? [];
+  const wanted = named.toLowerCase() === "qcow2" ? "qcow2" : "raw";
+  if (named === "" || format === wanted) return undefined;
+  return wanted === "raw"
+    ? `it is named ${named} and holds a disk of format ${String(format)}; rename it if that is intended`
+    : "it is named qcow2 but is not a qcow2 disk; check that the download is complete";
+}
+
+function findSpecificData(info: JsonObject): JsonObject {
+  const specific = info["format-specific"];
+  const data = isJsonObject(specific) ? specific["data"] : undefined;
+  return isJsonObject(data) ? data : {};
+}
+
+/** A hostile file may contain terminal control characters. */
+function quote(value: unknown): string {
+  return JSON.stringify(value).slice(0, QUOTE_MAX);
+}
+
+function refersToOtherFile(info: JsonObject): string | undefined {
+  const backing = info["backing-filename"] ?? info["full-backing-filename"];
+  const data = findSpecificData(info)["data-file"];
+  if (backing !== undefined) {
+    return `it is an overlay of the file ${quote(backing)} and holds only a part of the disk; make a complete disk with: qemu-img convert -O qcow2`;
+  }
+  return data === undefined ? undefined : `its data is in another file, ${quote(data)}`;
+}
+
+function isUnreadable(info: JsonObject): string | undefined {
+  if (info["encrypted"] === true) return "it is encrypted, and nothing here can supply the key";
+  return findSpecificData(info)["corrupt"] === true
+    ? "it is marked as corrupt; repair it with: qemu-img check -r all"
+    : undefined;
+}
+
+function hasPartialSector({ format }: JsonObject, { bytes }: InspectedDisk): string | undefined {
+  return format === "qcow2" || bytes % SECTOR === 0
+    ? undefined
+    : `its ${String(bytes)} bytes are not a whole number of ${String(SECTOR)}-byte sectors: it is not a disk, or the download is incomplete`;
+}
+
+function hasInvalidSize(info: JsonObject): string | undefined {
+  const size = info["virtual-size"];
+  if (typeof size !== "number" || size <= 0) return "it is empty";
+  return size <= VIRTUAL_MAX ? undefined : "its disk would be larger than 64 TiB";
+}
+
+/**
+ * Disks are hostile input and must not refer to other files. Source: QEMU qapi/block-core.json, ImageInfo.
+ * @throws AppError with IMAGE_SOURCE_INVALID
+ */
+export function checkDisk(file: InspectedDisk): Disk {
+  const value = parseJson(file.info);
+  const info = isJsonObject(value) ? value : {};
+  for (const rule of RULES) {
+    const reason = rule(info, file);
+    if (reason !== undefined) {
+      throw new AppError("IMAGE_SOURCE_INVALID", { source: file.source, reason });
+    }
+  }
+  const format = info["format"] === "qcow2" ? "qcow2" : "raw";
+  return { format, virtualBytes: Number(info["virtual-size"]) };
+}
+
+/** The image's root, the archive and containerd's copy. */
+const SPACE_FACTOR = 3;
+/** Source: KubeVirt, containerDisk. */
+const DIRECTORY = "disk";
+const MIB = 2 ** 20;
+
+interface Deps {
+  readonly files: Files;
+  readonly runner: ProcessRunner;
+}
+
+interface DiskCopy {
+  /** For messages. */
+  readonly source: string;
+  /** Absolute. */
+  readonly path: string;
+  /** Absolute; must not exist. */
+  readonly root: string;
+}
+
+export function printMib(bytes: number): string {
+  return `${String(Math.ceil(bytes / MIB))} MiB`;
+}
+
+async function checkSpace({ files }: Deps, copy: DiskCopy, bytes: number): Promise<void> {
+  const { freeBytes } = await files.space(copy.root);
+  const needed = bytes * SPACE_FACTOR;
+  if (needed <= freeBytes) return;
+  const reason = `it needs ${printMib(needed)} on the file system of ${copy.root}, which has ${printMib(freeBytes)} free`;
+  throw new AppError("IMAGE_SOURCE_INVALID", { source: copy.source, reason });
+}
+
+/**
+ * Copies before it inspects, so that guests get exactly what was checked.
+ * @throws AppError with IMAGE_SOURCE_INVALID
+ */
+export async function copyDisk(deps: Deps, copy: DiskCopy): Promise<Disk & { bytes: number }> {
+  const { source, path, root } = copy;
+  const directory = join(root, DIRECTORY);
+  const bytes = Number(
+    await runOnSource(deps, source, ["stat", "--dereference", "--format=%s", path]),
+  );
+  await deps.files.ensureDirectory(directory);
+  await checkSpace(deps, copy, bytes);
+  const temporary = join(directory, "file");
+  await runOnSource(deps, source, ["cp", "--reflink=auto", "--sparse=always", path, temporary]);
+  const user = String(names.LAUNCHER_UID);
+  await runOnSource(deps, source, ["chown", `${user}:${user}`, temporary]);
+  await runOnSource(deps, source, ["chmod", "0440", temporary]);
+  const info = await inspectDisk(deps.runner, { path: temporary, source });
+  const disk = checkDisk({ source, bytes, info });
+  const name = disk.format === "qcow2" ? "disk.qcow2" : "disk.img";
+  await runOnSource(deps, source, ["mv", temporary, join(directory, name)]);
+  return { ...disk, bytes };
+}

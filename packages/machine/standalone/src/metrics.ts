@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics of the machine's services, merged into one text.
+import { once } from "node:events";
+import { request, type IncomingMessage } from "node:http";
+import { healthSocketOf, type Paths } from "./data-dir/paths.ts";
+
+interface ServiceMetrics {
+  readonly service: string;
+  readonly text: string | undefined;
+}
+
+interface Family {
+  readonly head: Map<string, string>;
+  readonly samples: string[];
+}
+
+const COMMENT = /^# (HELP|TYPE) (\S+)/;
+const SAMPLE_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*/;
+
+/** Distinguishes equal samples of two services. */
+function addServiceLabel(line: string, service: string): string {
+  const [name = ""] = SAMPLE_NAME.exec(line) ?? [];
+  const rest = line.slice(name.length);
+  const label = `service="${service}"`;
+  if (!rest.startsWith("{")) return `${name}{${label}}${rest}`;
+  return `${name}{${label}${rest.startsWith("{}") ? "" : ","}${rest.slice(1)}`;
+}
+
+function addText(families: Map<string, Family>, text: string, service: string): void {
+  let family: Family | undefined;
+  for (const line of text.split("\n").filter((one) => one !== "")) {
+    const [, keyword = "", name] = COMMENT.exec(line) ?? [];
+    if (name !== undefined) {
+      family = families.get(name) ?? { head: new Map(), samples: [] };
+      families.set(name, family);
+      if (!family.head.has(keyword)) family.head.set(keyword, line);
+    } else if (SAMPLE_NAME.test(line)) {
+      // The head of a family precedes its samples.
+      family?.samples.push(addServiceLabel(line, service));
+    }
+  }
+}
+
+function upLines(all: readonly ServiceMetrics[]): readonly string[] {
+  return [
+    "# HELP patchbay_service_up 1 where the service answered this request.",
+    "# TYPE patchbay_service_up gauge",
+    ...all.map(
+      ({ service, text }) =>
+        `patchbay_service_up{service="${service}"} ${text === undefined ? "0" : "1"}`,
+    ),
+  ];
+}
+
+/** Source: Prometheus exposition formats, text format 0.0.4. */
+export function mergeMetrics(all: readonly ServiceMetrics[]): string {
+  const families = new Map<string, Family>();
+  for (const { service, text = "" } of all) addText(families, text, service);
+  const lines = [...families.values()].flatMap(({ head, samples }) => [
+    ...head.values(),
+    ...samples,
+  ]);
+  return [...upLines(all), ...lines, ""].join("\n");
+}
+
+const SERVICES = [
+  "net-agent",
+  "node-runtime",
+  "service-net",
+  "virt-api",
+  "virt-controller",
+  "virt-handler",
+] as const;
+/** virt-handler reads counters of each guest. */
+const TIMEOUT_MS = 5_000;
+
+async function readSocket(socketPath: string): Promise<string | undefined> {
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  try {
+    const outgoing = request({ socketPath, path: "/metrics", agent: false, signal });
+    const [answer] = (await once(outgoing.end(), "response")) as [IncomingMessage];
+    const text = (await answer.setEncoding("utf8").toArray()).join("");
+    return answer.statusCode === 200 ? text : undefined;
+  } catch {
+    return undefined; // patchbay_service_up reports the failure
+  }
+}
+
+export async function readMetrics(paths: Paths): Promise<string> {
+  const read = async (service: string): Promise<ServiceMetrics> => {
+    return { service, text: await readSocket(healthSocketOf(paths, service)) };
+  };
+  return mergeMetrics(await Promise.all(SERVICES.map(read)));
+}

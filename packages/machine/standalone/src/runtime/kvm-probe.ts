@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides whether guests use KVM, by booting one: nested KVM can exist and hang.
+import { join } from "node:path";
+import { names } from "@patchbay/api";
+import { createImageViews, ctr, listImages, type ContainerdLayout } from "@patchbay/containerd";
+import { isAppError, messageOf } from "@patchbay/core";
+import type { Files, ProcessRunner } from "@patchbay/core/ports";
+import type { Paths } from "../data-dir/paths.ts";
+import { cgroupRootOf, containerdLayoutOf } from "./own-containerd.ts";
+import type { JsonObject } from "@patchbay/api/json";
+import { readFields, textOf } from "../data-dir/json.ts";
+
+/** Printed by the guest's init. Source: hack/guest/small/init. */
+const GUEST_READY = "guest ready";
+const REASON_MAX = 100;
+const CONTAINER = "guest-trial";
+const KERNEL = "vmlinuz";
+const INITRD = "initrd";
+
+/** The machine's containerd must run. */
+interface TrialDeps {
+  readonly files: Files;
+  readonly runner: ProcessRunner;
+  readonly paths: Paths;
+}
+
+interface BootImage {
+  readonly name: string;
+  readonly digest: string;
+}
+
+interface TrialOptions {
+  readonly accelerator: "kvm" | "tcg";
+  /** In the notation of Node.js: `x64` or `arm64`. */
+  readonly architecture: string;
+  readonly timeoutMs: number;
+}
+
+const MACHINES: Readonly<
+  Record<string, readonly [program: string, machine: string, console: string]>
+> = {
+  x64: ["qemu-system-x86_64", "q35", "ttyS0"],
+  arm64: ["qemu-system-aarch64", "virt", "ttyAMA0"],
+};
+const DEFAULT_MACHINE = ["qemu-system-x86_64", "q35", "ttyS0"] as const;
+
+function buildQemuCommand({ architecture, accelerator }: TrialOptions): readonly string[] {
+  const [program, machine, console] = MACHINES[architecture] ?? DEFAULT_MACHINE;
+  const cpu = accelerator === "kvm" ? "host" : "max";
+  return [
+    program,
+    "-accel",
+    accelerator,
+    "-machine",
+    machine,
+    "-cpu",
+    cpu,
+    "-m",
+    "128",
+    "-nodefaults",
+    "-no-user-config",
+    "-display",
+    "none",
+    "-no-reboot",
+    "-serial",
+    "stdio",
+    "-kernel",
+    `/guest/${KERNEL}`,
+    "-initrd",
+    `/guest/${INITRD}`,
+    "-append",
+    `console=${console} quiet panic=-1`,
+  ];
+}
+
+function containerFlags(
+  layout: ContainerdLayout,
+  paths: Paths,
+  mountPoint: string,
+): readonly string[] {
+  return [
+    "--fifo-dir",
+    join(layout.state, "fifo"),
+    "--runc-root",
+    layout.runcRoot,
+    "--cgroup",
+    `${cgroupRootOf(paths)}/${CONTAINER}`,
+    "--seccomp",
+    "--read-only",
+    "--mount",
+    `type=bind,src=${mountPoint},dst=/guest,options=rbind:ro`,
+  ];
+}
+
+function mountPointOf({ run }: Paths): string {
+  return join(run, "guest-trial");
+}
+
+/** Any image may contain a kernel, except those of the machine itself. */
+export async function listBootImages(deps: TrialDeps): Promise<readonly BootImage[]> {
+  const images = await listImages({ ...deps, layout: containerdLayoutOf(deps.paths) });
+  const own: readonly string[] = [names.PAUSE_IMAGE, names.LAUNCHER_IMAGE];
+  return images.filter(({ name }) => !own.includes(name));
+}
+
+/** Undefined when the image contains no kernel and initrd. */
+async function withKernel<T>(
+  deps: TrialDeps,
+  image: BootImage,
+  use: (mountPoint: string) => Promise<T>,
+): Promise<T | undefined> {
+  const { files, paths } = deps;
+  const mountPoint = mountPointOf(paths);
+  const views = createImageViews({ ...deps, layout: containerdLayoutOf(paths) });
+  await files.ensureDirectory(mountPoint);
+  try {
+    await views.release(mountPoint); // of a supervisor that crashed
+    await views.show(image.name, mountPoint);
+    const isBootable =
+      (await files.exists(join(mountPoint, KERNEL))) &&
+      (await files.exists(join(mountPoint, INITRD)));
+    return isBootable ? await use(mountPoint) : undefined;
+  } finally {
+    await views.release(mountPoint);
+    await files.remove(mountPoint);
+  }
+}
+
+async function removeContainer(deps: TrialDeps): Promise<void> {
+  const access = { ...deps, layout: containerdLayoutOf(deps.paths) };
+  for (const args of [
+    ["tasks", "delete", "--force", CONTAINER],
+    ["containers", "delete", CONTAINER],
+  ]) {
+    await ctr(access, args).catch(() => undefined);
+  }
+}
+
+/** Returns the problem; undefined when the guest became ready. */
+async function runGuest(
+  deps: TrialDeps,
+  options: TrialOptions,
+  mountPoint: string,
+): Promise<string | undefined> {
+  const layout = containerdLayoutOf(deps.paths);
+  const device = options.accelerator === "kvm" ? ["--device", "/dev/kvm"] : [];
+  const flags = [...containerFlags(layout, deps.paths, mountPoint), ...device];
+  const booted = new AbortController();
+  let output = "";
+  await removeContainer(deps);
+  try {
+    const args = [
+      "run",
+      "--rm",
+      ...flags,
+      names.LAUNCHER_IMAGE,
+      CONTAINER,
+      ...buildQemuCommand(options),
+    ];
+    await ctr({ ...deps, layout }, args, {
+      timeoutMs: options.timeoutMs,
+      signal: booted.signal,
+      onOutput: (text) => {
+        output = (output + text).slice(-2 * GUEST_READY.length - text.length);
+        if (output.includes(GUEST_READY)) booted.abort(new Error("the guest is ready"));
+      },
+    });
+    return "QEMU ended";
+  } catch (error) {
+    if (booted.signal.aborted) return undefined;
+    if (isAppError(error, "OS_TIMED_OUT"))
+      return `a guest did not boot within ${String(options.timeoutMs / 1000)} s`;
+    return messageOf(error).slice(0, REASON_MAX);
+  } finally {
+    await removeContainer(deps);
+  }
+}
+
+interface TrialResult {
+  readonly problem?: string;
+}
+
+/** Undefined when the image has no kernel. The launcher image must be present. */
+export async function bootGuest(
+  deps: TrialDeps,
+  image: BootImage,
+  options: TrialOptions,
+): Promise<TrialResult | undefined> {
+  return withKernel(deps, image, async (mountPoint) => {
+    const problem = await runGuest(deps, options, mountPoint);
+    return problem === undefined ? {} : { problem };
+  });
+}
+
+/** A guest that has not booted under KVM after this time counts as failed. */
+const BOOT_TIMEOUT_MS = 15_000;
+const DEVICE = "/dev/kvm";
+
+export interface KvmFinding {
+  readonly useEmulation: boolean;
+  readonly why: string;
+}
+
+interface ProbeDeps extends TrialDeps {
+  readonly bootId: string;
+  /** In the notation of Node.js: `x64` or `arm64`. */
+  readonly architecture: string;
+  readonly launcherImage: () => Promise<void>;
+}
+
+/** Another kernel needs another probe. */
+function findCached(
+  cached: JsonObject | undefined,
+  bootId: string,
+  images: readonly BootImage[],
+): KvmFinding | undefined {
+  if (textOf(cached, "bootId") !== bootId) return undefined;
+  if (!images.some(({ digest }) => digest === textOf(cached, "digest"))) return undefined;
+  return { useEmulation: cached?.["useEmulation"] === true, why: textOf(cached, "why") };
+}
+
+function toFinding(problem: string | undefined): KvmFinding {
+  return problem === undefined
+    ? { useEmulation: false, why: "a guest boots under KVM: guests use KVM" }
+    : {
+        useEmulation: true,
+        why: `KVM does not work (${problem}): guests are emulated in software`,
+      };
+}
+
+/** Cached for this boot of the host. */
+export async function probeKvm(deps: ProbeDeps): Promise<KvmFinding> {
+  const { files, paths, bootId, architecture } = deps;
+  if (!(await files.exists(DEVICE))) {
+    return { useEmulation: true, why: `there is no ${DEVICE}: guests are emulated in software` };
+  }
+  const cache = join(paths.run, "kvm-probe.json");
+  const images = await listBootImages(deps);
+  const cached = findCached(await readFields(files, cache), bootId, images);
+  if (cached !== undefined) return cached;
+  await deps.launcherImage();
+  const options = { accelerator: "kvm", architecture, timeoutMs: BOOT_TIMEOUT_MS } as const;
+  for (const image of images) {
+    const outcome = await bootGuest(deps, image, options);
+    if (outcome === undefined) continue;
+    const finding = toFinding(outcome.problem);
+    const { digest } = image;
+    await files.writeAtomic(cache, `${JSON.stringify({ bootId, digest, ...finding })}\n`);
+    return finding;
+  }
+  const why = `no image has vmlinuz and initrd to try KVM with: guests are emulated in software until the next start with one`;
+  return { useEmulation: true, why };
+}

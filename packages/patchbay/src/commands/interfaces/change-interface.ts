@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// patchbay addinterface: asks for an interface.
+import type { Command, Context } from "../../command.ts";
+import { hasFlag, textOption, type Input } from "../../input.ts";
+import { DRY_RUN, IFACE_NAME, VMI, WAIT } from "../flags.ts";
+
+/** Body of the subresource. Source: KubeVirt v1.0 AddInterfaceOptions; the fields beside are ours. */
+function bodyOf(input: Input): Readonly<Record<string, unknown>> {
+  const macAddress = textOption(input, "macAddress");
+  const model = textOption(input, "model");
+  return {
+    networkAttachmentDefinitionName: textOption(input, "networkAttachmentDefinitionName"),
+    name: textOption(input, "name"),
+    ...(macAddress !== undefined && { macAddress }),
+    ...(model !== undefined && { model }),
+  };
+}
+
+async function runAddInterface(context: Context, input: Input): Promise<void> {
+  const iface = textOption(input, "name") ?? "";
+  const request = { subresource: "addinterface", iface, body: bodyOf(input) } as const;
+  if (hasFlag(input, "check")) {
+    const { plugOnProbation } = await import("./check-iface.ts");
+    await plugOnProbation(context, input, request);
+    return;
+  }
+  if (hasFlag(input, "keep")) {
+    const { AppError } = await import("@patchbay/core/errors");
+    throw new AppError("FLAG_INVALID", { flag: "--keep", reason: "means nothing without --check" });
+  }
+  const { requestIface } = await import("./request-iface.ts");
+  await requestIface(context, input, request);
+}
+
+/** Done when the guest can use it; a VM that does not run gets it with its next start. */
+export const addInterface: Command = {
+  name: "addinterface",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Plug a network interface into a VM, running or not",
+  flags: [
+    {
+      flags: "--network-attachment-definition-name <name>",
+      description: "network to join, NAME or NAMESPACE/NAME",
+      required: true,
+      values: "networks",
+    },
+    IFACE_NAME,
+    { flags: "--mac-address <mac>", description: "MAC address (default: a generated one)" },
+    { flags: "--model <model>", description: "device model (default: virtio)" },
+    {
+      flags: "--check",
+      description:
+        "wait, test the connection, and unplug again if a fault in the guest or its pod stops frames",
+    },
+    { flags: "--keep", description: "with --check: leave it in the VM in any case" },
+    VMI,
+    DRY_RUN,
+    ...WAIT,
+  ],
+  run: runAddInterface,
+};
+
+/** The guest's device stays, with its MAC and its PCI address. */
+export const setInterface: Command = {
+  name: "set interface",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Change the network or the link of an interface; the guest keeps its device",
+  flags: [
+    { ...IFACE_NAME, values: "interfaces" },
+    {
+      flags: "--network <name>",
+      description: "network to move to, NAME or NAMESPACE/NAME",
+      values: "networks",
+    },
+    { flags: "--link <state>", description: "state of its link", choices: ["up", "down"] },
+    DRY_RUN,
+    ...WAIT,
+  ],
+  run: async (context, input) => {
+    const { changeSettings } = await import("./change-settings.ts");
+    await changeSettings(context, input);
+  },
+};
+
+/** Done when nothing is left of it: in the guest, in the pod, in the spec. */
+export const removeInterface: Command = {
+  name: "removeinterface",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Unplug a network interface from a VM",
+  flags: [{ ...IFACE_NAME, values: "interfaces" }, VMI, DRY_RUN, ...WAIT],
+  run: async (context, input) => {
+    const { requestIface } = await import("./request-iface.ts");
+    const iface = textOption(input, "name") ?? "";
+    const body = { name: iface };
+    await requestIface(context, input, { subresource: "removeinterface", iface, body });
+  },
+};

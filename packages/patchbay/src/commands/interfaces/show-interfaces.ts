@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// patchbay get interfaces: lists the interfaces of a VM, or of all VMs of a namespace.
+import type { Command, Context } from "../../command.ts";
+import { argumentAt, type Input } from "../../input.ts";
+import { printResult } from "../../print/output.ts";
+import { VMI } from "../flags.ts";
+import type { VmiStatus, IfaceHistory } from "@patchbay/api";
+import type { Target } from "../../target.ts";
+
+async function listOne(context: Context, input: Input): Promise<void> {
+  const { withTarget } = await import("../../target.ts");
+  const { toIfaceRows } = await import("../../print/iface-rows.ts");
+  const { printInterfaces } = await import("../../print/interfaces.ts");
+  await withTarget(context, input, async (target) => {
+    const rows = toIfaceRows(target);
+    await printResult(context, {
+      table: () => printInterfaces(rows, target.vmi),
+      data: rows,
+      names: rows.map(({ name }) => `interface/${name}`),
+    });
+  });
+}
+
+async function listAll(context: Context): Promise<void> {
+  const { withSession } = await import("../../session.ts");
+  const { interfacesOfAll } = await import("./interfaces-of-all.ts");
+  const { printInterfacesOfAll } = await import("../../print/interfaces.ts");
+  await withSession(context, async (session) => {
+    const vms = await interfacesOfAll(session, context.signal);
+    await printResult(context, {
+      table: () => printInterfacesOfAll(vms),
+      data: vms.map(({ vm, rows }) => ({ vm, interfaces: rows })),
+      names: vms.flatMap(({ vm, rows }) => rows.map(({ name }) => `interface/${vm}/${name}`)),
+    });
+  });
+}
+
+async function runGetInterfaces(context: Context, input: Input): Promise<void> {
+  await (argumentAt(input, 0) === "" ? listAll(context) : listOne(context, input));
+}
+
+/** Also those that are declared and not there yet, and those that are on their way out. */
+export const getInterfaces: Command = {
+  name: "get interfaces",
+  aliases: ["interface", "ifaces"],
+  args: ["[vm]"],
+  values: ["vms"],
+  summary:
+    "List the network interfaces of a VM with their phases, or those of all VMs of the namespace",
+  flags: [VMI],
+  run: runGetInterfaces,
+};
+
+/** Where the VM runs, and why it cannot be worked with there. */
+function toldOfNode({ nodeName, hindrance }: VmiStatus = {}): {
+  readonly node?: string;
+  readonly hindrance?: string;
+} {
+  return {
+    ...(nodeName !== undefined && { node: nodeName }),
+    ...(hindrance !== undefined && { hindrance: hindrance.reason }),
+  };
+}
+
+async function explainIn(context: Context, target: Target, iface: string): Promise<void> {
+  const { AppError } = await import("@patchbay/core/errors");
+  const { isLive, toIfaceRows } = await import("../../print/iface-rows.ts");
+  const { printExplanation } = await import("../../print/explanation.ts");
+  const { startTrouble, vmTrouble } = await import("../../change/verdict.ts");
+  const { kind, namespace, name, vmi } = target;
+  const title = `${kind} ${namespace}/${name}`;
+  const row = toIfaceRows(target).find((one) => one.name === iface);
+  if (row === undefined) {
+    throw new AppError("KUBE_NOT_FOUND", {
+      resource: "interface",
+      object: `${iface} of ${title}`,
+    });
+  }
+  const trouble = vmTrouble(target.vm) ?? startTrouble(vmi);
+  const explained = {
+    title,
+    isRunning: isLive(vmi),
+    ...toldOfNode(vmi?.status),
+    ...(trouble !== undefined && { trouble }),
+  };
+  await printResult(context, {
+    table: () => printExplanation(row, explained),
+    data: { kind, namespace, vm: name, ...row, ...(trouble !== undefined && { trouble }) },
+    names: [`interface/${iface}`],
+  });
+}
+
+async function runExplain(context: Context, input: Input): Promise<void> {
+  const { withTarget } = await import("../../target.ts");
+  await withTarget(context, input, (target) => explainIn(context, target, argumentAt(input, 1)));
+}
+
+/** Says why an interface goes no further, and who has to act. */
+export const explain: Command = {
+  name: "explain",
+  args: ["<vm>", "<interface>"],
+  values: ["vms", "interfaces"],
+  summary: "Show what is known about one interface, and what happens next",
+  flags: [VMI],
+  run: runExplain,
+};
+
+/** Of one interface, or of all where none is named. */
+async function ofInterface(
+  history: IfaceHistory,
+  target: Target,
+  iface: string,
+): Promise<IfaceHistory> {
+  if (iface === "") return history;
+  const { toIfaceRows } = await import("../../print/iface-rows.ts");
+  const own = history.filter(({ name }) => name === iface);
+  const isKnown = toIfaceRows(target).some(({ name }) => name === iface);
+  if (own.length > 0 || isKnown) return own;
+  const { AppError } = await import("@patchbay/core/errors");
+  const { kind, namespace, name } = target;
+  const object = `${iface} of ${kind} ${namespace}/${name}`;
+  throw new AppError("KUBE_NOT_FOUND", { resource: "interface", object });
+}
+
+async function runHistory(context: Context, input: Input): Promise<void> {
+  const { withTarget } = await import("../../target.ts");
+  const { historyOfVm } = await import("@patchbay/core/history");
+  const { printHistory } = await import("../../print/history.ts");
+  await withTarget(context, input, async (target) => {
+    const history = await ofInterface(historyOfVm(target), target, argumentAt(input, 1));
+    await printResult(context, {
+      table: () => printHistory(history),
+      data: history,
+      names: history.map(({ name }) => `interface/${name}`),
+    });
+  });
+}
+
+/** Also of interfaces that are gone, and of guests that have ended. */
+export const history: Command = {
+  name: "history",
+  args: ["<vm>", "[interface]"],
+  values: ["vms", "interfaces"],
+  summary: "Show the last plugs, unplugs and changes of a VM's interfaces, and how long each took",
+  flags: [VMI],
+  run: runHistory,
+};

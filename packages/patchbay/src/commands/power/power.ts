@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// patchbay start: starts a VM.
+import type { Command } from "../../command.ts";
+import { WAIT, WAIT_LONG } from "../flags.ts";
+
+/** Done when a new guest runs. */
+export const start: Command = {
+  name: "start",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Start a VM",
+  flags: WAIT,
+  run: async (context, input) => {
+    const { requestPower } = await import("./request-power.ts");
+    await requestPower(context, input, "start");
+  },
+};
+
+/** Done when nothing of the guest is left. */
+export const stop: Command = {
+  name: "stop",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Stop a VM; with --wait, return when it has stopped",
+  flags: WAIT,
+  run: async (context, input) => {
+    const { requestPower } = await import("./request-power.ts");
+    await requestPower(context, input, "stop");
+  },
+};
+
+/** Done when another guest than before runs. */
+export const restart: Command = {
+  name: "restart",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Restart a VM",
+  flags: WAIT,
+  run: async (context, input) => {
+    const { requestPower } = await import("./request-power.ts");
+    await requestPower(context, input, "restart");
+  },
+};
+
+/** Done when the guest runs there; one that cannot be made says why. */
+export const migrate: Command = {
+  name: "migrate",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Move a running VM to another node",
+  flags: [
+    {
+      flags: "--to <node>",
+      description: "node by its label kubernetes.io/hostname (default: any other one that fits)",
+    },
+    ...WAIT_LONG,
+  ],
+  run: async (context, input) => {
+    const { requestMigration } = await import("./request-power.ts");
+    await requestMigration(context, input);
+  },
+};
+
+/** Done when the migration is asked to end; its guest runs on where it is. */
+export const migrateCancel: Command = {
+  name: "migrate-cancel",
+  args: ["<vm>"],
+  values: ["vms"],
+  summary: "Cancel a VM's migration, if its guest has not left yet",
+  flags: [],
+  run: async (context, input) => {
+    const { cancelMigration } = await import("./request-power.ts");
+    await cancelMigration(context, input);
+  },
+};

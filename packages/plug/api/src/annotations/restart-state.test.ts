@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test, describe } from "vitest";
+import {
+  keptIpsOf,
+  parseKeptAddresses,
+  printKeptAddresses,
+  parsePcieTopology,
+  printPcieTopology,
+} from "./restart-state.ts";
+
+const BLUE = { name: "blue1", networkName: "ns1/blue", ips: ["10.0.0.5", "fd00::5"] };
+
+test("what is written is read", () => {
+  expect(parseKeptAddresses(printKeptAddresses([BLUE]))).toEqual([BLUE]);
+});
+
+test.each([
+  { name: "nothing", text: undefined, want: [] },
+  { name: "no JSON", text: "[", want: [] },
+  { name: "no list", text: `{"name":"blue1"}`, want: [] },
+  {
+    name: "no entries",
+    text: `[null, 1, {"name": 1, "networkName": "a/b"}, {"name": "a"}]`,
+    want: [],
+  },
+  {
+    name: "an entry without addresses",
+    text: `[{"name":"blue1","networkName":"ns1/blue","ips":"10.0.0.5"}]`,
+    want: [{ ...BLUE, ips: [] }],
+  },
+])("of $name is read what can be read", ({ text, want }) => {
+  expect(parseKeptAddresses(text)).toEqual(want);
+});
+
+test.each<{ name: string; ips: unknown; want: readonly string[] }>([
+  { name: "in one spelling", ips: ["FD00:0::5/64", "10.0.0.5/24"], want: ["fd00::5", "10.0.0.5"] },
+  { name: "once each", ips: ["fd00::5", "fd00:0::5"], want: ["fd00::5"] },
+  {
+    name: "without what is none",
+    ips: ["", 1, "10.0.0.256", "$(x)", "10.0.0.5"],
+    want: ["10.0.0.5"],
+  },
+  { name: "not where it is no list", ips: "10.0.0.5", want: [] },
+])("an element prefers addresses $name", ({ ips, want }) => {
+  // As anybody may write it into a pod.
+  const element = { name: "blue", "io.patchbay.kept-ips": ips as readonly string[] };
+  expect(keptIpsOf(element)).toEqual(want);
+});
+
+test("no more of them than a NIC has", () => {
+  const ips = Array.from({ length: 200 }, (_none, index) => `10.0.0.${String(index)}`);
+  expect(keptIpsOf({ name: "blue", "io.patchbay.kept-ips": ips })).toHaveLength(16);
+  expect(keptIpsOf(undefined)).toEqual([]);
+});
+
+const TOPOLOGY = { version: 2, interfaces: [{ name: "blue", pciAddress: "0000:02:00.0" }] };
+
+test.each([TOPOLOGY, { version: 1, interfaces: [] }])("is written and read again", (topology) => {
+  expect(parsePcieTopology(printPcieTopology(topology))).toEqual(topology);
+});
+
+describe("what cannot be read says of no place", () => {
+  const entries = (...interfaces: readonly unknown[]): string =>
+    JSON.stringify({ version: 2, interfaces });
+
+  test.each([
+    undefined,
+    "",
+    "{",
+    "null",
+    "[]",
+    "{}",
+    '{"version":"2","interfaces":[]}',
+    '{"version":2}',
+    '{"version":2,"interfaces":{}}',
+    entries(null),
+    entries("blue"),
+    entries({ name: "blue" }),
+    entries({ pciAddress: "0000:02:00.0" }),
+    entries({ name: 1, pciAddress: "0000:02:00.0" }),
+    entries({ name: "blue", pciAddress: 2 }),
+    entries(...TOPOLOGY.interfaces, {}),
+  ])("%s", (text) => {
+    expect(parsePcieTopology(text)).toBeUndefined();
+  });
+});

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codecs of the VMI annotations with which a VM keeps its addresses and PCI layout over restarts.
+import { parseIp, printAddress } from "../values/ip.ts";
+import { isJsonObject, parseJson } from "../values/json.ts";
+import type { NetworkSelection } from "./networks.ts";
+import type { PcieTopology } from "../kinds/vm.ts";
+
+/** Addresses of one NIC on one network. */
+export interface KeptAddresses {
+  readonly name: string;
+  /** NAMESPACE/NAME of the NetworkAttachmentDefinition. */
+  readonly networkName: string;
+  /** Normalized, without prefix length. */
+  readonly ips: readonly string[];
+}
+
+/** Limit per NIC, because pod authors can write any number of addresses into a network-status annotation. */
+const ADDRESSES_MAX = 16;
+
+/** Normalizes addresses, drops prefix lengths and skips invalid entries. */
+export function soundAddresses(texts: unknown): readonly string[] {
+  const list: readonly unknown[] = Array.isArray(texts) ? texts : [];
+  const valid = list.flatMap((text) => {
+    const address = typeof text === "string" ? parseIp(text) : undefined;
+    return address === undefined ? [] : [printAddress(address)];
+  });
+  return [...new Set(valid)].slice(0, ADDRESSES_MAX);
+}
+
+function toEntry(value: unknown): readonly KeptAddresses[] {
+  if (!isJsonObject(value)) return [];
+  const { name, networkName } = value;
+  if (typeof name !== "string" || typeof networkName !== "string") return [];
+  return [{ name, networkName, ips: soundAddresses(value["ips"]) }];
+}
+
+/** Skips malformed entries. */
+export function parseKeptAddresses(text: string | undefined): readonly KeptAddresses[] {
+  const value = parseJson(text);
+  return Array.isArray(value) ? value.flatMap(toEntry) : [];
+}
+
+export function printKeptAddresses(kept: readonly KeptAddresses[]): string {
+  return JSON.stringify(kept);
+}
+
+/** Returns the addresses that IPAM should prefer. The attachment must not fail if they are unavailable. */
+export function keptIpsOf(element: NetworkSelection | undefined): readonly string[] {
+  return soundAddresses(element?.["io.patchbay.kept-ips"]);
+}
+
+type Entry = PcieTopology["interfaces"][number];
+
+function isEntry(value: unknown): value is Entry {
+  return (
+    isJsonObject(value) &&
+    typeof value["name"] === "string" &&
+    typeof value["pciAddress"] === "string"
+  );
+}
+
+/** Returns undefined if the annotation is missing or malformed: the devices then get a new layout. */
+export function parsePcieTopology(text: string | undefined): PcieTopology | undefined {
+  const value = parseJson(text);
+  if (!isJsonObject(value)) return undefined;
+  const { version, interfaces, devices } = value;
+  if (typeof version !== "number" || !Array.isArray(interfaces)) return undefined;
+  if (!interfaces.every(isEntry)) return undefined;
+  // Annotations of older versions have no devices.
+  const isKept = Array.isArray(devices) && devices.every(isEntry);
+  return { version, interfaces, ...(isKept ? { devices } : {}) };
+}
+
+export function printPcieTopology(topology: PcieTopology): string {
+  return JSON.stringify(topology);
+}

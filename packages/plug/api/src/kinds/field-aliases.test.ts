@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import type { VmiSpec } from "./vmi-spec.ts";
+import { inCurrentWords } from "./field-aliases.ts";
+
+const OLD = {
+  domain: {
+    machine: { type: "" },
+    devices: {
+      disks: [
+        { name: "registrydisk", volumeName: "registryvolume", disk: { bus: "virtio" } },
+        { name: "plain", volumeName: "" },
+        { name: "new" },
+      ],
+      interfaces: [{ name: "default", bridge: {} }],
+    },
+  },
+  networks: [{ name: "default", pod: {} }],
+  volumes: [
+    { name: "registryvolume", registryDisk: { image: "kubevirt/fedora" } },
+    { name: "plain", cloudInitNoCloud: { userData: "a" } },
+    { name: "new", containerDisk: { image: "debian" } },
+  ],
+};
+
+test("older words are read as the newest ones, in their places", () => {
+  expect(inCurrentWords(OLD)).toEqual({
+    ...OLD,
+    domain: {
+      machine: {},
+      devices: {
+        disks: [
+          { name: "registryvolume", disk: { bus: "virtio" } },
+          { name: "plain" },
+          { name: "new" },
+        ],
+        interfaces: [{ name: "default", bridge: {} }],
+      },
+    },
+    volumes: [
+      { name: "registryvolume", containerDisk: { image: "kubevirt/fedora" } },
+      { name: "plain", cloudInitNoCloud: { userData: "a" } },
+      { name: "new", containerDisk: { image: "debian" } },
+    ],
+  });
+});
+
+test("what is in current words already stays as it is, and reading twice says the same", () => {
+  const now = inCurrentWords(OLD);
+  expect(inCurrentWords(now)).toEqual(now);
+  const bare: VmiSpec = { domain: {} };
+  expect(inCurrentWords(bare)).toStrictEqual(bare);
+  const machine: VmiSpec = { domain: { machine: { type: "pc" } } };
+  expect(inCurrentWords(machine)).toStrictEqual(machine);
+});
+
+test("of two words for one thing none is forgotten", () => {
+  const [older, newer] = [{ image: "a" }, { image: "b" }];
+  const spec = { domain: {}, volumes: [{ name: "v", registryDisk: older, containerDisk: newer }] };
+  expect(inCurrentWords(spec)).toEqual(spec);
+});
+
+test("what the schema refuses is left alone", () => {
+  const spec = { domain: { machine: 1, devices: { disks: "a" } }, volumes: [null, 1] };
+  // A client may send anything; the mutating webhook comes before the schema.
+  expect(inCurrentWords(spec as unknown as VmiSpec)).toEqual(spec);
+});

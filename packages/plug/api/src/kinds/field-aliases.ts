@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Older field names of KubeVirt. Objects are stored as written, so code that reads disks, volumes or the machine type
+// resolves the aliases first.
+import type { VmiSpec } from "./vmi-spec.ts";
+import { isJsonObject, type JsonObject } from "../values/json.ts";
+
+function isText(value: unknown): boolean {
+  return typeof value === "string" && value !== "";
+}
+
+function omit(value: JsonObject, key: string): JsonObject {
+  return Object.fromEntries(Object.entries(value).filter(([other]) => other !== key));
+}
+
+/** Maps the entries of a list. Leaves other types unchanged, because the schema rejects them. */
+function mapEntries<T>(value: T, resolve: (entry: JsonObject) => JsonObject): T {
+  if (!Array.isArray(value)) return value;
+  // Renames keys only, so the type of each entry stays the same.
+  return value.map((entry: unknown) => (isJsonObject(entry) ? resolve(entry) : entry)) as T;
+}
+
+/** `volumeName` held the volume's name. Source: KubeVirt v0.8 api/v1 schema.go, type Disk. */
+function resolveDisk(disk: JsonObject): JsonObject {
+  if (!("volumeName" in disk)) return disk;
+  const { volumeName } = disk;
+  const { name } = disk;
+  return { ...omit(disk, "volumeName"), name: isText(volumeName) ? volumeName : name };
+}
+
+/** `registryDisk` is now containerDisk; a volume with both is rejected. Source: KubeVirt v0.8 api/v1 schema.go, type RegistryDiskSource. */
+function resolveVolume(volume: JsonObject): JsonObject {
+  if (!("registryDisk" in volume) || "containerDisk" in volume) return volume;
+  const { registryDisk } = volume;
+  return { ...omit(volume, "registryDisk"), containerDisk: registryDisk };
+}
+
+/** An empty type meant the default. Source: KubeVirt v0.8 api/v1 defaults.go. */
+function resolveMachine({ domain: { machine } }: VmiSpec): Pick<VmiSpec["domain"], "machine"> {
+  return machine?.type === "" ? { machine: {} } : {};
+}
+
+function resolveDisks({ domain: { devices } }: VmiSpec): Pick<VmiSpec["domain"], "devices"> {
+  if (devices?.disks === undefined) return {};
+  return { devices: { ...devices, disks: mapEntries(devices.disks, resolveDisk) } };
+}
+
+function resolveVolumes({ volumes }: VmiSpec): Pick<VmiSpec, "volumes"> {
+  return volumes === undefined ? {} : { volumes: mapEntries(volumes, resolveVolume) };
+}
+
+/**
+ * Resolves the aliases of a specification: `registryDisk` to `containerDisk`, `disks[].volumeName` to the disk's
+ * name, machine type `""` to unset. Keeps the order of lists, so that field paths remain valid.
+ */
+export function inCurrentWords(spec: VmiSpec): VmiSpec {
+  const domain = { ...spec.domain, ...resolveMachine(spec), ...resolveDisks(spec) };
+  return { ...spec, domain, ...resolveVolumes(spec) };
+}

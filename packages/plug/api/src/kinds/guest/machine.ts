@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Firmware, CPU, clock, features and other devices of the guest. Source: KubeVirt api/core/v1 schema.go.
+import { Type } from "../../fields/schema.ts";
+import { FIRMWARE_FIELDS, CPU_FIELDS, FEATURES } from "../../fields/unacted-fields.ts";
+import type { TProperties } from "typebox";
+import { object, oneOf, onlyBuilt, text as anyText, unbuilt } from "../../fields/notation.ts";
+
+const text = (description: string) => Type.Optional(Type.String({ description }));
+const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
+
+const KernelBootSchema = Type.Object(
+  {
+    kernelArgs: text("The kernel's command line."),
+    container: Type.Optional(
+      Type.Object(
+        {
+          image: Type.String({ description: "Image with kernel and initrd." }),
+          kernelPath: text("Path of the kernel in the image; vmlinuz when absent."),
+          initrdPath: text("Path of the initrd in the image."),
+          imagePullPolicy: text(
+            "When the image is pulled: Always, IfNotPresent or Never; IfNotPresent when absent.",
+          ),
+          imagePullSecret: text("Secret of the VM's namespace for pulling the image."),
+        },
+        { description: "Where kernel and initrd are." },
+      ),
+    ),
+  },
+  { description: "The guest is booted from a kernel and an initrd." },
+);
+
+export const EfiSchema = Type.Object(
+  {
+    persistent: Type.Optional(
+      Type.Boolean({ description: "Variables are kept over restarts, on a claim of the VM." }),
+    ),
+    secureBoot: flag("Only signed code is booted; true when absent. It needs features.smm."),
+  },
+  { description: "EFI firmware." },
+);
+
+const BootloaderSchema = Type.Object(
+  {
+    bios: Type.Optional(
+      Type.Object(
+        { useSerial: flag("Firmware speaks on the serial console.") },
+        { description: "BIOS firmware." },
+      ),
+    ),
+    efi: Type.Optional(EfiSchema),
+  },
+  { description: "Firmware of the guest; BIOS when absent." },
+);
+
+export const FirmwareSchema = Type.Object(
+  {
+    kernelBoot: Type.Optional(KernelBootSchema),
+    bootloader: Type.Optional(BootloaderSchema),
+    serial: text("Serial number of the machine."),
+    uuid: text("UUID of the machine; made from namespace and name when absent."),
+    ...FIRMWARE_FIELDS,
+  },
+  { description: "What the guest starts with." },
+);
+
+export const CpuFeatureSchema = Type.Object(
+  {
+    name: Type.String({ description: "Name of the feature, for example apic." }),
+    policy: Type.Optional(
+      Type.String({
+        description: "force, require, optional, disable or forbid; require when absent.",
+      }),
+    ),
+  },
+  { description: "One feature." },
+);
+
+export const CpuSchema = Type.Object(
+  {
+    cores: Type.Optional(Type.Integer({ minimum: 1, description: "Cores of each socket." })),
+    sockets: Type.Optional(Type.Integer({ minimum: 1, description: "Sockets." })),
+    threads: Type.Optional(Type.Integer({ minimum: 1, description: "Threads of each core." })),
+    model: Type.Optional(
+      Type.String({
+        description:
+          "Model that the guest sees: host-model, host-passthrough, or a name as libvirt has it; host-model when absent.",
+      }),
+    ),
+    features: Type.Optional(
+      Type.Array(CpuFeatureSchema, { description: "Features that the guest has or lacks." }),
+    ),
+    ...CPU_FIELDS,
+  },
+  { description: "Virtual processors." },
+);
+
+const present = Type.Optional(
+  Type.Boolean({ description: "Whether the timer is there; true when absent." }),
+);
+const tickPolicy = text(
+  "What becomes of ticks that were missed: delay, catchup, merge or discard.",
+);
+
+const timer = <T extends TProperties>(description: string, more: T) =>
+  Type.Optional(Type.Object({ present, ...more }, { description }));
+
+export const TimerSchema = Type.Object(
+  {
+    hpet: timer("High Precision Event Timer.", { tickPolicy }),
+    hyperv: timer("Hyper-V reference clock.", {}),
+    kvm: timer("KVM clock.", {}),
+    pit: timer("Programmable Interval Timer.", { tickPolicy }),
+    rtc: timer("Real Time Clock.", { tickPolicy, track: text("guest or wall.") }),
+  },
+  { description: "Timers that the guest has or lacks." },
+);
+
+/** Source: KubeVirt ClockOffset. */
+export const OFFSET_FIELDS = {
+  utc: Type.Optional(
+    Type.Object(
+      {
+        offsetSeconds: Type.Optional(
+          Type.Integer({
+            description: "Seconds by which the guest's clock differs from UTC; 0 when absent.",
+          }),
+        ),
+      },
+      { description: "The clock shows UTC." },
+    ),
+  ),
+  timezone: text("Zone that the clock shows, for example Europe/Berlin."),
+};
+
+export const ClockSchema = Type.Object(
+  {
+    ...OFFSET_FIELDS,
+    timer: Type.Optional(TimerSchema),
+  },
+  { description: "The guest's clock; UTC when absent." },
+);
+
+/** A feature that is on if it is present. Source: KubeVirt FeatureState. */
+const feature = <T extends TProperties>(description: string, more: T) =>
+  Type.Optional(
+    Type.Object(
+      {
+        enabled: Type.Optional(
+          Type.Boolean({ description: "Whether it is on; true when absent." }),
+        ),
+        ...more,
+      },
+      { description },
+    ),
+  );
+
+/** The features that Patchbay implements. */
+export const FEATURE_FIELDS = {
+  acpi: feature("ACPI; the guest has it when this is absent.", {}),
+  apic: feature("APIC; the guest has it when this is absent.", {
+    endOfInterrupt: Type.Optional(
+      Type.Boolean({ description: "End of interrupts is told without an exit." }),
+    ),
+  }),
+  kvm: Type.Optional(
+    Type.Object(
+      { hidden: Type.Optional(Type.Boolean({ description: "The guest does not see it." })) },
+      { description: "How KVM shows itself." },
+    ),
+  ),
+  pvspinlock: feature("Spinlocks that give way.", {}),
+  smm: feature("System Management Mode, which secure boot needs.", {}),
+};
+
+export const FeaturesSchema = Type.Object(
+  {
+    ...FEATURE_FIELDS,
+    ...FEATURES,
+  },
+  { description: "Features of the machine." },
+);
+
+const InputSchema = Type.Object(
+  {
+    bus: text("usb or virtio; usb when absent."),
+    name: Type.String({ description: "Name." }),
+    type: Type.String({ description: "tablet." }),
+  },
+  { description: "One device." },
+);
+
+const WatchdogSchema = Type.Object(
+  {
+    name: Type.String({ description: "Name." }),
+    i6300esb: Type.Optional(
+      Type.Object(
+        { action: text("What it does: reset, poweroff or shutdown; reset when absent.") },
+        { description: "A PCI watchdog of Intel's." },
+      ),
+    ),
+    diag288: unbuilt(
+      object("A watchdog of IBM Z.", { action: anyText("reset, poweroff or shutdown.") }),
+    ),
+  },
+  { description: "A watchdog, which acts when the guest no longer tells it that it is well." },
+);
+
+const TpmSchema = Type.Object(
+  {
+    enabled: flag("Whether it is there; true when absent."),
+    persistent: Type.Optional(
+      Type.Boolean({ description: "What it holds is kept over restarts, on a claim of the VM." }),
+    ),
+  },
+  { description: "A TPM 2.0." },
+);
+
+export const GUEST_DEVICES = {
+  inputs: Type.Optional(Type.Array(InputSchema, { description: "Input devices." })),
+  rng: Type.Optional(Type.Object({}, { description: "A source of randomness for the guest." })),
+  tpm: Type.Optional(TpmSchema),
+  video: Type.Optional(
+    Type.Object(
+      {
+        type: Type.Optional(
+          Type.String({
+            description: "Model: vga, bochs, cirrus or virtio.",
+            ...onlyBuilt(
+              oneOf("", "vga", "bochs", "cirrus", "virtio"),
+              "use vga, bochs, cirrus or virtio",
+            ),
+          }),
+        ),
+      },
+      { description: "The graphics card; vga when absent." },
+    ),
+  ),
+  watchdog: Type.Optional(WatchdogSchema),
+  autoattachGraphicsDevice: flag(
+    "A graphics device, whose screen is seen by VNC; true when absent.",
+  ),
+  autoattachInputDevice: flag("A tablet where no input device is declared; false when absent."),
+  autoattachPodInterface: flag(
+    "An interface on the pod's network, where none is declared when the VM is created; true when absent.",
+  ),
+  autoattachSerialConsole: flag("A serial console; true when absent."),
+  logSerialConsole: flag(
+    "What the guest prints on its serial console is the log of the launcher's container guest-console-log; as the cluster says when absent.",
+  ),
+};
+
+export const ChassisSchema = Type.Object(
+  {
+    asset: text("Asset tag."),
+    manufacturer: text("Manufacturer."),
+    serial: text("Serial number."),
+    sku: text("Stock keeping unit."),
+    version: text("Version."),
+  },
+  { description: "What the guest reads of its chassis." },
+);

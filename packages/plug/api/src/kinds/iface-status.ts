@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hot-plug phases, operations and pod attachments of an interface, as VM and VMI report them. These fields are
+// Patchbay's own.
+import type { Static } from "typebox";
+import { Type } from "../fields/schema.ts";
+import { OPEN } from "./network.ts";
+
+const PLUG_PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"] as const;
+const SWAP_PHASES = ["PodSwapping", "Switching"] as const;
+const UNPLUG_PHASES = ["Detaching", "Unwiring", "PodDetaching"] as const;
+/** In the order in which they occur. */
+export const IFACE_PHASES = [...PLUG_PHASES, ...SWAP_PHASES, ...UNPLUG_PHASES] as const;
+export const HOTPLUG_TYPES = ["Plug", "Swap", "Unplug"] as const;
+
+/** Hot-plug phase of an interface. Derived by `phaseOf` in core; meanings: docs/reference/phases.md. */
+export type IfacePhase = (typeof IFACE_PHASES)[number];
+
+export type HotplugType = (typeof HOTPLUG_TYPES)[number];
+
+const OPERATION_TYPES = [...HOTPLUG_TYPES, "LinkState"] as const;
+const OUTCOMES = ["Done", "Cancelled", "GuestEnded"] as const;
+const LINK_STATES = ["up", "down"] as const;
+
+type OperationType = (typeof OPERATION_TYPES)[number];
+
+export type OperationEnd = (typeof OUTCOMES)[number];
+
+const OperationSchema = Type.Object({
+  type: Type.Unsafe<OperationType>({ type: "string", enum: [...OPERATION_TYPES] }),
+  networkName: Type.Optional(
+    Type.String({
+      description: "Network that the NIC was to join or leave, NAMESPACE/NAME; absent: the pod's.",
+    }),
+  ),
+  linkState: Type.Optional(
+    Type.Unsafe<(typeof LINK_STATES)[number]>({
+      type: "string",
+      enum: [...LINK_STATES],
+      description: "Of LinkState: what the link was to become.",
+    }),
+  ),
+  startTimestamp: Type.String({ format: "date-time", description: "When the node saw it first." }),
+  endTimestamp: Type.Optional(
+    Type.String({ format: "date-time", description: "Absent while it goes on." }),
+  ),
+  outcome: Type.Optional(
+    Type.Unsafe<OperationEnd>({
+      type: "string",
+      enum: [...OUTCOMES],
+      description: "Absent while it goes on.",
+    }),
+  ),
+  phases: Type.Array(
+    Type.Object({
+      phase: Type.Unsafe<IfacePhase>({ type: "string", enum: [...IFACE_PHASES] }),
+      milliseconds: Type.Optional(
+        Type.Integer({ description: "How long it lasted, in all; absent while it lasts." }),
+      ),
+    }),
+    { description: "In the order in which they began." },
+  ),
+  reason: Type.Optional(
+    Type.String({ description: "What held it up last, in CamelCase; docs/reference/reasons.md." }),
+  ),
+  message: Type.Optional(Type.String({ description: "The same in words, cut where it is long." })),
+  attempts: Type.Optional(Type.Integer({ description: "How often that step was tried in a row." })),
+});
+
+export type IfaceOperation = Static<typeof OperationSchema>;
+
+/** The last operations of each interface; writers: docs/reference/ownership.md. */
+export const IFACE_HISTORY_SCHEMA = Type.Array(
+  Type.Object({
+    name: Type.String({ description: "Name of the interface, which need not be there any more." }),
+    operations: Type.Array(OperationSchema, { description: "The oldest first; 10 at most." }),
+  }),
+  { description: "What was done with the NICs of the running guest." },
+);
+
+export type IfaceHistory = Static<typeof IFACE_HISTORY_SCHEMA>;
+
+const ATTACHMENT_STATES = ["Requested", "Attached", "Failed", "Removing"] as const;
+
+export const ATTACHMENT_SCHEMA = Type.Object(
+  {
+    name: Type.String({ description: "Name of the interface." }),
+    networkName: Type.Optional(
+      Type.String({ description: "NetworkAttachmentDefinition as NAMESPACE/NAME." }),
+    ),
+    podInterfaceName: Type.String({ description: "Name of the NIC in the pod." }),
+    state: Type.Unsafe<(typeof ATTACHMENT_STATES)[number]>({
+      type: "string",
+      enum: [...ATTACHMENT_STATES],
+    }),
+    mac: Type.Optional(Type.String()),
+    ips: Type.Optional(Type.Array(Type.String())),
+    dns: Type.Optional(
+      Type.Object(
+        { nameservers: Type.Array(Type.String()), search: Type.Array(Type.String()) },
+        { description: "Name servers of the network itself, and what is searched there." },
+      ),
+    ),
+    deviceInfo: Type.Optional(Type.Unsafe<unknown>({ type: "object", ...OPEN })),
+    reason: Type.Optional(Type.String()),
+    message: Type.Optional(Type.String()),
+  },
+  {
+    description:
+      "What the pod has for one interface; written by virt-controller. An interface that changes its network has two, the one that its NIC hangs on first.",
+  },
+);
+
+/**
+ * Attachment of an interface to a network in the pod; virt-controller reports it to virt-handler. The key is name and
+ * `podInterfaceName`, because an interface that changes its network has two attachments.
+ */
+export type Attachment = Static<typeof ATTACHMENT_SCHEMA>;

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from "vitest";
+import {
+  POLICY_FIELD_NAMES,
+  POLICY_FIELDS,
+  type PolicyFieldName,
+  policyCauses,
+} from "./tenant-policy.ts";
+
+const ROWS: readonly {
+  readonly name: PolicyFieldName;
+  readonly good: readonly string[];
+  readonly bad: readonly unknown[];
+}[] = [
+  { name: "trustedNamespaces", good: ["a", "team-1"], bad: ["", "Team", "a/b", "-a", "*", 7] },
+  {
+    name: "plugins",
+    good: ["*", "!*", "ovs", "!host-device", "my.cni*"],
+    bad: ["", "!", "a*b", "**", "!!a", "a,b", "/bin/a", "a b", null],
+  },
+  { name: "masters", good: ["eth0.100", "bond*"], bad: ["eth 0", "*0"] },
+  { name: "bridges", good: ["br-1", "!br*"], bad: ["br*1"] },
+  { name: "ipams", good: ["host-local"], bad: ["a/b"] },
+  {
+    name: "paths",
+    good: ["/run/cni", "/a/.b/..c", "/a"],
+    bad: ["", "/", "run", "/a/", "/a//b", "/a/../b", "/..", "/a/.", "~/a"],
+  },
+];
+
+describe.each(ROWS)("$name", ({ name, good, bad }) => {
+  test.each(good)("may have %j", (entry) => {
+    expect(policyCauses(name, [entry], "f")).toEqual([]);
+  });
+
+  test.each(bad)("may not have %j", (entry) => {
+    const [cause, ...others] = policyCauses(name, [good[0], entry], "f");
+    expect(others).toEqual([]);
+    expect(cause).toMatchObject({ reason: "FieldValueInvalid", field: "f[1]" });
+    expect(cause?.message).toContain(JSON.stringify(entry));
+  });
+});
+
+test("every list that counts by default is understood", () => {
+  for (const name of POLICY_FIELD_NAMES) {
+    expect(policyCauses(name, POLICY_FIELDS[name].fallback, name)).toEqual([]);
+  }
+});
+
+test("what is no list is none", () => {
+  expect(policyCauses("paths", "/run", "f")).toEqual([
+    { reason: "FieldValueInvalid", field: "f", message: "must be a list of texts" },
+  ]);
+});

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { misshapenFields } from "./fields.ts";
+
+const TEMPLATE = { spec: { domain: {} } };
+
+test.each<{ name: string; spec: unknown; want: readonly string[] }>([
+  { name: "the least of one", spec: { template: TEMPLATE }, want: [] },
+  { name: "nothing", spec: undefined, want: ["spec"] },
+  { name: "a text", spec: "text", want: ["spec"] },
+  { name: "no template", spec: {}, want: ["spec.template"] },
+  { name: "no domain", spec: { template: { spec: {} } }, want: ["spec.template.spec.domain"] },
+  {
+    name: "what no schema knows, and null where that is allowed",
+    spec: { template: { ...TEMPLATE, metadata: { creationTimestamp: null }, more: 1 } },
+    want: [],
+  },
+  {
+    name: "values of other types",
+    spec: {
+      runStrategy: "Sometimes",
+      running: "true",
+      instancetype: { name: 5 },
+      template: {
+        metadata: { labels: { a: 1 } },
+        spec: {
+          domain: { cpu: { cores: 1.5 }, memory: { guest: true }, devices: { disks: [null] } },
+        },
+      },
+    },
+    want: [
+      "spec.runStrategy",
+      "spec.running",
+      "spec.instancetype.name",
+      "spec.template.metadata.labels.a",
+      "spec.template.spec.domain.cpu.cores",
+      "spec.template.spec.domain.memory.guest",
+      "spec.template.spec.domain.devices.disks[0]",
+    ],
+  },
+  {
+    name: "amounts as texts and numbers",
+    spec: {
+      template: {
+        spec: { domain: { memory: { guest: "1Gi" }, resources: { requests: { memory: 5 } } } },
+      },
+    },
+    want: [],
+  },
+])("of a VM's specification, $name: $want", ({ spec, want }) => {
+  expect(misshapenFields(spec)).toEqual(want);
+});

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of fields against their schema: unsupported fields, malformed quantities and wrong types.
+import { IfaceSchema, isAbsent, type Iface } from "../kinds/network.ts";
+import { VmSpecSchema, type VmSpec } from "../kinds/vm.ts";
+import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
+import { type FieldMark, isUnset } from "../fields/notation.ts";
+import {
+  schemaFields,
+  unactedFields,
+  withoutHarmlessFields,
+  type SchemaField,
+  type UnactedField,
+  quantitiesOf,
+} from "../fields/walk.ts";
+import { memoize, memoizeAt } from "../values/memoize.ts";
+import { parseQuantity } from "../values/quantity.ts";
+import { isJsonObject, type JsonObject } from "../values/json.ts";
+
+/** `message` continues a sentence that starts with `field`. */
+export interface FieldProblem {
+  readonly field: string;
+  readonly message: string;
+}
+
+export interface UnactedFields {
+  /** Unsupported fields on which the guest depends: the VM is not started. */
+  readonly unbuilt: readonly FieldProblem[];
+  /** Unsupported fields on which the guest does not depend. */
+  readonly harmless: readonly string[];
+}
+
+function unbuiltMessage({ hint }: FieldMark): string {
+  return ["is not supported yet", hint ?? []].flat().join("; ");
+}
+
+function splitByMark(fields: readonly UnactedField[]): UnactedFields {
+  return {
+    unbuilt: fields
+      .filter(({ mark }) => mark.list === "unbuilt")
+      .map(({ path, mark }) => ({ field: path, message: unbuiltMessage(mark) })),
+    harmless: fields.filter(({ mark }) => mark.list === "harmless").map(({ path }) => path),
+  };
+}
+
+/** Drops the fields of interfaces that are to be unplugged; `base` is the path of the VMI specification. */
+function withoutAbsentIfaces(
+  fields: readonly UnactedField[],
+  spec: VmiSpec,
+  base: string,
+): UnactedFields {
+  const ifaces = spec.domain.devices?.interfaces ?? [];
+  const absent = ifaces.flatMap((iface, index) =>
+    isAbsent(iface) ? [`${base}.domain.devices.interfaces[${String(index)}].`] : [],
+  );
+  return splitByMark(
+    fields.filter(({ path }) => !absent.some((prefix) => path.startsWith(prefix))),
+  );
+}
+
+/** In the order of the schema. */
+export const unactedFieldsOfVmi: (spec: VmiSpec, base: string) => UnactedFields = memoizeAt(
+  (spec, base) => withoutAbsentIfaces(unactedFields(VmiSpecSchema, spec, base), spec, base),
+);
+
+/** Includes the template; in the order of the schema. */
+export const unactedFieldsOfVm: (spec: VmSpec) => UnactedFields = memoize((spec) => {
+  const fields = unactedFields(VmSpecSchema, spec, "spec");
+  return withoutAbsentIfaces(fields, spec.template.spec, "spec.template.spec");
+});
+
+/** Returns the specification without harmless fields, for comparisons. */
+export const effectiveVmiSpec: (spec: VmiSpec) => VmiSpec = memoize(
+  // Harmless fields are optional, so the result is still a valid specification.
+  (spec) => withoutHarmlessFields(VmiSpecSchema, { ...spec }) as unknown as VmiSpec,
+);
+
+export function vmFields(): readonly SchemaField[] {
+  return schemaFields(VmSpecSchema, "spec");
+}
+
+/** Returns the first unsupported field on which the NIC depends; its path is relative to the interface. */
+export function unbuiltFieldOf(iface: Iface): FieldProblem | undefined {
+  return splitByMark(unactedFields(IfaceSchema, iface, "")).unbuilt[0];
+}
+
+function isNegative(text: string): boolean {
+  return text.startsWith("-") && parseQuantity(text.slice(1)) !== undefined;
+}
+
+/** Returns the fields that should be quantities and are malformed. They are errors; no default replaces them. */
+export const unreadableQuantities: (spec: VmiSpec, base: string) => readonly FieldProblem[] =
+  memoizeAt((spec, base) =>
+    quantitiesOf(VmiSpecSchema, spec, base)
+      .filter(({ value }) => !isUnset(value) && parseQuantity(value) === undefined)
+      .map(({ path, value }) => {
+        const text = String(value);
+        const message = isNegative(text)
+          ? `${path} '${text}': must be greater than or equal to 0.`
+          : `${text} is not a quantity; write, for example, 128Mi`;
+        return { field: path, message };
+      }),
+  );
+
+type JsonSchema = Readonly<Record<string, unknown>>;
+
+const TYPE_CHECKS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  array: Array.isArray,
+  boolean: (value) => typeof value === "boolean",
+  integer: Number.isInteger,
+  object: isJsonObject,
+  string: (value) => typeof value === "string",
+};
+
+function isOfType(schema: JsonSchema, value: unknown): boolean {
+  if (schema["x-kubernetes-int-or-string"] === true) {
+    return typeof value === "string" || Number.isInteger(value);
+  }
+  const { enum: allowed } = schema;
+  const is = TYPE_CHECKS[String(schema["type"])] ?? (() => true);
+  return is(value) && (!Array.isArray(allowed) || allowed.includes(value));
+}
+
+function asSchemas(value: unknown): Readonly<Record<string, JsonSchema>> {
+  // These keywords hold only schemas.
+  return isJsonObject(value) ? (value as Readonly<Record<string, JsonSchema>>) : {};
+}
+
+function findMistypedMembers(
+  schema: JsonSchema,
+  value: JsonObject,
+  path: string,
+): readonly string[] {
+  const properties = asSchemas(schema["properties"]);
+  const required = Array.isArray(schema["required"]) ? schema["required"].map(String) : [];
+  const { additionalProperties: others } = asSchemas(schema);
+  return [
+    ...required.filter((name) => value[name] === undefined).map((name) => `${path}.${name}`),
+    ...Object.entries(value).flatMap(([name, member]) => {
+      const inner = Object.hasOwn(properties, name) ? properties[name] : others;
+      return inner === undefined ? [] : findMistyped(inner, member, `${path}.${name}`);
+    }),
+  ];
+}
+
+function findMistyped(schema: JsonSchema, value: unknown, path: string): readonly string[] {
+  if (value === undefined || (value === null && schema["nullable"] === true)) return [];
+  if (!isOfType(schema, value)) return [path];
+  if (Array.isArray(value)) {
+    const { items = {} } = asSchemas(schema);
+    return value.flatMap((item, index) => findMistyped(items, item, `${path}[${String(index)}]`));
+  }
+  return isJsonObject(value) ? findMistypedMembers(schema, value, path) : [];
+}
+
+/** Returns the fields of a VM specification that are missing or have the wrong type. For objects that the API server did not validate. */
+export function misshapenFields(spec: unknown): readonly string[] {
+  return findMistyped({ ...VmSpecSchema }, spec ?? null, "spec");
+}

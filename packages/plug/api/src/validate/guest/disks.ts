@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules for disks: buses, block sizes and sharing. Source: KubeVirt pkg/storage/admitters/disks.go.
+import type { Disk, Volume } from "../../kinds/guest/disks.ts";
+import type { Cause } from "../../kinds/kubernetes/meta.ts";
+import { PCI_ADDRESS } from "../../values/pci.ts";
+import { causeIf, diskPath, forEachDisk, type Rule, volumePath } from "../rule.ts";
+import { labelFaults, namesAreUnique } from "./names.ts";
+import { isOn } from "../../fields/notation.ts";
+
+/** Source: KubeVirt arrayLenMax. */
+const LIST_MAX = 256;
+/** In characters. Source: KubeVirt maxStrLen. */
+const SERIAL_MAX = 256;
+const SERIAL = /^[A-Za-z0-9_.+-]+$/;
+/** Source: KubeVirt DiskBus. */
+const BUSES: readonly string[] = ["virtio", "scsi", "sata", "usb"];
+const TARGETS = ["disk", "lun", "cdrom"] as const;
+
+type Target = (typeof TARGETS)[number];
+
+/** Source: KubeVirt defaults of amd64. */
+const DEFAULT_BUS = "sata";
+
+/** Returns the first target if there are several, which another rule rejects. */
+function targetOf(disk: Disk): { readonly target: Target; readonly bus: string } {
+  const target = TARGETS.find((each) => disk[each] !== undefined) ?? "disk";
+  const bus = disk[target]?.bus ?? "";
+  return { target, bus: bus === "" ? DEFAULT_BUS : bus };
+}
+
+function busCause(path: string, target: Target, message: string): readonly Cause[] {
+  return [{ reason: "FieldValueInvalid", field: `${path}.${target}.bus`, message }];
+}
+
+const notTooMany: Rule = ({ disks, volumes, base }) =>
+  [
+    [`${base}.domain.devices.disks`, disks.length] as const,
+    [`${base}.volumes`, volumes.length] as const,
+  ].flatMap(([field, length]) =>
+    causeIf(length > LIST_MAX, {
+      reason: "FieldValueInvalid",
+      field,
+      message: `${field} list exceeds the ${String(LIST_MAX)} element limit in length`,
+    }),
+  );
+
+const hasVolume = forEachDisk(({ name }, path, { volumes, base }) =>
+  causeIf(!volumes.some((volume) => volume.name === name), {
+    reason: "FieldValueInvalid",
+    field: `${path}.name`,
+    message: `${path}.Name '${name}' not found. No volume is named "${name}": add one to ${base}.volumes, or give the disk the name of one`,
+  }),
+);
+
+const nameIsUnique = namesAreUnique(({ disks }) => disks, diskPath);
+
+/** Names of disks become names of files and of the pod's volumes. */
+const nameIsLabel = forEachDisk(({ name }, path) =>
+  labelFaults(name).map((message) => ({
+    reason: "FieldValueInvalid",
+    field: `${path}.name`,
+    message,
+  })),
+);
+
+const hasOneTarget = forEachDisk((disk, path) =>
+  causeIf(TARGETS.filter((target) => disk[target] !== undefined).length > 1, {
+    reason: "FieldValueInvalid",
+    field: path,
+    message: `${path} can only have a single target type defined`,
+  }),
+);
+
+const lunIsClaim = forEachDisk(({ name, lun }, path, { volumes }) => {
+  const volume = volumes.find((each) => each.name === name);
+  const isClaim = volume?.persistentVolumeClaim !== undefined || volume?.dataVolume !== undefined;
+  return causeIf(lun !== undefined && volume !== undefined && !isClaim, {
+    reason: "FieldValueInvalid",
+    field: `${path}.lun`,
+    message: `${path}.lun can only be mapped to a DataVolume or PersistentVolumeClaim volume.`,
+  });
+});
+
+const pciAddressIsValid = forEachDisk(({ disk }, path) => {
+  const address = disk?.pciAddress ?? "";
+  if (address === "") return [];
+  const field = `${path}.disk.pciAddress`;
+  return [
+    ...causeIf(disk?.bus !== "virtio", {
+      reason: "FieldValueInvalid",
+      field,
+      message: `disk ${path}.name - setting a PCI address is only possible with bus type virtio.`,
+    }),
+    ...causeIf(!PCI_ADDRESS.test(address), {
+      reason: "FieldValueInvalid",
+      field,
+      message: `disk ${path}.name has malformed PCI address (${address}).`,
+    }),
+  ];
+});
+
+const busIsKnown = forEachDisk((disk, path): readonly Cause[] => {
+  const { target, bus } = targetOf(disk);
+  if (bus === "ide") return busCause(path, target, "IDE bus is not supported");
+  const known = BUSES.join(" ");
+  const message = `${path} is set with an unrecognized bus ${bus}, must be one of: [${known}]`;
+  return BUSES.includes(bus) ? [] : busCause(path, target, message);
+});
+
+const busSuits = forEachDisk((disk, path): readonly Cause[] => {
+  const { target, bus } = targetOf(disk);
+  if (target === "cdrom" && bus === "virtio") {
+    return busCause(path, target, `Bus type ${bus} is invalid for CD-ROM device`);
+  }
+  // KubeVirt accepts this combination, but libvirt and QEMU do not start it. Source: KubeVirt issue 17826.
+  if (target === "lun" && bus !== "scsi") {
+    return busCause(path, target, `Bus type ${bus} is invalid for LUN device; use scsi`);
+  }
+  if (bus === "sata" && disk.disk?.readonly === true) {
+    return busCause(path, target, `${bus} hard-disks do not support read-only.`);
+  }
+  return [];
+});
+
+const threadSuitsBus = forEachDisk((disk, path) => {
+  const { bus } = targetOf(disk);
+  return causeIf(disk.dedicatedIOThread === true && bus !== "virtio", {
+    reason: "FieldValueNotSupported",
+    field: path,
+    message: `IOThreads are not supported for disks on a ${bus} bus`,
+  });
+});
+
+const serialIsValid = forEachDisk(({ serial = "" }, path) => {
+  const field = `${path}.serial`;
+  return [
+    ...causeIf(serial !== "" && !SERIAL.test(serial), {
+      reason: "FieldValueInvalid",
+      field,
+      message: `${path} must be made up of the following characters [A-Za-z0-9_.+-], if specified`,
+    }),
+    ...causeIf(serial.length > SERIAL_MAX, {
+      reason: "FieldValueInvalid",
+      field,
+      message: `${path} must be less than or equal to ${String(SERIAL_MAX)} in length, if specified`,
+    }),
+  ];
+});
+
+export const DISK_RULES: readonly Rule[] = [
+  notTooMany,
+  hasVolume,
+  nameIsUnique,
+  hasOneTarget,
+  lunIsClaim,
+  pciAddressIsValid,
+  busIsKnown,
+  busSuits,
+  threadSuitsBus,
+  serialIsValid,
+  nameIsLabel,
+];
+
+/** The sector size of a disk. Source: KubeVirt minCustomBlockSize. */
+const MIN_BYTES = 512;
+/** Source: KubeVirt maxCustomBlockSize. */
+const MAX_BYTES = 2 * 1024 * 1024;
+
+type Sizes = Required<Omit<CustomSizes, "discardGranularity">> &
+  Pick<CustomSizes, "discardGranularity">;
+type CustomSizes = NonNullable<NonNullable<Disk["blockSize"]>["custom"]>;
+
+function sizeFault(bytes: number): string | undefined {
+  if (bytes < MIN_BYTES) {
+    return `Provided size of ${String(bytes)} is less than the supported minimum size of ${String(MIN_BYTES)}`;
+  }
+  if (bytes > MAX_BYTES) {
+    return `Provided size of ${String(bytes)} is greater than the supported maximum size of ${String(MAX_BYTES)}`;
+  }
+  const isPower = Number.isInteger(Math.log2(bytes));
+  return isPower ? undefined : `Provided size of ${String(bytes)} is not a power of 2`;
+}
+
+/** QEMU's SATA controllers support 512-byte sectors only. Source: QEMU hw/ide/ide-dev.c. */
+function isSata({ disk, cdrom, lun }: Disk): boolean {
+  return ["", "sata"].includes((disk ?? cdrom ?? lun)?.bus ?? "");
+}
+
+function relationFault(
+  disk: Disk,
+  sizes: Sizes,
+): readonly [key: string, fault: string] | undefined {
+  const { logical, physical, discardGranularity: granularity = 0 } = sizes;
+  const prefix = `Logical size ${String(logical)}`;
+  if (logical > physical) {
+    return [
+      "logical",
+      `${prefix} must be the same or less than the physical size of ${String(physical)}`,
+    ];
+  }
+  if (isSata(disk) && logical !== MIN_BYTES) {
+    return ["logical", `${prefix} must be ${String(MIN_BYTES)} for SATA devices`];
+  }
+  if (logical > 0 && granularity % logical !== 0) {
+    const fault = `Discard granularity ${String(granularity)} must be multiples of logical size ${String(logical)}`;
+    return ["discardGranularity", fault];
+  }
+  return undefined;
+}
+
+function sizeCauses(disk: Disk, custom: CustomSizes, path: string): readonly Cause[] {
+  const sizes = { ...custom, logical: custom.logical ?? 0, physical: custom.physical ?? 0 };
+  const relation = relationFault(disk, sizes);
+  const faults =
+    relation === undefined
+      ? (["logical", "physical"] as const).map((key) => [key, sizeFault(sizes[key])] as const)
+      : [relation];
+  return faults.flatMap(([key, message]) =>
+    message === undefined
+      ? []
+      : [{ reason: "FieldValueInvalid", field: `${path}.custom.${key}`, message }],
+  );
+}
+
+const sizesAreValid = forEachDisk((disk, diskPath): readonly Cause[] => {
+  const { custom, matchVolume } = disk.blockSize ?? {};
+  const path = `${diskPath}.blockSize`;
+  if (custom === undefined) return [];
+  if (matchVolume !== undefined && isOn(matchVolume)) {
+    const message = "Block size matching can't be enabled together with a custom value";
+    return [{ reason: "FieldValueInvalid", field: path, message }];
+  }
+  return sizeCauses(disk, custom, path);
+});
+
+export const BLOCK_SIZE_RULES: readonly Rule[] = [sizesAreValid];
+
+/** Volumes for which each VM gets its own qcow2 file, which its QEMU locks. Source: ADR 0033. */
+const OWN_FILES = [
+  "containerDisk",
+  "ephemeral",
+  "emptyDisk",
+] as const satisfies readonly (keyof Volume)[];
+/** Cache modes without the host's page cache, which other nodes do not see. Source: KubeVirt pkg/virt-launcher converter, Shareable. */
+const UNCACHED: readonly string[] = ["", "none", "directsync"];
+
+/** Read-only disks are not locked. Source: libvirt qemu_validate.c, shared access of disks. */
+function isWritten({ disk, lun, cdrom }: Disk): boolean {
+  if (cdrom !== undefined) return cdrom.readonly === false;
+  return (disk ?? lun)?.readonly !== true;
+}
+
+const fileCanBeShared = forEachDisk((disk, path, { volumes }) => {
+  const volume = volumes.find(({ name }) => name === disk.name);
+  const kind = OWN_FILES.find((each) => volume?.[each] !== undefined);
+  const isShared = disk.shareable === true && isWritten(disk);
+  return causeIf(isShared && kind !== undefined, {
+    reason: "FieldValueInvalid",
+    field: `${path}.shareable`,
+    message: `${path}.shareable is not possible: data written to a volume of kind ${kind ?? ""} goes to a qcow2 file of this VM alone; use a persistentVolumeClaim, a dataVolume or a hostDisk`,
+  });
+});
+
+const cacheSuitsSharing = forEachDisk(({ shareable, cache = "" }, path) =>
+  causeIf(shareable === true && !UNCACHED.includes(cache), {
+    reason: "FieldValueInvalid",
+    field: `${path}.cache`,
+    message: `a sharable disk requires cache mode none or directsync, got: ${cache}`,
+  }),
+);
+
+/** A claim or file that several volumes can reference. */
+interface Use {
+  /** Description for messages. */
+  readonly what: string;
+  /** Path below the volume. */
+  readonly field: string;
+  readonly isWritten: boolean;
+  readonly isShared: boolean;
+}
+
+/** A volume without a disk becomes a disk too. Source: KubeVirt SetDefaultVolumeDisk. */
+function findUse(volume: Volume, disks: readonly Disk[]): Use | undefined {
+  const disk = disks.find(({ name }) => name === volume.name) ?? { name: volume.name };
+  const { persistentVolumeClaim: claim, dataVolume, ephemeral, hostDisk } = volume;
+  const isShared = disk.shareable === true || hostDisk?.shared === true;
+  const claimUse = (name: string, field: string, isReadOnly: boolean): Use | undefined =>
+    name === ""
+      ? undefined
+      : { what: `the claim ${name}`, field, isShared, isWritten: !isReadOnly && isWritten(disk) };
+  if (claim !== undefined) {
+    const field = "persistentVolumeClaim.claimName";
+    return claimUse(claim.claimName, field, claim.readOnly === true);
+  }
+  if (dataVolume !== undefined) return claimUse(dataVolume.name, "dataVolume.name", false);
+  if (ephemeral?.persistentVolumeClaim !== undefined) {
+    const { claimName } = ephemeral.persistentVolumeClaim;
+    return claimUse(claimName, "ephemeral.persistentVolumeClaim.claimName", true);
+  }
+  if (hostDisk === undefined) return undefined;
+  const what = `the file ${hostDisk.path} of the node`;
+  return { what, field: "hostDisk.path", isShared, isWritten: isWritten(disk) };
+}
+
+/** QEMU takes an exclusive lock on a writable image, even against itself. Source: QEMU block/file-posix.c, raw_check_perm. */
+function excludes(one: Use, other: Use): boolean {
+  const bothShare = one.isShared && other.isShared;
+  return one.what === other.what && (one.isWritten || other.isWritten) && !bothShare;
+}
+
+const isUsedOnce: Rule = ({ volumes, disks, base }) => {
+  const uses = volumes.map((volume) => findUse(volume, disks));
+  return uses.flatMap((use, index): readonly Cause[] => {
+    if (use === undefined) return [];
+    const first = uses
+      .slice(0, index)
+      .findIndex((other) => other !== undefined && excludes(other, use));
+    if (first < 0) return [];
+    const field = `${volumePath(base, index)}.${use.field}`;
+    const message = `${field} names ${use.what}, which ${volumePath(base, first)} already uses; a writable disk needs it for itself: remove one of the two, or make both read-only or both shareable`;
+    return [{ reason: "FieldValueDuplicate", field, message }];
+  });
+};
+
+export const SHARING_RULES: readonly Rule[] = [fileCanBeShared, cacheSuitsSharing, isUsedOnce];

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fields of a guest that accept a fixed set of values.
+import { EVICTION_STRATEGIES } from "../../kinds/kubevirt-config.ts";
+import type { Cause } from "../../kinds/kubernetes/meta.ts";
+import { isJsonObject } from "../../values/json.ts";
+import type { Rule } from "../rule.ts";
+
+/** An empty value counts as unset. */
+interface EnumField {
+  /** Below the specification; `[]` after a list. */
+  readonly path: string;
+  readonly values: readonly string[];
+  readonly reason?: Cause["reason"];
+  readonly describe?: (field: string, value: string) => string;
+}
+
+const TICKS = ["delay", "catchup", "merge", "discard"];
+const ACTIONS = ["poweroff", "reset", "shutdown"];
+const PULL_POLICIES = ["Always", "IfNotPresent", "Never"];
+const DISKS = "domain.devices.disks[]";
+const INPUTS = "domain.devices.inputs[]";
+const TIMER = "domain.clock.timer";
+
+function unrecognized(field: string, value: string): string {
+  return `${field} is set with an unrecognized option: ${value}`;
+}
+
+/** For fields that KubeVirt does not check. */
+function listAllowedValues(values: readonly string[]): NonNullable<EnumField["describe"]> {
+  return (field, value) => `${field} has invalid value ${value}; it can be ${values.join(", ")}`;
+}
+
+/** Values and messages match KubeVirt. Source: KubeVirt api/core/v1 schema.go, types.go; its admitters. */
+const ENUM_FIELDS: readonly EnumField[] = [
+  {
+    path: `${DISKS}.cache`,
+    values: ["none", "writethrough", "writeback", "directsync"],
+    describe: (field, value) => `${field} has invalid value ${value}`,
+  },
+  {
+    path: `${DISKS}.io`,
+    values: ["native", "threads"],
+    reason: "FieldValueNotSupported",
+    describe: (field) =>
+      `Disk IO mode for ${field} is not supported. Supported modes are: native, threads.`,
+  },
+  {
+    path: `${DISKS}.errorPolicy`,
+    values: ["stop", "ignore", "report", "enospace"],
+    describe: (field, value) => `${field} has invalid value "${value}"`,
+  },
+  { path: `${DISKS}.cdrom.tray`, values: ["open", "closed"] },
+  {
+    path: `${INPUTS}.bus`,
+    values: ["virtio", "usb"],
+    describe: () => "Input device can have only virtio or usb bus.",
+  },
+  {
+    path: `${INPUTS}.type`,
+    values: ["tablet"],
+    describe: () => "Input device can have only tablet type.",
+  },
+  {
+    path: "domain.cpu.features[].policy",
+    values: ["force", "require", "optional", "disable", "forbid"],
+    reason: "FieldValueNotSupported",
+    describe: (field, value) => `${field}: CPU feature uses policy ${value} that is not supported.`,
+  },
+  {
+    path: "domain.ioThreadsPolicy",
+    values: ["shared", "auto", "supplementalPool"],
+    describe: (_field, value) => `Invalid IOThreadsPolicy (${value})`,
+  },
+  { path: "domain.rebootPolicy", values: ["Reboot", "Terminate"], describe: unrecognized },
+  { path: `${TIMER}.hpet.tickPolicy`, values: TICKS },
+  { path: `${TIMER}.pit.tickPolicy`, values: TICKS },
+  { path: `${TIMER}.rtc.tickPolicy`, values: TICKS },
+  { path: `${TIMER}.rtc.track`, values: ["guest", "wall"] },
+  { path: "domain.devices.watchdog.i6300esb.action", values: ACTIONS },
+  { path: "domain.devices.watchdog.diag288.action", values: ACTIONS },
+  { path: "domain.firmware.kernelBoot.container.imagePullPolicy", values: PULL_POLICIES },
+  { path: "volumes[].containerDisk.imagePullPolicy", values: PULL_POLICIES },
+  {
+    path: "evictionStrategy",
+    values: EVICTION_STRATEGIES,
+    describe: unrecognized,
+  },
+  { path: "startStrategy", values: ["Paused"], describe: unrecognized },
+  {
+    path: "dnsPolicy",
+    values: ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
+    reason: "FieldValueNotSupported",
+    describe: (_field, value) =>
+      `DNSPolicy: ${value} is not supported, valid values: [ClusterFirstWithHostNet ClusterFirst Default None ]`,
+  },
+];
+
+interface Found {
+  readonly field: string;
+  readonly value: unknown;
+}
+
+function findChildren({ field, value }: Found, step: string): readonly Found[] {
+  const isList = step.endsWith("[]");
+  const key = isList ? step.slice(0, -2) : step;
+  const child = isJsonObject(value) ? value[key] : undefined;
+  if (child === undefined) return [];
+  if (!isList) return [{ field: `${field}.${key}`, value: child }];
+  if (!Array.isArray(child)) return [];
+  return child.map((entry: unknown, index) => ({
+    field: `${field}.${key}[${String(index)}]`,
+    value: entry,
+  }));
+}
+
+function findAll(steps: readonly string[], root: Found): readonly Found[] {
+  return steps.reduce<readonly Found[]>(
+    (found, step) =>
+      found.length === 0 ? found : found.flatMap((each) => findChildren(each, step)),
+    [root],
+  );
+}
+
+/** Splits the paths once, because every observation of a VM runs this rule. */
+const SPLIT_FIELDS = ENUM_FIELDS.map((field) => ({ ...field, steps: field.path.split(".") }));
+
+export const enumValuesAreValid: Rule = ({ spec, base }) =>
+  SPLIT_FIELDS.flatMap(({ steps, values, reason = "FieldValueInvalid", describe }) =>
+    findAll(steps, { field: base, value: spec }).flatMap(({ field, value }): readonly Cause[] => {
+      if (typeof value !== "string" || value === "" || values.includes(value)) return [];
+      const message = (describe ?? listAllowedValues(values))(field, value);
+      return [{ reason, field, message }];
+    }),
+  );

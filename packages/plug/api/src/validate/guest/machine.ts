@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules for vCPUs, boot order, resources and firmware. Source: KubeVirt validateCPUHotplug, validateBootOrder,
+// validateFirmware, validateKernelBoot, vmi-create-admitter.
+import { causeIf, type Rule, diskPath, ifacePath, type JudgedSpec } from "../rule.ts";
+import type { Cause } from "../../kinds/kubernetes/meta.ts";
+import { isAbsent } from "../../kinds/network.ts";
+import { parseQuantity } from "../../values/quantity.ts";
+import { isOff } from "../../fields/notation.ts";
+import { isJsonObject } from "../../values/json.ts";
+
+/** More need an IOMMU with extended interrupt mode, which Patchbay does not add. Source: libvirt QEMU_MAX_VCPUS_WITHOUT_EIM. */
+const VCPUS_MAX = 255;
+
+const notTooMany: Rule = ({ spec, base }) => {
+  const { cores = 1, sockets = 1, threads = 1 } = spec.domain.cpu ?? {};
+  const vcpus = cores * sockets * threads;
+  const field = `${base}.domain.cpu`;
+  return causeIf(vcpus > VCPUS_MAX, {
+    reason: "FieldValueInvalid",
+    field,
+    message: `${field} gives the guest ${String(vcpus)} processors; it can have ${String(VCPUS_MAX)}`,
+  });
+};
+
+const socketsFit: Rule = ({ spec, base }) => {
+  const { sockets = 1, maxSockets } = spec.domain.cpu ?? {};
+  return causeIf(typeof maxSockets === "number" && maxSockets > 0 && sockets > maxSockets, {
+    reason: "FieldValueInvalid",
+    field: `${base}.domain.cpu.sockets`,
+    message: "Number of sockets in CPU topology is greater than the maximum sockets allowed",
+  });
+};
+
+export const CPU_RULES: readonly Rule[] = [notTooMany, socketsFit];
+
+interface Bootable {
+  readonly path: string;
+  readonly order: number;
+}
+
+function bootablesOf({ disks, ifaces, base }: JudgedSpec): readonly Bootable[] {
+  const of = (entry: { readonly bootOrder?: number }, path: string): readonly Bootable[] =>
+    entry.bootOrder === undefined ? [] : [{ path, order: entry.bootOrder }];
+  return [
+    ...disks.flatMap((disk, index) => of(disk, diskPath(base, index))),
+    ...ifaces.flatMap((iface, index) => (isAbsent(iface) ? [] : of(iface, ifacePath(base, index)))),
+  ];
+}
+
+const startsAtOne: Rule = (spec) =>
+  bootablesOf(spec)
+    .filter(({ order }) => order < 1)
+    .map(({ path }) => ({
+      reason: "FieldValueInvalid",
+      field: `${path}.bootOrder`,
+      message: `${path} must have a boot order > 0, if supplied`,
+    }));
+
+const isUnique: Rule = (spec) => {
+  const all = bootablesOf(spec);
+  return all.flatMap(({ path, order }, index): readonly Cause[] => {
+    if (all.findIndex((other) => other.order === order) === index) return [];
+    const field = `${path}.bootOrder`;
+    const message = `Boot order for ${field} already set for a different device.`;
+    return [{ reason: "FieldValueInvalid", field, message }];
+  });
+};
+
+export const BOOT_ORDER_RULES: readonly Rule[] = [startsAtOne, isUnique];
+
+/** In bytes; a smaller request most likely lacks its unit. Source: KubeVirt validateMemoryRequestsNegativeOrNull. */
+const MEMORY_MIN_BYTES = 1e6;
+
+interface Amount {
+  readonly field: string;
+  readonly text: string;
+  /** 0 if unset or malformed; another rule rejects malformed quantities. */
+  readonly value: number;
+}
+
+function amountOf(field: string, quantity: unknown): Amount {
+  const value = quantity === undefined ? 0 : (parseQuantity(quantity) ?? 0);
+  return { field, text: String(quantity), value };
+}
+
+function amountsOf({ spec, base }: JudgedSpec, resource: "cpu" | "memory") {
+  const path = `${base}.domain.resources`;
+  // The schema restricts both to quantities.
+  const { requests, limits } = (spec.domain.resources ?? {}) as Readonly<
+    Record<"requests" | "limits", Readonly<Record<string, unknown>> | undefined>
+  >;
+  return {
+    request: amountOf(`${path}.requests.${resource}`, requests?.[resource]),
+    limit: amountOf(`${path}.limits.${resource}`, limits?.[resource]),
+  };
+}
+
+function exceeds(request: Amount, limit: Amount): readonly Cause[] {
+  return causeIf(limit.value > 0 && request.value > limit.value, {
+    reason: "FieldValueInvalid",
+    field: request.field,
+    message: `${request.field} '${request.text}' is greater than ${limit.field} '${limit.text}'`,
+  });
+}
+
+const cpuIsInLimit: Rule = (judged) => {
+  const { request, limit } = amountsOf(judged, "cpu");
+  return exceeds(request, limit);
+};
+
+const memoryIsInLimit: Rule = (judged) => {
+  const { request, limit } = amountsOf(judged, "memory");
+  const isTooSmall = request.value > 0 && request.value < MEMORY_MIN_BYTES;
+  return [
+    ...causeIf(isTooSmall, {
+      reason: "FieldValueInvalid",
+      field: request.field,
+      message: `${request.field} '${request.text}': must be greater than or equal to 1M.`,
+    }),
+    ...exceeds(request, limit),
+  ];
+};
+
+const guestIsInLimit: Rule = (judged) => {
+  const { limit } = amountsOf(judged, "memory");
+  const field = `${judged.base}.domain.memory.guest`;
+  const guest = amountOf(field, judged.spec.domain.memory?.guest);
+  return causeIf(limit.value > 0 && guest.value > limit.value, {
+    reason: "FieldValueInvalid",
+    field,
+    message: `${field} '${guest.text}' must be equal to or less than the memory limit ${limit.field} '${limit.text}'`,
+  });
+};
+
+export const RESOURCE_RULES: readonly Rule[] = [memoryIsInLimit, guestIsInLimit, cpuIsInLimit];
+
+/** In characters. Source: KubeVirt maxStrLen. */
+const SERIAL_MAX = 256;
+const SERIAL = /^[A-Za-z0-9_.+-]+$/;
+/** Source: RFC 9562 section 4. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+type Firmware = NonNullable<JudgedSpec["spec"]["domain"]["firmware"]>;
+
+function firmwareOf({ spec }: JudgedSpec): Firmware {
+  return spec.domain.firmware ?? {};
+}
+
+const oneBootLoader: Rule = (judged) => {
+  const { bios, efi } = firmwareOf(judged).bootloader ?? {};
+  const field = `${judged.base}.domain.firmware.bootloader`;
+  return causeIf(bios !== undefined && efi !== undefined, {
+    reason: "FieldValueInvalid",
+    field,
+    message: `${field} has both EFI and BIOS configured, but they are mutually exclusive.`,
+  });
+};
+
+/** SMM protects the firmware's variables from the guest. */
+const secureBootHasSmm: Rule = (judged) => {
+  const efi: unknown = firmwareOf(judged).bootloader?.efi;
+  const isSecure = isJsonObject(efi) && efi["secureBoot"] !== false;
+  const smm: unknown = judged.spec.domain.features?.smm;
+  const field = `${judged.base}.domain`;
+  return causeIf(isSecure && (!isJsonObject(smm) || isOff(smm)), {
+    reason: "FieldValueInvalid",
+    field,
+    message: `${field} has EFI SecureBoot enabled. SecureBoot requires SMM, which is currently disabled.`,
+  });
+};
+
+const serialIsValid: Rule = (judged) => {
+  const { serial } = firmwareOf(judged);
+  const field = `${judged.base}.domain.firmware.serial`;
+  if (typeof serial !== "string" || serial === "") return [];
+  return [
+    ...causeIf(serial.length > SERIAL_MAX, {
+      reason: "FieldValueInvalid",
+      field,
+      message: `${field} must be less than or equal to ${String(SERIAL_MAX)} in length, if specified`,
+    }),
+    ...causeIf(!SERIAL.test(serial), {
+      reason: "FieldValueInvalid",
+      field,
+      message: `${field} must be made up of the following characters [A-Za-z0-9_.+-], if specified`,
+    }),
+  ];
+};
+
+const uuidIsValid: Rule = (judged) => {
+  const { uuid } = firmwareOf(judged);
+  const field = `${judged.base}.domain.firmware.uuid`;
+  return causeIf(typeof uuid === "string" && uuid !== "" && !UUID.test(uuid), {
+    reason: "FieldValueInvalid",
+    field,
+    message: `${field} must be a UUID, for example 5d307ca9-b3ef-428c-8861-06e72d69f223`,
+  });
+};
+
+const kernelHasImage: Rule = (judged) => {
+  const { kernelBoot } = firmwareOf(judged);
+  const { container, kernelArgs = "" } = kernelBoot ?? {};
+  const path = `${judged.base}.domain.firmware.kernelBoot`;
+  return [
+    ...causeIf(container?.image === "", {
+      reason: "FieldValueRequired",
+      field: `${path}.container.image`,
+      message: `${path}.container must be defined with an image`,
+    }),
+    ...causeIf(container === undefined && kernelArgs !== "", {
+      reason: "FieldValueInvalid",
+      field: `${path}.kernelArgs`,
+      message: "kernel arguments cannot be provided without an external kernel",
+    }),
+  ];
+};
+
+export const FIRMWARE_RULES: readonly Rule[] = [
+  oneBootLoader,
+  kernelHasImage,
+  secureBootHasSmm,
+  serialIsValid,
+  uuidIsValid,
+];

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules for volumes and cloud-init. Source: KubeVirt validateVolumes, validateContainerDisks.
+import { isUnset } from "../../fields/notation.ts";
+import { parseQuantity } from "../../values/quantity.ts";
+import type { Cause } from "../../kinds/kubernetes/meta.ts";
+import type { Volume } from "../../kinds/guest/disks.ts";
+import { causeIf, forEachVolume, volumePath, type Rule } from "../rule.ts";
+import { labelFaults, namesAreUnique } from "./names.ts";
+
+function hasOnlyPlainParts(path: string): boolean {
+  const parts = path.split("/");
+  const last = parts.at(-1) === "" ? parts.slice(0, -1) : parts;
+  return last.every((part, index) =>
+    index === 0 ? part === "" : part !== "" && part !== "." && part !== "..",
+  );
+}
+
+/** Returns why a set path is invalid. Source: KubeVirt ValidatePath. */
+function pathFault(path: string, field: string): string | undefined {
+  if (path === "") return undefined;
+  if (path === "/") return `${field} must not point to root`;
+  if (hasOnlyPlainParts(path)) return undefined;
+  return `${field} must be an absolute path to a file without relative components`;
+}
+
+// Source: RFC 4648 section 4.
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+const LINE_BREAKS = /[\r\n]/g;
+
+/** Returns the decoded length in bytes, without line breaks; undefined if malformed. */
+function base64Length(text: string): number | undefined {
+  const line = text.replaceAll(LINE_BREAKS, "");
+  if (!BASE64.test(line)) return undefined;
+  const padding = line.endsWith("==") ? 2 : Number(line.endsWith("="));
+  return (line.length / 4) * 3 - padding;
+}
+
+const nameIsUnique = namesAreUnique(({ volumes }) => volumes, volumePath);
+
+/** The disk's rule covers volumes that a disk references. */
+const nameIsLabel = forEachVolume(({ name }, path, { disks }): readonly Cause[] => {
+  if (disks.some((disk) => disk.name === name)) return [];
+  return labelFaults(name).map((message) => ({
+    reason: "FieldValueInvalid",
+    field: `${path}.name`,
+    message,
+  }));
+});
+
+const hasOneSource = forEachVolume((volume, path) => {
+  const given = Object.entries(volume).filter(([key, value]) => key !== "name" && !isUnset(value));
+  return causeIf(given.length !== 1, {
+    reason: "FieldValueInvalid",
+    field: path,
+    message: `${path} must have exactly one source type set`,
+  });
+});
+
+/** Required fields of each source, below the volume. */
+const REQUIRED: readonly (readonly [field: string, of: (volume: Volume) => string | undefined])[] =
+  [
+    ["configMap.name", ({ configMap }) => configMap && (configMap.name ?? "")],
+    ["secret.secretName", ({ secret }) => secret && (secret.secretName ?? "")],
+    ["containerDisk.image", ({ containerDisk }) => containerDisk?.image],
+    ["persistentVolumeClaim.claimName", (volume) => volume.persistentVolumeClaim?.claimName],
+    [
+      "ephemeral.persistentVolumeClaim.claimName",
+      ({ ephemeral }) => ephemeral && (ephemeral.persistentVolumeClaim?.claimName ?? ""),
+    ],
+  ];
+
+const sourceIsNamed = forEachVolume((volume, path) =>
+  REQUIRED.filter(([, of]) => of(volume) === "").map(([below]) => ({
+    reason: "FieldValueInvalid",
+    field: `${path}.${below}`,
+    message: `${path}.${below} is a required field`,
+  })),
+);
+
+const dataVolumeHasName = forEachVolume(({ dataVolume }, path) =>
+  causeIf(dataVolume?.name === "", {
+    reason: "FieldValueRequired",
+    field: `${path}.name`,
+    message: "DataVolume 'name' must be set",
+  }),
+);
+
+const imagePathIsFile = forEachVolume(({ containerDisk }, path): readonly Cause[] => {
+  const field = `${path}.containerDisk`;
+  const message = pathFault(containerDisk?.path ?? "", field);
+  return message === undefined ? [] : [{ reason: "FieldValueInvalid", field, message }];
+});
+
+const emptyDiskHasSize = forEachVolume(({ emptyDisk }, path) =>
+  causeIf(emptyDisk !== undefined && parseQuantity(emptyDisk.capacity) === 0, {
+    reason: "FieldValueInvalid",
+    field: `${path}.emptyDisk.capacity`,
+    message: `${path}.emptyDisk.capacity must be more than 0`,
+  }),
+);
+
+const HOST_DISK_TYPES = ["Disk", "DiskOrCreate"] as const;
+
+function hostDiskTypeCauses(type: string, path: string): readonly Cause[] {
+  const [there, made] = HOST_DISK_TYPES;
+  return causeIf(type !== there && type !== made, {
+    reason: "FieldValueInvalid",
+    field: `${path}.type`,
+    message: `${path}.type has invalid value '${type}', allowed are '${there}' or '${made}'`,
+  });
+}
+
+function hostDiskPathCauses(given: string, path: string): readonly Cause[] {
+  const field = `${path}.path`;
+  if (given === "") {
+    const message = `${field} is required for hostDisk volume`;
+    return [{ reason: "FieldValueNotFound", field, message }];
+  }
+  const message = pathFault(given, field);
+  return message === undefined ? [] : [{ reason: "FieldValueInvalid", field, message }];
+}
+
+const hostDiskIsValid = forEachVolume(({ hostDisk }, volume): readonly Cause[] => {
+  if (hostDisk === undefined) return [];
+  const path = `${volume}.hostDisk`;
+  const { type, capacity = 0 } = hostDisk;
+  return [
+    ...hostDiskPathCauses(hostDisk.path, path),
+    ...hostDiskTypeCauses(type, path),
+    // An existing file has a size already.
+    ...causeIf(type === "Disk" && parseQuantity(capacity) !== 0, {
+      reason: "FieldValueInvalid",
+      field: `${path}.capacity`,
+      message: `${path}.capacity is allowed to pass only with ${path}.type equal to 'DiskOrCreate'`,
+    }),
+  ];
+});
+
+export const VOLUME_RULES: readonly Rule[] = [
+  nameIsUnique,
+  nameIsLabel,
+  hasOneSource,
+  dataVolumeHasName,
+  sourceIsNamed,
+  imagePathIsFile,
+  emptyDiskHasSize,
+  hostDiskIsValid,
+];
+
+/** Limit in bytes for each of user data and network data. Source: KubeVirt cloudInitUserMaxLen, cloudInitNetworkMaxLen. */
+const INLINE_MAX_BYTES = 2048;
+const KINDS = ["cloudInitNoCloud", "cloudInitConfigDrive"] as const;
+
+type CloudInit = NonNullable<Volume[(typeof KINDS)[number]]>;
+
+/** User data or network data, in its alternative forms. */
+interface CloudInitData {
+  readonly key: "userData" | "networkData";
+  readonly text: string;
+  readonly base64: string;
+  readonly secret: string;
+}
+
+function splitCloudInit(given: CloudInit): readonly [user: CloudInitData, network: CloudInitData] {
+  const { userData, userDataBase64, secretRef } = given;
+  const { networkData, networkDataBase64, networkDataSecretRef } = given;
+  return [
+    {
+      key: "userData",
+      text: userData ?? "",
+      base64: userDataBase64 ?? "",
+      secret: secretRef?.name ?? "",
+    },
+    {
+      key: "networkData",
+      text: networkData ?? "",
+      base64: networkDataBase64 ?? "",
+      secret: networkDataSecretRef?.name ?? "",
+    },
+  ];
+}
+
+function formsOf({ text, base64, secret }: CloudInitData): number {
+  return [text, base64, secret].filter((form) => form !== "").length;
+}
+
+/** KubeVirt's messages. */
+const ONE_FORM = {
+  userData: "must have only one userdatasource set.",
+  networkData: "must have only one networkdata source set.",
+} as const;
+
+const SECRETS = { userData: "UserDataSecretRef", networkData: "NetworkDataSecretRef" } as const;
+
+/** Counts UTF-8 bytes; a text beyond the limit need not be counted exactly. */
+function bytesOf(text: string): number {
+  if (text.length > INLINE_MAX_BYTES) return text.length;
+  // Array.from iterates over code points, which UTF-8 encodes.
+  return Array.from(text, (point) => utf8Length(point.codePointAt(0) ?? 0)).reduce(
+    (sum, bytes) => sum + bytes,
+    0,
+  );
+}
+
+/** Source: RFC 3629 section 3. */
+function utf8Length(codePoint: number): number {
+  if (codePoint < 0x80) return 1;
+  if (codePoint < 0x800) return 2;
+  return codePoint < 0x10000 ? 3 : 4;
+}
+
+function cloudInitCauses(data: CloudInitData, path: string): readonly Cause[] {
+  const { key, text, base64 } = data;
+  const decoded = base64Length(base64);
+  const bytes = Math.max(bytesOf(text), decoded ?? 0);
+  return [
+    ...causeIf(decoded === undefined, {
+      reason: "FieldValueInvalid",
+      field: `${path}.${key}Base64`,
+      message: `${path}.${key}Base64 is not a valid base64 value.`,
+    }),
+    ...causeIf(formsOf(data) > 1, {
+      reason: "FieldValueInvalid",
+      field: path,
+      message: `${path} ${ONE_FORM[key]}`,
+    }),
+    ...causeIf(bytes > INLINE_MAX_BYTES, {
+      reason: "FieldValueInvalid",
+      field: path,
+      message: `${path} ${key.toLowerCase()} exceeds ${String(INLINE_MAX_BYTES)} byte limit. Should use ${SECRETS[key]} for larger data.`,
+    }),
+  ];
+}
+
+const dataIsValid = forEachVolume((volume, volumePath) =>
+  KINDS.flatMap((kind): readonly Cause[] => {
+    const given = volume[kind];
+    if (given === undefined) return [];
+    const path = `${volumePath}.${kind}`;
+    const data = splitCloudInit(given);
+    return [
+      ...data.flatMap((each) => cloudInitCauses(each, path)),
+      ...causeIf(
+        data.every((each) => formsOf(each) === 0),
+        {
+          reason: "FieldValueInvalid",
+          field: path,
+          message: `${path} must have at least one userdatasource or one networkdatasource set.`,
+        },
+      ),
+    ];
+  }),
+);
+
+export const CLOUD_INIT_RULES: readonly Rule[] = [dataIsValid];

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules for state, binding, name, MAC, model and PCI address of interfaces. Source: KubeVirt
+// pkg/network/admitter/admit.go, binding.go, netiface.go.
+import { bindingsOf, type Binding, isDefaultNetwork, type Iface } from "../kinds/network.ts";
+import { normalizeMac, isMulticastMac, MAC_BYTES, parseMac } from "../values/mac.ts";
+import {
+  causeIf,
+  findNetworkOf,
+  forEachIface,
+  type JudgedSpec,
+  type Rule,
+  ifacePath,
+} from "./rule.ts";
+import type { Cause } from "../kinds/kubernetes/meta.ts";
+import { PCI_ADDRESS, PCIE_ROOT_PORTS_MAX } from "../values/pci.ts";
+
+const STATES: readonly string[] = ["", "up", "down", "absent"];
+/** MAC of the bridge in a pod with masquerade. Source: KubeVirt pkg/network/link. */
+const RESERVED_MAC = "02:00:00:00:00:00";
+
+/** Bindings that KubeVirt removed, for which there is a separate rule. Source: KubeVirt pkg/network/admitter/discontinued.go. */
+export const DISCONTINUED: readonly Binding[] = ["slirp", "passt", "macvtap"];
+
+/** An interface has exactly one of these. Source: KubeVirt pkg/network/admitter/binding.go. */
+function currentBindings(iface: Iface): readonly Binding[] {
+  return bindingsOf(iface).filter((binding) => !DISCONTINUED.includes(binding));
+}
+
+function oneBindingMessage({ name }: Iface, bindings: readonly Binding[], onPod: boolean): string {
+  const has = `Interface "${name}" has ${bindings.length === 0 ? "none" : bindings.join(" and ")}`;
+  if (bindings.length > 0) return `${has}: keep one of them`;
+  return `${has}: give it one, for example ${onPod ? "masquerade" : "bridge"}: {}`;
+}
+
+function isOnDefaultNetwork(spec: JudgedSpec, iface: Iface): boolean {
+  const network = findNetworkOf(spec, iface);
+  return network !== undefined && isDefaultNetwork(network);
+}
+
+const stateIsKnown = forEachIface((iface, path) =>
+  causeIf(!STATES.includes(iface.state ?? ""), {
+    reason: "FieldValueInvalid",
+    field: `${path}.state`,
+    message: `logical ${iface.name} interface state value is unsupported: ${iface.state ?? ""}`,
+  }),
+);
+
+const linkStateNeedsTap = forEachIface((iface, path) =>
+  causeIf(iface.sriov !== undefined && (iface.state === "up" || iface.state === "down"), {
+    reason: "FieldValueInvalid",
+    field: `${path}.state`,
+    message: `"${iface.name}" interface's state "${iface.state ?? ""}" is not supported for SR-IOV NICs`,
+  }),
+);
+
+/** Bindings that support hot-plug. KubeVirt supports bridge only. */
+const PLUGGABLE_BINDINGS: readonly Binding[] = ["bridge", "binding"];
+
+const absentNeedsPluggable = forEachIface((iface, path) => {
+  const bindings = currentBindings(iface);
+  const isPluggable =
+    bindings.length === 0 || bindings.some((each) => PLUGGABLE_BINDINGS.includes(each));
+  return causeIf(iface.state === "absent" && !isPluggable, {
+    reason: "FieldValueInvalid",
+    field: `${path}.state`,
+    message: `"${iface.name}" interface's state "absent" is supported only for bridge binding`,
+  });
+});
+
+const absentNeedsSecondary = forEachIface((iface, path, spec) =>
+  causeIf(iface.state === "absent" && isOnDefaultNetwork(spec, iface), {
+    reason: "FieldValueInvalid",
+    field: `${path}.state`,
+    message: `"${iface.name}" interface's state "absent" is not supported on default networks`,
+  }),
+);
+
+/** Without a binding, an interface on a secondary network gets bridge by default. */
+const oneBinding = forEachIface((iface, path, spec) => {
+  const bindings = currentBindings(iface);
+  const network = findNetworkOf(spec, iface);
+  const defaulted = bindings.length === 0 && network?.multus !== undefined;
+  return causeIf(bindings.length !== 1 && !(defaulted && !isOnDefaultNetwork(spec, iface)), {
+    reason: "FieldValueInvalid",
+    field: path,
+    message: `logical ${iface.name} interface must have exactly one binding method or binding plugin. ${oneBindingMessage(iface, bindings, network?.pod !== undefined)}`,
+  });
+});
+
+const masqueradeNeedsPodNetwork = forEachIface((iface, path, spec) => {
+  const network = findNetworkOf(spec, iface);
+  const elsewhere = network !== undefined && network.pod === undefined;
+  return causeIf(iface.masquerade !== undefined && elsewhere, {
+    reason: "FieldValueInvalid",
+    field: `${path}.name`,
+    message: "Masquerade interface only implemented with pod network",
+  });
+});
+
+const masqueradeMacIsFree = forEachIface((iface, path) =>
+  causeIf(iface.masquerade !== undefined && normalizeMac(iface.macAddress ?? "") === RESERVED_MAC, {
+    reason: "FieldValueInvalid",
+    field: `${path}.macAddress`,
+    message:
+      "The requested MAC address is reserved for the in-pod bridge. Please choose another one.",
+  }),
+);
+
+export const IFACE_STATE_RULES: readonly Rule[] = [
+  stateIsKnown,
+  linkStateNeedsTap,
+  absentNeedsPluggable,
+  absentNeedsSecondary,
+  oneBinding,
+  masqueradeNeedsPodNetwork,
+  masqueradeMacIsFree,
+];
+
+const NAME = /^[A-Za-z0-9-_]+$/;
+/** KubeVirt's models, and vmxnet3 for guests from VMware. Source: KubeVirt pkg/network/admitter/netiface.go. */
+const MODELS: readonly string[] = [
+  "e1000",
+  "e1000e",
+  "igb",
+  "ne2k_pci",
+  "pcnet",
+  "rtl8139",
+  "virtio",
+  "vmxnet3",
+];
+
+const networkHasOneIface = forEachIface((iface, path, { ifaces }) => {
+  const first = ifaces.find((other) => other.name === iface.name);
+  return causeIf(first !== iface, {
+    reason: "FieldValueDuplicate",
+    field: `${path}.name`,
+    message: "Only one interface can be connected to one specific network",
+  });
+});
+
+const networkExists = forEachIface((iface, path, spec) =>
+  causeIf(findNetworkOf(spec, iface) === undefined, {
+    reason: "FieldValueInvalid",
+    field: `${path}.name`,
+    message: `${path}.name '${iface.name}' not found. No network is named "${iface.name}": add one to ${spec.base}.networks, or give the interface the name of one`,
+  }),
+);
+
+const nameIsPlain = forEachIface((iface, path) =>
+  causeIf(!NAME.test(iface.name), {
+    reason: "FieldValueInvalid",
+    field: `${path}.name`,
+    message:
+      "Network interface name can only contain alphabetical characters, numbers, dashes (-) or underscores (_)",
+  }),
+);
+
+/** Returns a rule for an optional text. */
+function textRule(
+  field: "model" | "pciAddress",
+  isValid: (text: string) => boolean,
+  refusal: { readonly reason: Cause["reason"]; readonly message: (text: string) => string },
+): Rule {
+  return forEachIface((iface, path) => {
+    const text = iface[field] ?? "";
+    return causeIf(text !== "" && !isValid(text), {
+      reason: refusal.reason,
+      field: `${path}.${field}`,
+      message: `interface ${path}.name ${refusal.message(text)}`,
+    });
+  });
+}
+
+const modelIsKnown = textRule("model", (model) => MODELS.includes(model), {
+  reason: "FieldValueNotSupported",
+  message: (model) => `uses model ${model} that is not supported.`,
+});
+
+/** Also rejects multicast addresses, which no device accepts. */
+function macProblem(text: string): string | undefined {
+  const pairs = parseMac(text);
+  if (pairs === undefined) return "malformed";
+  if (pairs.length > MAC_BYTES) return "too long";
+  if (isMulticastMac(pairs)) return "multicast";
+  return pairs.every((pair) => pair === "00") ? "all-zero" : undefined;
+}
+
+const macIsValid = forEachIface((iface, path): readonly Cause[] => {
+  const mac = iface.macAddress ?? "";
+  const problem = mac === "" ? undefined : macProblem(mac);
+  return causeIf(problem !== undefined, {
+    reason: "FieldValueInvalid",
+    field: `${path}.macAddress`,
+    message: `interface ${path}.name has ${problem ?? ""} MAC address (${mac}).`,
+  });
+});
+
+function sameSegment(spec: JudgedSpec, one: Iface, other: Iface): boolean {
+  const [first, second] = [one, other].map((iface) => findNetworkOf(spec, iface)?.multus);
+  return first !== undefined && first.networkName === second?.networkName;
+}
+
+/** Equal MACs on one network never work, although KubeVirt accepts them. */
+const macIsUnique = forEachIface((iface, path, spec) => {
+  const mac = normalizeMac(iface.macAddress ?? "");
+  const before = spec.ifaces.slice(0, spec.ifaces.indexOf(iface));
+  const twin = before.find(
+    (other) => normalizeMac(other.macAddress ?? "") === mac && sameSegment(spec, iface, other),
+  );
+  return causeIf(mac !== "" && twin !== undefined, {
+    reason: "FieldValueDuplicate",
+    field: `${path}.macAddress`,
+    message: `interface ${path}.name has the MAC address ${mac} of interface '${twin?.name ?? ""}' on the same network`,
+  });
+});
+
+const pciAddressIsValid = textRule("pciAddress", (address) => PCI_ADDRESS.test(address), {
+  reason: "FieldValueInvalid",
+  message: (address) => `has malformed PCI address (${address}).`,
+});
+
+export const IFACE_FIELD_RULES: readonly Rule[] = [
+  networkHasOneIface,
+  networkExists,
+  nameIsPlain,
+  modelIsKnown,
+  macIsValid,
+  macIsUnique,
+  pciAddressIsValid,
+];
+
+const portsInBounds: Rule = ({ devices, base }) => {
+  const ports = devices.pcieRootPorts ?? 0;
+  return causeIf(!Number.isInteger(ports) || ports < 0 || ports > PCIE_ROOT_PORTS_MAX, {
+    reason: "FieldValueInvalid",
+    field: `${base}.domain.devices.pcieRootPorts`,
+    message: `must be between 0 and ${String(PCIE_ROOT_PORTS_MAX)}, inclusive`,
+  });
+};
+
+/** i440fx has 30 PCI slots, which cannot be configured. */
+const portsNeedQ35: Rule = ({ devices, machine, base }) =>
+  causeIf(
+    devices.pcieRootPorts !== undefined &&
+      machine.startsWith("pc") &&
+      !machine.startsWith("pc-q35"),
+    {
+      reason: "FieldValueForbidden",
+      field: `${base}.domain.devices.pcieRootPorts`,
+      message: `machine type ${machine} has no PCIe ports; any of the 30 devices of its bus can be plugged while the VM runs`,
+    },
+  );
+
+const acpiIndexIsUnique = forEachIface((iface, path, { ifaces }) => {
+  const { acpiIndex } = iface;
+  const first = ifaces.find((other) => other.acpiIndex === acpiIndex);
+  return causeIf(acpiIndex !== undefined && first !== iface, {
+    reason: "FieldValueDuplicate",
+    field: `${path}.acpiIndex`,
+    message: `acpiIndex ${String(acpiIndex)} is also that of interface '${first?.name ?? ""}'`,
+  });
+});
+
+/** systemd names links after an index up to 16 383. Source: systemd udev-builtin-net_id.c ONBOARD_14BIT_INDEX_MAX */
+const ACPI_INDEX_MAX = 16_383;
+
+const acpiIndexInBounds: Rule = ({ ifaces, base }) =>
+  ifaces.flatMap(({ acpiIndex = 1 }, index) =>
+    causeIf(acpiIndex < 1 || acpiIndex > ACPI_INDEX_MAX, {
+      reason: "FieldValueInvalid",
+      field: `${ifacePath(base, index)}.acpiIndex`,
+      message: `must be between 1 and ${String(ACPI_INDEX_MAX)}, inclusive`,
+    }),
+  );
+
+export const DEVICE_RULES: readonly Rule[] = [
+  portsInBounds,
+  portsNeedQ35,
+  acpiIndexIsUnique,
+  acpiIndexInBounds,
+];

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Syntax of the names of Kubernetes objects, network definitions and links.
+/** DNS-1123. Source: Kubernetes apimachinery validation. */
+const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const LABEL_MAX = 63;
+const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const SUBDOMAIN_MAX = 253;
+
+/** Unset namespace: the VM's namespace. */
+export interface NadName {
+  readonly namespace?: string;
+  readonly name: string;
+}
+
+/** Whether the text is a DNS-1123 subdomain. */
+export function isObjectName(text: string): boolean {
+  return text.length <= SUBDOMAIN_MAX && SUBDOMAIN.test(text);
+}
+
+/** Whether the text is a DNS-1123 label. */
+export function isNamespaceName(text: string): boolean {
+  return text.length <= LABEL_MAX && LABEL.test(text);
+}
+
+/** Parses NAME or NAMESPACE/NAME; undefined if malformed. Source: KubeVirt pkg/network/multus/nad.go. */
+export function parseNadName(text: string): NadName | undefined {
+  const [first = "", second, ...rest] = text.split("/", 3);
+  if (second === undefined) return isObjectName(first) ? { name: first } : undefined;
+  const isBoth = rest.length === 0 && isNamespaceName(first) && isObjectName(second);
+  return isBoth ? { namespace: first, name: second } : undefined;
+}
+
+/** IFNAMSIZ - 1, in bytes. Source: linux/if.h */
+export const LINK_NAME_MAX = 15;
+
+/** Counts UTF-8 bytes. */
+function byteLengthOf(text: string): number {
+  let bytes = 0;
+  for (const character of text) {
+    const point = character.codePointAt(0) ?? 0;
+    bytes += 1 + Number(point > 0x7f) + Number(point > 0x7ff) + Number(point > 0xffff);
+  }
+  return bytes;
+}
+
+/** Stricter than the kernel: rejects control characters, because names are printed. Source: linux/net/core/dev.c dev_valid_name. */
+export function isLinkName(text: string): boolean {
+  return (
+    text !== "" &&
+    text !== "." &&
+    text !== ".." &&
+    byteLengthOf(text) <= LINK_NAME_MAX &&
+    !/[\s/:\p{Cc}\p{Cs}]/u.test(text)
+  );
+}

@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-// How the address of a PCI device is written.
-
-/** For example 0000:02:00.0; the domain may be left out. Source: KubeVirt pkg/util/hardware ParsePciAddress. */
-export const PCI_ADDRESS = /^([0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$/i;

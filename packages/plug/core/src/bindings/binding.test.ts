@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Network } from "@patchbay/api";
+import { expect, test } from "vitest";
+import { planNatSubnets, BINDINGS, type BindingKind } from "./binding.ts";
+import { toRemovableWiring } from "./pod-wiring.ts";
+
+const IPV4 = { gateway: "10.0.2.1/24", guest: "10.0.2.2" };
+const IPV6 = { gateway: "fd10:0:2::1/120", guest: "fd10:0:2::2" };
+
+test.each<{
+  name: string;
+  pod?: Network["pod"];
+  addresses: readonly string[];
+  want: ReturnType<typeof planNatSubnets>;
+}>([
+  {
+    name: "of both families",
+    addresses: ["10.88.0.5/24", "fd88::5/64"],
+    want: { ipv4: IPV4, ipv6: IPV6 },
+  },
+  { name: "of IPv4 only", addresses: ["10.88.0.5/24", "fe80::1/64"], want: { ipv4: IPV4 } },
+  { name: "of IPv6 only", addresses: ["169.254.1.1/16", "fd88::5/64"], want: { ipv6: IPV6 } },
+  { name: "none without an address", addresses: [], want: {} },
+  {
+    name: "that the network says",
+    pod: { vmNetworkCIDR: "192.168.7.9/30", vmIPv6NetworkCIDR: "fd00:7::/64" },
+    addresses: ["10.88.0.5/24", "fd88::5/64"],
+    want: {
+      ipv4: { gateway: "192.168.7.9/30", guest: "192.168.7.10" },
+      ipv6: { gateway: "fd00:7::1/64", guest: "fd00:7::2" },
+    },
+  },
+  {
+    name: "with leading zeros, which are decimal",
+    pod: { vmNetworkCIDR: "10.10.010.0/24" },
+    addresses: ["10.88.0.5/24"],
+    want: { ipv4: { gateway: "10.10.10.1/24", guest: "10.10.10.2" } },
+  },
+  {
+    name: "empty words as the default",
+    pod: { vmNetworkCIDR: "" },
+    addresses: ["10.88.0.5/24"],
+    want: { ipv4: IPV4 },
+  },
+  {
+    name: "none that is too small",
+    pod: { vmNetworkCIDR: "10.0.2.0/31" },
+    addresses: ["10.88.0.5/24"],
+    want: {},
+  },
+  {
+    name: "none of another family",
+    pod: { vmNetworkCIDR: "fd00::/64" },
+    addresses: ["10.88.0.5/24"],
+    want: {},
+  },
+])("a guest behind a pod has subnets $name", ({ pod = {}, addresses, want }) => {
+  expect(planNatSubnets({ name: "default", pod }, addresses)).toEqual(want);
+});
+
+const NAMES = { podInterfaceName: "pod1", bridgeName: "k6t-1", tapName: "tap1" };
+const FACTS = { ...NAMES, mac: "02:00:00:00:00:01", mtu: 1450, podAddresses: [] };
+
+interface Row {
+  readonly kind: BindingKind;
+  /** What stands in the pod. */
+  readonly wiring: string;
+  /** What the device opens where both a tap and the pod's NIC are there, and where only the NIC is. */
+  readonly opens: readonly [string, string];
+  /** What can be changed while the guest runs. */
+  readonly live: readonly string[];
+  readonly addresses: "guest" | "pod";
+  /** Whether the NIC's addresses are written down, since wiring takes them. */
+  readonly taken: boolean;
+}
+
+test("vhostuser needs nothing of the kernel", () => {
+  const module = BINDINGS.vhostuser;
+  expect(module.kind).toBe("vhostuser");
+  expect(module.wiringOf(FACTS)).toBeUndefined();
+  expect(module.tapOf(NAMES, new Set(["tap1"]))).toBe("");
+  expect(module.leaseOf(FACTS)).toBeUndefined();
+  expect(module.live).toEqual({ plug: true, link: false, network: false });
+});
+
+test.each<Row>([
+  {
+    kind: "bridge",
+    wiring: "bridge",
+    opens: ["tap1", "tap1"],
+    live: ["plug", "link", "network"],
+    addresses: "guest",
+    taken: true,
+  },
+  {
+    kind: "masquerade",
+    wiring: "masquerade",
+    opens: ["tap1", "tap1"],
+    live: ["link"],
+    addresses: "pod",
+    taken: false,
+  },
+  {
+    kind: "managedTap",
+    wiring: "bridge",
+    opens: ["tap1", "tap1"],
+    live: ["plug", "link"],
+    addresses: "guest",
+    taken: true,
+  },
+  {
+    kind: "tap",
+    wiring: "tap",
+    opens: ["tap1", "pod1"],
+    live: ["plug", "link"],
+    addresses: "guest",
+    taken: false,
+  },
+  {
+    kind: "hook",
+    // Nobody asks for it: nothing is made.
+    wiring: "tap",
+    opens: ["tap1", "pod1"],
+    live: [],
+    addresses: "guest",
+    taken: false,
+  },
+])("$kind", ({ kind, wiring, opens, live, addresses, taken }) => {
+  const module = BINDINGS[kind];
+  expect(module.kind).toBe(kind);
+  const made = module.wiringOf(FACTS);
+  expect(made).toMatchObject({ kind: wiring, podInterfaceName: "pod1", mac: FACTS.mac, mtu: 1450 });
+  const left = made === undefined ? undefined : toRemovableWiring(made);
+  expect(left?.kind).toBe(wiring);
+  expect(left !== undefined && "bridgeName" in left).toBe(wiring !== "tap");
+  const links = [["tap1", "pod1"], ["pod1"]].map((names) => new Set(names));
+  expect(links.map((there) => module.tapOf(NAMES, there))).toEqual(opens);
+  const changes = (["plug", "link", "network"] as const).filter((what) => module.live[what]);
+  expect(changes).toEqual(live);
+  expect([module.addressesOf, module.takesAddresses]).toEqual([addresses, taken]);
+});

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Iface, Network } from "@patchbay/api";
+import { expect, test } from "vitest";
+import { bindingOf } from "./resolve-binding.ts";
+
+const REGISTRY = { fast: { domainAttachmentType: "vhostuser" } };
+const BLUE: Network = { name: "one", multus: { networkName: "blue" } };
+const FAST: Iface = { name: "one", binding: { name: "fast" } };
+
+test.each<{ name: string; iface?: Partial<Iface>; network?: Network; field: string | undefined }>([
+  { name: "an interface on a secondary network", field: undefined },
+  { name: "model virtio", iface: { model: "virtio" }, field: undefined },
+  { name: "no word of a model", iface: { model: "" }, field: undefined },
+  { name: "a link that is up", iface: { state: "up" }, field: undefined },
+  {
+    name: "a guest that nobody judges",
+    iface: { portSecurity: { mode: "Off" } },
+    field: undefined,
+  },
+  { name: "the pod's network", network: { name: "one", pod: {} }, field: "binding" },
+  { name: "another model", iface: { model: "e1000" }, field: "model" },
+  { name: "a link that is down", iface: { state: "down" }, field: "state" },
+  {
+    name: "a guest that is judged",
+    iface: { portSecurity: { mode: "MAC" } },
+    field: "portSecurity",
+  },
+])("$name: what is in the way of vhost-user is $field", ({ iface, network = BLUE, field }) => {
+  const binding = bindingOf({ ...FAST, ...iface }, network, REGISTRY);
+  const refused = { kind: "refused", reason: "BindingNotSupported", field };
+  expect(binding).toMatchObject(field === undefined ? { kind: "vhostuser" } : refused);
+});

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { sharedLinkOf } from "./needs.ts";
+
+test.each([
+  { config: { type: "bridge", bridge: "br1" }, want: "bridge br1 0" },
+  { config: { type: "cnv-bridge", bridge: "br1", vlan: 100 }, want: "bridge br1 100" },
+  { config: { type: "bridge" }, want: "bridge cni0 0" },
+  {
+    config: { plugins: [{ type: "bridge", bridge: "br1" }, { type: "tuning" }] },
+    want: "bridge br1 0",
+  },
+  { config: { type: "macvlan", master: "eth1" }, want: "link eth1 0" },
+  { config: { type: "macvlan" }, want: undefined },
+  { config: { type: "ovs", bridge: "br1", vlan: 7 }, want: "ovs br1 7" },
+  { config: { type: "host-device", device: "eth1" }, want: undefined },
+  { config: { type: "constructor" }, want: undefined },
+  { config: { plugins: [] }, want: undefined },
+  { config: [], want: undefined },
+])("$config shares $want", ({ config, want }) => {
+  expect(sharedLinkOf(JSON.stringify(config))).toBe(want);
+});
+
+test.each([undefined, "", "{"])("text %j shares no link", (config) => {
+  expect(sharedLinkOf(config)).toBeUndefined();
+});

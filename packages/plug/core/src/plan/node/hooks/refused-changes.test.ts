@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a hook may make of a domain, in the words of the domain itself.
+import type { VmiSpec } from "@patchbay/api";
+import { layOver, readXml, type XmlElement } from "@patchbay/domain/overlay";
+import { describe, expect, test } from "vitest";
+import { refusedChanges } from "./refused-changes.ts";
+
+const QEMU = "http://libvirt.org/schemas/domain/qemu/1.0";
+const GIVEN = `<domain type="qemu" xmlns:qemu="${QEMU}">
+  <name>default_vm1</name><uuid>6f1c1a52</uuid><memory unit="MiB">128</memory><vcpu>1</vcpu>
+  <os><type machine="q35">hvm</type><kernel>/run/kernel-boot/vmlinuz</kernel></os>
+  <features><acpi/><tcg><tb-cache unit="MiB">96</tb-cache></tcg></features>
+  <on_crash>destroy</on_crash>
+  <devices>
+    <controller type="pci" index="1" model="pcie-root-port"/>
+    <disk type="file"><source file="/run/disks/root.qcow2"/><target dev="vda"/></disk>
+    <interface type="ethernet">
+      <mac address="02:00:00:00:00:01"/><target dev="tap1" managed="no"/>
+      <alias name="ua-one"/><address type="pci" bus="0x02"/>
+    </interface>
+  </devices>
+  <qemu:override><qemu:device alias="ua-root"/></qemu:override>
+</domain>`;
+const SPEC: VmiSpec = {
+  domain: {
+    devices: {
+      interfaces: [
+        { name: "one", bridge: {} },
+        { name: "made", binding: { name: "slirp" }, macAddress: "02:00:00:00:00:0A" },
+      ],
+    },
+  },
+};
+
+function read(xml: string): XmlElement {
+  const result = readXml(xml);
+  if (!result.ok) throw new Error(result.reason);
+  return result.root;
+}
+
+function refusals(
+  answer: (xml: string) => string,
+  made: readonly string[] = [],
+): readonly string[] {
+  const answered = answer(GIVEN);
+  expect(answered).not.toBe(GIVEN);
+  const { changes } = layOver(read(GIVEN), read(answered));
+  return refusedChanges(changes, SPEC, new Set(made)).map(
+    ({ where, message }) => `${where}: ${message}`,
+  );
+}
+
+const intoDevices =
+  (device: string) =>
+  (xml: string): string =>
+    xml.replace("</devices>", `${device}</devices>`);
+const intoDomain =
+  (element: string) =>
+  (xml: string): string =>
+    xml.replace("<devices>", `${element}<devices>`);
+
+describe("a hook may", () => {
+  test.each<{ name: string; answer: (xml: string) => string; made?: string[] }>([
+    {
+      name: "say what the guest reads of its board",
+      answer: (xml) =>
+        intoDomain(
+          "<sysinfo type='smbios'><baseBoard><entry name='manufacturer'>R</entry></baseBoard></sysinfo>",
+        )(xml.replace("</os>", "<smbios mode='sysinfo'/></os>")),
+    },
+    { name: "choose the processor", answer: intoDomain("<cpu mode='host-model'/>") },
+    { name: "add a feature", answer: (xml) => xml.replace("<acpi/>", "<acpi/><vmcoreinfo/>") },
+    {
+      name: "leave out what its own types do not know",
+      answer: (xml) =>
+        xml.replace(/<tcg>.*<\/tcg>/, "").replace(/<qemu:override>.*<\/qemu:override>/, ""),
+    },
+    {
+      name: "give QEMU arguments",
+      answer: intoDomain(
+        `<qemu:commandline><qemu:arg value="-netdev"/><qemu:arg value="user,id=made"/><qemu:arg value="-device"/><qemu:arg value='{"driver":"e1000","netdev":"made","id":"made"}'/></qemu:commandline>`,
+      ),
+    },
+    {
+      name: "make the NIC of an interface that is its own",
+      answer: intoDevices(
+        "<interface type='user'><mac address='02:00:00:00:00:0a'/><alias name='ua-made'/><backend type='passt'/></interface>",
+      ),
+      made: ["made"],
+    },
+    {
+      name: "add a NIC that is no interface of the VM's",
+      answer: intoDevices("<interface type='user'><alias name='ua-other'/></interface>"),
+    },
+    { name: "add a device", answer: intoDevices("<sound model='ich9'/><input type='tablet'/>") },
+    { name: "add a controller", answer: intoDevices("<controller type='usb' index='0'/>") },
+  ])("$name", ({ answer, made }) => {
+    expect(refusals(answer, made)).toEqual([]);
+  });
+});
+
+const NIC = "/domain/devices/interface[ua-one]";
+
+describe("a hook may not", () => {
+  test.each<{ name: string; answer: (xml: string) => string; made?: string[]; says: string[] }>([
+    {
+      name: "take away a NIC",
+      answer: (xml) => xml.replace(/<interface.*<\/interface>/s, ""),
+      says: [`${NIC}: a hook cannot take it away; leave it in the answer`],
+    },
+    {
+      name: "give a NIC another MAC",
+      answer: (xml) => xml.replace("02:00:00:00:00:01", "02:00:00:00:00:02"),
+      says: [
+        `${NIC}/mac/@address: a hook cannot make it 02:00:00:00:00:02, it is 02:00:00:00:00:01; leave it as it is`,
+      ],
+    },
+    {
+      name: "give a NIC another alias: then it is another NIC, and ours is gone",
+      answer: (xml) => xml.replace("ua-one", "ua-uno"),
+      says: [`${NIC}: a hook cannot take it away; leave it in the answer`],
+    },
+    {
+      name: "put a NIC elsewhere",
+      answer: (xml) => xml.replace('bus="0x02"', 'bus="0x03"'),
+      says: [`${NIC}/address/@bus: a hook cannot make it 0x03, it is 0x02; leave it as it is`],
+    },
+    {
+      name: "hang a NIC on another tap",
+      answer: (xml) => xml.replace('dev="tap1"', 'dev="tap0"'),
+      says: [`${NIC}/target/@dev: a hook cannot make it tap0, it is tap1; leave it as it is`],
+    },
+    {
+      name: "say a second MAC of a NIC",
+      answer: (xml) => xml.replace("<mac", "<mac address='02:00:00:00:00:09'/><mac"),
+      says: [
+        `${NIC}/mac/@address: a hook cannot make it 02:00:00:00:00:09, it is 02:00:00:00:00:01; leave it as it is`,
+        `${NIC}/mac: a hook cannot add to a device that Patchbay makes; leave it out`,
+      ],
+    },
+    {
+      name: "add to a NIC",
+      answer: (xml) =>
+        xml.replace('<alias name="ua-one"/>', '<alias name="ua-one"/><link state="down"/>'),
+      says: [`${NIC}/link: a hook cannot add to a device that Patchbay makes; leave it out`],
+    },
+    {
+      name: "make the NIC of an interface that Patchbay makes",
+      answer: intoDevices("<interface type='user'><alias name='ua-made'/></interface>"),
+      says: [
+        "/domain/devices/interface[ua-made]: made is an interface that Patchbay makes; use another alias",
+      ],
+    },
+    {
+      name: "make a NIC with another MAC than its interface has",
+      answer: intoDevices("<interface type='user'><alias name='ua-made'/></interface>"),
+      made: ["made"],
+      says: [
+        "/domain/devices/interface[ua-made]: the interface made has the MAC 02:00:00:00:00:0A; give the NIC that one",
+      ],
+    },
+    {
+      name: "add a NIC on a bridge",
+      answer: intoDevices("<interface type='bridge'><source bridge='br0'/></interface>"),
+      says: [
+        "/domain/devices/interface: a NIC of type bridge is not one that a hook may add; use user or ethernet",
+      ],
+    },
+    {
+      name: "add a disk of the node",
+      answer: intoDevices(
+        "<disk type='file'><source file='/etc/shadow'/><target dev='vdb'/></disk>",
+      ),
+      says: [
+        "/domain/devices/disk[vdb]: a hook cannot give the guest a disk; name it in spec.volumes of the VM",
+      ],
+    },
+    {
+      name: "give a disk another file",
+      answer: (xml) => xml.replace("/run/disks/root.qcow2", "/etc/shadow"),
+      says: [
+        "/domain/devices/disk[vda]/source/@file: a hook cannot make it /etc/shadow, it is /run/disks/root.qcow2; leave it as it is",
+      ],
+    },
+    {
+      name: "add a device of the node",
+      answer: intoDevices("<hostdev mode='subsystem' type='pci'/>"),
+      says: ["/domain/devices/hostdev: a hook cannot give the guest a device of the node"],
+    },
+    {
+      name: "add what nobody knows",
+      answer: intoDevices("<shmem name='x'/>"),
+      says: ["/domain/devices/shmem[x]: a hook cannot add it; leave it out"],
+    },
+    {
+      name: "add a port",
+      answer: intoDevices("<controller type='pci' index='2' model='pcie-root-port'/>"),
+      says: [
+        "/domain/devices/controller[pci 2]: a hook cannot change the machine's PCI; set spec.domain.devices.pcieRootPorts of the VM",
+      ],
+    },
+    {
+      name: "say what runs the guest",
+      answer: intoDevices("<emulator>/bin/sh</emulator>"),
+      says: ["/domain/devices/emulator: a hook cannot say what runs the guest; leave it out"],
+    },
+    {
+      name: "hide devices in a second list of them",
+      answer: (xml) => xml.replace("</devices>", "</devices><devices><disk/></devices>"),
+      says: ["/domain/devices: a hook cannot add to a device that Patchbay makes; leave it out"],
+    },
+    {
+      name: "change a device that is there by arguments of QEMU",
+      answer: intoDomain(
+        "<qemu:commandline><qemu:arg value='--set'/><qemu:arg value='device.ua-one.mac=1'/></qemu:commandline>",
+      ),
+      says: [
+        "/domain/qemu:commandline: -set changes devices that are there already; use -device to add one",
+      ],
+    },
+    ...[
+      { name: "memory", from: ">128<", to: ">99999<", where: "memory" },
+      { name: "the uuid", from: ">6f1c1a52<", to: ">7<", where: "uuid" },
+      { name: "the number of processors", from: "<vcpu>1<", to: "<vcpu>64<", where: "vcpu" },
+      { name: "the hypervisor", from: 'type="qemu"', to: 'type="kvm"', where: "@type" },
+      { name: "the kernel", from: "/vmlinuz", to: "/../x", where: "os/kernel" },
+      { name: "memory of QEMU", from: ">96<", to: ">9600<", where: "features/tcg/tb-cache" },
+      { name: "what a crash means", from: ">destroy<", to: ">restart<", where: "on_crash" },
+      { name: "what qemu: means", from: QEMU, to: "urn:other", where: "@xmlns:qemu" },
+    ].map(({ name, from, to, where }) => ({
+      name: `change ${name}`,
+      answer: (xml: string): string => xml.replace(from, to),
+      says: [`/domain/${where}: a hook cannot change it; leave it as it is, or change the VM`],
+    })),
+    {
+      name: "add what QEMU is told of devices that are there",
+      answer: (xml) =>
+        xml.replace("</qemu:override>", "<qemu:device alias='ua-one'/></qemu:override>"),
+      says: [
+        "/domain/qemu:override/qemu:device[ua-one]: a hook cannot change it; leave it as it is, or change the VM",
+      ],
+    },
+    {
+      name: "add memory",
+      answer: intoDomain("<maxMemory slots='16'>999</maxMemory>"),
+      says: ["/domain/maxMemory: a hook cannot change it; leave it as it is, or change the VM"],
+    },
+  ])("$name", ({ answer, made, says }) => {
+    expect(refusals(answer, made)).toEqual(says);
+  });
+});

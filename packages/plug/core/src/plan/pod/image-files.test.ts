@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// How does a guest's kernel come into its launcher, and was it lost on the way?
+import type { Pod, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { SETTINGS } from "../../testing/launcher-facts.ts";
+import {
+  pullPolicyOf,
+  hasImageVolume,
+  hasLostImage,
+  imagePartsOf,
+  kernelImageOf,
+} from "./image-files.ts";
+import { launcherPodOf } from "./launcher-pod.ts";
+import { NO_PARTS } from "./parts.ts";
+
+type Boot = NonNullable<NonNullable<VmiSpec["domain"]["firmware"]>["kernelBoot"]>["container"];
+
+function vmiWith(container: Boot): VirtualMachineInstance {
+  const vmi = aVmi();
+  const kernelBoot = container === undefined ? {} : { container };
+  return { ...vmi, spec: { ...vmi.spec, domain: { firmware: { kernelBoot } } } };
+}
+
+function partsOf(container: Boot, keepsImageVolumes: boolean) {
+  const securityContext = { runAsUser: 107 };
+  return imagePartsOf(kernelImageOf(vmiWith(container)), {
+    image: "launcher",
+    keepsImageVolumes,
+    securityContext,
+  });
+}
+
+function podOf(container: Boot, keepsImageVolumes: boolean): Pod {
+  const request = {
+    ...SETTINGS,
+    keepsImageVolumes,
+    ports: 0,
+    claims: new Map(),
+    definitions: new Map(),
+    bindings: {},
+    allowsHooks: false,
+  };
+  return launcherPodOf(vmiWith(container), request);
+}
+
+const MOUNT = { name: "kernel-boot", mountPath: "/run/kernel-boot", readOnly: true };
+
+describe("a kernel comes", () => {
+  test("by a volume where the server keeps one", () => {
+    expect(partsOf({ image: "guest" }, true)).toEqual({
+      ...NO_PARTS,
+      volumes: [{ name: "kernel-boot", image: { reference: "guest", pullPolicy: "IfNotPresent" } }],
+      mounts: [MOUNT],
+    });
+  });
+
+  test("else by two containers: one brings the program, one of the kernel's image copies", () => {
+    const boot = { image: "guest", kernelPath: "/boot/linux", initrdPath: "/initrd" };
+    const { volumes, initContainers, mounts, diskMiB } = partsOf(boot, false);
+    expect(volumes).toEqual([
+      { name: "kernel-boot", emptyDir: { sizeLimit: "512Mi" } },
+      { name: "copy-files", emptyDir: { sizeLimit: "16Mi" } },
+    ]);
+    expect(mounts).toEqual([MOUNT]);
+    expect(diskMiB).toBe(528);
+    const copies = { memory: "128Mi", "ephemeral-storage": "16Mi" };
+    const shared = {
+      imagePullPolicy: "IfNotPresent",
+      terminationMessagePolicy: "FallbackToLogsOnError",
+      resources: { requests: copies, limits: copies },
+      securityContext: { runAsUser: 107 },
+    };
+    const program = { name: "copy-files", mountPath: "/patchbay/bin" };
+    const target = "/patchbay/files";
+    expect(initContainers).toEqual([
+      {
+        ...shared,
+        name: "copy-files",
+        image: "launcher",
+        command: ["/usr/bin/copy-files", "--self", "/patchbay/bin"],
+        volumeMounts: [program],
+      },
+      {
+        ...shared,
+        name: "kernel-boot",
+        image: "guest",
+        command: ["/patchbay/bin/copy-files", "--parents", target, "/boot/linux", "/initrd"],
+        volumeMounts: [
+          { ...program, readOnly: true },
+          { name: "kernel-boot", mountPath: target },
+        ],
+      },
+    ]);
+  });
+
+  test("without an initrd where none is named", () => {
+    const [, copying] = partsOf({ image: "guest" }, false).initContainers;
+    expect(copying?.command?.slice(2)).toEqual(["/patchbay/files", "/vmlinuz"]);
+  });
+
+  test.each([true, false])("pulled as its VM says; image volumes: %s", (keepsImageVolumes) => {
+    const boot = { image: "guest", imagePullPolicy: "Always", imagePullSecret: "key" };
+    const { spec } = podOf(boot, keepsImageVolumes);
+    expect(spec.imagePullSecrets).toEqual([{ name: "key" }]);
+    const image = spec.volumes?.find(({ name }) => name === "kernel-boot")?.image;
+    const policies = [image?.pullPolicy, spec.initContainers?.[1]?.imagePullPolicy];
+    expect(policies.filter((policy) => policy !== undefined)).toEqual(["Always"]);
+    expect(spec.containers[0]?.imagePullPolicy).toBe("IfNotPresent");
+  });
+
+  test("not at all where there is none", () => {
+    expect(partsOf(undefined, false)).toEqual(NO_PARTS);
+    expect(partsOf({ image: "guest", imagePullSecret: "" }, true).secrets).toEqual([]);
+  });
+});
+
+test("what is copied counts to what the pod may have on disk", () => {
+  const limitOf = (keeps: boolean): unknown =>
+    podOf({ image: "guest" }, keeps).spec.containers[0]?.resources?.limits?.["ephemeral-storage"];
+  expect([limitOf(true), limitOf(false)]).toEqual(["178Mi", "706Mi"]);
+});
+
+test.each([
+  { name: undefined, want: "IfNotPresent" },
+  { name: "", want: "IfNotPresent" },
+  { name: "Never", want: "Never" },
+  { name: "never", want: "IfNotPresent" },
+])("the policy named $name is $want", ({ name, want }) => {
+  expect(pullPolicyOf(name)).toBe(want);
+});
+
+/** The pod on a node whose runtime cannot make its container. */
+function stuck(pod: Pod, message: string): Pod {
+  const state = { waiting: { reason: "CreateContainerError", message } };
+  const status = { name: "compute", image: "i", imageID: "", ready: false, restartCount: 0, state };
+  return { ...pod, status: { containerStatuses: [status] } };
+}
+
+describe("a stored pod", () => {
+  const kept = podOf({ image: "guest" }, true);
+  const copying = podOf({ image: "guest" }, false);
+  const volumes = [{ name: "kernel-boot", emptyDir: {} }];
+  const dropped: Pod = { ...kept, spec: { ...kept.spec, volumes } };
+  // The words of containerd 1.6.20.
+  const unknown = stuck(
+    kept,
+    'failed to generate container "c" spec: failed to generate spec: failed to mkdir "": mkdir : no such file or directory',
+  );
+  const failing = stuck(kept, "failed to create containerd task: no space left on device");
+  const others: Pod = { ...dropped, spec: { ...dropped.spec, initContainers: [] } };
+
+  test.each([
+    { name: "with its image", pod: kept, lost: false, image: true },
+    { name: "that copies", pod: copying, lost: false, image: false },
+    { name: "whose image was dropped", pod: dropped, lost: true, image: false },
+    { name: "whose image was dropped, without containers", pod: others, lost: true, image: false },
+    { name: "whose runtime knows no images", pod: unknown, lost: true, image: true },
+    { name: "whose runtime fails otherwise", pod: failing, lost: false, image: true },
+    { name: "without a kernel", pod: podOf(undefined, true), lost: false, image: false },
+  ])("$name: lost $lost", ({ pod, lost, image }) => {
+    expect(hasLostImage(pod)).toBe(lost);
+    expect(hasImageVolume(pod)).toBe(image);
+  });
+});

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which labels and annotations of a VMI reach its pod?
+import type { VirtualMachineInstance } from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { expect, test } from "vitest";
+import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./inherited-fields.ts";
+
+function vmiWithMetadata(
+  metadata: Partial<VirtualMachineInstance["metadata"]>,
+): VirtualMachineInstance {
+  const vmi = aVmi();
+  return { ...vmi, metadata: { ...vmi.metadata, ...metadata } };
+}
+
+test("labels and annotations of the VMI are the pod's, but not those that say what is ours to say", () => {
+  const annotations = {
+    "example.com/team": "a",
+    "k8s.v1.cni.cncf.io/networks": "stolen",
+    "patchbay.io/pcie-topology": "{}",
+    "kubectl.kubernetes.io/last-applied-configuration": "{}",
+    "kubevirt.io/domain": "other",
+  };
+  const labels = { app: "web", "kubevirt.io": "other", "kubevirt.io/created-by": "other" };
+  const vmi = vmiWithMetadata({ annotations, labels });
+  expect(podAnnotationsOf({ vmi, bindings: {} })).toEqual({
+    "example.com/team": "a",
+    "kubevirt.io/domain": "vm1",
+    "kubectl.kubernetes.io/default-container": "compute",
+  });
+  expect(podLabelsOf(vmi)).toEqual({
+    app: "web",
+    "kubevirt.io": "virt-launcher",
+    "kubevirt.io/created-by": "vmi-uid",
+    "vm.kubevirt.io/name": "vm1",
+  });
+});
+
+test("a label holds no name of more than 63 characters", () => {
+  const label = podLabelsOf(vmiWithMetadata({ name: "v".repeat(200) }))["vm.kubevirt.io/name"];
+  expect(label).toHaveLength(63);
+});
+
+function vmiWithSpec(spec: Partial<VirtualMachineInstance["spec"]>): VirtualMachineInstance {
+  const vmi = aVmi();
+  return { ...vmi, spec: { domain: vmi.spec.domain, ...spec } };
+}
+
+test("Kubernetes is told what the VMI says, and nothing of what it does not say", () => {
+  const given = {
+    affinity: { nodeAffinity: {} },
+    dnsConfig: { nameservers: ["192.0.2.1"] },
+    dnsPolicy: "None",
+    nodeSelector: { zone: "a" },
+    priorityClassName: "high",
+    schedulerName: "other",
+    subdomain: "web",
+    tolerations: [{ key: "example.com/edge", operator: "Exists" }],
+    topologySpreadConstraints: [{ maxSkew: 1 }],
+  };
+  expect(podSettingsOf(vmiWithSpec({ ...given, hostname: "web-1" }))).toEqual({
+    ...given,
+    hostname: "web-1",
+  });
+  const nameservers = ["01.1.1.1", "0127.0.0.3", "fd00::0a"];
+  const { dnsConfig } = podSettingsOf(vmiWithSpec({ dnsConfig: { nameservers } }));
+  expect(dnsConfig).toEqual({ nameservers: ["1.1.1.1", "127.0.0.3", "fd00::a"] });
+  expect(podSettingsOf(vmiWithSpec({ dnsPolicy: "" }))).toEqual({ hostname: "vm1" });
+});

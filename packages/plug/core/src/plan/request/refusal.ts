@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outcomes of requests to plug or unplug a NIC.
+import { isJsonObject, type Cause, type JsonPatchOperation, type JsonObject } from "@patchbay/api";
+
+/** Becomes a `metav1.Status`. */
+export interface Refusal {
+  readonly code: 400 | 403 | 404 | 409 | 422;
+  readonly reason: "BadRequest" | "Forbidden" | "NotFound" | "Conflict" | "Invalid";
+  readonly message: string;
+  readonly causes: readonly Cause[];
+}
+
+type NicEffect = "live" | "start";
+
+export type NicPlan =
+  | {
+      readonly kind: "patch";
+      readonly operations: readonly JsonPatchOperation[];
+      readonly effect: NicEffect;
+      readonly message: string;
+    }
+  | { readonly kind: "unchanged"; readonly message: string }
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+export type Parsed<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+const REASONS = {
+  400: "BadRequest",
+  403: "Forbidden",
+  404: "NotFound",
+  409: "Conflict",
+  422: "Invalid",
+} as const;
+
+/** `message` defaults to the causes' messages. */
+export function toRefusal(
+  code: Refusal["code"],
+  causes: readonly Cause[],
+  message?: string,
+): Refusal {
+  const first = causes[0]?.message ?? "";
+  const text = message ?? (causes.length > 1 ? causes.map(formatCause).join("; ") : first);
+  return { code, reason: REASONS[code], message: text, causes };
+}
+
+function formatCause(cause: Cause): string {
+  return `${cause.field}: ${cause.message}`;
+}
+
+export function refuse(code: Refusal["code"], causes: readonly Cause[], message?: string): NicPlan {
+  return { kind: "refused", refusal: toRefusal(code, causes, message) };
+}
+
+/** Returns the body's members; empty without a body. Ignores unknown members, as KubeVirt does. */
+export function membersOf(body: unknown): Parsed<JsonObject> {
+  if (body === undefined || body === null) return { ok: true, value: {} };
+  if (isJsonObject(body)) return { ok: true, value: body };
+  const message = "cannot unmarshal Request body to struct, error: it is no object";
+  return { ok: false, refusal: toRefusal(400, [], message) };
+}

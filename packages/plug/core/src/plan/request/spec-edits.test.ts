@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  names,
+  type Iface,
+  type VmiSpec,
+  type Network,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { aVmi } from "@patchbay/support";
+import { pluggedBindingCauses, fixedNetworkCauses, refuseVmiChange } from "./spec-edits.ts";
+
+describe("an iface that is plugged into a VMI that runs", () => {
+  const withIfaces = (...interfaces: readonly Iface[]): VmiSpec => ({
+    domain: { devices: { interfaces: [...interfaces] } },
+  });
+  const FINE: Iface = { name: "fine", bridge: {} };
+  const SRIOV: Iface = { name: "vf", sriov: {} };
+  const refused = (index: number): object => ({
+    reason: "FieldValueNotSupported",
+    field: `spec.domain.devices.interfaces[${String(index)}].sriov`,
+    message: expect.stringContaining("is not supported yet") as string,
+  });
+
+  test.each([
+    {
+      name: "has a binding that is built",
+      before: withIfaces(),
+      after: withIfaces(FINE),
+      want: [],
+    },
+    { name: "has no other", before: withIfaces(FINE), after: withIfaces(FINE, SRIOV), want: [1] },
+    {
+      name: "has no other, as the first",
+      before: { domain: {} },
+      after: withIfaces(SRIOV),
+      want: [0],
+    },
+    {
+      name: "has no other, as the first of all devices",
+      before: { domain: { devices: {} } },
+      after: withIfaces(SRIOV),
+      want: [0],
+    },
+    {
+      name: "was there and is not judged",
+      before: withIfaces(SRIOV),
+      after: withIfaces(FINE, SRIOV),
+      want: [],
+    },
+    {
+      name: "is wanted again",
+      before: withIfaces({ ...SRIOV, state: "absent" }),
+      after: withIfaces(SRIOV),
+      want: [0],
+    },
+    {
+      name: "is on its way out",
+      before: withIfaces(SRIOV),
+      after: withIfaces({ ...SRIOV, state: "absent" }),
+      want: [],
+    },
+    {
+      name: "comes absent",
+      before: withIfaces(),
+      after: withIfaces({ ...SRIOV, state: "absent" }),
+      want: [],
+    },
+    { name: "is none", before: withIfaces(SRIOV), after: { domain: {} }, want: [] },
+  ])("$name", ({ before, after, want }) => {
+    expect(pluggedBindingCauses({ before, after, base: "spec" }, {})).toEqual(want.map(refused));
+  });
+});
+
+const BINDINGS = { own: { domainAttachmentType: "tap" } };
+const BRIDGE: Iface = { name: "a", bridge: {} };
+const TAP: Iface = { name: "a", binding: { name: "own" } };
+const on = (networkName: string): Network => ({ name: "a", multus: { networkName } });
+
+function spec(network: Network, iface: Iface): VmiSpec {
+  return { networks: [network], domain: { devices: { interfaces: [iface] } } };
+}
+
+test.each<{ name: string; from: VmiSpec; to: VmiSpec; want: number }>([
+  {
+    name: "of a bridge is swapped",
+    from: spec(on("blue"), BRIDGE),
+    to: spec(on("red"), BRIDGE),
+    want: 0,
+  },
+  { name: "of a tap does not", from: spec(on("blue"), TAP), to: spec(on("red"), TAP), want: 1 },
+  {
+    name: "does not become the pod's",
+    from: spec(on("blue"), BRIDGE),
+    to: spec({ name: "a", pod: {} }, BRIDGE),
+    want: 1,
+  },
+  {
+    name: "does not become a default one",
+    from: spec(on("blue"), BRIDGE),
+    to: spec({ name: "a", multus: { networkName: "blue", default: true } }, BRIDGE),
+    want: 1,
+  },
+  { name: "that is the same", from: spec(on("blue"), TAP), to: spec(on("blue"), TAP), want: 0 },
+  {
+    name: "of a NIC that leaves is not judged",
+    from: spec(on("blue"), { ...TAP, state: "absent" }),
+    to: spec(on("red"), TAP),
+    want: 0,
+  },
+  { name: "that is new", from: { domain: {} }, to: spec(on("red"), TAP), want: 0 },
+])("the network of a running NIC $name", ({ from, to, want }) => {
+  const causes = fixedNetworkCauses({ before: from, after: to, base: "spec" }, BINDINGS);
+  expect(causes.map(({ field }) => field)).toEqual(Array(want).fill("spec.networks[0]"));
+});
+
+const PLAIN = aVmi().spec;
+const NICS = aVmi({ nics: [{ name: "it's" }] }).spec;
+const GRACE = { terminationGracePeriodSeconds: 1 };
+const CHANGES = { nothing: PLAIN, nics: NICS, rest: { ...PLAIN, ...GRACE } };
+const BOTH: VmiSpec = { ...NICS, ...GRACE };
+
+function service(name: string): string {
+  return `${names.SERVICE_ACCOUNT_PREFIX}${name}`;
+}
+
+function vmi(kind: string | undefined, spec: VmiSpec): VirtualMachineInstance {
+  const { metadata, ...rest } = aVmi();
+  const owner = { apiVersion: "kubevirt.io/v1", name: "vm1", uid: "u", controller: true };
+  const ownerReferences = kind === undefined ? [] : [{ ...owner, kind }];
+  return { ...rest, metadata: { ...metadata, ownerReferences }, spec };
+}
+
+/** 0: it may be made. */
+function codeOf(kind: string | undefined, spec: VmiSpec, user: string): number {
+  const refusal = refuseVmiChange({ old: vmi(kind, PLAIN), vmi: vmi(kind, spec), user });
+  return refusal?.code ?? 0;
+}
+
+describe("nothing, the NICs, the rest, and both of a VMI", () => {
+  test.each([
+    { of: "nobody", kind: undefined, user: "alice", want: [0, 0, 422, 422] },
+    { of: "a VM", kind: "VirtualMachine", user: "alice", want: [0, 403, 422, 403] },
+    { of: "a pool", kind: "Pool", user: "alice", want: [0, 0, 422, 422] },
+    {
+      of: "a VM",
+      kind: "VirtualMachine",
+      user: service("virt-controller"),
+      want: [0, 0, 0, 0],
+    },
+    { of: "a VM", kind: "VirtualMachine", user: service("virt-handler"), want: [0, 403, 0, 403] },
+    { of: "nobody", kind: undefined, user: service("virt-handler"), want: [0, 0, 0, 0] },
+  ])("of $of, by $user: $want", ({ kind, user, want }) => {
+    const specs = [...Object.values(CHANGES), BOTH];
+    expect(specs.map((spec) => codeOf(kind, spec, user))).toEqual(want);
+  });
+});
+
+test("who may not change NICs is told the command that changes those of the VM", () => {
+  const kind = "VirtualMachine";
+  const change = { old: vmi(kind, PLAIN), vmi: vmi(kind, NICS), user: "alice" };
+  const patch = {
+    spec: {
+      template: {
+        spec: {
+          networks: NICS.networks,
+          domain: { devices: { interfaces: NICS.domain.devices?.interfaces } },
+        },
+      },
+    },
+  };
+  const quoted = JSON.stringify(patch).replaceAll("'", `'\\''`);
+  expect(refuseVmiChange(change)).toEqual({
+    code: 403,
+    message: `the VM vm1 decides the networks and interfaces of this VMI; change the VM instead: kubectl patch vm vm1 -n default --type merge -p '${quoted}'`,
+    causes: [],
+  });
+});
+
+test("who may not change the rest is told which field it is about", () => {
+  const change = {
+    old: vmi(undefined, PLAIN),
+    vmi: vmi(undefined, CHANGES.rest),
+    user: "alice",
+  };
+  const message = "update of VMI object is restricted";
+  expect(refuseVmiChange(change)).toEqual({
+    code: 422,
+    message,
+    causes: [{ reason: "FieldValueNotSupported", field: "spec", message }],
+  });
+});

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+import { names, type VirtualMachineInstance } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { aBlueDefinition, aNetworkService, aServedVmi } from "../testing/network-services.ts";
+import { isEqual } from "../equal.ts";
+import { networkServicePlan, seenByServices, type NetworkServiceFacts } from "./network-service.ts";
+
+const TRUSTED = ["default"];
+
+function factsOf(change: Partial<NetworkServiceFacts> = {}): NetworkServiceFacts {
+  return {
+    service: aNetworkService(),
+    vmis: [aServedVmi("vm1", ["10.77.1.5"])],
+    definition: aBlueDefinition(),
+    trustedNamespaces: TRUSTED,
+    ...change,
+  };
+}
+
+/** Ports, addresses and readiness, slice by slice. */
+function shown(change: Partial<NetworkServiceFacts>): unknown {
+  return networkServicePlan(factsOf(change)).slices.map(({ ports = [], endpoints = [] }) => [
+    ports.map(({ port }) => port),
+    endpoints.map(({ addresses, conditions }) => [addresses[0], conditions?.ready]),
+  ]);
+}
+
+const READY = [[[8080], [["10.77.1.5", true]]]];
+const UNREADY = [[[8080], [["10.77.1.5", false]]]];
+
+describe("slices", () => {
+  test("say where a VM is reached on the network", () => {
+    const spec = { subdomain: "web", hostname: "alpha" };
+    const vmis = [aServedVmi("vm1", ["10.77.1.5"], { spec })];
+    expect(networkServicePlan(factsOf({ vmis }))).toEqual({
+      slices: [
+        {
+          apiVersion: "discovery.k8s.io/v1",
+          kind: "EndpointSlice",
+          metadata: {
+            name: expect.stringMatching(/^web-[0-9a-f]{10}-0$/) as string,
+            namespace: "default",
+            labels: {
+              "kubernetes.io/service-name": "web",
+              "endpointslice.kubernetes.io/managed-by": "virt-controller.patchbay.io",
+            },
+            ownerReferences: [
+              {
+                apiVersion: "v1",
+                kind: "Service",
+                name: "web",
+                uid: "service-uid",
+                controller: true,
+              },
+            ],
+          },
+          addressType: "IPv4",
+          ports: [{ name: "", port: 8080, protocol: "TCP" }],
+          endpoints: [
+            {
+              addresses: ["10.77.1.5"],
+              conditions: { ready: true, serving: true, terminating: false },
+              hostname: "alpha",
+              nodeName: "node1",
+              targetRef: {
+                kind: "VirtualMachineInstance",
+                namespace: "default",
+                name: "vm1",
+                uid: "vm1-uid",
+              },
+            },
+          ],
+        },
+      ],
+    });
+  });
+
+  test("have several VMs, and both families", () => {
+    const vmis = [
+      aServedVmi("vm1", ["10.77.1.5", "fd77::5"]),
+      aServedVmi("vm2", ["FD77:0::6", "10.77.1.6"]),
+    ];
+    expect(shown({ vmis })).toEqual([
+      [
+        [8080],
+        [
+          ["10.77.1.5", true],
+          ["10.77.1.6", true],
+        ],
+      ],
+      [
+        [8080],
+        [
+          ["fd77::5", true],
+          ["fd77::6", true],
+        ],
+      ],
+    ]);
+  });
+
+  test("are others where an address has changed, and as before where nothing has", () => {
+    const now = factsOf({ vmis: [aServedVmi("vm1", ["10.77.1.9"])] });
+    expect(networkServicePlan(now)).not.toEqual(networkServicePlan(factsOf()));
+    expect(networkServicePlan(factsOf())).toEqual(networkServicePlan(factsOf()));
+  });
+});
+
+describe("of a VM", () => {
+  const rows: readonly [string, Parameters<typeof aServedVmi>[2], unknown][] = [
+    ["that is ready", {}, READY],
+    ["that is not", { status: { conditions: [{ type: "Ready", status: "False" }] } }, UNREADY],
+    ["that says nothing of it", { status: { conditions: [] } }, UNREADY],
+    ["that goes", { metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } }, UNREADY],
+    [
+      "whose NIC is on its way",
+      { iface: { hotplug: { type: "Plug", phase: "Attaching" } } },
+      UNREADY,
+    ],
+    ["whose NIC goes", { iface: { hotplug: { type: "Unplug", phase: "Detaching" } } }, UNREADY],
+    ["whose NIC has no link", { iface: { linkState: "down" } }, UNREADY],
+    ["whose NIC hangs on another NIC of the pod", { iface: { podInterfaceName: "x" } }, UNREADY],
+    ["of whose NIC the node has said nothing", { status: { interfaces: [] } }, UNREADY],
+    ["that has ended", { status: { phase: "Failed" } }, []],
+    ["without the label", { metadata: { labels: { app: "db" } } }, []],
+    ["without labels", { metadata: { labels: {} } }, []],
+    ["of another namespace", { metadata: { namespace: "red" } }, []],
+    ["on another network", { attachment: { networkName: "default/red" } }, []],
+    ["whose NIC in the pod goes", { attachment: { state: "Removing" } }, []],
+    ["that has no addresses yet", { attachment: { ips: [] } }, []],
+  ];
+  test.each(rows)("%s", (_name, change, want) => {
+    expect(shown({ vmis: [aServedVmi("vm1", ["10.77.1.5"], change)] })).toEqual(want);
+  });
+
+  test("what its guest says of itself is no address", () => {
+    const iface = { ipAddress: "10.77.1.66", ipAddresses: ["10.77.1.66", "192.0.2.1"] };
+    expect(shown({ vmis: [aServedVmi("vm1", ["10.77.1.5"], { iface })] })).toEqual(READY);
+    expect(shown({ vmis: [aServedVmi("vm1", [], { iface })] })).toEqual([]);
+  });
+
+  test("that is not ready, a Service may want all the same", () => {
+    const vmis = [aServedVmi("vm1", ["10.77.1.5"], { status: { conditions: [] } })];
+    const service = aNetworkService({ publishNotReadyAddresses: true });
+    expect(shown({ vmis, service })).toEqual(READY);
+  });
+});
+
+describe("ports", () => {
+  function serving(name: string, ip: string, port: number): VirtualMachineInstance {
+    const devices = { interfaces: [{ name: "nic", bridge: {}, ports: [{ name: "http", port }] }] };
+    return aServedVmi(name, [ip], { spec: { domain: { devices } } });
+  }
+
+  test("are the Service's where it names no others", () => {
+    const service = aNetworkService({ ports: [{ port: 80 }] });
+    expect(shown({ service })).toEqual([[[80], [["10.77.1.5", true]]]]);
+  });
+
+  test("by name are those of each VM's interface; one that has none is left out", () => {
+    const service = aNetworkService({ ports: [{ port: 80, targetPort: "http" }] });
+    const vmis = [
+      serving("vm1", "10.77.1.5", 8080),
+      serving("vm2", "10.77.1.6", 9090),
+      aServedVmi("vm3", ["10.77.1.7"]),
+    ];
+    expect(shown({ service, vmis })).toEqual([
+      [[8080], [["10.77.1.5", true]]],
+      [[9090], [["10.77.1.6", true]]],
+    ]);
+  });
+
+  test("by name are of the protocol that is asked for", () => {
+    const ports = [{ port: 80, protocol: "UDP", targetPort: "http" }];
+    const vmis = [serving("vm1", "10.77.1.5", 8080)];
+    expect(shown({ service: aNetworkService({ ports }), vmis })).toEqual([]);
+  });
+
+  test("need not be there: a headless Service stands for addresses", () => {
+    expect(shown({ service: aNetworkService({ clusterIP: "None", ports: [] }) })).toEqual([
+      [[], [["10.77.1.5", true]]],
+    ]);
+  });
+});
+
+describe("there are none, and it is said why, where", () => {
+  const rows: readonly [string, Partial<NetworkServiceFacts>, RegExp][] = [
+    ["there is no definition", { definition: undefined }, /no NetworkAttachmentDefinition default/],
+    ["the definition is a tenant's", { trustedNamespaces: ["admins"] }, /tenant's.*admins/],
+    [
+      "it does not say which addresses it gives",
+      { definition: aBlueDefinition({ ipam: { type: "dhcp" } }) },
+      /does not say/,
+    ],
+    [
+      "the selector cannot be read",
+      { service: aNetworkService({}, { [names.SERVICE_SELECTOR_ANNOTATION]: "(" }) },
+      /KEY=VALUE/,
+    ],
+  ];
+  test.each(rows)("%s", (_name, change, words) => {
+    const { slices, refusal } = networkServicePlan(factsOf(change));
+    expect(slices).toEqual([]);
+    expect(refusal).toMatch(words);
+  });
+
+  test("nobody asks, and nothing is said", () => {
+    const service = { ...aNetworkService(), metadata: { name: "web", namespace: "default" } };
+    expect(networkServicePlan(factsOf({ service }))).toEqual({ slices: [] });
+  });
+});
+
+test.each([
+  "10.77.2.5",
+  "192.0.2.1",
+  "fd78::1",
+  "::ffff:10.77.1.5",
+  "10.77.1.5/24x",
+  "10.77.1.5 . 22 }; delete table ip nat; #",
+  "",
+])("an address that the network does not give is left out: %j", (ip) => {
+  expect(shown({ vmis: [aServedVmi("vm1", [ip, "10.77.1.5"])] })).toEqual(READY);
+});
+
+test.each(["127.0.0.1", "169.254.169.254", "224.0.0.1", "fe80::1", "::1", "ff02::1"])(
+  "a special address is left out, whoever gives it: %s",
+  (ip) => {
+    const definition = aBlueDefinition({
+      ipam: { ranges: [{ subnet: "0.0.0.0/0" }, { subnet: "::/0" }] },
+    });
+    expect(shown({ definition, vmis: [aServedVmi("vm1", [ip, "10.77.1.5"])] })).toEqual(READY);
+  },
+);
+
+test.each([
+  { name: "nothing was reported yet", iface: {}, want: ["10.77.1.5", "10.77.1.6"] },
+  {
+    name: "DHCP gives the first one only",
+    iface: { ipAddresses: ["10.77.1.5"], addressInfo: { source: "pod" as const, since: "" } },
+    want: ["10.77.1.5"],
+  },
+  {
+    name: "the guest has the second one, and one that CNI did not give",
+    iface: {
+      ipAddresses: ["10.77.1.6", "10.77.1.66"],
+      addressInfo: { source: "guest-agent" as const, since: "" },
+    },
+    want: ["10.77.1.6"],
+  },
+  {
+    name: "the guest has none",
+    iface: { addressInfo: { source: "guest-agent" as const, since: "" } },
+    want: [],
+  },
+])("of two addresses those are endpoints that the guest has: $name", ({ iface, want }) => {
+  const vmi = aServedVmi("vm1", ["10.77.1.5/16", "10.77.1.6/16"], { iface });
+  const { slices } = networkServicePlan(factsOf({ vmis: [vmi] }));
+  const endpoints = slices.flatMap((slice) => slice.endpoints ?? []);
+  expect(endpoints.flatMap(({ addresses }) => addresses)).toEqual(want);
+  const before = aServedVmi("vm1", ["10.77.1.5/16", "10.77.1.6/16"]);
+  const isSame = want.length === 2;
+  expect(isEqual(seenByServices(vmi), seenByServices(before))).toBe(isSame);
+});
+
+describe("what slices rest on", () => {
+  const before = aServedVmi("vm1", ["10.77.1.5"]);
+  test("is the same where only other things change", () => {
+    const now = aServedVmi("vm1", ["10.77.1.5"], {
+      metadata: { resourceVersion: "9", annotations: { a: "b" } },
+      iface: { ipAddress: "10.77.1.66", mtu: 9000 },
+    });
+    expect(seenByServices(now)).toEqual(seenByServices(before));
+  });
+
+  test.each([
+    { name: "an address", now: aServedVmi("vm1", ["10.77.1.6"]) },
+    { name: "a link", now: aServedVmi("vm1", ["10.77.1.5"], { iface: { linkState: "down" } }) },
+    { name: "an end", now: aServedVmi("vm1", ["10.77.1.5"], { status: { phase: "Succeeded" } }) },
+    { name: "a label", now: aServedVmi("vm1", ["10.77.1.5"], { metadata: { labels: {} } }) },
+  ])("is another where $name changes", ({ now }) => {
+    expect(seenByServices(now)).not.toEqual(seenByServices(before));
+  });
+});

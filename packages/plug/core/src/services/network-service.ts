@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// EndpointSlices of Services for VMs on a secondary network. CNI supplies the addresses; guests can only remove some.
+import {
+  parseIp,
+  printAddress,
+  type Attachment,
+  type Endpoint,
+  type EndpointPort,
+  type EndpointSlice,
+  type IpPrefix,
+  type NetworkAttachmentDefinition,
+  type Service,
+  type ServicePort,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { sha256Hex } from "../iface/sha256.ts";
+import { hostnameOf } from "../spec/guest-names.ts";
+import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
+import { findCondition, READY } from "../status/conditions.ts";
+import { serviceAskOf, type NetworkRequest } from "./service-request.ts";
+import {
+  findAllowedAddresses,
+  parseServiceAddress,
+  type ServiceAddress,
+} from "./allowed-addresses.ts";
+import { slicesOfParts, type ServicePart } from "./slices.ts";
+
+export const NETWORK_SLICE_WRITER = "virt-controller.patchbay.io";
+
+export interface NetworkServiceFacts {
+  readonly service: Service;
+  readonly vmis: readonly VirtualMachineInstance[];
+  readonly definition: NetworkAttachmentDefinition | undefined;
+  readonly trustedNamespaces: readonly string[];
+}
+
+interface NetworkServicePlan {
+  readonly slices: readonly EndpointSlice[];
+  readonly refusal?: string;
+}
+
+/** Digits of the Service's UID in slice names, so that a re-created Service gets new names. */
+const UID_DIGITS = 10;
+/** Source: Kubernetes validation of an endpoint's hostname (RFC 1123 label). */
+const DNS_LABEL = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
+
+export function selectsVmi(
+  { metadata }: Service,
+  { selector }: NetworkRequest,
+  vmi: VirtualMachineInstance,
+): boolean {
+  const labels = vmi.metadata.labels ?? {};
+  return (
+    metadata.namespace === vmi.metadata.namespace &&
+    [...selector].every(([key, value]) => Object.hasOwn(labels, key) && labels[key] === value)
+  );
+}
+
+function isOver({ status }: VirtualMachineInstance): boolean {
+  return status?.phase === "Succeeded" || status?.phase === "Failed";
+}
+
+/** Whether traffic to the pod's NIC reaches the guest's NIC. */
+function isPlugged({ status }: VirtualMachineInstance, attachment: Attachment): boolean {
+  const iface = findByName(status?.interfaces, attachment.name);
+  if (iface === undefined || iface.linkState === "down") return false;
+  const { podInterfaceName = attachment.podInterfaceName, hotplug } = iface;
+  return hotplug?.phase === "Ready" && podInterfaceName === attachment.podInterfaceName;
+}
+
+/** CNI's addresses that the guest still reports. While the guest reports nothing, all of CNI's addresses count. */
+function confirmedAddresses(
+  { status }: VirtualMachineInstance,
+  { name, ips = [] }: Attachment,
+): readonly string[] {
+  const { addressInfo, ipAddresses = [] } = findByName(status?.interfaces, name) ?? {};
+  if (addressInfo === undefined) return ips;
+  return ips.filter((text) => {
+    const parsed = parseIp(text);
+    return parsed !== undefined && ipAddresses.includes(printAddress(parsed));
+  });
+}
+
+/** Undefined if the interface has no port of that name. */
+function resolveTargetPort(
+  { port, protocol = "TCP", targetPort = port }: ServicePort,
+  vmi: VirtualMachineInstance,
+  ifaceName: string,
+): number | undefined {
+  if (typeof targetPort === "number") return targetPort;
+  const { ports = [] } = findByName(ifacesOf(vmi.spec), ifaceName) ?? {};
+  return ports.find((known) => known.name === targetPort && (known.protocol ?? "TCP") === protocol)
+    ?.port;
+}
+
+function resolvePorts(
+  { spec }: Service,
+  vmi: VirtualMachineInstance,
+  ifaceName: string,
+): readonly EndpointPort[] | undefined {
+  const asked = spec.ports ?? [];
+  const ports = asked.flatMap((port): readonly EndpointPort[] => {
+    const number = resolveTargetPort(port, vmi, ifaceName);
+    const { name = "", protocol = "TCP" } = port;
+    return number === undefined ? [] : [{ name, port: number, protocol }];
+  });
+  return asked.length > 0 && ports.length === 0 ? undefined : ports;
+}
+
+function publishedHostname({ metadata }: Service, vmi: VirtualMachineInstance): string | undefined {
+  const hostname = hostnameOf(vmi);
+  const isNamed = vmi.spec.subdomain === metadata.name && DNS_LABEL.test(hostname);
+  return isNamed ? hostname : undefined;
+}
+
+function buildEndpoint(
+  service: Service,
+  vmi: VirtualMachineInstance,
+  at: { readonly attachment: Attachment; readonly address: ServiceAddress },
+): Endpoint {
+  const { name, namespace = "", uid = "", deletionTimestamp } = vmi.metadata;
+  const { nodeName, conditions } = vmi.status ?? {};
+  const isReady = findCondition(conditions, READY)?.status === "True";
+  const serving = isReady && isPlugged(vmi, at.attachment);
+  const terminating = deletionTimestamp !== undefined;
+  const isPublished = service.spec.publishNotReadyAddresses === true;
+  const hostname = publishedHostname(service, vmi);
+  return {
+    addresses: [at.address.text],
+    conditions: { ready: isPublished || (serving && !terminating), serving, terminating },
+    ...(hostname !== undefined && { hostname }),
+    ...(nodeName !== undefined && { nodeName }),
+    targetRef: { kind: "VirtualMachineInstance", namespace, name, uid },
+  };
+}
+
+function listParts(
+  service: Service,
+  vmi: VirtualMachineInstance,
+  on: { readonly network: string; readonly prefixes: readonly IpPrefix[] },
+): readonly ServicePart[] {
+  const attachments = (vmi.status?.attachments ?? []).filter(
+    ({ networkName, state }) => networkName === on.network && state === "Attached",
+  );
+  return attachments.flatMap((attachment) => {
+    const ports = resolvePorts(service, vmi, attachment.name);
+    if (ports === undefined) return [];
+    const addresses = confirmedAddresses(vmi, attachment).flatMap(
+      (text) => parseServiceAddress(text, on.prefixes) ?? [],
+    );
+    return addresses.map((address) => ({
+      addressType: address.addressType,
+      ports,
+      endpoint: buildEndpoint(service, vmi, { attachment, address }),
+    }));
+  });
+}
+
+export function networkServicePlan(facts: NetworkServiceFacts): NetworkServicePlan {
+  const { service, vmis, definition, trustedNamespaces } = facts;
+  const request = serviceAskOf(service);
+  if (request.kind === "none") return { slices: [] };
+  if (request.kind === "refused") return { slices: [], refusal: request.message };
+  const { asked } = request;
+  const allowed = findAllowedAddresses(asked.network, definition, trustedNamespaces);
+  if (allowed.kind === "refused") return { slices: [], refusal: allowed.message };
+  const on = { network: asked.network, prefixes: allowed.prefixes };
+  const parts = vmis
+    .filter((vmi) => !isOver(vmi) && selectsVmi(service, asked, vmi))
+    .flatMap((vmi) => listParts(service, vmi, on));
+  const { name, uid = "" } = service.metadata;
+  const stem = `${name}-${sha256Hex(uid).slice(0, UID_DIGITS)}`;
+  return { slices: slicesOfParts({ service, writer: NETWORK_SLICE_WRITER, stem }, parts) };
+}
+
+/** Everything of a VMI that slices depend on. While it is unchanged, no Service needs a reconcile. */
+export function seenByServices(vmi: VirtualMachineInstance): unknown {
+  const { metadata, spec, status } = vmi;
+  return [
+    metadata.uid,
+    metadata.labels,
+    metadata.deletionTimestamp,
+    spec.subdomain,
+    spec.hostname,
+    networksOf(spec),
+    ifacesOf(spec).map(({ name, ports }) => ({ name, ports })),
+    isOver(vmi),
+    status?.nodeName,
+    findCondition(status?.conditions, READY)?.status,
+    status?.attachments?.map((attachment) => [
+      attachment.name,
+      attachment.networkName,
+      attachment.podInterfaceName,
+      attachment.state,
+      confirmedAddresses(vmi, attachment),
+      isPlugged(vmi, attachment),
+    ]),
+  ];
+}

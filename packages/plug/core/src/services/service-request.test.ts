@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+import { names, type Service } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { aNetworkService } from "../testing/network-services.ts";
+import { askedNetworksOf, seenService, serviceAskOf } from "./service-request.ts";
+
+const { SERVICE_NETWORK_ANNOTATION: NETWORK, SERVICE_SELECTOR_ANNOTATION: SELECTOR } = names;
+
+function without(annotation: string): Service {
+  const service = aNetworkService();
+  const left = Object.entries(service.metadata.annotations ?? {}).filter(
+    ([name]) => name !== annotation,
+  );
+  return { ...service, metadata: { ...service.metadata, annotations: Object.fromEntries(left) } };
+}
+
+describe("a Service asks for", () => {
+  test.each([
+    { name: "a network of its own namespace", network: "blue", want: "default/blue" },
+    { name: "one of another", network: " net-1/blue.a ", want: "net-1/blue.a" },
+  ])("$name", ({ network, want }) => {
+    expect(askedNetworksOf(aNetworkService({}, { [NETWORK]: network }))).toEqual([want]);
+  });
+
+  test.each([
+    { name: "one label", selector: "app=web", want: [["app", "web"]] },
+    {
+      name: "several, one without value",
+      selector: "vm.kubevirt.io/name=vm-1, tier=",
+      want: [
+        ["vm.kubevirt.io/name", "vm-1"],
+        ["tier", ""],
+      ],
+    },
+  ])("VMs by $name", ({ selector, want }) => {
+    expect(serviceAskOf(aNetworkService({}, { [SELECTOR]: selector }))).toEqual({
+      kind: "asked",
+      asked: { network: "default/blue", selector: new Map(want as [string, string][]) },
+    });
+  });
+
+  test.each([
+    { name: "no network", service: without(NETWORK) },
+    { name: "a network alone", service: without(SELECTOR) },
+  ])("nothing that names $name", ({ service }) => {
+    expect(serviceAskOf(service)).toEqual({ kind: "none" });
+    expect(seenService(service)).toMatchObject({ metadata: { name: "web" }, spec: {} });
+  });
+});
+
+describe("what cannot be understood is refused:", () => {
+  test.each([
+    "",
+    "a/b/c",
+    "../blue",
+    "Blue",
+    "blue,red",
+    "blue;drop",
+    "x".repeat(254),
+    `${"a/".repeat(50_000)}b`,
+  ])("network %j", (network) => {
+    const service = aNetworkService({}, { [NETWORK]: network });
+    expect(serviceAskOf(service)).toMatchObject({ kind: "refused" });
+    expect(askedNetworksOf(service)).toEqual([]);
+  });
+
+  test.each([
+    "",
+    "app",
+    "app==web",
+    "app!=web",
+    "app in (a,b)",
+    "app=web,",
+    "app=web,app=db",
+    "a/b/c=d",
+    "app=we b",
+    "app=\u0000",
+    `app=${"x".repeat(64)}`,
+    Array.from({ length: 33 }, (_none, index) => `a${String(index)}=b`).join(","),
+    "a=b,".repeat(50_000),
+  ])("selector %j", (selector) => {
+    const ask = serviceAskOf(aNetworkService({}, { [SELECTOR]: selector }));
+    expect(ask).toMatchObject({ kind: "refused" });
+    expect(JSON.stringify(ask)).not.toContain("web");
+  });
+
+  test.each([
+    { name: "a selector of pods", spec: { selector: { app: "web" } } },
+    { name: "a name outside", spec: { type: "ExternalName" } },
+  ])("$name", ({ spec }) => {
+    expect(serviceAskOf(aNetworkService(spec))).toMatchObject({ kind: "refused" });
+  });
+});
+
+test("of a Service no more is kept than is looked at", () => {
+  const service = aNetworkService({ clusterIP: "10.96.0.5" }, { other: "x" });
+  const labelled = { ...service, metadata: { ...service.metadata, labels: { a: "b" } } };
+  expect(seenService(labelled)).toEqual(aNetworkService());
+});

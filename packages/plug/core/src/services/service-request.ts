@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Network and VM selector that a Service requests in its annotations. Any author of a Service may have written them.
+import { names, type Service } from "@patchbay/api";
+import { dropAbsent } from "../drop-absent.ts";
+import { qualifiedName } from "../spec/nics.ts";
+
+export interface NetworkRequest {
+  /** NAMESPACE/NAME of the NetworkAttachmentDefinition. */
+  readonly network: string;
+  readonly selector: ReadonlyMap<string, string>;
+}
+
+/** `refused` carries a message for the user. `none` means that the Service does not request VMs. */
+type ServiceRequest =
+  | { readonly kind: "asked"; readonly asked: NetworkRequest }
+  | { readonly kind: "refused"; readonly message: string }
+  | { readonly kind: "none" };
+
+const SELECTOR_MAX = 4096;
+const LABELS_MAX = 32;
+/** NAME or NAMESPACE/NAME. Source: Kubernetes names (RFC 1123). */
+const NETWORK_NAME =
+  /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/)?[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$/;
+/** Source: Kubernetes validation of label keys and values. */
+const LABEL_KEY =
+  /^(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?$/;
+const LABEL_VALUE = /^(?:[A-Za-z0-9](?:[-\w.]{0,61}[A-Za-z0-9])?)?$/;
+
+function parseLabel(text: string): readonly [string, string] | undefined {
+  const [key = "", value, ...more] = text.split("=").map((part) => part.trim());
+  if (value === undefined || more.length > 0) return undefined;
+  return LABEL_KEY.test(key) && LABEL_VALUE.test(value) ? [key, value] : undefined;
+}
+
+/** Parses comma-separated `KEY=VALUE` pairs; undefined if malformed or empty. */
+function parseSelector(text: string): ReadonlyMap<string, string> | undefined {
+  if (text.length > SELECTOR_MAX) return undefined;
+  const labels = text.split(",").map(parseLabel);
+  const known = labels.filter((label) => label !== undefined);
+  const selector = new Map(known);
+  const isValid = known.length === labels.length && selector.size === labels.length;
+  return isValid && labels.length <= LABELS_MAX ? selector : undefined;
+}
+
+function refused(message: string): ServiceRequest {
+  return { kind: "refused", message };
+}
+
+const SELECTOR_FORM = "KEY=VALUE, or several with commas between them";
+
+function parseRequest(
+  network: string,
+  selectorText: string,
+  { metadata, spec }: Service,
+): ServiceRequest {
+  if (spec.type === "ExternalName")
+    return refused("a Service of type ExternalName has no addresses");
+  if (Object.keys(spec.selector ?? {}).length > 0) {
+    const { SERVICE_SELECTOR_ANNOTATION: annotation } = names;
+    return refused(
+      `a Service with spec.selector leads to pods, not to networks: leave the selector out, and name the VMs in the annotation ${annotation}`,
+    );
+  }
+  if (!NETWORK_NAME.test(network)) {
+    return refused(
+      `the annotation ${names.SERVICE_NETWORK_ANNOTATION} must be the name of a NetworkAttachmentDefinition, NAME or NAMESPACE/NAME`,
+    );
+  }
+  const selector = parseSelector(selectorText);
+  if (selector === undefined) {
+    return refused(`the annotation ${names.SERVICE_SELECTOR_ANNOTATION} must be ${SELECTOR_FORM}`);
+  }
+  const asked = { network: qualifiedName(network, metadata.namespace ?? ""), selector };
+  return { kind: "asked", asked };
+}
+
+/** A Service that names only a network belongs to another implementation and is ignored. */
+export function serviceAskOf(service: Service): ServiceRequest {
+  const annotations = service.metadata.annotations ?? {};
+  const network = annotations[names.SERVICE_NETWORK_ANNOTATION];
+  const selector = annotations[names.SERVICE_SELECTOR_ANNOTATION];
+  if (network === undefined || selector === undefined) return { kind: "none" };
+  return parseRequest(network.trim(), selector, service);
+}
+
+export function askedNetworksOf(service: Service): readonly string[] {
+  const request = serviceAskOf(service);
+  return request.kind === "asked" ? [request.asked.network] : [];
+}
+
+/** Trims a Service for the cache; one without a request keeps only its identity. */
+export function seenService({ apiVersion, kind, metadata, spec }: Service): Service {
+  const { name, namespace, uid, resourceVersion, deletionTimestamp } = metadata;
+  const { type, selector, ports, publishNotReadyAddresses } = spec;
+  const requests = [names.SERVICE_NETWORK_ANNOTATION, names.SERVICE_SELECTOR_ANNOTATION].flatMap(
+    (annotation) => {
+      const text = metadata.annotations?.[annotation];
+      return text === undefined ? [] : [[annotation, text] as const];
+    },
+  );
+  const annotations = requests.length === 2 ? Object.fromEntries(requests) : undefined;
+  const seen = { name, namespace, uid, resourceVersion, deletionTimestamp, annotations };
+  return {
+    apiVersion,
+    kind,
+    metadata: dropAbsent(seen),
+    spec: annotations ? dropAbsent({ type, selector, ports, publishNotReadyAddresses }) : {},
+  };
+}

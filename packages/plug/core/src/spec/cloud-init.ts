@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Meta-data for cloud-init, and the file layout of its disks.
+import type { JsonObject, VirtualMachineInstance } from "@patchbay/api";
+import { hostnameOf } from "./guest-names.ts";
+
+export type CloudInitKind = "cloudInitNoCloud" | "cloudInitConfigDrive";
+
+/** cloud-init uses a config drive's `uuid` as instance ID. Source: KubeVirt pkg/cloud-init. */
+export function metaDataOf(vmi: VirtualMachineInstance, kind: CloudInitKind): JsonObject {
+  const id = `${vmi.metadata.name}.${vmi.metadata.namespace ?? ""}`;
+  const hostname = hostnameOf(vmi);
+  return kind === "cloudInitNoCloud"
+    ? { "instance-id": id, "local-hostname": hostname }
+    : { instance_id: id, hostname, uuid: id };
+}
+
+interface CloudInitLayout {
+  readonly label: string;
+  readonly metaData: string;
+  readonly userData: string;
+  readonly networkData: string;
+}
+
+/** Source: cloud-init datasources NoCloud and ConfigDrive. */
+export const CLOUD_INIT_LAYOUTS: Readonly<Record<CloudInitKind, CloudInitLayout>> = {
+  cloudInitNoCloud: {
+    label: "cidata",
+    metaData: "meta-data",
+    userData: "user-data",
+    networkData: "network-config",
+  },
+  cloudInitConfigDrive: {
+    label: "config-2",
+    metaData: "openstack/latest/meta_data.json",
+    userData: "openstack/latest/user_data",
+    networkData: "openstack/latest/network_data.json",
+  },
+};

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is taken of a domain that somebody else has written, and what of it is told.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { readXml, writeXml, type XmlElement, layOver } from "./index.ts";
+
+const GIVEN = readFileSync(join(import.meta.dirname, "../xml/__golden__/q35-2-nics.xml"), "utf8");
+
+function read(xml: string): XmlElement {
+  const result = readXml(xml);
+  if (!result.ok) throw new Error(result.reason);
+  return result.root;
+}
+
+/** What the answer comes to, beside what was given. */
+function laid(answer: (xml: string) => string): {
+  readonly xml: string;
+  readonly changes: readonly string[];
+} {
+  const { root, changes } = layOver(read(GIVEN), read(answer(GIVEN)));
+  const told = changes.map(({ kind, where, from, to }) =>
+    [kind, where, ...(from === "" && to === "" ? [] : [`${from} -> ${to}`])].join(" "),
+  );
+  return { xml: writeXml(root), changes: told };
+}
+
+test("what is given back is what was given", () => {
+  expect(laid((xml) => xml)).toEqual({ xml: writeXml(read(GIVEN)), changes: [] });
+});
+
+describe("what is new is taken and told", () => {
+  test.each<{ name: string; answer: (xml: string) => string; changes: string[]; has: string }>([
+    {
+      name: "an element",
+      answer: (xml) => xml.replace("</os>", "<smbios mode='sysinfo'/></os>"),
+      changes: ["added /domain/os/smbios"],
+      has: '<smbios mode="sysinfo"/>',
+    },
+    {
+      name: "an attribute",
+      answer: (xml) => xml.replace("<acpi/>", "<acpi x='1'/>"),
+      changes: ["added /domain/features/acpi/@x  -> 1"],
+      has: '<acpi x="1"/>',
+    },
+    {
+      name: "another text",
+      answer: (xml) => xml.replace("<vcpu>1<", "<vcpu>2<"),
+      changes: ["changed /domain/vcpu 1 -> 2"],
+      has: "<vcpu>2</vcpu>",
+    },
+    {
+      name: "another attribute of a device, by the device's name",
+      answer: (xml) => xml.replace("02:00:00:00:00:01", "02:00:00:00:00:99"),
+      changes: [
+        "changed /domain/devices/interface[ua-net1]/mac/@address 02:00:00:00:00:01 -> 02:00:00:00:00:99",
+      ],
+      has: "02:00:00:00:00:99",
+    },
+    {
+      name: "a device beside the others",
+      answer: (xml) =>
+        xml.replace(
+          "</devices>",
+          "<interface type='user'><alias name='ua-x'/></interface></devices>",
+        ),
+      changes: ["added /domain/devices/interface[ua-x]"],
+      has: '<interface type="user">',
+    },
+    {
+      name: "a second element of a name",
+      answer: (xml) =>
+        xml.replace('<mac address="02:00:00:00:00:00"/>', (mac) => `${mac}<mac address="02:ff"/>`),
+      changes: ["added /domain/devices/interface[ua-net0]/mac"],
+      has: '<mac address="02:ff"/>',
+    },
+    {
+      name: "what Go writes as numbers",
+      answer: (xml) => xml.replace("</os>", "</os><title>a&#34;&#xA;b</title>"),
+      changes: ["added /domain/title"],
+      has: "<title>a&quot;\nb</title>",
+    },
+  ])("$name", ({ answer, changes, has }) => {
+    const { xml, changes: told } = laid(answer);
+    expect(told).toEqual(changes);
+    expect(xml).toContain(has);
+  });
+});
+
+describe("what is left out stays and is told", () => {
+  test.each([
+    { name: "an element", gone: "<apic/>", changes: ["missing /domain/features/apic"] },
+    { name: "a text", gone: "destroy</on_crash>", put: "</on_crash>", changes: [] },
+    { name: "an attribute", gone: ' managed="no"', changes: [] },
+    {
+      name: "a device",
+      gone: /<interface type="ethernet">\s*<mac address="02:00:00:00:00:01".*?<\/interface>/s,
+      changes: ["missing /domain/devices/interface[ua-net1]"],
+    },
+    {
+      name: "a port",
+      gone: /<controller type="pci" index="9".*?<\/controller>/s,
+      changes: ["missing /domain/devices/controller[pci 9]"],
+    },
+  ])("$name", ({ gone, put = "", changes }) => {
+    expect(GIVEN).toMatch(gone);
+    const { xml, changes: told } = laid((given) => given.replace(gone, put));
+    expect(told).toEqual(changes);
+    expect(xml).toBe(writeXml(read(GIVEN)));
+  });
+});
+
+test("devices are known in whatever order they come", () => {
+  const nics = [...GIVEN.matchAll(/<interface.*?<\/interface>/gs)].map(([nic]) => nic);
+  const turned = GIVEN.replace(nics.join("\n    "), nics.toReversed().join("\n    "));
+  expect(turned).not.toBe(GIVEN);
+  expect(laid(() => turned).changes).toEqual([]);
+});
+
+describe("a document is refused", () => {
+  test.each([
+    ["<a", "Unclosed"],
+    ["", "expected"],
+    ["words", "expected"],
+    ["<a/><b/>", "all of it"],
+    ["<!DOCTYPE a><a/>", "DOCTYPE"],
+    ["<a><__proto__/></a>", "__proto__"],
+    ["<a x='1' x='2'/>", "repeated"],
+    [`<a>${"<b>".repeat(100)}${"</b>".repeat(100)}</a>`, "levels"],
+    [`<a>${" ".repeat(300_000)}</a>`, "too long"],
+  ])("%j", (xml, reason) => {
+    const result = readXml(xml);
+    expect(result.ok ? "" : result.reason).toContain(reason);
+  });
+});

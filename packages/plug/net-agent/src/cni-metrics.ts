@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters around CNI: operations for metrics, and a log line after a batch of many pods.
+import type { Cni, Clock, Logger } from "@patchbay/core/ports";
+import type { Metrics } from "@patchbay/telemetry";
+import { wrapCni } from "@patchbay/cni";
+
+type Command = "ADD" | "DEL" | "CHECK" | "STATUS" | "GC" | "RELEASE";
+
+/** Counts operations as `patchbay_cni_operations_total`. */
+export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">): Cni {
+  const count = metrics.addCounter({
+    name: "patchbay_cni_operations_total",
+    help: "Operations of CNI on whole lists of plugins, by what became of them.",
+    labelNames: ["command", "result"],
+  });
+  const counted = async <T>(command: Command, operation: Promise<T>): Promise<T> => {
+    try {
+      const result = await operation;
+      // The configuration or its version does not support the operation.
+      count({ command, result: result === false ? "unasked" : "done" });
+      return result;
+    } catch (error) {
+      count({ command, result: "failed" });
+      throw error;
+    }
+  };
+  return {
+    add: (request) => counted("ADD", cni.add(request)),
+    del: (request, prevResult) => counted("DEL", cni.del(request, prevResult)),
+    check: (request, prevResult) => counted("CHECK", cni.check(request, prevResult)),
+    status: (config) => counted("STATUS", cni.status(config)),
+    gc: (config, listValid) => counted("GC", cni.gc(config, listValid)),
+    releaseAddresses: (request) => counted("RELEASE", cni.releaseAddresses(request)),
+  };
+}
+
+/** Batches with fewer operations are not logged, because each pod's events report them. */
+const LOGGED_FROM = 20;
+
+/** A period from the first pass over a pod until no pass runs and the queue is empty. */
+export interface BatchStats {
+  /** Runs a pass as part of the batch. */
+  pass<T>(key: string, work: () => Promise<T>): Promise<T>;
+  readonly cni: Cni;
+}
+
+interface Batch {
+  readonly startedMs: number;
+  readonly pods: Set<string>;
+  attached: number;
+  detached: number;
+  failed: number;
+}
+
+type CountedAs = "attached" | "detached";
+
+/** Counts a success by its kind, and a failure. */
+type Count = <T>(operation: Promise<T>, as: CountedAs) => Promise<T>;
+
+function countInBatch(cni: Cni, count: Count): Cni {
+  return wrapCni(cni, {
+    add: (request) => count(cni.add(request), "attached"),
+    del: (request, prevResult) => count(cni.del(request, prevResult), "detached"),
+  });
+}
+
+/** Logs each batch of many operations at its end. `isIdle` tells whether the queue is empty. */
+export function createBatchStats(
+  { cni, clock, log }: { readonly cni: Cni; readonly clock: Clock; readonly log: Logger },
+  isIdle: () => boolean,
+): BatchStats {
+  let batch: Batch | undefined;
+  let activePasses = 0;
+
+  const begin = (key: string): void => {
+    activePasses += 1;
+    batch ??= {
+      startedMs: clock.monotonicMs(),
+      pods: new Set(),
+      attached: 0,
+      detached: 0,
+      failed: 0,
+    };
+    batch.pods.add(key);
+  };
+
+  const end = (): void => {
+    activePasses -= 1;
+    if (activePasses > 0 || !isIdle() || batch === undefined) return;
+    const { startedMs, pods, ...counts } = batch;
+    batch = undefined;
+    if (counts.attached + counts.detached + counts.failed < LOGGED_FROM) return;
+    const durationMs = Math.round(clock.monotonicMs() - startedMs);
+    log.info("networks of many pods were worked on", { pods: pods.size, ...counts, durationMs });
+  };
+
+  const count = async <T>(operation: Promise<T>, as: CountedAs): Promise<T> => {
+    try {
+      const result = await operation;
+      if (batch !== undefined) batch[as] += 1;
+      return result;
+    } catch (error) {
+      if (batch !== undefined) batch.failed += 1;
+      throw error;
+    }
+  };
+
+  return {
+    pass: async (key, work) => {
+      begin(key);
+      try {
+        return await work();
+      } finally {
+        end();
+      }
+    },
+    cni: countInBatch(cni, count),
+  };
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Link } from "@patchbay/core/ports";
+import { expect, test } from "vitest";
+import { findOwnBridges } from "./host.ts";
+
+function port(kind: string, master?: string): Link {
+  return {
+    name: "x",
+    index: 1,
+    kind,
+    mac: "",
+    mtu: 1500,
+    up: true,
+    carrier: true,
+    addresses: [],
+    ...(master === undefined ? {} : { master }),
+  };
+}
+
+test.each([
+  { name: "no bridge at all", links: [port("")], want: [] },
+  { name: "one of pods and guests", links: [port("veth", "br1"), port("tun", "br1")], want: [] },
+  { name: "one with hardware", links: [port("veth", "br0"), port("", "br0")], want: ["br0"] },
+  {
+    name: "one with a VLAN and one with a bond",
+    links: [port("vlan", "a"), port("bond", "b")],
+    want: ["a", "b"],
+  },
+])("the node's own bridges: $name", ({ links, want }) => {
+  expect([...findOwnBridges(links)]).toEqual(want);
+});

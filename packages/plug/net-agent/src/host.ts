@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's links and files, as definitions are checked against them.
+import type { Link, Files } from "@patchbay/core/ports";
+import { createLinkWatch } from "@patchbay/os";
+import type { Flags } from "./config.ts";
+import { listHostLinks, openHostNetns, type HostLinksDeps } from "@patchbay/podnet";
+import type { DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
+import { createNodeView } from "./reconcilers/definition/node-view.ts";
+
+/** Kinds of links to pods and guests. Source: Linux, rtnl_link_ops of veth and tun. */
+const GUEST_LINK_KINDS: readonly string[] = ["veth", "tun"];
+
+/** Bridges with a port that leads elsewhere than to a pod or a guest. */
+export function findOwnBridges(links: readonly Link[]): ReadonlySet<string> {
+  return new Set(
+    links.flatMap(({ kind, master }) =>
+      master === undefined || GUEST_LINK_KINDS.includes(kind) ? [] : [master],
+    ),
+  );
+}
+
+type Host = Pick<
+  DefinitionLoopParts,
+  "files" | "node" | "listOwnBridges" | "linkWatch" | "openHostNetns" | "directories"
+>;
+
+/** Path of the host's root directory; plugins are there even if this process has its own file system. */
+export function findHostRoot(hostProcess: number | undefined): string {
+  return hostProcess === undefined ? "" : `/proc/${String(hostProcess)}/root`;
+}
+
+export function openHost(
+  deps: HostLinksDeps & { readonly files: Files },
+  { hostProcess, cniBinDir, definitionDir, ownBridge }: Flags,
+): Host {
+  const { files } = deps;
+  const hostRoot = findHostRoot(hostProcess);
+  const list = (): ReturnType<typeof listHostLinks> => listHostLinks(hostProcess, deps);
+  return {
+    files,
+    node: createNodeView({ files, hostRoot, binDirs: cniBinDir, listHostLinks: list }),
+    listOwnBridges: async () => new Set([...ownBridge, ...findOwnBridges(await list())]),
+    linkWatch: createLinkWatch(),
+    openHostNetns: () => openHostNetns(hostProcess, deps),
+    directories: [...cniBinDir.map((directory) => `${hostRoot}${directory}`), definitionDir],
+  };
+}

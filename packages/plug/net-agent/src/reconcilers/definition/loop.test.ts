@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { problemsFamily } from "./loop.ts";
+
+test.each([
+  { name: "nothing is wrong", given: [[], []], want: [] },
+  {
+    name: "a definition with two problems counts under both, and once under each",
+    given: [["PluginMissing", "DefinitionTolerated"], ["DefinitionTolerated"], ["A", "A"]],
+    want: ["PluginMissing 1", "DefinitionTolerated 2", "A 1"],
+  },
+])("$name", ({ given, want }) => {
+  const { samples } = problemsFamily(given.map((reasons) => ({ reasons })));
+  expect(
+    samples.map(({ labels, value }) => `${String(labels["reason"])} ${String(value)}`),
+  ).toEqual(want);
+});

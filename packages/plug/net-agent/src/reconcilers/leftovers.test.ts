@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Multus and its dynamic networks controller remember of pods, and nobody takes away.
+import type { Pod } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { Change } from "@patchbay/core/ports";
+import { beforeEach, expect, test } from "vitest";
+import { World } from "../testing/world.ts";
+import { findEndedPod } from "./leftovers.ts";
+
+const CONFIG = { cniVersion: "1.0.0", name: "blue", plugins: [{ type: "bridge" }] };
+const PATH = "/multus/results/blue-box-uid-1-net1";
+
+let world: World;
+
+function podIn(phase: "Pending" | "Running" | "Succeeded" | "Failed"): Pod {
+  const metadata = { namespace: "ns1", name: "pod", uid: "uid-1" };
+  return { apiVersion: "v1", kind: "Pod", metadata, spec: { containers: [] }, status: { phase } };
+}
+
+/** As libcni writes it. */
+function remember(path: string, more: Readonly<Record<string, unknown>> = {}): Promise<void> {
+  const entry = {
+    kind: "cniCacheV1",
+    containerId: "box-uid-1",
+    ifName: "net1",
+    networkName: "blue",
+    config: Buffer.from(JSON.stringify(CONFIG)).toString("base64"),
+    cniArgs: ["NAMESPACE=ns1", "NAME=pod", "UID=uid-1"].map((pair) => `K8S_POD_${pair}`.split("=")),
+    ...more,
+  };
+  return world.files.writeAtomic(path, JSON.stringify(entry));
+}
+
+beforeEach(async () => {
+  world = new World();
+  world.mode = "multus-dynamic";
+  await world.putPod({ networks: "" });
+  await remember(PATH);
+});
+
+test("nothing is done while the pod is there", async () => {
+  await world.sweep();
+  expect(world.cni.calls).toEqual([]);
+});
+
+test("nothing is done while its sandbox is there, although the API server has lost the pod", async () => {
+  await world.deletePod();
+  await world.sweep();
+  expect(world.cni.calls).toEqual([]);
+});
+
+test("of a pod that is gone it is released and forgotten, once", async () => {
+  await world.deletePod();
+  world.sandboxes.take("uid-1");
+  await world.sweep();
+  await world.sweep();
+  expect(world.cni.calls).toEqual(["DEL box-uid-1/net1"]);
+  expect(world.requests.map(({ request }) => request)).toMatchObject([
+    { config: CONFIG, containerId: "box-uid-1", interfaceName: "net1" },
+  ]);
+  expect(world.requests[0]?.request.netnsPath).toBeUndefined();
+  expect(await world.files.exists(PATH)).toBe(false);
+});
+
+test.each(["Succeeded", "Failed"] as const)(
+  "of a pod that has ended (%s) it is released while the pod's object exists",
+  async (phase) => {
+    await world.putPod({ networks: "", phase });
+    await world.sweep();
+    expect(world.cni.calls).toEqual([]);
+    world.sandboxes.take("uid-1");
+    await world.sweep();
+    expect(world.cni.calls).toEqual(["DEL box-uid-1/net1"]);
+    expect(await world.files.exists(PATH)).toBe(false);
+  },
+);
+
+test.each<{ name: string; change: Change<Pod>; want: string | undefined }>([
+  {
+    name: "ends",
+    change: { kind: "updated", previous: podIn("Running"), current: podIn("Failed") },
+    want: "uid-1",
+  },
+  {
+    name: "has ended before",
+    change: { kind: "updated", previous: podIn("Failed"), current: podIn("Failed") },
+    want: undefined,
+  },
+  {
+    name: "runs",
+    change: { kind: "updated", previous: podIn("Pending"), current: podIn("Running") },
+    want: undefined,
+  },
+  { name: "is found ended", change: { kind: "added", current: podIn("Succeeded") }, want: "uid-1" },
+  { name: "is deleted", change: { kind: "deleted", previous: podIn("Running") }, want: "uid-1" },
+])("a pod that $name is looked after: $want", ({ change, want }) => {
+  expect(findEndedPod(change)).toBe(want);
+});
+
+test("a pod of the same name is another one", async () => {
+  await world.putPod({ networks: "", uid: "uid-2" });
+  world.sandboxes.take("uid-1");
+  await world.sweep();
+  expect(world.cni.calls).toEqual(["DEL box-uid-1/net1"]);
+});
+
+test("what fails stays for the next time, and holds up nothing else", async () => {
+  await remember("/multus/results/blue-box-uid-1-net2", { ifName: "net2" });
+  await world.deletePod();
+  world.sandboxes.take("uid-1");
+  const failure = { plugin: "bridge", command: "DEL", message: "no", cniCode: 999 };
+  world.cni.failNext("del", new AppError("CNI_PLUGIN_FAILED", failure));
+  await world.sweep();
+  expect(await world.files.exists(PATH)).toBe(true);
+  await world.sweep();
+  expect(await world.files.list("/multus/results")).toEqual([]);
+  expect(world.cni.calls).toEqual(["net1", "net2", "net1"].map((nic) => `DEL box-uid-1/${nic}`));
+});
+
+test.each([
+  { name: "is none of a kubelet's", more: { cniArgs: [["K8S_POD_NAME", "pod"]] } },
+  { name: "cannot be read", more: { config: "" } },
+])("what $name is left as it is", async ({ more }) => {
+  await remember(PATH, more);
+  await world.deletePod();
+  world.sandboxes.take("uid-1");
+  await world.sweep();
+  expect(world.cni.calls).toEqual([]);
+  expect(await world.files.exists(PATH)).toBe(true);
+});
+
+test("what another runtime remembers is left to it", async () => {
+  const theirs = "/cache/results/blue-box-uid-1-eth0";
+  await remember(theirs, { ifName: "eth0" });
+  await world.deletePod();
+  world.sandboxes.take("uid-1");
+  await world.sweep();
+  expect(world.cni.calls).toEqual(["DEL box-uid-1/net1"]);
+  expect(await world.files.exists(theirs)).toBe(true);
+});
+
+test("one pod's are released alone where that is asked", async () => {
+  await world.deletePod();
+  world.sandboxes.take("uid-1");
+  await world.sweep("uid-7");
+  expect(world.cni.calls).toEqual([]);
+  await world.sweep("uid-1");
+  expect(world.cni.calls).toHaveLength(1);
+});

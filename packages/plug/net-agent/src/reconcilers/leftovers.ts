@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Releases attachments that Multus left behind. Multus removes what it attached at pod creation, but not what its dynamic networks
+// controller requested later, and nothing while its daemon is down.
+import { isPodFinished, PODS, type Pod } from "@patchbay/api";
+import type { RememberedAttachment } from "@patchbay/cni";
+import { messageOf } from "@patchbay/core";
+import { printKey, after, createQueue, done, runReconciler, type Next } from "@patchbay/kube";
+import type { ObjectKey, Change } from "@patchbay/core/ports";
+import type { Deps } from "../deps.ts";
+
+interface Owner extends ObjectKey {
+  readonly uid: string;
+}
+
+/** The pod in the arguments that a kubelet's runtime passes to plugins; undefined for other callers. Source: Kubernetes, CNI_ARGS. */
+function parseOwner({ attachment: { args } }: RememberedAttachment): Owner | undefined {
+  const argsByName: ReadonlyMap<string, string> = new Map(args);
+  const [uid, namespace, name] = ["UID", "NAMESPACE", "NAME"].map((key) =>
+    argsByName.get(`K8S_POD_${key}`),
+  );
+  if (uid === undefined || namespace === undefined || name === undefined) return undefined;
+  return { uid, namespace, name };
+}
+
+function isAlive(pod: Pod | undefined, uid: string): boolean {
+  return pod !== undefined && pod.metadata.uid === uid && !isPodFinished(pod);
+}
+
+/**
+ * Whether nothing in the pod can use the attachment any more: the API server has it deleted or finished, and it has no ready sandbox.
+ * A finished pod's object may exist for days.
+ */
+async function isOver({ uid, ...key }: Owner, deps: Deps): Promise<boolean> {
+  if (isAlive(deps.pods.find(key), uid)) return false;
+  if (isAlive(await deps.store.find(PODS, key), uid)) return false;
+  return (await deps.sandboxes.find(uid)) === undefined;
+}
+
+async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps): Promise<void> {
+  const { containerId, interfaceName, attachment } = leftover;
+  const { config, args, capabilityArgs, result } = attachment;
+  const request = { containerId, interfaceName, config, args, capabilityArgs };
+  const fields = { pod: printKey(owner), network: config.name };
+  try {
+    // Without a namespace, because it went with the pod, and its path may belong to another pod now.
+    await deps.cni.del(request, result);
+    await deps.multusCache.forget(leftover);
+    deps.log.info("released what Multus left", { ...fields, link: interfaceName });
+  } catch (error) {
+    const reason = messageOf(error);
+    deps.log.warn("releasing what Multus left failed", { ...fields, reason });
+  }
+}
+
+/**
+ * Runs DEL for Multus' attachments of finished or deleted pods, and drops its records. Failed ones are retried next time. `uid`
+ * restricts this to one pod.
+ */
+export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
+  for (const entry of await deps.multusCache.list()) {
+    const owner = parseOwner(entry);
+    if (owner === undefined || (uid !== undefined && owner.uid !== uid)) continue;
+    if (await isOver(owner, deps)) await release(entry, owner, deps);
+  }
+}
+
+/** Queue key for all pods; other keys are uids of pods. */
+const ALL = "*";
+const SWEEP_INTERVAL_MS = 3_600_000;
+/** Delay after a pod's end, because Multus may still be removing its attachments, milliseconds. */
+const SETTLE_MS = 10_000;
+
+/** The uid of a pod that ends with this change. */
+export function findEndedPod(change: Change<Pod>): string | undefined {
+  if (change.kind === "deleted") return change.previous.metadata.uid;
+  const before = change.kind === "updated" ? change.previous : undefined;
+  const hasEnded =
+    isPodFinished(change.current) && (before === undefined || !isPodFinished(before));
+  return hasEnded ? change.current.metadata.uid : undefined;
+}
+
+export async function runLeftoverLoop(deps: Deps, signal: AbortSignal): Promise<void> {
+  const { clock, log, pods } = deps;
+  const queue = createQueue({ clock });
+  pods.onChange((change) => {
+    const uid = findEndedPod(change);
+    if (uid !== undefined) queue.addAfter(uid, SETTLE_MS);
+  });
+  queue.add(ALL);
+  const reconcile = async (key: string): Promise<Next> => {
+    await sweepLeftovers(deps, key === ALL ? undefined : key);
+    return key === ALL ? after(SWEEP_INTERVAL_MS) : done();
+  };
+  await runReconciler({ name: "leftovers", queue, reconcile, log, clock }, signal);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { AttachmentRequest, CniResult } from "@patchbay/core/ports";
+import { expect, test } from "vitest";
+import { buildLentNic } from "./detach.ts";
+
+const OWN_MAC = "02:00:00:00:00:0A";
+const GUEST_MAC = "02:00:00:00:00:01";
+const NIC = { name: "net1", mac: OWN_MAC, sandbox: "/run/netns/box" };
+const HOST_NIC = { name: "net1", mac: "02:00:00:00:00:0b" };
+const OTHER_NIC = { name: "net2", mac: OWN_MAC, sandbox: "/run/netns/box" };
+
+const REQUEST: AttachmentRequest = {
+  containerId: "box",
+  netnsPath: "/run/netns/box",
+  interfaceName: "net1",
+  config: { cniVersion: "1.0.0", name: "blue", plugins: [{ type: "bridge" }] },
+  args: [
+    ["IgnoreUnknown", "1"],
+    ["MAC", GUEST_MAC],
+  ],
+  capabilityArgs: {},
+};
+
+function lentBy(result: Omit<CniResult, "cniVersion">, request = REQUEST): unknown {
+  return buildLentNic(request, { cniVersion: "1.0.0", ...result });
+}
+
+test("a NIC had the MAC and the addresses of the result", () => {
+  const ips = [{ interface: 1, address: "10.0.0.2/24" }, { address: "fd00::2/64" }];
+  expect(lentBy({ interfaces: [HOST_NIC, NIC, OTHER_NIC], ips })).toEqual({
+    name: "net1",
+    mac: OWN_MAC,
+    addresses: ["10.0.0.2/24", "fd00::2/64"],
+  });
+});
+
+test.each([
+  { name: "of a host's NIC of that name", result: { interfaces: [HOST_NIC] } },
+  {
+    name: "of a NIC of that name that is in no sandbox",
+    result: { interfaces: [{ ...NIC, sandbox: "" }] },
+  },
+  {
+    name: "that is the one that was asked for",
+    result: { interfaces: [{ ...NIC, mac: GUEST_MAC }] },
+  },
+  { name: "that is no MAC", result: { interfaces: [{ ...NIC, mac: "x up" }] } },
+  { name: "that no result tells", result: { interfaces: [{ name: "net1", sandbox: "/x" }] } },
+  { name: "of a result without NICs", result: {} },
+  {
+    name: "of another NIC, nor that one's address",
+    result: { interfaces: [OTHER_NIC], ips: [{ interface: 0, address: "10.0.0.2/24" }] },
+  },
+])("no MAC is known: one $name", ({ result }) => {
+  expect(lentBy(result)).toEqual({ name: "net1", addresses: [] });
+});
+
+test("a MAC that nobody asked for is left as it is", () => {
+  const args = REQUEST.args.slice(0, 1);
+  expect(lentBy({ interfaces: [NIC] }, { ...REQUEST, args })).not.toHaveProperty("mac");
+});
+
+test("nothing is known without a result", () => {
+  expect(buildLentNic(REQUEST, undefined)).toEqual({ name: "net1", addresses: [] });
+});

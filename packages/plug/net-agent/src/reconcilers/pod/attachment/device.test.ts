@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attachments that have devices of their own: which ones, what plugins are given, and what is told of them.
+import { names } from "@patchbay/api";
+import { beforeEach, describe, expect, test } from "vitest";
+import { FakeRuntime } from "../../../testing/runtime.ts";
+import { DEVICE_INFO } from "../../../testing/node-files.ts";
+import { POD_KEY, World } from "../../../testing/world.ts";
+
+const NIC = "vendor.io/nic";
+const INFO = { type: "pci", version: "1.1.0", pci: { "pci-address": "d1" } };
+const OWN_FILE = `${DEVICE_INFO}/cni/ns1-fast-box-uid-1_net1`;
+
+let world: World;
+beforeEach(() => {
+  world = new World();
+  putFast();
+  world.podDevices.put(POD_KEY, NIC, ["d1", "d2"]);
+});
+
+/** The network `fast`, of that resource. */
+function putFast(resource = NIC, plugin: object = {}): void {
+  const config = {
+    cniVersion: "1.0.0",
+    plugins: [{ type: "sriov", ...plugin }, { type: "tuning" }],
+  };
+  const annotations = { [names.RESOURCE_NAME_ANNOTATION]: resource };
+  world.putNad({ namespace: "ns1", name: "fast" }, config, annotations);
+}
+
+async function ask(...elements: readonly object[]): Promise<void> {
+  const networks = elements.map((element) => ({ name: "fast", ...element }));
+  await world.putPod({ networks: JSON.stringify(networks), limits: { [NIC]: "2" } });
+}
+
+/** `NIC DEVICE` of each attachment. */
+async function devices(): Promise<readonly string[]> {
+  const rows = await world.journal.list("uid-1");
+  return rows.map(({ request, device }) => `${request.interfaceName} ${device?.id ?? "none"}`);
+}
+
+describe("of several attachments", () => {
+  test("each has another device, also after the agent has died", async () => {
+    await ask({});
+    await world.pass();
+    await ask({}, {});
+    await world.pass();
+    expect(await devices()).toEqual(["net1 d1", "net2 d2"]);
+  });
+
+  test("one for which none is left fails with a reason and an event, and is left alone", async () => {
+    await ask({}, {}, {});
+    expect(await world.pass()).toMatchObject({ code: "CNI_NO_DEVICE" });
+    expect(await devices()).toEqual(["net1 d1", "net2 d2"]);
+    expect(await world.errorReasons()).toEqual({ net3: "NoDevice" });
+    expect(world.notes.map(({ message }) => message)).toContainEqual(
+      expect.stringContaining(
+        `net3: network ns1/fast needs a device of the pod's own: the pod has no more devices of ${NIC}: d1 is of net1, d2 is of net2`,
+      ),
+    );
+    const { asked } = world.podDevices;
+    await world.passAgain();
+    expect(world.podDevices.asked).toBe(asked);
+  });
+
+  test("one that waits gets the device of one that goes, in the same pass", async () => {
+    await ask({ interface: "net1" }, { interface: "net2" }, { interface: "net3" });
+    await world.pass();
+    await ask({ interface: "net2" }, { interface: "net3" });
+    expect(await world.passAgain()).toBeUndefined();
+    expect((await devices()).toSorted()).toEqual(["net2 d2", "net3 d1"]);
+    expect(await world.errorReasons()).toEqual({});
+  });
+
+  test("one that waits gets the device of one that goes late", async () => {
+    world.podDevices.put(POD_KEY, NIC, ["d1"]);
+    await ask({ interface: "net1" });
+    await world.pass();
+    await ask({ interface: "net2" });
+    world.cni.failNext("del", new Error("busy"));
+    await world.passAgain();
+    expect(await world.errorReasons()).toMatchObject({ net2: "NoDevice" });
+    await world.passAgain();
+    world.nowMs += 60_000;
+    await world.passAgain();
+    await world.passAgain();
+    expect(await devices()).toEqual(["net2 d1"]);
+    expect(await world.errorReasons()).toEqual({});
+  });
+
+  test("one that names a device gets it, whatever stands before it", async () => {
+    await ask({}, { deviceID: "d1" });
+    await world.pass();
+    expect(await devices()).toEqual(["net1 d2", "net2 d1"]);
+  });
+
+  test("what the pod's runtime has attached has its device", async () => {
+    const config = { cniVersion: "1.0.0", name: "other", type: "sriov", deviceID: "d1" };
+    await world.files.writeAtomic(
+      "/cache/results/other-box-uid-1-net7",
+      JSON.stringify({
+        kind: "cniCacheV1",
+        networkName: "other",
+        containerId: "box-uid-1",
+        ifName: "net7",
+        config: Buffer.from(JSON.stringify(config)).toString("base64"),
+      }),
+    );
+    const status = JSON.stringify([{ name: "kube-system/other", interface: "net7" }]);
+    const annotations = { [names.NETWORK_STATUS_ANNOTATION]: status };
+    await world.putPod({ networks: "fast", annotations });
+    await world.pass();
+    expect(await devices()).toEqual(["net1 d2"]);
+  });
+});
+
+test("every plugin is given the device, and those that declare it by runtimeConfig too", async () => {
+  await ask({});
+  await world.pass();
+  const [{ request } = expect.fail("no request")] = world.requests;
+  expect(request.config.plugins).toEqual([
+    { type: "sriov", deviceID: "d1", pciBusID: "d1" },
+    { type: "tuning", deviceID: "d1", pciBusID: "d1" },
+  ]);
+  expect(request.capabilityArgs).toEqual({ deviceID: "d1", CNIDeviceInfoFile: OWN_FILE });
+});
+
+test("a network of no resource asks no kubelet", async () => {
+  world.podDevices.answer(false);
+  world.putNads("plain");
+  await world.putPod({ networks: "plain" });
+  expect(await world.pass()).toBeUndefined();
+  expect(world.podDevices.asked).toBe(0);
+});
+
+test("without a kubelet the attachment fails in clear words, and is tried again", async () => {
+  world.podDevices.answer(false);
+  await ask({});
+  expect(await world.pass()).toMatchObject({ code: "DEVICES_UNKNOWN" });
+  expect(await world.errorReasons()).toEqual({ net1: "NoDevice" });
+  expect(await world.nextMs()).toBeDefined();
+  world.podDevices.answer(true);
+  expect(await world.pass()).toBeUndefined();
+  expect(await devices()).toEqual(["net1 d1"]);
+});
+
+test("another resource in the definition is another try", async () => {
+  putFast("vhost-user.patchbay.io/sockets");
+  await ask({});
+  await world.pass();
+  expect(await world.errorReasons()).toEqual({ net1: "NoDevice" });
+  putFast();
+  expect(await world.passAgain()).toBeUndefined();
+  expect(await devices()).toEqual(["net1 d1"]);
+});
+
+describe("a network with a marker resource is attached without a device", () => {
+  const MARKER = "bridge.network.kubevirt.io/br1";
+
+  test.each([
+    { name: "of which the kubelet gave the pod nothing", isAnswering: true },
+    { name: "that the pod does not request, also while no kubelet answers", isAnswering: false },
+  ])("$name", async ({ isAnswering }) => {
+    world.podDevices.answer(isAnswering);
+    putFast(MARKER);
+    await ask({});
+    expect(await world.pass()).toBeUndefined();
+    expect(await devices()).toEqual(["net1 none"]);
+    expect(world.requests[0]?.request.config.plugins).toEqual([
+      { type: "sriov" },
+      { type: "tuning" },
+    ]);
+    expect(await world.errorReasons()).toEqual({});
+  });
+
+  test("when the pod is created, too", async () => {
+    putFast(MARKER);
+    await ask({});
+    expect(await new FakeRuntime(world).call("ADD")).toMatchObject({ status: 200 });
+    expect(await devices()).toEqual(["eth0 none", "net1 none"]);
+  });
+});
+
+test("a device is not judged as what a tenant has written", async () => {
+  world.policy = { ...world.policy, trustedNamespaces: [], plugins: ["*"] };
+  world.podDevices.put(POD_KEY, NIC, ["/dev/vfio/7"]);
+  await ask({});
+  expect(await world.pass()).toBeUndefined();
+});
+
+describe("what is told of a device", () => {
+  async function tell(): Promise<void> {
+    const path = `${DEVICE_INFO}/dp/vendor.io-nic-d1-device.json`;
+    await world.files.writeAtomic(path, JSON.stringify(INFO));
+  }
+
+  test("is in the pod's status, also after the agent has died, until the attachment goes", async () => {
+    await tell();
+    await ask({});
+    await world.pass();
+    expect(await world.files.exists(OWN_FILE)).toBe(true);
+    expect(await world.networkStatus()).toMatchObject([{ interface: "net1", "device-info": INFO }]);
+    await world.pass();
+    expect(await world.networkStatus()).toMatchObject([{ "device-info": INFO }]);
+    await ask();
+    await world.pass();
+    expect(await world.networkStatus()).toEqual([]);
+    expect(await world.files.list(`${DEVICE_INFO}/cni`)).toEqual([]);
+    expect(await world.files.list(`${DEVICE_INFO}/dp`)).toHaveLength(1);
+  });
+
+  test("is what the plugins of ADD have left", async () => {
+    const told = { type: "vhost-user", version: "1.1.0", "vhost-user": { mode: "server" } };
+    let copied: string | undefined;
+    await tell();
+    world.resultOf = async (result) => {
+      copied = await world.files.readText(OWN_FILE);
+      await world.files.writeAtomic(OWN_FILE, JSON.stringify(told));
+      return result;
+    };
+    await ask({});
+    await world.pass();
+    expect(copied).toBe(JSON.stringify(INFO));
+    expect(await world.networkStatus()).toMatchObject([{ "device-info": told }]);
+  });
+
+  test("is what a plugin tells of its own, where it declares the file and no device is asked for", async () => {
+    const told = { type: "vhost-user", version: "1.1.0", "vhost-user": { mode: "client" } };
+    const plugin = { type: "own", capabilities: { CNIDeviceInfoFile: true } };
+    world.putNad({ namespace: "ns1", name: "own" }, { cniVersion: "1.0.0", plugins: [plugin] });
+    world.resultOf = async (result) => {
+      await world.files.writeAtomic(OWN_FILE.replace("fast", "own"), JSON.stringify(told));
+      return result;
+    };
+    await ask({ name: "own" });
+    await world.pass();
+    expect(await world.networkStatus()).toMatchObject([{ "device-info": told }]);
+    expect(await devices()).toEqual(["net1 none"]);
+  });
+
+  test("leaves nothing where ADD fails, or the agent dies at any call of it", async () => {
+    await tell();
+    const left: string[] = [];
+    for (let dieAt = 1; ; dieAt += 1) {
+      await ask({});
+      const isOver = await world.diesAt(dieAt);
+      await ask();
+      await world.pass();
+      left.push(...(await world.files.list(`${DEVICE_INFO}/cni`)));
+      if (!isOver) break;
+    }
+    expect(left).toEqual([]);
+  });
+});
+
+describe("when the pod is created", () => {
+  test("attachments have devices, and what is told of them goes with the sandbox", async () => {
+    const runtime = new FakeRuntime(world);
+    await world.files.writeAtomic(
+      `${DEVICE_INFO}/dp/vendor.io-nic-d1-device.json`,
+      JSON.stringify(INFO),
+    );
+    await ask({}, {});
+    expect(await runtime.call("ADD")).toMatchObject({ status: 200 });
+    expect(await devices()).toEqual(["eth0 none", "net1 d1", "net2 d2"]);
+    expect(await world.networkStatus()).toMatchObject([{}, { "device-info": INFO }, {}]);
+    expect(await runtime.call("DEL")).toMatchObject({ status: 200 });
+    expect(await world.files.list(`${DEVICE_INFO}/cni`)).toEqual([]);
+  });
+
+  test("the runtime hears it where there are too few", async () => {
+    await ask({}, {}, {});
+    const { status, parsed } = await new FakeRuntime(world).call("ADD");
+    expect([status, parsed]).toMatchObject([
+      400,
+      { msg: expect.stringContaining("the pod has no more devices of vendor.io/nic") as string },
+    ]);
+    expect(world.cni.attachments).toEqual([]);
+  });
+});

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Assigns a device of the pod to an attachment. Source: Multus, k8sclient and conf.go.
+import { names } from "@patchbay/api";
+import {
+  deviceIn,
+  hasCapability,
+  withDevice,
+  type JournalDevice,
+  type JournalRow,
+} from "@patchbay/cni";
+import {
+  AppError,
+  chooseDevice,
+  isAppError,
+  mayHaveDevice,
+  type DeviceRequest,
+  type HeldDevice,
+  type WantedAttachment,
+} from "@patchbay/core";
+import { parseKey } from "@patchbay/kube";
+import type { AttachmentRequest, Sandbox } from "@patchbay/core/ports";
+import type { Deps } from "../../../deps.ts";
+import type { PodFacts } from "../observe.ts";
+import { deviceOfRow } from "./owned-row.ts";
+
+/** Capability whose value is the path of the device information file. Source: NPWG device information 1.1.0 section 5. */
+const INFO_FILE = "CNIDeviceInfoFile";
+
+/** The requested resource or device; undefined without a request. */
+function readDeviceRequest(
+  { network, selection }: Pick<WantedAttachment, "network" | "selection">,
+  { nads }: Pick<Deps, "nads">,
+): DeviceRequest | undefined {
+  const { [names.RESOURCE_NAME_ANNOTATION]: resource = "" } =
+    nads.find(parseKey(network))?.metadata.annotations ?? {};
+  const { deviceID: id } = selection;
+  if (resource === "" && typeof id !== "string") return undefined;
+  return { ...(resource !== "" && { resource }), ...(typeof id === "string" && { id }) };
+}
+
+/** Devices in use in the same sandbox. Those of a former sandbox count as free, even if their DEL is still pending. */
+async function listHeld(
+  facts: PodFacts,
+  sandbox: Sandbox,
+  deps: Deps,
+): Promise<readonly HeldDevice[]> {
+  const rows = (await deps.journal.list(facts.uid)).filter(
+    ({ request, state }) => request.containerId === sandbox.id && state !== "removed",
+  );
+  const own = rows.flatMap((row) => deviceOfRow(row) ?? []);
+  const others = facts.attachments.foreign.map(async ({ interfaceName: holder }) => {
+    const cached = await deps.resultCache.find(sandbox.id, holder);
+    const id = cached === undefined ? undefined : deviceIn(cached.config);
+    return id === undefined ? [] : [{ id, holder }];
+  });
+  return [...own, ...(await Promise.all(others)).flat()];
+}
+
+/** Devices that other elements of the annotation name. */
+function listNamed(
+  { selection }: Pick<WantedAttachment, "selection">,
+  { attachments: { networks } }: PodFacts,
+): readonly string[] {
+  if (!networks.ok) return [];
+  return networks.elements.flatMap((element) =>
+    element !== selection && typeof element.deviceID === "string" ? [element.deviceID] : [],
+  );
+}
+
+/**
+ * The inputs of the device choice, so that a failed choice is retried when they change. Detaches run before attaches; a failed detach
+ * frees its device later.
+ */
+export function deviceInputs(
+  wanted: WantedAttachment,
+  facts: PodFacts,
+  deps: Pick<Deps, "nads">,
+): unknown {
+  const request = readDeviceRequest(wanted, deps);
+  if (request === undefined) return undefined;
+  const { owned, networks } = facts.attachments;
+  const stuck = owned.filter(({ row, hasDevice }) => hasDevice && row.failedRemovals !== undefined);
+  return [request, networks, stuck.map(({ interfaceName }) => interfaceName)];
+}
+
+/** A request, and the device that it passes to the plugins. */
+export interface RequestWithDevice {
+  readonly request: AttachmentRequest;
+  readonly device?: JournalDevice;
+}
+
+function findInfoPath(
+  network: string,
+  { containerId, interfaceName }: AttachmentRequest,
+  { deviceInfo }: Pick<Deps, "deviceInfo">,
+): string {
+  return deviceInfo.pathOf({ network, containerId, interfaceName });
+}
+
+/** Some plugins write the file themselves, for example about a socket that they create, without a device plugin. */
+function withInfoFile(
+  { network }: Pick<WantedAttachment, "network">,
+  request: AttachmentRequest,
+  deps: Pick<Deps, "deviceInfo">,
+): RequestWithDevice {
+  if (!hasCapability(request.config, INFO_FILE)) return { request };
+  const infoPath = findInfoPath(network, request, deps);
+  const capabilityArgs = { ...request.capabilityArgs, [INFO_FILE]: infoPath };
+  return { device: { infoPath }, request: { ...request, capabilityArgs } };
+}
+
+/** The pod's devices. If the kubelet does not answer, empty for a pod that cannot have any. */
+async function listPodDevices(
+  deviceRequest: DeviceRequest,
+  facts: PodFacts,
+  { podDevices }: Pick<Deps, "podDevices">,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const { namespace = "", name } = parseKey(facts.key);
+  try {
+    return await podDevices.find({ namespace, name });
+  } catch (error) {
+    if (!isAppError(error, "DEVICES_UNKNOWN") || mayHaveDevice(deviceRequest, facts.pod))
+      throw error;
+    return new Map();
+  }
+}
+
+/**
+ * Adds a device to the request if the network or the element asks for one: to each plugin's configuration, and as values of the
+ * capabilities.
+ * @throws AppError with CNI_NO_DEVICE, DEVICES_UNKNOWN
+ */
+export async function addDevice(
+  wanted: Pick<WantedAttachment, "network" | "selection">,
+  what: {
+    readonly request: AttachmentRequest;
+    readonly facts: PodFacts;
+    readonly sandbox: Sandbox;
+  },
+  deps: Deps,
+): Promise<RequestWithDevice> {
+  const { request, facts, sandbox } = what;
+  const deviceRequest = readDeviceRequest(wanted, deps);
+  if (deviceRequest === undefined) return withInfoFile(wanted, request, deps);
+  const { network } = wanted;
+  const choice = chooseDevice(deviceRequest, {
+    given: await listPodDevices(deviceRequest, facts, deps),
+    held: await listHeld(facts, sandbox, deps),
+    named: listNamed(wanted, facts),
+  });
+  if (!choice.ok) throw new AppError("CNI_NO_DEVICE", { network, reason: choice.reason });
+  if (choice.id === undefined) return withInfoFile(wanted, request, deps);
+  const { id, resource } = choice;
+  const { config, capabilityArgs } = request;
+  const infoPath = findInfoPath(network, request, deps);
+  return {
+    device: { id, infoPath, ...(resource !== undefined && { resource }) },
+    request: {
+      ...request,
+      config: withDevice(config, id),
+      capabilityArgs: { ...capabilityArgs, deviceID: id, [INFO_FILE]: infoPath },
+    },
+  };
+}
+
+/** Writes the device information file for the plugins of ADD. */
+export async function offerDeviceInfo({ device }: JournalRow, deps: Deps): Promise<void> {
+  if (device?.id === undefined) return;
+  const { id, infoPath, resource } = device;
+  await deps.deviceInfo.prepare(infoPath, { id, ...(resource !== undefined && { resource }) });
+}
+
+/** Adds to the row the device information after ADD. */
+export async function withDeviceInfo(row: JournalRow, deps: Deps): Promise<JournalRow> {
+  if (row.device === undefined) return row;
+  const deviceInfo = await deps.deviceInfo.read(row.device.infoPath);
+  return deviceInfo === undefined ? row : { ...row, deviceInfo };
+}
+
+/** Removes the file after DEL. The device plugin's own file stays. */
+export async function dropDeviceInfo({ device }: JournalRow, deps: Deps): Promise<void> {
+  if (device !== undefined) await deps.deviceInfo.remove(device.infoPath);
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// A NIC of the node that plugin host-device has moved into a pod is as it was when the pod has gone, however it goes.
+import { AppError } from "@patchbay/core";
+import type { NodeNic } from "@patchbay/core/ports";
+import { beforeEach, describe, expect, test } from "vitest";
+import { HOST_INODE, inodeOf, World } from "../../../testing/world.ts";
+
+const POD = { inode: inodeOf("uid-1"), name: "net1" };
+const CARD: NodeNic = {
+  name: "eth1",
+  index: 3,
+  kind: "",
+  mac: "02:00:00:00:00:01",
+  mtu: 9000,
+  up: true,
+  alias: "",
+  permanentMac: "02:00:00:00:00:01",
+  addresses: ["10.9.1.2/24", "fd09:1::2/64"],
+  routes: ["default via 10.9.1.1"],
+};
+/** As {@link CARD}, of a kind that goes with its namespace. */
+const VLAN: NodeNic = { ...CARD, kind: "vlan" };
+const REFUSAL = new AppError("CNI_PLUGIN_FAILED", {
+  plugin: "host-device",
+  command: "DEL",
+  message: "no",
+  cniCode: 999,
+});
+/** More calls than any story has. */
+const CALLS_MAX = 40;
+const TRIES = 5;
+
+let world: World;
+
+function begin(card = CARD): World {
+  world = new World();
+  world.putNad({ namespace: "ns1", name: "card" }, { type: "host-device", device: card.name });
+  world.nodeNics.put(HOST_INODE, card);
+  return world;
+}
+
+beforeEach(() => {
+  begin();
+});
+
+async function plug(): Promise<void> {
+  await world.putPod({ networks: "card@net1" });
+  expect(await world.pass()).toBeUndefined();
+  expect(world.nodeNics.namesAt(POD.inode)).toEqual(["net1"]);
+}
+
+function host(): readonly (NodeNic | undefined)[] {
+  return world.nodeNics.namesAt(HOST_INODE).map((name) => world.nodeNics.at(HOST_INODE, name));
+}
+
+async function rows(): Promise<number> {
+  return (await world.journal.list("uid-1")).length;
+}
+
+/** What the kernel does with hardware of a namespace that has gone. */
+function kernelGivesBack(name = "dev7"): void {
+  world.nodeNics.move(POD, HOST_INODE, { name, index: 7 });
+}
+
+const told = (): readonly string[] =>
+  world.notes.filter(({ reason }) => reason === "NodeNicNotRestored").map((note) => note.message);
+
+test("what it was is on disk before its plugin runs", async () => {
+  await plug();
+  expect((await world.journal.list("uid-1"))[0]?.nodeNics).toEqual([CARD]);
+  expect(world.openNamespaces).toBe(0);
+});
+
+test("an unplug gives all of it back", async () => {
+  await plug();
+  await world.putPod({ networks: "" });
+  expect(await world.pass()).toBeUndefined();
+  expect(host()).toEqual([CARD]);
+  expect(await rows()).toBe(0);
+  expect(world.lines.map(({ message }) => message)).toContain("node's NIC restored");
+  expect(world.openNamespaces).toBe(0);
+});
+
+test("so does the end of a pod, whose namespace has gone before", async () => {
+  await plug();
+  await world.deletePod();
+  world.sandboxes.take("uid-1");
+  world.dropNamespace("box-uid-1");
+  kernelGivesBack();
+  expect(await world.pass()).toBeUndefined();
+  expect(host()).toEqual([{ ...CARD, index: 7 }]);
+});
+
+test("hardware that is not back yet is waited for", async () => {
+  await plug();
+  await world.deletePod();
+  world.sandboxes.take("uid-1");
+  world.dropNamespace("box-uid-1");
+  expect(await world.pass()).toEqual({ code: "PODNET_FAILED" });
+  kernelGivesBack("net1");
+  expect(await world.pass()).toBeUndefined();
+  expect(host()).toEqual([{ ...CARD, index: 7 }]);
+  expect(world.cni.calls.filter((call) => call.startsWith("DEL"))).toHaveLength(1);
+  expect(told()).toEqual([]);
+});
+
+test("a plugin that never takes it out does not keep it", async () => {
+  await plug();
+  await world.putPod({ networks: "" });
+  for (let pass = 1; pass <= TRIES; pass += 1) {
+    world.cni.failNext("del", REFUSAL);
+    await world.pass();
+  }
+  expect(host()).toEqual([{ ...CARD, index: expect.any(Number) as number }]);
+  expect(world.nodeNics.namesAt(POD.inode)).toEqual([]);
+  expect(await rows()).toBe(0);
+});
+
+test("a plugin that does not find it in the pod has done its work where it is on the node", async () => {
+  await plug();
+  await world.putPod({ networks: "" });
+  world.nodeNics.move(POD, HOST_INODE, { name: CARD.name });
+  world.cni.failNext("del", REFUSAL);
+  expect(await world.pass()).toBeUndefined();
+  expect(host()).toEqual([CARD]);
+});
+
+test("an ADD that fails leaves it as it was", async () => {
+  await world.putPod({ networks: "card@net1" });
+  world.cni.failNext("add", new AppError("CNI_PLUGIN_FAILED", { ...REFUSAL.details }), "half");
+  expect(await world.pass()).toEqual({ code: "CNI_PLUGIN_FAILED" });
+  expect(host()).toEqual([CARD]);
+});
+
+describe("what cannot be given back is told, and holds nothing up", () => {
+  test("an address that the kernel refuses, after some tries", async () => {
+    await plug();
+    await world.putPod({ networks: "" });
+    world.nodeNics.refused = ["10.9.1.2/24"];
+    for (let pass = 1; pass < TRIES; pass += 1) {
+      expect(await world.pass()).toEqual({ code: "PODNET_FAILED" });
+    }
+    expect(told()).toEqual([]);
+    expect(await world.pass()).toBeUndefined();
+    expect(told()).toEqual([
+      "net1 of ns1/card is gone, but not all of the node is as it was before: eth1 lacks 10.9.1.2/24; an administrator must configure the NIC on the node",
+    ]);
+    expect(await rows()).toBe(0);
+  });
+
+  test("a link that the kernel has removed with the pod, at once", async () => {
+    begin(VLAN);
+    await plug();
+    await world.deletePod();
+    world.sandboxes.take("uid-1");
+    world.dropNamespace("box-uid-1");
+    world.nodeNics.drop(POD.inode);
+    expect(await world.pass()).toBeUndefined();
+    expect(told().join("")).toContain("eth1 is gone: the kernel removed it with the pod");
+  });
+});
+
+test("a node that was started anew has configured it itself", async () => {
+  await plug();
+  world.bootId = "boot-2";
+  world.nodeNics.drop(POD.inode);
+  world.nodeNics.put(HOST_INODE, { ...CARD, mtu: 1500 });
+  await world.deletePod();
+  world.sandboxes.take("uid-1");
+  expect(await world.pass()).toBeUndefined();
+  expect(host()).toEqual([{ ...CARD, mtu: 1500 }]);
+});
+
+test("who takes it before another has given all of it back gives it back as that one had it", async () => {
+  await plug();
+  const [row] = await world.journal.list("uid-1");
+  if (row === undefined) throw new Error("there is no row");
+  // A pod of before, which is not done with it.
+  const nodeNics = [{ ...CARD, mtu: 1400 }];
+  await world.journal.write({ ...row, podUid: "uid-0", podName: "before", nodeNics });
+  await world.putPod({ networks: "" });
+  await world.pass();
+  await plug();
+  expect((await world.journal.list("uid-1"))[0]?.nodeNics).toEqual(nodeNics);
+});
+
+test("an agent that dies at any call leaves it as it was in the end", async () => {
+  let deaths = 0;
+  for (let dieAt = 1; dieAt <= CALLS_MAX; dieAt += 1) {
+    begin();
+    await plug();
+    await world.putPod({ networks: "" });
+    const isDead = await world.diesAt(dieAt);
+    for (let pass = 1; pass <= TRIES + 1; pass += 1) await world.pass();
+    expect(host(), `died at call ${String(dieAt)}`).toEqual([CARD]);
+    expect(await rows()).toBe(0);
+    expect(told()).toEqual([]);
+    if (!isDead) break;
+    deaths = dieAt;
+  }
+  expect(deaths).toBeGreaterThan(5);
+  expect(deaths).toBeLessThan(CALLS_MAX);
+});

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// NICs of the node that an attachment takes. They are recorded before ADD and restored after DEL, because a plugin restores at most
+// the name, and a deleted namespace returns hardware under any name, down and without addresses.
+import type { JournalRow } from "@patchbay/cni";
+import { AppError, isFromNicMover, isSameNodeNic, nodeNicNamesOf } from "@patchbay/core";
+import type { AttachmentRequest, NodeNic, OpenNetns } from "@patchbay/core/ports";
+import type { Deps } from "../../../deps.ts";
+import type { PodFacts } from "../observe.ts";
+import { reportNicNotRestored } from "../tell.ts";
+
+/** Attempts until a person has to fix the NIC. Hardware returns from a deleted namespace with a delay. */
+const ATTEMPTS_MAX = 5;
+
+async function withHostNetns<T>(deps: Deps, work: (host: OpenNetns) => Promise<T>): Promise<T> {
+  const host = deps.openHostNetns();
+  try {
+    return await work(host);
+  } finally {
+    host.close();
+  }
+}
+
+/** NICs that attachments of this node have recorded and not restored. */
+async function listRecorded(
+  { journal, tracked, bootId }: Deps,
+  except?: JournalRow,
+): Promise<readonly NodeNic[]> {
+  const recorded: NodeNic[] = [];
+  for (const uid of tracked.keys().flatMap((key) => tracked.uidsOf(key))) {
+    for (const row of await journal.list(uid)) {
+      const isOther = row.podUid !== except?.podUid || row.sequence !== except.sequence;
+      if (isOther && row.state !== "removed" && row.bootId === bootId) {
+        recorded.push(...(row.nodeNics ?? []));
+      }
+    }
+  }
+  return recorded;
+}
+
+/** Records the node's NICs that the request takes, as they are. If another attachment has not fully restored a NIC, its record is used. */
+export async function recordNodeNics(
+  request: AttachmentRequest,
+  deps: Deps,
+): Promise<Pick<JournalRow, "nodeNics">> {
+  const names = nodeNicNamesOf(request);
+  if (names.length === 0) return {};
+  const recorded = await listRecorded(deps);
+  return withHostNetns(deps, async (host) => {
+    const nodeNics: NodeNic[] = [];
+    for (const name of names) {
+      const nic = await deps.nodeNics.find(host, name);
+      if (nic !== undefined) {
+        nodeNics.push(recorded.find((before) => isSameNodeNic(before, nic)) ?? nic);
+      }
+    }
+    return nodeNics.length === 0 ? {} : { nodeNics };
+  });
+}
+
+/** Moves a NIC of the node out of a pod without its plugin. */
+export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): Promise<void> {
+  await withHostNetns(deps, (host) => deps.nodeNics.bringBack(netns, name, host));
+}
+
+/** Whether a plugin failed only because the NIC is back on the node already: ADD never ran, or DEL ran before. */
+export async function isAlreadyBack(
+  { nodeNics = [], bootId }: JournalRow,
+  error: unknown,
+  deps: Deps,
+): Promise<boolean> {
+  if (!isFromNicMover(error) || nodeNics.length === 0 || bootId !== deps.bootId) return false;
+  return withHostNetns(deps, async (host) => {
+    for (const nic of nodeNics) {
+      if ((await deps.nodeNics.restore(host, nic)).kind === "absent") return false;
+    }
+    return true;
+  });
+}
+
+interface MissingSetting {
+  readonly message: string;
+  /** Whether another attempt may succeed. */
+  readonly isTransient: boolean;
+}
+
+async function restoreOne(
+  nic: NodeNic,
+  { host, row }: { readonly host: OpenNetns; readonly row: JournalRow },
+  deps: Deps,
+): Promise<readonly MissingSetting[]> {
+  const restored = await deps.nodeNics.restore(host, nic);
+  if (restored.kind === "there") {
+    const { lacks: missing } = restored;
+    if (missing.length === 0) return [];
+    return [{ message: `${nic.name} lacks ${missing.join(", ")}`, isTransient: true }];
+  }
+  // The other attachment that has it now restores it.
+  if ((await listRecorded(deps, row)).some((other) => isSameNodeNic(other, nic))) return [];
+  const isHardware = nic.kind === "";
+  const problem = isHardware ? "has not come back" : `is gone: the kernel removed it with the pod`;
+  return [{ message: `${nic.name} ${problem}`, isTransient: isHardware }];
+}
+
+/**
+ * Restores the settings of the node's NICs, and reports finally what could not be restored. After a reboot the node has configured
+ * them itself.
+ * @throws AppError with PODNET_FAILED if another attempt may do more
+ */
+export async function restoreNodeNics(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
+  const { nodeNics = [], bootId, failedRemovals = 0 } = row;
+  if (nodeNics.length === 0 || bootId !== deps.bootId) return;
+  const missing = await withHostNetns(deps, async (host) => {
+    const found: MissingSetting[] = [];
+    for (const nic of nodeNics) found.push(...(await restoreOne(nic, { host, row }, deps)));
+    return found;
+  });
+  if (missing.length === 0) {
+    const nics = nodeNics.map(({ name }) => name).join(", ");
+    deps.log.info("node's NIC restored", { pod: facts.key, nics });
+    return;
+  }
+  const message = missing.map((lack) => lack.message).join("; ");
+  if (missing.some(({ isTransient }) => isTransient) && failedRemovals + 1 < ATTEMPTS_MAX) {
+    await deps.journal.write({ ...row, failedRemovals: failedRemovals + 1 });
+    throw new AppError("PODNET_FAILED", {
+      message: `a NIC of the node is not as it was: ${message}`,
+    });
+  }
+  reportNicNotRestored(row, { facts, missing: message }, deps);
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+import { names, type AttachmentError, type NetworkStatus } from "@patchbay/api";
+import { expect, test } from "vitest";
+import { annotationPatch, changedAnnotations } from "./report.ts";
+
+const STATUS = names.NETWORK_STATUS_ANNOTATION;
+const ERRORS = names.ATTACHMENT_ERRORS_ANNOTATION;
+const STATUS_PATH = "/metadata/annotations/k8s.v1.cni.cncf.io~1network-status";
+const ERRORS_PATH = "/metadata/annotations/patchbay.io~1attachment-errors";
+const ENTRY: NetworkStatus = { name: "ns1/a", interface: "net1", dns: {} };
+const FAILED: ReadonlyMap<string, AttachmentError> = new Map([
+  ["net2", { reason: "CniFailed", message: "no" }],
+]);
+const FAILED_TEXT = '{"net2":{"reason":"CniFailed","message":"no"}}';
+
+const POD = { uid: "uid-1", resourceVersion: "7" };
+const UID_TEST = { op: "test", path: "/metadata/uid", value: "uid-1" };
+const VERSION_TEST = { op: "test", path: "/metadata/resourceVersion", value: "7" };
+
+test.each([
+  {
+    name: "nothing where nothing is new",
+    current: { [STATUS]: ` [${JSON.stringify(ENTRY)}]`, [ERRORS]: FAILED_TEXT },
+    want: {},
+  },
+  {
+    name: "both where none is there",
+    current: {},
+    want: { [STATUS]: JSON.stringify([ENTRY]), [ERRORS]: FAILED_TEXT },
+  },
+  {
+    name: "the errors alone",
+    current: { [STATUS]: JSON.stringify([ENTRY]), [ERRORS]: "{}" },
+    want: { [ERRORS]: FAILED_TEXT },
+  },
+  {
+    name: "the status alone",
+    current: { [STATUS]: "[]", [ERRORS]: FAILED_TEXT },
+    want: { [STATUS]: JSON.stringify([ENTRY]) },
+  },
+])("changes: $name", ({ current, want }) => {
+  const changed = changedAnnotations(current, [ENTRY], FAILED);
+  expect(Object.keys(changed)).toEqual(Object.keys(want));
+  expect(JSON.parse(changed[STATUS] ?? "[]")).toEqual(STATUS in want ? [ENTRY] : []);
+  expect(changed[ERRORS]).toBe(want[ERRORS]);
+});
+
+test("errors that are over are taken away", () => {
+  const current = { [STATUS]: JSON.stringify([ENTRY]), [ERRORS]: FAILED_TEXT };
+  expect(changedAnnotations(current, [ENTRY], new Map())).toStrictEqual({ [ERRORS]: undefined });
+});
+
+test.each([
+  {
+    name: "of a pod without annotations",
+    annotations: undefined,
+    changed: { [STATUS]: "[]" },
+    want: [
+      UID_TEST,
+      VERSION_TEST,
+      { op: "add", path: "/metadata/annotations", value: {} },
+      { op: "add", path: STATUS_PATH, value: "[]" },
+    ],
+  },
+  {
+    name: "of one that is not there yet",
+    annotations: { [ERRORS]: "{}" },
+    changed: { [STATUS]: "[]", [ERRORS]: FAILED_TEXT },
+    want: [
+      UID_TEST,
+      VERSION_TEST,
+      { op: "add", path: STATUS_PATH, value: "[]" },
+      { op: "test", path: ERRORS_PATH, value: "{}" },
+      { op: "add", path: ERRORS_PATH, value: FAILED_TEXT },
+    ],
+  },
+  {
+    name: "of one that is there",
+    annotations: { [STATUS]: "[]" },
+    changed: { [STATUS]: "[1]" },
+    want: [
+      UID_TEST,
+      { op: "test", path: STATUS_PATH, value: "[]" },
+      { op: "add", path: STATUS_PATH, value: "[1]" },
+    ],
+  },
+  {
+    name: "of one that goes",
+    annotations: { [ERRORS]: FAILED_TEXT },
+    changed: { [ERRORS]: undefined },
+    want: [
+      UID_TEST,
+      { op: "test", path: ERRORS_PATH, value: FAILED_TEXT },
+      { op: "remove", path: ERRORS_PATH },
+    ],
+  },
+])("the patch rests on what was read: $name", ({ annotations, changed, want }) => {
+  expect(annotationPatch({ ...POD, annotations }, changed)).toEqual(want);
+});

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The default network that a pod's annotation names in place of every pod's.
+import { names } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import { beforeEach, describe, expect, test } from "vitest";
+import { FakeRuntime } from "../testing/runtime.ts";
+import { POD_KEY, World } from "../testing/world.ts";
+
+let world: World;
+let runtime: FakeRuntime;
+
+/** The pod has just been bound. */
+async function bind(own: string, more: Readonly<Record<string, string>> = {}): Promise<void> {
+  const annotations = { [names.DEFAULT_NETWORK_ANNOTATION]: own, ...more };
+  await world.putPod({ networks: "a", phase: "Pending", annotations });
+  world.putSandbox("uid-1", "box-uid-1");
+  world.sandboxes.take("uid-1");
+}
+
+async function told(): Promise<readonly string[]> {
+  const status = await world.networkStatus();
+  return status.map(({ name, interface: nic = "", default: isDefault }) =>
+    [name, nic, ...(isDefault === true ? ["default"] : [])].join(" "),
+  );
+}
+
+beforeEach(() => {
+  world = new World();
+  world.policy = { ...world.policy, trustedNamespaces: ["kube-system", "default", "ns1"] };
+  runtime = new FakeRuntime(world);
+  world.putNads("a", "kube-system/own", "ns1/mine", "default/shared", "other/theirs");
+});
+
+describe("which network it is", () => {
+  test.each([
+    ["own", "kube-system/own"],
+    ["kube-system/own@eth0", "kube-system/own"],
+    ["ns1/mine", "ns1/mine"],
+    ["default/shared", "default/shared"],
+    ['[{"name":"own"}]', "kube-system/own"],
+    ['[{"name":"mine","namespace":"ns1","interface":"eth0"}]', "ns1/mine"],
+  ])("%s", async (own, network) => {
+    await bind(own);
+    const { status, parsed } = await runtime.call("ADD");
+    expect(status).toBe(200);
+    expect(parsed).toMatchObject({ interfaces: [{ name: "eth0" }] });
+    expect(await told()).toEqual([`${network} eth0 default`, "ns1/a net1"]);
+  });
+
+  test("every pod's need not be there for it", async () => {
+    runtime.network = undefined;
+    await bind("own");
+    expect(await runtime.call("ADD")).toMatchObject({ status: 200 });
+  });
+});
+
+describe("refused, and nothing is made:", () => {
+  test.each([
+    ["", "it names no network"],
+    ["  ", "it names no network"],
+    ["[]", "it names no network"],
+    ["own,ns1/mine", "it names more than one network"],
+    ["[", "the value is not valid JSON"],
+    ["a/b/c", "is not of the form [namespace/]name[@interface]"],
+    ["own@net7", "interface net7 is not eth0, by which the container runtime finds it"],
+    ['[{"name":"own","default-route":["10.0.0.1"]}]', "default-route is for networks beside"],
+    ['[{"name":"own","mac":"x"}]', '"x" is not a MAC address of six bytes'],
+    ['[{"name":"own","bandwidth":{"ingressRate":1}}]', "bandwidth, which no plugin"],
+    ["missing", "there is no NetworkAttachmentDefinition kube-system/missing"],
+    ["other/theirs", "pods of namespace ns1 may not use network other/theirs"],
+  ])("%s", async (own, words) => {
+    await bind(own);
+    const { status, parsed } = await runtime.call("ADD");
+    expect(status).toBe(400);
+    expect(parsed).toMatchObject({ msg: expect.stringContaining(words) as string });
+    expect(world.cni.calls).toEqual([]);
+    expect(await world.journal.list("uid-1")).toEqual([]);
+  });
+
+  test("a bad value names annotation and pod", async () => {
+    await bind("");
+    const { parsed } = await runtime.call("ADD");
+    expect(parsed).toMatchObject({
+      msg: "annotation v1.multus-cni.io/default-network of pod ns1/pod cannot be used: it names no network",
+    });
+  });
+
+  test("a tenant's definition that names what it may not", async () => {
+    world.policy = { ...world.policy, trustedNamespaces: ["kube-system"] };
+    world.putNad({ namespace: "ns1", name: "mine" }, { type: "host-device", device: "eth0" });
+    await bind("ns1/mine");
+    const { parsed } = await runtime.call("ADD");
+    expect(parsed).toMatchObject({ msg: expect.stringContaining("host-device") as string });
+    expect(world.cni.calls).toEqual([]);
+  });
+
+  test("our own plugin", async () => {
+    world.putNad({ namespace: "kube-system", name: "own" }, { type: "patchbay-cni" });
+    await bind("own");
+    expect(await runtime.call("ADD")).toMatchObject({ status: 400 });
+    expect(world.cni.calls).toEqual([]);
+  });
+});
+
+test("its plugins get what the runtime gives and what the element asks for, which goes before", async () => {
+  const capabilities = { portMappings: true, mac: true };
+  world.putNad({ namespace: "kube-system", name: "own" }, { type: "bridge", capabilities });
+  const element = { name: "own", mac: "02:00:00:00:00:01", "cni-args": { x: 1 } };
+  await bind(JSON.stringify([element]));
+  const env = {
+    CNI_ARGS: "IgnoreUnknown=1;K8S_POD_NAMESPACE=ns1;K8S_POD_NAME=pod;K8S_POD_UID=uid-1;MORE=y",
+  };
+  const runtimeConfig = { portMappings: [{ hostPort: 1 }], mac: "02:00:00:00:00:02" };
+  expect(await runtime.call("ADD", { env, config: { runtimeConfig } })).toMatchObject({
+    status: 200,
+  });
+  const [{ request } = {}] = world.requests;
+  expect(request?.capabilityArgs).toEqual({ ...runtimeConfig, mac: element.mac });
+  expect(request?.args.map(([key]) => key)).toEqual([
+    "IgnoreUnknown",
+    "K8S_POD_NAMESPACE",
+    "K8S_POD_NAME",
+    "K8S_POD_INFRA_CONTAINER_ID",
+    "K8S_POD_UID",
+    "MAC",
+    "MORE",
+  ]);
+  expect(request?.config.plugins).toMatchObject([{ args: { cni: { x: 1 } } }]);
+});
+
+test("one that gives another MAC is undone", async () => {
+  world.cni.ignoreMacs();
+  await bind('[{"name":"own","mac":"02:00:00:00:00:01"}]');
+  const { parsed } = await runtime.call("ADD");
+  expect(parsed).toMatchObject({ msg: expect.stringContaining("MAC 02:00:00:00:00:01") as string });
+  expect(world.cni.attachments).toEqual([]);
+  expect(await world.journal.list("uid-1")).toEqual([]);
+});
+
+test("it has a device of the pod's, and the networks beside it others", async () => {
+  const annotations = { [names.RESOURCE_NAME_ANNOTATION]: "vendor.io/nic" };
+  for (const key of [
+    { namespace: "kube-system", name: "own" },
+    { namespace: "ns1", name: "a" },
+  ]) {
+    world.putNad(key, { cniVersion: "1.0.0", type: "sriov" }, annotations);
+  }
+  world.podDevices.put(POD_KEY, "vendor.io/nic", ["d1", "d2"]);
+  await bind("own");
+  expect(await runtime.call("ADD")).toMatchObject({ status: 200 });
+  const rows = await world.journal.list("uid-1");
+  expect(rows.map(({ device }) => device?.id)).toEqual(["d1", "d2"]);
+});
+
+test("DEL goes by what ADD had, whatever annotation and definition are by now", async () => {
+  world.putNad({ namespace: "kube-system", name: "own" }, { type: "bridge", bridge: "br7" });
+  await bind("own");
+  await runtime.call("ADD");
+  world.dropNad("kube-system/own");
+  await bind("[");
+  expect(await runtime.call("DEL")).toMatchObject({ status: 200 });
+  expect(world.requests.at(-1)?.request).toMatchObject({
+    interfaceName: "eth0",
+    config: { name: "own", plugins: [{ bridge: "br7" }] },
+  });
+  expect(world.cni.attachments).toEqual([]);
+});
+
+test("an edit of the annotation changes nothing of a pod that runs", async () => {
+  await bind("own");
+  await runtime.call("ADD");
+  const annotations = { [names.DEFAULT_NETWORK_ANNOTATION]: "ns1/mine" };
+  await world.putPod({ networks: "a", annotations });
+  const before = world.cni.calls.length;
+  expect(await world.pass()).toBeUndefined();
+  expect(world.cni.calls).toHaveLength(before);
+});
+
+test("one that fails is undone, with its plugin's own code", async () => {
+  const fault = { plugin: "bridge", command: "ADD", message: "no", cniCode: 107 };
+  world.cni.failNext("add", new AppError("CNI_PLUGIN_FAILED", fault), "half");
+  await bind("own");
+  expect((await runtime.call("ADD")).parsed).toMatchObject({ code: 107 });
+  expect(world.cni.attachments).toEqual([]);
+  expect(await world.journal.list("uid-1")).toEqual([]);
+});

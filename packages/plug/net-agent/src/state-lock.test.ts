@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two agents of one directory, which are two descriptors of this process: the kernel keeps them apart all the same.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createFiles } from "@patchbay/os";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { lockState } from "./state-lock.ts";
+
+let directory: string;
+const told: string[] = [];
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "hold-state-"));
+  told.length = 0;
+});
+
+afterEach(() => rm(directory, { recursive: true }));
+
+/** `sleep`: what happens while the second one waits. */
+function hold(signal: AbortSignal, sleep: () => void = () => undefined) {
+  const log = { ...createSilentLogger(), warn: (message: string) => told.push(message) };
+  const clock = {
+    now: () => 0,
+    monotonicMs: () => 0,
+    sleep: () => Promise.resolve().then(sleep),
+  };
+  return lockState(join(directory, "state"), { files: createFiles(), clock, log }, signal);
+}
+
+test("the second says so once, and works when the first has ended", async () => {
+  const { signal } = new AbortController();
+  const first = await hold(signal);
+  expect(told).toEqual([]);
+  let waits = 0;
+  const second = await hold(signal, () => {
+    waits += 1;
+    if (waits === 3) first?.release();
+  });
+  expect(waits).toBe(3);
+  expect(told).toEqual(["another net-agent works on this node; waiting until it ends"]);
+  second?.release();
+});
+
+test("one that is told to end while it waits ends", async () => {
+  const stop = new AbortController();
+  const first = await hold(stop.signal);
+  const second = await hold(stop.signal, () => {
+    stop.abort();
+  });
+  expect(second).toBeUndefined();
+  first?.release();
+});

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lock on the state directory: two net-agents would run plugins on the same sandboxes.
+import type { Clock, Files, Logger } from "@patchbay/core/ports";
+import { takeFileLock, type FileLock } from "@patchbay/os";
+
+/** Interval between attempts. The process polls, because waiting for a lock would block it. */
+const LOCK_RETRY_INTERVAL_MS = 2_000;
+
+/**
+ * Takes the lock; the kernel releases it when the process ends. Logs once if another process has it, and waits. Undefined when the
+ * signal is aborted first.
+ */
+export async function lockState(
+  directory: string,
+  deps: { readonly files: Files; readonly clock: Clock; readonly log: Logger },
+  signal: AbortSignal,
+): Promise<FileLock | undefined> {
+  const { files, clock, log } = deps;
+  await files.ensureDirectory(directory, 0o700);
+  let isLogged = false;
+  while (!signal.aborted) {
+    const lock = takeFileLock(`${directory}/lock`);
+    if ("release" in lock) return lock;
+    if (!isLogged) {
+      log.warn("another net-agent works on this node; waiting until it ends", {
+        pid: lock.heldBy,
+        directory,
+      });
+    }
+    isLogged = true;
+    await clock.sleep(LOCK_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
+  }
+  return undefined;
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Guards for writes that RBAC cannot restrict: agents may write the VMI status of their own node only, and only nodes
+// may change a launcher's annotations.
+import { names, VIRTUAL_MACHINE_INSTANCES, type MigrationState } from "@patchbay/api";
+import {
+  isEqual,
+  isNodesPhase,
+  migrationIn,
+  NODE_MIGRATION_FIELDS,
+  NODE_VM_CONDITIONS,
+  NODE_VM_FIELDS,
+  type NodeRole,
+} from "@patchbay/core";
+import { AGENT, nodeOfAgent, type Pods } from "../callers.ts";
+import { ALLOWED, fieldsOf, type AdmissionRequest, type Verdict } from "./review.ts";
+
+/** Fields of virt-handler; see docs/reference/ownership.md. */
+const OWN_FIELDS: readonly string[] = NODE_VM_FIELDS;
+
+function statusOf(object: unknown): Readonly<Record<string, unknown>> {
+  return fieldsOf(fieldsOf(object)["status"]);
+}
+
+/** Nodes that owned the VMI before this write. Until `nodeName` is set, these are the nodes of its pods. */
+function ownersOf(oldObject: unknown): readonly unknown[] {
+  const { nodeName, activePods } = statusOf(oldObject);
+  return nodeName === undefined ? Object.values(fieldsOf(activePods)) : [nodeName];
+}
+
+/** Target node of the open migration before this write. */
+function targetOf(oldObject: unknown): string | undefined {
+  // virt-controller created it, and the API server validated it against the schema.
+  const told = statusOf(oldObject)["migrationState"] as MigrationState | undefined;
+  return migrationIn(told)?.targetNode;
+}
+
+function roleOf(oldObject: unknown, node: string): NodeRole | undefined {
+  if (ownersOf(oldObject).includes(node)) return "owner";
+  return targetOf(oldObject) === node ? "target" : undefined;
+}
+
+function refuse(message: string): Verdict {
+  return { allowed: false, code: 403, message, causes: [] };
+}
+
+/** A status field that this write changes. */
+interface Change {
+  readonly field: string;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
+function changesOf(
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+): readonly Change[] {
+  const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...fields]
+    .map((field) => ({ field, from: before[field], to: after[field] }))
+    .filter(({ from, to }) => !isEqual(from, to));
+}
+
+/** Conditions of other writers. */
+function foreignConditions(conditions: unknown): readonly unknown[] {
+  const all: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
+  return all.filter((condition) => {
+    const { type } = fieldsOf(condition);
+    return typeof type !== "string" || !NODE_VM_CONDITIONS.includes(type);
+  });
+}
+
+const MIGRATION = "migrationState";
+
+/** Splits a change of `migrationState` into its members. */
+function withMembers(changes: readonly Change[]): readonly Change[] {
+  return changes.flatMap((change) => {
+    if (change.field !== MIGRATION) return [change];
+    const members = changesOf(fieldsOf(change.from), fieldsOf(change.to));
+    return members.map((member) => ({ ...member, field: `${MIGRATION}.${member.field}` }));
+  });
+}
+
+/** No fields without an open migration. */
+function migrationFieldsOf(role: NodeRole, oldObject: unknown): readonly string[] {
+  const fields = targetOf(oldObject) === undefined ? [] : NODE_MIGRATION_FIELDS[role];
+  return fields.map((field) => `${MIGRATION}.${field}`);
+}
+
+function isOwners({ field, from, to }: Change): boolean {
+  if (field === "conditions") return isEqual(foreignConditions(from), foreignConditions(to));
+  return field === "phase" ? isNodesPhase(from, to) : OWN_FIELDS.includes(field);
+}
+
+/** Returns the first change that the node may not make. */
+function wrongIn({ oldObject, object }: AdmissionRequest, role: NodeRole): Change | undefined {
+  const ofMigration = migrationFieldsOf(role, oldObject);
+  const isOwn = (change: Change): boolean =>
+    ofMigration.includes(change.field) || (role === "owner" && isOwners(change));
+  return withMembers(changesOf(statusOf(oldObject), statusOf(object))).find(
+    (change) => !isOwn(change),
+  );
+}
+
+function printChange({ field, from, to }: Change): string {
+  if (field !== "phase") return `status.${field}`;
+  const [old, next] = [from, to].map((phase) => (typeof phase === "string" ? phase : "none"));
+  return `status.phase: ${next ?? ""} after ${old ?? ""}`;
+}
+
+function judge(request: AdmissionRequest, node: string | undefined): Verdict {
+  const { user } = request;
+  if (node === undefined) {
+    return refuse(
+      `User "${user.name}" does not say which node it serves: neither by a bound token nor by a group ${names.NODE_GROUP_PREFIX}NODE`,
+    );
+  }
+  const role = roleOf(request.oldObject, node);
+  if (role === undefined) {
+    return refuse(`User "${user.name}" of node "${node}" may not write objects of another node`);
+  }
+  const wrong = wrongIn(request, role);
+  return wrong === undefined
+    ? ALLOWED
+    : refuse(
+        `User "${user.name}" may not write ${printChange(wrong)}: virt-handler does not own it`,
+      );
+}
+
+/**
+ * Checks writes of a VMI's status by agents; allows all others.
+ * @throws AppError with the API server's response, when the agent's pod cannot be read
+ */
+export async function guardStatus(pods: Pods, request: AdmissionRequest): Promise<Verdict> {
+  const { kind, user } = request;
+  if (kind !== VIRTUAL_MACHINE_INSTANCES.kind || user.name !== AGENT) return ALLOWED;
+  return judge(request, await nodeOfAgent(user, pods));
+}
+
+/** Fields of a launcher pod that Patchbay trusts. `patchbay install` and standalone match the same fields. */
+const GUARDED = [
+  ["labels", names.KUBEVIRT_LABEL],
+  ["annotations", names.NETWORK_STATUS_ANNOTATION],
+  ["annotations", names.ATTACHMENT_ERRORS_ANNOTATION],
+] as const;
+
+function wordOf(object: unknown, place: string, key: string): unknown {
+  return fieldsOf(fieldsOf(fieldsOf(object)["metadata"])[place])[key];
+}
+
+function isLauncher(object: unknown): boolean {
+  return wordOf(object, "labels", names.KUBEVIRT_LABEL) === names.LAUNCHER_LABEL_VALUE;
+}
+
+/** Rejects changes of trusted fields. The label that marks launchers is one of them, so it cannot be removed first. */
+export function guardLauncher({ object, oldObject }: AdmissionRequest): Verdict {
+  if (!isLauncher(oldObject)) return ALLOWED;
+  const changed = GUARDED.find(
+    ([place, key]) => wordOf(object, place, key) !== wordOf(oldObject, place, key),
+  );
+  if (changed === undefined) return ALLOWED;
+  const [place, key] = changed;
+  const message = `metadata.${place}["${key}"] of a launcher is written by its node only, through pods/status`;
+  return { allowed: false, code: 403, message, causes: [] };
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Warnings for valid VMs and VMIs that will not work as written.
+import {
+  hookSidecarProblems,
+  names,
+  unactedFieldsOfVm,
+  unactedFieldsOfVmi,
+  type FieldProblem,
+  type NetworkConfig,
+  type UnactedFields,
+  type BindingRegistry,
+  type VirtualMachineInstance,
+  type VmiSpec,
+  type VirtualMachine,
+  parseNadName,
+} from "@patchbay/api";
+import {
+  bindingProblems,
+  ifacesWithoutPort,
+  AppError,
+  isEqual,
+  messageOf,
+  networkNameOf,
+} from "@patchbay/core";
+import { metadataOf, vmiSpecOf, type Subject } from "./subject.ts";
+import type { Deps } from "../deps.ts";
+import { hasNad, nearestNetwork } from "../networks.ts";
+import { newNetworks, type Specs } from "./new-networks.ts";
+
+/** Limit of fields per warning, so that all warnings reach the client. */
+const NAMED_MAX = 10;
+
+interface Told extends UnactedFields {
+  /** Bindings and hooks that are not available. */
+  readonly refused: readonly FieldProblem[];
+}
+
+const NOTHING: Told = { unbuilt: [], harmless: [], refused: [] };
+
+type SubjectMetadata = Parameters<typeof hookSidecarProblems>[0];
+
+/** Hooks on the VM itself have no effect; the template's metadata holds them. */
+function unreadHooks(metadata: SubjectMetadata): readonly string[] {
+  const name = names.HOOK_SIDECARS_ANNOTATION;
+  return metadata?.annotations?.[name] === undefined ? [] : [`metadata.annotations[${name}]`];
+}
+
+/** The launcher's networks come from the specification. */
+function unreadNetworks(base: string, metadata: SubjectMetadata): readonly string[] {
+  const name = names.NETWORKS_ANNOTATION;
+  if (metadata?.annotations?.[name] === undefined) return [];
+  return [`${base}.annotations[${name}] (declare the networks in spec.networks beside it)`];
+}
+
+function fieldsOf(subject: Subject, { bindings, allowsHooks }: NetworkConfig): Told {
+  const refusedAt = (base: string, metadata: SubjectMetadata): Told["refused"] => [
+    ...bindingProblems(vmiSpecOf(subject), `${base}spec`, bindings),
+    ...hookSidecarProblems(metadata, `${base}metadata`, allowsHooks),
+  ];
+  if (subject.kind === "vm") {
+    const { template } = subject.vm.spec;
+    const { unbuilt, harmless } = unactedFieldsOfVm(subject.vm.spec);
+    const refused = refusedAt("spec.template.", template.metadata);
+    const unread = [
+      ...unreadHooks(metadataOf(subject)),
+      ...unreadNetworks("spec.template.metadata", template.metadata),
+    ];
+    return { unbuilt, harmless: [...harmless, ...unread], refused };
+  }
+  const { unbuilt, harmless } = unactedFieldsOfVmi(subject.vmi.spec, "spec");
+  const { metadata } = subject.vmi;
+  const unread = unreadNetworks("metadata", metadata);
+  return { unbuilt, harmless: [...harmless, ...unread], refused: refusedAt("", metadata) };
+}
+
+function sayFields(fields: readonly string[]): string {
+  const more = fields.length - NAMED_MAX;
+  const named = fields.slice(0, NAMED_MAX).join(", ");
+  return more > 0 ? `${named} and ${String(more)} more` : named;
+}
+
+function isSame(one: FieldProblem, other: FieldProblem): boolean {
+  return one.field === other.field && one.message === other.message;
+}
+
+/**
+ * Returns one warning for all fields that prevent a start, one for each unavailable binding or hook, and one for all
+ * fields without effect. Skips what was stored before.
+ */
+export function unactedWarnings(
+  subject: Subject,
+  old: Subject | undefined,
+  config: NetworkConfig,
+): readonly string[] {
+  const now = fieldsOf(subject, config);
+  const before = old === undefined ? NOTHING : fieldsOf(old, config);
+  const known = new Set([...before.unbuilt.map(({ field }) => field), ...before.harmless]);
+  const unbuilt = now.unbuilt.map(({ field }) => field).filter((field) => !known.has(field));
+  const harmless = now.harmless.filter((field) => !known.has(field));
+  const refused = now.refused.filter(
+    (problem) => !before.refused.some((it) => isSame(it, problem)),
+  );
+  const kept = `the ${subject.kind === "vm" ? "VM" : "VMI"} is stored but cannot be started`;
+  return [
+    ...(unbuilt.length === 0 ? [] : [`${kept}: not supported yet: ${sayFields(unbuilt)}`]),
+    ...refused.slice(0, NAMED_MAX).map(({ field, message }) => `${kept}: ${field}: ${message}`),
+    ...(harmless.length === 0 ? [] : [`stored without effect: ${sayFields(harmless)}`]),
+  ];
+}
+
+/** Warns for each interface of `spec` that must wait for a free port, or for a restart because of its model. */
+export function capacityWarnings(
+  vmi: VirtualMachineInstance | undefined,
+  spec: VmiSpec,
+  bindings: BindingRegistry,
+): readonly string[] {
+  if (vmi === undefined) return [];
+  return [...ifacesWithoutPort(vmi, spec, bindings)].map(([name, { reason, message }]) => {
+    const until = reason === "NoFreePciePort" ? " until a port is free" : "";
+    return `interface "${name}" waits${until}: ${message}`;
+  });
+}
+
+type Spec = VirtualMachine["spec"];
+
+/** Warns if the cluster does not serve DataVolumes. Skips templates that were stored before. */
+export async function dataVolumeWarnings(
+  deps: Deps,
+  specs: { readonly spec: Spec; readonly old: Spec | undefined },
+): Promise<readonly string[]> {
+  const { dataVolumeTemplates = [] } = specs.spec;
+  const isNew = !isEqual(dataVolumeTemplates, specs.old?.dataVolumeTemplates ?? []);
+  if (dataVolumeTemplates.length === 0 || !isNew || (await deps.servesDataVolumes())) return [];
+  const object = dataVolumeTemplates.map(({ metadata }) => metadata?.name ?? "").join(", ");
+  const error = new AppError("CONTROLLER_NO_DATA_VOLUMES", { object });
+  return [`the VM is stored but cannot be started: ${messageOf(error)}`];
+}
+
+/** Warns for each new network whose NetworkAttachmentDefinition is missing. */
+export async function missingNetworkWarnings(
+  deps: Deps,
+  specs: Specs,
+  namespace: string,
+): Promise<readonly string[]> {
+  const warnings = await Promise.all(
+    newNetworks(specs).map(async (network) => {
+      const name = network.multus?.networkName ?? "";
+      if (parseNadName(name) === undefined) return [];
+      try {
+        if (await hasNad(deps.known, name, namespace)) return [];
+      } catch (error) {
+        deps.log.warn("cannot look for a network", { network: name, err: messageOf(error) });
+        return [];
+      }
+      const full = networkNameOf(network, namespace) ?? name;
+      const nearest = nearestNetwork(deps, name, namespace);
+      const near = nearest === undefined ? "" : ` (the nearest name is "${nearest}")`;
+      return [
+        `network "${network.name}": NetworkAttachmentDefinition "${full}" does not exist yet${near}; the interface waits for it`,
+      ];
+    }),
+  );
+  return warnings.flat();
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom does the front proxy bring?
+import { Socket } from "node:net";
+import { expect, test, beforeEach } from "vitest";
+import { ClientAuthority } from "@patchbay/daemon";
+import { findRemoteUser, askForPods } from "./callers.ts";
+import { PODS, type Pod } from "@patchbay/api";
+import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
+
+/** An authority that vouches for everybody, or for nobody. */
+function vouching(isKnown: boolean): ClientAuthority {
+  const authority = new ClientAuthority({
+    read: () => Promise.resolve({ caPem: "", names: [] }),
+    follow: () => undefined,
+  });
+  return Object.assign(authority, { vouchesFor: () => isKnown });
+}
+
+const ALICE = { "x-remote-user": ["alice"], "x-remote-group": ["a", "b"] };
+
+test.each<{ name: string; headers: Record<string, string[]>; known?: boolean; want: unknown }>([
+  {
+    name: "a user and their groups",
+    headers: ALICE,
+    known: true,
+    want: { name: "alice", groups: ["a", "b"] },
+  },
+  {
+    name: "a user without groups",
+    headers: { "x-remote-user": ["alice"] },
+    known: true,
+    want: { name: "alice", groups: [] },
+  },
+  {
+    name: "a user with what their token says",
+    headers: {
+      "x-remote-user": ["agent"],
+      "x-remote-extra-authentication.kubernetes.io%2fpod-name": ["pod"],
+      "x-remote-extra-%zz": ["unreadable"],
+    },
+    known: true,
+    want: {
+      name: "agent",
+      groups: [],
+      extra: { "authentication.kubernetes.io/pod-name": ["pod"] },
+    },
+  },
+  { name: "nobody, where none is named", headers: {}, known: true, want: undefined },
+  { name: "nobody, where somebody else says so", headers: ALICE, known: false, want: undefined },
+  { name: "nobody, where there is no front proxy", headers: ALICE, want: undefined },
+])("$name", ({ headers, known, want }) => {
+  const frontProxy = known === undefined ? undefined : vouching(known);
+  const request = { socket: new Socket(), headersDistinct: headers };
+  expect(findRemoteUser(frontProxy, request)).toEqual(want);
+});
+
+const KEY = { namespace: "patchbay", name: "virt-handler-x" };
+
+let store: FakeStore;
+
+beforeEach(() => {
+  store = createFakeStore();
+});
+
+function put(uid: string, spec: Partial<Pod["spec"]>, name = KEY.name): void {
+  const metadata = { ...KEY, name, uid };
+  store.put(PODS, { apiVersion: "v1", kind: "Pod", metadata, spec: { containers: [], ...spec } });
+}
+
+test("a pod is read once", async () => {
+  put("one", { nodeName: "a" });
+  const nodeOfPod = askForPods(store);
+  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBe("a");
+  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBe("a");
+  expect(store.calls).toEqual(["get pods patchbay/virt-handler-x"]);
+});
+
+test("another pod of the same name is another pod", async () => {
+  const nodeOfPod = askForPods(store);
+  put("one", { nodeName: "a" });
+  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBe("a");
+  put("two", { nodeName: "b" });
+  expect(await nodeOfPod({ ...KEY, uid: "other" })).toBeUndefined();
+  expect(await nodeOfPod({ ...KEY, uid: "two" })).toBe("b");
+});
+
+test("a pod that has no node yet is read again", async () => {
+  const nodeOfPod = askForPods(store);
+  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBeUndefined();
+  put("one", {});
+  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBeUndefined();
+  put("one", { nodeName: "" });
+  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBeUndefined();
+  put("one", { nodeName: "a" });
+  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBe("a");
+});
+
+test("no more is remembered than a cluster has nodes", async () => {
+  const nodeOfPod = askForPods(store);
+  for (let index = 0; index <= 5000; index += 1) {
+    const name = `pod-${String(index)}`;
+    put(name, { nodeName: "a" }, name);
+    await nodeOfPod({ ...KEY, name, uid: name });
+  }
+  const before = store.calls.length;
+  await nodeOfPod({ ...KEY, name: "pod-1", uid: "pod-1" });
+  expect(store.calls).toHaveLength(before);
+  await nodeOfPod({ ...KEY, name: "pod-0", uid: "pod-0" });
+  expect(store.calls).toHaveLength(before + 1);
+});

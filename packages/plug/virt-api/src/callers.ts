@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Identity of callers: users behind the API server's front proxy, and agents of nodes.
+import type { IncomingMessage } from "node:http";
+import type { ClientAuthority } from "@patchbay/daemon";
+import { PODS, names } from "@patchbay/api";
+import type { Store } from "@patchbay/core/ports";
+
+/** Source: Kubernetes authentication.k8s.io/v1 UserInfo. */
+export interface User {
+  readonly name: string;
+  readonly groups: readonly string[];
+  /** Claims of a token by name, for example the pod that it is bound to. */
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+// Source: Kubernetes "Configure the Aggregation Layer".
+
+const USER_HEADER = "x-remote-user";
+const GROUP_HEADER = "x-remote-group";
+/** Prefix of claim names, which are URL-encoded. Source: Kubernetes, the default of requestheader-extra-headers-prefix. */
+const EXTRA_PREFIX = "x-remote-extra-";
+
+/** Returns undefined if the encoding is malformed. */
+function claimIn(header: string): string | undefined {
+  try {
+    return decodeURIComponent(header.slice(EXTRA_PREFIX.length));
+  } catch {
+    return undefined;
+  }
+}
+
+function extraIn(headers: IncomingMessage["headersDistinct"]): Pick<User, "extra"> {
+  const claims = Object.entries(headers).flatMap(([header, values = []]) => {
+    const claim = header.startsWith(EXTRA_PREFIX) ? claimIn(header) : undefined;
+    return claim === undefined ? [] : [[claim, values] as const];
+  });
+  return claims.length === 0 ? {} : { extra: Object.fromEntries(claims) };
+}
+
+/** Returns undefined if the request does not come from the front proxy, or without a user name. */
+export function findRemoteUser(
+  frontProxy: ClientAuthority | undefined,
+  request: Pick<IncomingMessage, "socket" | "headersDistinct">,
+): User | undefined {
+  if (frontProxy?.vouchesFor(request) !== true) return undefined;
+  const { headersDistinct } = request;
+  const [name = ""] = headersDistinct[USER_HEADER] ?? [];
+  if (name === "") return undefined;
+  return { name, groups: headersDistinct[GROUP_HEADER] ?? [], ...extraIn(headersDistinct) };
+}
+
+/** The pod that a service account token is bound to. */
+export interface TokenPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** Returns undefined if the pod does not exist or is not scheduled. */
+export type NodeOfPod = (pod: TokenPod) => Promise<string | undefined>;
+
+/**
+ * Limit of cached pods; the oldest entry is evicted first. Each node runs one agent. Source: Kubernetes
+ * "Considerations for large clusters", nodes.
+ */
+const REMEMBERED_MAX = 5000;
+
+/** Caches by uid: the node of a pod never changes, and a new pod with the same name has another uid. */
+export function askForPods(store: Store): NodeOfPod {
+  const known = new Map<string, string>();
+  return async ({ uid, ...key }) => {
+    const remembered = known.get(uid);
+    if (remembered !== undefined) return remembered;
+    const pod = await store.find(PODS, key);
+    const node = pod?.metadata.uid === uid ? pod.spec.nodeName : undefined;
+    if (node === undefined || node === "") return undefined;
+    known.set(uid, node);
+    const [oldest] = known.keys();
+    if (known.size > REMEMBERED_MAX && oldest !== undefined) known.delete(oldest);
+    return node;
+  };
+}
+
+/** Account of all agents that write the status of VMIs. It is the same on all nodes, so a claim or certificate identifies the node. */
+export const AGENT: string = `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`;
+/** Source: Kubernetes serviceaccount claims, since 1.21. */
+const POD_CLAIMS = {
+  name: "authentication.kubernetes.io/pod-name",
+  uid: "authentication.kubernetes.io/pod-uid",
+} as const;
+/** Servers before 1.30 set the pod claims only. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30. */
+const NODE_CLAIM = "authentication.kubernetes.io/node-name";
+
+export interface Pods {
+  readonly nodeOfPod: NodeOfPod;
+}
+
+/** Lists the nodes in the token's claims and in the certificate's groups. */
+function namedNodes({ groups, extra }: User): readonly string[] {
+  const prefix = names.NODE_GROUP_PREFIX;
+  const certified = groups.filter((group) => group.startsWith(prefix));
+  return [...(extra?.[NODE_CLAIM] ?? []), ...certified.map((group) => group.slice(prefix.length))];
+}
+
+/** Returns undefined if the token names no pod or several. */
+function tokenPodOf({ extra }: User): TokenPod | undefined {
+  const [name, ...otherNames] = extra?.[POD_CLAIMS.name] ?? [];
+  const [uid, ...otherUids] = extra?.[POD_CLAIMS.uid] ?? [];
+  const isOne = otherNames.length === 0 && otherUids.length === 0;
+  return name === undefined || uid === undefined || !isOne
+    ? undefined
+    : { namespace: names.SERVICES_NAMESPACE, name, uid };
+}
+
+/** Returns undefined if the credentials name several nodes, or neither a node nor a scheduled pod. */
+export async function nodeOfAgent(user: User, { nodeOfPod }: Pods): Promise<string | undefined> {
+  const nodes = namedNodes(user);
+  if (nodes.length > 0) return nodes.length === 1 ? nodes[0] : undefined;
+  const pod = tokenPodOf(user);
+  return pod === undefined ? undefined : nodeOfPod(pod);
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reconciles virt-api's certificates and distributes their CA. Replicas may run concurrently: each write tests the
+// version that was read, and a lost race repeats the pass.
+import {
+  API_SERVICES,
+  MUTATING_WEBHOOKS,
+  names,
+  SECRETS,
+  VALIDATING_WEBHOOKS,
+  type ApiService,
+  type JsonPatchOperation,
+  type Secret,
+  type WebhookConfiguration,
+} from "@patchbay/api";
+import { AppError, HANDLER_SERVER_NAME } from "@patchbay/core";
+import { after, type Next } from "@patchbay/kube";
+import {
+  createAuthority,
+  issueCertificate,
+  loadAuthority,
+  type IssuedCertificate,
+} from "@patchbay/pki";
+import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
+import { VERSIONS, type Version } from "../routes/table.ts";
+import {
+  endOfHandlers,
+  HANDLERS_KEY,
+  livingAuthorities,
+  printContents,
+  readKept,
+  SECRET_KEY,
+  SERVER_NAME,
+  type Contents,
+  type Kept,
+} from "./secret.ts";
+import {
+  planCertificates,
+  SERVING_VALID_DAYS,
+  type CertificateAction,
+  type CertificateFacts,
+  type Target,
+} from "./plan.ts";
+
+/** The same for all generations; their keys differ. */
+const AUTHORITY_NAME = "patchbay-virt-api";
+/** Subject alternative names, beside the common name. */
+const SERVER_NAMES: Readonly<Record<string, readonly string[]>> = {
+  [SERVER_NAME]: [SERVER_NAME, `${SERVER_NAME}.cluster.local`, "localhost"],
+};
+const WEBHOOKS = { name: names.WEBHOOKS_NAME } as const;
+
+export function apiServiceKey(version: Version): { readonly name: string } {
+  return { name: `${version}.${names.SUBRESOURCES_GROUP}` };
+}
+
+function isVersion(target: Target): target is Version {
+  return VERSIONS.some((version) => version === target);
+}
+
+interface KeeperCaches {
+  readonly secrets: Cache<Secret>;
+  /** Secret of virt-handlers; older installations have none. */
+  readonly handlers: Cache<Secret>;
+  readonly apiServices: Readonly<Record<Version, Cache<ApiService>>>;
+  readonly mutating: Cache<WebhookConfiguration>;
+  readonly validating: Cache<WebhookConfiguration>;
+}
+
+interface KeeperDeps extends KeeperCaches {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+interface Seen {
+  readonly secret: Secret;
+  readonly handlers: Secret | undefined;
+  readonly kept: Kept;
+  /** Base64, as in webhooks and APIServices. */
+  readonly caBundle: string;
+}
+
+function bundlesIn(target: Target, caches: KeeperCaches): readonly unknown[] | undefined {
+  if (isVersion(target)) {
+    const found = caches.apiServices[target].find(apiServiceKey(target));
+    return found === undefined ? undefined : [found.spec.caBundle];
+  }
+  const webhooks = caches[target].find(WEBHOOKS)?.webhooks;
+  return webhooks?.map(({ clientConfig }) => clientConfig.caBundle);
+}
+
+function observe(deps: KeeperDeps): Seen {
+  const secret = deps.secrets.find(SECRET_KEY);
+  if (secret === undefined) {
+    const object = `${SECRET_KEY.namespace}/${SECRET_KEY.name}`;
+    throw new AppError("KUBE_NOT_FOUND", { resource: "secret", object });
+  }
+  const kept = readKept(secret);
+  const handlers = deps.handlers.find(HANDLERS_KEY);
+  return {
+    secret,
+    handlers,
+    kept,
+    caBundle: Buffer.from(kept.contents.bundlePem).toString("base64"),
+  };
+}
+
+function handlerFacts({ handlers, kept }: Seen): Pick<CertificateFacts, "handlers"> {
+  if (handlers === undefined) return {};
+  const endMs = endOfHandlers(handlers, kept);
+  return { handlers: endMs === undefined ? {} : { endMs } };
+}
+
+function factsOf(seen: Seen, deps: KeeperDeps): CertificateFacts {
+  const { kept, caBundle } = seen;
+  const { authority, serving } = kept;
+  const targets = ([...VERSIONS, "mutating", "validating"] as const).flatMap((target) => {
+    const bundles = bundlesIn(target, deps);
+    if (bundles === undefined) return [];
+    return [{ target, isCurrent: bundles.every((bundle) => bundle === caBundle) }];
+  });
+  return {
+    nowMs: deps.clock.now(),
+    ...(authority !== undefined && { authorityEndMs: authority.endMs }),
+    ...(serving !== undefined && { servingEndMs: serving.endMs }),
+    ...handlerFacts(seen),
+    targets,
+  };
+}
+
+/** Fails if the Secret changed since it was read. */
+async function writeData(
+  { metadata }: Secret,
+  data: Readonly<Record<string, string>>,
+  { store }: KeeperDeps,
+): Promise<void> {
+  const operations: readonly JsonPatchOperation[] = [
+    { op: "test", path: "/metadata/resourceVersion", value: metadata.resourceVersion },
+    { op: "add", path: "/data", value: data },
+  ];
+  await store.patch(SECRETS, metadata, { type: "json", operations });
+}
+
+function writeSecret(seen: Seen, contents: Contents, deps: KeeperDeps): Promise<void> {
+  return writeData(seen.secret, printContents(contents), deps);
+}
+
+async function makeAuthority(seen: Seen, deps: KeeperDeps): Promise<void> {
+  const { contents } = seen.kept;
+  const made = await createAuthority(AUTHORITY_NAME, deps.clock);
+  // Certificates of the previous CAs remain valid until they are replaced.
+  const others = livingAuthorities(contents.bundlePem, deps.clock.now());
+  const bundlePem = [made.certPem, ...others].join("");
+  await writeSecret(seen, { ...contents, bundlePem, caKeyPem: made.keyPem }, deps);
+}
+
+function issueFor(
+  authority: IssuedCertificate,
+  commonName: string,
+  deps: KeeperDeps,
+): Promise<IssuedCertificate> {
+  return issueCertificate(loadAuthority(authority, deps.clock), {
+    commonName,
+    organizations: [],
+    dnsNames: SERVER_NAMES[commonName] ?? [commonName],
+    ipAddresses: [],
+    usages: ["server"],
+    validDays: SERVING_VALID_DAYS,
+  });
+}
+
+async function issueServing(seen: Seen, deps: KeeperDeps): Promise<void> {
+  const { contents, authority } = seen.kept;
+  if (authority === undefined) return;
+  const { certPem, keyPem } = await issueFor(authority, SERVER_NAME, deps);
+  await writeSecret(seen, { ...contents, certPem, keyPem }, deps);
+}
+
+/** One certificate for all nodes, with the CA bundle for virt-api's client certificates and without a CA key. */
+async function issueHandlers({ kept, handlers }: Seen, deps: KeeperDeps): Promise<void> {
+  const { contents, authority } = kept;
+  if (authority === undefined || handlers === undefined) return;
+  const { certPem, keyPem } = await issueFor(authority, HANDLER_SERVER_NAME, deps);
+  const { bundlePem } = contents;
+  await writeData(handlers, printContents({ bundlePem, certPem, keyPem }), deps);
+}
+
+/** Updates all webhooks of a configuration. The patch fails if their order changed. */
+function webhookOperations(
+  webhooks: NonNullable<WebhookConfiguration["webhooks"]>,
+  caBundle: string,
+): readonly JsonPatchOperation[] {
+  return webhooks.flatMap(({ name }, index): readonly JsonPatchOperation[] => [
+    { op: "test", path: `/webhooks/${String(index)}/name`, value: name },
+    { op: "add", path: `/webhooks/${String(index)}/clientConfig/caBundle`, value: caBundle },
+  ]);
+}
+
+async function writeBundle(target: Target, { caBundle }: Seen, deps: KeeperDeps): Promise<void> {
+  const { store } = deps;
+  if (isVersion(target)) {
+    const fields = { spec: { caBundle } };
+    await store.patch(API_SERVICES, apiServiceKey(target), { type: "merge", fields });
+    return;
+  }
+  const type = target === "mutating" ? MUTATING_WEBHOOKS : VALIDATING_WEBHOOKS;
+  const operations = webhookOperations(deps[target].find(WEBHOOKS)?.webhooks ?? [], caBundle);
+  await store.patch(type, WEBHOOKS, { type: "json", operations });
+}
+
+async function act(action: CertificateAction, seen: Seen, deps: KeeperDeps): Promise<void> {
+  switch (action.kind) {
+    case "makeAuthority":
+      return makeAuthority(seen, deps);
+    case "writeBundle":
+      return writeBundle(action.target, seen, deps);
+    case "issueHandlers":
+      return issueHandlers(seen, deps);
+    case "issueServing":
+      return issueServing(seen, deps);
+  }
+}
+
+/**
+ * Runs one pass; idempotent, and safe to run concurrently in several processes.
+ * @throws AppError with KUBE_NOT_FOUND while the Secret is not installed, KUBE_CONFLICT when another process was
+ * faster
+ */
+export async function keepCertificates(deps: KeeperDeps): Promise<Next> {
+  const seen = observe(deps);
+  const { actions, lookAgainMs } = planCertificates(factsOf(seen, deps));
+  for (const action of actions) {
+    await act(action, seen, deps);
+    deps.log.info("certificates kept", { ...action });
+  }
+  return after(lookAgainMs);
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Content of the Secrets with virt-api's certificates.
+import { names, type Secret } from "@patchbay/api";
+import {
+  endOfCertificate,
+  isIssuedFor,
+  isKeyOf,
+  splitBundle,
+  type IssuedCertificate,
+  loadAuthority,
+  type Authority,
+} from "@patchbay/pki";
+import { HANDLER_SERVER_NAME, isAppError, AppError } from "@patchbay/core";
+import type { KeyPair } from "@patchbay/daemon";
+import type { Cache, Clock } from "@patchbay/core/ports";
+
+export const SECRET_KEY = {
+  namespace: names.SERVICES_NAMESPACE,
+  name: names.CERTIFICATES_SECRET,
+} as const;
+
+export const HANDLERS_KEY = {
+  namespace: names.SERVICES_NAMESPACE,
+  name: names.HANDLER_CERTIFICATES_SECRET,
+} as const;
+
+/** The host name that the API server uses for virt-api. Source: Kubernetes, a webhook's or APIService's service. */
+export const SERVER_NAME = `${names.VIRT_API_SERVICE}.${names.SERVICES_NAMESPACE}.svc`;
+
+/** Source: Kubernetes kubernetes.io/tls; cert-manager for the CA. */
+const MEMBERS = {
+  bundlePem: "ca.crt",
+  caKeyPem: "ca.key",
+  certPem: "tls.crt",
+  keyPem: "tls.key",
+} as const;
+
+/** PEM; empty if missing. */
+export type Contents = Readonly<Record<keyof typeof MEMBERS, string>>;
+
+/** The valid parts of a Secret. */
+export interface Kept {
+  readonly contents: Contents;
+  /** The signing CA: the first of the bundle, if its key matches. */
+  readonly authority?: IssuedCertificate & { readonly endMs: number };
+  /** The serving certificate, if this CA signed it for the Service's name. */
+  readonly serving?: KeyPair & { readonly endMs: number };
+}
+
+/** Decodes leniently: invalid base64 is skipped. */
+export function contentsOf({ data }: Pick<Secret, "data">): Contents {
+  const read = (member: string): string =>
+    Buffer.from(data?.[member] ?? "", "base64").toString("utf8");
+  return {
+    bundlePem: read(MEMBERS.bundlePem),
+    caKeyPem: read(MEMBERS.caKeyPem),
+    certPem: read(MEMBERS.certPem),
+    keyPem: read(MEMBERS.keyPem),
+  };
+}
+
+/** Omits unset members. */
+export function printContents(contents: Partial<Contents>): Readonly<Record<string, string>> {
+  const members = (Object.keys(MEMBERS) as readonly (keyof Contents)[]).flatMap((name) => {
+    const text = contents[name];
+    return text === undefined ? [] : [[MEMBERS[name], Buffer.from(text).toString("base64")]];
+  });
+  return Object.fromEntries(members) as Readonly<Record<string, string>>;
+}
+
+/** Treats malformed PEM, which a user or another program may have written, as missing. */
+function unlessUnreadable<T>(read: () => T | undefined): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (isAppError(error, "PKI_PEM_INVALID")) return undefined;
+    throw error;
+  }
+}
+
+function authorityIn({ bundlePem, caKeyPem: keyPem }: Contents): Kept["authority"] {
+  const [certPem] = splitBundle(bundlePem);
+  if (certPem === undefined || !isKeyOf(certPem, keyPem)) return undefined;
+  return { certPem, keyPem, endMs: endOfCertificate(certPem) };
+}
+
+function servingIn(
+  { certPem, keyPem }: Contents,
+  authorityPem: string,
+  host: string,
+): Kept["serving"] {
+  const isGood = isIssuedFor(certPem, authorityPem, host) && isKeyOf(certPem, keyPem);
+  return isGood ? { certPem, keyPem, endMs: endOfCertificate(certPem) } : undefined;
+}
+
+export function readKept(secret: Pick<Secret, "data">): Kept {
+  const contents = contentsOf(secret);
+  const authority = unlessUnreadable(() => authorityIn(contents));
+  if (authority === undefined) return { contents };
+  const serving = unlessUnreadable(() => servingIn(contents, authority.certPem, SERVER_NAME));
+  return { contents, authority, ...(serving !== undefined && { serving }) };
+}
+
+/** Returns undefined unless the present CA signed the certificate and the bundle is up to date. */
+export function endOfHandlers(
+  secret: Pick<Secret, "data">,
+  { authority, contents }: Kept,
+): number | undefined {
+  const given = contentsOf(secret);
+  if (authority === undefined || given.bundlePem !== contents.bundlePem) return undefined;
+  return unlessUnreadable(() => servingIn(given, authority.certPem, HANDLER_SERVER_NAME))?.endMs;
+}
+
+/** Lists the CAs of a bundle that have not expired, newest first. */
+export function livingAuthorities(bundlePem: string, nowMs: number): readonly string[] {
+  return splitBundle(bundlePem).filter(
+    (pem) => (unlessUnreadable(() => endOfCertificate(pem)) ?? 0) > nowMs,
+  );
+}
+
+/** The signing CA and the bundle of trusted CAs, PEM. */
+interface OwnAuthority {
+  readonly authority: Authority;
+  readonly bundlePem: string;
+}
+
+/** Returns undefined if virt-api does not manage the certificates. */
+export type ReadAuthority = () => Promise<OwnAuthority | undefined>;
+
+/** @throws AppError with KUBE_NOT_FOUND from the returned function, while there is no CA */
+export function authorityInSecret(
+  secrets: Cache<Secret>,
+  clock: Pick<Clock, "now">,
+): () => Promise<OwnAuthority> {
+  return async () => {
+    await Promise.resolve();
+    const { authority, contents } = readKept(secrets.find(SECRET_KEY) ?? {});
+    if (authority !== undefined) {
+      return { authority: loadAuthority(authority, clock), bundlePem: contents.bundlePem };
+    }
+    const object = `${SECRET_KEY.namespace}/${SECRET_KEY.name}`;
+    throw new AppError("KUBE_NOT_FOUND", { resource: "the authority in secret", object });
+  };
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTPS client of virt-handler, with client and server certificates.
+import { names, PODS, type Pod, parseJson } from "@patchbay/api";
+import type { Store, ObjectKey } from "@patchbay/core/ports";
+import { request as httpsRequest } from "node:https";
+import {
+  AppError,
+  doctorPath,
+  GUEST_REQUESTS,
+  guestPath,
+  HANDLER_SERVER_NAME,
+  messageOf,
+  type GuestRequest,
+  CAPTURE,
+  capturePath,
+  guestStreamPath,
+  STREAM_PROTOCOL,
+  type CaptureRequest,
+  type StreamRequest,
+} from "@patchbay/core";
+import type { HandlerCredentials, ReadCredentials } from "./credentials.ts";
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+
+export interface HandlerAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Returns undefined if no virt-handler runs on the node. */
+export type FindHandler = (node: string) => Promise<HandlerAddress | undefined>;
+
+/** The same port as in the manifests. */
+const HANDLER_PORT = 8186;
+const HANDLERS = "app.kubernetes.io/name=virt-handler";
+
+function isThere({ metadata, status }: Pod): boolean {
+  return metadata.deletionTimestamp === undefined && status?.phase === "Running";
+}
+
+/** Finds the pod of the DaemonSet; lists each time, because such requests are rare. */
+export function findByPods(store: Store): FindHandler {
+  return async (node) => {
+    const { items } = await store.list(PODS, {
+      namespace: names.SERVICES_NAMESPACE,
+      labelSelector: HANDLERS,
+      fieldSelector: `spec.nodeName=${node}`,
+    });
+    const host = items.find(isThere)?.status?.podIP ?? "";
+    return host === "" ? undefined : { host, port: HANDLER_PORT };
+  };
+}
+
+/** Errors have an object as body too. */
+export interface HandlerAnswer {
+  readonly code: number;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** @throws AppError with API_NODE_UNREACHABLE when virt-handler is missing, does not respond in time, or has an invalid certificate */
+export type AskHandler = (
+  node: string,
+  key: ObjectKey,
+  request: GuestRequest | DoctorRequest,
+) => Promise<HandlerAnswer>;
+
+interface DoctorRequest {
+  /** Name of the interface to examine. */
+  readonly examine: string;
+}
+
+export interface HandlerWays {
+  readonly find: FindHandler;
+  readonly credentials: ReadCredentials;
+}
+
+/** Longer than libvirt's own timeouts. Source: KubeVirt's client of virt-handler. */
+const REQUEST_TIMEOUT_MS = 10_000;
+/** In characters. */
+const ANSWER_MAX = 1024 * 1024;
+
+interface Question extends HandlerAddress {
+  readonly path: string;
+  readonly method: string;
+  readonly credentials: HandlerCredentials;
+}
+
+function exchange({ host, port, path, method, credentials }: Question): Promise<[number, string]> {
+  const { certPem: cert, keyPem: key, caPem: ca } = credentials;
+  const { promise, resolve, reject } = Promise.withResolvers<[number, string]>();
+  const call = httpsRequest(
+    {
+      host,
+      port,
+      path,
+      method,
+      cert,
+      key,
+      ca,
+      servername: HANDLER_SERVER_NAME,
+      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+      // The certificates are renewed, so connections are not reused.
+      agent: false,
+    },
+    (response) => {
+      let said = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => {
+        said += chunk;
+        if (said.length > ANSWER_MAX) call.destroy(new Error("the answer is too long"));
+      });
+      response.on("end", () => {
+        resolve([response.statusCode ?? 0, said]);
+      });
+    },
+  );
+  call.on("error", reject).end();
+  return promise;
+}
+
+/** Returns an empty object if the text is not a JSON object. */
+function parseAnswer(text: string): HandlerAnswer["body"] {
+  const parsed = parseJson(text);
+  return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)
+    ? (parsed as HandlerAnswer["body"])
+    : {};
+}
+
+/** @throws AppError with API_NODE_UNREACHABLE when no virt-handler runs on the node, and for all errors of `use` */
+async function reachHandler<T>(
+  { find, credentials }: HandlerWays,
+  node: string,
+  use: (address: HandlerAddress, credentials: HandlerCredentials) => Promise<T>,
+): Promise<T> {
+  const unreachable = (reason: string, cause?: unknown): AppError =>
+    new AppError("API_NODE_UNREACHABLE", { node, reason }, { cause });
+  const address = await find(node);
+  if (address === undefined) throw unreachable("no virt-handler runs there");
+  try {
+    return await use(address, await credentials());
+  } catch (error) {
+    throw unreachable(messageOf(error), error);
+  }
+}
+
+function requestPath(
+  key: ObjectKey,
+  request: GuestRequest | DoctorRequest,
+): Pick<Question, "path" | "method"> {
+  if (typeof request !== "string") {
+    return { path: doctorPath(key, request.examine), method: "GET" };
+  }
+  return { path: guestPath(key, request), method: GUEST_REQUESTS[request].toUpperCase() };
+}
+
+export function createAskHandler(ways: HandlerWays): AskHandler {
+  return (node, key, request) =>
+    reachHandler(ways, node, async (address, credentials) => {
+      const asked = requestPath(key, request);
+      const question = { ...address, ...asked, credentials };
+      const [code, text] = await exchange(question);
+      return { code, body: parseAnswer(text) };
+    });
+}
+
+export type OpenedStream = { readonly stream: Duplex } | { readonly refused: HandlerAnswer };
+
+/** @throws AppError with API_NODE_UNREACHABLE when virt-handler is missing, does not respond in time, or has an invalid certificate */
+export type OpenHandlerStream = (
+  node: string,
+  key: ObjectKey,
+  request: StreamRequest | CaptureRequest,
+) => Promise<OpenedStream>;
+
+/** A launcher responds in milliseconds or not at all. */
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Idle time before TCP keepalive probes, so that a dead node is detected. */
+const PROBE_AFTER_MS = 30_000;
+/** In characters. */
+const REFUSAL_MAX = 64 * 1024;
+
+async function readRefusal(response: IncomingMessage): Promise<HandlerAnswer> {
+  let text = "";
+  response.setEncoding("utf8");
+  for await (const chunk of response as AsyncIterable<string>) {
+    if (text.length < REFUSAL_MAX) text += chunk;
+  }
+  return { code: response.statusCode ?? 502, body: parseAnswer(text) };
+}
+
+function connect(
+  { host, port }: HandlerAddress,
+  path: string,
+  { certPem: cert, keyPem: key, caPem: ca }: HandlerCredentials,
+): Promise<OpenedStream> {
+  const { promise, resolve, reject } = Promise.withResolvers<OpenedStream>();
+  const call = httpsRequest({
+    host,
+    port,
+    path,
+    cert,
+    key,
+    ca,
+    agent: false,
+    servername: HANDLER_SERVER_NAME,
+    headers: { connection: "Upgrade", upgrade: STREAM_PROTOCOL },
+    timeout: CONNECT_TIMEOUT_MS,
+  });
+  call.on("timeout", () => {
+    call.destroy(new Error(`no answer within ${String(CONNECT_TIMEOUT_MS)} ms`));
+  });
+  call.on("upgrade", (_response, stream, head) => {
+    // A guest may be silent for any time.
+    stream.setTimeout(0);
+    stream.setKeepAlive(true, PROBE_AFTER_MS);
+    stream.on("error", () => stream.destroy());
+    if (head.length > 0) stream.unshift(head);
+    resolve({ stream });
+  });
+  call.on("response", (response) => {
+    readRefusal(response).then((refused) => {
+      resolve({ refused });
+    }, reject);
+  });
+  call.on("error", reject).end();
+  return promise;
+}
+
+function streamPath(key: ObjectKey, request: StreamRequest | CaptureRequest): string {
+  return request.stream === CAPTURE ? capturePath(key, request) : guestStreamPath(key, request);
+}
+
+export function createOpenHandlerStream(ways: HandlerWays): OpenHandlerStream {
+  return (node, key, request) =>
+    reachHandler(ways, node, (address, credentials) =>
+      connect(address, streamPath(key, request), credentials),
+    );
+}

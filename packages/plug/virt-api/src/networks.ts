@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lookup of NetworkAttachmentDefinitions, and who may use those of other namespaces.
+import {
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  type KubeObject,
+  type NadName,
+  type ResourceType,
+  parseNadName,
+} from "@patchbay/api";
+import type { Store } from "@patchbay/core/ports";
+import type { User } from "./callers.ts";
+import { nearestName } from "@patchbay/core";
+import type { Reader } from "@patchbay/kube";
+
+export type MayReadNetwork = (user: User, nad: Required<NadName>) => Promise<boolean>;
+
+/** Source: Kubernetes authorization.k8s.io/v1 SubjectAccessReview. */
+interface SubjectAccessReview extends KubeObject {
+  readonly spec: {
+    readonly user: string;
+    readonly groups: readonly string[];
+    readonly resourceAttributes: Readonly<Record<string, string>>;
+  };
+  readonly status?: { readonly allowed?: boolean };
+}
+
+const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
+  group: "authorization.k8s.io",
+  version: "v1",
+  resource: "subjectaccessreviews",
+  kind: "SubjectAccessReview",
+  namespaced: false,
+};
+
+const { group, version, resource } = NETWORK_ATTACHMENT_DEFINITIONS;
+
+/** Does not cache, because roles change. */
+export function askApiServer(store: Store): MayReadNetwork {
+  return async (user, nad) => {
+    const { status } = await store.create(SUBJECT_ACCESS_REVIEWS, {
+      apiVersion: "authorization.k8s.io/v1",
+      kind: "SubjectAccessReview",
+      metadata: { name: "" },
+      spec: {
+        user: user.name,
+        groups: user.groups,
+        resourceAttributes: { verb: "get", group, version, resource, ...nad },
+      },
+    });
+    return status?.allowed === true;
+  };
+}
+
+/**
+ * Returns why the user may not use the network; undefined if they may. A network in the VM's own namespace is always
+ * allowed; other namespaces need permission to read the definition.
+ * @throws AppError with the API server's response, when the review fails
+ */
+export async function foreignNetworkProblem(
+  deps: { readonly mayReadNetwork: MayReadNetwork },
+  user: User,
+  asked: { readonly networkName: string; readonly namespace: string },
+): Promise<string | undefined> {
+  const nad = parseNadName(asked.networkName);
+  if (nad?.namespace === undefined || nad.namespace === asked.namespace) return undefined;
+  const { namespace, name } = nad;
+  if (await deps.mayReadNetwork(user, { namespace, name })) return undefined;
+  return `network ${namespace}/${name} is of another namespace: User "${user.name}" cannot get resource "${resource}" in API group "${group}" in the namespace "${namespace}"`;
+}
+
+/** Returns false for malformed names. */
+export async function hasNad(
+  reader: Reader,
+  networkName: string,
+  namespace: string,
+): Promise<boolean> {
+  const nad = parseNadName(networkName);
+  if (nad === undefined) return false;
+  const key = { namespace: nad.namespace ?? namespace, name: nad.name };
+  return (await reader.find(NETWORK_ATTACHMENT_DEFINITIONS, key)) !== undefined;
+}
+
+/** Suggests a name in the VM's namespace only: callers may not be allowed to list other namespaces. */
+export function nearestNetwork(
+  { listNetworkNames }: { readonly listNetworkNames: (namespace: string) => readonly string[] },
+  networkName: string,
+  namespace: string,
+): string | undefined {
+  const nad = parseNadName(networkName);
+  const isOwn = nad !== undefined && (nad.namespace ?? namespace) === namespace;
+  return isOwn ? nearestName(nad.name, listNetworkNames(namespace)) : undefined;
+}

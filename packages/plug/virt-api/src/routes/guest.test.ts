@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is answered to requests that a guest's node does or tells.
+import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus } from "@patchbay/api";
+import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
+import { AppError, GUEST_REQUESTS, type GuestRequest } from "@patchbay/core";
+import { beforeEach, expect, test } from "vitest";
+import { aCall } from "../testing/call.ts";
+import { depsOn } from "../testing/deps.ts";
+import { aVmi } from "../testing/objects.ts";
+import { askGuest } from "./guest.ts";
+
+const AGENT = { type: "AgentConnected", status: "True" } as const;
+const PAUSED = { type: "Paused", status: "True" } as const;
+
+let store: FakeStore;
+let asked: string[];
+
+beforeEach(() => {
+  store = createFakeStore();
+  asked = [];
+});
+
+function put(status: VmiStatus): void {
+  store.put(VIRTUAL_MACHINE_INSTANCES, { ...aVmi(), status });
+}
+
+function ask(request: GuestRequest, dryRun = false, answer: object = { code: 200, body: {} }) {
+  const deps = depsOn(store, {
+    askHandler: (node, { namespace, name }, what) => {
+      asked.push(`${node} ${String(namespace)}/${name} ${JSON.stringify(what)}`);
+      return Promise.resolve({ code: 200, body: {}, ...answer });
+    },
+  });
+  return askGuest(deps, request)(aCall({ dryRun }));
+}
+
+const RUNNING: VmiStatus = { phase: "Running", nodeName: "node1", conditions: [AGENT] };
+
+test.each(Object.keys(GUEST_REQUESTS) as GuestRequest[])(
+  "%s is asked of the VMI's node",
+  async (request) => {
+    put(request === "unpause" ? { ...RUNNING, conditions: [PAUSED] } : RUNNING);
+    expect(await ask(request)).toMatchObject({ code: 200 });
+    expect(asked).toEqual([`node1 ns/vm "${request}"`]);
+  },
+);
+
+test("what the node tells is passed on", async () => {
+  put(RUNNING);
+  const body = { items: [{ userName: "root" }] };
+  expect(await ask("userlist", false, { body })).toEqual({ code: 200, body });
+});
+
+test.each([
+  { name: "in its words", body: { message: "the guest agent does not answer" }, want: /agent/ },
+  { name: "without words", body: {}, want: /no reason/ },
+])("a refusal of the node is passed on, $name", async ({ body, want }) => {
+  put(RUNNING);
+  expect(await ask("userlist", false, { code: 503, body })).toMatchObject({
+    code: 503,
+    body: { kind: "Status", message: expect.stringMatching(want) as string },
+  });
+});
+
+test("a dry run of a change asks nobody", async () => {
+  put(RUNNING);
+  expect(await ask("pause", true)).toMatchObject({ code: 200 });
+  expect(asked).toEqual([]);
+});
+
+test("a VMI that is not so is refused, and one that is not there is not found", async () => {
+  put({ phase: "Scheduled" });
+  expect(await ask("pause")).toMatchObject({ code: 409, body: { message: "VM is not running" } });
+  store = createFakeStore();
+  expect(await ask("pause")).toMatchObject({ code: 404 });
+  expect(asked).toEqual([]);
+});
+
+test("a node that does not answer is an error that says so", async () => {
+  put(RUNNING);
+  const error = new AppError("API_NODE_UNREACHABLE", { node: "node1", reason: "no" });
+  const deps = depsOn(store, { askHandler: () => Promise.reject(error) });
+  await expect(askGuest(deps, "reset")(aCall())).rejects.toBe(error);
+});

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Subresources of a VMI that virt-handler answers.
+import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
+import {
+  GUEST_REQUESTS,
+  guestRequestProblem,
+  type GuestRequest,
+  findByName,
+  ifacesOf,
+  parseDoctorQuery,
+  runningProblem,
+} from "@patchbay/core";
+import type { Deps } from "../deps.ts";
+import type { HandlerAnswer } from "../handlers/client.ts";
+import {
+  toDoneAnswer,
+  toNodeAnswer,
+  toNotFoundAnswer,
+  toRefusalAnswer,
+  type About,
+  type Answer,
+  toFailureAnswer,
+  type CallHandler,
+} from "../http/answers.ts";
+
+const DONE: Readonly<Partial<Record<GuestRequest, string>>> = {
+  pause: "the virtual machine instance is paused",
+  unpause: "the virtual machine instance was resumed",
+  reset: "the virtual machine instance was reset",
+  softreboot: "the guest was asked to reboot",
+};
+
+function toAnswer({ code, body }: HandlerAnswer, request: GuestRequest, about: About): Answer {
+  if (code >= 400) return toNodeAnswer({ code, body }, about);
+  return GUEST_REQUESTS[request] === "get"
+    ? { code: 200, body }
+    : toDoneAnswer(DONE[request] ?? "");
+}
+
+/** 200; 409 or 400 if the guest's state forbids the request, with KubeVirt's message; 503 if the node does not respond. */
+export function askGuest(deps: Deps, request: GuestRequest): CallHandler {
+  return async (call) => {
+    const about = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };
+    const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, call);
+    if (vmi === undefined) return toNotFoundAnswer(about);
+    const problem = guestRequestProblem(vmi, request);
+    if (problem !== undefined) return toRefusalAnswer(problem, about);
+    if (call.dryRun && GUEST_REQUESTS[request] === "put") return toDoneAnswer(DONE[request] ?? "");
+    const key = { namespace: call.namespace, name: call.name };
+    const answer = await deps.askHandler(vmi.status?.nodeName ?? "", key, request);
+    const fields = { vmi: `${call.namespace}/${call.name}`, request, user: call.user.name };
+    if (answer.code < 400 && GUEST_REQUESTS[request] === "put")
+      deps.log.info("asked a guest", fields);
+    return toAnswer(answer, request, about);
+  };
+}
+
+function toProblemsAnswer(problems: readonly string[]): Answer {
+  return toFailureAnswer({ code: 400, message: problems.join("; ") });
+}
+
+/**
+ * 200 with a DoctorReport; 400, 404 or 409 if there is nothing to examine; 429 during another examination; 503 if the
+ * node does not respond.
+ */
+export function examine(deps: Deps): CallHandler {
+  return async ({ namespace, name, query }) => {
+    const about = { type: VIRTUAL_MACHINE_INSTANCES, name };
+    const asked = parseDoctorQuery(query);
+    if ("problems" in asked) return toProblemsAnswer(asked.problems);
+    const key = { namespace, name };
+    const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
+    if (vmi === undefined) return toNotFoundAnswer(about);
+    const { iface } = asked;
+    if (findByName(ifacesOf(vmi.spec), iface) === undefined) {
+      const message = `interface: the VM has no interface ${iface}`;
+      return toFailureAnswer({ code: 404, message, about });
+    }
+    const problem = runningProblem(vmi);
+    if (problem !== undefined) return toRefusalAnswer(problem, about);
+    const { nodeName = "" } = vmi.status ?? {};
+    const answer = await deps.askHandler(nodeName, key, { examine: iface });
+    return answer.code >= 400 ? toNodeAnswer(answer, about) : { code: 200, body: answer.body };
+  };
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections of a stream: to a port of the guest, and between the WebSocket and the guest.
+import { createSocket } from "node:dgram";
+import { connect, isIPv6 } from "node:net";
+import { Duplex } from "node:stream";
+import type { ForwardRequest } from "./paths.ts";
+import type { Clock } from "@patchbay/core/ports";
+import { createWebSocketStream, type WebSocket } from "ws";
+
+const CONNECT_MS = 10_000;
+/** Idle time before TCP keepalive probes, so that a dead guest is detected. */
+const PROBE_AFTER_MS = 30_000;
+
+function forwardTcp(address: string, port: number): Promise<Duplex> {
+  const { promise, resolve, reject } = Promise.withResolvers<Duplex>();
+  const socket = connect({ host: address, port, timeout: CONNECT_MS });
+  socket.once("timeout", () => {
+    socket.destroy(new Error(`no answer within ${String(CONNECT_MS)} ms`));
+  });
+  socket.once("error", reject);
+  socket.once("connect", () => {
+    socket.setTimeout(0);
+    socket.setKeepAlive(true, PROBE_AFTER_MS);
+    socket.off("error", reject);
+    socket.on("error", () => socket.destroy());
+    resolve(socket);
+  });
+  return promise;
+}
+
+/** Each message is a datagram. Datagrams are dropped if the client reads too slowly. */
+function forwardUdp(address: string, port: number): Promise<Duplex> {
+  const { promise, resolve, reject } = Promise.withResolvers<Duplex>();
+  const socket = createSocket(isIPv6(address) ? "udp6" : "udp4");
+  let wantsMore = true;
+  const duplex = new Duplex({
+    readableObjectMode: true,
+    writableObjectMode: true,
+    read: () => {
+      wantsMore = true;
+    },
+    write: (chunk: Buffer, _encoding, done) => {
+      socket.send(chunk, (error) => {
+        done(error ?? null);
+      });
+    },
+    destroy: (error, done) => {
+      socket.close();
+      done(error);
+    },
+  });
+  socket.on("message", (message) => {
+    if (wantsMore) wantsMore = duplex.push(message);
+  });
+  socket.on("error", (error) => duplex.destroy(error));
+  duplex.on("error", () => undefined); // the close event handles it
+  socket.connect(port, address, (error?: Error) => {
+    if (error === undefined) resolve(duplex);
+    else reject(error);
+  });
+  return promise;
+}
+
+/**
+ * Connects to the guest at its pod address.
+ * @throws Error with the system's message
+ */
+export function openForward(address: string, { port, protocol }: ForwardRequest): Promise<Duplex> {
+  return protocol === "tcp" ? forwardTcp(address, port) : forwardUdp(address, port);
+}
+
+/** Proxies close connections that are idle for a minute. */
+const PING_MS = 30_000;
+/** Source: RFC 6455, 7.4.1 */
+export const GOING_AWAY = 1001;
+const NORMAL = 1000;
+
+/** In bytes. */
+export interface Traffic {
+  readonly toGuest: number;
+  readonly fromGuest: number;
+}
+
+/** Pings the client and terminates it if it does not reply. A console may be idle for days. */
+async function keepAlive(socket: WebSocket, clock: Clock): Promise<void> {
+  const ended = new AbortController();
+  let isAlive = true;
+  socket.on("pong", () => {
+    isAlive = true;
+  });
+  socket.on("close", () => {
+    ended.abort();
+  });
+  while (!ended.signal.aborted) {
+    await clock.sleep(PING_MS, ended.signal).catch(() => undefined); // aborted on close
+    // While the socket is paused, because the guest does not read, pongs are queued behind its data.
+    if (!isAlive && !socket.isPaused) socket.terminate();
+    isAlive = false;
+    if (socket.readyState === socket.OPEN) socket.ping();
+  }
+}
+
+/** Pipes both ways with backpressure until one side closes; resolves with the number of bytes. */
+export function joinSocket(socket: WebSocket, guest: Duplex, clock: Clock): Promise<Traffic> {
+  const { promise, resolve } = Promise.withResolvers<Traffic>();
+  const client = createWebSocketStream(socket, { writableObjectMode: true });
+  const traffic = { toGuest: 0, fromGuest: 0 };
+  const count = (direction: keyof Traffic) => (chunk: Buffer) => {
+    traffic[direction] += chunk.length;
+  };
+  void keepAlive(socket, clock);
+  client.on("data", count("toGuest"));
+  guest.on("data", count("fromGuest"));
+  client.pipe(guest, { end: false });
+  guest.pipe(client, { end: false });
+  for (const side of [client, guest]) side.on("error", () => side.destroy());
+  client.on("end", () => guest.end());
+  client.on("close", () => guest.destroy());
+  // Flushes the guest's last output before the close.
+  guest.on("end", () => {
+    client.end();
+  });
+  guest.on("close", () => {
+    socket.close(NORMAL);
+  });
+  socket.on("close", () => {
+    guest.destroy();
+    resolve(traffic);
+  });
+  return promise;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { Slots } from "./guest-hooks.ts";
+
+/** Work that ends when it is told to. */
+function begin(slots: Slots, namespace: string): { isBegun: boolean; end: () => void } {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const work = {
+    isBegun: false,
+    end: (): void => {
+      resolve(undefined);
+    },
+  };
+  void slots.run(namespace, () => {
+    work.isBegun = true;
+    return promise;
+  });
+  return work;
+}
+
+const settled = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
+
+test("a namespace has two at once, whatever waits before others", async () => {
+  const slots = new Slots();
+  const hostile = Array.from({ length: 5 }, () => begin(slots, "hostile"));
+  const other = begin(slots, "other");
+  await settled();
+  expect(hostile.map(({ isBegun }) => isBegun)).toEqual([true, true, false, false, false]);
+  expect(other.isBegun).toBe(true);
+  hostile[0]?.end();
+  await settled();
+  expect(hostile[2]?.isBegun).toBe(true);
+});
+
+test("the node has eight at once", async () => {
+  const slots = new Slots();
+  const works = Array.from({ length: 9 }, (_unused, index) => begin(slots, String(index)));
+  await settled();
+  expect(works.filter(({ isBegun }) => isBegun)).toHaveLength(8);
+  works[3]?.end();
+  await settled();
+  expect(works[8]?.isBegun).toBe(true);
+});
+
+test("what fails makes room too", async () => {
+  const slots = new Slots();
+  const fail = (): Promise<never> => Promise.reject(new Error("no"));
+  for (let index = 0; index < 3; index += 1) {
+    await expect(slots.run("one", fail)).rejects.toThrow("no");
+  }
+});

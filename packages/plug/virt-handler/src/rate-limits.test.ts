@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
+import { beforeEach, expect, test } from "vitest";
+import { createRateLimits, type Budget } from "./rate-limits.ts";
+import { aScheduledVmi, attachment } from "./testing/scene.ts";
+
+const VMI = aScheduledVmi(["one"]);
+const OTHER = { ...VMI, metadata: { ...VMI.metadata, uid: "another" } };
+const CHANGED = aScheduledVmi(["one"], { attachments: [attachment("one", "Failed")] });
+
+let clock: FakeClock;
+let passBudget: Budget;
+let writeBudget: Budget;
+
+/** How many passes the VMI gets now. */
+function burst(vmi = VMI, budget = passBudget): number {
+  let taken = 0;
+  while (budget.take(vmi)) taken += 1;
+  return taken;
+}
+
+beforeEach(() => {
+  clock = createFakeClock();
+  ({ passBudget, writeBudget } = createRateLimits(clock));
+});
+
+test("a VMI has 50 passes at once, then one a second", async () => {
+  expect(burst()).toBe(50);
+  await clock.advance(999);
+  expect(burst()).toBe(0);
+  await clock.advance(1);
+  expect(burst()).toBe(1);
+});
+
+test("its status is written 20 times at once, then once in ten seconds", async () => {
+  expect(burst(VMI, writeBudget)).toBe(20);
+  await clock.advance(9_999);
+  expect(burst(VMI, writeBudget)).toBe(0);
+  await clock.advance(1);
+  expect(burst(VMI, writeBudget)).toBe(1);
+  expect(burst()).toBe(50);
+});
+
+test("the passes of one VMI cost no other", () => {
+  burst();
+  expect(burst(OTHER)).toBe(50);
+});
+
+test("what others say anew gives it all of them again, and what it says itself does not", () => {
+  burst();
+  expect(burst({ ...VMI, status: { ...VMI.status, phase: "Running" } })).toBe(0);
+  expect(burst(CHANGED)).toBe(50);
+});
+
+test("a VMI that was forgotten begins anew", () => {
+  burst();
+  passBudget.forget(VMI.metadata.uid ?? "");
+  expect(burst()).toBe(50);
+});

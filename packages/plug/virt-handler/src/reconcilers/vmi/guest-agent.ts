@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queries the guest agent for NIC names, addresses and the operating system: soon after a relevant change, and at intervals.
+import { domainNameOf, isAppError, messageOf, type NodeVmFacts } from "@patchbay/core";
+import { keyOf, printKey } from "@patchbay/kube";
+import type { GuestInterface, GuestSystem } from "@patchbay/core/ports";
+import type { Deps } from "../../deps.ts";
+import type { Session } from "../../sessions/sessions.ts";
+
+function macsOf({ ifaces }: NodeVmFacts): readonly string[] {
+  return ifaces.flatMap(({ device }) => device?.mac ?? []);
+}
+
+/** Includes the network, because a guest gets other addresses when its NIC moves to another network. */
+function nicsOnNetworks({ ifaces }: NodeVmFacts): readonly string[] {
+  return ifaces.flatMap(({ device, podInterfaceName }) =>
+    device === undefined ? [] : [`${device.mac}@${podInterfaceName}`],
+  );
+}
+
+/** The NICs that the agent can report, with their networks; empty while no agent is connected. */
+function reportableNics(facts: NodeVmFacts): string {
+  const { domain } = facts;
+  const isListening = domain?.running === true && domain.facts.agentConnected;
+  return isListening ? nicsOnNetworks(facts).join(" ") : "";
+}
+
+async function readLinks(
+  { vmi }: NodeVmFacts,
+  { connection }: Session,
+  deps: Deps,
+): Promise<{ readonly links: readonly GuestInterface[] | undefined; readonly isTimeout?: true }> {
+  try {
+    return { links: await connection.readGuestInterfaces(domainNameOf(vmi)) };
+  } catch (error) {
+    if (isAppError(error, "LIBVIRT_CONNECTION_LOST")) throw error;
+    // An agent that does not answer is no failure: what is known stays.
+    const reason = messageOf(error);
+    deps.log.debug("the guest's agent gave no answer", { vmi: printKey(keyOf(vmi)), reason });
+    const isTimeout = isAppError(error, "LIBVIRT_AGENT_UNAVAILABLE");
+    return { links: undefined, ...(isTimeout && { isTimeout }) };
+  }
+}
+
+function earlier(left: number | undefined, right: number | undefined): number | undefined {
+  if (left === undefined || right === undefined) return left ?? right;
+  return Math.min(left, right);
+}
+
+/** Queries once each time the agent connects. An agent that does not support the query is not queried again. */
+async function readSystem(
+  { vmi }: NodeVmFacts,
+  { connection }: Session,
+  deps: Deps,
+): Promise<GuestSystem | undefined> {
+  if (deps.guestAgents.systemOf(vmi.metadata.uid ?? "") !== undefined) return undefined;
+  try {
+    return await connection.readGuestSystem(domainNameOf(vmi));
+  } catch (error) {
+    if (isAppError(error, "LIBVIRT_CONNECTION_LOST")) throw error;
+    return isAppError(error, "LIBVIRT_AGENT_UNAVAILABLE") ? undefined : {};
+  }
+}
+
+/**
+ * Queries the agent when that is due. Returns the milliseconds until the next query or report, 0 when there is something to
+ * report now, undefined to wait for a change.
+ */
+export async function queryGuestAgent(
+  facts: NodeVmFacts,
+  session: Session,
+  deps: Deps,
+): Promise<number | undefined> {
+  const { vmi } = facts;
+  const uid = vmi.metadata.uid ?? "";
+  const inputs = reportableNics(facts);
+  const dueInMs = deps.guestAgents.queryDueInMs(uid, inputs);
+  if (dueInMs !== 0) return earlier(dueInMs, deps.guestAgents.silenceReportDueInMs(uid));
+  const answer = await readLinks(facts, session, deps);
+  const system = answer.links === undefined ? undefined : await readSystem(facts, session, deps);
+  const isNew = deps.guestAgents.recordAnswer(vmi, { ...answer, macs: macsOf(facts), system });
+  return isNew ? 0 : deps.guestAgents.queryDueInMs(uid, inputs);
+}

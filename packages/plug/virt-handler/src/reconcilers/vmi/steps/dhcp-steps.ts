@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps that start, replace and stop the DHCP server of a NIC.
+import { hindranceOfFailure, type NodeAction } from "@patchbay/core";
+import { keyOf, printKey } from "@patchbay/kube";
+import { timed, type StepContext, type NodeStep } from "./step-context.ts";
+
+export function serveStepName(iface: string): string {
+  return `serveAddresses ${iface}`;
+}
+
+/** Only the served NIC shows the failure. */
+export function serveStep(
+  action: Extract<NodeAction, { kind: "serveAddresses" }>,
+  context: StepContext,
+): NodeStep {
+  const { facts, pod, session, wake, deps } = context;
+  const { iface } = action.nic;
+  const serving = { netns: session.launcher.netns, nic: action.nic, onEnd: wake };
+  return {
+    scope: facts.vmi.metadata.uid ?? "",
+    name: serveStepName(iface),
+    circumstances: JSON.stringify(action),
+    ifaces: [iface],
+    isOnDevice: false,
+    perform: () => timed(action, context, () => deps.guestServers.serve(pod.uid, serving)),
+    explain: (error) => hindranceOfFailure("serveAddresses", error, undefined),
+    log: ({ pauseMs: retryMs, error: err }) => {
+      const vmi = printKey(keyOf(facts.vmi));
+      deps.log.warn("the DHCP server of a NIC does not start", { vmi, iface, retryMs, err });
+    },
+  };
+}
+
+export function stopServingStep(
+  action: Extract<NodeAction, { kind: "stopServing" }>,
+  context: StepContext,
+): NodeStep {
+  const { facts, pod, deps } = context;
+  const { bridgeName } = action;
+  return {
+    scope: facts.vmi.metadata.uid ?? "",
+    name: `stopServing ${bridgeName}`,
+    circumstances: "",
+    ifaces: [],
+    isOnDevice: false,
+    perform: () => timed(action, context, () => deps.guestServers.stopAt(pod.uid, bridgeName)),
+    explain: (error) => hindranceOfFailure("serveAddresses", error, undefined),
+    log: ({ error: err }) => {
+      deps.log.warn("the DHCP server of a NIC does not stop", { link: bridgeName, err });
+    },
+  };
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Context and form of the steps of one pass.
+import {
+  isAppError,
+  type AppError,
+  type NodeAction,
+  type NodeRole,
+  type NodeVmFacts,
+  type Hindrance,
+} from "@patchbay/core";
+import { keyOf, printKey, type FailedStep, type Step } from "@patchbay/kube";
+import type { LauncherPod } from "@patchbay/core/ports";
+import type { Deps } from "../../../deps.ts";
+import type { Session } from "../../../sessions/sessions.ts";
+
+/** A VMI's launcher, in which a pass works. */
+export interface LauncherContext {
+  readonly pod: LauncherPod;
+  /** The node's role for the VMI: owner of the guest or migration target. */
+  readonly role: NodeRole;
+  readonly session: Session;
+  /** Called when something changes that no pass has observed. */
+  readonly wake: () => void;
+}
+
+export interface StepContext extends LauncherContext {
+  readonly facts: NodeVmFacts;
+  readonly deps: Deps;
+}
+
+/** Whether libvirt is unusable for this VMI, so that further steps make no sense. */
+export function isLost(error: unknown): error is AppError {
+  return isAppError(error, "LIBVIRT_CONNECTION_LOST") || isAppError(error, "LIBVIRT_TIMED_OUT");
+}
+
+export async function timed(
+  action: NodeAction,
+  { facts, deps }: StepContext,
+  perform: () => Promise<void>,
+): Promise<void> {
+  const startedMs = deps.clock.monotonicMs();
+  await perform();
+  deps.log.info("performed step", {
+    vmi: printKey(keyOf(facts.vmi)),
+    action: action.kind,
+    ...("iface" in action ? { iface: action.iface } : {}),
+    durationMs: Math.round(deps.clock.monotonicMs() - startedMs),
+  });
+}
+
+export type FailedNodeStep = FailedStep<NodeStep, Hindrance>;
+
+/** A step that backs off after a failure. */
+export interface NodeStep extends Step {
+  /** Ifaces that show its failure. If it is only one, later steps of that iface depend on this step. */
+  readonly ifaces: readonly string[];
+  /** Whether it calls libvirt for a device. Such a step fails without a try while the domain is busy or lost. */
+  readonly isOnDevice: boolean;
+  readonly perform: () => Promise<void>;
+  readonly explain: (error: unknown) => Hindrance;
+  readonly log: (failed: FailedNodeStep) => void;
+  /** Returns why the step must wait; undefined when it can run. */
+  readonly wait?: () =>
+    | { readonly shown: Hindrance; readonly pauseMs: number | undefined }
+    | undefined;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+import { names } from "@patchbay/api";
+import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
+import { createAuthority, issueCertificate } from "@patchbay/pki";
+import { createFakeLogger } from "@patchbay/telemetry/testing";
+import { beforeEach, expect, test } from "vitest";
+import { identityFromDirectory, waitForIdentity } from "./node-identity.ts";
+
+const clock = createFakeClock();
+const authority = await createAuthority("patchbay-test", clock);
+let files: ReturnType<typeof createFakeFiles>;
+
+beforeEach(() => {
+  files = createFakeFiles();
+});
+
+async function keep(commonName: string, organizations: readonly string[]): Promise<void> {
+  const { certPem, keyPem } = await issueCertificate(authority, {
+    commonName,
+    organizations,
+    dnsNames: [],
+    ipAddresses: [],
+    usages: ["server", "client"],
+    validDays: 1,
+  });
+  await files.writeAtomic("/relay/tls.key", keyPem);
+  await files.writeAtomic("/relay/tls.crt", certPem);
+  await files.writeAtomic("/relay/ca.crt", authority.certPem);
+}
+
+const read = () => identityFromDirectory(files, "/relay", "node-1")();
+
+test("what is in the files now is given, each time", async () => {
+  await keep("node-1", [names.RELAY_GROUP]);
+  const first = await read();
+  expect(first.authorityPem).toBe(authority.certPem);
+  await keep("node-1", [names.RELAY_GROUP]);
+  const second = await read();
+  expect(second.certPem).not.toBe(first.certPem);
+  expect(second.certPem).toBe(await files.readText("/relay/tls.crt"));
+});
+
+test.each([
+  { name: "another node's", node: "node-2", groups: [names.RELAY_GROUP] },
+  { name: "one for another use", node: "node-1", groups: [] },
+  { name: "one of two groups", node: "node-1", groups: [names.RELAY_GROUP, "system:masters"] },
+])("$name is not shown to anybody", async ({ node, groups }) => {
+  await keep(node, groups);
+  await expect(read()).rejects.toThrow("the certificate for migrations does not name node node-1");
+});
+
+test.each([
+  { name: "a key that is another's", file: "tls.key", want: "do not belong together" },
+  { name: "a certificate that is none", file: "tls.crt", want: "cannot be read" },
+])("$name is told", async ({ file, want }) => {
+  await keep("node-1", [names.RELAY_GROUP]);
+  const text = file === "tls.crt" ? "none" : authority.keyPem;
+  await files.writeAtomic(`/relay/${file}`, text);
+  await expect(read()).rejects.toThrow(want);
+});
+
+test("a node without a file says so", async () => {
+  await expect(read()).rejects.toThrow("there is no file /relay/tls.crt");
+});
+
+test("what is wrong is told once at the start, and when it is right", async () => {
+  const log = createFakeLogger();
+  const done = waitForIdentity(read, { clock, log }, new AbortController().signal);
+  for (let time = 0; time < 2; time += 1) {
+    await expect.poll(() => clock.dueMs).toHaveLength(1);
+    await clock.advance(30_000);
+  }
+  await keep("node-1", [names.RELAY_GROUP]);
+  await expect.poll(() => clock.dueMs).toHaveLength(1);
+  await clock.advance(30_000);
+  await done;
+  expect(log.lines.map(({ level }) => level)).toEqual(["warn", "info"]);
+});

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The certificate that this node presents to other nodes in migrations. Read each time, because it is renewed while the node runs.
+import { createPrivateKey, X509Certificate, generateKeyPair } from "node:crypto";
+import { join } from "node:path";
+import { AppError, messageOf, RELAY_CERTIFICATE } from "@patchbay/core";
+import type { Clock, Files, Logger } from "@patchbay/core/ports";
+import { isPeer, type RelayIdentity } from "./protocol.ts";
+import { promisify } from "node:util";
+import { isJsonObject, names, parseJson } from "@patchbay/api";
+import type { KubeClient } from "@patchbay/kube";
+
+/**
+ * Reads the current certificate.
+ * @throws AppError with RELAY_FAILED when other nodes would not accept it
+ */
+export type ReadIdentity = () => Promise<RelayIdentity>;
+
+/** Why other nodes would reject the certificate; undefined when they accept it. */
+function findProblem({ certPem, keyPem }: RelayIdentity, node: string): string | undefined {
+  const certificate = new X509Certificate(certPem);
+  if (!isPeer(certificate.toLegacyObject(), node)) {
+    return `the certificate for migrations does not name node ${node}`;
+  }
+  return certificate.checkPrivateKey(createPrivateKey(keyPem))
+    ? undefined
+    : "the certificate for migrations and its key do not belong together";
+}
+
+/**
+ * Returns the identity if it is valid for this node.
+ * @throws AppError with RELAY_FAILED
+ */
+function checkedIdentity(identity: RelayIdentity, node: string): RelayIdentity {
+  let reason: string | undefined;
+  try {
+    reason = findProblem(identity, node);
+  } catch (error) {
+    reason = `the certificate for migrations cannot be read: ${messageOf(error)}`;
+  }
+  if (reason !== undefined) throw new AppError("RELAY_FAILED", { reason });
+  return identity;
+}
+
+async function readRequired(files: Files, path: string): Promise<string> {
+  const text = await files.readText(path);
+  if (text !== undefined) return text;
+  throw new AppError("RELAY_FAILED", { reason: `there is no file ${path}` });
+}
+
+export function identityFromDirectory(files: Files, directory: string, node: string): ReadIdentity {
+  return async () => {
+    const [certPem, keyPem, authorityPem] = await Promise.all(
+      ["tls.crt", "tls.key", "ca.crt"].map((name) => readRequired(files, join(directory, name))),
+    );
+    return checkedIdentity(
+      { certPem: certPem ?? "", keyPem: keyPem ?? "", authorityPem: authorityPem ?? "" },
+      node,
+    );
+  };
+}
+
+const IDENTITY_RETRY_INTERVAL_MS = 30_000;
+
+/** Reads the certificate at the start, and until it is valid, so that problems are logged before the first migration. */
+export async function waitForIdentity(
+  read: ReadIdentity,
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+  signal: AbortSignal,
+): Promise<void> {
+  let lastReason = "";
+  while (!signal.aborted) {
+    try {
+      await read();
+      log.info("guests can leave this node and come to it by its certificate");
+      return;
+    } catch (error) {
+      const reason = messageOf(error);
+      if (reason !== lastReason)
+        log.warn("no guest can leave this node or come to it yet", { reason });
+      lastReason = reason;
+      await clock.sleep(IDENTITY_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
+    }
+  }
+}
+
+const PATH = `/apis/${names.SUBRESOURCES_GROUP}/v1/${RELAY_CERTIFICATE}`;
+
+const makeKeys = promisify(generateKeyPair);
+
+/** virt-api takes the node's name from the token of the request. */
+export function identityFromVirtApi(
+  { requestRaw }: Pick<KubeClient, "requestRaw">,
+  node: string,
+): ReadIdentity {
+  return async () => {
+    const { publicKey, privateKey: keyPem } = await makeKeys("ec", {
+      namedCurve: "P-256",
+      publicKeyEncoding: { type: "spki", format: "pem" },
+      privateKeyEncoding: { type: "pkcs8", format: "pem" },
+    });
+    const { text } = await requestRaw({ method: "PUT", path: PATH, body: { publicKey } });
+    const answer = parseJson(text);
+    const { certificate, authorities } = isJsonObject(answer) ? answer : {};
+    if (typeof certificate !== "string" || typeof authorities !== "string") {
+      const reason = "virt-api gave no certificate for migrations";
+      throw new AppError("RELAY_FAILED", { reason });
+    }
+    return checkedIdentity({ certPem: certificate, keyPem, authorityPem: authorities }, node);
+  };
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between a migration relay and its parent, and between the relays of two nodes. Pure.
+import { isJsonObject, parseJson } from "@patchbay/api/json";
+import type { PeerCertificate, SecureContextOptions } from "node:tls";
+import { RELAY_GROUP } from "@patchbay/api/names";
+
+/** A connection between two launchers: libvirt's migration protocol, the guest's memory, or its disks. */
+export type Channel = "libvirt" | "memory" | "disks";
+
+export const CHANNELS: readonly Channel[] = ["libvirt", "memory", "disks"];
+
+/** A node's certificate and key and the CA that it trusts, PEM. The key is a secret. */
+export interface RelayIdentity {
+  readonly certPem: string;
+  readonly keyPem: string;
+  readonly authorityPem: string;
+}
+
+/** The settings of one migration's relay on one of its nodes. */
+export interface RelayOptions {
+  readonly migrationUid: string;
+  readonly identity: RelayIdentity;
+  /** The only node that may connect. */
+  readonly peerNode: string;
+  /** Number of connections of each channel. Each is used once; a missing channel has none. */
+  readonly connections: Readonly<Partial<Record<Channel, number>>>;
+  /** Names of the launcher's sockets in its directory. The directory's descriptor has the token {@link DIRECTORY_TOKEN}. */
+  readonly sockets: Readonly<Record<Channel, string>>;
+  /** A connection without traffic for this long is closed, milliseconds. The disks channel is exempt. */
+  readonly silenceMs: number;
+  /** Time that a client has to send its greeting, milliseconds. */
+  readonly greetingMs: number;
+}
+
+export const DIRECTORY_TOKEN = 0;
+
+export type Ports = Readonly<Partial<Record<Channel, number>>>;
+
+/** A command from the parent to the relay. */
+export type RelayCommand =
+  /** Listens on the address for the source's node, and connects to the launcher's sockets. */
+  | { readonly kind: "receive"; readonly order: RelayOptions; readonly listenAddress: string }
+  /** Creates the launcher's sockets, and connects to the target's node. */
+  | {
+      readonly kind: "send";
+      readonly order: RelayOptions;
+      readonly address: string;
+      readonly ports: Ports;
+    }
+  /** On the source: informs the target's node that the guest has left. */
+  | { readonly kind: "tellGone" };
+
+/** A message from the relay to its parent. */
+export type RelayMessage =
+  /** The relay accepts connections; on the target, at these ports. */
+  | { readonly kind: "listening"; readonly ports: Ports }
+  /** The relay could not execute the command. */
+  | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "joined"; readonly channel: Channel }
+  | { readonly kind: "ended"; readonly channel: Channel; readonly reason: string }
+  /** The relay rejected a connection. */
+  | { readonly kind: "refused"; readonly reason: string }
+  /** The source's node reports that the guest has left. */
+  | { readonly kind: "gone" }
+  /** The target's node has confirmed that, or has not. */
+  | { readonly kind: "heard" }
+  | { readonly kind: "unheard"; readonly reason: string };
+
+/** The first line of a connection. */
+export type Greeting =
+  | { readonly migration: string; readonly channel: Channel }
+  | { readonly migration: string; readonly says: "gone" };
+
+/** Maximum length of a greeting, bytes. */
+export const GREETING_MAX = 256;
+
+export function printGreeting(greeting: Greeting): string {
+  return `${JSON.stringify(greeting)}\n`;
+}
+
+function isChannel(value: unknown): value is Channel {
+  return CHANNELS.some((channel) => channel === value);
+}
+
+export function parseGreeting(line: string): Greeting | undefined {
+  const parsed = parseJson(line);
+  if (!isJsonObject(parsed) || typeof parsed["migration"] !== "string") return undefined;
+  const { migration, channel, says } = parsed;
+  if (says === "gone") return { migration, says };
+  return isChannel(channel) ? { migration, channel } : undefined;
+}
+
+/** Maximum length of a reason from the relay, characters. Longer ones are cut. */
+const REASON_MAX = 300;
+
+function toReason(value: unknown): string {
+  return typeof value === "string" ? value.slice(0, REASON_MAX) : "";
+}
+
+function parsePorts(value: unknown): Ports {
+  if (!isJsonObject(value)) return {};
+  const found = CHANNELS.flatMap((channel) => {
+    const port = value[channel];
+    return typeof port === "number" ? [[channel, port] as const] : [];
+  });
+  return Object.fromEntries(found);
+}
+
+function parseChannelMessage(kind: "joined" | "ended", channel: unknown, reason: string) {
+  if (!isChannel(channel)) return undefined;
+  return kind === "joined" ? { kind, channel } : { kind, channel, reason };
+}
+
+/** Parses a message of the relay, which handles untrusted data; undefined when the message is invalid. */
+export function parseRelayMessage(message: unknown): RelayMessage | undefined {
+  if (!isJsonObject(message)) return undefined;
+  const { kind } = message;
+  const reason = toReason(message["reason"]);
+  switch (kind) {
+    case "listening":
+      return { kind, ports: parsePorts(message["ports"]) };
+    case "failed":
+    case "refused":
+    case "unheard":
+      return { kind, reason };
+    case "gone":
+    case "heard":
+      return { kind };
+    case "joined":
+    case "ended":
+      return parseChannelMessage(kind, message["channel"], reason);
+    default:
+      return undefined;
+  }
+}
+
+/** TLS options of both ends of a relay connection. */
+export function toTlsOptions(identity: RelayIdentity): SecureContextOptions {
+  const { certPem: cert, keyPem: key, authorityPem: ca } = identity;
+  return { cert, key, ca, minVersion: "TLSv1.3" };
+}
+
+/** Whether the CA-signed certificate is a relay certificate of that node. */
+export function isPeer({ subject }: Pick<PeerCertificate, "subject">, node: string): boolean {
+  return subject.CN === node && subject.O === RELAY_GROUP;
+}

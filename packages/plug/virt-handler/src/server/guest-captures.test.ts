@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who sees packets of a guest, how many, and who is told?
+import { once } from "node:events";
+import type { Duplex } from "node:stream";
+import { eventually } from "@patchbay/support";
+import { createFakePacketCaptures, type FakePacketCaptures } from "@patchbay/podnet/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { LoopNode } from "../testing/loop-node.ts";
+import { aScheduledVmi } from "../testing/scene.ts";
+import type { OpenCapture } from "./guest-captures.ts";
+
+const KEY = { namespace: "default", name: "vm1" };
+const SOON = { withinMs: 5_000 };
+const ORDER = { interface: "one", filter: "", seconds: 5, bytes: 10_000 };
+const REQUEST = { stream: "capture", order: ORDER, by: "jane" } as const;
+/** Of the file, and of each packet. */
+const [FILE_HEADER, PACKET_HEADER] = [24, 16];
+
+let node: LoopNode;
+let captures: FakePacketCaptures;
+let open: OpenCapture;
+let opened: Duplex[];
+
+beforeEach(async () => {
+  opened = [];
+  node = new LoopNode();
+  await node.put(aScheduledVmi(["one"]));
+  node.start();
+  await eventually(() => node.isRunning, SOON);
+  captures = createFakePacketCaptures(["tap7692c3ad354"]);
+  const capture = node.createCapture(captures);
+  open = async (key, request) => {
+    const stream = await capture(key, request);
+    opened.push(stream);
+    return stream;
+  };
+});
+
+afterEach(async () => {
+  for (const stream of opened) stream.destroy();
+  await node.stop();
+});
+
+/** Reads to the end; how many bytes there were. */
+async function lengthOf(stream: Duplex): Promise<number> {
+  let length = 0;
+  stream.on("data", (chunk: Buffer) => (length += chunk.length));
+  await once(stream, "end");
+  return length;
+}
+
+async function link(): Promise<string> {
+  return (await eventually(() => captures.running[0], SOON)).link;
+}
+
+test("packets of the tap are shown, until the time is over; the VMI tells who looks", async () => {
+  const stream = await open(KEY, REQUEST);
+  const length = lengthOf(stream);
+  await captures.pass(await link(), new Uint8Array(60));
+  await node.clock.advance(5_000);
+  expect(await length).toBe(FILE_HEADER + PACKET_HEADER + 60);
+  expect(captures.running).toEqual([]);
+  expect(node.events).toContain(
+    "PacketsCaptured: jane captures all packets of interface one, for at most 5 s",
+  );
+});
+
+test("it ends before the packet that is too much", async () => {
+  const order = { ...ORDER, bytes: FILE_HEADER + PACKET_HEADER + 100 };
+  const stream = await open(KEY, { ...REQUEST, order });
+  const length = lengthOf(stream);
+  await captures.pass(await link(), new Uint8Array(60));
+  await captures.pass(await link(), new Uint8Array(60));
+  expect(await length).toBe(FILE_HEADER + PACKET_HEADER + 60);
+});
+
+test("it ends with whoever reads it, and what is written to it is nobody's", async () => {
+  const stream = await open(KEY, REQUEST);
+  stream.write("hello");
+  await link();
+  stream.destroy();
+  await eventually(() => captures.running.length === 0, SOON);
+});
+
+test("an interface is looked at once at a time", async () => {
+  const first = await open(KEY, REQUEST);
+  await expect(open(KEY, REQUEST)).rejects.toMatchObject({ code: "GUEST_STREAM_IN_USE" });
+  first.destroy();
+  await once(first, "close");
+  await open(KEY, REQUEST);
+});
+
+test("a capture that dies ends the stream", async () => {
+  const length = lengthOf(await open(KEY, REQUEST));
+  await link();
+  captures.kill();
+  expect(await length).toBe(FILE_HEADER);
+});
+
+test.each([
+  { iface: "three", reason: "the VM has no such interface" },
+  { iface: "two", reason: /^it has no tap/ },
+])("interface $iface cannot be looked at", async ({ iface, reason }) => {
+  await node.put(aScheduledVmi(["one", "two"]));
+  const order = { ...ORDER, interface: iface };
+  await expect(open(KEY, { ...REQUEST, order })).rejects.toMatchObject({
+    code: "CAPTURE_NOT_POSSIBLE",
+    details: { reason: expect.stringMatching(reason) as string },
+  });
+});
+
+test("a filter that is none leaves nothing behind", async () => {
+  const order = { ...ORDER, filter: "(" };
+  const failing = open(KEY, { ...REQUEST, order });
+  await expect(failing).rejects.toMatchObject({ code: "CAPTURE_FILTER_INVALID" });
+  await open(KEY, REQUEST);
+});
+
+test("a guest of another node is not found", async () => {
+  const of = { namespace: "default", name: "vm2" };
+  await expect(open(of, REQUEST)).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
+});

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packet captures at the tap of a guest's interface, limited in bytes and time and recorded as an event of the VMI.
+import { Duplex } from "node:stream";
+import type { VirtualMachineInstance } from "@patchbay/api";
+import { AppError, findByName, ifacesOf, WholePackets, type CaptureRequest } from "@patchbay/core";
+import { printKey } from "@patchbay/kube";
+import type { NetnsHandle, ObjectKey, PacketCapture, PacketCaptures } from "@patchbay/core/ports";
+import type { Deps } from "../deps.ts";
+import { findGuest } from "./find-guest.ts";
+
+/** Opens a capture of a guest of this node. The stream is paused until it is read. */
+export type OpenCapture = (key: ObjectKey, request: CaptureRequest) => Promise<Duplex>;
+
+/** Maximum for the node, because each capture is a process that receives every packet of a link. */
+const CAPTURES_MAX = 8;
+
+/** Captured data at the reader's speed. Data written to the stream is dropped. */
+class CaptureStream extends Duplex {
+  #wanted: (() => void) | undefined;
+
+  override _read(): void {
+    this.#wanted?.();
+    this.#wanted = undefined;
+  }
+
+  override _write(_chunk: Buffer, _encoding: string, done: () => void): void {
+    done();
+  }
+
+  /** Resolves when the reader accepts more data or has ended. */
+  async pushWhenReady(bytes: Uint8Array): Promise<void> {
+    if (this.destroyed || this.readableEnded || this.push(bytes)) return;
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    this.#wanted = () => {
+      resolve(undefined);
+    };
+    this.once("close", this.#wanted);
+    await promise;
+  }
+}
+
+function findTap(vmi: VirtualMachineInstance, iface: string, { taps }: Deps): string {
+  const tap = taps.get(vmi.metadata.uid ?? "")?.get(iface);
+  if (tap !== undefined) return tap;
+  const isThere = findByName(ifacesOf(vmi.spec), iface) !== undefined;
+  const reason = isThere
+    ? "it has no tap: it is not plugged, or its packets do not pass the kernel"
+    : "the VM has no such interface";
+  const { namespace = "", name } = vmi.metadata;
+  throw new AppError("CAPTURE_NOT_POSSIBLE", { iface, vmi: `${namespace}/${name}`, reason });
+}
+
+function recordEvent(
+  vmi: VirtualMachineInstance,
+  { order, by }: CaptureRequest,
+  { events }: Pick<Deps, "events">,
+): void {
+  const { interface: iface, filter, seconds } = order;
+  const which = filter === "" ? "all packets" : `the packets of "${filter}"`;
+  const message = `${by} captures ${which} of interface ${iface}, for at most ${String(seconds)} s`;
+  events.record(vmi, { type: "Normal", reason: "PacketsCaptured", message, about: iface });
+}
+
+interface CaptureSource {
+  readonly captures: PacketCaptures;
+  readonly netns: NetnsHandle;
+  readonly link: string;
+}
+
+/** Starts the capture, and ends the stream at the byte limit. */
+async function run(
+  stream: CaptureStream,
+  { order }: CaptureRequest,
+  { captures, netns, link }: CaptureSource,
+): Promise<PacketCapture> {
+  const packets = new WholePackets(order.bytes);
+  let isFull = false;
+  const onBytes = async (bytes: Uint8Array): Promise<void> => {
+    if (isFull) return;
+    const passed = packets.take(bytes);
+    ({ isFull } = passed);
+    for (const one of passed.bytes) await stream.pushWhenReady(one);
+    if (isFull) stream.push(null);
+  };
+  const capture = await captures.start(netns, { link, filter: order.filter }, onBytes);
+  void capture.ended.then(() => {
+    if (!isFull) stream.push(null);
+    isFull = true;
+  });
+  return capture;
+}
+
+/**
+ * Creates the capture function. It allows one capture for each interface and a few for the node.
+ * @throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, CAPTURE_NOT_POSSIBLE, LAUNCHER_UNREACHABLE and the errors of
+ *   sessions and captures, all from the returned function
+ */
+export function createOpenCapture(
+  deps: Deps,
+  captures: PacketCaptures,
+  wake: (key: string) => void,
+): OpenCapture {
+  const inUse = new Set<string>();
+  const claim = (slot: string, vmi: string): void => {
+    if (inUse.has(slot) || inUse.size >= CAPTURES_MAX) {
+      throw new AppError("GUEST_STREAM_IN_USE", { vmi, stream: "capture" });
+    }
+    inUse.add(slot);
+  };
+  return async (key, request) => {
+    const { vmi, pod, listener } = findGuest(key, deps, wake);
+    const { interface: iface, seconds } = request.order;
+    const link = findTap(vmi, iface, deps);
+    const slot = `${pod.uid} ${iface}`;
+    claim(slot, printKey(key));
+    const stream = new CaptureStream();
+    const over = new AbortController();
+    stream
+      .on("error", () => stream.destroy())
+      .once("close", () => {
+        over.abort(new Error("nobody reads it any more"));
+        inUse.delete(slot);
+      });
+    try {
+      // Opening the session verifies that the pod is the one that the VMI's status names.
+      const capture = await deps.sessions.use(pod, listener, ({ launcher: { netns } }) =>
+        run(stream, request, { captures, netns, link }),
+      );
+      recordEvent(vmi, request, deps);
+      const stop = (): Promise<void> => capture.stop();
+      void deps.clock.sleep(seconds * 1000, over.signal).then(stop, stop);
+      return stream;
+    } catch (error) {
+      inUse.delete(slot); // at once, because the client may retry after the error
+      stream.destroy();
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is told where frames of a guest die, from what, and how many at once?
+import { eventually } from "@patchbay/support";
+import { createFakeNicDoctor, type FakeNicDoctor } from "@patchbay/podnet/testing";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { LoopNode } from "../testing/loop-node.ts";
+import { aScheduledVmi, MACS } from "../testing/scene.ts";
+import type { ExamineGuest } from "./guest-doctor.ts";
+
+const KEY = { namespace: "default", name: "vm1" };
+const SOON = { withinMs: 5_000 };
+
+let node: LoopNode;
+let doctor: FakeNicDoctor;
+let examine: ExamineGuest;
+
+beforeEach(async () => {
+  node = new LoopNode();
+  await node.put(aScheduledVmi(["one"]));
+  node.start();
+  await eventually(() => node.isRunning, SOON);
+  doctor = createFakeNicDoctor();
+  examine = node.createExamine({ doctor, node: { fd: 9, inode: "1" } });
+});
+
+afterEach(async () => {
+  await node.stop();
+});
+
+function hear(mac: string, ...addresses: readonly string[]): void {
+  node.daemon.setAgent("default_vm1", [{ name: "eth0", mac, addresses }]);
+}
+
+test("a guest whose frames pass is dead nowhere", async () => {
+  hear(MACS.one, "10.9.0.1", "fe80::1");
+  const report = await examine(KEY, "one");
+  expect(report).toMatchObject({ vmi: "default/vm1", interface: "one" });
+  expect(report.firstDead).toBeUndefined();
+  expect(doctor.examined).toMatchObject([
+    { addresses: ["10.9.0.1"], asksDhcp: false, wiring: { mac: MACS.one }, node: { inode: "1" } },
+  ]);
+});
+
+test("a guest that nobody knows an address of is asked for by DHCP", async () => {
+  await examine(KEY, "one");
+  expect(doctor.examined).toMatchObject([{ addresses: [], asksDhcp: true }]);
+});
+
+test("a guest with another MAC is told", async () => {
+  hear("02:00:00:00:00:77", "10.9.0.1");
+  const { hops, firstDead } = await examine(KEY, "one");
+  expect(firstDead).toBe("guest");
+  expect(hops[0]).toMatchObject({ hop: "guest", reason: "WrongMacInGuest" });
+});
+
+test("an interface is examined once at a time, and some of a node", async () => {
+  const release = doctor.hold();
+  const first = examine(KEY, "one");
+  await expect(examine(KEY, "one")).rejects.toMatchObject({ code: "DOCTOR_BUSY" });
+  const second = examine(KEY, "two");
+  await expect(examine(KEY, "three")).rejects.toMatchObject({
+    code: "DOCTOR_BUSY",
+    details: { reason: "its node examines 2 others" },
+  });
+  await expect(second).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
+  release();
+  await first;
+  await examine(KEY, "one");
+});
+
+test("it ends in time, whatever is waited for", async () => {
+  const release = doctor.hold();
+  const late = examine(KEY, "one").catch((error: unknown) => error);
+  await eventually(() => doctor.examined.length > 0, SOON);
+  await node.clock.advance(5_000);
+  expect(await late).toMatchObject({ code: "DOCTOR_LATE" });
+  release();
+});
+
+test("a guest of another node is not found", async () => {
+  await expect(examine({ namespace: "default", name: "vm2" }, "one")).rejects.toMatchObject({
+    code: "KUBE_NOT_FOUND",
+  });
+});

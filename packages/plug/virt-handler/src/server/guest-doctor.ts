@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Diagnoses where frames of a guest's interface get lost, from the node's facts, the guest agent and packet probes.
+import {
+  AppError,
+  diagnose,
+  domainNameOf,
+  findByName,
+  wayFactsOf,
+  wayQuestionOf,
+  type DoctorReport,
+  type NodeVmFacts,
+  type WaySources,
+} from "@patchbay/core";
+import { printKey } from "@patchbay/kube";
+import type { NetnsHandle, NicDoctor, ObjectKey } from "@patchbay/core/ports";
+import type { Deps } from "../deps.ts";
+import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
+import type { LauncherContext } from "../reconcilers/vmi/steps/step-context.ts";
+import { findGuest, type FoundGuest } from "./find-guest.ts";
+
+export type ExamineGuest = (key: ObjectKey, iface: string) => Promise<DoctorReport>;
+
+/** Examines network paths from the node's own namespace. */
+export interface NodeDoctor {
+  readonly doctor: NicDoctor;
+  readonly node: NetnsHandle;
+}
+
+/** Maximum for the node: each examination uses one of libuv's four threads, which also serve files and links. */
+const EXAMINATIONS_MAX = 2;
+/** Time limit of an examination, milliseconds. */
+const EXAMINATION_TIMEOUT_MS = 5000;
+/** Maximum and minimum time for the probes, milliseconds. */
+const [PROBE_MAX_MS, PROBE_MIN_MS] = [4000, 1000];
+/** Time reserved for the work after the probes, and for kernel delays, milliseconds. */
+const RESERVED_MS = 600;
+
+/** The agent's answer; undefined when it does not answer, as without an agent. */
+async function orUndefined<T>(question: Promise<T>): Promise<T | undefined> {
+  try {
+    return await question;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Queries the agent for its links and, if the NIC leads out of the node, for its routes. Empty without an answer. */
+async function queryGuest(
+  { vmi, session }: LauncherContext & Pick<FoundGuest, "vmi">,
+  { domain }: NodeVmFacts,
+  leadsOut: boolean,
+): Promise<Pick<WaySources, "answer" | "routes">> {
+  if (domain?.running !== true || !domain.facts.agentConnected) return {};
+  const { connection } = session;
+  const answer = await orUndefined(connection.readGuestInterfaces(domainNameOf(vmi)));
+  if (answer === undefined) return {};
+  if (!leadsOut) return { answer };
+  const routes = await orUndefined(connection.readGuestFacts(domainNameOf(vmi), "routes"));
+  return { answer, ...(routes === undefined ? {} : { routes }) };
+}
+
+interface ExaminedIface {
+  readonly iface: string;
+  readonly startedMs: number;
+}
+
+async function examine(
+  place: LauncherContext & Pick<FoundGuest, "vmi">,
+  { iface: name, startedMs }: ExaminedIface,
+  { deps, doctor, node }: NodeDoctor & { readonly deps: Deps },
+): Promise<DoctorReport> {
+  const { vmi, pod, session } = place;
+  const vmiKey = printKey({ namespace: vmi.metadata.namespace ?? "", name: vmi.metadata.name });
+  const known = await observeNodeVm(vmi, place, deps);
+  const iface = findByName(known.ifaces, name);
+  if (iface === undefined) {
+    throw new AppError("KUBE_NOT_FOUND", {
+      resource: "interface",
+      object: `${name} of ${vmiKey}`,
+    });
+  }
+  const served = deps.guestServers.served(pod.uid);
+  const localSources: WaySources = {
+    iface,
+    vmis: deps.vmis.list(),
+    vmi,
+    served,
+    isPaused: known.domain?.isPaused === true,
+  };
+  const { leadsOut } = wayFactsOf(localSources);
+  const sources: WaySources = { ...localSources, ...(await queryGuest(place, known, leadsOut)) };
+  const facts = wayFactsOf(sources);
+  const question = wayQuestionOf(sources, facts);
+  const leftMs = startedMs + EXAMINATION_TIMEOUT_MS - RESERVED_MS - deps.clock.monotonicMs();
+  const withinMs = Math.max(PROBE_MIN_MS, Math.min(PROBE_MAX_MS, leftMs));
+  const nic = question && { ...question, pod: session.launcher.netns, node, withinMs };
+  const diagnosis = diagnose(
+    nic === undefined ? facts : { ...facts, seen: await doctor.examine(nic) },
+  );
+  const milliseconds = Math.round(deps.clock.monotonicMs() - startedMs);
+  return { vmi: vmiKey, interface: name, ...diagnosis, milliseconds };
+}
+
+/** Rejects with `late` at the time limit. */
+async function withDeadline<T>(
+  work: Promise<T>,
+  { deps, late }: { readonly deps: Deps; readonly late: AppError },
+): Promise<T> {
+  const over = new AbortController();
+  const timer = deps.clock.sleep(EXAMINATION_TIMEOUT_MS, over.signal).then(
+    () => Promise.reject(late),
+    () => new Promise<never>(() => undefined), // the work has finished
+  );
+  try {
+    return await Promise.race([work, timer]);
+  } finally {
+    over.abort(new Error("it was answered"));
+  }
+}
+
+/**
+ * Creates the examination function. It allows one examination for each interface and a few for the node.
+ * @throws AppError with KUBE_NOT_FOUND, DOCTOR_BUSY, DOCTOR_LATE, LAUNCHER_UNREACHABLE, and the errors of sessions and
+ *   probes, all from the returned function
+ */
+export function createExamineGuest(
+  deps: Deps,
+  nodeDoctor: NodeDoctor,
+  wake: (key: string) => void,
+): ExamineGuest {
+  const inUse = new Set<string>();
+  const claim = (place: string, about: { readonly iface: string; readonly vmi: string }): void => {
+    const reason = inUse.has(place)
+      ? "it is being examined"
+      : `its node examines ${String(EXAMINATIONS_MAX)} others`;
+    if (inUse.has(place) || inUse.size >= EXAMINATIONS_MAX) {
+      throw new AppError("DOCTOR_BUSY", { ...about, reason });
+    }
+    inUse.add(place);
+  };
+  return async (key, iface) => {
+    const { vmi, pod, listener } = findGuest(key, deps, wake);
+    const about = { iface, vmi: printKey(key) };
+    const place = `${pod.uid} ${iface}`;
+    claim(place, about);
+    const startedMs = deps.clock.monotonicMs();
+    const work = deps.sessions
+      .use(pod, listener, (session) => {
+        const at = { vmi, pod, role: "owner" as const, session, wake: listener.wake };
+        return examine(at, { iface, startedMs }, { deps, ...nodeDoctor });
+      })
+      .finally(() => {
+        inUse.delete(place);
+        // The examination consumed events that the loop has not observed.
+        listener.wake();
+      });
+    const late = new AppError("DOCTOR_LATE", { ...about, seconds: EXAMINATION_TIMEOUT_MS / 1000 });
+    return withDeadline(work, { deps, late });
+  };
+}

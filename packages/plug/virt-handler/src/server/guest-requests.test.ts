@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of what virt-api asks of a guest of this node.
+import { AppError, type GuestRequest } from "@patchbay/core";
+import { eventually } from "@patchbay/support";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { LoopNode } from "../testing/loop-node.ts";
+import { NETNS } from "../testing/bench.ts";
+import { aScheduledVmi, linkNamesOf } from "../testing/scene.ts";
+
+const KEY = { namespace: "default", name: "vm1" };
+const DOMAIN = "default_vm1";
+const SOON = { withinMs: 5_000 };
+
+let node: LoopNode;
+
+beforeEach(async () => {
+  node = new LoopNode();
+  await node.put(aScheduledVmi(["one"]));
+  node.start();
+  await eventually(() => node.isRunning, SOON);
+});
+afterEach(() => node.stop());
+
+function conditions(): readonly string[] {
+  return (node.vmi?.status?.conditions ?? []).map(({ type }) => type);
+}
+
+test("a guest stands still and goes on, and the loop tells of it", async () => {
+  expect(await node.request(KEY, "pause")).toEqual({});
+  await eventually(() => conditions().includes("Paused"), SOON);
+  expect(await node.request(KEY, "pause")).toEqual({});
+  expect(await node.request(KEY, "unpause")).toEqual({});
+  await eventually(() => !conditions().includes("Paused"), SOON);
+});
+
+test.each<{ request: GuestRequest; call: string }>([
+  { request: "reset", call: "resetDomain" },
+  { request: "softreboot", call: "rebootDomain" },
+])("$request is asked of libvirt once", async ({ request, call }) => {
+  expect(await node.request(KEY, request)).toEqual({});
+  expect(node.daemon.calls.filter((each) => each === `${call} ${DOMAIN}`)).toHaveLength(1);
+});
+
+test("what the agent knows is told, also where it does not know all questions", async () => {
+  node.daemon.setAgent(DOMAIN, []);
+  node.daemon.setGuestSystem(DOMAIN, { id: "debian" });
+  node.daemon.setGuestFacts(DOMAIN, "users", { "user.count": "1", "user.0.name": "root" });
+  expect(await node.request(KEY, "userlist")).toEqual({
+    metadata: {},
+    items: [{ userName: "root" }],
+  });
+  expect(await node.request(KEY, "filesystemlist")).toEqual({ metadata: {}, items: [] });
+  node.daemon.failNext("readGuestFacts", new AppError("LIBVIRT_UNSUPPORTED", { message: "old" }));
+  expect(await node.request(KEY, "guestosinfo")).toEqual({
+    os: { id: "debian" },
+    userList: [{ userName: "root" }],
+    fsInfo: { disks: [] },
+  });
+});
+
+test("a guest without an agent says so", async () => {
+  await expect(node.request(KEY, "guestosinfo")).rejects.toMatchObject({
+    code: "LIBVIRT_AGENT_UNAVAILABLE",
+  });
+});
+
+test("what went through its NICs is the node's word, as the guest sees it", async () => {
+  await expect(node.request(KEY, "interfacetraffic")).rejects.toMatchObject({
+    code: "LAUNCHER_UNREACHABLE",
+  });
+  const { tapName } = linkNamesOf("one");
+  const counts = (bytes: number) => ({ bytes, packets: 1, errors: 0, dropped: 0 });
+  const ofTap = { received: counts(10), transmitted: counts(20) };
+  node.linkCounters.put(NETNS, { name: tapName, ...ofTap });
+  expect(await node.request(KEY, "interfacetraffic")).toEqual({
+    metadata: {},
+    items: [{ name: "one", received: counts(20), sent: counts(10) }],
+  });
+});
+
+test("a guest of another node is not found", async () => {
+  const other = { ...KEY, name: "other" };
+  await expect(node.request(other, "pause")).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
+});

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// virt-api's requests to guests, executed at once and independent of the loop, which observes their results.
+import {
+  domainNameOf,
+  guestAgentInfoOf,
+  guestFilesystemsOf,
+  guestUsersOf,
+  isAppError,
+  type GuestRequest,
+  type HeardOfGuest,
+} from "@patchbay/core";
+import type {
+  GuestFacts,
+  GuestTopic,
+  HypervisorConnection,
+  LinkCounters,
+  ObjectKey,
+} from "@patchbay/core/ports";
+import type { Deps } from "../deps.ts";
+import { readTraffic } from "../metrics/traffic.ts";
+import { findGuest } from "./find-guest.ts";
+
+/** Executes a request to a guest of this node. Returns `{}` for requests without data. */
+export type RequestGuest = (key: ObjectKey, request: GuestRequest) => Promise<object>;
+
+type Handler = (connection: HypervisorConnection, domain: string) => Promise<object>;
+
+/** An agent that does not support one query may support others. */
+async function ifSupported<T>(question: Promise<T>): Promise<T | undefined> {
+  try {
+    return await question;
+  } catch (error) {
+    if (isAppError(error, "LIBVIRT_UNSUPPORTED") || isAppError(error, "LIBVIRT_REFUSED")) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+/** Queries one after the other, because the agent has only one channel. */
+async function readAll(connection: HypervisorConnection, domain: string): Promise<HeardOfGuest> {
+  const read = (topic: GuestTopic): Promise<GuestFacts | undefined> =>
+    ifSupported(connection.readGuestFacts(domain, topic));
+  return {
+    system: await ifSupported(connection.readGuestSystem(domain)),
+    agent: await read("agent"),
+    freeze: await read("freeze"),
+    hostname: await read("hostname"),
+    timezone: await read("timezone"),
+    users: await read("users"),
+    filesystems: await read("filesystems"),
+  };
+}
+
+async function done(change: Promise<void>): Promise<object> {
+  await change;
+  return {};
+}
+
+const REQUESTS: Readonly<Record<Exclude<GuestRequest, "interfacetraffic">, Handler>> = {
+  pause: (connection, domain) => done(connection.suspendDomain(domain)),
+  unpause: (connection, domain) => done(connection.resumeDomain(domain)),
+  reset: (connection, domain) => done(connection.resetDomain(domain)),
+  softreboot: (connection, domain) => done(connection.rebootDomain(domain)),
+  guestosinfo: async (connection, domain) => guestAgentInfoOf(await readAll(connection, domain)),
+  userlist: async (connection, domain) => ({
+    metadata: {},
+    items: guestUsersOf(await connection.readGuestFacts(domain, "users")),
+  }),
+  filesystemlist: async (connection, domain) => ({
+    metadata: {},
+    items: guestFilesystemsOf(await connection.readGuestFacts(domain, "filesystems")),
+  }),
+};
+
+/**
+ * Creates the request function. It is as safe to repeat as the request itself.
+ * @throws AppError with KUBE_NOT_FOUND when the guest is not on this node, LAUNCHER_UNREACHABLE, and libvirt's errors
+ */
+export function createRequestGuest(
+  deps: Deps & { readonly linkCounters: LinkCounters },
+  wake: (key: string) => void,
+): RequestGuest {
+  return async (key, request) => {
+    const { vmi, pod, listener } = findGuest(key, deps, wake);
+    if (request === "interfacetraffic") return readTraffic(vmi, deps);
+    return deps.sessions.use(pod, listener, ({ connection }) =>
+      REQUESTS[request](connection, domainNameOf(vmi)),
+    );
+  };
+}

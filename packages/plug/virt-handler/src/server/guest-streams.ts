@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serial consoles and screens of guests of this node, for one client at a time.
+import type { Socket } from "node:net";
+import { names } from "@patchbay/api";
+import { AppError, isAppError, type GuestStream, type StreamRequest } from "@patchbay/core";
+import { printKey } from "@patchbay/kube";
+import { connectUnixSocket } from "@patchbay/os";
+import type { LauncherPod, ObjectKey } from "@patchbay/core/ports";
+import type { Deps } from "../deps.ts";
+import { findGuest } from "./find-guest.ts";
+
+/** Opens a stream of a guest of this node. The stream is paused until it is read. */
+export type OpenGuestStream = (key: ObjectKey, request: StreamRequest) => Promise<Socket>;
+
+/** Socket names in the launcher's volume. */
+const SOCKETS: Readonly<Record<GuestStream, string>> = {
+  console: names.CONSOLE_SOCKET,
+  vnc: names.VNC_SOCKET,
+};
+
+/** Connects to a pod's socket without following symlinks that the pod created. */
+export type ConnectToPod = (pod: LauncherPod, socket: string) => Promise<Socket>;
+
+/** Connects through the pod's directory below `podsDir`. */
+export function connectInPodsDir(podsDir: string): ConnectToPod {
+  return ({ uid }, socket) => {
+    const path = [uid, names.EMPTY_DIR_VOLUMES, names.LAUNCHER_VOLUME, socket].join("/");
+    return connectUnixSocket({ directory: podsDir, path });
+  };
+}
+
+function toUnreachable(key: ObjectKey, stream: GuestStream, cause: unknown): unknown {
+  const errno = isAppError(cause) ? cause.details["errno"] : undefined;
+  if (errno !== "ENOENT" && errno !== "ECONNREFUSED") return cause;
+  const reason = `its guest has no ${stream}, or has not started yet`;
+  return new AppError("LAUNCHER_UNREACHABLE", { vmi: printKey(key), reason }, { cause });
+}
+
+/** QEMU serves several screen clients at once. */
+async function connectScreen(
+  connect: ConnectToPod,
+  { key, pod }: { readonly key: ObjectKey; readonly pod: LauncherPod },
+): Promise<Socket> {
+  try {
+    const socket = await connect(pod, SOCKETS.vnc);
+    socket.on("error", () => socket.destroy());
+    return socket;
+  } catch (error) {
+    throw toUnreachable(key, "vnc", error);
+  }
+}
+
+/**
+ * Creates the stream function. QEMU serves one client of a socket and leaves the next one waiting, so a new client replaces the
+ * current one, unless it asks to preserve the session.
+ * @throws AppError with KUBE_NOT_FOUND, GUEST_STREAM_IN_USE, LAUNCHER_UNREACHABLE, and the errors of sessions, all from the
+ *   returned function
+ */
+export function createOpenGuestStream(
+  deps: Deps,
+  connect: ConnectToPod,
+  wake: (key: string) => void,
+): OpenGuestStream {
+  const openSockets = new Map<string, Socket>();
+  return async (key, { stream, preservesSession, isBeside = false }) => {
+    const { pod, listener } = findGuest(key, deps, wake);
+    const slot = `${pod.uid} ${stream}`;
+    // Opening the session verifies that the pod is the one that the VMI's status names.
+    await deps.sessions.use(pod, listener, () => Promise.resolve());
+    if (isBeside) return connectScreen(connect, { key, pod });
+    const current = openSockets.get(slot);
+    if (current !== undefined && preservesSession) {
+      throw new AppError("GUEST_STREAM_IN_USE", { vmi: printKey(key), stream });
+    }
+    current?.destroy();
+    try {
+      const socket = await connect(pod, SOCKETS[stream]);
+      // The caller may not listen for errors yet.
+      socket.on("error", () => socket.destroy());
+      // Another client may have connected in the meantime.
+      openSockets.get(slot)?.destroy();
+      openSockets.set(slot, socket);
+      socket.once("close", () => {
+        if (openSockets.get(slot) === socket) openSockets.delete(slot);
+      });
+      return socket;
+    } catch (error) {
+      throw toUnreachable(key, stream, error);
+    }
+  };
+}

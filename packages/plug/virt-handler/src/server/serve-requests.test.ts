@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+import { Duplex } from "node:stream";
+import { setImmediate as turn } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { joinStreams } from "./serve-requests.ts";
+
+/** One end: what it says is pushed, what it is told is kept; a deaf one takes nothing. */
+class End extends Duplex {
+  readonly heard: string[] = [];
+  isDeaf = false;
+  #pending: (() => void) | undefined;
+
+  override _read(): void {
+    // What it says is pushed when it says it.
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.heard.push(String(chunk));
+    if (this.isDeaf) this.#pending = done;
+    else done();
+  }
+
+  listenAgain(): void {
+    this.isDeaf = false;
+    this.#pending?.();
+  }
+}
+
+const MIB = 1024 * 1024;
+
+function pair(stream: "console" | "vnc"): { readonly guest: End; readonly client: End } {
+  const [guest, client] = [new End(), new End()];
+  guest.pause(); // as a socket of a pod is opened
+  joinStreams(stream, guest, client);
+  return { guest, client };
+}
+
+test.each(["console", "vnc"] as const)("bytes of a %s go both ways", async (stream) => {
+  const { guest, client } = pair(stream);
+  guest.push("login: ");
+  client.push("root\n");
+  await turn();
+  expect([guest.heard, client.heard]).toEqual([["root\n"], ["login: "]]);
+});
+
+test("a console goes on beside a reader who does not read, who is told what was dropped", async () => {
+  const { guest, client } = pair("console");
+  client.isDeaf = true;
+  for (let index = 0; index < 4; index += 1) guest.push(Buffer.alloc(MIB / 2));
+  guest.push(Buffer.alloc(100));
+  await turn();
+  expect([client.heard, guest.readableLength]).toHaveLength(2);
+  expect(guest.readableLength).toBe(0);
+  client.listenAgain();
+  await turn();
+  guest.push("again");
+  await turn();
+  expect(client.heard.slice(-2)).toEqual([
+    expect.stringMatching(/^\r\n\[\d+ bytes of the console were not read\]\r\n$/),
+    "again",
+  ]);
+});
+
+test("a screen waits for who looks at it", async () => {
+  const { guest, client } = pair("vnc");
+  client.isDeaf = true;
+  for (let index = 0; index < 4; index += 1) guest.push(Buffer.alloc(MIB));
+  await turn();
+  expect(guest.readableLength).toBeGreaterThan(0);
+});
+
+test.each(["console", "vnc"] as const)("a %s ends with either side", async (stream) => {
+  const one = pair(stream);
+  one.guest.push(null);
+  one.guest.destroy();
+  await turn();
+  expect(one.client.writableEnded).toBe(true);
+  const other = pair(stream);
+  other.client.destroy();
+  await turn();
+  expect(other.guest.destroyed).toBe(true);
+});
+
+test("a client that was told the end is heard until it ends itself, and then it is gone", async () => {
+  const { guest, client } = pair("vnc");
+  guest.push(null);
+  guest.destroy();
+  await turn();
+  client.push("too late");
+  client.push(null);
+  for (let turns = 0; turns < 5; turns += 1) await turn();
+  expect(client.destroyed).toBe(true);
+});

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTPS server that virt-api calls for guests of this node.
+import type { Duplex } from "node:stream";
+import {
+  type CaptureRequest,
+  type StreamRequest,
+  CATALOGUE,
+  DOCTOR,
+  GUEST_REQUESTS,
+  isAppError,
+  parseCapturePath,
+  parseDoctorPath,
+  parseGuestRequest,
+  parseGuestStream,
+  STREAM_PROTOCOL,
+} from "@patchbay/core";
+import {
+  STATUS_CODES,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from "node:http";
+import {
+  certificateInFiles,
+  ClientAuthority,
+  startServer,
+  trustInFile,
+  type RunningServer,
+} from "@patchbay/daemon";
+import { createFiles } from "@patchbay/os";
+import type { Logger, ObjectKey } from "@patchbay/core/ports";
+import type { ExamineGuest } from "./guest-doctor.ts";
+import type { RequestGuest } from "./guest-requests.ts";
+import type { OpenCapture } from "./guest-captures.ts";
+import type { OpenGuestStream } from "./guest-streams.ts";
+
+type StreamKind = (StreamRequest | CaptureRequest)["stream"];
+
+/** Console output buffered for a slow client, bytes. Further output is dropped and its size reported. */
+const CONSOLE_BUFFER_MAX = 1024 * 1024;
+
+/** Reads the console even if the client does not, because the guest would block on a full console. */
+function drain(from: Duplex, to: Duplex): void {
+  let dropped = 0;
+  from.on("data", (chunk: Buffer) => {
+    if (to.writableLength > CONSOLE_BUFFER_MAX) {
+      dropped += chunk.length;
+      return;
+    }
+    if (dropped > 0) to.write(`\r\n[${String(dropped)} bytes of the console were not read]\r\n`);
+    dropped = 0;
+    to.write(chunk);
+  });
+  // The stream was paused until now.
+  from.resume();
+}
+
+/** Copies both ways until one side ends. Data in transit still arrives. */
+export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): void {
+  if (stream === "console") drain(guest, client);
+  else guest.pipe(client, { end: false });
+  client.pipe(guest, { end: false });
+  for (const [from, to] of [
+    [guest, client],
+    [client, guest],
+  ] as const) {
+    from.on("error", () => from.destroy());
+    from.on("end", () => to.end());
+    from.on("close", () => {
+      to.end();
+      // Drops data for a client that is gone. A client that was sent the end is read until it ends too.
+      if (to === guest) guest.destroy();
+      else client.resume();
+    });
+  }
+}
+
+/** The server's address, certificate and trusted client. Files are PEM. */
+interface ServerSettings {
+  readonly listenAddress: string;
+  /** 0 for a free port. */
+  readonly port: number;
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly clientCaFile: string;
+  readonly clientName: string;
+}
+
+interface ServerDeps {
+  readonly request: RequestGuest;
+  readonly open: OpenGuestStream;
+  readonly capture: OpenCapture;
+  readonly examine: ExamineGuest;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+function send(response: ServerResponse, code: number, body: object): void {
+  response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
+
+/** Errors without an error code stay internal, so that no stack trace gets out. */
+function toResponseError(error: unknown): { readonly code: number; readonly message: string } {
+  return isAppError(error)
+    ? { code: CATALOGUE[error.code].http, message: error.message }
+    : { code: 500, message: "internal error" };
+}
+
+/** A request to a guest, and whether it changes the guest. */
+interface Operation {
+  readonly key: Required<ObjectKey>;
+  readonly request: string;
+  readonly changes: boolean;
+  readonly run: () => Promise<object>;
+}
+
+function findOperation(url: string, method: string, deps: ServerDeps): Operation | undefined {
+  const doctor = method === "get" ? parseDoctorPath(url) : undefined;
+  if (doctor !== undefined) {
+    const { key, iface } = doctor;
+    return { key, request: DOCTOR, changes: false, run: () => deps.examine(key, iface) };
+  }
+  const { key, request } = parseGuestRequest(url) ?? {};
+  if (key === undefined || request === undefined || GUEST_REQUESTS[request] !== method) {
+    return undefined;
+  }
+  return { key, request, changes: method === "put", run: () => deps.request(key, request) };
+}
+
+async function answer(
+  { method = "", url = "" }: IncomingMessage,
+  response: ServerResponse,
+  deps: ServerDeps,
+): Promise<void> {
+  const { log } = deps;
+  const operation = findOperation(url, method.toLowerCase(), deps);
+  if (operation === undefined) {
+    send(response, 404, { message: "there is no such request" });
+    return;
+  }
+  const { key, request, changes } = operation;
+  const fields = { vmi: `${key.namespace}/${key.name}`, request };
+  try {
+    const body = await operation.run();
+    if (changes) log.info("did what virt-api asked of a guest", fields);
+    send(response, 200, body);
+  } catch (error) {
+    const { code, message } = toResponseError(error);
+    if (code >= 500) log.warn("a request of virt-api failed", { ...fields, err: error });
+    send(response, code, { message });
+  }
+}
+
+/** Writes an HTTP response on a connection that does not become a stream. */
+function refuseUpgrade(socket: Duplex, code: number, message: string): void {
+  const body = JSON.stringify({ message });
+  const head = [
+    `HTTP/1.1 ${String(code)} ${STATUS_CODES[code] ?? ""}`,
+    "content-type: application/json",
+    `content-length: ${String(Buffer.byteLength(body))}`,
+    "connection: close",
+  ];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+}
+
+interface StreamPair {
+  readonly stream: StreamKind;
+  readonly guest: Duplex;
+  readonly client: Duplex;
+}
+
+const SWITCHING = [
+  "HTTP/1.1 101 Switching Protocols",
+  "connection: Upgrade",
+  `upgrade: ${STREAM_PROTOCOL}`,
+];
+
+/** Connects both until one side ends or the service stops, because an open stream would keep the process alive. */
+function connectStreams({ stream, guest, client }: StreamPair, signal: AbortSignal): void {
+  const end = (): void => {
+    guest.destroy();
+    client.destroy();
+  };
+  // The client may disconnect while the guest's stream is opened.
+  if (client.destroyed || signal.aborted) {
+    end();
+    return;
+  }
+  signal.addEventListener("abort", end, { once: true });
+  guest.once("close", () => {
+    signal.removeEventListener("abort", end);
+  });
+  client.write(`${SWITCHING.join("\r\n")}\r\n\r\n`);
+  joinStreams(stream, guest, client);
+}
+
+async function answerUpgrade(url: string, socket: Duplex, deps: ServerDeps): Promise<void> {
+  const { open, capture, log, signal } = deps;
+  const operation = parseGuestStream(url) ?? parseCapturePath(url);
+  if (operation === undefined) {
+    refuseUpgrade(socket, 404, "there is no such stream");
+    return;
+  }
+  const { key, stream } = operation;
+  const fields = { vmi: `${key.namespace}/${key.name}`, stream };
+  try {
+    const opening = operation.stream === "capture" ? capture(key, operation) : open(key, operation);
+    const guest = await opening;
+    log.info("opened a stream of a guest", fields);
+    guest.once("close", () => {
+      log.info("closed a stream of a guest", fields);
+    });
+    connectStreams({ stream, guest, client: socket }, signal);
+  } catch (error) {
+    const { code, message } = toResponseError(error);
+    log.warn("a stream of a guest cannot be opened", { ...fields, err: error });
+    refuseUpgrade(socket, code, message);
+  }
+}
+
+/**
+ * Serves until the signal is aborted. A client without the right certificate fails in the TLS handshake or gets a 401.
+ * @throws AppError with OS_FILE_FAILED while there is no certificate
+ */
+export function serveRequests(settings: ServerSettings, deps: ServerDeps): Promise<RunningServer> {
+  const { listenAddress, port, certFile, keyFile, clientCaFile: caFile, clientName } = settings;
+  const files = createFiles();
+  const clients = new ClientAuthority(trustInFile(files, { caFile, names: [clientName] }));
+  const listen: RequestListener = (request, response) => {
+    request.resume(); // no request has a relevant body
+    if (clients.vouchesFor(request)) void answer(request, response, deps);
+    else send(response, 401, { message: "Unauthorized" });
+  };
+  const onUpgrade = (request: IncomingMessage, socket: Duplex): void => {
+    socket.on("error", () => socket.destroy());
+    if (clients.vouchesFor(request)) void answerUpgrade(request.url ?? "", socket, deps);
+    else refuseUpgrade(socket, 401, "Unauthorized");
+  };
+  const certificate = certificateInFiles(files, { certFile, keyFile });
+  return startServer(
+    listen,
+    { listenAddress, port, certificate, clientAuthorities: [clients], demandsCertificate: true },
+    { log: deps.log, signal: deps.signal, onUpgrade },
+  );
+}
