@@ -312,7 +312,7 @@ export {
   migrationProblem,
 } from "./migration/requests.ts";
 export { networkNamesOf } from "./plan/pod/pod-networks.ts";
-export { seenLauncher } from "./plan/pod/seen-launcher.ts";
+export { seenLauncher } from "./plan/pod/trimmed-launcher.ts";
 export type { Expansion } from "./instancetype/expand.ts";
 export { concernsParts, partsFactsOf } from "./instancetype/facts.ts";
 export { inferParts, type InferredVm } from "./instancetype/infer.ts";

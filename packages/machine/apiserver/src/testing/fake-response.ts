@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer to a watch, in memory: collects what is written, at the speed that a test chooses.
+// An in-memory HTTP response for watches. The test controls how fast the client reads.
 import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";
 
@@ -11,13 +11,13 @@ export interface WatchEvent {
   };
 }
 
-/** A response whose client reads everything at once, or nothing until `read` is called. */
+/** Its client reads everything at once, or only when `read` is called. */
 export class FakeResponse extends Writable {
   readonly head: { code?: number; headers: Record<string, unknown> } = { headers: {} };
-  /** Milliseconds after which an unread answer is cut off. */
+  /** Timeout after which an unread response is cut off, milliseconds. */
   unreadMs: number | undefined;
   headersSent = false;
-  /** Lengths of the pieces in which the text was written. */
+  /** Lengths of the written chunks. */
   readonly pieces: number[] = [];
   readonly #isSlow: boolean;
   #text = "";
@@ -28,7 +28,6 @@ export class FakeResponse extends Writable {
     this.#isSlow = options.slow === true;
   }
 
-  /** Everything that the client has received. */
   get text(): string {
     return this.#text;
   }
@@ -40,7 +39,7 @@ export class FakeResponse extends Writable {
       .map((line) => JSON.parse(line) as WatchEvent);
   }
 
-  /** Takes what was written to a slow client so far; what is written later waits again. */
+  /** Reads what was written to a slow client so far. */
   read(): void {
     for (const take of this.#unread.splice(0)) take();
   }
@@ -72,7 +71,6 @@ export class FakeResponse extends Writable {
     else take();
   }
 
-  /** As verbs are given it. */
   get asServerResponse(): ServerResponse {
     return this as unknown as ServerResponse;
   }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission webhooks of tests: they record every request, and change or refuse what a test says.
+// Fake admission webhooks. They record requests and change or reject objects as a test wants.
 import type { Admission, AdmissionQuestion, Mutation } from "../admission/admission.ts";
 import { copyJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 
-/** One recorded request; objects are as they were when it was made. */
+/** One recorded request, with copies of its objects. */
 export interface AskedWebhook {
   readonly phase: "mutate" | "validate" | "delete";
   readonly question: AdmissionQuestion;
 }
 
-/** Webhooks that accept everything unless a test replaces a member. */
+/** Accepts everything unless a test sets a member. */
 export class FakeWebhooks implements Admission {
   readonly asked: AskedWebhook[] = [];
   /** Changes the object of each write. */
   change: ((object: KubeObject, question: AdmissionQuestion) => void) | undefined;
-  /** Runs in each phase, before the request is accepted; throws to refuse it. */
+  /** Runs in each phase before the request is accepted. May throw to reject it. */
   before: ((asked: AskedWebhook) => Promise<void> | void) | undefined;
 
   async mutate(

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects of an API that another server has: `far.io/v1` of Service `far`.
+// Objects of an aggregated API: `far.io/v1`, served by Service `far`.
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { TestServer } from "./test-server.ts";
 
-/** Where APIServices are stored. */
 export const BUCKET = "apiregistration.k8s.io/apiservices";
-/** The APIService of `far.io/v1`. */
 export const NAME = "v1.far.io";
 
-/** The APIService, which another server serves. */
 export function apiService(
   change: { readonly spec?: Fields; readonly available?: string } = {},
 ): KubeObject {
@@ -35,7 +32,6 @@ export function apiService(
   };
 }
 
-/** The Service of that server. */
 export function service(spec: Fields = { ports: [{ name: "https", port: 443 }] }): KubeObject {
   return {
     apiVersion: "v1",
@@ -45,7 +41,7 @@ export function service(spec: Fields = { ports: [{ name: "https", port: 443 }] }
   };
 }
 
-/** Its endpoints. */
+/** Endpoints of Service `far`. */
 export function endpoints(...subsets: readonly Fields[]): KubeObject {
   return {
     apiVersion: "v1",
@@ -55,13 +51,11 @@ export function endpoints(...subsets: readonly Fields[]): KubeObject {
   };
 }
 
-/** Two addresses of it. */
 export const SUBSET = {
   addresses: [{ ip: "10.0.0.1" }, { ip: "10.0.0.2" }],
   ports: [{ name: "https", port: 8443 }],
 };
 
-/** Writes the Service and its endpoints. */
 export async function putBackend(server: TestServer): Promise<void> {
   await server.put("services", service());
   await server.put(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kind makes of an object and what it refuses, without a server.
+// Defaulting and validation of a kind, without a server.
 import type { Kind } from "../kinds/kind.ts";
 import { apiVersionOf } from "../kinds/kind.ts";
 import type { Cause } from "../meta/status.ts";
@@ -7,7 +7,7 @@ import { type Fields, copyJson, fieldsOf } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { toRow, toTable } from "../table/table.ts";
 
-/** An object of a kind; `fields` may set metadata. */
+/** `fields` may include metadata. */
 export function objectOf(kind: Kind, fields: Fields = {}): KubeObject {
   const { metadata, ...rest } = copyJson(fields);
   return {
@@ -18,14 +18,13 @@ export function objectOf(kind: Kind, fields: Fields = {}): KubeObject {
   };
 }
 
-/** The object with its defaults. */
 export function withDefaults(kind: Kind, fields: Fields): KubeObject {
   const object = objectOf(kind, fields);
   kind.strategy.applyDefaults?.(object);
   return object;
 }
 
-/** The object as it is stored when a client creates it. */
+/** The object as it is stored after a POST. */
 export function created(kind: Kind, fields: Fields = {}): KubeObject {
   const object = withDefaults(kind, fields);
   kind.strategy.prepareCreate?.(object);
@@ -37,18 +36,17 @@ export function printCauses(causes: readonly Cause[]): readonly string[] {
   return causes.map(({ field = "", message }) => `${field}: ${message}`);
 }
 
-/** Causes for which a new object is refused. */
 export function refusals(kind: Kind, fields: Fields): readonly string[] {
   return printCauses(kind.strategy.validate?.(withDefaults(kind, fields)) ?? []);
 }
 
-/** Causes for which a change is refused, beside those for which a new object is. */
+/** Causes of an update, without those of a new object. */
 export function changeRefusals(kind: Kind, before: Fields, after: Fields): readonly string[] {
   const current = withDefaults(kind, before);
   return printCauses(kind.strategy.validateUpdate?.(withDefaults(kind, after), current) ?? []);
 }
 
-/** Cells of `kubectl get -o wide` by the names of their columns. */
+/** Cells of `kubectl get -o wide` by column name. */
 export function cellsOf(kind: Kind, fields: Fields, nowMs = 0): Fields {
   const options = { kind, include: "None", nowMs, headers: true } as const;
   const { columnDefinitions } = toTable([], {}, options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections without a network: HTTP between a client and a server of one process.
+// In-memory connections: HTTP between a client and a server of one process.
 import {
   type IncomingMessage,
   type Server,
@@ -13,10 +13,10 @@ import type { Duplex } from "node:stream";
 import { type Connections, type Peer, printHostPort } from "../backend/connections.ts";
 import type { HostPort } from "../backend/service-address.ts";
 
-/** One end of a connection in memory; what is written to one end is read at the other. */
+/** One end of a connection. What is written to it is read at the other end. */
 export class MemorySocket extends Socket {
   #other: MemorySocket | undefined;
-  /** Whether everything that is written waits, as if the other end did not read. */
+  /** Holds back writes, as if the other end did not read. */
   isStuck = false;
   readonly #waiting: (() => void)[] = [];
 
@@ -27,14 +27,14 @@ export class MemorySocket extends Socket {
     return [one, other];
   }
 
-  /** Delivers what waited. */
+  /** Delivers the held-back writes. */
   release(): void {
     this.isStuck = false;
     for (const deliver of this.#waiting.splice(0)) deliver();
   }
 
   override _read(): void {
-    // What is written is pushed at once.
+    // writes are pushed at once
   }
 
   override _write(chunk: Buffer, _encoding: string, done: (error?: Error | null) => void): void {
@@ -55,15 +55,15 @@ export class MemorySocket extends Socket {
     const other = this.#other;
     setImmediate(() => other?.destroy());
     done(error);
-    // Network sockets report their end by themselves.
+    // network sockets emit close by themselves
     setImmediate(() => this.emit("close", error !== null));
   }
 }
 
-// Corking would hand chunks to a method of network sockets.
+// Corking would pass chunks to a method that only network sockets have.
 Object.defineProperty(MemorySocket.prototype, "_writev", { value: undefined });
 
-/** Opens a connection to `server`: the client's end. */
+/** Returns the client's end. */
 export function connectInMemory(server: Server): MemorySocket {
   const [near, far] = MemorySocket.pair();
   server.emit("connection", far);
@@ -77,7 +77,6 @@ export interface SentRequest {
   readonly body?: string;
 }
 
-/** An answer as a client receives it. */
 export interface ReceivedAnswer {
   readonly code: number;
   readonly headers: IncomingMessage["headers"];
@@ -94,7 +93,7 @@ async function read(answer: IncomingMessage): Promise<ReceivedAnswer> {
   return { code, headers, trailers, bytes, text: bytes.toString() };
 }
 
-/** Sends a request to `server` and reads the whole answer. Rejects when the connection breaks. */
+/** Rejects when the connection breaks. */
 export function requestInMemory(
   server: Server,
   path: string,
@@ -116,12 +115,12 @@ export function requestInMemory(
   return promise;
 }
 
-/** A connection that became something else, or the answer that refused it. */
+/** The upgraded connection, or the response that rejected the upgrade. */
 export type UpgradedInMemory =
   | { readonly answer: IncomingMessage; readonly socket: Duplex }
   | { readonly refused: ReceivedAnswer };
 
-/** Requests an upgrade of the connection to SPDY. Rejects when the connection breaks. */
+/** Requests an upgrade to SPDY. Rejects when the connection breaks. */
 export function upgradeInMemory(
   server: Server,
   path: string,
@@ -151,11 +150,11 @@ export function upgradeInMemory(
 /** A server behind the API server. */
 export interface Behind {
   readonly server: Server;
-  /** What it was sent, with the bodies. */
+  /** Requests with their bodies. */
   readonly received: { readonly request: IncomingMessage; readonly body: string }[];
 }
 
-/** A server that records each request and lets `answer` answer it. */
+/** Starts a server that records each request and answers with `answer`. */
 export function makeBehind(
   answer: (request: IncomingMessage, response: ServerResponse, body: string) => void,
 ): Behind {
@@ -172,12 +171,12 @@ export function makeBehind(
   return { server, received };
 }
 
-/** A server, or the code of the error with which a connection to it fails. */
+/** A server, or the error code with which connecting fails. */
 export type Reached = Server | string;
 
-/** Connections to servers of this process, by `host:port`; anything else is refused. */
+/** Connections to servers by `host:port`. Others are refused. */
 export class MemoryConnections {
-  /** Whom the API server wanted to reach, in order. */
+  /** Connection attempts of the API server, in order. */
   readonly asked: { readonly peer: Peer; readonly at: HostPort }[] = [];
   readonly sockets: MemorySocket[] = [];
   readonly #reached: Readonly<Record<string, Reached>>;
@@ -186,7 +185,6 @@ export class MemoryConnections {
     this.#reached = reached;
   }
 
-  /** As the code under test takes it. */
   get asConnections(): Connections {
     return this as unknown as Connections;
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects that tests put into a store directly, as controllers and kubelets would have left them.
+// Objects that tests write directly into a store, as if controllers and kubelets had written them.
 import { POD } from "../kinds/workload/pod.ts";
 import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 
-/** ConfigMap `m` of namespace `default`. */
+/** ConfigMap `m` in namespace `default`. */
 export function aConfigMap(metadata: Fields = {}, data: Fields = { k: "1" }): KubeObject {
   return {
     apiVersion: "v1",
@@ -14,7 +14,7 @@ export function aConfigMap(metadata: Fields = {}, data: Fields = { k: "1" }): Ku
   };
 }
 
-/** Pod `name` of namespace `default` on node `n1`, running and ready. */
+/** A running and ready pod on node `n1` in namespace `default`. */
 export function aPod(
   name: string,
   change: { readonly metadata?: Fields; readonly spec?: Fields; readonly status?: Fields } = {},
@@ -62,7 +62,7 @@ const WIDGET_SCHEMA = {
   },
 };
 
-/** An established definition of `widgets.test.io`: stored as v1, and served as v1 and v2, whose fields are the same. */
+/** An established definition of `widgets.test.io`: stored as v1, served as v1 and v2 with the same fields. */
 export function widgetDefinition(change: Fields = {}): KubeObject {
   const version = {
     served: true,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The handler of all requests over HTTP in memory, with two users, a definition and an API of another server.
+// The request handler over in-memory HTTP, with two users, a definition and an aggregated API.
 import { type Server, createServer } from "node:http";
 import { RemoteDiscovery } from "../aggregation/remote-discovery.ts";
 import { AccessLog } from "../auth/access.ts";
@@ -15,7 +15,7 @@ const TOKENS = [
   { token: "t-bob", user: "bob", groups: [] },
 ];
 
-/** `far.io/v1`, which another server has. */
+/** `far.io/v1`, served by another server. */
 const AGGREGATED = {
   apiVersion: "apiregistration.k8s.io/v1",
   kind: "APIService",
@@ -30,20 +30,17 @@ const AGGREGATED = {
   status: { conditions: [{ type: "Available", status: "True" }] },
 };
 
-/** Headers of a request. */
 export type Headers = NonNullable<SentRequest["headers"]>;
 
-/** A JSON text, parsed. */
 export function json(text: string): Record<string, unknown> {
   return JSON.parse(text) as Record<string, unknown>;
 }
 
-/** The handler of all requests, and what is behind it. */
 export class TestApp {
   readonly server: TestServer;
   readonly http: Server;
   readonly remote: RemoteDiscovery;
-  /** Users and paths of requests that went to the other server. */
+  /** Users and paths of requests that were forwarded to the other server. */
   readonly passed: string[] = [];
 
   constructor(server: TestServer, change: Partial<AppDeps> = {}) {
@@ -69,14 +66,14 @@ export class TestApp {
     serveUpgrades(this.http, app);
   }
 
-  /** Sends a request as the administrator unless its headers name another user. */
+  /** Sends as the administrator unless the headers name another user. */
   readonly send = (path: string, sent: SentRequest = {}): Promise<ReceivedAnswer> => {
     const headers: Headers = { authorization: "Bearer t-admin", ...sent.headers };
     return requestInMemory(this.http, path, { ...sent, headers });
   };
 }
 
-/** Starts it with pod `p1`, the definition of widgets, and what the other server reported. */
+/** The store has pod `p1` and the definition of widgets; the other server has been discovered. */
 export async function startTestApp(change: Partial<AppDeps> = {}): Promise<TestApp> {
   const server = await startTestServer();
   await server.put("apiextensions.k8s.io/customresourcedefinitions", widgetDefinition());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A controller on a server in memory.
+// Controllers on an in-memory server.
 import type { VerbDeps } from "../verbs/deps.ts";
 import {
   type TestServer,
@@ -8,7 +8,7 @@ import {
   startTestServer,
 } from "./test-server.ts";
 
-/** A server and the way to start controllers on it, which end with the test. */
+/** A server on which a test starts controllers. They end with the test. */
 export class ControllerTest {
   readonly server: TestServer;
   readonly #stop = new AbortController();
@@ -17,17 +17,17 @@ export class ControllerTest {
     this.server = server;
   }
 
-  /** Starts a controller with the server's parts and those of `more`. */
+  /** Starts a controller with the server's deps and `more`. */
   async start<Deps extends VerbDeps>(
     start: (deps: Deps, stop: AbortSignal) => void | Promise<void>,
     more: Omit<Deps, keyof VerbDeps> = {} as Omit<Deps, keyof VerbDeps>,
   ): Promise<void> {
-    // The server has what verbs need; the caller gives the rest.
+    // the server has what verbs need, and `more` has the rest
     await start({ ...this.server.deps, ...more } as unknown as Deps, this.#stop.signal);
     await runTurns(20);
   }
 
-  /** Ends the controllers; the server goes on. */
+  /** Stops the controllers, but not the server. */
   stop(): void {
     this.#stop.abort();
   }
@@ -38,7 +38,6 @@ export class ControllerTest {
   }
 }
 
-/** A server with its namespaces. */
 export async function startControllerTest(
   options: TestServerOptions = {},
 ): Promise<ControllerTest> {

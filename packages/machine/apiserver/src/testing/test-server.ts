@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An API server in memory without a network: real store, kinds, rights and verbs; a test moves its clock.
+// An in-memory API server without a network: real store, kinds, access rights and verbs. The test moves its clock.
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
@@ -26,19 +26,19 @@ import { FakeWebhooks } from "./fake-webhooks.ts";
 /** May do everything. */
 export const ADMIN: User = { name: "admin", groups: ["system:masters", "system:authenticated"] };
 
-/** Turns of the event loop after which a test stops waiting. */
+/** Turns of the event loop after which a test gives up. */
 const TURNS_MAX = 2000;
 
-/** A request; `body` is sent as it is when it is text, else as JSON. */
+/** A text body is sent as it is, others as JSON. */
 export interface Sent {
   readonly body?: unknown;
-  /** Unset: a merge patch for PATCH, else JSON. */
+  /** Default: a merge patch for PATCH, else JSON. */
   readonly contentType?: string;
   readonly accept?: string;
   readonly user?: User;
 }
 
-/** Fields that tests read; trusted to exist where a test expects them. */
+/** Fields that tests read, without checks that they exist. */
 export interface AnswerBody extends Omit<KubeObject, "metadata"> {
   readonly metadata: Meta & { readonly continue?: string; readonly remainingItemCount?: number };
   readonly items: readonly KubeObject[];
@@ -47,33 +47,31 @@ export interface AnswerBody extends Omit<KubeObject, "metadata"> {
   readonly details: StatusDetails;
 }
 
-/** An answer: an object, a list or a Status. */
 export interface Answer {
   readonly code: number;
   readonly body: AnswerBody;
   readonly warnings: readonly string[];
 }
 
-/** An open watch. */
 export interface OpenWatch {
   readonly response: FakeResponse;
-  /** Resolves when the verb is done with it. */
+  /** Resolves when the verb has returned. */
   readonly done: Promise<Served>;
 }
 
-/** What a server is made with; unset members are as in a real one. */
+/** Unset members are as in production. */
 export type TestServerOptions = Partial<
   Pick<DispatchDeps, "watchBehavior" | "random"> & { readonly limits: Partial<Limits> }
 >;
 
-/** Lets everything run that does not wait for the clock. */
+/** Runs everything that does not wait for the clock. */
 export async function runTurns(count = 5): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
-/** Resolves when `condition` holds; throws with `what` when it does not within many turns of the event loop. */
+/** Resolves when `condition` holds. After many turns of the event loop, throws with `what`. */
 export async function until(what: string, condition: () => boolean): Promise<void> {
   for (let turn = 0; turn < TURNS_MAX; turn += 1) {
     if (condition()) return;
@@ -106,16 +104,15 @@ function toRequest(method: string, sent: Sent): IncomingMessage {
       accept: sent.accept ?? "application/json",
     },
   });
-  // Verbs read its method, headers and body only.
+  // verbs read only its method, headers and body
   return request as unknown as IncomingMessage;
 }
 
-/** A running server. */
 export class TestServer {
   readonly deps: DispatchDeps;
   readonly clock: FakeClock;
   readonly webhooks = new FakeWebhooks();
-  /** Messages of errors that were logged. */
+  /** Logged errors. */
   readonly logged: string[] = [];
   readonly #stopping = new AbortController();
 
@@ -148,7 +145,7 @@ export class TestServer {
     };
   }
 
-  /** Writes objects without asking a verb: each into the namespace that its metadata names. */
+  /** Writes objects directly into the store, each into the namespace in its metadata. */
   async put(resource: string, ...objects: readonly KubeObject[]): Promise<void> {
     await this.deps.store.write((transaction) => {
       for (const object of objects) {
@@ -157,13 +154,12 @@ export class TestServer {
     });
   }
 
-  /** What the store has, and undefined where it has nothing. */
   stored(resource: string, name: string, namespace = "default"): KubeObject | undefined {
     const bucket = resource.includes("/") ? resource : `/${resource}`;
     return this.deps.store.find({ bucket, namespace, name })?.copy();
   }
 
-  /** Sends a request and reads the answer; a refusal is an answer too. */
+  /** Errors are returned as answers. */
   async send(method: string, path: string, sent: Sent = {}): Promise<Answer> {
     const response = new FakeResponse();
     try {
@@ -178,15 +174,14 @@ export class TestServer {
     }
   }
 
-  /** Opens a watch. */
   watch(path: string, sent: Sent = {}, response: FakeResponse = new FakeResponse()): OpenWatch {
     const done = this.#dispatch("GET", path, { sent, response });
-    // A test that expects a refusal awaits `done`.
+    // a test that expects an error awaits `done`
     done.catch(() => undefined);
     return { response, done };
   }
 
-  /** Ends watches as a server does that stops. */
+  /** Ends watches like a server that stops. */
   stop(): void {
     this.#stopping.abort();
   }
@@ -230,7 +225,7 @@ export class TestServer {
   }
 }
 
-/** A server with the namespaces `default` and `other`, and their default accounts. */
+/** The server has the namespaces `default` and `other` with their default service accounts. */
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const server = new TestServer(options);
   for (const namespace of ["default", "other"]) {

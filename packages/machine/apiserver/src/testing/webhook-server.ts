@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission webhooks that are reached over HTTP in memory.
+// Admission webhooks over in-memory HTTP.
 import { makeWebhookAdmission } from "../admission/webhook/webhook-admission.ts";
 import type { Mutation } from "../admission/admission.ts";
 import { defineKind } from "../kinds/kind.ts";
@@ -10,10 +10,9 @@ import { openStore } from "../storage/sqlite-store.ts";
 import { MemoryConnections, type Reached, makeBehind } from "./memory-network.ts";
 
 const MAPS = defineKind({ group: "", version: "v1", resource: "configmaps", kind: "ConfigMap" });
-/** Group of configurations. */
 export const GROUP = "admissionregistration.k8s.io";
 
-/** The creation of ConfigMap `m`. */
+/** Creates ConfigMap `m`. */
 export function question(change: Partial<Mutation> = {}): Mutation {
   return {
     kind: MAPS,
@@ -47,7 +46,7 @@ interface Review {
   readonly request: { readonly uid: string; readonly [name: string]: unknown };
 }
 
-/** A webhook whose answer is `response`, with the uid of the request. */
+/** A webhook that answers with `response` and the uid of the request. */
 export function answering(response: Fields | ((review: Review) => Fields)) {
   return makeBehind((_request, sent, body) => {
     const review = JSON.parse(body) as Review;
@@ -63,7 +62,7 @@ export function answering(response: Fields | ((review: Review) => Fields)) {
   });
 }
 
-/** The part of an answer that patches. */
+/** The part of a response with a patch. */
 export function patchOf(...operations: readonly Fields[]): Fields {
   return {
     patchType: "JSONPatch",
@@ -71,11 +70,11 @@ export function patchOf(...operations: readonly Fields[]): Fields {
   };
 }
 
-/** The part of an answer that adds a label. */
+/** The part of a response that adds a label. */
 export const label = (name: string): Fields =>
   patchOf({ op: "add", path: "/metadata/labels", value: { [name]: "1" } });
 
-/** Admission by the webhooks of one configuration of each kind. */
+/** Admission with one configuration of each kind. */
 export async function makeAdmission(
   reached: Readonly<Record<string, Reached>>,
   given: { readonly mutating?: readonly Fields[]; readonly validating?: readonly Fields[] },

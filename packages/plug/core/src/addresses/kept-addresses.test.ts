@@ -14,7 +14,7 @@ import {
 } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { podAnnotationsOf } from "../plan/pod/inherited-fields.ts";
+import { buildPodAnnotations } from "../plan/pod/inherited-fields.ts";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";
 import { vmiOf } from "../plan/vm/vm.ts";
 import { withNics } from "../spec/nics.ts";
@@ -140,7 +140,7 @@ describe("the VM's status keeps", () => {
 
 /** What each NIC of a launcher's annotation prefers. */
 function preferredOf(vmi: VirtualMachineInstance): readonly unknown[] {
-  const annotations = podAnnotationsOf({ vmi, bindings: {} });
+  const annotations = buildPodAnnotations({ vmi, bindings: {} });
   expect(annotations).not.toHaveProperty(names.KEPT_ADDRESSES_ANNOTATION);
   const parsed = parseNetworks(annotations[names.NETWORKS_ANNOTATION]);
   return parsed.ok ? parsed.elements.map((element) => element["io.patchbay.kept-ips"]) : [];
@@ -177,7 +177,7 @@ describe("the next launcher", () => {
 
   test("keeps its preference while the NIC stays, and has none for one that is plugged again", () => {
     const vmi = vmiOf(vmOf(NIC, BLUE, KEPT), {});
-    const annotations = podAnnotationsOf({ vmi, bindings: {} });
+    const annotations = buildPodAnnotations({ vmi, bindings: {} });
     const parsed = parseNetworks(annotations[names.NETWORKS_ANNOTATION]);
     const elements = parsed.ok ? parsed.elements : [];
     expect(planPodNetworks({ vmi, bindings: {} }, elements)).toEqual(elements);

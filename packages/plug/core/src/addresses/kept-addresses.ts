@@ -83,7 +83,7 @@ export function toldAddresses(vmi: VirtualMachineInstance): readonly KeptAddress
 }
 
 /** `networkName` is NAMESPACE/NAME. */
-export function keptIpsFor(
+export function findPreferredIps(
   iface: Iface,
   networkName: string,
   kept: readonly KeptAddresses[],

@@ -87,7 +87,7 @@ function filterByVersion<T>(
   });
 }
 
-function ipv4LeaseOf({ addresses, routes }: NicAddresses): Ipv4Lease | undefined {
+function toIpv4Lease({ addresses, routes }: NicAddresses): Ipv4Lease | undefined {
   const first = filterByVersion(4, addresses, (address) => address)[0];
   if (first === undefined) return undefined;
   const own = filterByVersion(4, routes, ({ destination }) => destination).map(({ item }) => item);
@@ -106,7 +106,7 @@ function toIpv6Address(address: string, ip: IpPrefix): Ipv6Address {
   return { address, server, isOnLink };
 }
 
-function ipv6LeaseOf(remembered: RememberedAddresses): Ipv6Lease | undefined {
+function toIpv6Lease(remembered: RememberedAddresses): Ipv6Lease | undefined {
   const addresses = filterByVersion(6, remembered.addresses, (address) => address);
   if (addresses.length === 0) return undefined;
   return {
@@ -120,7 +120,7 @@ export function leaseOfRemembered(
   remembered: RememberedAddresses | undefined,
 ): GuestLease | undefined {
   if (remembered === undefined) return undefined;
-  const [ipv4, ipv6] = [ipv4LeaseOf(remembered), ipv6LeaseOf(remembered)];
+  const [ipv4, ipv6] = [toIpv4Lease(remembered), toIpv6Lease(remembered)];
   if (ipv4 === undefined && ipv6 === undefined) return undefined;
   return {
     ...(ipv4 === undefined ? {} : { ipv4 }),

@@ -165,7 +165,7 @@ interface Fit<T> {
 }
 
 /** Takes items in order until the size exceeds `max`. `sizeOf` returns the size of a list. */
-function takeFirst<T>(
+function takeFitting<T>(
   items: readonly T[],
   max: number,
   sizeOf: (taken: readonly T[]) => number,
@@ -189,7 +189,7 @@ function rankOf({ destination, gateway }: NicRoute): number {
 /** Keeps on-link routes and the default route first. The order is unchanged. */
 export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
   const ranked = routes.toSorted((left, right) => rankOf(left) - rankOf(right));
-  const { fitting } = takeFirst(ranked, OPTION_MAX, (taken) =>
+  const { fitting } = takeFitting(ranked, OPTION_MAX, (taken) =>
     taken.reduce((sum, route) => sum + routeSize(route), 0),
   );
   return {
@@ -198,7 +198,7 @@ export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
   };
 }
 
-function suffixesOf(domain: string): readonly string[] {
+function listSuffixes(domain: string): readonly string[] {
   const labels = domain.replace(/\.$/, "").split(".");
   return labels.map((_label, at) => labels.slice(at).join("."));
 }
@@ -212,7 +212,7 @@ function searchSize(domains: readonly string[]): number {
   let hasPointer = false;
   let size = 0;
   for (const domain of domains) {
-    const suffixes = suffixesOf(domain);
+    const suffixes = listSuffixes(domain);
     const known = suffixes.findIndex((suffix) => written.has(suffix));
     const own = suffixes.slice(0, known === -1 ? suffixes.length : known);
     size += own.reduce((sum, suffix) => sum + 1 + (suffix.split(".")[0] ?? "").length, 0);
@@ -230,8 +230,8 @@ function plainSize(domains: readonly string[]): number {
 
 export function fitSearch(search: readonly string[], hasIpv4: boolean): Fit<string> {
   return hasIpv4
-    ? takeFirst(search, OPTION_MAX, searchSize)
-    : takeFirst(search, ADVERTISED_SEARCH_MAX, plainSize);
+    ? takeFitting(search, OPTION_MAX, searchSize)
+    : takeFitting(search, ADVERTISED_SEARCH_MAX, plainSize);
 }
 
 function leftOutMessage(
@@ -254,7 +254,7 @@ export function withFittingOptions<Nic extends WithOptions>(nic: Nic): Nic {
   const { ntpServers = [] } = options;
   const routes = fitRoutes(lease.ipv4?.routes ?? []);
   const search = fitSearch(dns.search, lease.ipv4 !== undefined);
-  const ntp = takeFirst(ntpServers, OPTION_MAX, (taken) => taken.length * IPV4_BYTES);
+  const ntp = takeFitting(ntpServers, OPTION_MAX, (taken) => taken.length * IPV4_BYTES);
   const leftOut = [
     ...(nic.leftOut ?? []),
     ...leftOutMessage(

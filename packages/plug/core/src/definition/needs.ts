@@ -56,7 +56,7 @@ function ipamOf(plugin: Plugin): JsonObject | undefined {
   return isJsonObject(plugin["ipam"]) ? plugin["ipam"] : undefined;
 }
 
-function programsOf(plugin: Plugin): readonly string[] {
+function listPrograms(plugin: Plugin): readonly string[] {
   return [plugin.type, readText(ipamOf(plugin) ?? {}, "type") ?? []].flat();
 }
 
@@ -94,7 +94,7 @@ export function needsOf({ plugins }: NetworkConfigList): DefinitionNeeds {
   const [vlan] = each(vlanOf);
   const unfit = plugins.find(({ type }) => UNFIT_FOR_GUESTS.includes(type));
   return {
-    plugins: [...new Set(plugins.flatMap(programsOf))],
+    plugins: [...new Set(plugins.flatMap(listPrograms))],
     links: each(linksOf),
     bridges: each(bridgesOf),
     vlan,

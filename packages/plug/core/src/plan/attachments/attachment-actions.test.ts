@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import type { NetworkSelection } from "@patchbay/api";
-import { planAttachmentActions, changedAttributes } from "./attachment-actions.ts";
+import { planAttachmentActions, findChangedAttributes } from "./attachment-actions.ts";
 import { facts, owned, printAction, type Facts } from "../../testing/attachment-facts.ts";
 
 const A = { name: "a", interface: "net1" };
@@ -484,5 +484,5 @@ test.each<{ name: string; before: Attributes; now: Attributes; want: readonly st
   },
 ])("changed attributes: $name", ({ before, now, want }) => {
   const element = { name: "a" };
-  expect(changedAttributes({ ...element, ...before }, { ...element, ...now })).toEqual(want);
+  expect(findChangedAttributes({ ...element, ...before }, { ...element, ...now })).toEqual(want);
 });

@@ -109,7 +109,7 @@ function attributesError(
   owned: OwnedAttachment,
 ): readonly AttachmentAction<never>[] {
   if (owned.isAdopted || owned.asked === undefined) return [];
-  const changed = changedAttributes(owned.asked, wanted.selection);
+  const changed = findChangedAttributes(owned.asked, wanted.selection);
   if (changed.length === 0) return [];
   const { interfaceName } = wanted;
   return [{ kind: "reportError", interfaceName, ...attributesFixed(interfaceName, changed) }];
@@ -263,7 +263,7 @@ function isOtherMac(before: NetworkSelection, now: NetworkSelection): boolean {
   return asked !== "" && asked !== normalizeMac(before.mac ?? "");
 }
 
-export function changedAttributes(
+export function findChangedAttributes(
   before: NetworkSelection,
   now: NetworkSelection,
 ): readonly string[] {

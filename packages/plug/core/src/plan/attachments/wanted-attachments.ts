@@ -14,7 +14,7 @@ export interface PresentAttachment {
   readonly interfaceName: string;
 }
 
-function namedInterfaceOf({
+function readInterfaceName({
   interface: asked = "",
   interfaceRequest = "",
 }: NetworkSelection): string {
@@ -67,7 +67,7 @@ function findUnused(
  * Names an element without an interface name and without a NIC. Multus also counts the networks that a cluster adds to
  * every pod, so its NIC may have another name.
  */
-function generatedName(network: string, index: number, names: NameState): string {
+function generateName(network: string, index: number, names: NameState): string {
   const byDefault = defaultName(index);
   const isInUse = names.others.some(
     (entry) => entry.interfaceName === byDefault && entry.network !== network,
@@ -88,7 +88,7 @@ function readElements(
 ): readonly NamedElement[] {
   return elements.map((selection) => {
     const network = networkOf(selection, namespace);
-    const name = namedInterfaceOf(selection);
+    const name = readInterfaceName(selection);
     return { network, selection, ...(name === "" ? {} : { name }) };
   });
 }
@@ -134,7 +134,7 @@ export function listWanted(
     ),
   };
   return named.map(({ network, selection, name }, index) => {
-    const interfaceName = name ?? generatedName(network, index, names);
+    const interfaceName = name ?? generateName(network, index, names);
     names.usedNames.add(interfaceName);
     return { network, interfaceName, selection };
   });

@@ -11,7 +11,7 @@ import type { DomainDefinition } from "@patchbay/domain";
 import { aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planVmiTopology } from "../../pcie/topology.ts";
-import { guestDevicesOf, machineUuidOf, planDomain, type DomainSettings } from "./domain.ts";
+import { buildGuestDevices, machineUuidOf, planDomain, type DomainSettings } from "./domain.ts";
 import { NO_LINKS, type IfaceFacts } from "../../iface/facts.ts";
 
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
@@ -24,7 +24,7 @@ function devicesOf(devices: Devices, version = 3): Partial<DomainDefinition> {
   const vmi = { ...bare, metadata: { ...bare.metadata, annotations }, spec };
   const plan = planVmiTopology(vmi, networkConfigOf(undefined));
   if (!plan.ok) throw new Error("no layout");
-  return guestDevicesOf(vmi, plan.topology);
+  return buildGuestDevices(vmi, plan.topology);
 }
 
 const SOCKET = "/run/launcher/vnc.sock";

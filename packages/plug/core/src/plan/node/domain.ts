@@ -12,19 +12,19 @@ import { findOneOf, hasConsole, inputsOf, tpmOf } from "../../spec/guest-devices
 import {
   VIDEO_MODELS,
   WATCHDOG_ACTIONS,
-  clockOf,
+  buildClock,
   cpuOf,
-  featuresOf,
-  firmwareOf,
-  identityOf,
-  kernelOf,
+  buildFeatures,
+  buildFirmware,
+  buildIdentity,
+  buildKernel,
 } from "./guest/machine.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { planVmiTopology, queuesOf } from "../../pcie/topology.ts";
 import { machineOf, vcpusOf, memoryMiBOf } from "../../spec/machine.ts";
 import { isForVhostUser } from "../../bindings/resolve-binding.ts";
-import { controllersOf, diskDefinitionsOf, ioThreadsOf } from "./guest/disks.ts";
-import { nicDefinitionOf } from "./nics.ts";
+import { buildControllers, buildDisks, planIoThreads } from "./guest/disks.ts";
+import { buildNicDefinition } from "./nics.ts";
 
 /** Source: KubeVirt api.VMINamespaceKeyFunc. */
 export function domainNameOf(vmi: VirtualMachineInstance): string {
@@ -51,7 +51,7 @@ function launcherPath(name: string): string {
   return `${names.LAUNCHER_DIR}/${name}`;
 }
 
-function agentOf({ fixed }: Topology): Pick<DomainDefinition, "agent"> {
+function buildAgent({ fixed }: Topology): Pick<DomainDefinition, "agent"> {
   const pciAddress = fixed.get("guestAgent");
   if (pciAddress === undefined) return {};
   return { agent: { socketPath: launcherPath(names.AGENT_SOCKET), pciAddress } };
@@ -60,7 +60,7 @@ function agentOf({ fixed }: Topology): Pick<DomainDefinition, "agent"> {
 /** The same for all models. Source: KubeVirt. */
 const VIDEO_MEMORY_KIB = 16 * 1024;
 
-function displayOf({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefinition, "display"> {
+function buildDisplay({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefinition, "display"> {
   const pciAddress = fixed.get("display");
   if (pciAddress === undefined) return {};
   const model = findOneOf(VIDEO_MODELS, domain.devices?.video?.type) ?? "vga";
@@ -68,7 +68,7 @@ function displayOf({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefinit
   return { display: { socketPath: launcherPath(names.VNC_SOCKET), model, ...memory, pciAddress } };
 }
 
-function inputDefinitionsOf(spec: VmiSpec, { fixed }: Topology): DomainDefinition["inputs"] {
+function buildInputs(spec: VmiSpec, { fixed }: Topology): DomainDefinition["inputs"] {
   return inputsOf(spec).flatMap(({ bus }, index): DomainDefinition["inputs"] => {
     const alias = `ua-input-${String(index)}`;
     if (bus === "usb") return [{ alias, type: "tablet", bus, port: index + 1 }];
@@ -77,12 +77,15 @@ function inputDefinitionsOf(spec: VmiSpec, { fixed }: Topology): DomainDefinitio
   });
 }
 
-function rngOf({ fixed }: Topology): Pick<DomainDefinition, "rng"> {
+function buildRng({ fixed }: Topology): Pick<DomainDefinition, "rng"> {
   const pciAddress = fixed.get("rng");
   return pciAddress === undefined ? {} : { rng: { pciAddress } };
 }
 
-function watchdogOf({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefinition, "watchdog"> {
+function buildWatchdog(
+  { domain }: VmiSpec,
+  { fixed }: Topology,
+): Pick<DomainDefinition, "watchdog"> {
   const pciAddress = fixed.get("watchdog");
   if (pciAddress === undefined) return {};
   const action = findOneOf(WATCHDOG_ACTIONS, domain.devices?.watchdog?.i6300esb?.action) ?? "reset";
@@ -90,31 +93,31 @@ function watchdogOf({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefini
 }
 
 /** Only the newer model has persistent state. Source: KubeVirt. */
-function tpmDefinitionOf(spec: VmiSpec): Pick<DomainDefinition, "tpm"> {
+function buildTpm(spec: VmiSpec): Pick<DomainDefinition, "tpm"> {
   const tpm = tpmOf(spec);
   if (tpm === undefined) return {};
   const isPersistent = tpm.persistent === true;
   return { tpm: { model: isPersistent ? "tpm-crb" : "tpm-tis", isPersistent } };
 }
 
-function consoleOf(spec: VmiSpec): Pick<DomainDefinition, "console"> {
+function buildConsole(spec: VmiSpec): Pick<DomainDefinition, "console"> {
   if (!hasConsole(spec)) return {};
   const socketPath = launcherPath(names.CONSOLE_SOCKET);
   return { console: { socketPath, logPath: launcherPath(names.CONSOLE_LOG) } };
 }
 
-export function guestDevicesOf(
+export function buildGuestDevices(
   { spec }: VirtualMachineInstance,
   topology: Topology,
 ): Pick<DomainDefinition, "agent" | "display" | "inputs" | "rng" | "watchdog" | "tpm" | "console"> {
   return {
-    ...agentOf(topology),
-    ...displayOf(spec, topology),
-    inputs: inputDefinitionsOf(spec, topology),
-    ...rngOf(topology),
-    ...watchdogOf(spec, topology),
-    ...tpmDefinitionOf(spec),
-    ...consoleOf(spec),
+    ...buildAgent(topology),
+    ...buildDisplay(spec, topology),
+    inputs: buildInputs(spec, topology),
+    ...buildRng(topology),
+    ...buildWatchdog(spec, topology),
+    ...buildTpm(spec),
+    ...buildConsole(spec),
   };
 }
 
@@ -137,7 +140,9 @@ function nicsOf(
     const queues = queuesOf(vmi.spec, facts.iface, network);
     const isBooted = hasKubeVirtDefaults && facts.iface?.bootOrder !== undefined;
     const rom = isBooted ? ({ hasBootRom: true } as const) : {};
-    return pciAddress === undefined ? [] : [nicDefinitionOf(facts, { pciAddress, queues, ...rom })];
+    return pciAddress === undefined
+      ? []
+      : [buildNicDefinition(facts, { pciAddress, queues, ...rom })];
   });
 }
 
@@ -158,7 +163,7 @@ export function planDomain(
   const topology: Topology = plan.ok ? plan.topology : NO_TOPOLOGY;
   const { sharesMemory, hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
   const isForVhostUserNics = isForVhostUser(vmi.spec, network.bindings);
-  const ioThreads = ioThreadsOf(vmi.spec);
+  const ioThreads = planIoThreads(vmi.spec);
   return {
     name: domainNameOf(vmi),
     uuid,
@@ -170,17 +175,17 @@ export function planDomain(
     // QEMU 7.2 without KVM crashes when a vhost-user NIC with vectors is used (measured).
     ...(isForVhostUserNics && useEmulation && { hasNoNicVectors: true }),
     cpu: cpuOf(domain, { useEmulation, hasKubeVirtDefaults }),
-    firmware: firmwareOf(domain),
-    ...kernelOf(domain),
-    identity: identityOf(domain),
-    features: featuresOf(domain),
-    clock: clockOf(domain),
+    firmware: buildFirmware(domain),
+    ...buildKernel(domain),
+    identity: buildIdentity(domain),
+    features: buildFeatures(domain),
+    clock: buildClock(domain),
     ioThreads: ioThreads.countDisks,
-    controllers: controllersOf(vmi, topology, ioThreads),
-    disks: diskDefinitionsOf(vmi, topology, ioThreads),
+    controllers: buildControllers(vmi, topology, ioThreads),
+    disks: buildDisks(vmi, topology, ioThreads),
     nics: nicsOf({ vmi, topology, network }, wired),
     ports: topology.ports,
     bridges: topology.bridges,
-    ...guestDevicesOf(vmi, topology),
+    ...buildGuestDevices(vmi, topology),
   };
 }

@@ -23,7 +23,7 @@ function queuesFor({ takesQueues }: IfaceFacts["links"], wanted: number): number
   return takesQueues === "one" ? 1 : Math.max(wanted, 2);
 }
 
-export function nicDefinitionOf(facts: IfaceFacts, place: NicOptions): NicDefinition {
+export function buildNicDefinition(facts: IfaceFacts, place: NicOptions): NicDefinition {
   const { tapName, alias } = namesOf(facts.name, facts.podInterfaceName);
   const { links } = facts;
   const { bootOrder, acpiIndex } = facts.iface ?? {};
@@ -44,13 +44,13 @@ export function nicDefinitionOf(facts: IfaceFacts, place: NicOptions): NicDefini
 }
 
 /** The existing device with the given link state; undefined without a device or before libvirt has placed it. */
-export function liveNicOf(iface: IfaceFacts, linkUp: boolean): NicDefinition | undefined {
+export function buildLiveNic(iface: IfaceFacts, linkUp: boolean): NicDefinition | undefined {
   const { device } = iface;
   const pciAddress = parsePciAddress(device?.pciAddress ?? "");
   if (device === undefined || pciAddress === undefined) return undefined;
   const { queues, mac, hasBootRom, mtu = iface.links.mtu } = device;
   const rom = hasBootRom === undefined ? {} : { hasBootRom };
-  return { ...nicDefinitionOf(iface, { pciAddress, queues, ...rom }), mac, mtu, linkUp };
+  return { ...buildNicDefinition(iface, { pciAddress, queues, ...rom }), mac, mtu, linkUp };
 }
 
 /**
@@ -82,7 +82,7 @@ export function planSwapNetwork(
   if (swap === undefined) return [];
   const [from, to] = [iface, onSwap({ ...iface, swap })].map(wiringOf);
   if (from?.kind !== "bridge" || to?.kind !== "bridge") return [];
-  const [down, up] = [false, true].map((linkUp) => liveNicOf(iface, linkUp));
+  const [down, up] = [false, true].map((linkUp) => buildLiveNic(iface, linkUp));
   const isUp = iface.iface?.state !== "down";
   const link =
     isUp && down !== undefined && up !== undefined

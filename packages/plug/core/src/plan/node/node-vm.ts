@@ -28,8 +28,8 @@ import {
   planLinkSocket,
   findVhostUserBlock,
   unplugRetryMs,
-  liveNicOf,
-  nicDefinitionOf,
+  buildLiveNic,
+  buildNicDefinition,
   planLeftoverBridge,
   planSwapNetwork,
   type LinkSocketAction,
@@ -217,14 +217,14 @@ function planUnwire(facts: IfaceFacts): readonly NodeAction[] {
 function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction {
   return typeof place === "string"
     ? { kind: "wait", iface: iface.name, reason: place }
-    : { kind: "attachDevice", iface: iface.name, xml: printNic(nicDefinitionOf(iface, place)) };
+    : { kind: "attachDevice", iface: iface.name, xml: printNic(buildNicDefinition(iface, place)) };
 }
 
 export function planLink(iface: IfaceFacts): readonly NodeAction[] {
   if (isByHook(iface)) return [];
   const isUp = iface.iface?.state !== "down";
   if (!moduleOf(iface).live.link) return [];
-  const definition = iface.device?.linkUp === isUp ? undefined : liveNicOf(iface, isUp);
+  const definition = iface.device?.linkUp === isUp ? undefined : buildLiveNic(iface, isUp);
   if (definition === undefined) return [];
   return [{ kind: "setLink", iface: iface.name, xml: printNic(definition) }];
 }

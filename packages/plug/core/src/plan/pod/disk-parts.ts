@@ -84,7 +84,7 @@ function mountClaim(
     : { volumes: [volume], mounts: [{ name, mountPath: volumeDirOf(disk.name), ...readOnly }] };
 }
 
-function argumentsOf(
+function buildArguments(
   disk: GuestDisk,
   { kind }: ClaimSource,
   { file, limit }: { readonly file: DiskFile; readonly limit: string },
@@ -99,12 +99,12 @@ function argumentsOf(
   return ["file", disk.name, file.path, limit, ...(isCreated ? ["make"] : []), ...readOnly];
 }
 
-export function claimDiskPart(disk: GuestDisk, source: ClaimSource, facts: DiskFacts): DiskPart {
+export function buildClaimPart(disk: GuestDisk, source: ClaimSource, facts: DiskFacts): DiskPart {
   const claim = facts.claims.get(source.claimName);
   const file = claimFileOf(disk.name, claimModeOf(claim));
   const limit = String(claimBytesOf(claim) ?? IMAGE_LIMIT_BYTES);
   return {
-    group: argumentsOf(disk, source, { file, limit }),
+    group: buildArguments(disk, source, { file, limit }),
     ...mountClaim(disk, source, file),
     diskMiB: source.kind === "ephemeral" ? OVERLAY_MIB : 0,
   };
@@ -113,7 +113,7 @@ export function claimDiskPart(disk: GuestDisk, source: ClaimSource, facts: DiskF
 /** Source: KubeVirt container disk workflow. */
 const DISK_DIR = "/disk";
 
-export function containerDiskPart(
+export function buildContainerDiskPart(
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: "containerDisk" }>,
 ): DiskPart {
@@ -136,7 +136,7 @@ export function containerDiskPart(
 }
 
 /** The directory must exist. The kubelet would create it for root, and the launcher could not write to it. */
-export function hostDiskPart(
+export function buildHostDiskPart(
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: "hostDisk" }>,
 ): DiskPart {
@@ -160,7 +160,7 @@ type FilesSource = Extract<DiskSource, { readonly kind: "configMap" | "secret" |
 /** Source: KubeVirt pkg/config. */
 const DEFAULT_LABEL = "cfgdata";
 
-function volumeOf(name: string, source: FilesSource): PodVolume {
+function buildVolume(name: string, source: FilesSource): PodVolume {
   switch (source.kind) {
     case "configMap":
       return { name, configMap: { name: source.name, optional: source.optional } };
@@ -184,14 +184,14 @@ function volumeOf(name: string, source: FilesSource): PodVolume {
   }
 }
 
-export function filesDiskPart(disk: GuestDisk, source: FilesSource): DiskPart {
+export function buildFilesPart(disk: GuestDisk, source: FilesSource): DiskPart {
   const name = podVolumeName(disk.volumeIndex);
   const mountPath = volumeDirOf(disk.name);
   const output = diskFileOf(disk, "Filesystem").path;
   const label = source.label ?? DEFAULT_LABEL;
   return {
     group: ["iso", disk.name, output, label, `tree:${mountPath}`],
-    volumes: [volumeOf(name, source)],
+    volumes: [buildVolume(name, source)],
     madeFrom: [{ name, mountPath, readOnly: true }],
     diskMiB: SMALL_DISK_MIB,
   };
@@ -250,7 +250,7 @@ class Files {
 /** cloud-init ignores a disk without user data. Source: cloud-init datasources NoCloud and ConfigDrive. */
 const NO_USER_DATA: TextSource = { kind: "inline", text: "" };
 
-function filesOf(
+function buildFiles(
   vmi: VirtualMachineInstance,
   disk: GuestDisk,
   { kind, userData, networkData }: CloudInitData & { readonly kind: CloudInitKind },
@@ -264,12 +264,12 @@ function filesOf(
   ];
 }
 
-export function cloudInitPart(
+export function buildCloudInitPart(
   vmi: VirtualMachineInstance,
   disk: GuestDisk,
   source: Extract<DiskSource, { readonly kind: CloudInitKind }>,
 ): DiskPart {
-  const files = filesOf(vmi, disk, source);
+  const files = buildFiles(vmi, disk, source);
   const output = diskFileOf(disk, "Filesystem").path;
   const content = files.flatMap((file) => file.content);
   return {

@@ -5,12 +5,12 @@ import { disksOf, isDirect, type GuestDisk } from "../../spec/disks.ts";
 import type { ImageFiles } from "./image-files.ts";
 import { inMi, joinParts, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
 import {
-  claimDiskPart,
-  cloudInitPart,
-  containerDiskPart,
+  buildClaimPart,
+  buildCloudInitPart,
+  buildContainerDiskPart,
   QCOW2_OVERHEAD_MIB,
-  hostDiskPart,
-  filesDiskPart,
+  buildHostDiskPart,
+  buildFilesPart,
   escapeExpansion,
   type DiskFacts,
   type DiskPart,
@@ -18,7 +18,7 @@ import {
 
 const MIB = 2 ** 20;
 
-function emptyDiskPart(disk: GuestDisk, bytes: number): DiskPart {
+function buildEmptyDiskPart(disk: GuestDisk, bytes: number): DiskPart {
   return {
     group: ["empty", disk.name, diskFileOf(disk, "Filesystem").path, String(Math.floor(bytes))],
     diskMiB: Math.ceil(bytes / MIB) + QCOW2_OVERHEAD_MIB,
@@ -27,21 +27,21 @@ function emptyDiskPart(disk: GuestDisk, bytes: number): DiskPart {
 
 function partOf(vmi: VirtualMachineInstance, disk: GuestDisk, facts: DiskFacts): DiskPart {
   const { source } = disk;
-  if ("claimName" in source) return claimDiskPart(disk, source, facts);
+  if ("claimName" in source) return buildClaimPart(disk, source, facts);
   switch (source.kind) {
     case "containerDisk":
-      return containerDiskPart(disk, source);
+      return buildContainerDiskPart(disk, source);
     case "emptyDisk":
-      return emptyDiskPart(disk, source.bytes);
+      return buildEmptyDiskPart(disk, source.bytes);
     case "hostDisk":
-      return hostDiskPart(disk, source);
+      return buildHostDiskPart(disk, source);
     case "cloudInitNoCloud":
     case "cloudInitConfigDrive":
-      return cloudInitPart(vmi, disk, source);
+      return buildCloudInitPart(vmi, disk, source);
     case "configMap":
     case "secret":
     case "downwardAPI":
-      return filesDiskPart(disk, source);
+      return buildFilesPart(disk, source);
   }
 }
 
@@ -53,12 +53,12 @@ export function planDisks(vmi: VirtualMachineInstance, facts: DiskFacts): readon
   });
 }
 
-export function diskImagesOf(parts: readonly DiskPart[]): readonly ImageFiles[] {
+export function listDiskImages(parts: readonly DiskPart[]): readonly ImageFiles[] {
   return parts.flatMap(({ files }) => files ?? []);
 }
 
 /** `imageMounts` are the images' mounts. The container that prepares disks is the last init container. */
-export function diskPartsOf(
+export function buildDiskParts(
   parts: readonly DiskPart[],
   imageMounts: PodParts["mounts"],
   request: PartsRequest,
@@ -96,7 +96,7 @@ const PROGRAM = "/usr/bin/prepare-disks";
 const REQUESTS = { cpu: "10m", memory: "64Mi", "ephemeral-storage": "16Mi" };
 const LIMITS = { cpu: "1", memory: "512Mi", "ephemeral-storage": "16Mi" };
 
-function argumentsOf(parts: readonly DiskPart[]): readonly string[] {
+function buildArguments(parts: readonly DiskPart[]): readonly string[] {
   return parts
     .flatMap(({ group }, index) => (index === 0 ? group : ["--", ...group]))
     .map(escapeExpansion);
@@ -116,7 +116,7 @@ function prepareContainer(
     image: request.image,
     imagePullPolicy: "IfNotPresent",
     command: [PROGRAM],
-    args: argumentsOf(parts),
+    args: buildArguments(parts),
     ...(env.length === 0
       ? {}
       : { env: env.map(({ name, value = "" }) => ({ name, value: escapeExpansion(value) })) }),

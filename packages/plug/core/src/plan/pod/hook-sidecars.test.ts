@@ -4,7 +4,7 @@ import { names, type BindingRegistry, type Pod, type VirtualMachineInstance } fr
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { withNics } from "../../spec/nics.ts";
-import { failedHookOf, hasRunningHook, hookPartsOf } from "./hook-sidecars.ts";
+import { failedHookOf, hasRunningHook, buildHookParts } from "./hook-sidecars.ts";
 
 const BINDINGS: BindingRegistry = {
   helped: {
@@ -33,7 +33,7 @@ function vmiWith(
 
 function partsOf(vmi: VirtualMachineInstance, allowsHooks = true) {
   const settings = { bindings: BINDINGS, allowsHooks, sidecarShimImage: "shim" };
-  return hookPartsOf(vmi, settings, INFO);
+  return buildHookParts(vmi, settings, INFO);
 }
 
 test("those that the VMI asks for come first, then one for each binding that has one", () => {

@@ -66,7 +66,7 @@ function bindingHooks(
   });
 }
 
-function environmentOf(name: string, { binding }: Hook): readonly EnvVar[] {
+function buildEnvironment(name: string, { binding }: Hook): readonly EnvVar[] {
   return [
     { name: CONTAINER_NAME, value: name },
     ...(binding === undefined ? [] : [{ name: BINDING_NAME, value: binding }]),
@@ -114,7 +114,7 @@ function toHookParts(hook: Hook, index: number, { info, shimImage }: HookContext
     imagePullPolicy,
     ...(command === undefined ? {} : { command }),
     ...(args === undefined ? {} : { args }),
-    env: environmentOf(name, hook),
+    env: buildEnvironment(name, hook),
     resources: RESOURCES,
     securityContext: SECURITY,
     volumeMounts: [
@@ -141,7 +141,7 @@ function toHookParts(hook: Hook, index: number, { info, shimImage }: HookContext
 }
 
 /** `info` is the mount with the NICs' details. */
-export function hookPartsOf(
+export function buildHookParts(
   vmi: VirtualMachineInstance,
   settings: HookSettings,
   info: VolumeMount | undefined,

@@ -8,8 +8,8 @@ import {
   pullPolicyOf,
   hasImageVolume,
   hasLostImage,
-  imagePartsOf,
-  kernelImageOf,
+  buildImageParts,
+  listKernelImages,
 } from "./image-files.ts";
 import { launcherPodOf } from "./launcher-pod.ts";
 import { NO_PARTS } from "./parts.ts";
@@ -24,7 +24,7 @@ function vmiWith(container: Boot): VirtualMachineInstance {
 
 function partsOf(container: Boot, keepsImageVolumes: boolean) {
   const securityContext = { runAsUser: 107 };
-  return imagePartsOf(kernelImageOf(vmiWith(container)), {
+  return buildImageParts(listKernelImages(vmiWith(container)), {
     image: "launcher",
     keepsImageVolumes,
     securityContext,

@@ -92,7 +92,7 @@ function imageVolume({ name, image, pullPolicy }: ImageFiles): PodVolume {
 }
 
 /** The paths in the launcher are the same in both cases. */
-export function imagePartsOf(all: readonly ImageFiles[], request: PartsRequest): PodParts {
+export function buildImageParts(all: readonly ImageFiles[], request: PartsRequest): PodParts {
   if (all.length === 0) return NO_PARTS;
   const secrets = all.flatMap(({ pullSecret = "" }) => (pullSecret === "" ? [] : [pullSecret]));
   const mounts = all.map(({ name, mountPath }) => ({ name, mountPath, readOnly: true }));
@@ -152,7 +152,7 @@ export function hasLostImage(pod: Pod): boolean {
 /** Most disk space of kernel and initrd. Distributions need 30 to 150 MiB. */
 const KERNEL_MIB = 512;
 
-export function kernelImageOf(vmi: VirtualMachineInstance): readonly ImageFiles[] {
+export function listKernelImages(vmi: VirtualMachineInstance): readonly ImageFiles[] {
   const boot = vmi.spec.domain.firmware?.kernelBoot?.container;
   if (boot === undefined) return [];
   const { kernel, initrd } = kernelFilesOf(vmi.spec.domain);

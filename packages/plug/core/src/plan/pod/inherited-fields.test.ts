@@ -3,7 +3,7 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./inherited-fields.ts";
+import { buildPodAnnotations, buildPodLabels, buildPodSettings } from "./inherited-fields.ts";
 
 function vmiWithMetadata(
   metadata: Partial<VirtualMachineInstance["metadata"]>,
@@ -22,12 +22,12 @@ test("labels and annotations of the VMI are the pod's, but not those that say wh
   };
   const labels = { app: "web", "kubevirt.io": "other", "kubevirt.io/created-by": "other" };
   const vmi = vmiWithMetadata({ annotations, labels });
-  expect(podAnnotationsOf({ vmi, bindings: {} })).toEqual({
+  expect(buildPodAnnotations({ vmi, bindings: {} })).toEqual({
     "example.com/team": "a",
     "kubevirt.io/domain": "vm1",
     "kubectl.kubernetes.io/default-container": "compute",
   });
-  expect(podLabelsOf(vmi)).toEqual({
+  expect(buildPodLabels(vmi)).toEqual({
     app: "web",
     "kubevirt.io": "virt-launcher",
     "kubevirt.io/created-by": "vmi-uid",
@@ -36,7 +36,7 @@ test("labels and annotations of the VMI are the pod's, but not those that say wh
 });
 
 test("a label holds no name of more than 63 characters", () => {
-  const label = podLabelsOf(vmiWithMetadata({ name: "v".repeat(200) }))["vm.kubevirt.io/name"];
+  const label = buildPodLabels(vmiWithMetadata({ name: "v".repeat(200) }))["vm.kubevirt.io/name"];
   expect(label).toHaveLength(63);
 });
 
@@ -57,12 +57,12 @@ test("Kubernetes is told what the VMI says, and nothing of what it does not say"
     tolerations: [{ key: "example.com/edge", operator: "Exists" }],
     topologySpreadConstraints: [{ maxSkew: 1 }],
   };
-  expect(podSettingsOf(vmiWithSpec({ ...given, hostname: "web-1" }))).toEqual({
+  expect(buildPodSettings(vmiWithSpec({ ...given, hostname: "web-1" }))).toEqual({
     ...given,
     hostname: "web-1",
   });
   const nameservers = ["01.1.1.1", "0127.0.0.3", "fd00::0a"];
-  const { dnsConfig } = podSettingsOf(vmiWithSpec({ dnsConfig: { nameservers } }));
+  const { dnsConfig } = buildPodSettings(vmiWithSpec({ dnsConfig: { nameservers } }));
   expect(dnsConfig).toEqual({ nameservers: ["1.1.1.1", "127.0.0.3", "fd00::a"] });
-  expect(podSettingsOf(vmiWithSpec({ dnsPolicy: "" }))).toEqual({ hostname: "vm1" });
+  expect(buildPodSettings(vmiWithSpec({ dnsPolicy: "" }))).toEqual({ hostname: "vm1" });
 });

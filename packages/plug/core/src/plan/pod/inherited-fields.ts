@@ -18,7 +18,7 @@ const EXCLUDED_ANNOTATIONS = [
 ];
 
 /** Services select the pod by the VMI's labels. Patchbay's labels take precedence. */
-export function podLabelsOf({
+export function buildPodLabels({
   metadata,
 }: VirtualMachineInstance): Readonly<Record<string, string>> {
   return {
@@ -29,7 +29,7 @@ export function podLabelsOf({
   };
 }
 
-export function podAnnotationsOf(owner: NetworksOwner): Readonly<Record<string, string>> {
+export function buildPodAnnotations(owner: NetworksOwner): Readonly<Record<string, string>> {
   const { vmi } = owner;
   const kept = toldAddresses(vmi);
   const elements = planPodNetworks({ ...owner, kept }, []);
@@ -74,7 +74,7 @@ function dnsConfigOf({ dnsConfig }: VirtualMachineInstance["spec"]): Settings["d
 }
 
 /** The pod has the guest's hostname, so that DNS resolves it in its subdomain. */
-export function podSettingsOf(vmi: VirtualMachineInstance): Settings {
+export function buildPodSettings(vmi: VirtualMachineInstance): Settings {
   const { spec } = vmi;
   return dropEmpty<Settings>({
     affinity: spec.affinity,

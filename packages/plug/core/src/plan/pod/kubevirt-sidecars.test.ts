@@ -5,7 +5,7 @@ import { names, type BindingPlugin, type VirtualMachineInstance } from "@patchba
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { withNics } from "../../spec/nics.ts";
-import { hookPartsOf } from "./hook-sidecars.ts";
+import { buildHookParts } from "./hook-sidecars.ts";
 
 const REGISTRY = "registry:5000/kubevirt";
 const HOOKS_DIR = "/var/run/kubevirt-hooks";
@@ -104,7 +104,7 @@ test.each(ROWS)("$source", (row) => {
   const bindings = row.binding === undefined ? {} : Object.fromEntries([row.binding]);
   const settings = { bindings, allowsHooks: true, sidecarShimImage: "shim" };
   const info = { name: "podinfo", mountPath: PODINFO };
-  const { containers } = hookPartsOf(vmiOf(row), settings, info);
+  const { containers } = buildHookParts(vmiOf(row), settings, info);
   const told = containers.map(({ image, command, args, env = [], volumeMounts = [] }) => ({
     image,
     command,

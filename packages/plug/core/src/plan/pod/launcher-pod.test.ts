@@ -12,7 +12,7 @@ import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planVmi } from "../vm/vmi.ts";
 import { isLauncherOf } from "../../migration/owner.ts";
-import { launcherPodOf, consoleLogOf, containerProbesOf } from "./launcher-pod.ts";
+import { launcherPodOf, buildConsoleLog, buildContainerProbes } from "./launcher-pod.ts";
 import { CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
 
 function podOf(vmi: VirtualMachineInstance, useEmulation = true): Pod {
@@ -222,7 +222,7 @@ type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
 function loggedOf(devices: Devices, logsConsoles: boolean): boolean {
   const parts = { image: "launcher", securityContext: {}, logsConsoles };
-  return consoleLogOf({ domain: { devices } }, parts).length === 1;
+  return buildConsoleLog({ domain: { devices } }, parts).length === 1;
 }
 
 test.each<{ devices: Devices; byDefault: boolean; want: boolean }>([
@@ -242,7 +242,7 @@ test.each<{ devices: Devices; byDefault: boolean; want: boolean }>([
 test("the container reads the console's log, and can do nothing else", () => {
   const securityContext = { readOnlyRootFilesystem: true };
   const parts = { image: "launcher", securityContext, logsConsoles: true };
-  expect(consoleLogOf({ domain: {} }, parts)).toMatchObject([
+  expect(buildConsoleLog({ domain: {} }, parts)).toMatchObject([
     {
       name: "guest-console-log",
       image: "launcher",
@@ -310,12 +310,12 @@ test.each<Row>([
 ])("$name", ({ probe, want }) => {
   const vmi = aVmi();
   const spec = { ...vmi.spec, livenessProbe: probe, readinessProbe: probe };
-  expect(containerProbesOf({ ...vmi, spec })).toEqual({
+  expect(buildContainerProbes({ ...vmi, spec })).toEqual({
     livenessProbe: want,
     readinessProbe: want,
   });
 });
 
 test("a guest without probes gives its container none", () => {
-  expect(containerProbesOf(aVmi())).toEqual({});
+  expect(buildContainerProbes(aVmi())).toEqual({});
 });

@@ -13,20 +13,20 @@ import {
   type Probe,
 } from "@patchbay/api";
 import { layoutOf } from "@patchbay/domain";
-import { bindingsMiBOf, launcherResourcesOf } from "./launcher-resources.ts";
+import { computeBindingsMiB, computeLauncherResources } from "./launcher-resources.ts";
 import { networkResources, type Definitions } from "../../node/definitions.ts";
 import { launcherPodName } from "../../migration/owner.ts";
 import { topologyVersionOf } from "../../pcie/devices.ts";
 import { isForVhostUser } from "../../bindings/resolve-binding.ts";
 import { hasDisplay, hasConsole } from "../../spec/guest-devices.ts";
 import type { DiskFacts } from "./disk-parts.ts";
-import { diskImagesOf, diskPartsOf, planDisks } from "./disks.ts";
-import { imagePartsOf, kernelImageOf } from "./image-files.ts";
-import { hookPartsOf, type HookSettings } from "./hook-sidecars.ts";
-import { inMi, joinParts, statePartsOf, type PodParts } from "./parts.ts";
-import { networkInfoVolume } from "./network-info.ts";
+import { listDiskImages, buildDiskParts, planDisks } from "./disks.ts";
+import { buildImageParts, listKernelImages } from "./image-files.ts";
+import { buildHookParts, type HookSettings } from "./hook-sidecars.ts";
+import { inMi, joinParts, buildStateParts, type PodParts } from "./parts.ts";
+import { buildNetworkInfoVolume } from "./network-info.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
-import { podAnnotationsOf, podLabelsOf, podSettingsOf } from "./inherited-fields.ts";
+import { buildPodAnnotations, buildPodLabels, buildPodSettings } from "./inherited-fields.ts";
 import { domainNameOf } from "../node/domain.ts";
 
 export interface LauncherSettings {
@@ -84,7 +84,7 @@ function ownVolumes(): readonly PodVolume[] {
   return OWN_VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: inMi(mib) } }));
 }
 
-function containerOf(
+function buildContainer(
   vmi: VirtualMachineInstance,
   request: LauncherRequest,
   parts: PodParts,
@@ -96,19 +96,19 @@ function containerOf(
     ...request,
     hasDisplay: hasDisplay(vmi.spec, hasKubeVirtDefaults),
     networkResources: networkResources(elements, request.definitions, request.offeredResources),
-    bindingsMiB: bindingsMiBOf(vmi.spec, request.bindings),
+    bindingsMiB: computeBindingsMiB(vmi.spec, request.bindings),
     isForVhostUser: isForVhostUser(vmi.spec, request.bindings),
   };
-  const info = networkInfoVolume({ vmi, bindings: request.bindings });
+  const info = buildNetworkInfoVolume({ vmi, bindings: request.bindings });
   const ownMiB = OWN_VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
   return {
     name: names.LAUNCHER_CONTAINER,
     image: request.image,
     imagePullPolicy: "IfNotPresent",
     env: [{ name: "SHUTDOWN_SECONDS", value: String(grace) }],
-    resources: launcherResourcesOf(vmi.spec, facts, { ownMiB, guestMiB: parts.diskMiB }),
+    resources: computeLauncherResources(vmi.spec, facts, { ownMiB, guestMiB: parts.diskMiB }),
     securityContext: SECURITY,
-    ...containerProbesOf(vmi),
+    ...buildContainerProbes(vmi),
     volumeMounts: [
       ...OWN_VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })),
       ...parts.mounts,
@@ -123,8 +123,8 @@ function metadataOf(owner: NetworksOwner): Pod["metadata"] {
   return {
     name: launcherPodName(vmi),
     namespace: vmi.metadata.namespace ?? "",
-    labels: podLabelsOf(vmi),
-    annotations: podAnnotationsOf(owner),
+    labels: buildPodLabels(vmi),
+    annotations: buildPodAnnotations(owner),
     ownerReferences: [
       {
         apiVersion: vmi.apiVersion,
@@ -141,12 +141,12 @@ function metadataOf(owner: NetworksOwner): Pod["metadata"] {
 function collectParts(vmi: VirtualMachineInstance, given: LauncherRequest): PodParts {
   const request = { ...given, securityContext: SECURITY };
   const disks = planDisks(vmi, given);
-  const diskImages = diskImagesOf(disks);
-  const images = imagePartsOf([...kernelImageOf(vmi), ...diskImages], request);
+  const diskImages = listDiskImages(disks);
+  const images = buildImageParts([...listKernelImages(vmi), ...diskImages], request);
   const diskMounts = images.mounts.filter(({ name }) =>
     diskImages.some((image) => image.name === name),
   );
-  return joinParts([images, diskPartsOf(disks, diskMounts, request), statePartsOf(vmi)]);
+  return joinParts([images, buildDiskParts(disks, diskMounts, request), buildStateParts(vmi)]);
 }
 
 /** The annotation names the secondary networks from the start. */
@@ -154,8 +154,8 @@ export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequ
   const user = names.LAUNCHER_UID;
   const parts = collectParts(vmi, request);
   const { initContainers, secrets } = parts;
-  const info = networkInfoVolume({ vmi, bindings: request.bindings });
-  const hooks = hookPartsOf(vmi, request, info?.mount);
+  const info = buildNetworkInfoVolume({ vmi, bindings: request.bindings });
+  const hooks = buildHookParts(vmi, request, info?.mount);
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -165,7 +165,7 @@ export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequ
       terminationGracePeriodSeconds: podGraceSeconds(vmi),
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      ...podSettingsOf(vmi),
+      ...buildPodSettings(vmi),
       ...(secrets.length === 0 ? {} : { imagePullSecrets: secrets.map((name) => ({ name })) }),
       securityContext: {
         runAsUser: user,
@@ -176,8 +176,8 @@ export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequ
       },
       ...(initContainers.length === 0 ? {} : { initContainers }),
       containers: [
-        containerOf(vmi, request, { ...parts, mounts: [...parts.mounts, ...hooks.mounts] }),
-        ...consoleLogOf(vmi.spec, { ...request, securityContext: SECURITY }),
+        buildContainer(vmi, request, { ...parts, mounts: [...parts.mounts, ...hooks.mounts] }),
+        ...buildConsoleLog(vmi.spec, { ...request, securityContext: SECURITY }),
         ...hooks.containers,
       ],
       volumes: [
@@ -211,7 +211,7 @@ function isLogged(spec: VmiSpec, byDefault: boolean): boolean {
  * Writes the serial console to a container log. Source: KubeVirt guest-console-log,
  * pkg/virt-controller/services/serialconsolelog.go.
  */
-export function consoleLogOf(spec: VmiSpec, parts: LogParts): readonly Container[] {
+export function buildConsoleLog(spec: VmiSpec, parts: LogParts): readonly Container[] {
   const { image, securityContext, logsConsoles } = parts;
   if (!isLogged(spec, logsConsoles)) return [];
   return [
@@ -253,7 +253,10 @@ function execRequest([path = "", ...args]: readonly string[]): string {
 }
 
 /** Arguments of `virt-probe`; undefined if the kubelet probes the guest directly. */
-function commandOf(vmi: VirtualMachineInstance, probe: GuestProbe): readonly string[] | undefined {
+function buildCommand(
+  vmi: VirtualMachineInstance,
+  probe: GuestProbe,
+): readonly string[] | undefined {
   const { exec, guestAgentPing, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = probe;
   const command = [
     "virt-probe",
@@ -264,9 +267,9 @@ function commandOf(vmi: VirtualMachineInstance, probe: GuestProbe): readonly str
   return exec === undefined ? undefined : [...command, execRequest(exec.command ?? [])];
 }
 
-function containerProbeOf(vmi: VirtualMachineInstance, probe: GuestProbe): Probe {
+function buildContainerProbe(vmi: VirtualMachineInstance, probe: GuestProbe): Probe {
   const { initialDelaySeconds = 0, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = probe;
-  const command = commandOf(vmi, probe);
+  const command = buildCommand(vmi, probe);
   const fields = KUBELET_FIELDS.filter((field) => probe[field] !== undefined);
   return {
     ...Object.fromEntries(fields.map((field) => [field, probe[field]])),
@@ -279,12 +282,14 @@ function containerProbeOf(vmi: VirtualMachineInstance, probe: GuestProbe): Probe
 }
 
 /** Source: KubeVirt pkg/virt-controller/services/template.go. */
-export function containerProbesOf(
+export function buildContainerProbes(
   vmi: VirtualMachineInstance,
 ): Pick<Container, "livenessProbe" | "readinessProbe"> {
   const { livenessProbe, readinessProbe } = vmi.spec;
   return {
-    ...(livenessProbe !== undefined && { livenessProbe: containerProbeOf(vmi, livenessProbe) }),
-    ...(readinessProbe !== undefined && { readinessProbe: containerProbeOf(vmi, readinessProbe) }),
+    ...(livenessProbe !== undefined && { livenessProbe: buildContainerProbe(vmi, livenessProbe) }),
+    ...(readinessProbe !== undefined && {
+      readinessProbe: buildContainerProbe(vmi, readinessProbe),
+    }),
   };
 }

@@ -3,9 +3,9 @@
 import { overcommitConfigOf, type VmiSpec, type BindingPlugin } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import {
-  overheadMiBOf,
-  launcherResourcesOf,
-  bindingsMiBOf,
+  computeOverheadMiB,
+  computeLauncherResources,
+  computeBindingsMiB,
   type ResourceFacts,
 } from "./launcher-resources.ts";
 
@@ -25,13 +25,13 @@ function specOf(domain: VmiSpec["domain"], more: Partial<VmiSpec> = {}): VmiSpec
 }
 
 const BARE = specOf({ memory: { guest: "512Mi" } });
-const BASE = overheadMiBOf(BARE, FACTS);
+const BASE = computeOverheadMiB(BARE, FACTS);
 
 /** What of the memory is asked for beside the guest's, the launcher's own left out. */
 function memoryOf(domain: VmiSpec["domain"], facts: Partial<ResourceFacts> = {}) {
   const spec = specOf(domain);
-  const { requests, limits } = launcherResourcesOf(spec, { ...FACTS, ...facts }, DISK);
-  const own = overheadMiBOf(spec, FACTS);
+  const { requests, limits } = computeLauncherResources(spec, { ...FACTS, ...facts }, DISK);
+  const own = computeOverheadMiB(spec, FACTS);
   const beside = (amount = ""): number => Number(amount.replace("Mi", "")) - own;
   return [beside(requests?.["memory"]), beside(limits?.["memory"])];
 }
@@ -72,7 +72,7 @@ describe("a launcher has more memory than its guest", () => {
       more: 8,
     },
   ])("$title", ({ spec, facts, more }) => {
-    expect(overheadMiBOf(spec, { ...FACTS, ...facts }) - BASE).toBe(more);
+    expect(computeOverheadMiB(spec, { ...FACTS, ...facts }) - BASE).toBe(more);
   });
 });
 
@@ -118,7 +118,7 @@ describe("of memory is requested, and is the most,", () => {
   test("without the launcher's own where the VM overcommits that", () => {
     const resources = { overcommitGuestOverhead: true };
     const spec = specOf({ memory: { guest: "1Gi" }, resources });
-    expect(launcherResourcesOf(spec, FACTS, DISK).requests?.["memory"]).toBe("1024Mi");
+    expect(computeLauncherResources(spec, FACTS, DISK).requests?.["memory"]).toBe("1024Mi");
   });
 });
 
@@ -129,7 +129,7 @@ describe("of processors is requested", () => {
     { resources: { limits: { cpu: "1500m" } }, want: undefined },
   ])("$want with $resources", ({ resources = {}, want }) => {
     const spec = specOf({ cpu: { cores: 4 }, resources });
-    const { requests, limits } = launcherResourcesOf(spec, FACTS, DISK);
+    const { requests, limits } = computeLauncherResources(spec, FACTS, DISK);
     expect(requests?.["cpu"]).toBe(want);
     expect(limits?.["cpu"]).toBe(resources.limits?.["cpu"]);
   });
@@ -139,7 +139,7 @@ test("other resources are passed on, but large pages, which no guest has", () =>
   const amounts = { "example.com/nic": 1, "hugepages-2Mi": "4Mi", "ephemeral-storage": "1Gi" };
   const spec = specOf({ resources: { requests: amounts, limits: amounts } });
   const devices = { "devices.kubevirt.io/tun": "1", "devices.kubevirt.io/kvm": "1" };
-  const { requests, limits } = launcherResourcesOf(spec, FACTS, DISK);
+  const { requests, limits } = computeLauncherResources(spec, FACTS, DISK);
   expect(limits).toEqual({
     "example.com/nic": "1",
     memory: expect.any(String) as string,
@@ -152,7 +152,7 @@ test("other resources are passed on, but large pages, which no guest has", () =>
 describe("devices that networks need", () => {
   const of = (counts: Readonly<Record<string, number>>, domain: VmiSpec["domain"] = {}) => {
     const facts = { ...FACTS, networkResources: new Map(Object.entries(counts)) };
-    return launcherResourcesOf(specOf(domain), facts, DISK);
+    return computeLauncherResources(specOf(domain), facts, DISK);
   };
 
   test("are asked for and limited, as many as there are", () => {
@@ -214,5 +214,5 @@ test.each([
   { bindings: ["free", "broken", "silent"], want: 0 },
   { bindings: ["refused", "unknown", "toString"], want: 0 },
 ])("bindings $bindings take $want MiB", ({ bindings, want }) => {
-  expect(bindingsMiBOf(specWithBindings(bindings), PLUGINS)).toBe(want);
+  expect(computeBindingsMiB(specWithBindings(bindings), PLUGINS)).toBe(want);
 });

@@ -74,7 +74,7 @@ function memoryAmounts(
   const limitMiB = parseMiB(limits?.["memory"]) ?? Math.max(requestedMiB, guestMiB);
   return {
     request: inMi(requestedMiB + (overcommitGuestOverhead === true ? 0 : overheadMiB)),
-    limit: inMi(limitMiB + overheadMiB + peakMiBOf(facts)),
+    limit: inMi(limitMiB + overheadMiB + computePeakMiB(facts)),
   };
 }
 
@@ -91,12 +91,12 @@ interface DiskUse {
   readonly guestMiB: number;
 }
 
-export function launcherResourcesOf(
+export function computeLauncherResources(
   spec: VmiSpec,
   facts: ResourceFacts,
   disk: DiskUse,
 ): NonNullable<Container["resources"]> {
-  const memory = memoryAmounts(spec, overheadMiBOf(spec, facts), facts);
+  const memory = memoryAmounts(spec, computeOverheadMiB(spec, facts), facts);
   const { requests, limits } = spec.domain.resources ?? {};
   const devices = deviceAmounts(spec, facts);
   const leastDiskMiB = COMMON_DISK_MIB + (parseMiB(requests?.["ephemeral-storage"]) ?? 0);
@@ -160,7 +160,7 @@ function devicesMiB(spec: VmiSpec, { hasDisplay }: MemoryFacts): number {
 }
 
 /** vhost adds nothing, because its rings are in the host's kernel. */
-export function overheadMiBOf(spec: VmiSpec, facts: MemoryFacts): number {
+export function computeOverheadMiB(spec: VmiSpec, facts: MemoryFacts): number {
   return (
     LIBVIRT_MIB +
     QEMU_MIB +
@@ -172,20 +172,20 @@ export function overheadMiBOf(spec: VmiSpec, facts: MemoryFacts): number {
   );
 }
 
-function peakMiBOf({ ports }: MemoryFacts): number {
+function computePeakMiB({ ports }: MemoryFacts): number {
   return ports * PEAK_MIB_PER_PORT;
 }
 
 const BYTES_PER_MIB = 1024 * 1024;
 
-function overheadMiBIn(registry: BindingRegistry, name: string): number {
+function readOverheadMiB(registry: BindingRegistry, name: string): number {
   const memory = registry[name]?.computeResourceOverhead?.requests?.["memory"] ?? 0;
   return Math.ceil((parseQuantity(memory) ?? 0) / BYTES_PER_MIB);
 }
 
 /** Rounded up, each binding once; 0 if unreadable. Source: KubeVirt pkg/network/resources memory.go. */
-export function bindingsMiBOf(spec: VmiSpec, registry: BindingRegistry): number {
+export function computeBindingsMiB(spec: VmiSpec, registry: BindingRegistry): number {
   const bound = ifacesOf(spec).filter((iface) => canBind(spec, iface, registry));
   const names = new Set(bound.flatMap(({ binding }) => binding?.name ?? []));
-  return [...names].reduce((sum, name) => sum + overheadMiBIn(registry, name), 0);
+  return [...names].reduce((sum, name) => sum + readOverheadMiB(registry, name), 0);
 }

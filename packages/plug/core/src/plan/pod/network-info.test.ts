@@ -4,7 +4,7 @@ import { names, type BindingRegistry, type Pod, type VirtualMachineInstance } fr
 import { aPod, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { podInterfaceNameOf } from "../../iface/names.ts";
-import { networkInfoOf, networkInfoVolume } from "./network-info.ts";
+import { printNetworkInfo, buildNetworkInfoVolume } from "./network-info.ts";
 
 const BINDINGS: BindingRegistry = {
   told: { domainAttachmentType: "tap", downwardAPI: "device-info" },
@@ -37,7 +37,7 @@ function podWith(...entries: readonly object[]): Pod {
 }
 
 function told(vmi: VirtualMachineInstance, pod: Pod): unknown {
-  const text = networkInfoOf({ vmi, bindings: BINDINGS }, pod);
+  const text = printNetworkInfo({ vmi, bindings: BINDINGS }, pod);
   return text === undefined ? undefined : JSON.parse(text);
 }
 
@@ -77,12 +77,12 @@ test.each(["bridge", "silent", "refused", "unknown", "constructor"])(
   (binding) => {
     const vmi = vmiWith(binding);
     expect(told(vmi, podWith({ name: "x", interface: nicOf("n9") }))).toBeUndefined();
-    expect(networkInfoVolume({ vmi, bindings: BINDINGS })).toBeUndefined();
+    expect(buildNetworkInfoVolume({ vmi, bindings: BINDINGS })).toBeUndefined();
   },
 );
 
 test("the launcher reads it where KubeVirt has it", () => {
-  expect(networkInfoVolume({ vmi: vmiWith("told"), bindings: BINDINGS })).toEqual({
+  expect(buildNetworkInfoVolume({ vmi: vmiWith("told"), bindings: BINDINGS })).toEqual({
     volume: {
       name: "podinfo",
       downwardAPI: {

@@ -64,7 +64,7 @@ function toInfo({ name: network }: Network, entry: NetworkStatus): InterfaceInfo
   };
 }
 
-function sourcesOf({ metadata, status }: VirtualMachineInstance, pod: Pod): PodNicSources {
+function collectSources({ metadata, status }: VirtualMachineInstance, pod: Pod): PodNicSources {
   const namespace = metadata.namespace ?? "";
   const parsed = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   return {
@@ -75,10 +75,10 @@ function sourcesOf({ metadata, status }: VirtualMachineInstance, pod: Pod): PodN
 }
 
 /** Returns the annotation's text; undefined if no NIC needs it. */
-export function networkInfoOf(owner: NetworksOwner, pod: Pod): string | undefined {
+export function printNetworkInfo(owner: NetworksOwner, pod: Pod): string | undefined {
   const networks = listNetworksWithInfo(owner);
   if (networks.length === 0) return undefined;
-  const sources = sourcesOf(owner.vmi, pod);
+  const sources = collectSources(owner.vmi, pod);
   const entries = parseNetworkStatus(pod.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
   const interfaces = networks.flatMap((network) => {
     const nic = podNicOf(network, sources);
@@ -88,7 +88,7 @@ export function networkInfoOf(owner: NetworksOwner, pod: Pod): string | undefine
   return JSON.stringify(interfaces.length === 0 ? {} : { interfaces });
 }
 
-export function networkInfoVolume(
+export function buildNetworkInfoVolume(
   owner: NetworksOwner,
 ): { readonly volume: PodVolume; readonly mount: VolumeMount } | undefined {
   if (listNetworksWithInfo(owner).length === 0) return undefined;

@@ -5,7 +5,7 @@ import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { aClaim, CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
 import { planVmi } from "../vm/vmi.ts";
-import { NO_PARTS, stateClaimOf, statePartsOf } from "./parts.ts";
+import { NO_PARTS, buildStateClaim, buildStateParts } from "./parts.ts";
 
 type Domain = VmiSpec["domain"];
 
@@ -48,7 +48,7 @@ describe("what they write is", () => {
       volumes: [{ name: "state", persistentVolumeClaim: CLAIM }],
     },
   ])("$title", ({ domain, volumes }) => {
-    const { volumes: made, mounts } = statePartsOf(vmiWith(domain));
+    const { volumes: made, mounts } = buildStateParts(vmiWith(domain));
     expect(made).toEqual(volumes);
     expect(mounts).toEqual(volumes.length === 0 ? NO_PARTS.mounts : [MOUNT]);
   });
@@ -56,7 +56,7 @@ describe("what they write is", () => {
 
 test("the claim is the VM's, of the class that the cluster names", () => {
   const config = { ...storageConfigOf(undefined), stateClass: "fast" };
-  expect(stateClaimOf(vmiWith(KEPT_TPM), config)).toMatchObject({
+  expect(buildStateClaim(vmiWith(KEPT_TPM), config)).toMatchObject({
     metadata: {
       name: CLAIM.claimName,
       namespace: "default",
@@ -68,11 +68,11 @@ test("the claim is the VM's, of the class that the cluster names", () => {
       storageClassName: "fast",
     },
   });
-  expect(stateClaimOf(vmiWith(EFI), config)).toBeUndefined();
+  expect(buildStateClaim(vmiWith(EFI), config)).toBeUndefined();
 });
 
 test("without a VM it is the VMI's, of the default class", () => {
-  const claim = stateClaimOf(vmiWith(KEPT_TPM, false), storageConfigOf(undefined));
+  const claim = buildStateClaim(vmiWith(KEPT_TPM, false), storageConfigOf(undefined));
   expect(claim?.metadata.ownerReferences).toMatchObject([
     { kind: "VirtualMachineInstance", uid: "vmi-uid", blockOwnerDeletion: false },
   ]);

@@ -63,7 +63,7 @@ const STATE_MIB = 16;
 /** Some of it is file system overhead. Source: KubeVirt requests 10Mi. */
 const CLAIM_SIZE = "10Mi";
 
-export function statePartsOf(vmi: VirtualMachineInstance): PodParts {
+export function buildStateParts(vmi: VirtualMachineInstance): PodParts {
   if (!hasState(vmi.spec)) return NO_PARTS;
   const mounts = [{ name: STATE_VOLUME, mountPath: names.STATE_DIR }];
   const claimName = stateClaimNameOf(vmi);
@@ -79,7 +79,7 @@ export function statePartsOf(vmi: VirtualMachineInstance): PodParts {
 }
 
 /** The claim for the state. The VM owns it, or the VMI if it has no VM. */
-export function stateClaimOf(
+export function buildStateClaim(
   vmi: VirtualMachineInstance,
   { stateClass }: StorageConfig,
 ): PersistentVolumeClaim | undefined {

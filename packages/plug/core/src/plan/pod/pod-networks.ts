@@ -12,7 +12,7 @@ import {
   type NetworkSelection,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { keptIpsFor } from "../../addresses/kept-addresses.ts";
+import { findPreferredIps } from "../../addresses/kept-addresses.ts";
 import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { extraInterfaceNameOf, isOwnPodInterfaceName } from "../../iface/names.ts";
 import { nicsOfElements, podNicOf } from "../../iface/pod-nic.ts";
@@ -43,7 +43,7 @@ function withPreferredAddresses(
   kept: readonly KeptAddresses[] = [],
 ): NetworkSelection {
   const networkName = `${element.namespace ?? ""}/${element.name}`;
-  const ips = keptIpsFor(iface, networkName, kept);
+  const ips = findPreferredIps(iface, networkName, kept);
   return ips.length === 0 ? element : { ...element, "io.patchbay.kept-ips": ips };
 }
 
@@ -82,7 +82,7 @@ export interface NetworksOwner {
 }
 
 /** Omits invalid names, which would make the whole annotation unreadable. */
-function wantedElements(
+function listWantedElements(
   { vmi, bindings, kept }: NetworksOwner,
   current: readonly NetworkSelection[],
 ): readonly NetworkSelection[] {
@@ -147,7 +147,7 @@ export function planPodNetworks(
   owner: NetworksOwner,
   current: readonly NetworkSelection[],
 ): readonly NetworkSelection[] {
-  const wanted = wantedElements(owner, current);
+  const wanted = listWantedElements(owner, current);
   const isRetained = (name: string): boolean => {
     const claim = findClaim(owner.vmi, wanted, name);
     return claim === "wanted" || claim === "in-use";

@@ -94,7 +94,7 @@ export interface RunStateFacts {
   readonly options?: RunStateOptions;
 }
 
-/** Written first: the VMI's shorter grace period. */
+/** Written first: the VMI's grace period. */
 interface WithGrace {
   readonly vmiOperations?: readonly JsonPatchOperation[];
 }

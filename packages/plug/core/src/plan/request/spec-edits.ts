@@ -107,7 +107,10 @@ function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-function equivalentCommand(vmName: string, { metadata, spec }: VirtualMachineInstance): string {
+function buildEquivalentCommand(
+  vmName: string,
+  { metadata, spec }: VirtualMachineInstance,
+): string {
   const { networks, ifaces } = nicsOf(spec);
   const template = { spec: { networks, domain: { devices: { interfaces: ifaces } } } };
   const patch = JSON.stringify({ spec: { template } });
@@ -115,7 +118,7 @@ function equivalentCommand(vmName: string, { metadata, spec }: VirtualMachineIns
 }
 
 function refuseOwned(vmName: string, vmi: VirtualMachineInstance): VmiChangeRefusal {
-  const command = equivalentCommand(vmName, vmi);
+  const command = buildEquivalentCommand(vmName, vmi);
   const message = `the VM ${vmName} decides the networks and interfaces of this VMI; change the VM instead: ${command}`;
   return { code: 403, message, causes: [] };
 }

@@ -28,7 +28,7 @@ function isSecondaryNetwork(network: Network | undefined): network is Network {
 }
 
 /** Returns the binding if the interface stays and its binding supports network swaps. */
-function swappableKind(
+function findSwappableKind(
   { networks, ifaces }: Nics,
   name: string,
   bindings: BindingRegistry,
@@ -47,7 +47,7 @@ export function networkSwapOf(
   const [to, from] = [desired, actual].map(({ networks }) => findByName(networks, name));
   if (!isSecondaryNetwork(to) || !isSecondaryNetwork(from)) return undefined;
   if (to.multus?.networkName === from.multus?.networkName) return undefined;
-  const [after, before] = [desired, actual].map((nics) => swappableKind(nics, name, bindings));
+  const [after, before] = [desired, actual].map((nics) => findSwappableKind(nics, name, bindings));
   return after !== undefined && after === before ? to : undefined;
 }
 
@@ -117,7 +117,7 @@ function canBePlugged(
 }
 
 /** Takes over the VM's state, unless the VM means another NIC than the one that is being unplugged. */
-function syncedIface(current: Iface, { desired, actual, bindings }: Sides): Iface {
+function syncIface(current: Iface, { desired, actual, bindings }: Sides): Iface {
   const wanted = findByName(desired.ifaces, current.name);
   if (isOnDefaultNetwork(actual, current.name)) return withLinkOf(current, wanted);
   if (wanted === undefined) return withState(current, "absent");
@@ -148,7 +148,7 @@ export function withPlug(nics: Nics, { network, iface }: Plug): Nics {
   return { networks: [...nics.networks, network], ifaces: [...nics.ifaces, iface] };
 }
 
-function pluggable({ desired, actual, bindings }: Sides): readonly Plug[] {
+function listPlugs({ desired, actual, bindings }: Sides): readonly Plug[] {
   return desired.ifaces
     .filter(
       (iface) =>
@@ -209,12 +209,12 @@ export function planNicsChange(
   };
   const sides = { desired, actual, bindings };
   const followed = withoutUnplugged(vmi, {
-    ifaces: actual.ifaces.map((iface) => syncedIface(iface, sides)),
+    ifaces: actual.ifaces.map((iface) => syncIface(iface, sides)),
     networks: actual.networks,
   });
   const kept = withNetworkSwaps({ ...sides, actual: followed }, isAcceptable);
   const plugs: Plug[] = [];
-  for (const plug of pluggable(sides)) {
+  for (const plug of listPlugs(sides)) {
     if (isAcceptable(withPlug(plugs.reduce(withPlug, kept), plug))) plugs.push(plug);
   }
   return { kept, plugs };

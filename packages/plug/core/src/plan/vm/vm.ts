@@ -153,7 +153,7 @@ function planTemplate(
 }
 
 /** The preference may change the NIC's model, so plugging waits until it is known. */
-function nicsChangeOf(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
+function planNicsUpdate(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
   if (facts.isStaged) return { kept: planOwnNics(vmi), plugs: [] };
   const change = planNicsChange(expandedVm(facts).spec.template.spec, vmi, facts.bindings);
   return isExpanded(facts) ? change : { ...change, plugs: [] };
@@ -161,7 +161,7 @@ function nicsChangeOf(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
 
 function planRunning(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAction[] {
   const { vm } = facts;
-  const change = nicsChangeOf(facts, vmi);
+  const change = planNicsUpdate(facts, vmi);
   const changes = change.plugs.length > 0 || !isEqual(nicsOf(vmi.spec), change.kept);
   return [
     ...(changes ? [{ kind: "patchVmiNics", change } as const] : []),

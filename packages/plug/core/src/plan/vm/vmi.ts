@@ -27,8 +27,8 @@ import {
   type LauncherRequest,
   type LauncherSettings,
 } from "../pod/launcher-pod.ts";
-import { networkInfoOf } from "../pod/network-info.ts";
-import { stateClaimOf } from "../pod/parts.ts";
+import { printNetworkInfo } from "../pod/network-info.ts";
+import { buildStateClaim } from "../pod/parts.ts";
 import { planPodNetworks, type NetworksOwner } from "../pod/pod-networks.ts";
 import { planOwnNics } from "./nics.ts";
 import { vmiStartProblems } from "./start-problems.ts";
@@ -102,7 +102,7 @@ function planNetworks(owner: NetworksOwner, pod: Pod): readonly VmiAction[] {
 
 function planNetworkInfo(owner: NetworksOwner, pod: Pod): readonly VmiAction[] {
   if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return [];
-  const to = networkInfoOf(owner, pod);
+  const to = printNetworkInfo(owner, pod);
   const isCurrent = pod.metadata.annotations?.[names.NETWORK_INFO_ANNOTATION] === to;
   return to === undefined || isCurrent ? [] : [{ kind: "patchPodNetworkInfo", to }];
 }
@@ -134,7 +134,7 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   const started = vmi.status?.activePods !== undefined;
   if (started || vmiStartProblems(vmi, network).length > 0) return [];
   if (storageHindrance(vmi, storage) !== undefined) return [];
-  const claim = stateClaimOf(vmi, storage.config);
+  const claim = buildStateClaim(vmi, storage.config);
   if (claim !== undefined && !storage.claims.has(claim.metadata.name)) {
     return [{ kind: "createClaim", claim }];
   }

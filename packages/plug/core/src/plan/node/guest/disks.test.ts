@@ -6,7 +6,7 @@ import { networkConfigOf } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planVmiTopology } from "../../../pcie/topology.ts";
-import { bootOrderOf, controllersOf, diskDefinitionsOf, ioThreadsOf } from "./disks.ts";
+import { planBootOrder, buildControllers, buildDisks, planIoThreads } from "./disks.ts";
 
 type Domain = VmiSpec["domain"];
 
@@ -44,7 +44,7 @@ function topologyOf(vmi: VirtualMachineInstance): Topology {
 }
 
 function disksOfVmi(vmi: VirtualMachineInstance): readonly DiskDefinition[] {
-  return diskDefinitionsOf(vmi, topologyOf(vmi), ioThreadsOf(vmi.spec));
+  return buildDisks(vmi, topologyOf(vmi), planIoThreads(vmi.spec));
 }
 
 function on(bus: string, name: string, more: Partial<Disk> = {}): Disk {
@@ -154,7 +154,7 @@ describe("controllers", () => {
     Array.from({ length: count }, (_unused, index) => on("sata", `d${String(index)}`));
   const printed = (disks: readonly Disk[], more: Sketch = {}) => {
     const vmi = vmiOf(specOf(disks, more));
-    const controllers = controllersOf(vmi, topologyOf(vmi), ioThreadsOf(vmi.spec));
+    const controllers = buildControllers(vmi, topologyOf(vmi), planIoThreads(vmi.spec));
     return controllers.map(({ type, index, ioThread }) => [type, index, ioThread]);
   };
 
@@ -207,7 +207,7 @@ describe("boot order", () => {
     },
     { name: "is none beside a kernel", disks: two, more: { hasKernel: true }, want: {} },
   ])("$name", ({ disks, more, want }) => {
-    expect(Object.fromEntries(bootOrderOf(specOf(disks, more)))).toEqual(want);
+    expect(Object.fromEntries(planBootOrder(specOf(disks, more)))).toEqual(want);
   });
 });
 
@@ -258,7 +258,7 @@ describe("threads of disks", () => {
       of: {},
     },
   ])("$name", ({ disks, more, count, of }) => {
-    const threads = ioThreadsOf(specOf(disks, more));
+    const threads = planIoThreads(specOf(disks, more));
     expect({ count: threads.countDisks, of: Object.fromEntries(threads.ofDisks) }).toEqual({
       count,
       of,

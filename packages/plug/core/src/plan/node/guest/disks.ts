@@ -93,12 +93,12 @@ function diskOptions(disk: GuestDisk): Partial<DiskDefinition> {
   };
 }
 
-export function diskDefinitionsOf(
+export function buildDisks(
   vmi: VirtualMachineInstance,
   topology: Topology,
   ioThreads: IoThreads,
 ): readonly DiskDefinition[] {
-  const orders = bootOrderOf(vmi.spec);
+  const orders = planBootOrder(vmi.spec);
   return countDisks(disksOf(vmi.spec)).flatMap((counted): readonly DiskDefinition[] => {
     const { disk, target } = counted;
     const place = findPlace(counted, topology);
@@ -127,7 +127,7 @@ export function diskDefinitionsOf(
   });
 }
 
-export function controllersOf(
+export function buildControllers(
   vmi: VirtualMachineInstance,
   { fixed }: Topology,
   ioThreads: IoThreads,
@@ -168,7 +168,7 @@ function hasThread({ bus }: GuestDisk): boolean {
 }
 
 /** Assigns threads to virtio disks and the SCSI controller, shared threads first. Source: KubeVirt setIOThreads. */
-export function ioThreadsOf(spec: VmiSpec): IoThreads {
+export function planIoThreads(spec: VmiSpec): IoThreads {
   const all = disksOf(spec);
   const disks = all.filter(hasThread);
   const hasScsi = all.some(({ bus }) => bus === "scsi");
@@ -188,7 +188,7 @@ export function ioThreadsOf(spec: VmiSpec): IoThreads {
 const FIRST_DEFAULT_BOOT_ORDER = 1001;
 
 /** Without any bootOrder or kernel in the spec, disks boot in list order. Otherwise only those with a number boot. */
-export function bootOrderOf(spec: VmiSpec): ReadonlyMap<string, number> {
+export function planBootOrder(spec: VmiSpec): ReadonlyMap<string, number> {
   const disks = disksOf(spec);
   const isConfigured = [...disks, ...ifacesOf(spec)].some(
     ({ bootOrder }) => bootOrder !== undefined,

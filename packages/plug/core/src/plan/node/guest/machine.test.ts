@@ -2,7 +2,7 @@
 // Which firmware, processors, clock, features and identity does a guest get?
 import type { VmiSpec } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { clockOf, cpuOf, featuresOf, firmwareOf, identityOf } from "./machine.ts";
+import { buildClock, cpuOf, buildFeatures, buildFirmware, buildIdentity } from "./machine.ts";
 
 type Domain = VmiSpec["domain"];
 
@@ -38,7 +38,7 @@ describe("the firmware", () => {
       want: secure,
     },
   ])("$name", ({ firmware, want }) => {
-    expect(firmwareOf({ firmware })).toEqual(want);
+    expect(buildFirmware({ firmware })).toEqual(want);
   });
 });
 
@@ -165,7 +165,7 @@ describe("the clock", () => {
       },
     },
   ])("$name", ({ clock, want }) => {
-    expect(clockOf({ clock })).toEqual(want);
+    expect(buildClock({ clock })).toEqual(want);
   });
 });
 
@@ -184,7 +184,7 @@ test.each<{ features: NonNullable<Domain["features"]>; want: object }>([
     want: { acpi: true, apic: true, kvmHidden: false, pvspinlock: false, smm: true },
   },
 ])("features $features", ({ features, want }) => {
-  expect(featuresOf({ features })).toEqual(want);
+  expect(buildFeatures({ features })).toEqual(want);
 });
 
 test.each<{ domain: Domain; want: object }>([
@@ -195,5 +195,5 @@ test.each<{ domain: Domain; want: object }>([
     want: { serial: "s1", chassis: { asset: "a" } },
   },
 ])("the guest reads of its machine $want", ({ domain, want }) => {
-  expect(identityOf(domain)).toEqual(want);
+  expect(buildIdentity(domain)).toEqual(want);
 });

@@ -29,7 +29,7 @@ const EFI_SECURE_BOOT_FILES = {
 };
 
 /** The default is BIOS. EFI uses Secure Boot by default. Source: KubeVirt SetDefaults_Firmware. */
-export function firmwareOf({ firmware }: Domain): DomainDefinition["firmware"] {
+export function buildFirmware({ firmware }: Domain): DomainDefinition["firmware"] {
   const { bios, efi } = firmware?.bootloader ?? {};
   if (efi === undefined) return { kind: "bios", usesSerial: bios?.useSerial === true };
   const secureBoot = efi.secureBoot !== false;
@@ -37,7 +37,7 @@ export function firmwareOf({ firmware }: Domain): DomainDefinition["firmware"] {
   return { kind: "efi", secureBoot, ...files, variablesPath: NVRAM_FILE };
 }
 
-export function kernelOf(domain: Domain): Pick<DomainDefinition, "kernel"> {
+export function buildKernel(domain: Domain): Pick<DomainDefinition, "kernel"> {
   const boot = domain.firmware?.kernelBoot;
   if (boot?.container === undefined) return {};
   const { kernel, initrd } = kernelFilesOf(domain);
@@ -92,9 +92,9 @@ export function cpuOf(domain: Domain, settings: CpuSettings): Cpu {
   };
 }
 
-export function clockOf({ clock }: Domain): DomainDefinition["clock"] {
+export function buildClock({ clock }: Domain): DomainDefinition["clock"] {
   const { utc, timezone } = clock ?? {};
-  const timers = timersOf(clock?.timer ?? {});
+  const timers = buildTimers(clock?.timer ?? {});
   const seconds = utc?.offsetSeconds ?? 0;
   if (utc === undefined && timezone !== undefined && timezone !== "")
     return { offset: { kind: "timezone", timezone }, timers };
@@ -105,7 +105,7 @@ function isEnabled(feature: { readonly enabled?: boolean } | undefined): boolean
   return feature?.enabled !== false;
 }
 
-export function featuresOf({ features }: Domain): DomainDefinition["features"] {
+export function buildFeatures({ features }: Domain): DomainDefinition["features"] {
   const { acpi, apic, kvm, pvspinlock, smm } = features ?? {};
   return {
     acpi: isEnabled(acpi),
@@ -117,7 +117,7 @@ export function featuresOf({ features }: Domain): DomainDefinition["features"] {
   };
 }
 
-export function identityOf({ firmware, chassis }: Domain): DomainDefinition["identity"] {
+export function buildIdentity({ firmware, chassis }: Domain): DomainDefinition["identity"] {
   const serial = firmware?.serial ?? "";
   return { ...(serial === "" ? {} : { serial }), ...(chassis === undefined ? {} : { chassis }) };
 }
@@ -148,7 +148,7 @@ interface AnyTimer {
 }
 
 /** A named timer is present unless it is disabled. Source: KubeVirt api/core/v1 schema.go, type Timer. */
-function timersOf(timers: Timers): readonly Timer[] {
+function buildTimers(timers: Timers): readonly Timer[] {
   return TIMER_KINDS.flatMap((kind) => {
     const timer: AnyTimer | undefined = timers[kind];
     if (timer === undefined) return [];

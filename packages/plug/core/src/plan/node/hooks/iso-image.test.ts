@@ -42,7 +42,7 @@ function nameOf({ name }: Found, step: number): string {
   return String.fromCharCode(...codes);
 }
 
-function filesOf(image: Uint8Array, tree: keyof typeof DESCRIPTORS): Record<string, string> {
+function buildFiles(image: Uint8Array, tree: keyof typeof DESCRIPTORS): Record<string, string> {
   const read = (directory: Found, path: string): readonly (readonly [string, string])[] =>
     listAt(image, directory).flatMap((found) => {
       const name = `${path}${nameOf(found, tree === "joliet" ? 2 : 1)}`;
@@ -61,11 +61,11 @@ function imageOf(files: Readonly<Record<string, string>>, label = "cidata"): Uin
 const DRIVE = { "openstack/latest/meta_data.json": "{}", "openstack/latest/user_data": "x" };
 
 test("files have their names in both trees, as each writes them", () => {
-  expect(filesOf(imageOf(DRIVE), "joliet")).toEqual({
+  expect(buildFiles(imageOf(DRIVE), "joliet")).toEqual({
     "openstack/latest/meta_data.json;1": "{}",
     "openstack/latest/user_data;1": "x",
   });
-  expect(filesOf(imageOf({ ...DRIVE, "user-data": "y" }), "primary")).toEqual({
+  expect(buildFiles(imageOf({ ...DRIVE, "user-data": "y" }), "primary")).toEqual({
     "OPENSTACK/LATEST/META_DATA.JSON;1": "{}",
     "OPENSTACK/LATEST/USER_DATA.;1": "x",
     "USER_DATA.;1": "y",
@@ -78,7 +78,7 @@ test("whatever is in them comes back, in whole blocks of 4096 bytes", () => {
     fc.property(text, text, (one, other) => {
       const image = imageOf({ "meta-data": one, "user-data": other });
       const want = { "meta-data;1": one, "user-data;1": other };
-      expect(filesOf(image, "joliet")).toEqual(
+      expect(buildFiles(image, "joliet")).toEqual(
         Object.fromEntries(Object.entries(want).map(([k, v]) => [k, Buffer.from(v).toString()])),
       );
       expect(image.length % 4096).toBe(0);

@@ -4,7 +4,7 @@ import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { ownVmiStatus } from "../../status/vmi.ts";
 import { hasImageVolume, hasLostImage } from "./image-files.ts";
-import { seenLauncher } from "./seen-launcher.ts";
+import { seenLauncher } from "./trimmed-launcher.ts";
 
 const WAITING = { waiting: { reason: "ErrImagePull", message: "cannot pull guest" } };
 const FAILED = { terminated: { exitCode: 1, reason: "Error", message: "no space" } };
