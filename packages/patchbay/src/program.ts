@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the arguments of the process become one command's input? Loads nothing but commander.
+// Parser of the command line. It imports nothing large except commander.
 import { Command as ParsedCommand, Option } from "commander";
 import {
   OUTPUT_FORMATS,
@@ -19,7 +19,7 @@ import {
   parsePort,
 } from "./flag-values.ts";
 
-/** What does not depend on the arguments. */
+/** The part of the context that does not depend on the arguments. */
 export type Surroundings = Omit<Context, "global" | "commandLine">;
 
 const PARSERS = {
@@ -30,7 +30,6 @@ const PARSERS = {
   quantity: parseAmount,
 } as const;
 
-/** What one text means; as it is where the flag says nothing. */
 function parserOf({ kind }: FlagSpec): (text: string) => unknown {
   return kind === undefined ? (text) => text : PARSERS[kind];
 }
@@ -68,7 +67,7 @@ function addGlobalFlags(command: ParsedCommand): void {
 }
 
 function toGlobal(options: Readonly<Record<string, unknown>>): GlobalOptions {
-  return options as unknown as GlobalOptions; // commander has read them as addGlobalFlags says
+  return options as unknown as GlobalOptions; // commander parsed them as addGlobalFlags declares
 }
 
 function addCommand(parent: ParsedCommand, added: Command, surroundings: Surroundings): void {
@@ -85,14 +84,13 @@ function addCommand(parent: ParsedCommand, added: Command, surroundings: Surroun
   });
 }
 
-/** The whole program; its commands are commander's own. */
 class Program extends ParsedCommand {
   override parseOptions(args: string[]): ReturnType<ParsedCommand["parseOptions"]> {
     return super.parseOptions([...joinFlagValues(args, COMMANDS)]);
   }
 }
 
-/** The program; it throws commander's errors instead of ending the process. */
+/** Parser that throws commander's errors instead of ending the process. */
 export function createProgram(surroundings: Surroundings): ParsedCommand {
   const program = new Program("patchbay")
     .description("Plugs network interfaces into running virtual machines")

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call: from its arguments to its exit code. Loads nothing heavy.
+// Runs one call and returns its exit code. It imports nothing large.
 import { CommanderError } from "commander";
 import { safeOutput } from "./print/safe.ts";
 import { ProgramEnded } from "./program-ended.ts";
 import { createProgram, type Surroundings } from "./program.ts";
 
-/** Exit code of a call that was wrong. */
+/** Exit code of wrong usage. */
 const USAGE = 2;
-/** Exit code of a program that Ctrl-C ended, as shells say it. Source: bash(1), EXIT STATUS: 128 + SIGINT. */
+/** Exit code after Ctrl-C. Source: bash(1), EXIT STATUS: 128 + SIGINT. */
 const INTERRUPTED = 130;
 
-/** Runs what the arguments say, and tells what went wrong; nothing that it prints is obeyed by a terminal. */
+/** Runs the command and prints its error; all output is escaped for the terminal. */
 export async function runCall(outside: Surroundings, args: readonly string[]): Promise<number> {
   const around = { ...outside, out: safeOutput(outside.out), err: safeOutput(outside.err) };
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where is the migration that was asked for, and what came of it? Pure.
+// Progress and outcome of the migration that a command has requested. Pure.
 import {
   isMigrationFinal,
   type MigrationState,
@@ -16,7 +16,7 @@ function uidOf({ metadata }: VirtualMachineInstanceMigration): string {
   return metadata.uid ?? "";
 }
 
-/** The first that was not there before the request. */
+/** The first migration that did not exist before the request. */
 function askedFor(now: Seen, first: Seen): VirtualMachineInstanceMigration | undefined {
   const before = new Set(first.migrations?.map(uidOf));
   return now.migrations?.find((migration) => !before.has(uidOf(migration)));
@@ -30,7 +30,7 @@ function remaining({ dataRemainingBytes = 0, memoryBytesPerSecond = 0 }: Progres
 
 type Progress = NonNullable<MigrationState["progress"]>;
 
-/** How far it is, for people: of what is there, how much needs not go any more, how fast the rest goes, and when it would be there. */
+/** Progress for people: percentage of the data that is transferred, transfer rate, and remaining time. */
 export function printProgress(progress: Progress): string {
   const { dataTotalBytes = 0, dataRemainingBytes = 0 } = progress;
   if (dataTotalBytes === 0) return "";
@@ -38,7 +38,7 @@ export function printProgress(progress: Progress): string {
   return `${String(Math.floor(there * PER_CENT))} %${remaining(progress)}`;
 }
 
-/** What is told of its progress while it runs; of another migration of the VMI nothing. */
+/** Progress of the migration while it runs. Empty if the VMI's status describes another migration. */
 function progressOf(migration: VirtualMachineInstanceMigration, { vmi }: Seen): string {
   const { migrationUid, mode, progress = {} } = vmi?.status?.migrationState ?? {};
   const isTold = migration.status?.phase === "Running" && migrationUid === uidOf(migration);
@@ -47,7 +47,7 @@ function progressOf(migration: VirtualMachineInstanceMigration, { vmi }: Seen): 
   return [printProgress(progress), still].filter((text) => text !== "").join("; ");
 }
 
-/** Why the target's pod is not ready yet; of another migration of the VMI nothing. */
+/** Why the target pod is not ready yet. Empty if the VMI's status describes another migration. */
 function hindranceOf(migration: VirtualMachineInstanceMigration, { vmi }: Seen): string {
   const { migrationUid, targetAttachments = [] } = vmi?.status?.migrationState ?? {};
   const isTold = migration.status?.phase === "PreparingTarget" && migrationUid === uidOf(migration);
@@ -55,13 +55,13 @@ function hindranceOf(migration: VirtualMachineInstanceMigration, { vmi }: Seen):
   return failed.map(({ name, message = "" }) => `interface ${name}: ${message}`).join("; ");
 }
 
-/** Why its guest stands still at its target; empty: it does not. */
+/** Why the guest is paused on its target node; empty if it is not. */
 function heldBy({ status }: VirtualMachineInstanceMigration): string {
   const held = status?.conditions?.find(({ type }) => type === GUEST_HELD);
   return held?.message ?? "";
 }
 
-/** Its phase, and how far it is, or what is in its way. */
+/** Phase of the migration, with its progress or what blocks it. */
 export function migrationStage(now: Seen, first: Seen): Stage {
   const migration = askedFor(now, first);
   if (migration === undefined) return undefined;
@@ -91,7 +91,7 @@ export function migrationVerdict(now: Seen, first: Seen): Verdict {
   return { kind: "waiting" };
 }
 
-/** Those that can be cancelled. */
+/** Unfinished migrations of the VMI that are not being deleted. */
 export function cancellable(
   migrations: readonly VirtualMachineInstanceMigration[],
   vmi: string,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a subresource called, and its effect waited for and printed? The same for every command that changes a VM.
+// Requests a change of a VM, waits for the effect and prints the result. Shared by all commands that change a VM.
 import { printStage, type Step, StepRecorder, type StageOf } from "./steps.ts";
 import { oneLine } from "../print/safe.ts";
 import type { JsonPatchOperation } from "@patchbay/api";
@@ -15,13 +15,13 @@ import type { Verdict } from "./verdict.ts";
 
 const TIME_WIDTH = 9;
 
-/** One line: seconds since the request, phase, and why it goes no further. */
+/** One line: seconds since the request, phase, and why it is blocked. */
 function printStep(step: Step): string {
   const seconds = (step.elapsedMs / 1000).toFixed(3).padStart(TIME_WIDTH);
   return `${seconds} s  ${oneLine(printStage(step))}\n`;
 }
 
-/** What is sent to the API server: a call of a subresource, or a JSON patch of the object itself. */
+/** Call of a subresource, or JSON patch of the object itself. */
 type ChangeRequest =
   | {
       readonly kind: "subresource";
@@ -30,40 +30,38 @@ type ChangeRequest =
     }
   | { readonly kind: "patch"; readonly operations: readonly JsonPatchOperation[] };
 
-/** What is asked of a VM or VMI. */
 export interface Change {
   readonly target: Target;
   /** Name of the change for programs, for example `addinterface`. */
   readonly action: string;
   readonly request: ChangeRequest;
-  /** What is asked for, for example `interface blue: plug`. */
+  /** Description for people, for example `interface blue: plug`. */
   readonly what: string;
-  /** The command that shows how it stands. */
+  /** Command that shows the current state. */
   readonly look: string;
   /** Fields of the result for programs. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly stageOf: StageOf;
-  /** Whether it is done, or waiting is of no use; `first` is how it stood before the request. */
+  /** Decides whether the change is done or waiting is useless; `first` is the state before the request. */
   readonly verdictOf: (now: Observation, first: Observation) => Verdict;
-  /** Whether the VMI's migrations are looked at. */
+  /** Whether to watch the VMI's migrations. */
   readonly hasMigrations?: boolean;
-  /** Why there is nothing to wait for, in words. */
+  /** Why there is nothing to wait for, as text for people. */
   readonly waitsForNothing?: string;
 }
 
-/** What came of it. */
 export interface ChangeResult {
-  /** `dryRun`: the API server would accept it; nothing was changed. */
+  /** `dryRun`: the API server would accept the request; nothing was changed. */
   readonly result: "requested" | "done" | "dryRun";
   readonly steps: readonly Step[];
   readonly elapsedMs?: number;
-  /** Why the change takes effect only later, or what a dry run was answered. */
+  /** Why the change takes effect only later, or the API server's answer to a dry run. */
   readonly note?: string;
-  /** What the API server warned of in a dry run. */
+  /** Warnings of the API server in a dry run. */
   readonly warnings?: readonly string[];
 }
 
-/** Deadline of the request itself; admission and webhooks run within it. */
+/** Deadline of the request itself, which includes admission and webhooks. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
 function toCall({ target, request }: Change): RawRequest {
@@ -91,7 +89,7 @@ function send(
   });
 }
 
-/** The message of a Status; undefined for any other object. */
+/** Message of a Status; undefined for any other object. */
 function statusMessage(text: string): string | undefined {
   const { kind, message } = JSON.parse(text) as { kind?: string; message?: string }; // the API server's answer
   return kind === "Status" ? message : undefined;
@@ -104,14 +102,13 @@ async function tryOnly(session: Session, context: Context, change: Change): Prom
   return { result: "dryRun", steps: [], ...(note !== undefined && { note }), warnings };
 }
 
-/** The same error, which also says where to look. */
+/** Adds the command that shows the current state to the error. */
 function withLook(error: unknown, { look }: Change): unknown {
   if (!isAppError(error)) return error;
   const { code, details, cause } = error;
   return new AppError(code, { ...details, look }, { cause });
 }
 
-/** What is waited for, and for how long. */
 interface Waiting {
   readonly change: Change;
   readonly timeoutMs: number;
@@ -146,7 +143,7 @@ async function sendAndWait(
   }
 }
 
-/** The verdict that ended the waiting. */
+/** Resolves with the verdict that ended the wait. */
 async function follow(
   follower: TargetFollower,
   waiting: Waiting & { readonly first: Observation; readonly recorder: StepRecorder },
@@ -172,7 +169,7 @@ async function follow(
   return verdict;
 }
 
-/** What came of a change, as a line. */
+/** Result of a change as a line for people. */
 export function sayChange(change: Change, outcome: ChangeResult): string {
   const seconds = outcome.elapsedMs === undefined ? "" : ` after ${toSeconds(outcome.elapsedMs)} s`;
   const note = outcome.note === undefined ? "" : `; ${outcome.note}`;
@@ -191,13 +188,12 @@ function toSeconds(ms: number): string {
   return (ms / 1000).toFixed(3);
 }
 
-/** A change, and the flags of whoever asks for it. */
 interface AskedChange {
   readonly change: Change;
   readonly input: Input;
 }
 
-/** Asks for the change, and waits for it where there is something to wait for. */
+/** Sends the request, and waits for the effect unless there is nothing to wait for. */
 export async function performChange(
   session: Session,
   context: Context,
@@ -217,7 +213,7 @@ export async function performChange(
   return { result: "requested", steps: [], ...(note === undefined ? {} : { note }) };
 }
 
-/** Asks for the change, waits for it when the user wants that, and prints what came of it. */
+/** Sends the request, waits if the user asked for it, and prints the result. */
 export async function requestChange(
   session: Session,
   context: Context,

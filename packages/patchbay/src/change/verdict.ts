@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is it done, or will it never be while somebody waits? Pure.
+// Decides whether a change is done, or will not happen while the command waits. Pure.
 import {
   isVmiFinal,
   type Iface,
@@ -10,13 +10,13 @@ import { findByName, findSyncError, ifacesOf } from "@patchbay/core";
 import type { Observation } from "./follow-target.ts";
 import { ifaceStage, isIfaceGone, printStage } from "./steps.ts";
 
-/** What a version means to somebody who waits. */
+/** Meaning of a version for a command that waits. */
 export type Verdict =
   | { readonly kind: "waiting" }
   | { readonly kind: "done" }
-  /** The request stands, and comes true later; said in words. */
+  /** The request is accepted and takes effect later; `note` explains when. */
   | { readonly kind: "later"; readonly note: string }
-  /** Waiting is of no use: somebody has to do something first. */
+  /** Waiting is useless until somebody acts. */
   | { readonly kind: "failing"; readonly reason: string };
 
 type Vmi = VirtualMachineInstance | undefined;
@@ -26,24 +26,22 @@ function ifacesOfVm(vm: VirtualMachine | undefined): readonly Iface[] {
   return vm === undefined ? [] : ifacesOf(vm.spec.template.spec);
 }
 
-/** Reasons of the condition Ready that a VMI has on its way up. */
+/** Reasons of the condition Ready while a VMI starts. */
 const ON_ITS_WAY: readonly (string | undefined)[] = [
   "GuestNotRunning",
   "ContainerCreating",
   "PodInitializing",
 ];
 
-/** Done, or still on its way. */
 export function doneWhen(isDone: boolean): Verdict {
   return { kind: isDone ? "done" : "waiting" };
 }
 
-/** Whether the guest runs. */
 export function isGuestRunning(vmi: Vmi): boolean {
   return vmi?.status?.phase === "Running" && vmi.metadata.deletionTimestamp === undefined;
 }
 
-/** Why a VMI does not start although somebody waits for it, in words; undefined when it runs or is on its way. */
+/** Why a VMI does not start; undefined if it runs or is starting. */
 export function startTrouble(vmi: Vmi): string | undefined {
   if (vmi === undefined || vmi.status?.phase === "Running") return undefined;
   const trouble = (vmi.status?.conditions ?? []).find(
@@ -56,12 +54,12 @@ export function startTrouble(vmi: Vmi): string | undefined {
   return [trouble.reason, trouble.message].filter((text) => (text ?? "") !== "").join(": ");
 }
 
-/** A container that is being created, or waits for init containers, has a message only when that fails. */
+/** A container that is being created, or waits for init containers, has a message only if that fails. */
 function hasFailure(reason: string | undefined, message: string): boolean {
   return (reason === "ContainerCreating" || reason === "PodInitializing") && message !== "";
 }
 
-/** What `kubectl get vm` shows of a VM that is well, or on its way. */
+/** printableStatus of a VM that is healthy or in transition. */
 const ORDINARY: readonly (string | undefined)[] = [
   undefined,
   "Starting",
@@ -71,7 +69,7 @@ const ORDINARY: readonly (string | undefined)[] = [
   "Terminating",
 ];
 
-/** Why a VM does not come up, in its own words; a status of before the last edit says nothing. */
+/** Why a VM does not start; undefined if its status is older than the last edit of its spec. */
 export function vmTrouble(vm: VirtualMachine | undefined): string | undefined {
   const { observedGeneration, printableStatus, conditions } = vm?.status ?? {};
   const isCurrent = observedGeneration === vm?.metadata.generation;
@@ -80,7 +78,7 @@ export function vmTrouble(vm: VirtualMachine | undefined): string | undefined {
   return syncError && `${syncError.reason}: ${syncError.message}`;
 }
 
-/** On a start or restart: another guest than the one of `first` runs, unless something stands in its way. */
+/** For a start or restart: done when another guest than the one of `first` runs. */
 export function startVerdict({ vm, vmi }: Seen, first: Seen): Verdict {
   const isNew = vmi !== undefined && vmi.metadata.uid !== first.vmi?.metadata.uid;
   if (isNew && isGuestRunning(vmi)) return { kind: "done" };
@@ -88,7 +86,7 @@ export function startVerdict({ vm, vmi }: Seen, first: Seen): Verdict {
   return reason === undefined ? { kind: "waiting" } : { kind: "failing", reason };
 }
 
-/** What a VMI that runs no longer, or not for long, means to a plug; undefined while it is there. */
+/** Verdict for a plug if the VMI has stopped or is stopping; undefined otherwise. */
 function goneVerdict({ vm, vmi }: Seen, done: string): Verdict | undefined {
   const isOver = vmi === undefined || isVmiFinal(vmi);
   if (!isOver && vmi.metadata.deletionTimestamp === undefined) return undefined;
@@ -98,7 +96,7 @@ function goneVerdict({ vm, vmi }: Seen, done: string): Verdict | undefined {
     : { kind: "later", note: `the VM ${what}: the interface is ${done} at its next start` };
 }
 
-/** What keeps a plug from going on, in words. */
+/** Why a plug cannot continue. */
 function plugTrouble(iface: string, now: Seen, first: Seen): string | undefined {
   const trouble = startTrouble(now.vmi);
   if (trouble !== undefined) return `the VM does not start: ${trouble}`;
@@ -110,7 +108,7 @@ function plugTrouble(iface: string, now: Seen, first: Seen): string | undefined 
 
 const IFACES = "spec.template.spec.domain.devices.interfaces";
 
-/** Fields of the VM that take effect at its next start only, as its status says once it knows of the last edit. */
+/** Fields of the VM that take effect only at its next start. Empty until the status covers the last edit. */
 function staged(vm: VirtualMachine | undefined): readonly string[] {
   const { observedGeneration, conditions = [] } = vm?.status ?? {};
   const told = conditions.find(({ type }) => type === "RestartRequired");
@@ -119,7 +117,7 @@ function staged(vm: VirtualMachine | undefined): readonly string[] {
   return fields.split(", ");
 }
 
-/** A change of NICs that waits, by the cluster's rollout strategy. */
+/** Verdict for a change of NICs that the cluster's rollout strategy defers. */
 function stagedVerdict(what: string, fields: readonly string[], { vm }: Seen): Verdict | undefined {
   const waiting = staged(vm);
   if (!fields.some((field) => waiting.includes(field))) return undefined;
@@ -127,7 +125,7 @@ function stagedVerdict(what: string, fields: readonly string[], { vm }: Seen): V
   return { kind: "later", note };
 }
 
-/** On a plug of `iface`; `first` is how it stood before the request. */
+/** For a plug of `iface`; `first` is the state before the request. */
 export function plugVerdict(iface: string, now: Seen, first: Seen): Verdict {
   const index = ifacesOfVm(now.vm).findIndex(({ name }) => name === iface);
   const later =
@@ -138,21 +136,19 @@ export function plugVerdict(iface: string, now: Seen, first: Seen): Verdict {
   return doneWhen(ifaceStage(now.vmi, iface)?.phase === "Ready");
 }
 
-/** On an unplug of `iface`. */
 export function unplugVerdict(iface: string, now: Seen): Verdict {
   if (isIfaceGone(now.vmi, iface)) return { kind: "done" };
   const isKept = ifacesOfVm(now.vm).some(({ name }) => name === iface);
   return (isKept ? undefined : stagedVerdict("unplugged", [IFACES], now)) ?? { kind: "waiting" };
 }
 
-/** What an interface is to become. */
 export interface WantedSettings {
   /** NAMESPACE/NAME. */
   readonly network?: string;
   readonly link?: "up" | "down";
 }
 
-/** Whether the guest's NIC is on that network; a NIC whose network is being swapped has two attachments. */
+/** Whether the guest's NIC is on the network. While its network is being replaced, a NIC has two attachments. */
 function isOnNetwork(vmi: Vmi, iface: string, network: string): boolean {
   const status = findByName(vmi?.status?.interfaces, iface);
   const attachment = vmi?.status?.attachments?.find(
@@ -163,7 +159,7 @@ function isOnNetwork(vmi: Vmi, iface: string, network: string): boolean {
   );
 }
 
-/** Paths of what is changed in the VM. */
+/** Paths of the changed fields in the VM. */
 function settingPaths(
   { network, link }: WantedSettings,
   iface: string,
@@ -183,7 +179,7 @@ function hasSettings({ network, link }: WantedSettings, iface: string, vmi: Vmi)
   return network === undefined || isOnNetwork(vmi, iface, network);
 }
 
-/** On a change of the network and the link of `iface`: what failed before may be what the change repairs. */
+/** For a change of network or link. A failure before the request is ignored, because the change may repair it. */
 export function settingsVerdict(
   { iface, ...wanted }: WantedSettings & { readonly iface: string },
   now: Seen,
@@ -198,7 +194,7 @@ export function settingsVerdict(
   return doneWhen(hasSettings(wanted, iface, now.vmi));
 }
 
-/** On a stop: the VM says that it has stopped, and nothing of its guest is being taken down any more. */
+/** Done when the VM's status is Stopped and no guest is being shut down. */
 export function stopVerdict({ vm, vmi }: Seen): Verdict {
   const isDown =
     vmi === undefined || (isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined);

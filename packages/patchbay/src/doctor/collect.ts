@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads everything that is judged. VMs are sent as dry runs; a standalone machine starts one pod, which is deleted again.
+// Collects the facts about an installation. It sends VMs only as dry runs; on a standalone machine it starts one pod and
+// deletes it.
 import { dirname, join, resolve } from "node:path";
 import { loadKubeConfig, parseTime } from "@patchbay/kube";
 import type { Files, ListOptions } from "@patchbay/core/ports";
@@ -47,17 +48,17 @@ async function serverIn(kubeconfig: string): Promise<string | undefined> {
   }
 }
 
-/** What identifies the machine. */
+/** Values that identify the machine. */
 interface MachineHints {
   /** The kubeconfig in use. */
   readonly kubeconfig: string;
-  /** The API server that it names. */
+  /** URL of the API server in the kubeconfig. */
   readonly server: string;
   /** `--data-dir` or its default. */
   readonly dataDir: string;
 }
 
-/** The kubeconfig's own directory or `dataDir`, if that holds a machine with this API server; undefined: neither does. */
+/** The kubeconfig's own directory or `dataDir`, if it contains a machine with this API server; otherwise undefined. */
 export async function findMachineDir(
   files: Pick<Files, "exists">,
   { kubeconfig, server, dataDir }: MachineHints,
@@ -76,14 +77,14 @@ const OF_NETWORKS = {
 };
 /** Namespace of the nodes' leases. Source: Kubernetes corev1.NamespaceNodeLease. */
 const NODE_LEASES = "kube-node-lease";
-/** Both versions of the subresources; virt-api answers. */
+/** Subresources, which virt-api serves. */
 const SUBRESOURCES: WantedApi = {
   groupVersion: `${names.SUBRESOURCES_GROUP}/v1`,
   resources: ["virtualmachines/addinterface", "virtualmachines/removeinterface"],
 };
-/** Where a kernel shows it. Source: SELinux, selinuxfs. */
+/** Source: SELinux, selinuxfs. */
 const SELINUX_DIR = "/sys/fs/selinux";
-/** What the embedded API server's version ends with. */
+/** Suffix of the embedded API server's version. */
 const STANDALONE = "+patchbay";
 
 async function ask<T>(question: Promise<T>): Promise<Asked<T>> {
@@ -108,7 +109,7 @@ async function readJson({ client }: Session, path: string): Promise<JsonObject> 
   return isJsonObject(value) ? value : {};
 }
 
-/** Each group and version of our kinds, with their plural names. */
+/** Groups and versions of Patchbay's kinds, with their plural names. */
 function wantedApis(): readonly WantedApi[] {
   const kinds = customResourceDefinitions().flatMap(({ spec }) =>
     spec.versions.map(({ name }) => ({
@@ -143,7 +144,7 @@ function trialVm(session: Session, domain: object): VirtualMachine {
   };
 }
 
-/** Sends a VM without NICs, which gets one, and a VM with a NIC of no network, which is refused. */
+/** Sends a VM without NICs, which admission completes, and a VM with a NIC without a network, which admission rejects. */
 async function tryOut(session: Session): Promise<Trial> {
   const { store } = session.client;
   const { metadata, spec } = await store.create(
@@ -170,7 +171,7 @@ async function tryOut(session: Session): Promise<Trial> {
   };
 }
 
-/** Ends of the certificates in PEM text; what is none is left out. */
+/** Expiry times of the certificates in PEM text; text without certificates yields none. */
 function endsOf(of: string, pem: string | undefined): readonly CertificateEnd[] {
   const found = pem?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   return found.map((one) => ({ of, endsMs: new X509Certificate(one).validToDate.getTime() }));
@@ -200,7 +201,7 @@ async function readCertificates(
     ...endsOf("yours, of the kubeconfig", cert),
     ...asked,
   ];
-  // Webhooks and APIServices name the same one.
+  // Webhooks and APIServices have the same authority.
   return [...new Map(all.map((one) => [`${one.of} ${String(one.endsMs)}`, one])).values()];
 }
 
@@ -213,7 +214,7 @@ async function readWebhooks(session: Session): Promise<Facts["webhooks"]> {
   return "unseen" in validating ? validating : { seen: [...mutating.seen, ...validating.seen] };
 }
 
-/** What a machine of its own has beside its API. */
+/** Processes, SELinux and a test pod of a standalone machine. */
 async function readProcesses(
   version: Asked<string>,
   context: Context,
@@ -240,7 +241,6 @@ async function readProcesses(
   };
 }
 
-/** Asks, much at once. */
 export async function collectFacts(context: Context, session: Session): Promise<Facts> {
   const { store } = session.client;
   const [apiServices, webhooks, kubevirts] = await Promise.all([

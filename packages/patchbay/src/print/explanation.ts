@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of one interface, layer by layer, and who acts next? Pure.
+// Text of `patchbay explain`: the state of an interface in each layer, and who acts next. Pure.
 import type { Iface, IfacePhase, IfaceStatus } from "@patchbay/api";
 import { helperOn, nextOn } from "@patchbay/core";
 import { networkOf, phaseOfRow, reasonOf, type IfaceRow } from "./iface-rows.ts";
 import { printPairs } from "./table.ts";
 
-/** Who does what from each phase on. Source: ARCHITECTURE.md, "The loops". */
+/** Next step of each phase. Source: ARCHITECTURE.md, "The loops". */
 const NEXT: Readonly<Record<IfacePhase, string>> = {
   Pending: "virt-controller names the network in the pod's annotation, then net-agent runs CNI ADD",
   PodAttaching: "net-agent runs CNI ADD in the pod",
@@ -20,14 +20,13 @@ const NEXT: Readonly<Record<IfacePhase, string>> = {
     "virt-controller removes the network from the annotation, then net-agent runs CNI DEL",
 };
 
-/** A running VM, and on which node. */
 export interface ExplainedVm {
   readonly title: string;
   readonly isRunning: boolean;
   readonly node?: string;
-  /** Why virt-handler cannot work with it, as a reason. */
+  /** Reason why virt-handler cannot manage the VM. */
   readonly hindrance?: string;
-  /** Why it does not come up, in words. */
+  /** Why the VM does not start, as text. */
   readonly trouble?: string;
 }
 
@@ -91,7 +90,6 @@ function progressPairs(row: IfaceRow, explained: ExplainedVm): Pairs {
   ];
 }
 
-/** The explanation for people. */
 export function printExplanation(row: IfaceRow, explained: ExplainedVm): string {
   const head: Pairs = [
     ["interface", row.name],

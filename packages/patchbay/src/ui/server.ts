@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The panel's server on a loopback port: its page, and the user's own way to the API server for it.
+// Server of the panel on a loopback port: serves the page, and forwards its requests to the API server.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -13,7 +13,6 @@ import { headOf, type PanelFile } from "./page.ts";
 import { GuestStreams, offeredKey } from "./streams.ts";
 import { tellChanges, type WatchScope } from "./watches.ts";
 
-/** What the server works with. */
 export interface PanelDeps {
   readonly client: Pick<KubeClient, "ask" | "reflect" | "openStream" | "server">;
   /** By path. */
@@ -21,24 +20,23 @@ export interface PanelDeps {
   readonly scope: WatchScope;
   readonly random: RandomBytes;
   readonly clock: Pick<Clock, "sleep">;
-  /** Names of images on this machine that a VM can boot from; none where there is no machine of ours. */
+  /** Names of images on this machine that a VM can boot from; empty without a standalone machine. */
   readonly images: () => Promise<readonly string[]>;
 }
 
-/** A panel that serves. */
 export interface Panel {
   readonly port: number;
-  /** A new link, for the first browser that opens it. The link before it opens nothing more, unless a browser has used it. */
+  /** A new link for the first browser that opens it. It invalidates the previous link unless a browser has used that. */
   link(): string;
   close(): Promise<void>;
 }
 
 const HERE = "127.0.0.1";
-/** Header with the key; a page of another origin cannot send it without asking first, and is not answered. */
+/** Header with the key. A page of another origin cannot send it without a preflight request, which is rejected. */
 const KEY_HEADER = "x-panel-key";
-/** Most connections: pages, not people. */
+/** Largest number of connections. */
 const CONNECTIONS_MAX = 100;
-/** Longest body, bytes: an object that is created. */
+/** Longest body, bytes. */
 const BODY_MAX = 1024 * 1024;
 const NONCE_BYTES = 16;
 const JSON_TYPE = "application/json";
@@ -54,7 +52,7 @@ function knockOf(request: IncomingMessage): Knock {
   return { method: request.method ?? "", host, origin, site };
 }
 
-/** @throws SyntaxError where it is no JSON, RangeError where it is too long */
+/** @throws SyntaxError if it is not JSON, RangeError if it is too long */
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -205,10 +203,7 @@ class PanelServer implements Panel {
   }
 }
 
-/**
- * Starts the panel.
- * @throws Error of the system where the port is taken
- */
+/** @throws Error of the system if the port is in use */
 export async function startPanel(deps: PanelDeps, port: number): Promise<Panel> {
   const server = new PanelServer(deps);
   await server.listen(port);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay install: gives a cluster what it needs.
+// patchbay install and patchbay uninstall.
 import type { ObjectResult, Removal } from "@patchbay/manifests";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
@@ -9,7 +9,7 @@ import { untilObject } from "./until-object.ts";
 /** Source: the flag `--mode` of net-agent. */
 const NET_AGENT_MODES = ["alone", "multus", "multus-dynamic"];
 
-/** What was named; the rest stays as the cluster has it. */
+/** Settings that were given as flags; the cluster keeps the others. */
 function settingsOf(input: Input) {
   const image = textOption(input, "image");
   const launcherImage = textOption(input, "launcherImage");
@@ -70,7 +70,7 @@ async function runInstall(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** What is there already and ours becomes as this version has it, with the settings that it has. */
+/** Updates existing objects of Patchbay to this version and keeps their settings. */
 export const install: Command = {
   name: "install",
   args: [],
@@ -147,7 +147,7 @@ async function runUninstall(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** A cluster that has nothing of it is one where there is nothing to do. */
+/** Succeeds on a cluster without Patchbay. */
 export const uninstall: Command = {
   name: "uninstall",
   args: [],

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits until an object of the cluster is as wanted.
+// Waits for a state of an object in the cluster.
 import type { KubeObject, ResourceType } from "@patchbay/api";
 import type { ObjectKey } from "@patchbay/core/ports";
 import type { Context } from "../../command.ts";
 import type { Session } from "../../session.ts";
 
-/** What is waited for. */
 export interface Awaited<T extends KubeObject> {
   readonly type: ResourceType<T>;
   readonly key: ObjectKey;
-  /** Is given nothing where the object is not there. */
+  /** Called with undefined if the object does not exist. */
   readonly isThere: (object: T | undefined) => boolean;
 }
 
-/** Resolves when a watch tells that the object is as wanted, or Ctrl-C was pressed. */
+/** Resolves when the object is in the wanted state; rejects at Ctrl-C. */
 export async function untilObject<T extends KubeObject>(
   { client }: Session,
   { signal, err }: Context,

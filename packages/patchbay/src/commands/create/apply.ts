@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the objects of a VM come into the API server? All are tried first, so that a refusal leaves nothing.
+// Creates the objects of a VM. All are sent as dry runs first, so that a rejected object leaves none behind.
 import {
   PERSISTENT_VOLUME_CLAIMS,
   SECRETS,
@@ -9,16 +9,13 @@ import {
 import type { CallOptions, Store } from "@patchbay/core/ports";
 import type { NewSecret, VmObjects } from "./vm-objects.ts";
 
-/** The secret goes when the VM goes. */
+/** Deleting the VM deletes its secret. */
 function ownedBy({ apiVersion, kind, metadata }: VirtualMachine, secret: NewSecret): NewSecret {
   const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "" };
   return { ...secret, metadata: { ...secret.metadata, ownerReferences: [owner] } };
 }
 
-/**
- * Makes them.
- * @throws AppError with KUBE_ALREADY_EXISTS, KUBE_REFUSED
- */
+/** @throws AppError with KUBE_ALREADY_EXISTS, KUBE_REFUSED */
 export async function createObjects(
   store: Store,
   { claims, vm, secret }: VmObjects,

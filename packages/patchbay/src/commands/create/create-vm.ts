@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay create vm: a VM that boots a disk from an image or a claim, as a manifest or in the API server.
+// patchbay create vm: creates a VM that boots from an image or a claim, or prints its manifest.
 import type { KubeObject } from "@patchbay/api";
 import type { Context, Command } from "../../command.ts";
 import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 import type { VmObjects } from "./vm-objects.ts";
 
-/** One document for each as YAML, a list as JSON. */
+/** Prints one YAML document per object, or a JSON list. */
 async function printManifest(
   { out, global }: Pick<Context, "out" | "global">,
   objects: readonly KubeObject[],
@@ -17,7 +17,7 @@ async function printManifest(
     return;
   }
   const { stringify } = await import("yaml");
-  // People read and edit it: without aliases, and user data as they are written, also where a line is long.
+  // Without aliases, and with user data as they were written, so that people can edit the output.
   const options = { aliasDuplicateObjects: false, blockQuote: "literal", lineWidth: 0 } as const;
   out.write(objects.map((object) => stringify(object, options)).join("---\n"));
 }
@@ -30,7 +30,7 @@ function titleOf({ kind, metadata }: KubeObject): string {
   return `${kind.toLowerCase()}/${metadata.name}`;
 }
 
-/** Which disks are created anew at each start. */
+/** Describes which disks are created anew at each start. */
 export function fateOfDisks({ vm }: Pick<VmObjects, "vm">): string {
   const { volumes = [] } = vm.spec.template.spec;
   const isKept = volumes.some((volume) => volume.persistentVolumeClaim ?? volume.dataVolume);
@@ -46,7 +46,6 @@ export function fateOfDisks({ vm }: Pick<VmObjects, "vm">): string {
   return `${which} created anew at each start; ${others}`;
 }
 
-/** What a person does next. */
 function nextSteps(objects: VmObjects): string {
   const { metadata, spec } = objects.vm;
   const isStopped = spec.runStrategy === "Halted";
@@ -88,7 +87,7 @@ async function run(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** With `-o yaml` or `-o json` nothing is asked of a server. */
+/** `-o yaml` and `-o json` send no requests. */
 export const createVm: Command = {
   name: "create vm",
   args: ["<name>"],

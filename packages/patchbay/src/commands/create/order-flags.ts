@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the words of `create vm` mean that virtctl writes so, too: disks as `src:…,name:…,bootorder:…`, instancetypes and
-// preferences as `KIND/NAME`. Pure. Source: KubeVirt pkg/virtctl/create/vm.
+// Flags of `create vm` in virtctl's notation: disks as `src:…,name:…,bootorder:…`, instancetypes and preferences as
+// `KIND/NAME`. Pure. Source: KubeVirt pkg/virtctl/create/vm.
 import type { Matcher } from "@patchbay/api";
 import { AppError } from "@patchbay/core/errors";
 
-/** A disk that is there: of an image, made anew at each start, or of a claim. */
+/** An existing disk: from an image, created anew at each start, or from a claim. */
 export interface VolumeOrder {
   readonly name: string;
   readonly source: { readonly image: string } | { readonly claim: string };
-  /** Which is tried when, from 1. */
+  /** Position in the boot order, from 1. */
   readonly bootOrder?: number;
 }
 
-/** Both say disks of one list. */
 export const VOLUME_FLAGS = "--volume-containerdisk, --volume-pvc";
 const WORDS = ["src", "name", "bootorder"] as const;
 type Word = (typeof WORDS)[number];
@@ -44,7 +43,7 @@ function readBootOrder(flag: string, text: string): number {
   throw invalid(flag, `bootorder must be a number of at least 1, not ${text}`);
 }
 
-/** How the disks of a flag are named, and what they are of. */
+/** Default name and source of the disks of a flag. */
 interface VolumeFlag {
   readonly flag: string;
   readonly nameOf: (source: string, index: number) => string;
@@ -71,7 +70,7 @@ function claimOf(source: string): VolumeOrder["source"] {
 }
 
 /**
- * The disks of `--volume-containerdisk` and of `--volume-pvc`.
+ * Disks of `--volume-containerdisk` and `--volume-pvc`.
  * @throws AppError with FLAG_INVALID
  */
 export function readVolumes(
@@ -90,7 +89,7 @@ export function readVolumes(
   ];
 }
 
-/** The same disks with their order: where nobody says one, the first of them boots. */
+/** Lets the first disk boot if no disk has a boot order. */
 export function inBootOrder(volumes: readonly VolumeOrder[]): readonly VolumeOrder[] {
   const orders = volumes.flatMap(({ bootOrder }) => bootOrder ?? []);
   const twice = orders.find((order, index) => orders.indexOf(order) !== index);
@@ -100,19 +99,17 @@ export function inBootOrder(volumes: readonly VolumeOrder[]): readonly VolumeOrd
   return volumes.map((volume, index) => (index === 0 ? { ...volume, bootOrder: 1 } : volume));
 }
 
-/** The disk that is tried first. */
 export function bootVolumeOf(volumes: readonly VolumeOrder[]): VolumeOrder | undefined {
   return [...volumes].sort(
     (a, b) => (a.bootOrder ?? Number.MAX_VALUE) - (b.bootOrder ?? Number.MAX_VALUE),
   )[0];
 }
 
-/** One of the two, and how it is asked for. */
 export interface MatcherFlag {
   readonly part: "instancetype" | "preference";
   /** `[KIND/]NAME`. */
   readonly text: string | undefined;
-  /** Whether labels of the disk that boots are to say it. */
+  /** Whether to infer it from labels of the boot disk. */
   readonly isInferred: boolean;
   readonly boot: VolumeOrder | undefined;
 }
@@ -128,7 +125,7 @@ function readPartName(part: MatcherFlag["part"], text: string): Matcher {
 }
 
 /**
- * What the VM is to say; undefined: nothing was asked for.
+ * The VM's field; undefined if no flag was given.
  * @throws AppError with FLAG_INVALID
  */
 export function readMatcher({ part, text, isInferred, boot }: MatcherFlag): Matcher | undefined {

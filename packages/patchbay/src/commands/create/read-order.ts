@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What VM do the flags of `create vm` mean, with the files that they name?
+// Settings of a new VM from the flags of `create vm` and the files that they name: disks, size, logins, MAC addresses.
 import { isNicMac, normalizeMac, type Matcher } from "@patchbay/api";
 import { AppError } from "@patchbay/core/errors";
 import { stringify } from "yaml";
@@ -52,9 +52,9 @@ function problemsOf(
 }
 
 /**
- * The MAC of each interface, by its name. A value without a name belongs to the next network, and to the pod network's
- * interface when there is no other.
- * @throws AppError with FLAG_INVALID, with all causes
+ * MAC of each interface, by its name. A value without a name belongs to the next network, or to the pod network's
+ * interface if there is no other network.
+ * @throws AppError with FLAG_INVALID, which names all problems
  */
 export function readMacs(
   texts: readonly string[],
@@ -70,17 +70,19 @@ export function readMacs(
   return new Map(given.map(({ name = "", mac }) => [name, normalizeMac(mac)] as const));
 }
 
-/** A NIC of a new VM. */
 interface NewNic {
   /** Name of the interface in the VM. */
   readonly name: string;
   readonly mac: string;
 }
 
-/** Of the default routes that networks offer, the pod network's has the lowest metric. Source: systemd.network(5), 1024. */
+/** The pod network's default route has a lower metric than this. Source: systemd.network(5), 1024. */
 const ROUTE_METRIC = 2048;
 
-/** DHCP on every NIC, by MAC: guests name NICs as they like. The first NIC is on the pod network. */
+/**
+ * Network data with DHCP on every NIC, matched by MAC, because the names of NICs differ between guests. The first NIC is on
+ * the pod network.
+ */
 export function makeNetworkData(nics: readonly NewNic[]): string {
   const ethernets = nics.map(({ name, mac }, index) => {
     const isFirst = index === 0;
@@ -90,7 +92,6 @@ export function makeNetworkData(nics: readonly NewNic[]): string {
   return stringify({ version: 2, ethernets: Object.fromEntries(ethernets) });
 }
 
-/** Bytes of a generated password. */
 const PASSWORD_BYTES = 16;
 
 async function readFile(files: Files, flag: string, path: string): Promise<string> {
@@ -155,7 +156,7 @@ function readMachine(input: Input): Machine {
 
 type Network = Pick<VmOrder, "networks" | "macs" | "networkData">;
 
-/** A MAC for every interface: those that were given, and new ones. */
+/** A MAC for every interface: the given ones, and generated ones. */
 function withNewMacs(
   names: readonly string[],
   given: ReadonlyMap<string, string>,
@@ -169,7 +170,7 @@ function withNewMacs(
 }
 
 /**
- * Without a file of network data, cloud-init configures the first NIC alone: a VM with further NICs gets network data by MAC.
+ * Without network data, cloud-init configures only the first NIC. A VM with further NICs gets network data by MAC.
  * @throws AppError with FLAG_INVALID
  */
 async function readNetwork(files: Files, input: Input): Promise<Network> {
@@ -187,7 +188,7 @@ async function readNetwork(files: Files, input: Input): Promise<Network> {
 }
 
 /**
- * Reads it. Without user data there is a user with a password that nobody knows yet.
+ * Reads the flags and files. Without user data, the VM gets a user with a generated password.
  * @throws AppError with FLAG_INVALID
  */
 export async function readOrder(

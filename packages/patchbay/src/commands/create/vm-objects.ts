@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which objects make the VM that a person has asked for? Pure.
+// Objects of a new VM: claims, secret and the VM itself. Pure.
 import {
   PERSISTENT_VOLUME_CLAIMS,
   SECRETS,
@@ -14,16 +14,16 @@ import {
 import { AppError } from "@patchbay/core/errors";
 import { VOLUME_FLAGS, type VolumeOrder } from "./order-flags.ts";
 
-/** What is asked for; amounts as Kubernetes writes them. */
+/** Settings of a new VM; amounts in Kubernetes' notation. */
 export interface VmOrder {
   readonly name: string;
-  /** Absent: that of whoever creates it. */
+  /** Unset: the namespace of the client that creates it. */
   readonly namespace: string | undefined;
-  /** At least one; they stand before all other disks. */
+  /** At least one volume; they precede all other disks. */
   readonly volumes: readonly VolumeOrder[];
-  /** Size of a claim that is filled once from the image of the volume {@link ROOT}; unset: that disk is created anew at each start. */
+  /** Size of a claim that is filled once from the image of the volume {@link ROOT}; unset: the disk is created anew at each start. */
   readonly rootSize?: string;
-  /** Absent: the instancetype says it. */
+  /** Undefined if an instancetype defines it. */
   readonly size: { readonly memory: string; readonly cpus: number } | undefined;
   readonly instancetype: Matcher | undefined;
   readonly preference: Matcher | undefined;
@@ -33,17 +33,17 @@ export interface VmOrder {
   readonly disks: readonly string[];
   /** NAME or NAMESPACE/NAME of NetworkAttachmentDefinitions. */
   readonly networks: readonly string[];
-  /** By the name of the interface; one without is given a MAC by admission, or by CNI. */
+  /** By the name of the interface; admission or CNI chooses the MAC of the others. */
   readonly macs: ReadonlyMap<string, string>;
   readonly isStopped: boolean;
 }
 
-/** A secret as a person writes it: the server makes base64 of it. Source: Kubernetes core/v1 Secret. */
+/** A secret in plain text, which the API server encodes as base64. Source: Kubernetes core/v1 Secret. */
 export interface NewSecret extends Secret {
   readonly stringData: Readonly<Record<string, string>>;
 }
 
-/** All of it; the secret goes with the VM, claims stay. */
+/** Deleting the VM deletes the secret, and keeps the claims. */
 export interface VmObjects {
   readonly claims: readonly PersistentVolumeClaim[];
   readonly vm: VirtualMachine;
@@ -55,7 +55,6 @@ type Devices = Template["domain"]["devices"];
 
 /** Name of the volume of `--image`. */
 export const ROOT = "root";
-/** Names within the VM. */
 const CLOUD_INIT = "cloud-init";
 const POD_NETWORK = "default";
 /** Keys of the secret. Source: KubeVirt cloud-init. */
@@ -71,7 +70,7 @@ function headOf<T extends KubeObject>(
   return { apiVersion, kind, metadata: { name, ...(namespace !== undefined && { namespace }) } };
 }
 
-/** Of the disks that stay, from 1: names within the VM, and the serial numbers that the guest sees. */
+/** Names of the persistent disks within the VM, numbered from 1; also the serial numbers that the guest sees. */
 function diskNames({ disks }: VmOrder): readonly string[] {
   return disks.map((_, index) => `disk-${String(index + 1)}`);
 }
@@ -96,7 +95,7 @@ function claimsOf(order: VmOrder): readonly PersistentVolumeClaim[] {
 
 type DataVolumeTemplate = NonNullable<VirtualMachine["spec"]["dataVolumeTemplates"]>[number];
 
-/** The image whose disk is copied into a claim once. */
+/** Image whose disk is copied into a claim once. */
 function keptImageOf({ volumes, rootSize }: VmOrder): string | undefined {
   const source = volumes.find(({ name }) => name === ROOT)?.source;
   return rootSize !== undefined && source !== undefined && "image" in source
@@ -137,12 +136,12 @@ function volumesOf(order: VmOrder): NonNullable<Template["volumes"]> {
   ];
 }
 
-/** The last part of a network's name is the iface's. */
+/** The last part of a network's name is the name of its interface. */
 function ifaceName(network: string): string {
   return network.split("/").at(-1) ?? network;
 }
 
-/** @throws AppError with FLAG_INVALID when two of them would have one name */
+/** @throws AppError with FLAG_INVALID if two disks would have the same name */
 function checkDiskNames(order: VmOrder): void {
   const names = [...order.volumes.map(({ name }) => name), CLOUD_INIT, ...diskNames(order)];
   const twice = names.find((name, index) => names.indexOf(name) !== index);
@@ -152,8 +151,8 @@ function checkDiskNames(order: VmOrder): void {
 }
 
 /**
- * The pod network's interface, and one for each network.
- * @throws AppError with FLAG_INVALID when two of them would have one name
+ * Names of the pod network's interface, and of one interface per network.
+ * @throws AppError with FLAG_INVALID if two interfaces would have the same name
  */
 export function ifaceNames({ networks }: Pick<VmOrder, "networks">): readonly string[] {
   const names = [POD_NETWORK, ...networks.map(ifaceName)];
@@ -164,7 +163,7 @@ export function ifaceNames({ networks }: Pick<VmOrder, "networks">): readonly st
 }
 
 function devicesOf(order: VmOrder): NonNullable<Devices> {
-  // What the VM says, a preference does not.
+  // A preference applies only to fields that the VM leaves unset.
   const disk = order.preference === undefined ? { bus: "virtio" } : {};
   return {
     disks: [
@@ -204,10 +203,7 @@ function secretOf(order: VmOrder): NewSecret {
   };
 }
 
-/**
- * The objects of a VM.
- * @throws AppError with FLAG_INVALID
- */
+/** @throws AppError with FLAG_INVALID */
 export function vmObjectsOf(order: VmOrder): VmObjects {
   checkDiskNames(order);
   const { size, instancetype, preference, isStopped } = order;

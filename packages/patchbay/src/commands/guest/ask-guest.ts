@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks something of a VM's guest, and prints what its node has answered.
+// Sends a request to a VM's guest and prints the answer of its node.
 import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { Context } from "../../command.ts";
@@ -9,18 +9,17 @@ import { withSession } from "../../session.ts";
 import { subresourcePath } from "../../target.ts";
 import { parseGuestName } from "../streams/guest-name.ts";
 
-/** Of virt-api, which waits for the node. */
+/** Deadline of virt-api, which waits for the node. */
 const TIMEOUT_MS = 30_000;
 
-/** What is asked. */
 export interface GuestQuestion {
   readonly subresource: string;
   readonly method: "GET" | "PUT";
 }
 
 /**
- * The words name one guest, as in `vm web` and `vmi/web`.
- * @throws AppError with FLAG_INVALID, and what kube's client throws
+ * `args` name one guest, as in `vm web` and `vmi/web`.
+ * @throws AppError with FLAG_INVALID, and what the Kubernetes client throws
  */
 export async function askGuest(
   context: Context,
@@ -46,7 +45,7 @@ export async function askGuest(
     });
     const told: unknown = method === "GET" ? JSON.parse(answer.text) : { result: "done" };
     await printResult(context, {
-      // The guest's words are JSON to people too: nothing of them is obeyed by a terminal.
+      // JSON escapes the control characters of text that the guest provides.
       table: () =>
         method === "GET"
           ? `${JSON.stringify(told, undefined, 2)}\n`

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay pause, unpause, reset, soft-reboot, guestosinfo, userlist and fslist: what the guest's node does or tells at once,
-// in virtctl's forms.
+// patchbay pause, unpause, reset, soft-reboot, guestosinfo, userlist and fslist, in virtctl's form.
 import type { Command, Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
 
-/** One of them. */
 interface Asked {
   readonly name: string;
-  /** As the path has it. */
+  /** Last part of the subresource's path. */
   readonly subresource: string;
   readonly method: "GET" | "PUT";
   readonly summary: string;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugs an interface on probation: what does not work is unplugged again.
+// Plugs an interface, checks that frames pass, and unplugs it again if they do not.
 import { AppError, ifacesOf, messageOf, type DoctorReport } from "@patchbay/core";
 import { performChange, sayChange, type ChangeResult } from "../../change/request.ts";
 import type { Context } from "../../command.ts";
@@ -11,19 +11,18 @@ import type { Session } from "../../session.ts";
 import { withTarget, type Target } from "../../target.ts";
 import { ifaceChange, type IfaceRequest } from "./request-iface.ts";
 
-/** A guest needs a moment to use what was just plugged: for so long nothing is called dead, milliseconds. */
+/** Time that a guest has to start using a plugged NIC before lost frames count as a fault, milliseconds. */
 const GRACE_MS = 15_000;
-/** From one look to the next, milliseconds. */
+/** Time between two checks, milliseconds. */
 const PAUSE_MS = 2_000;
 
-/** What a probation works with. */
 interface Probation extends Examined {
   readonly session: Session;
   readonly context: Context;
   readonly input: Input;
 }
 
-/** How the interface was found, and what has become of it. */
+/** Result of the check, and what was done with the interface. */
 interface Trial {
   readonly report: DoctorReport;
   readonly stands: "works" | "removed" | "kept" | "wasThere" | "notItsFault";
@@ -36,7 +35,7 @@ const STANDS: Readonly<Record<Exclude<Trial["stands"], "works">, string>> = {
   notItsFault: "it was left in place, because the fault is not in the guest or its pod",
 };
 
-/** Until frames pass, or the guest has had its time. */
+/** Checks repeatedly until frames pass or the grace period ends. */
 async function look({ session, context, input, ...asked }: Probation): Promise<DoctorReport> {
   const { clock } = session;
   const graceMs = Math.min(GRACE_MS, numberOption(input, "timeout", GRACE_MS));
@@ -49,7 +48,7 @@ async function look({ session, context, input, ...asked }: Probation): Promise<D
   }
 }
 
-/** @throws AppError with INTERFACE_NOT_CHECKED where nobody can tell: the interface stays */
+/** @throws AppError with INTERFACE_NOT_CHECKED if the check fails; the interface stays */
 async function lookOrSay(probation: Probation): Promise<DoctorReport> {
   try {
     return await look(probation);
@@ -94,7 +93,7 @@ async function judge(probation: Probation): Promise<Trial> {
   return { report, stands: "removed" };
 }
 
-/** What is found out about an interface that works, is nothing to complain of. */
+/** The error for an interface that does not work; undefined if it works. */
 function complaintOf({ report, stands }: Trial, { target }: Probation): AppError | undefined {
   const dead = report.hops.find(({ hop }) => hop === report.firstDead);
   if (dead === undefined || stands === "works") return undefined;
@@ -130,8 +129,8 @@ async function plug(probation: Probation, request: IfaceRequest): Promise<void> 
 }
 
 /**
- * Waits until it is plugged, looks where its frames die, and unplugs it when the fault lies in the guest or its pod, unless
- * it is to be kept or was there before.
+ * Waits until the interface is plugged and checks where its frames are lost. Unplugs it if the fault is in the guest or its
+ * pod, unless `--keep` is set or the interface existed before.
  * @throws AppError with INTERFACE_DOES_NOT_WORK, INTERFACE_NOT_CHECKED, and what the change throws
  */
 export async function plugOnProbation(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do addinterface and removeinterface have in common?
+// Requests of addinterface and removeinterface.
 import type { Observation } from "../../change/follow-target.ts";
 import { requestChange, type Change } from "../../change/request.ts";
 import { ifaceStage, type Seen } from "../../change/steps.ts";
@@ -8,15 +8,14 @@ import type { Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
 import { withTarget, type Target } from "../../target.ts";
 
-/** One of the two, for one interface. */
 export interface IfaceRequest {
   readonly subresource: "addinterface" | "removeinterface";
   readonly iface: string;
-  /** As the subresource takes it. */
+  /** Body of the request to the subresource. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** A VM that does not run gets the interface with its next start; it loses one at once. */
+/** A stopped VM gets a new interface at its next start, and loses one at once. */
 function waitsForNothing(
   { subresource }: IfaceRequest,
   { vmi }: Target,
@@ -26,7 +25,6 @@ function waitsForNothing(
     : {};
 }
 
-/** The same as a change of that VM. */
 export function ifaceChange(request: IfaceRequest, target: Target): Change {
   const { subresource, iface, body } = request;
   const isPlug = subresource === "addinterface";
@@ -44,7 +42,6 @@ export function ifaceChange(request: IfaceRequest, target: Target): Change {
   };
 }
 
-/** Asks for it and waits when the user wants that. */
 export async function requestIface(
   context: Context,
   input: Input,

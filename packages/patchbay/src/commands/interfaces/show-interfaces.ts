@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay get interfaces: lists the interfaces of a VM, or of all VMs of a namespace.
+// patchbay get interfaces, explain and history.
 import type { Command, Context } from "../../command.ts";
 import { argumentAt, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
@@ -39,7 +39,7 @@ async function runGetInterfaces(context: Context, input: Input): Promise<void> {
   await (argumentAt(input, 0) === "" ? listAll(context) : listOne(context, input));
 }
 
-/** Also those that are declared and not there yet, and those that are on their way out. */
+/** Includes interfaces that are declared and not plugged yet, and those that are being unplugged. */
 export const getInterfaces: Command = {
   name: "get interfaces",
   aliases: ["interface", "ifaces"],
@@ -51,7 +51,7 @@ export const getInterfaces: Command = {
   run: runGetInterfaces,
 };
 
-/** Where the VM runs, and why it cannot be worked with there. */
+/** Node of the VM, and why virt-handler cannot manage the VM there. */
 function toldOfNode({ nodeName, hindrance }: VmiStatus = {}): {
   readonly node?: string;
   readonly hindrance?: string;
@@ -95,7 +95,7 @@ async function runExplain(context: Context, input: Input): Promise<void> {
   await withTarget(context, input, (target) => explainIn(context, target, argumentAt(input, 1)));
 }
 
-/** Says why an interface goes no further, and who has to act. */
+/** Shows why an interface is blocked, and who has to act. */
 export const explain: Command = {
   name: "explain",
   args: ["<vm>", "<interface>"],
@@ -105,7 +105,7 @@ export const explain: Command = {
   run: runExplain,
 };
 
-/** Of one interface, or of all where none is named. */
+/** History of one interface, or of all if none is named. */
 async function ofInterface(
   history: IfaceHistory,
   target: Target,
@@ -136,7 +136,7 @@ async function runHistory(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Also of interfaces that are gone, and of guests that have ended. */
+/** Includes interfaces that are unplugged, and guests that have ended. */
 export const history: Command = {
   name: "history",
   args: ["<vm>", "[interface]"],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do start, stop and restart have in common?
+// Requests to start, stop, restart and migrate VMs.
 import { AppError } from "@patchbay/core/errors";
 import { requestChange } from "../../change/request.ts";
 import { vmiStage, type Seen } from "../../change/steps.ts";
@@ -12,10 +12,8 @@ import { withSession } from "../../session.ts";
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from "@patchbay/api";
 import { printResult } from "../../print/output.ts";
 
-/** When each of them is done. */
 const VERDICTS = { start: startVerdict, stop: stopVerdict, restart: startVerdict } as const;
 
-/** Asks for it and waits when the user wants that. */
 export async function requestPower(
   context: Context,
   input: Input,
@@ -43,7 +41,7 @@ export async function requestPower(
 /** Source: Kubernetes well-known labels. */
 const HOST_NAME_LABEL = "kubernetes.io/hostname";
 
-/** @throws what kube's client throws: a VM that cannot be migrated is KUBE_REFUSED, with the reasons */
+/** @throws what the Kubernetes client throws, for example KUBE_REFUSED with the reasons why a VM cannot be migrated */
 export async function requestMigration(context: Context, input: Input): Promise<void> {
   const name = argumentAt(input, 0);
   const node = textOption(input, "to");
@@ -65,7 +63,7 @@ export async function requestMigration(context: Context, input: Input): Promise<
   });
 }
 
-/** @throws AppError with KUBE_NOT_FOUND where nothing moves */
+/** @throws AppError with KUBE_NOT_FOUND if the VM is not being migrated */
 export async function cancelMigration(context: Context, input: Input): Promise<void> {
   const vm = argumentAt(input, 0);
   await withSession(context, async ({ client, namespace }) => {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay expose: a Service in front of a VM, in virtctl's form.
+// patchbay expose: creates a Service for a VM, in virtctl's form.
 import type { Command, Context } from "../../command.ts";
 import { argumentAt, textOption, type Input } from "../../input.ts";
 
-/** What virtctl calls a VM or a VMI. Source: KubeVirt v1.9 pkg/virtctl/expose. */
+/** virtctl's names of VMs and VMIs. Source: KubeVirt v1.9 pkg/virtctl/expose. */
 const VM_WORDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
 const VMI_WORDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
 
@@ -15,13 +15,13 @@ async function isVmiOf(input: Input): Promise<boolean> {
   throw new AppError("FLAG_INVALID", { flag: "<type>", reason });
 }
 
-/** A flag's number; undefined when it was not given. */
+/** Number of a flag; undefined if it was not given. */
 function portOption(input: Input, name: string): number | undefined {
   const value = input.options[name];
   return typeof value === "number" ? value : undefined;
 }
 
-/** What of the flags is a part of the Service. */
+/** Flags that become fields of the Service. */
 function orderOf(input: Input) {
   const [port, nodePort] = [portOption(input, "port"), portOption(input, "nodePort")];
   const targetPort = textOption(input, "targetPort");
@@ -64,7 +64,7 @@ async function run(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Nothing of the VM is changed; it may be stopped. */
+/** Does not change the VM, which may be stopped. */
 export const expose: Command = {
   name: "expose",
   args: ["<type>", "<name>"],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Service does virtctl's `expose` mean? Pure. Source: KubeVirt v1.9 pkg/virtctl/expose.
+// The Service that virtctl's `expose` creates. Pure. Source: KubeVirt v1.9 pkg/virtctl/expose.
 import {
   names,
   type Iface,
@@ -9,14 +9,14 @@ import {
 } from "@patchbay/api";
 import { AppError, labelValueOf } from "@patchbay/core";
 
-/** What is asked for; texts as they were typed. */
+/** Settings of the Service; texts as the user typed them. */
 export interface ExposeOrder {
-  /** Of the VM or VMI. */
+  /** Name of the VM or VMI. */
   readonly target: string;
   readonly namespace: string;
   readonly spec: VirtualMachineInstance["spec"] | undefined;
   readonly name: string;
-  /** Absent: the ports that the pod's network passes on. */
+  /** Unset: the ports of the interface on the pod network. */
   readonly port?: number;
   readonly targetPort?: string;
   readonly nodePort?: number;
@@ -28,7 +28,7 @@ export interface ExposeOrder {
 
 const NUMBER = /^\d+$/;
 
-/** A number, or the name of a port. */
+/** Number or name of a port. */
 function targetPortOf(text: string | undefined): Pick<ServicePort, "targetPort"> {
   if (text === undefined) return {};
   return { targetPort: NUMBER.test(text) ? Number(text) : text };
@@ -40,7 +40,7 @@ function isOnPodNetwork({ name }: Iface, spec: VirtualMachineInstance["spec"]): 
   );
 }
 
-/** The ports that the VM says are passed on to it. */
+/** Ports that the VM's interfaces on the pod network declare. */
 function portsOfGuest(spec: ExposeOrder["spec"]): readonly ServicePort[] {
   if (spec === undefined) return [];
   const ports = (spec.domain.devices?.interfaces ?? [])
@@ -62,7 +62,7 @@ function portsOf(order: ExposeOrder): readonly ServicePort[] {
 }
 
 /**
- * The Service: its pods are found by a label that each launcher has, whatever labels the VM has.
+ * The Service selects pods by a label that each launcher has, whatever labels the VM has.
  * @throws AppError with FLAG_INVALID
  */
 export function serviceOf(order: ExposeOrder): Service {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a person log in to a guest? As its user data say; who may not read them is told where they are.
+// Hint how to log in to a guest, from its user data, or where these are if the user may not read them.
 import { inCurrentWords, SECRETS, type Secret, type VirtualMachineInstance } from "@patchbay/api";
 import { isAppError } from "@patchbay/core/errors";
 import type { Store } from "@patchbay/core/ports";
@@ -8,7 +8,7 @@ import { findLogin } from "../../cloud-init/user-data.ts";
 type Volumes = NonNullable<VirtualMachineInstance["spec"]["volumes"]>;
 type CloudInit = NonNullable<Volumes[number]["cloudInitNoCloud"]>;
 
-/** Time for one question; milliseconds. */
+/** Deadline of one request, milliseconds. */
 const TIMEOUT_MS = 3_000;
 /** Keys of user data in a secret. Source: KubeVirt cloud-init. */
 const KEYS = ["userdata", "userData"];
@@ -30,7 +30,7 @@ function inSecret({ data = {} }: Secret): string {
 function say(userData: string, where: string): string {
   const login = findLogin(userData);
   if (login === undefined) return `its user data says who may log in: ${where}`;
-  // What a guest's owner wrote is shown to a terminal.
+  // The guest's owner wrote this text, and it is printed to a terminal: JSON escapes its control characters.
   const who = login.user === undefined ? "the image's own user" : JSON.stringify(login.user);
   return `log in as ${who} with password ${JSON.stringify(login.password)}`;
 }
@@ -53,7 +53,7 @@ async function readSecret(
   }
 }
 
-/** One line: as whom to log in, and with which password, or where that is written. */
+/** One line with the user and password, or with the place that defines them. */
 export async function loginHint(store: Store, vmi: VirtualMachineInstance): Promise<string> {
   const cloudInit = findCloudInit(vmi);
   if (cloudInit === undefined) return "it has no cloud-init data; its image decides who may log in";

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a terminal become a guest's console, until the user leaves it?
+// Connects a terminal to a guest's console.
 import type { Duplex, Readable, Writable } from "node:stream";
 import { createClock } from "@patchbay/os";
 
-/** Ctrl-]. Source: telnet's and virsh's escape character. */
+/** Ctrl-]. Source: the escape character of telnet and virsh. */
 const LEAVE = 0x1d;
-/** After the end of an input that is no terminal, silence for this long ends the console; milliseconds. */
+/** If the input is no terminal, the console ends this long after the end of the input and the last output, milliseconds. */
 const SILENCE_MS = 1000;
 
-/** A terminal, or a pipe. */
 export interface Ends {
   readonly input: Readable & { readonly isTTY?: boolean; setRawMode?: (on: boolean) => unknown };
   readonly output: Writable;
@@ -20,7 +19,7 @@ function setRaw(input: Ends["input"], on: boolean): void {
   if (input.isTTY === true) input.setRawMode?.(on);
 }
 
-/** Resolves when nothing has come for long enough. */
+/** Resolves when there was no output for long enough. */
 async function silence(stream: Duplex): Promise<void> {
   const clock = createClock();
   const never = new AbortController().signal;
@@ -33,7 +32,7 @@ async function silence(stream: Duplex): Promise<void> {
   }
 }
 
-/** Joins both until the user leaves, the guest's side ends, or `signal` is aborted; the terminal is restored. */
+/** Connects both until the user leaves, the guest's side ends or `signal` is aborted, and restores the terminal. */
 export async function joinTerminal(ends: Ends, signal: AbortSignal): Promise<void> {
   const { input, output, stream } = ends;
   const ended = Promise.withResolvers<undefined>();
@@ -63,6 +62,6 @@ export async function joinTerminal(ends: Ends, signal: AbortSignal): Promise<voi
     input.off("end", onInputEnd);
     input.pause();
     signal.removeEventListener("abort", leave);
-    stream.end(); // what was typed before the end still goes out
+    stream.end(); // flushes what the user typed before the end
   }
 }

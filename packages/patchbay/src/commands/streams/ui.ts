@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay ui: the patch panel, for a browser on this machine.
+// patchbay ui: serves the patch panel to a browser on this machine.
 import { once } from "node:events";
 import { join, resolve } from "node:path";
 import { stdin } from "node:process";
@@ -8,7 +8,7 @@ import type { Command, Context } from "../../command.ts";
 import { numberOption, type Input } from "../../input.ts";
 import type { Panel } from "../../ui/server.ts";
 
-/** Prints a link now, and a new one at each Enter: a link is for one browser. */
+/** Prints a link, and a new one whenever the user presses Enter, because a link is for one browser. */
 function offerLinks(context: Context, panel: Panel): void {
   context.out.write(`${panel.link()}\n`);
   if (!stdin.isTTY) return;
@@ -18,7 +18,7 @@ function offerLinks(context: Context, panel: Panel): void {
   });
 }
 
-/** Names of this machine's images where the API server is this machine's; none for a user who may not ask containerd. */
+/** Images of this machine if the API server is this machine's; empty if the user may not connect to containerd. */
 async function imagesOf(
   { global: { dataDir } }: Context,
   { server }: Pick<KubeConfig, "server">,
@@ -56,7 +56,7 @@ async function run(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** No browser is started: its arguments, and so the link, could be read by everybody on the machine. */
+/** Does not start a browser: every user of the machine could read the link among its arguments. */
 export const ui: Command = {
   name: "ui",
   args: [],

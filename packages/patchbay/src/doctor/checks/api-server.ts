@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API server, and what it serves of ours.
+// Checks of the API server: its version, clock and kinds, the admission of virt-api, and certificates.
 import type { Facts, ServedApi, Trial, CertificateEnd } from "../facts.ts";
 import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
 import type { ApiService } from "@patchbay/api";
 import { printTime } from "@patchbay/kube";
 
-/** The oldest that Patchbay runs on. Source: docs/install.md */
+/** Oldest supported version. Source: docs/install.md */
 const OLDEST = { major: 1, minor: 26 };
-/** Check whose clock virt-api's trial shows. */
+/** Name of the check that compares clocks. */
 export const SERVER_CLOCK = "clock of the API server";
-/** Most by which two clocks may differ, milliseconds; the server tells whole seconds. */
+/** Largest accepted difference between two clocks, milliseconds; the server reports whole seconds. */
 const SKEW_MAX_MS = 5_000;
 
 function judgeVersion(version: string): readonly Finding[] {
@@ -61,7 +61,6 @@ function judgeApi({ groupVersion, resources, served }: ServedApi): readonly Find
   ];
 }
 
-/** Version, clock and kinds. */
 export function judgeApiServer({ serverVersion, apis, trial, nowMs }: Facts): readonly Finding[] {
   return [
     ...ifSeen("API server", serverVersion, judgeVersion),
@@ -98,7 +97,6 @@ function judgeService({ metadata, status }: ApiService): Finding {
   });
 }
 
-/** The webhooks, by what comes of a trial, and the aggregated API. */
 export function judgeAdmission({ trial, apiServices }: Facts): readonly Finding[] {
   return [
     ...("unseen" in trial && trial.unseen.includes("webhook")
@@ -109,7 +107,7 @@ export function judgeAdmission({ trial, apiServices }: Facts): readonly Finding[
 }
 
 const DAY_MS = 86_400_000;
-/** Who makes them renews them before; what is left of so few days nobody has renewed. */
+/** Certificates are renewed earlier than this many days before they expire. */
 const LEFT_MIN_DAYS = 14;
 
 function printDay(ms: number): string {
@@ -126,7 +124,6 @@ function judgeEnd({ of, endsMs }: CertificateEnd, nowMs: number): Finding {
   });
 }
 
-/** Each certificate that was seen. */
 export function judgeCertificates({ certificates, nowMs }: Facts): readonly Finding[] {
   return certificates.map((one) => judgeEnd(one, nowMs));
 }

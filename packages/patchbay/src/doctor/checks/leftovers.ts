@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What should have gone, and is still there.
+// Checks for objects that should have been deleted.
 import { isPodFinished, names, type Pod, type VirtualMachineInstance } from "@patchbay/api";
 import { parseTime } from "@patchbay/kube";
 import { serverNowMs, type Facts } from "../facts.ts";
 import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
 
-/** What is younger may be on its way, milliseconds. */
+/** Younger objects may still be in deletion, milliseconds. */
 const GONE_WITHIN_MS = 120_000;
-/** How long a guest has to shut down where its VM does not say, seconds. Source: KubeVirt's default. */
+/** Grace period of a guest whose VM sets none, seconds. Source: KubeVirt's default. */
 const GRACE_SECONDS = 30;
 
 function ownerless(
@@ -46,7 +46,7 @@ function stuck(vmis: readonly VirtualMachineInstance[], nowMs: number): readonly
   });
 }
 
-/** Launchers of nobody, and VMIs that do not go. */
+/** Launchers without a VMI, and VMIs whose deletion does not end. */
 export function judgeLeftovers(facts: Facts): readonly Finding[] {
   const nowMs = serverNowMs(facts);
   return ifSeen("leftovers", facts.vmis, (vmis) =>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether nodes can run VMs.
+// Checks of the nodes: readiness, kernel, devices, clocks, SELinux, and the start of a pod.
 import type { Selinux } from "@patchbay/os";
 import { type Facts, serverNowMs } from "../facts.ts";
 import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
@@ -25,14 +25,14 @@ function judge({ mode, knowsContainers }: Selinux): readonly Finding[] {
   return [ok(SELINUX, `is ${mode}, and has the type of containers' files${refused}`)];
 }
 
-/** Nothing where there is none. */
+/** Empty on a machine without SELinux. */
 export function judgeSelinux({ selinux }: Facts): readonly Finding[] {
   return selinux === undefined ? [] : ifSeen(SELINUX, selinux, judge);
 }
 
 const POD_START = "start of a pod";
 
-/** Nothing on a cluster, whose kubelets are not Patchbay's. */
+/** Empty on a cluster, whose kubelets are not Patchbay's. */
 export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
   if (podTrial === undefined) return [];
   return ifSeen(POD_START, podTrial, ({ problem }) => [
@@ -45,14 +45,13 @@ export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
   ]);
 }
 
-/** The oldest kernel. Source: docs/install.md */
+/** Oldest supported kernel. Source: docs/install.md */
 const KERNEL = { major: 5, minor: 6 };
-/** After so long a node counts as lost. Source: Kubernetes node-monitor-grace-period, seconds. */
+/** Seconds until a silent node counts as lost. Source: Kubernetes node-monitor-grace-period. */
 const GRACE_SECONDS = 40;
-/** Most by which a node's clock may be ahead, milliseconds. */
+/** Largest accepted lead of a node's clock, milliseconds. */
 const AHEAD_MAX_MS = 2_000;
 
-/** Something about a node that is not as it must be. */
 interface Trouble {
   readonly says: string;
   readonly fix: string;
@@ -79,7 +78,7 @@ function readinessOf(node: KubeNode): readonly Trouble[] {
   ];
 }
 
-/** virt-handler offers devices as resources: before it is installed, their absence proves nothing. */
+/** virt-handler offers devices as resources, so their absence proves nothing before it is installed. */
 function offersDevices({ daemonSets, processes }: Facts): boolean {
   if (processes !== undefined || "unseen" in daemonSets) return true;
   return daemonSets.seen.some(({ metadata }) => metadata.name === "virt-handler");
@@ -115,7 +114,7 @@ function devicesOf(node: KubeNode, facts: Facts): readonly Trouble[] {
   return troubles;
 }
 
-/** What a dataplane in a pod needs there; a machine of its own has no such resources, and its dataplane is no pod. */
+/** Resources that a dataplane in a pod needs. A standalone machine does not offer them, because its dataplane runs in no pod. */
 function socketsOf(node: KubeNode, facts: Facts): readonly Trouble[] {
   if (!facts.offersDataplane || facts.processes !== undefined) return [];
   const fix = `see the log of virt-handler there: kubectl -n ${names.SERVICES_NAMESPACE} get pods -o wide; where SELinux is on, the node needs the package container-selinux`;
@@ -124,13 +123,13 @@ function socketsOf(node: KubeNode, facts: Facts): readonly Trouble[] {
     .map((resource) => ({ says: `offers no ${resource}, and VhostUserDataplane is on`, fix }));
 }
 
-/** The kubelet's own word of the time. One that is ready by the server's judgement, and late by its own, has a slow clock. */
+/** Compares the kubelet's renewal time with the server's clock. A node that is ready with an old renewal time has a slow clock. */
 function clockOf(lease: Lease | undefined, nowMs: number): readonly Trouble[] {
   if (lease?.spec?.renewTime === undefined) return [];
   const aheadMs = parseTime(lease.spec.renewTime) - nowMs;
   const seconds = String(Math.round(Math.abs(aheadMs) / 1000));
   const fix = "set its clock by NTP: timedatectl set-ntp true";
-  // The server tells whole seconds.
+  // The server reports whole seconds.
   if (aheadMs > AHEAD_MAX_MS + 1_000) {
     return [{ says: `has a clock that is ${seconds} s ahead of the API server's`, fix }];
   }
@@ -164,7 +163,7 @@ function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
     ...partsOf(node),
     ...devicesOf(node, facts),
     ...socketsOf(node, facts),
-    // Of one that is silent the lease is old, whatever its clock says.
+    // The lease of a node that is not ready is old whatever its clock shows.
     ...(readiness.length === 0 ? clockOf(lease, serverNowMs(facts)) : []),
   ];
   return troubles.length === 0
@@ -172,7 +171,6 @@ function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
     : troubles.map((trouble) => wrong(check, trouble));
 }
 
-/** Each node. */
 export function judgeNodes(facts: Facts): readonly Finding[] {
   return ifSeen("nodes", facts.nodes, (seen) =>
     seen.length === 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// With which words are OpenSSH's programs started, so that they reach a guest through the API server? Source: OpenSSH
-// ssh_config(5), ProxyCommand; KubeVirt virtctl ssh.
+// Arguments for OpenSSH's ssh and scp that connect to a guest through the API server. Source: OpenSSH ssh_config(5),
+// ProxyCommand; KubeVirt virtctl ssh.
 import { AppError } from "@patchbay/core/errors";
 import { parseGuestName, type GuestName, checkUser } from "../guest-name.ts";
 import type { GlobalOptions, Context } from "../../../command.ts";
@@ -10,27 +10,26 @@ import { createFiles, runInForeground } from "@patchbay/os";
 import { ProgramEnded } from "../../../program-ended.ts";
 import { chooseKubeConfig } from "../../../session.ts";
 
-/** From one to the other. */
 interface Copy {
   readonly guest: GuestName;
-  /** In the guest; empty: its user's home. */
+  /** Path in the guest; empty: the user's home directory. */
   readonly path: string;
-  /** As scp takes it for a file here, whatever is in its name. */
+  /** Path on this machine, in a form that scp does not mistake for a host or a flag. */
   readonly local: string;
   readonly isToGuest: boolean;
 }
 
-/** A guest, with its kind or a user or without, then a colon. */
+/** A guest, optionally with a kind or a user, then a colon. */
 const REMOTE = /^((?:[^/:]+@)?(?:[a-z]+\/)?[a-z0-9][^/:@]*(?:\/[^/:]+)?):(.*)$/s;
 
-/** scp would take `a:b` for a host, and `-a` for a flag. */
+/** scp would take `a:b` for a host and `-a` for a flag. */
 function localOf(path: string): string {
   return path.startsWith("/") || path.startsWith("./") || path.startsWith("../")
     ? path
     : `./${path}`;
 }
 
-/** @throws AppError with FLAG_INVALID unless exactly one of them is a guest's */
+/** @throws AppError with FLAG_INVALID unless exactly one path is in a guest */
 export function parseCopy(source: string, target: string): Copy {
   const [from, to] = [REMOTE.exec(source), REMOTE.exec(target)];
   if ((from === null) === (to === null)) {
@@ -42,15 +41,14 @@ export function parseCopy(source: string, target: string): Copy {
   return { guest: parseGuestName(name), path, local, isToGuest: from === null };
 }
 
-/** Where this program and its connection come from. */
 export interface Here {
-  /** This program's own words. */
+  /** Command and arguments that start this program. */
   readonly program: readonly string[];
   readonly global: Pick<GlobalOptions, "kubeconfig" | "dataDir">;
   readonly namespace: string;
 }
 
-/** For the shell by which the client starts it, and for the client itself, which makes something of `%`. */
+/** Quotes for the shell that starts the proxy, and for ssh, which expands `%`. */
 function quoted(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`).replaceAll("%", "%%")}'`;
 }
@@ -59,7 +57,7 @@ function kindOf({ isVmi }: GuestName): string {
   return isVmi ? "vmi" : "vm";
 }
 
-/** What the client calls the guest's host: under this name it knows the host's key. */
+/** Name of the guest for ssh, which stores the guest's host key under it. */
 export function hostOf(guest: GuestName, { namespace }: Here, input: Input): string {
   const user = guest.user ?? textOption(input, "username");
   const host = [kindOf(guest), guest.name, guest.namespace ?? namespace].join(".");
@@ -82,7 +80,7 @@ function proxyOf(guest: GuestName, { program, global, namespace }: Here, port: n
   return `ProxyCommand=${words.map(quoted).join(" ")}`;
 }
 
-/** The client's flags; what comes after them is no flag. */
+/** Flags of ssh and scp. */
 export function clientFlags(guest: GuestName, here: Here, input: Input): readonly string[] {
   const identity = textOption(input, "identityFile");
   const known = textOption(input, "knownHosts");
@@ -95,12 +93,12 @@ export function clientFlags(guest: GuestName, here: Here, input: Input): readonl
   ];
 }
 
-/** A file's name in a setting of the client. */
+/** Quotes a path in a setting of ssh. */
 function quotedSetting(path: string): string {
   return `"${path.replaceAll(/["\\]/g, String.raw`\$&`).replaceAll("%", "%%")}"`;
 }
 
-/** This program, the connection that it would use, and the namespace. */
+/** The program, the kubeconfig and the namespace of this call. */
 export async function hereOf(context: Context): Promise<Here> {
   const { global, environment } = context;
   const kubeconfig = await chooseKubeConfig(context, createFiles());
@@ -113,7 +111,7 @@ export async function hereOf(context: Context): Promise<Here> {
 }
 
 /**
- * @throws ProgramEnded unless it ended well
+ * @throws ProgramEnded if the exit code is not 0
  * @throws AppError with OS_PROGRAM_MISSING
  */
 export async function runClient(argv: readonly [string, ...string[]]): Promise<void> {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay ssh: the local ssh client at a VM's guest, in virtctl's form.
+// patchbay ssh and patchbay scp: the local OpenSSH clients, connected to a VM's guest, in virtctl's form.
 import type { FlagSpec, Command, Context } from "../../../command.ts";
 import { argumentAt, textOption, type Input, hasFlag } from "../../../input.ts";
 
-/** Flags that ssh and scp have in common. */
 const SSH_FLAGS: readonly FlagSpec[] = [
   { flags: "-i, --identity-file <file>", description: "private key", values: "files" },
   {
