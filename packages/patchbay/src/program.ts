@@ -20,7 +20,7 @@ import {
 } from "./flag-values.ts";
 
 /** The part of the context that does not depend on the arguments. */
-export type Surroundings = Omit<Context, "global" | "commandLine">;
+export type ProcessContext = Omit<Context, "global" | "commandLine">;
 
 const PARSERS = {
   duration: parseDuration,
@@ -70,7 +70,7 @@ function toGlobal(options: Readonly<Record<string, unknown>>): GlobalOptions {
   return options as unknown as GlobalOptions; // commander parsed them as addGlobalFlags declares
 }
 
-function addCommand(parent: ParsedCommand, added: Command, surroundings: Surroundings): void {
+function addCommand(parent: ParsedCommand, added: Command, processContext: ProcessContext): void {
   const word = added.name.split(" ").at(-1) ?? added.name;
   const hidden = added.isHidden === true;
   const command = parent.command(word, { hidden }).description(added.summary);
@@ -79,7 +79,7 @@ function addCommand(parent: ParsedCommand, added: Command, surroundings: Surroun
   for (const flag of added.flags) command.addOption(toOption(flag));
   command.action(async () => {
     const options = command.optsWithGlobals();
-    const context = { ...surroundings, global: toGlobal(options), commandLine: COMMAND_LINE };
+    const context = { ...processContext, global: toGlobal(options), commandLine: COMMAND_LINE };
     await added.run(context, { args: command.args, options });
   });
 }
@@ -91,16 +91,16 @@ class Program extends ParsedCommand {
 }
 
 /** Parser that throws commander's errors instead of ending the process. */
-export function createProgram(surroundings: Surroundings): ParsedCommand {
+export function createProgram(processContext: ProcessContext): ParsedCommand {
   const program = new Program("patchbay")
     .description("Plugs network interfaces into running virtual machines")
     .exitOverride()
     .configureOutput({
       writeOut: (text) => {
-        surroundings.out.write(text);
+        processContext.out.write(text);
       },
       writeErr: (text) => {
-        surroundings.err.write(text);
+        processContext.err.write(text);
       },
     })
     .configureHelp({ showGlobalOptions: true });
@@ -110,12 +110,12 @@ export function createProgram(surroundings: Surroundings): ParsedCommand {
     const [group = ""] = command.name.split(" ");
     const summary = COMMAND_LINE.groups[group];
     if (summary === undefined) {
-      addCommand(program, command, surroundings);
+      addCommand(program, command, processContext);
       continue;
     }
     const parent = groups.get(group) ?? program.command(group).description(summary);
     groups.set(group, parent);
-    addCommand(parent, command, surroundings);
+    addCommand(parent, command, processContext);
   }
   return program;
 }

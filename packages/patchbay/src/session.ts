@@ -18,20 +18,17 @@ export interface Session {
 
 /** A logger that prints warnings for people and drops everything else. */
 export function warnTo(err: Output): Logger {
-  const quiet = (): void => undefined;
+  const ignore = (): void => undefined;
   const warn: Logger["warn"] = (message, fields) => {
     const reason = fields?.["reason"];
     err.write(
       `warning: ${oneLine(typeof reason === "string" ? `${message}: ${reason}` : message)}\n`,
     );
   };
-  return { debug: quiet, info: quiet, warn, error: warn, child: () => warnTo(err) };
+  return { debug: ignore, info: ignore, warn, error: warn, child: () => warnTo(err) };
 }
 
-async function firstThatExists(
-  files: Files,
-  paths: readonly string[],
-): Promise<string | undefined> {
+async function findExisting(files: Files, paths: readonly string[]): Promise<string | undefined> {
   for (const path of paths) {
     if (await files.exists(path)) return path;
   }
@@ -53,7 +50,7 @@ export async function chooseKubeConfig(
     join(global.dataDir, "kubeconfig"),
     ...(environment.home === undefined ? [] : [join(environment.home, ".kube", "config")]),
   ];
-  const found = await firstThatExists(files, candidates);
+  const found = await findExisting(files, candidates);
   if (found !== undefined) return found;
   throw new AppError("KUBE_CONFIG_INVALID", {
     path: candidates.join(", "),

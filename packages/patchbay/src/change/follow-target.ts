@@ -37,29 +37,29 @@ export interface Goal {
 }
 
 /** The object of a watch that selects one name; undefined if it is deleted. */
-function onlyOne<T extends KubeObject>(reflection: Reflection<T>): T | undefined {
+function findSingle<T extends KubeObject>(reflection: Reflection<T>): T | undefined {
   if (reflection.kind === "listed") return reflection.objects[0];
   return reflection.kind === "removed" ? undefined : reflection.object;
 }
 
-interface Selected {
+interface WatchSelection {
   readonly session: Session;
   readonly namespace: string;
   readonly fieldSelector?: string;
 }
 
 /** Rejects when the user interrupts the command. */
-function interrupted(signal: AbortSignal): Promise<never> {
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const refuse = (): void => {
+  const rejectInterrupted = (): void => {
     reject(new Error("interrupted", { cause: signal.reason }));
   };
-  if (signal.aborted) refuse();
-  signal.addEventListener("abort", refuse, { once: true });
+  if (signal.aborted) rejectInterrupted();
+  signal.addEventListener("abort", rejectInterrupted, { once: true });
   return promise;
 }
 
-export interface Followed {
+export interface FollowedTarget {
   readonly target: Pick<Target, "kind" | "namespace" | "name">;
   /** Whether to watch the target's migrations as well. */
   readonly hasMigrations?: boolean;
@@ -70,7 +70,7 @@ export class TargetFollower {
   readonly #clock: Session["clock"];
   readonly #startMs: number;
   readonly #first = Promise.withResolvers<Observation>();
-  readonly #waiting: Observation[] = [];
+  readonly #pending: Observation[] = [];
   readonly #ends: (() => void)[] = [];
   /** Kinds that have not been listed yet. */
   readonly #unlisted = new Set<string>();
@@ -79,26 +79,30 @@ export class TargetFollower {
   #vmi: VirtualMachineInstance | undefined;
   #visit: ((observation: Observation) => void) | undefined;
 
-  constructor(session: Session, { target, hasMigrations = false }: Followed) {
+  constructor(session: Session, { target, hasMigrations = false }: FollowedTarget) {
     this.#clock = session.clock;
     this.#startMs = session.clock.monotonicMs();
     const { namespace, name } = target;
     const one = { session, namespace, fieldSelector: `metadata.name=${name}` };
     if (target.kind === "virtualmachine") {
-      this.#follow(VIRTUAL_MACHINES, one, (reflection) => (this.#vm = onlyOne(reflection)));
+      this.#follow(VIRTUAL_MACHINES, one, (reflection) => (this.#vm = findSingle(reflection)));
     }
-    this.#follow(VIRTUAL_MACHINE_INSTANCES, one, (reflection) => (this.#vmi = onlyOne(reflection)));
+    this.#follow(
+      VIRTUAL_MACHINE_INSTANCES,
+      one,
+      (reflection) => (this.#vmi = findSingle(reflection)),
+    );
     if (!hasMigrations) return;
     // The controller labels a migration with its VMI some time after the migration is created, so all are watched.
     const all = { session, namespace };
     this.#follow(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, all, (reflection) => {
-      this.#keepMigrations(name, reflection);
+      this.#storeMigrations(name, reflection);
     });
   }
 
   /** The state before the request is sent. */
   first(signal: AbortSignal): Promise<Observation> {
-    return Promise.race([this.#first.promise, interrupted(signal)]);
+    return Promise.race([this.#first.promise, rejectOnAbort(signal)]);
   }
 
   /**
@@ -110,17 +114,17 @@ export class TargetFollower {
     this.#visit = (observation) => {
       if (goal.visit(observation)) reached.resolve(undefined);
     };
-    for (const observation of this.#waiting.splice(0)) this.#visit(observation);
+    for (const observation of this.#pending.splice(0)) this.#visit(observation);
     const ended = new AbortController();
-    const late = this.#clock.sleep(goal.timeoutMs, ended.signal).then(() => {
+    const timeout = this.#clock.sleep(goal.timeoutMs, ended.signal).then(() => {
       const { what, timeoutMs, state } = goal;
       throw new AppError("KUBE_WAIT_TIMED_OUT", { what, timeoutMs, state: state() });
     });
     try {
-      await Promise.race([reached.promise, late, interrupted(signal)]);
+      await Promise.race([reached.promise, timeout, rejectOnAbort(signal)]);
     } finally {
       ended.abort(new Error("the wait has ended"));
-      await late.catch(() => undefined); // the aborted sleep rejects
+      await timeout.catch(() => undefined); // the aborted sleep rejects
     }
   }
 
@@ -128,7 +132,7 @@ export class TargetFollower {
     for (const end of this.#ends) end();
   }
 
-  #keepMigrations(name: string, reflection: Reflection<VirtualMachineInstanceMigration>): void {
+  #storeMigrations(name: string, reflection: Reflection<VirtualMachineInstanceMigration>): void {
     if (reflection.kind === "listed") this.#migrations.clear();
     const seen = reflection.kind === "listed" ? reflection.objects : [reflection.object];
     for (const migration of seen.filter(({ spec }) => spec.vmiName === name)) {
@@ -140,28 +144,28 @@ export class TargetFollower {
 
   #follow<T extends KubeObject>(
     type: ResourceType<T>,
-    { session, ...selection }: Selected,
-    keep: (reflection: Reflection<T>) => void,
+    { session, ...selection }: WatchSelection,
+    store: (reflection: Reflection<T>) => void,
   ): void {
     const { kind } = type;
     this.#unlisted.add(kind);
     const subscription = session.client.reflect(type, selection).subscribe((reflection) => {
-      keep(reflection);
+      store(reflection);
       if (reflection.kind === "listed") this.#unlisted.delete(kind);
-      if (this.#unlisted.size === 0) this.#see();
+      if (this.#unlisted.size === 0) this.#observe();
     });
     this.#ends.push(() => {
       subscription.unsubscribe();
     });
   }
 
-  #see(): void {
+  #observe(): void {
     const elapsedMs = this.#clock.monotonicMs() - this.#startMs;
     const migrations = [...this.#migrations.values()];
     const observation = { vm: this.#vm, vmi: this.#vmi, migrations, elapsedMs };
     this.#first.resolve(observation); // later calls have no effect
     // The first version is visited too, because the requested state may already be reached.
-    if (this.#visit === undefined) this.#waiting.push(observation);
+    if (this.#visit === undefined) this.#pending.push(observation);
     else this.#visit(observation);
   }
 }

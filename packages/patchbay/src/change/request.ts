@@ -38,7 +38,7 @@ export interface Change {
   /** Description for people, for example `interface blue: plug`. */
   readonly what: string;
   /** Command that shows the current state. */
-  readonly look: string;
+  readonly inspectCommand: string;
   /** Fields of the result for programs. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly stageOf: StageOf;
@@ -47,7 +47,7 @@ export interface Change {
   /** Whether to watch the VMI's migrations. */
   readonly hasMigrations?: boolean;
   /** Why there is nothing to wait for, as text for people. */
-  readonly waitsForNothing?: string;
+  readonly noWaitReason?: string;
 }
 
 export interface ChangeResult {
@@ -95,21 +95,25 @@ function statusMessage(text: string): string | undefined {
   return kind === "Status" ? message : undefined;
 }
 
-async function tryOnly(session: Session, context: Context, change: Change): Promise<ChangeResult> {
+async function sendDryRun(
+  session: Session,
+  context: Context,
+  change: Change,
+): Promise<ChangeResult> {
   const { text, warnings } = await send(session, context, { change, isDryRun: true });
   for (const warning of warnings) context.err.write(`warning: ${oneLine(warning)}\n`);
-  const note = statusMessage(text) ?? change.waitsForNothing;
+  const note = statusMessage(text) ?? change.noWaitReason;
   return { result: "dryRun", steps: [], ...(note !== undefined && { note }), warnings };
 }
 
 /** Adds the command that shows the current state to the error. */
-function withLook(error: unknown, { look }: Change): unknown {
+function withInspectHint(error: unknown, { inspectCommand }: Change): unknown {
   if (!isAppError(error)) return error;
   const { code, details, cause } = error;
-  return new AppError(code, { ...details, look }, { cause });
+  return new AppError(code, { ...details, look: inspectCommand }, { cause });
 }
 
-interface Waiting {
+interface WaitOptions {
   readonly change: Change;
   readonly timeoutMs: number;
 }
@@ -121,7 +125,7 @@ function titleOf(change: Change): string {
 async function sendAndWait(
   session: Session,
   context: Context,
-  waiting: Waiting,
+  waiting: WaitOptions,
 ): Promise<ChangeResult> {
   const { change } = waiting;
   const follower = new TargetFollower(session, change);
@@ -146,7 +150,7 @@ async function sendAndWait(
 /** Resolves with the verdict that ended the wait. */
 async function follow(
   follower: TargetFollower,
-  waiting: Waiting & { readonly first: Observation; readonly recorder: StepRecorder },
+  waiting: WaitOptions & { readonly first: Observation; readonly recorder: StepRecorder },
   signal: AbortSignal,
 ): Promise<Exclude<Verdict, { kind: "waiting" }>> {
   const { change, first, recorder, timeoutMs } = waiting;
@@ -170,7 +174,7 @@ async function follow(
 }
 
 /** Result of a change as a line for people. */
-export function sayChange(change: Change, outcome: ChangeResult): string {
+export function describeChange(change: Change, outcome: ChangeResult): string {
   const seconds = outcome.elapsedMs === undefined ? "" : ` after ${toSeconds(outcome.elapsedMs)} s`;
   const note = outcome.note === undefined ? "" : `; ${outcome.note}`;
   const subject = titleOf(change);
@@ -188,7 +192,7 @@ function toSeconds(ms: number): string {
   return (ms / 1000).toFixed(3);
 }
 
-interface AskedChange {
+interface RequestedChange {
   readonly change: Change;
   readonly input: Input;
 }
@@ -197,34 +201,34 @@ interface AskedChange {
 export async function performChange(
   session: Session,
   context: Context,
-  { change, input, isWaiting }: AskedChange & { readonly isWaiting: boolean },
+  { change, input, isWaiting }: RequestedChange & { readonly isWaiting: boolean },
 ): Promise<ChangeResult> {
   const timeoutMs = numberOption(input, "timeout", 120_000);
-  const { waitsForNothing: note } = change;
+  const { noWaitReason: note } = change;
   try {
-    if (hasFlag(input, "dryRun")) return await tryOnly(session, context, change);
+    if (hasFlag(input, "dryRun")) return await sendDryRun(session, context, change);
     if (isWaiting && note === undefined) {
       return await sendAndWait(session, context, { change, timeoutMs });
     }
     await send(session, context, { change });
   } catch (error) {
-    throw withLook(error, change);
+    throw withInspectHint(error, change);
   }
   return { result: "requested", steps: [], ...(note === undefined ? {} : { note }) };
 }
 
-/** Sends the request, waits if the user asked for it, and prints the result. */
+/** Sends the request, waits if `--wait` is set, and prints the result. */
 export async function requestChange(
   session: Session,
   context: Context,
-  asked: AskedChange,
+  requested: RequestedChange,
 ): Promise<void> {
-  const { change, input } = asked;
+  const { change, input } = requested;
   const isWaiting = hasFlag(input, "wait");
-  const outcome = await performChange(session, context, { ...asked, isWaiting });
+  const outcome = await performChange(session, context, { ...requested, isWaiting });
   const { kind, namespace, name } = change.target;
   await printResult(context, {
-    table: () => sayChange(change, outcome),
+    table: () => describeChange(change, outcome),
     data: { kind, namespace, name, action: change.action, ...change.fields, ...outcome },
     names: [`${kind}/${name}`],
   });

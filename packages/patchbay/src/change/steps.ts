@@ -3,7 +3,7 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { Observation } from "./follow-target.ts";
 
-export type Seen = Pick<Observation, "vmi" | "migrations">;
+export type VmiState = Pick<Observation, "vmi" | "migrations">;
 
 export interface Step {
   readonly phase: string;
@@ -51,25 +51,25 @@ export function vmiStage(vmi: VirtualMachineInstance | undefined): Stage {
 }
 
 /** Current stage of a change; `first` is the state before the request. */
-export type StageOf = (now: Seen, first: Seen) => Stage;
+export type StageOf = (now: VmiState, first: VmiState) => Stage;
 
 /** Records the steps, without repetitions. */
 export class StepRecorder {
   readonly steps: Step[] = [];
   readonly #stageOf: StageOf;
-  readonly #first: Seen;
-  readonly #tell: (step: Step) => void;
+  readonly #first: VmiState;
+  readonly #onStep: (step: Step) => void;
   #last: string;
 
   /** The stage at `first` is not recorded as a step. */
-  constructor(stageOf: StageOf, first: Seen, tell: (step: Step) => void) {
+  constructor(stageOf: StageOf, first: VmiState, onStep: (step: Step) => void) {
     this.#stageOf = stageOf;
     this.#first = first;
-    this.#tell = tell;
+    this.#onStep = onStep;
     this.#last = JSON.stringify(stageOf(first, first) ?? null);
   }
 
-  record(observation: Seen & Pick<Observation, "elapsedMs">): void {
+  record(observation: VmiState & Pick<Observation, "elapsedMs">): void {
     const stage = this.#stageOf(observation, this.#first);
     const text = JSON.stringify(stage ?? null);
     if (text === this.#last) return;
@@ -77,7 +77,7 @@ export class StepRecorder {
     if (stage === undefined) return;
     const step = { ...stage, elapsedMs: Math.round(observation.elapsedMs) };
     this.steps.push(step);
-    this.#tell(step);
+    this.#onStep(step);
   }
 
   /** The last step as text for people. */

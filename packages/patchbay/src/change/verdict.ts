@@ -20,14 +20,14 @@ export type Verdict =
   | { readonly kind: "failing"; readonly reason: string };
 
 type Vmi = VirtualMachineInstance | undefined;
-type Seen = Pick<Observation, "vm" | "vmi">;
+type VmState = Pick<Observation, "vm" | "vmi">;
 
 function ifacesOfVm(vm: VirtualMachine | undefined): readonly Iface[] {
   return vm === undefined ? [] : ifacesOf(vm.spec.template.spec);
 }
 
 /** Reasons of the condition Ready while a VMI starts. */
-const ON_ITS_WAY: readonly (string | undefined)[] = [
+const STARTING_REASONS: readonly (string | undefined)[] = [
   "GuestNotRunning",
   "ContainerCreating",
   "PodInitializing",
@@ -42,13 +42,13 @@ export function isGuestRunning(vmi: Vmi): boolean {
 }
 
 /** Why a VMI does not start; undefined if it runs or is starting. */
-export function startTrouble(vmi: Vmi): string | undefined {
+export function findStartProblem(vmi: Vmi): string | undefined {
   if (vmi === undefined || vmi.status?.phase === "Running") return undefined;
   const trouble = (vmi.status?.conditions ?? []).find(
     ({ type, status, reason, message = "" }) =>
       status === "False" &&
       (type === "Synchronized" ||
-        (type === "Ready" && (!ON_ITS_WAY.includes(reason) || hasFailure(reason, message)))),
+        (type === "Ready" && (!STARTING_REASONS.includes(reason) || hasFailure(reason, message)))),
   );
   if (trouble === undefined) return undefined;
   return [trouble.reason, trouble.message].filter((text) => (text ?? "") !== "").join(": ");
@@ -60,7 +60,7 @@ function hasFailure(reason: string | undefined, message: string): boolean {
 }
 
 /** printableStatus of a VM that is healthy or in transition. */
-const ORDINARY: readonly (string | undefined)[] = [
+const HEALTHY_STATUSES: readonly (string | undefined)[] = [
   undefined,
   "Starting",
   "Running",
@@ -70,35 +70,35 @@ const ORDINARY: readonly (string | undefined)[] = [
 ];
 
 /** Why a VM does not start; undefined if its status is older than the last edit of its spec. */
-export function vmTrouble(vm: VirtualMachine | undefined): string | undefined {
+export function findVmProblem(vm: VirtualMachine | undefined): string | undefined {
   const { observedGeneration, printableStatus, conditions } = vm?.status ?? {};
   const isCurrent = observedGeneration === vm?.metadata.generation;
-  if (!isCurrent || ORDINARY.includes(printableStatus)) return undefined;
+  if (!isCurrent || HEALTHY_STATUSES.includes(printableStatus)) return undefined;
   const syncError = findSyncError(conditions);
   return syncError && `${syncError.reason}: ${syncError.message}`;
 }
 
 /** For a start or restart: done when another guest than the one of `first` runs. */
-export function startVerdict({ vm, vmi }: Seen, first: Seen): Verdict {
+export function startVerdict({ vm, vmi }: VmState, first: VmState): Verdict {
   const isNew = vmi !== undefined && vmi.metadata.uid !== first.vmi?.metadata.uid;
   if (isNew && isGuestRunning(vmi)) return { kind: "done" };
-  const reason = vmTrouble(vm) ?? (isNew ? startTrouble(vmi) : undefined);
+  const reason = findVmProblem(vm) ?? (isNew ? findStartProblem(vmi) : undefined);
   return reason === undefined ? { kind: "waiting" } : { kind: "failing", reason };
 }
 
 /** Verdict for a plug if the VMI has stopped or is stopping; undefined otherwise. */
-function goneVerdict({ vm, vmi }: Seen, done: string): Verdict | undefined {
-  const isOver = vmi === undefined || isVmiFinal(vmi);
-  if (!isOver && vmi.metadata.deletionTimestamp === undefined) return undefined;
-  const what = isOver ? "has stopped" : "is stopping";
+function stoppedVerdict({ vm, vmi }: VmState, done: string): Verdict | undefined {
+  const hasStopped = vmi === undefined || isVmiFinal(vmi);
+  if (!hasStopped && vmi.metadata.deletionTimestamp === undefined) return undefined;
+  const what = hasStopped ? "has stopped" : "is stopping";
   return vm === undefined
     ? { kind: "failing", reason: `the VMI ${what}` }
     : { kind: "later", note: `the VM ${what}: the interface is ${done} at its next start` };
 }
 
 /** Why a plug cannot continue. */
-function plugTrouble(iface: string, now: Seen, first: Seen): string | undefined {
-  const trouble = startTrouble(now.vmi);
+function findPlugProblem(iface: string, now: VmState, first: VmState): string | undefined {
+  const trouble = findStartProblem(now.vmi);
   if (trouble !== undefined) return `the VM does not start: ${trouble}`;
   const stage = ifaceStage(now.vmi, iface);
   if (stage?.reason === undefined) return undefined;
@@ -109,37 +109,44 @@ function plugTrouble(iface: string, now: Seen, first: Seen): string | undefined 
 const IFACES = "spec.template.spec.domain.devices.interfaces";
 
 /** Fields of the VM that take effect only at its next start. Empty until the status covers the last edit. */
-function staged(vm: VirtualMachine | undefined): readonly string[] {
+function stagedFields(vm: VirtualMachine | undefined): readonly string[] {
   const { observedGeneration, conditions = [] } = vm?.status ?? {};
-  const told = conditions.find(({ type }) => type === "RestartRequired");
-  if (observedGeneration !== vm?.metadata.generation || told?.status !== "True") return [];
-  const [, fields = ""] = (told.message ?? "").split(": ");
+  const condition = conditions.find(({ type }) => type === "RestartRequired");
+  if (observedGeneration !== vm?.metadata.generation || condition?.status !== "True") return [];
+  const [, fields = ""] = (condition.message ?? "").split(": ");
   return fields.split(", ");
 }
 
 /** Verdict for a change of NICs that the cluster's rollout strategy defers. */
-function stagedVerdict(what: string, fields: readonly string[], { vm }: Seen): Verdict | undefined {
-  const waiting = staged(vm);
+function stagedVerdict(
+  what: string,
+  fields: readonly string[],
+  { vm }: VmState,
+): Verdict | undefined {
+  const waiting = stagedFields(vm);
   if (!fields.some((field) => waiting.includes(field))) return undefined;
   const note = `the interface is ${what} at the VM's next start, as the cluster's vmRolloutStrategy says`;
   return { kind: "later", note };
 }
 
 /** For a plug of `iface`; `first` is the state before the request. */
-export function plugVerdict(iface: string, now: Seen, first: Seen): Verdict {
+export function plugVerdict(iface: string, now: VmState, first: VmState): Verdict {
   const index = ifacesOfVm(now.vm).findIndex(({ name }) => name === iface);
   const later =
-    goneVerdict(now, "plugged") ?? stagedVerdict("plugged", [`${IFACES}[${String(index)}]`], now);
+    stoppedVerdict(now, "plugged") ??
+    stagedVerdict("plugged", [`${IFACES}[${String(index)}]`], now);
   if (later !== undefined) return later;
-  const reason = plugTrouble(iface, now, first);
+  const reason = findPlugProblem(iface, now, first);
   if (reason !== undefined) return { kind: "failing", reason };
   return doneWhen(ifaceStage(now.vmi, iface)?.phase === "Ready");
 }
 
-export function unplugVerdict(iface: string, now: Seen): Verdict {
+export function unplugVerdict(iface: string, now: VmState): Verdict {
   if (isIfaceGone(now.vmi, iface)) return { kind: "done" };
-  const isKept = ifacesOfVm(now.vm).some(({ name }) => name === iface);
-  return (isKept ? undefined : stagedVerdict("unplugged", [IFACES], now)) ?? { kind: "waiting" };
+  const isDeclared = ifacesOfVm(now.vm).some(({ name }) => name === iface);
+  return (
+    (isDeclared ? undefined : stagedVerdict("unplugged", [IFACES], now)) ?? { kind: "waiting" }
+  );
 }
 
 export interface WantedSettings {
@@ -168,9 +175,12 @@ function settingPaths(
   const spec = vm?.spec.template.spec;
   const indexIn = (list: readonly { readonly name: string }[] = []): string =>
     String(list.findIndex(({ name }) => name === iface));
-  const ofLink = `${IFACES}[${indexIn(spec?.domain.devices?.interfaces)}].state`;
-  const ofNetwork = `spec.template.spec.networks[${indexIn(spec?.networks)}].multus.networkName`;
-  return [...(link === undefined ? [] : [ofLink]), ...(network === undefined ? [] : [ofNetwork])];
+  const linkPath = `${IFACES}[${indexIn(spec?.domain.devices?.interfaces)}].state`;
+  const networkPath = `spec.template.spec.networks[${indexIn(spec?.networks)}].multus.networkName`;
+  return [
+    ...(link === undefined ? [] : [linkPath]),
+    ...(network === undefined ? [] : [networkPath]),
+  ];
 }
 
 function hasSettings({ network, link }: WantedSettings, iface: string, vmi: Vmi): boolean {
@@ -182,12 +192,12 @@ function hasSettings({ network, link }: WantedSettings, iface: string, vmi: Vmi)
 /** For a change of network or link. A failure before the request is ignored, because the change may repair it. */
 export function settingsVerdict(
   { iface, ...wanted }: WantedSettings & { readonly iface: string },
-  now: Seen,
+  now: VmState,
 ): Verdict {
   const paths = settingPaths(wanted, iface, now.vm);
-  const later = goneVerdict(now, "changed") ?? stagedVerdict("changed", paths, now);
+  const later = stoppedVerdict(now, "changed") ?? stagedVerdict("changed", paths, now);
   if (later !== undefined) return later;
-  const trouble = startTrouble(now.vmi);
+  const trouble = findStartProblem(now.vmi);
   if (trouble !== undefined) {
     return { kind: "failing", reason: `the VM does not start: ${trouble}` };
   }
@@ -195,7 +205,7 @@ export function settingsVerdict(
 }
 
 /** Done when the VM's status is Stopped and no guest is being shut down. */
-export function stopVerdict({ vm, vmi }: Seen): Verdict {
+export function stopVerdict({ vm, vmi }: VmState): Verdict {
   const isDown =
     vmi === undefined || (isVmiFinal(vmi) && vmi.metadata.deletionTimestamp === undefined);
   return doneWhen(isDown && (vm === undefined || vm.status?.printableStatus === "Stopped"));

@@ -13,11 +13,11 @@ export interface Login {
 
 /** First line of the only format of user data that is parsed here. */
 const HEADER = "#cloud-config";
-const KEYS = "ssh_authorized_keys";
+const KEYS_FIELD = "ssh_authorized_keys";
 const PUBLIC_KEY = /^(ssh|ecdsa|sk)-\S+ \S+/;
 /** Letters of passwords: without those that resemble others. */
-const LETTERS = "abcdefghjkmnpqrstuvwxyz23456789";
-const GROUP = 4;
+const PASSWORD_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789";
+const GROUP_LENGTH = 4;
 
 function isCloudConfig(text: string): boolean {
   return text.split("\n")[0]?.trimEnd() === HEADER;
@@ -49,10 +49,10 @@ export function userDataProblem(text: string): string | undefined {
 
 /** A password that is easy to copy from a screen; 16 bytes give 79 bits. */
 export function makePassword(random: Uint8Array): string {
-  const letters = [...random].map((byte) => LETTERS[byte % LETTERS.length] ?? "");
-  const groups = letters.length / GROUP;
+  const letters = [...random].map((byte) => PASSWORD_LETTERS[byte % PASSWORD_LETTERS.length] ?? "");
+  const groups = letters.length / GROUP_LENGTH;
   return Array.from({ length: groups }, (_, group) =>
-    letters.slice(group * GROUP, (group + 1) * GROUP).join(""),
+    letters.slice(group * GROUP_LENGTH, (group + 1) * GROUP_LENGTH).join(""),
   ).join("-");
 }
 
@@ -104,7 +104,7 @@ export function makeUserData({ user, password }: Required<Login>, keys: readonly
     lock_passwd: false,
     shell: "/bin/bash",
     sudo: "ALL=(ALL) NOPASSWD:ALL",
-    ...(keys.length > 0 && { [KEYS]: keys }),
+    ...(keys.length > 0 && { [KEYS_FIELD]: keys }),
   };
   return print(
     new Document({
@@ -131,12 +131,12 @@ export function addKeys(userData: string, keys: readonly string[]): string {
   const document: Document = parseDocument(userData.slice(userData.indexOf("\n") + 1));
   document.contents ??= new YAMLMap();
   const map = findMap(document);
-  const listed = map?.get(KEYS) ?? new YAMLSeq();
+  const listed = map?.get(KEYS_FIELD) ?? new YAMLSeq();
   if (map === undefined || !isSeq(listed)) {
     throw refuse(`cloud-init cannot read the user data: ${reasonOf(document)}`);
   }
   for (const key of keys) listed.add(document.createNode(key));
-  map.set(KEYS, listed);
+  map.set(KEYS_FIELD, listed);
   return print(document);
 }
 
@@ -146,7 +146,9 @@ function findMap({ errors, contents }: Document): YAMLMap | undefined {
 }
 
 function reasonOf({ errors }: { readonly errors: readonly Error[] }): string {
-  return errors[0]?.message.split("\n")[0] ?? `they are not a mapping, or ${KEYS} is not a list`;
+  return (
+    errors[0]?.message.split("\n")[0] ?? `they are not a mapping, or ${KEYS_FIELD} is not a list`
+  );
 }
 
 function textAt(map: YAMLMap, key: string): string | undefined {

@@ -8,7 +8,7 @@ import { subresourcePath, type Target } from "../target.ts";
 /** Deadline of the request, milliseconds: virt-api waits 10 s for the node, which takes 5 s at most. */
 const TIMEOUT_MS = 15_000;
 
-export interface Examined {
+export interface ExaminedIface {
   readonly target: Target;
   readonly iface: string;
 }
@@ -17,13 +17,13 @@ export interface Examined {
 export async function examine(
   context: Pick<Context, "signal">,
   session: Session,
-  { target, iface }: Examined,
+  { target, iface }: ExaminedIface,
 ): Promise<DoctorReport> {
   const { namespace, name } = target;
   const vmi = { namespace, name, kind: "virtualmachineinstance" } as const;
   const path = `${subresourcePath(vmi, DOCTOR)}?interface=${encodeURIComponent(iface)}`;
   const { signal } = context;
-  const asked = { method: "GET", path, timeoutMs: TIMEOUT_MS, signal } as const;
-  const { text } = await session.client.requestRaw(asked);
+  const request = { method: "GET", path, timeoutMs: TIMEOUT_MS, signal } as const;
+  const { text } = await session.client.requestRaw(request);
   return JSON.parse(text) as DoctorReport; // virt-api's answer with status 200
 }

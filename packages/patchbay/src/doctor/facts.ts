@@ -14,7 +14,7 @@ import type {
 } from "@patchbay/api";
 import type { Selinux } from "@patchbay/os";
 import type { MachineProcesses } from "@patchbay/standalone";
-import type { Asked } from "./finding.ts";
+import type { Observed } from "./finding.ts";
 
 /** A group and version, and the kinds that it must serve. */
 export interface WantedApi {
@@ -26,7 +26,7 @@ export interface WantedApi {
 
 /** With the plural names that the server reports. */
 export interface ServedApi extends WantedApi {
-  readonly served: Asked<readonly string[]>;
+  readonly served: Observed<readonly string[]>;
 }
 
 /** Result of two dry runs: a valid VM, and one that must be rejected. */
@@ -56,32 +56,32 @@ export interface Facts {
   /** This computer's clock, milliseconds since 1970. */
   readonly nowMs: number;
   /** From `/version`, for example `v1.30.0`. */
-  readonly serverVersion: Asked<string>;
+  readonly serverVersion: Observed<string>;
   readonly apis: readonly ServedApi[];
-  readonly trial: Asked<Trial>;
-  readonly apiServices: Asked<readonly ApiService[]>;
-  readonly webhooks: Asked<readonly WebhookConfiguration[]>;
+  readonly trial: Observed<Trial>;
+  readonly apiServices: Observed<readonly ApiService[]>;
+  readonly webhooks: Observed<readonly WebhookConfiguration[]>;
   readonly certificates: readonly CertificateEnd[];
-  readonly deployments: Asked<readonly Deployment[]>;
-  readonly daemonSets: Asked<readonly DaemonSet[]>;
+  readonly deployments: Observed<readonly Deployment[]>;
+  readonly daemonSets: Observed<readonly DaemonSet[]>;
   /** Unset on a cluster. */
-  readonly processes?: Asked<MachineProcesses>;
+  readonly processes?: Observed<MachineProcesses>;
   /** Set only on a running standalone machine. */
-  readonly podTrial?: Asked<PodTrial>;
+  readonly podTrial?: Observed<PodTrial>;
   /** Of this computer if it is the machine; unset on a cluster. */
-  readonly selinux?: Asked<Selinux>;
+  readonly selinux?: Observed<Selinux>;
   /** Lease of virt-controller; undefined if there has never been a leader. */
-  readonly leader: Asked<Lease | undefined>;
-  readonly nodes: Asked<readonly KubeNode[]>;
-  readonly nodeLeases: Asked<readonly Lease[]>;
+  readonly leader: Observed<Lease | undefined>;
+  readonly nodes: Observed<readonly KubeNode[]>;
+  readonly nodeLeases: Observed<readonly Lease[]>;
   readonly useEmulation: boolean;
   /** Whether nodes offer the sockets of all VMs to a dataplane. */
   readonly offersDataplane: boolean;
-  readonly networks: Asked<readonly NetworkAttachmentDefinition[]>;
-  readonly networkEvents: Asked<readonly KubeEvent[]>;
-  readonly vmis: Asked<readonly VirtualMachineInstance[]>;
+  readonly networks: Observed<readonly NetworkAttachmentDefinition[]>;
+  readonly networkEvents: Observed<readonly KubeEvent[]>;
+  readonly vmis: Observed<readonly VirtualMachineInstance[]>;
   /** Launchers. */
-  readonly pods: Asked<readonly Pod[]>;
+  readonly pods: Observed<readonly Pod[]>;
 }
 
 /** Whether net-agent is installed without Patchbay's other services, as in a cluster with KubeVirt. */

@@ -15,7 +15,7 @@ export interface Finding {
 }
 
 /** An observed value, or why it could not be observed. */
-export type Asked<T> = { readonly seen: T } | { readonly unseen: string };
+export type Observed<T> = { readonly seen: T } | { readonly unseen: string };
 
 export function ok(check: string, says: string): Finding {
   return { check, verdict: "ok", says };
@@ -39,8 +39,8 @@ export function unknown(check: string, says: string): Finding {
 /** Findings about a value; `unknown` if it could not be observed. */
 export function ifSeen<T>(
   check: string,
-  asked: Asked<T>,
+  observed: Observed<T>,
   judge: (seen: T) => readonly Finding[],
 ): readonly Finding[] {
-  return "seen" in asked ? judge(asked.seen) : [unknown(check, asked.unseen)];
+  return "seen" in observed ? judge(observed.seen) : [unknown(check, observed.unseen)];
 }

@@ -6,7 +6,7 @@ import { networkOf, phaseOfRow, reasonOf, type IfaceRow } from "./iface-rows.ts"
 import { printPairs } from "./table.ts";
 
 /** Next step of each phase. Source: ARCHITECTURE.md, "The loops". */
-const NEXT: Readonly<Record<IfacePhase, string>> = {
+const NEXT_STEPS: Readonly<Record<IfacePhase, string>> = {
   Pending: "virt-controller names the network in the pod's annotation, then net-agent runs CNI ADD",
   PodAttaching: "net-agent runs CNI ADD in the pod",
   Wiring: "virt-handler creates the bridge and the tap",
@@ -25,7 +25,7 @@ export interface ExplainedVm {
   readonly isRunning: boolean;
   readonly node?: string;
   /** Reason why virt-handler cannot manage the VM. */
-  readonly hindrance?: string;
+  readonly blockedReason?: string;
   /** Why the VM does not start, as text. */
   readonly trouble?: string;
 }
@@ -59,11 +59,11 @@ function statusPairs(status: IfaceStatus | undefined): Pairs {
   ];
 }
 
-function nextOf(row: IfaceRow, { isRunning, hindrance }: ExplainedVm): string {
+function nextStep(row: IfaceRow, { isRunning, blockedReason }: ExplainedVm): string {
   const phase = phaseOfRow(row, isRunning);
   if (phase === "Stopped") return "the interface is plugged at the VM's next start";
-  if (phase === "Ready") return NEXT[phase];
-  return nextOn(reasonOf(row)) ?? nextOn(hindrance) ?? NEXT[phase];
+  if (phase === "Ready") return NEXT_STEPS[phase];
+  return nextOn(reasonOf(row)) ?? nextOn(blockedReason) ?? NEXT_STEPS[phase];
 }
 
 function attachmentPairs(attachment: IfaceRow["attachment"]): Pairs {
@@ -86,7 +86,7 @@ function progressPairs(row: IfaceRow, explained: ExplainedVm): Pairs {
     ["reason", hotplug?.reason],
     ["message", hotplug?.message],
     ["who can help", helperOn(reasonOf(row))],
-    ["next", nextOf(row, explained)],
+    ["next", nextStep(row, explained)],
   ];
 }
 

@@ -107,9 +107,9 @@ export function linkOf(row: IfaceRow, isRunning: boolean): string | undefined {
 
 /** MAC address from the source that is closest to the guest. */
 export function macOf(row: IfaceRow): string | undefined {
-  const tellers = [row.status?.mac, row.attachment?.mac];
+  const reported = [row.status?.mac, row.attachment?.mac];
   const declared = [row.vmiIface?.macAddress, row.vmIface?.macAddress];
-  return [...tellers, ...declared].find((mac) => mac !== undefined && mac !== "");
+  return [...reported, ...declared].find((mac) => mac !== undefined && mac !== "");
 }
 
 /** Addresses that the guest or CNI reports. */

@@ -3,7 +3,7 @@
 import type { Output } from "../command.ts";
 
 /** Control characters, marks of writing direction, and Unicode's line separators. */
-const OBEYED = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
+const CONTROL_CHARACTERS = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
 /** The two control characters of plain text. */
 const LAYOUT: Readonly<Record<string, string>> = { "\n": String.raw`\n`, "\t": String.raw`\t` };
 
@@ -13,15 +13,15 @@ function escape(character: string): string {
 }
 
 /** Escapes everything except line ends and tabs. */
-function printable(text: string): string {
-  return text.replace(OBEYED, (character) =>
+function escapeControls(text: string): string {
+  return text.replace(CONTROL_CHARACTERS, (character) =>
     LAYOUT[character] === undefined ? escape(character) : character,
   );
 }
 
 /** Escapes line ends and tabs too, so that foreign text cannot imitate a line of this program. */
 export function oneLine(text: string): string {
-  return text.replace(OBEYED, (character) => LAYOUT[character] ?? escape(character));
+  return text.replace(CONTROL_CHARACTERS, (character) => LAYOUT[character] ?? escape(character));
 }
 
 /** Indents all lines but the first, so that foreign text cannot imitate a line of this program. */
@@ -33,7 +33,7 @@ export function indented(text: string, indent: string): string {
 export function safeOutput(stream: Output): Output {
   return {
     write: (text) => {
-      stream.write(printable(text));
+      stream.write(escapeControls(text));
     },
   };
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs commands within a test's process.
-import { createProgram, type Surroundings } from "../program.ts";
+import { createProgram, type ProcessContext } from "../program.ts";
 import { runCall } from "../run-call.ts";
 
 export interface Ended {
@@ -46,14 +46,14 @@ export interface Called {
 export async function callPatchbay(args: readonly string[]): Promise<Called> {
   let stdout = "";
   let stderr = "";
-  const around: Surroundings = {
+  const processContext: ProcessContext = {
     out: { write: (text) => (stdout += text) },
     err: { write: (text) => (stderr += text) },
     environment: {},
     version: "1.2.3",
     signal: new AbortController().signal,
   };
-  const exitCode = await runCall(around, args);
+  const exitCode = await runCall(processContext, args);
   return { exitCode, stdout, stderr };
 }
 

@@ -3,7 +3,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 
 /** Headers that show where a request comes from. */
-export interface Knock {
+export interface RequestOrigin {
   readonly method: string;
   readonly host: string | undefined;
   readonly origin: string | undefined;
@@ -15,9 +15,9 @@ export interface Knock {
 const NAMES = ["127.0.0.1", "localhost"];
 
 /** Values for requests of the panel's own page and of the user; some browsers do not send the header. */
-const SITES: readonly (string | undefined)[] = ["same-origin", "none", undefined];
+const OWN_SITES: readonly (string | undefined)[] = ["same-origin", "none", undefined];
 /** Methods that change nothing. */
-const READING = ["GET", "HEAD"];
+const READ_METHODS = ["GET", "HEAD"];
 
 /** Origins of the panel's pages at a port. */
 function originsOf(port: number): readonly string[] {
@@ -28,17 +28,21 @@ function originsOf(port: number): readonly string[] {
  * Why a request is rejected; undefined if it is allowed. Requests that change something or open a stream must have an
  * origin; the request for the page has none.
  */
-export function knockProblem(knock: Knock, port: number, isStream = false): string | undefined {
-  const { host, origin } = knock;
+export function findOriginProblem(
+  request: RequestOrigin,
+  port: number,
+  isStream = false,
+): string | undefined {
+  const { host, origin } = request;
   if (host === undefined || !originsOf(port).includes(`http://${host}`)) {
     return "the request names another host than the panel's own";
   }
   if (origin !== undefined && origin !== `http://${host}`) {
     return "the request comes from a page of another origin";
   }
-  if (!SITES.includes(knock.site)) return "the request comes from a page of another site";
-  const mustSay = isStream || !READING.includes(knock.method);
-  return mustSay && origin === undefined ? "the request does not say its origin" : undefined;
+  if (!OWN_SITES.includes(request.site)) return "the request comes from a page of another site";
+  const needsOrigin = isStream || !READ_METHODS.includes(request.method);
+  return needsOrigin && origin === undefined ? "the request does not say its origin" : undefined;
 }
 
 /** Minimum length of a browser's name for itself, which is a secret too. */
@@ -66,7 +70,7 @@ interface UsedToken {
 }
 
 /** Tokens of links. Only the newest unused link is valid; a used link stays valid for the browser that used it. */
-export class Passes {
+export class LinkTokens {
   readonly #random: RandomBytes;
   #token: string | undefined;
   /** Grows by one for each link that was used. */

@@ -3,7 +3,7 @@
 // secrets. Pure.
 import type { HttpMethod } from "@patchbay/kube";
 
-export interface PassedCall {
+export interface ForwardedCall {
   readonly method: HttpMethod;
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
@@ -50,7 +50,7 @@ function isMethod(text: string): text is HttpMethod {
  * The forwarded request, or undefined if the panel does not need it. The path is used as it was sent, without decoding or
  * normalization.
  */
-export function passedCall(method: string, target: string): PassedCall | undefined {
+export function toForwardedCall(method: string, target: string): ForwardedCall | undefined {
   const [path = "", search = ""] = target.split("?", 2);
   if (!isMethod(method) || !PATHS[method].some((pattern) => pattern.test(path))) return undefined;
   const query = [...new URLSearchParams(search)];
@@ -59,7 +59,7 @@ export function passedCall(method: string, target: string): PassedCall | undefin
 }
 
 /** A stream of a guest. */
-export interface PassedStream {
+export interface ForwardedStream {
   readonly namespace: string;
   readonly name: string;
   readonly what: "console" | "vnc";
@@ -67,7 +67,7 @@ export interface PassedStream {
 
 const STREAM = new RegExp(`^/streams/(${NAME})/(${NAME})/(console|vnc)$`);
 
-export function passedStream(target: string): PassedStream | undefined {
+export function toForwardedStream(target: string): ForwardedStream | undefined {
   const [, namespace = "", name = "", what] = STREAM.exec(target) ?? [];
   return what === "console" || what === "vnc" ? { namespace, name, what } : undefined;
 }

@@ -5,7 +5,7 @@ import type { Duplex } from "node:stream";
 import { messageOf, STREAM_PROTOCOL } from "@patchbay/core";
 import type { KubeClient } from "@patchbay/kube";
 import { createWebSocketStream, WebSocketServer, type WebSocket } from "ws";
-import type { PassedStream } from "./calls.ts";
+import type { ForwardedStream } from "./calls.ts";
 
 /** Protocol of the page. A second protocol carries the key, because a page cannot set headers of a WebSocket. */
 export const PANEL_PROTOCOL = "stream.panel.patchbay.io";
@@ -29,7 +29,7 @@ export interface Upgrade {
   readonly head: Buffer;
 }
 
-function pathOf({ namespace, name, what }: PassedStream): string {
+function pathOf({ namespace, name, what }: ForwardedStream): string {
   return `/apis/subresources.kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances/${name}/${what}`;
 }
 
@@ -61,7 +61,7 @@ export class GuestStreams {
   }
 
   /** Disconnects the current client of the console or screen, as the page has requested. */
-  open(stream: PassedStream, { request, socket, head }: Upgrade): void {
+  open(stream: ForwardedStream, { request, socket, head }: Upgrade): void {
     this.#server.handleUpgrade(request, socket, head, (page) => {
       page.pause();
       this.#client.openStream({ path: pathOf(stream), protocol: STREAM_PROTOCOL }).then(

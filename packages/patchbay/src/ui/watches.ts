@@ -70,12 +70,12 @@ export interface WatchDeps {
   readonly clock: Pick<Clock, "sleep">;
 }
 
-type Tell = (line: object) => void;
+type SendLine = (line: object) => void;
 
 /** Requests a path that every user may read; a rejection also counts as an answer. */
-async function tellPulses(
+async function streamPulses(
   { client, clock }: WatchDeps,
-  tell: Tell,
+  send: SendLine,
   ended: AbortSignal,
 ): Promise<void> {
   while (!ended.aborted) {
@@ -83,19 +83,19 @@ async function tellPulses(
       .ask({ method: "GET", path: "/version", timeoutMs: PULSE_MS })
       .then(() => true)
       .catch(() => false);
-    tell({ kind: "pulse", isAnswering });
+    send({ kind: "pulse", isAnswering });
     await clock.sleep(PULSE_MS, ended).catch(() => undefined); // the signal was aborted
   }
 }
 
 /** Sends changes until the browser disconnects. */
-export async function tellChanges(
+export async function streamChanges(
   deps: WatchDeps,
   scope: WatchScope,
   response: ServerResponse,
 ): Promise<void> {
   const { client } = deps;
-  const tell: Tell = (line) => {
+  const send: SendLine = (line) => {
     if (response.destroyed) return;
     response.write(`${JSON.stringify(line)}\n`);
     if (response.writableLength > UNREAD_MAX) response.destroy();
@@ -107,11 +107,11 @@ export async function tellChanges(
     }),
   );
   for (const { of, type, namespace } of response.destroyed ? [] : watched) {
-    tell({ kind: "scope", of, namespace: namespace ?? null });
+    send({ kind: "scope", of, namespace: namespace ?? null });
     const wanted = { isOptional: true, ...(namespace !== undefined && { namespace }) };
     const reflection = client.reflect(type, wanted);
-    const subscription = reflection.subscribe((told: Reflection<KubeObject>) => {
-      tell({ of, ...told });
+    const subscription = reflection.subscribe((change: Reflection<KubeObject>) => {
+      send({ of, ...change });
     });
     response.on("close", () => {
       subscription.unsubscribe();
@@ -121,5 +121,5 @@ export async function tellChanges(
   response.on("close", () => {
     ended.abort();
   });
-  if (!response.destroyed) await tellPulses(deps, tell, ended.signal);
+  if (!response.destroyed) await streamPulses(deps, send, ended.signal);
 }

@@ -5,7 +5,7 @@ import type { Context } from "../../command.ts";
 import { examine } from "../../doctor/examine.ts";
 import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
-import { printWays } from "../../print/way.ts";
+import { printDoctorReports } from "../../print/doctor-report.ts";
 import { withNamedTarget, type Target } from "../../target.ts";
 
 function ifaceNamesOf({ vm, vmi }: Target): readonly string[] {
@@ -27,7 +27,7 @@ export async function examineVm(context: Context, { args }: Input): Promise<void
       firstDead === undefined ? [] : [`${iface} at ${firstDead}`],
     );
     await printResult(context, {
-      table: () => printWays(reports),
+      table: () => printDoctorReports(reports),
       data: { interfaces: reports },
       names: reports.flatMap((report) =>
         report.firstDead === undefined ? [] : [`interface/${report.interface}`],

@@ -4,7 +4,7 @@ import type { ObjectResult, Removal } from "@patchbay/manifests";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
-import { untilObject } from "./until-object.ts";
+import { waitForObject } from "./wait-for-object.ts";
 
 /** Source: the flag `--mode` of net-agent. */
 const NET_AGENT_MODES = ["alone", "multus", "multus-dynamic"];
@@ -30,10 +30,10 @@ function settingsOf(input: Input) {
 
 function printObject(result: ObjectResult, dryRun: boolean): string {
   const { name, change, isChecked, differences = [] } = result;
-  const said = dryRun && change !== "left alone" ? `would be ${change}` : change;
+  const text = dryRun && change !== "left alone" ? `would be ${change}` : change;
   const unchecked = isChecked ? "" : " (not checked: its namespace does not exist yet)";
   const details = differences.map((difference) => `  ${difference}\n`).join("");
-  return `${name}: ${said}${unchecked}\n${details}`;
+  return `${name}: ${text}${unchecked}\n${details}`;
 }
 
 async function runInstall(context: Context, input: Input): Promise<void> {
@@ -56,12 +56,12 @@ async function runInstall(context: Context, input: Input): Promise<void> {
       dryRun,
       tell: (outcome) => outcomes.push(outcome),
     });
-    const { DEFINITIONS: type, isEstablished: isThere } = kit;
-    const made = await kit.createKubeVirt(store, objects, {
+    const { DEFINITIONS: type, isEstablished: isReached } = kit;
+    const created = await kit.createKubeVirt(store, objects, {
       dryRun,
-      untilServed: (key) => untilObject(session, context, { type, key, isThere }),
+      untilServed: (key) => waitForObject(session, context, { type, key, isReached }),
     });
-    if (made !== undefined) outcomes.push(made);
+    if (created !== undefined) outcomes.push(created);
   });
   await printResult(context, {
     table: () => outcomes.map((outcome) => printObject(outcome, dryRun)).join(""),
@@ -137,7 +137,7 @@ async function runUninstall(context: Context, input: Input): Promise<void> {
         removals.push(removal);
       },
       untilGone: (type, key) =>
-        untilObject(session, context, { type, key, isThere: (object) => object === undefined }),
+        waitForObject(session, context, { type, key, isReached: (object) => object === undefined }),
     }),
   );
   await printResult(context, {

@@ -10,7 +10,7 @@ import type { CallOptions, Store } from "@patchbay/core/ports";
 import type { NewSecret, VmObjects } from "./vm-objects.ts";
 
 /** Deleting the VM deletes its secret. */
-function ownedBy({ apiVersion, kind, metadata }: VirtualMachine, secret: NewSecret): NewSecret {
+function withOwner({ apiVersion, kind, metadata }: VirtualMachine, secret: NewSecret): NewSecret {
   const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "" };
   return { ...secret, metadata: { ...secret.metadata, ownerReferences: [owner] } };
 }
@@ -21,11 +21,11 @@ export async function createObjects(
   { claims, vm, secret }: VmObjects,
   options: CallOptions,
 ): Promise<void> {
-  const tried = { ...options, dryRun: true };
-  await store.create(VIRTUAL_MACHINES, vm, tried);
-  await store.create(SECRETS, secret, tried);
-  for (const claim of claims) await store.create(PERSISTENT_VOLUME_CLAIMS, claim, tried);
+  const dryRunOptions = { ...options, dryRun: true };
+  await store.create(VIRTUAL_MACHINES, vm, dryRunOptions);
+  await store.create(SECRETS, secret, dryRunOptions);
+  for (const claim of claims) await store.create(PERSISTENT_VOLUME_CLAIMS, claim, dryRunOptions);
   for (const claim of claims) await store.create(PERSISTENT_VOLUME_CLAIMS, claim, options);
-  const made = await store.create(VIRTUAL_MACHINES, vm, options);
-  await store.create(SECRETS, ownedBy(made, secret), options);
+  const created = await store.create(VIRTUAL_MACHINES, vm, options);
+  await store.create(SECRETS, withOwner(created, secret), options);
 }

@@ -22,7 +22,7 @@ async function printManifest(
   out.write(objects.map((object) => stringify(object, options)).join("---\n"));
 }
 
-function listOf({ claims, vm, secret }: VmObjects): readonly KubeObject[] {
+function allObjects({ claims, vm, secret }: VmObjects): readonly KubeObject[] {
   return [...claims, secret, vm];
 }
 
@@ -31,7 +31,7 @@ function titleOf({ kind, metadata }: KubeObject): string {
 }
 
 /** Describes which disks are created anew at each start. */
-export function fateOfDisks({ vm }: Pick<VmObjects, "vm">): string {
+export function describeDisks({ vm }: Pick<VmObjects, "vm">): string {
   const { volumes = [] } = vm.spec.template.spec;
   const isKept = volumes.some((volume) => volume.persistentVolumeClaim ?? volume.dataVolume);
   const filled = volumes.flatMap(({ name, dataVolume }) => (dataVolume ? [name] : []));
@@ -52,7 +52,7 @@ function nextSteps(objects: VmObjects): string {
   return [
     `${isStopped ? "start it with: patchbay start" : "see how it comes up with: kubectl get vm"} ${metadata.name}`,
     `log in on its console, which shows the user and password: patchbay console ${metadata.name}`,
-    fateOfDisks(objects),
+    describeDisks(objects),
     "",
   ].join("\n");
 }
@@ -62,26 +62,26 @@ async function run(context: Context, input: Input): Promise<void> {
   const { userDataProblem } = await import("../../cloud-init/user-data.ts");
   const { withSession } = await import("../../session.ts");
   const { createObjects } = await import("./apply.ts");
-  const { readOrder } = await import("./read-order.ts");
-  const { vmObjectsOf } = await import("./vm-objects.ts");
+  const { readNewVm } = await import("./read-new-vm.ts");
+  const { createVmObjects } = await import("./vm-objects.ts");
   const { namespace, output } = context.global;
-  const objectsIn = async (where: string | undefined): Promise<VmObjects> => {
-    const order = await readOrder(createFiles(), input, where);
-    const problem = userDataProblem(order.userData);
+  const createObjectsIn = async (targetNamespace: string | undefined): Promise<VmObjects> => {
+    const newVm = await readNewVm(createFiles(), input, targetNamespace);
+    const problem = userDataProblem(newVm.userData);
     if (problem !== undefined) context.err.write(`warning: ${problem}\n`);
-    return vmObjectsOf(order);
+    return createVmObjects(newVm);
   };
   if (output === "yaml" || output === "json") {
-    await printManifest(context, listOf(await objectsIn(namespace)));
+    await printManifest(context, allObjects(await createObjectsIn(namespace)));
     return;
   }
   await withSession(context, async (session) => {
-    const objects = await objectsIn(session.namespace);
+    const objects = await createObjectsIn(session.namespace);
     await createObjects(session.client.store, objects, { signal: context.signal });
-    const names = listOf(objects).map(titleOf);
+    const names = allObjects(objects).map(titleOf);
     await printResult(context, {
       table: () => names.map((name) => `${name} created\n`).join("") + nextSteps(objects),
-      data: listOf(objects),
+      data: allObjects(objects),
       names,
     });
   });

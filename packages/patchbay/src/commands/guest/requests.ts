@@ -3,7 +3,7 @@
 import type { Command, Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
 
-interface Asked {
+interface GuestCommandSpec {
   readonly name: string;
   /** Last part of the subresource's path. */
   readonly subresource: string;
@@ -11,7 +11,7 @@ interface Asked {
   readonly summary: string;
 }
 
-const ASKED: readonly Asked[] = [
+const GUEST_COMMAND_SPECS: readonly GuestCommandSpec[] = [
   { name: "pause", subresource: "pause", method: "PUT", summary: "Pause a VM" },
   { name: "unpause", subresource: "unpause", method: "PUT", summary: "Resume a paused VM" },
   {
@@ -46,17 +46,21 @@ const ASKED: readonly Asked[] = [
   },
 ];
 
-async function ask(context: Context, input: Input, { subresource, method }: Asked): Promise<void> {
-  const { askGuest } = await import("./ask-guest.ts");
-  await askGuest(context, input, { subresource, method });
+async function run(
+  context: Context,
+  input: Input,
+  { subresource, method }: GuestCommandSpec,
+): Promise<void> {
+  const { requestGuest } = await import("./request-guest.ts");
+  await requestGuest(context, input, { subresource, method });
 }
 
 /** In the order of the help. */
-export const GUEST_COMMANDS: readonly Command[] = ASKED.map((asked) => ({
-  name: asked.name,
+export const GUEST_COMMANDS: readonly Command[] = GUEST_COMMAND_SPECS.map((spec) => ({
+  name: spec.name,
   args: ["<vm...>"],
   values: ["vms"],
-  summary: `${asked.summary}: vm NAME, vmi NAME, or NAME`,
+  summary: `${spec.summary}: vm NAME, vmi NAME, or NAME`,
   flags: [],
-  run: (context, input) => ask(context, input, asked),
+  run: (context, input) => run(context, input, spec),
 }));

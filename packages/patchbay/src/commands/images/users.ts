@@ -85,7 +85,7 @@ export interface PossibleUsers {
  * Pods that run the image, VMs that boot from it, and VMIs without a VM that do, for example `pod default/a`.
  * @throws AppError with IMAGE_NAME_INVALID
  */
-export function usersOf(image: string, all: PossibleUsers): readonly string[] {
+export function listUsers(image: string, all: PossibleUsers): readonly string[] {
   const { pods, vms, vmis, dataVolumes } = all;
   const reference = fullReference(image);
   const usesIt = (one: string | undefined): boolean => isSame(one, reference);
@@ -121,7 +121,7 @@ export async function findImageUsers(context: Context, image: string): Promise<r
       client.store.list(VIRTUAL_MACHINE_INSTANCES, options),
       client.store.list(DATA_VOLUMES, options),
     ]);
-    return usersOf(image, {
+    return listUsers(image, {
       pods: pods.items,
       vms: vms.items,
       vmis: vmis.items,

@@ -20,8 +20,8 @@ async function runAddInterface(context: Context, input: Input): Promise<void> {
   const iface = textOption(input, "name") ?? "";
   const request = { subresource: "addinterface", iface, body: bodyOf(input) } as const;
   if (hasFlag(input, "check")) {
-    const { plugOnProbation } = await import("./check-iface.ts");
-    await plugOnProbation(context, input, request);
+    const { plugAndCheck } = await import("./check-iface.ts");
+    await plugAndCheck(context, input, request);
     return;
   }
   if (hasFlag(input, "keep")) {

@@ -5,7 +5,7 @@ import { AppError, ifacesOf, networksOf } from "@patchbay/core";
 import { nicsPlaceOf } from "@patchbay/core/nics";
 import { type Target, withNamedTarget } from "../../target.ts";
 import { requestChange, type Change } from "../../change/request.ts";
-import { ifaceStage, type Seen } from "../../change/steps.ts";
+import { ifaceStage, type VmiState } from "../../change/steps.ts";
 import { settingsVerdict, type WantedSettings } from "../../change/verdict.ts";
 import type { Context } from "../../command.ts";
 import { argumentAt, textOption, type Input } from "../../input.ts";
@@ -108,12 +108,12 @@ function settingsChange(target: Target, iface: string, settings: IfaceSettings):
     action: "set interface",
     request: { kind: "patch", operations: ifacePatch(target, iface, settings) },
     what: describe(iface, settings),
-    look: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
+    inspectCommand: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
     fields: { interface: iface, ...settings },
-    stageOf: ({ vmi }: Seen) => ifaceStage(vmi, iface),
+    stageOf: ({ vmi }: VmiState) => ifaceStage(vmi, iface),
     verdictOf: (now) => settingsVerdict({ iface, ...wanted }, now),
     ...(!isLive(target.vmi) && {
-      waitsForNothing: "the VM is not running: the change takes effect at its next start",
+      noWaitReason: "the VM is not running: the change takes effect at its next start",
     }),
   };
 }

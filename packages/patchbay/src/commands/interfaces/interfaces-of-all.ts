@@ -28,7 +28,7 @@ export function joinByName(
 }
 
 /** @throws what the Kubernetes client throws */
-export async function interfacesOfAll(
+export async function listAllInterfaces(
   { client, namespace }: Session,
   signal: AbortSignal,
 ): Promise<readonly VmInterfaces[]> {

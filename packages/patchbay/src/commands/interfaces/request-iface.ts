@@ -2,7 +2,7 @@
 // Requests of addinterface and removeinterface.
 import type { Observation } from "../../change/follow-target.ts";
 import { requestChange, type Change } from "../../change/request.ts";
-import { ifaceStage, type Seen } from "../../change/steps.ts";
+import { ifaceStage, type VmiState } from "../../change/steps.ts";
 import { plugVerdict, unplugVerdict } from "../../change/verdict.ts";
 import type { Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
@@ -16,12 +16,12 @@ export interface IfaceRequest {
 }
 
 /** A stopped VM gets a new interface at its next start, and loses one at once. */
-function waitsForNothing(
+function noWaitReason(
   { subresource }: IfaceRequest,
   { vmi }: Target,
-): { readonly waitsForNothing?: string } {
+): { readonly noWaitReason?: string } {
   return subresource === "addinterface" && vmi === undefined
-    ? { waitsForNothing: "the VM is not running: the interface is plugged at its next start" }
+    ? { noWaitReason: "the VM is not running: the interface is plugged at its next start" }
     : {};
 }
 
@@ -33,12 +33,12 @@ export function ifaceChange(request: IfaceRequest, target: Target): Change {
     action: subresource,
     request: { kind: "subresource", name: subresource, body },
     what: `${isPlug ? "plug" : "unplug"} of interface ${iface}`,
-    look: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
+    inspectCommand: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
     fields: { interface: iface },
-    stageOf: ({ vmi }: Seen) => ifaceStage(vmi, iface),
+    stageOf: ({ vmi }: VmiState) => ifaceStage(vmi, iface),
     verdictOf: (now: Observation, first: Observation) =>
       isPlug ? plugVerdict(iface, now, first) : unplugVerdict(iface, now),
-    ...waitsForNothing(request, target),
+    ...noWaitReason(request, target),
   };
 }
 

@@ -23,10 +23,10 @@ async function listOne(context: Context, input: Input): Promise<void> {
 
 async function listAll(context: Context): Promise<void> {
   const { withSession } = await import("../../session.ts");
-  const { interfacesOfAll } = await import("./interfaces-of-all.ts");
+  const { listAllInterfaces } = await import("./interfaces-of-all.ts");
   const { printInterfacesOfAll } = await import("../../print/interfaces.ts");
   await withSession(context, async (session) => {
-    const vms = await interfacesOfAll(session, context.signal);
+    const vms = await listAllInterfaces(session, context.signal);
     await printResult(context, {
       table: () => printInterfacesOfAll(vms),
       data: vms.map(({ vm, rows }) => ({ vm, interfaces: rows })),
@@ -52,13 +52,13 @@ export const getInterfaces: Command = {
 };
 
 /** Node of the VM, and why virt-handler cannot manage the VM there. */
-function toldOfNode({ nodeName, hindrance }: VmiStatus = {}): {
+function nodeDetails({ nodeName, hindrance }: VmiStatus = {}): {
   readonly node?: string;
-  readonly hindrance?: string;
+  readonly blockedReason?: string;
 } {
   return {
     ...(nodeName !== undefined && { node: nodeName }),
-    ...(hindrance !== undefined && { hindrance: hindrance.reason }),
+    ...(hindrance !== undefined && { blockedReason: hindrance.reason }),
   };
 }
 
@@ -66,7 +66,7 @@ async function explainIn(context: Context, target: Target, iface: string): Promi
   const { AppError } = await import("@patchbay/core/errors");
   const { isLive, toIfaceRows } = await import("../../print/iface-rows.ts");
   const { printExplanation } = await import("../../print/explanation.ts");
-  const { startTrouble, vmTrouble } = await import("../../change/verdict.ts");
+  const { findStartProblem, findVmProblem } = await import("../../change/verdict.ts");
   const { kind, namespace, name, vmi } = target;
   const title = `${kind} ${namespace}/${name}`;
   const row = toIfaceRows(target).find((one) => one.name === iface);
@@ -76,11 +76,11 @@ async function explainIn(context: Context, target: Target, iface: string): Promi
       object: `${iface} of ${title}`,
     });
   }
-  const trouble = vmTrouble(target.vm) ?? startTrouble(vmi);
+  const trouble = findVmProblem(target.vm) ?? findStartProblem(vmi);
   const explained = {
     title,
     isRunning: isLive(vmi),
-    ...toldOfNode(vmi?.status),
+    ...nodeDetails(vmi?.status),
     ...(trouble !== undefined && { trouble }),
   };
   await printResult(context, {
@@ -106,7 +106,7 @@ export const explain: Command = {
 };
 
 /** History of one interface, or of all if none is named. */
-async function ofInterface(
+async function filterHistory(
   history: IfaceHistory,
   target: Target,
   iface: string,
@@ -127,7 +127,7 @@ async function runHistory(context: Context, input: Input): Promise<void> {
   const { historyOfVm } = await import("@patchbay/core/history");
   const { printHistory } = await import("../../print/history.ts");
   await withTarget(context, input, async (target) => {
-    const history = await ofInterface(historyOfVm(target), target, argumentAt(input, 1));
+    const history = await filterHistory(historyOfVm(target), target, argumentAt(input, 1));
     await printResult(context, {
       table: () => printHistory(history),
       data: history,

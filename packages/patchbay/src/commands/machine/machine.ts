@@ -6,13 +6,13 @@ import { hasFlag, textOption, type Input, argumentAt, numberOption } from "../..
 import { printResult } from "../../print/output.ts";
 
 /** Settings with text values, by the names of their flags. */
-const TEXTS = ["apiAddress", "nodeName", "podSubnet", "serviceSubnet", "bridge"] as const;
+const TEXT_SETTINGS = ["apiAddress", "nodeName", "podSubnet", "serviceSubnet", "bridge"] as const;
 
 async function runUp(context: Context, input: Input): Promise<void> {
   const dataDir = resolve(context.global.dataDir);
   const { up: bringUp } = await import("@patchbay/standalone");
   const { apiPort, dataplaneGroup } = input.options;
-  const asked = TEXTS.flatMap((name) => {
+  const settings = TEXT_SETTINGS.flatMap((name) => {
     const text = textOption(input, name);
     return text === undefined ? [] : [[name, text] as const];
   });
@@ -21,7 +21,7 @@ async function runUp(context: Context, input: Input): Promise<void> {
     installService: hasFlag(input, "installService"),
     ...(typeof apiPort === "number" && { apiPort }),
     ...(typeof dataplaneGroup === "number" && { dataplaneGroup }),
-    ...Object.fromEntries(asked),
+    ...Object.fromEntries(settings),
   });
   const kubeconfig = resolve(dataDir, "kubeconfig");
   await printResult(context, {

@@ -2,12 +2,12 @@
 // Requests to start, stop, restart and migrate VMs.
 import { AppError } from "@patchbay/core/errors";
 import { requestChange } from "../../change/request.ts";
-import { vmiStage, type Seen } from "../../change/steps.ts";
+import { vmiStage, type VmiState } from "../../change/steps.ts";
 import { startVerdict, stopVerdict } from "../../change/verdict.ts";
 import type { Context } from "../../command.ts";
 import { type Input, argumentAt, textOption } from "../../input.ts";
 import { withTarget } from "../../target.ts";
-import { migrationStage, migrationVerdict, cancellable } from "../../change/migration.ts";
+import { migrationStage, migrationVerdict, findCancellable } from "../../change/migration.ts";
 import { withSession } from "../../session.ts";
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from "@patchbay/api";
 import { printResult } from "../../print/output.ts";
@@ -29,9 +29,9 @@ export async function requestPower(
       action: subresource,
       request: { kind: "subresource", name: subresource, body: {} } as const,
       what: subresource,
-      look: `kubectl describe vm,vmi ${target.name} -n ${target.namespace}`,
+      inspectCommand: `kubectl describe vm,vmi ${target.name} -n ${target.namespace}`,
       fields: {},
-      stageOf: ({ vmi }: Seen) => vmiStage(vmi),
+      stageOf: ({ vmi }: VmiState) => vmiStage(vmi),
       verdictOf: VERDICTS[subresource],
     };
     await requestChange(session, context, { change, input });
@@ -53,7 +53,7 @@ export async function requestMigration(context: Context, input: Input): Promise<
       action: "migrate",
       request: { kind: "subresource", name: "migrate", body },
       what: "migration",
-      look: `kubectl describe vmi,vmim -n ${namespace}`,
+      inspectCommand: `kubectl describe vmi,vmim -n ${namespace}`,
       fields: {},
       hasMigrations: true,
       stageOf: migrationStage,
@@ -70,7 +70,7 @@ export async function cancelMigration(context: Context, input: Input): Promise<v
     const { signal } = context;
     const selection = { namespace, signal };
     const { items } = await client.store.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, selection);
-    const [migration] = cancellable(items, vm);
+    const [migration] = findCancellable(items, vm);
     if (migration === undefined) {
       const object = `${namespace}/${vm}`;
       throw new AppError("KUBE_NOT_FOUND", { resource: "migration of virtualmachine", object });

@@ -4,14 +4,14 @@ import type { Command, Context } from "../../command.ts";
 import { argumentAt, textOption, type Input } from "../../input.ts";
 
 /** virtctl's names of VMs and VMIs. Source: KubeVirt v1.9 pkg/virtctl/expose. */
-const VM_WORDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
-const VMI_WORDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
+const VM_KINDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
+const VMI_KINDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
 
 async function isVmiOf(input: Input): Promise<boolean> {
-  const word = argumentAt(input, 0).toLowerCase();
-  if ([...VM_WORDS, ...VMI_WORDS].includes(word)) return VMI_WORDS.includes(word);
+  const kind = argumentAt(input, 0).toLowerCase();
+  if ([...VM_KINDS, ...VMI_KINDS].includes(kind)) return VMI_KINDS.includes(kind);
   const { AppError } = await import("@patchbay/core/errors");
-  const reason = `${word} is not a kind that can be exposed: vm or vmi`;
+  const reason = `${kind} is not a kind that can be exposed: vm or vmi`;
   throw new AppError("FLAG_INVALID", { flag: "<type>", reason });
 }
 
@@ -22,7 +22,7 @@ function portOption(input: Input, name: string): number | undefined {
 }
 
 /** Flags that become fields of the Service. */
-function orderOf(input: Input) {
+function readSettings(input: Input) {
   const [port, nodePort] = [portOption(input, "port"), portOption(input, "nodePort")];
   const targetPort = textOption(input, "targetPort");
   const [portName, clusterIP] = [textOption(input, "portName"), textOption(input, "clusterIp")];
@@ -51,14 +51,14 @@ async function run(context: Context, input: Input): Promise<void> {
     const query = { name: target, isVmi };
     const { vm, vmi } = await findTarget(session, query, context);
     const spec = vm === undefined || isVmi ? vmi?.spec : vm.spec.template.spec;
-    const service = serviceOf({ ...orderOf(input), target, namespace, spec });
+    const service = serviceOf({ ...readSettings(input), target, namespace, spec });
     const { signal } = context;
-    const made = await session.client.store.create(SERVICES, service, { signal });
+    const created = await session.client.store.create(SERVICES, service, { signal });
     const { name } = service.metadata;
     const kind = argumentAt(input, 0);
     await printResult(context, {
       table: () => `Service ${name} successfully exposed for ${kind} ${target}\n`,
-      data: made,
+      data: created,
       names: [`service/${name}`],
     });
   });

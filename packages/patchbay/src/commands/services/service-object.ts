@@ -10,7 +10,7 @@ import {
 import { AppError, labelValueOf } from "@patchbay/core";
 
 /** Settings of the Service; texts as the user typed them. */
-export interface ExposeOrder {
+export interface ExposeSettings {
   /** Name of the VM or VMI. */
   readonly target: string;
   readonly namespace: string;
@@ -41,7 +41,7 @@ function isOnPodNetwork({ name }: Iface, spec: VirtualMachineInstance["spec"]): 
 }
 
 /** Ports that the VM's interfaces on the pod network declare. */
-function portsOfGuest(spec: ExposeOrder["spec"]): readonly ServicePort[] {
+function portsOfGuest(spec: ExposeSettings["spec"]): readonly ServicePort[] {
   if (spec === undefined) return [];
   const ports = (spec.domain.devices?.interfaces ?? [])
     .filter((iface) => isOnPodNetwork(iface, spec))
@@ -53,21 +53,21 @@ function portsOfGuest(spec: ExposeOrder["spec"]): readonly ServicePort[] {
   });
 }
 
-function portsOf(order: ExposeOrder): readonly ServicePort[] {
-  const { port, portName, protocol, nodePort, targetPort, spec } = order;
+function portsOf(settings: ExposeSettings): readonly ServicePort[] {
+  const { port, portName, protocol, nodePort, targetPort, spec } = settings;
   if (port === undefined) return portsOfGuest(spec);
-  const named = portName === undefined ? {} : { name: portName };
-  const ofNode = nodePort === undefined ? {} : { nodePort };
-  return [{ ...named, protocol, port, ...targetPortOf(targetPort), ...ofNode }];
+  const nameField = portName === undefined ? {} : { name: portName };
+  const nodePortField = nodePort === undefined ? {} : { nodePort };
+  return [{ ...nameField, protocol, port, ...targetPortOf(targetPort), ...nodePortField }];
 }
 
 /**
  * The Service selects pods by a label that each launcher has, whatever labels the VM has.
  * @throws AppError with FLAG_INVALID
  */
-export function serviceOf(order: ExposeOrder): Service {
-  const { name, namespace, target, type, clusterIP } = order;
-  const ports = portsOf(order);
+export function serviceOf(settings: ExposeSettings): Service {
+  const { name, namespace, target, type, clusterIP } = settings;
+  const ports = portsOf(settings);
   if (ports.length === 0) {
     const reason = `it is missing, and ${target} names no ports of its pod's network`;
     throw new AppError("FLAG_INVALID", { flag: "--port", reason });

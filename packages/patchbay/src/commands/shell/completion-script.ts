@@ -37,7 +37,7 @@ function branch(patterns: readonly string[], action: string): string {
 }
 
 /** The command's name, and the same name with each alias as its last word. */
-function spellings({ name, aliases = [] }: CommandSpec): readonly string[] {
+function commandNames({ name, aliases = [] }: CommandSpec): readonly string[] {
   const group = name.split(" ").slice(0, -1);
   return [name, ...aliases.map((alias) => [...group, alias].join(" "))];
 }
@@ -52,7 +52,7 @@ function valuesOf({ values, choices }: FlagSpec): string {
 function flagBranches(commands: Specs): readonly string[] {
   return commands.flatMap((spec) =>
     spec.flags.filter(takesValue).map((flag) => {
-      const patterns = spellings(spec).flatMap((words) =>
+      const patterns = commandNames(spec).flatMap((words) =>
         namesOf(flag).map((name) => `${words} ${name}`),
       );
       return branch(patterns, valuesOf(flag));
@@ -69,7 +69,7 @@ function placeBranches(commands: Specs): readonly string[] {
   return commands.flatMap((spec) =>
     (spec.values ?? []).map((values, place) =>
       branch(
-        spellings(spec).map((words) => `${words} ${String(place)}`),
+        commandNames(spec).map((words) => `${words} ${String(place)}`),
         `values="$(${SOURCES[values]})"`,
       ),
     ),
@@ -87,7 +87,7 @@ function wordBranches({ commands, groups }: CommandLine): readonly string[] {
 
 function flagListBranches(commands: Specs): readonly string[] {
   return commands.map((spec) =>
-    branch(spellings(spec), `flags="${spec.flags.map(longFlag).join(" ")}"`),
+    branch(commandNames(spec), `flags="${spec.flags.map(longFlag).join(" ")}"`),
   );
 }
 

@@ -23,11 +23,11 @@ function findCloudInit({ spec }: VirtualMachineInstance): CloudInit | undefined 
   return found.find((each) => each !== undefined);
 }
 
-function inSecret({ data = {} }: Secret): string {
+function readUserData({ data = {} }: Secret): string {
   return fromBase64(KEYS.map((key) => data[key]).find((text) => text !== undefined) ?? "");
 }
 
-function say(userData: string, where: string): string {
+function describeLogin(userData: string, where: string): string {
   const login = findLogin(userData);
   if (login === undefined) return `its user data says who may log in: ${where}`;
   // The guest's owner wrote this text, and it is printed to a terminal: JSON escapes its control characters.
@@ -46,7 +46,7 @@ async function readSecret(
     const secret = await store.find(SECRETS, { namespace, name }, { timeoutMs: TIMEOUT_MS });
     return secret === undefined
       ? `the secret that says who may log in is gone: ${name}`
-      : say(inSecret(secret), where);
+      : describeLogin(readUserData(secret), where);
   } catch (error) {
     if (isAppError(error, "KUBE_FORBIDDEN")) return `${where} says who may log in`;
     throw error;
@@ -61,5 +61,5 @@ export async function loginHint(store: Store, vmi: VirtualMachineInstance): Prom
   const secret = secretRef?.name ?? "";
   if (secret !== "") return readSecret(store, vmi, secret);
   const inline = userData ?? fromBase64(userDataBase64 ?? "");
-  return say(inline, "its volume of cloud-init");
+  return describeLogin(inline, "its volume of cloud-init");
 }

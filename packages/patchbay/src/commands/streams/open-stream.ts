@@ -8,7 +8,7 @@ import { subresourcePath, type Target } from "../../target.ts";
 
 interface StreamOptions {
   readonly what: readonly string[];
-  readonly isTaken?: boolean;
+  readonly takesOver?: boolean;
   /** Additional query of the URL. */
   readonly query?: string;
 }
@@ -23,20 +23,20 @@ export function assertRunning({ kind, namespace, name, vmi }: Target): void {
 }
 
 /**
- * Opens a stream. With `isTaken` it disconnects the current client of the console or screen; otherwise it fails while there
+ * Opens a stream. With `takesOver` it disconnects the current client of the console or screen; otherwise it fails while there
  * is one.
  * @throws AppError with LAUNCHER_UNREACHABLE if the VM does not run, and what the Kubernetes client throws
  */
 export async function openStream(
   { client }: Session,
   target: Target,
-  { what, isTaken = true, query = "" }: StreamOptions,
+  { what, takesOver = true, query = "" }: StreamOptions,
 ): Promise<Duplex> {
   assertRunning(target);
   const path = subresourcePath({ ...target, kind: "virtualmachineinstance" }, ...what);
-  const asked = isTaken ? query : `${PRESERVE_SESSION}=true`;
+  const fullQuery = takesOver ? query : `${PRESERVE_SESSION}=true`;
   return client.openStream({
-    path: asked === "" ? path : `${path}?${asked}`,
+    path: fullQuery === "" ? path : `${path}?${fullQuery}`,
     protocol: STREAM_PROTOCOL,
   });
 }

@@ -48,14 +48,18 @@ function orderOf(input: Input): CaptureOrder {
 }
 
 /** Copies the packets until the capture ends or the user interrupts it. */
-async function carry(stream: Duplex, path: string | undefined, signal: AbortSignal): Promise<void> {
+async function copyPackets(
+  stream: Duplex,
+  path: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
   const stop = (): void => {
     stream.destroy();
   };
   signal.addEventListener("abort", stop, { once: true });
-  const to = path === undefined ? stdout : openNewFile(path);
+  const output = path === undefined ? stdout : openNewFile(path);
   try {
-    await pipeline(stream, to);
+    await pipeline(stream, output);
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
@@ -73,6 +77,6 @@ export async function requestCapture(context: Context, input: Input): Promise<vo
     const query = printCaptureQuery(order);
     const stream = await openStream(session, target, { what: [CAPTURE], query });
     context.err.write(`capturing packets of interface ${order.interface}; end with Ctrl-C\n`);
-    await carry(stream, path, context.signal);
+    await copyPackets(stream, path, context.signal);
   });
 }

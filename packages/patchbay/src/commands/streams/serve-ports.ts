@@ -72,19 +72,19 @@ async function listen(local: LocalPort, context: Context): Promise<Server> {
 }
 
 /**
- * Serves until the context's signal is aborted; `tell` receives all port numbers, in order, once all ports listen.
+ * Serves until the context's signal is aborted; `onListening` receives all port numbers, in order, once all ports listen.
  * @throws Error of the system if a port is in use
  */
 export async function servePorts(
   ports: readonly LocalPort[],
   context: Context,
-  tell: (ports: readonly number[]) => void,
+  onListening: (ports: readonly number[]) => void,
 ): Promise<void> {
   const servers: Server[] = [];
   try {
     for (const port of ports) servers.push(await listen(port, context));
     // They listen on TCP.
-    tell(servers.map((server) => (server.address() as AddressInfo).port));
+    onListening(servers.map((server) => (server.address() as AddressInfo).port));
     if (!context.signal.aborted) await once(context.signal, "abort");
   } finally {
     for (const server of servers) server.close();

@@ -11,7 +11,7 @@ async function runConsole(context: Context, input: Input): Promise<void> {
   const { openStream } = await import("./open-stream.ts");
   const { joinTerminal } = await import("./terminal.ts");
   await withTarget(context, input, async (target, session) => {
-    const how = { what: ["console"], isTaken: hasFlag(input, "takeOver") };
+    const how = { what: ["console"], takesOver: hasFlag(input, "takeOver") };
     const stream = await openStream(session, target, how);
     if (stdin.isTTY && target.vmi !== undefined) {
       const hint = await loginHint(session.client.store, target.vmi);
@@ -95,7 +95,7 @@ async function runVnc(context: Context, input: Input): Promise<void> {
   const address = textOption(input, "address") ?? LOOPBACK;
   await withTarget(context, input, async (target, session) => {
     assertRunning(target);
-    const how = { what: ["vnc"], isTaken: hasFlag(input, "takeOver") };
+    const how = { what: ["vnc"], takesOver: hasFlag(input, "takeOver") };
     const open = () => openStream(session, target, how);
     const local = { port: numberOption(input, "port", 0), address, open };
     const guestEnd = followGuestEnd(session, target);

@@ -9,7 +9,7 @@ import { numberOption, type Input } from "../../input.ts";
 import type { Panel } from "../../ui/server.ts";
 
 /** Prints a link, and a new one whenever the user presses Enter, because a link is for one browser. */
-function offerLinks(context: Context, panel: Panel): void {
+function printLinks(context: Context, panel: Panel): void {
   context.out.write(`${panel.link()}\n`);
   if (!stdin.isTTY) return;
   context.err.write("open it in a browser on this machine; Enter makes a new link, Ctrl-C ends\n");
@@ -19,7 +19,7 @@ function offerLinks(context: Context, panel: Panel): void {
 }
 
 /** Images of this machine if the API server is this machine's; empty if the user may not connect to containerd. */
-async function imagesOf(
+async function listImages(
   { global: { dataDir } }: Context,
   { server }: Pick<KubeConfig, "server">,
 ): Promise<readonly string[]> {
@@ -43,11 +43,11 @@ async function run(context: Context, input: Input): Promise<void> {
   await withSession(context, async ({ client, clock, config, namespace }) => {
     const onlyIn = context.global.namespace;
     const scope = { namespace, ...(onlyIn !== undefined && { onlyIn }) };
-    const images = (): Promise<readonly string[]> => imagesOf(context, config);
+    const images = (): Promise<readonly string[]> => listImages(context, config);
     const deps = { client, clock, files, scope, images, random: randomBytes };
     const panel = await startPanel(deps, numberOption(input, "port", 0));
     try {
-      offerLinks(context, panel);
+      printLinks(context, panel);
       if (!context.signal.aborted) await once(context.signal, "abort");
     } finally {
       stdin.pause();

@@ -6,7 +6,7 @@ import type { ApiService } from "@patchbay/api";
 import { printTime } from "@patchbay/kube";
 
 /** Oldest supported version. Source: docs/install.md */
-const OLDEST = { major: 1, minor: 26 };
+const OLDEST_VERSION = { major: 1, minor: 26 };
 /** Name of the check that compares clocks. */
 export const SERVER_CLOCK = "clock of the API server";
 /** Largest accepted difference between two clocks, milliseconds; the server reports whole seconds. */
@@ -15,11 +15,11 @@ const SKEW_MAX_MS = 5_000;
 function judgeVersion(version: string): readonly Finding[] {
   const check = "API server";
   const [, major = "0", minor = "0"] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
-  const isNew =
-    Number(major) > OLDEST.major ||
-    (Number(major) === OLDEST.major && Number(minor) >= OLDEST.minor);
-  if (isNew) return [ok(check, `Kubernetes ${version}`)];
-  const oldest = `${String(OLDEST.major)}.${String(OLDEST.minor)}`;
+  const isSupported =
+    Number(major) > OLDEST_VERSION.major ||
+    (Number(major) === OLDEST_VERSION.major && Number(minor) >= OLDEST_VERSION.minor);
+  if (isSupported) return [ok(check, `Kubernetes ${version}`)];
+  const oldest = `${String(OLDEST_VERSION.major)}.${String(OLDEST_VERSION.minor)}`;
   return [
     wrong(check, {
       says: `Kubernetes ${version} is older than ${oldest}`,
@@ -70,7 +70,7 @@ export function judgeApiServer({ serverVersion, apis, trial, nowMs }: Facts): re
 }
 
 const WEBHOOKS = "webhooks of virt-api";
-const LOOK =
+const INSPECT_WEBHOOKS =
   "see virt-api's log, and: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations patchbay";
 
 function judgeTrial({ isFilledIn, isRefused }: Trial): readonly Finding[] {
@@ -82,17 +82,17 @@ function judgeTrial({ isFilledIn, isRefused }: Trial): readonly Finding[] {
   return [
     wrong(WEBHOOKS, {
       says: `${says}: the API server does not ask virt-api`,
-      fix: `make the webhooks anew: patchbay install; on a standalone machine: patchbay up; ${LOOK}`,
+      fix: `make the webhooks anew: patchbay install; on a standalone machine: patchbay up; ${INSPECT_WEBHOOKS}`,
     }),
   ];
 }
 
 function judgeService({ metadata, status }: ApiService): Finding {
   const check = `APIService ${metadata.name}`;
-  const told = status?.conditions?.find(({ type }) => type === "Available");
-  if (told?.status === "True") return ok(check, "virt-api answers");
+  const condition = status?.conditions?.find(({ type }) => type === "Available");
+  if (condition?.status === "True") return ok(check, "virt-api answers");
   return wrong(check, {
-    says: `virt-api does not answer: ${told?.message ?? "it was not asked yet"}`,
+    says: `virt-api does not answer: ${condition?.message ?? "it was not asked yet"}`,
     fix: "see whether virt-api runs, and its log; requests to VMs fail until it answers",
   });
 }
@@ -100,7 +100,7 @@ function judgeService({ metadata, status }: ApiService): Finding {
 export function judgeAdmission({ trial, apiServices }: Facts): readonly Finding[] {
   return [
     ...("unseen" in trial && trial.unseen.includes("webhook")
-      ? [wrong(WEBHOOKS, { says: trial.unseen, fix: LOOK })]
+      ? [wrong(WEBHOOKS, { says: trial.unseen, fix: INSPECT_WEBHOOKS })]
       : ifSeen(WEBHOOKS, trial, judgeTrial)),
     ...ifSeen("APIServices of virt-api", apiServices, (seen) => seen.map(judgeService)),
   ];

@@ -8,7 +8,8 @@ import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
 
 const LEADER = "leader of the virt-controllers";
 const PROCESSES = "processes of the machine";
-const UP = "start what is missing: patchbay up; see its log below logs/ of the data directory";
+const START_MACHINE =
+  "start what is missing: patchbay up; see its log below logs/ of the data directory";
 
 interface Workload {
   readonly check: string;
@@ -18,7 +19,7 @@ interface Workload {
   readonly updated: number;
 }
 
-function ofDeployment({ metadata, spec, status }: Deployment): Workload {
+function fromDeployment({ metadata, spec, status }: Deployment): Workload {
   return {
     check: `Deployment ${metadata.name}`,
     wanted: spec?.replicas ?? 1,
@@ -27,7 +28,7 @@ function ofDeployment({ metadata, spec, status }: Deployment): Workload {
   };
 }
 
-function ofDaemonSet({ metadata, status }: DaemonSet): Workload {
+function fromDaemonSet({ metadata, status }: DaemonSet): Workload {
   return {
     check: `DaemonSet ${metadata.name}`,
     wanted: status?.desiredNumberScheduled ?? 0,
@@ -67,12 +68,12 @@ function judgeWorkloads(kind: string, all: readonly Workload[]): readonly Findin
 }
 
 export function judgeDaemonSets(all: readonly DaemonSet[]): readonly Finding[] {
-  return judgeWorkloads("DaemonSet", all.map(ofDaemonSet));
+  return judgeWorkloads("DaemonSet", all.map(fromDaemonSet));
 }
 
 function judgeProcess({ name, runs, answers }: MachineProcess): Finding {
   const check = `process ${name}`;
-  if (!runs) return wrong(check, { says: "does not run", fix: UP });
+  if (!runs) return wrong(check, { says: "does not run", fix: START_MACHINE });
   if (answers === false) {
     const fix = "its supervisor kills one that stays silent for 30 s, and starts it again";
     return wrong(check, { says: "runs, and does not answer", fix });
@@ -86,7 +87,7 @@ function judgeProcesses({ phase, reason, all }: MachineProcesses): readonly Find
       ? ok("supervisor", "keeps the machine's processes")
       : wrong("supervisor", {
           says: reason === "" ? `is ${phase}` : `is ${phase}: ${reason}`,
-          fix: UP,
+          fix: START_MACHINE,
         });
   return [supervisor, ...all.map(judgeProcess)];
 }
@@ -110,7 +111,7 @@ export function judgeComponents(facts: Facts): readonly Finding[] {
   if (processes !== undefined) return ifSeen(PROCESSES, processes, judgeProcesses);
   return [
     ...ifSeen("Deployments of Patchbay", deployments, (seen) =>
-      judgeWorkloads("Deployment", seen.map(ofDeployment)),
+      judgeWorkloads("Deployment", seen.map(fromDeployment)),
     ),
     ...ifSeen("DaemonSets of Patchbay", daemonSets, judgeDaemonSets),
     ...ifSeen(LEADER, leader, (seen) => judgeLeader(seen, serverNowMs(facts))),

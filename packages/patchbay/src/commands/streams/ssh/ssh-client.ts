@@ -23,7 +23,7 @@ interface Copy {
 const REMOTE = /^((?:[^/:]+@)?(?:[a-z]+\/)?[a-z0-9][^/:@]*(?:\/[^/:]+)?):(.*)$/s;
 
 /** scp would take `a:b` for a host and `-a` for a flag. */
-function localOf(path: string): string {
+function toLocalPath(path: string): string {
   return path.startsWith("/") || path.startsWith("./") || path.startsWith("../")
     ? path
     : `./${path}`;
@@ -37,11 +37,11 @@ export function parseCopy(source: string, target: string): Copy {
     throw new AppError("FLAG_INVALID", { flag: "<source> <target>", reason });
   }
   const [, name = "", path = ""] = from ?? to ?? [];
-  const local = localOf(from === null ? source : target);
+  const local = toLocalPath(from === null ? source : target);
   return { guest: parseGuestName(name), path, local, isToGuest: from === null };
 }
 
-export interface Here {
+export interface CallSettings {
   /** Command and arguments that start this program. */
   readonly program: readonly string[];
   readonly global: Pick<GlobalOptions, "kubeconfig" | "dataDir">;
@@ -49,7 +49,7 @@ export interface Here {
 }
 
 /** Quotes for the shell that starts the proxy, and for ssh, which expands `%`. */
-function quoted(word: string): string {
+function quoteWord(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`).replaceAll("%", "%%")}'`;
 }
 
@@ -58,16 +58,20 @@ function kindOf({ isVmi }: GuestName): string {
 }
 
 /** Name of the guest for ssh, which stores the guest's host key under it. */
-export function hostOf(guest: GuestName, { namespace }: Here, input: Input): string {
+export function guestHost(guest: GuestName, { namespace }: CallSettings, input: Input): string {
   const user = guest.user ?? textOption(input, "username");
   const host = [kindOf(guest), guest.name, guest.namespace ?? namespace].join(".");
   return user === undefined ? host : `${checkUser(user)}@${host}`;
 }
 
-function proxyOf(guest: GuestName, { program, global, namespace }: Here, port: number): string {
+function proxyOption(
+  guest: GuestName,
+  { program, global, namespace }: CallSettings,
+  port: number,
+): string {
   const { kubeconfig, dataDir } = global;
   const place = [kindOf(guest), guest.name, guest.namespace ?? namespace].join("/");
-  const words = [
+  const argv = [
     ...program,
     "--data-dir",
     dataDir,
@@ -77,29 +81,33 @@ function proxyOf(guest: GuestName, { program, global, namespace }: Here, port: n
     place,
     String(port),
   ];
-  return `ProxyCommand=${words.map(quoted).join(" ")}`;
+  return `ProxyCommand=${argv.map(quoteWord).join(" ")}`;
 }
 
 /** Flags of ssh and scp. */
-export function clientFlags(guest: GuestName, here: Here, input: Input): readonly string[] {
+export function clientFlags(
+  guest: GuestName,
+  callSettings: CallSettings,
+  input: Input,
+): readonly string[] {
   const identity = textOption(input, "identityFile");
   const known = textOption(input, "knownHosts");
   return [
     "-o",
-    proxyOf(guest, here, numberOption(input, "port", 22)),
-    ...(known === undefined ? [] : ["-o", `UserKnownHostsFile=${quotedSetting(known)}`]),
+    proxyOption(guest, callSettings, numberOption(input, "port", 22)),
+    ...(known === undefined ? [] : ["-o", `UserKnownHostsFile=${quoteSetting(known)}`]),
     ...listOption(input, "localSshOpts"),
     ...(identity === undefined ? [] : ["-i", identity]),
   ];
 }
 
 /** Quotes a path in a setting of ssh. */
-function quotedSetting(path: string): string {
+function quoteSetting(path: string): string {
   return `"${path.replaceAll(/["\\]/g, String.raw`\$&`).replaceAll("%", "%%")}"`;
 }
 
 /** The program, the kubeconfig and the namespace of this call. */
-export async function hereOf(context: Context): Promise<Here> {
+export async function readCallSettings(context: Context): Promise<CallSettings> {
   const { global, environment } = context;
   const kubeconfig = await chooseKubeConfig(context, createFiles());
   const { namespace = "default" } = await loadKubeConfig({ kubeconfig });

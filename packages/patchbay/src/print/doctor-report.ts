@@ -40,6 +40,6 @@ function printReport({ interface: iface, hops, firstDead }: DoctorReport): strin
 }
 
 /** One line per hop for each interface, and what to do at the first hop that loses frames. */
-export function printWays(reports: readonly DoctorReport[]): string {
+export function printDoctorReports(reports: readonly DoctorReport[]): string {
   return reports.map(printReport).join("\n");
 }

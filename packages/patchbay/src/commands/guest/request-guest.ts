@@ -12,7 +12,7 @@ import { parseGuestName } from "../streams/guest-name.ts";
 /** Deadline of virt-api, which waits for the node. */
 const TIMEOUT_MS = 30_000;
 
-export interface GuestQuestion {
+export interface GuestRequest {
   readonly subresource: string;
   readonly method: "GET" | "PUT";
 }
@@ -21,10 +21,10 @@ export interface GuestQuestion {
  * `args` name one guest, as in `vm web` and `vmi/web`.
  * @throws AppError with FLAG_INVALID, and what the Kubernetes client throws
  */
-export async function askGuest(
+export async function requestGuest(
   context: Context,
   { args }: Input,
-  { subresource, method }: GuestQuestion,
+  { subresource, method }: GuestRequest,
 ): Promise<void> {
   if (args.length > 2) {
     const reason = `${args.join(" ")}: it is one VM, as vm NAME or vmi NAME`;
@@ -43,14 +43,14 @@ export async function askGuest(
       signal,
       ...body,
     });
-    const told: unknown = method === "GET" ? JSON.parse(answer.text) : { result: "done" };
+    const result: unknown = method === "GET" ? JSON.parse(answer.text) : { result: "done" };
     await printResult(context, {
       // JSON escapes the control characters of text that the guest provides.
       table: () =>
         method === "GET"
-          ? `${JSON.stringify(told, undefined, 2)}\n`
+          ? `${JSON.stringify(result, undefined, 2)}\n`
           : `VMI ${name}: ${subresource}: done\n`,
-      data: told,
+      data: result,
       names: [`${VIRTUAL_MACHINE_INSTANCES.resource}/${name}`],
     });
   });

@@ -18,12 +18,12 @@ import {
 } from "../../input.ts";
 import {
   bootVolumeOf,
-  inBootOrder,
+  withBootOrder,
   readMatcher,
   readVolumes,
   type MatcherFlag,
-} from "./order-flags.ts";
-import { ifaceNames, ROOT, type VmOrder } from "./vm-objects.ts";
+} from "./virtctl-flags.ts";
+import { ifaceNames, ROOT, type NewVm } from "./vm-objects.ts";
 
 interface NamedMac {
   readonly name: string | undefined;
@@ -31,12 +31,12 @@ interface NamedMac {
 }
 
 /** `NAME=MAC`, or a MAC alone for the next network. */
-function parse(text: string, next: () => string | undefined): NamedMac {
+function parseNamedMac(text: string, next: () => string | undefined): NamedMac {
   const [mac = "", name] = text.split("=").reverse();
   return { name: name ?? next(), mac };
 }
 
-function problemsOf(
+function findMacProblems(
   texts: readonly string[],
   given: readonly NamedMac[],
   names: readonly string[],
@@ -62,8 +62,8 @@ export function readMacs(
 ): ReadonlyMap<string, string> {
   const [first, ...others] = names;
   const positional = (others.length === 0 ? [first] : others)[Symbol.iterator]();
-  const given = texts.map((text) => parse(text, () => positional.next().value));
-  const problems = problemsOf(texts, given, names);
+  const given = texts.map((text) => parseNamedMac(text, () => positional.next().value));
+  const problems = findMacProblems(texts, given, names);
   if (problems.length > 0) {
     throw new AppError("FLAG_INVALID", { flag: "--mac", reason: problems.join("; ") });
   }
@@ -114,10 +114,10 @@ async function readUserData(files: Files, input: Input): Promise<string> {
   return makeUserData({ user: textOption(input, "user") ?? "", password }, keys);
 }
 
-type Machine = Pick<VmOrder, "volumes" | "rootSize" | "size" | "instancetype" | "preference">;
+type VmParts = Pick<NewVm, "volumes" | "rootSize" | "size" | "instancetype" | "preference">;
 
 /** @throws AppError with FLAG_INVALID */
-function readRootSize(input: Input): Pick<VmOrder, "rootSize"> {
+function readRootSize(input: Input): Pick<NewVm, "rootSize"> {
   const rootSize = textOption(input, "root");
   if (rootSize === undefined) return {};
   if (textOption(input, "image") !== undefined) return { rootSize };
@@ -126,13 +126,13 @@ function readRootSize(input: Input): Pick<VmOrder, "rootSize"> {
 }
 
 /** @throws AppError with FLAG_INVALID */
-function readMachine(input: Input): Machine {
+function readMachine(input: Input): VmParts {
   const image = textOption(input, "image");
   const texts = {
     images: listOption(input, "volumeContainerdisk"),
     claims: listOption(input, "volumePvc"),
   };
-  const volumes = inBootOrder([
+  const volumes = withBootOrder([
     ...(image === undefined ? [] : [{ name: ROOT, source: { image } }]),
     ...readVolumes(argumentAt(input, 0), texts),
   ]);
@@ -154,7 +154,7 @@ function readMachine(input: Input): Machine {
   };
 }
 
-type Network = Pick<VmOrder, "networks" | "macs" | "networkData">;
+type Network = Pick<NewVm, "networks" | "macs" | "networkData">;
 
 /** A MAC for every interface: the given ones, and generated ones. */
 function withNewMacs(
@@ -191,11 +191,11 @@ async function readNetwork(files: Files, input: Input): Promise<Network> {
  * Reads the flags and files. Without user data, the VM gets a user with a generated password.
  * @throws AppError with FLAG_INVALID
  */
-export async function readOrder(
+export async function readNewVm(
   files: Files,
   input: Input,
   namespace: string | undefined,
-): Promise<VmOrder> {
+): Promise<NewVm> {
   const network = await readNetwork(files, input);
   const machine = readMachine(input);
   return {
