@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is a command, and what is it given?
+// Types of commands and of their context.
 import type { Input } from "./input.ts";
 
-/** Where a shell finds what can stand at a place. */
+/** Where shell completion finds the possible values. */
 export type Values =
   | "vms"
   | "networks"
@@ -14,77 +14,73 @@ export type Values =
   | "files"
   | "directories";
 
-/** A flag of a command. */
 export interface FlagSpec {
-  /** As commander takes it, for example `--name <name>`. */
+  /** In commander's notation, for example `--name <name>`. */
   readonly flags: string;
   readonly description: string;
   readonly required?: boolean;
-  /** What the value is; text when absent. */
+  /** Type of the value; text if unset. */
   readonly kind?: "duration" | "port" | "count" | "group" | "quantity";
-  /** The only values that it takes. */
+  /** The permitted values. */
   readonly choices?: readonly string[];
-  /** Flags, by their names in camel case, that mean nothing beside it. */
+  /** Flags, by their names in camel case, that must not be used together with this one. */
   readonly conflicts?: readonly string[];
-  /** Each of its values counts. */
+  /** Whether the flag may be given several times. */
   readonly isRepeatable?: boolean;
-  /** Printed in the help; text as the user would type it. */
+  /** Default, as the user would type it; shown in the help. */
   readonly fallback?: string;
-  /** What completion offers for its value; nothing when absent. */
+  /** What completion offers for the value; nothing if unset. */
   readonly values?: Values;
 }
 
-/** What people see of a command. */
+/** Description of a command for the help and for completion. */
 export interface CommandSpec {
   /** One word, or a group and a word, as typed. */
   readonly name: string;
   readonly aliases?: readonly string[];
-  /** As commander takes them, for example `<vm>`. */
+  /** In commander's notation, for example `<vm>`. */
   readonly args: readonly string[];
-  /** What completion offers for each of them. */
+  /** What completion offers for each argument. */
   readonly values?: readonly Values[];
-  /** Not for people. */
+  /** Whether the help omits the command. */
   readonly isHidden?: boolean;
   readonly summary: string;
   readonly flags: readonly FlagSpec[];
 }
 
-/** A command. `run` loads what is heavy itself, so that the help and other commands do not wait for it. */
+/** A command. `run` imports large modules itself, so that the help and other commands need not load them. */
 export interface Command extends CommandSpec {
   readonly run: (context: Context, input: Input) => Promise<void>;
 }
 
-/** Everything that can be typed. */
+/** All commands and global flags. */
 export interface CommandLine {
   readonly commands: readonly CommandSpec[];
-  /** Names of groups, with what they are for. */
+  /** Names of groups with their descriptions. */
   readonly groups: Readonly<Record<string, string>>;
   /** Flags of all commands. */
   readonly flags: readonly FlagSpec[];
 }
 
-/** How results are printed. */
 export type OutputFormat = "table" | "json" | "yaml" | "name";
 
-/** All formats. */
 export const OUTPUT_FORMATS: readonly OutputFormat[] = ["table", "json", "yaml", "name"];
 
-/** A stream to people or programs. */
 export interface Output {
   write(text: string): void;
 }
 
-/** What the process knows from outside. */
+/** Environment of the process. */
 export interface Environment {
   /** KUBECONFIG. */
   readonly kubeconfig?: string;
   /** HOME. */
   readonly home?: string;
-  /** The words that start this program; absent: its name. */
+  /** Command and arguments that start this program; unset: its name. */
   readonly program?: readonly string[];
 }
 
-/** Values of the flags of all commands. */
+/** Values of the flags that all commands have. */
 export interface GlobalOptions {
   readonly kubeconfig?: string;
   readonly namespace?: string;
@@ -92,14 +88,13 @@ export interface GlobalOptions {
   readonly dataDir: string;
 }
 
-/** What a command works with. */
 export interface Context {
   readonly out: Output;
   readonly err: Output;
   readonly global: GlobalOptions;
   readonly environment: Environment;
   readonly version: string;
-  /** For the commands that tell shells about the others. */
+  /** For the commands that generate shell completion. */
   readonly commandLine: CommandLine;
   /** Aborted at Ctrl-C. */
   readonly signal: AbortSignal;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the text of a flag mean?
+// Parsers for values of flags.
 import type { CommandSpec, FlagSpec } from "./command.ts";
 import { InvalidArgumentError } from "commander";
 
-/** The names of a flag that takes a value, for example `-t` and `--local-ssh-opts`; the long one is the last. */
+/** Names of a flag that takes a value, for example `-t` and `--local-ssh-opts`; the long name is the last. */
 function namesOf({ flags }: FlagSpec): readonly string[] {
   return flags.includes("<") ? flags.split(/[ ,]+/).filter((word) => word.startsWith("-")) : [];
 }
 
-/** The long name of each flag, by all its names. */
+/** Long name of each flag, by all its names. */
 function longNames({ flags }: CommandSpec): ReadonlyMap<string, string> {
   return new Map(
     flags.flatMap((flag) => {
@@ -25,7 +25,7 @@ function isCommand({ name, aliases = [] }: CommandSpec, words: readonly string[]
   return word === undefined || [word, ...aliases].includes(words[first + 1] ?? "");
 }
 
-/** The arguments, with `--flag=-value` for `--flag -value`; what comes after `--` is left as it is. */
+/** Replaces `--flag -value` by `--flag=-value`, up to `--`. */
 export function joinFlagValues(
   args: readonly string[],
   commands: readonly CommandSpec[],
@@ -61,7 +61,6 @@ export function parseDuration(text: string): number {
   );
 }
 
-/** A TCP port. */
 export function parsePort(text: string): number {
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > PORT_MAX) {
@@ -70,19 +69,19 @@ export function parsePort(text: string): number {
   return port;
 }
 
-/** How many of something, at least one. */
+/** A number of at least 1. */
 export function parseCount(text: string): number {
   if (!/^[1-9]\d{0,3}$/.test(text))
     throw new InvalidArgumentError("It must be a number of at least 1.");
   return Number(text);
 }
 
-/** The launchers' own. Source: packages/plug/api/src/names.ts, LAUNCHER_UID; this file loads nothing of it. */
+/** Group of launchers. Source: packages/plug/api/src/names.ts, LAUNCHER_UID, which this file does not import to start fast. */
 const LAUNCHERS_GROUP = 107;
-/** Source: linux/uidgid.h, whose last number is nobody's. */
+/** Source: linux/uidgid.h; the largest number is invalid. */
 const GID_MAX = 2 ** 32 - 2;
 
-/** The number of a group that is not the launchers'. */
+/** Number of a group that is not the launchers'. */
 export function parseGroup(text: string): number {
   const gid = Number(text);
   if (/^\d+$/.test(text) && gid <= GID_MAX && gid !== LAUNCHERS_GROUP) return gid;
@@ -91,7 +90,7 @@ export function parseGroup(text: string): number {
   );
 }
 
-/** Bytes as Kubernetes writes them, as they are. Source: Kubernetes resource.Quantity. */
+/** Validates an amount of bytes in Kubernetes' notation. Source: Kubernetes resource.Quantity. */
 export function parseAmount(text: string): string {
   if (!/^[1-9]\d*(\.\d+)?([KMGT]i|[kMGT])?$/.test(text)) {
     throw new InvalidArgumentError("It must be an amount such as 512Mi or 10Gi.");

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public door of patchbay: it is a program, nobody imports it.
+// Empty entry point: patchbay is a program, which no package imports.
 export {};

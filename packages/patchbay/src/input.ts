@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What did the user give to a command? As commander has read it.
+// Arguments and flags of a command, as commander parsed them.
 
 /** Arguments in their order, and values of flags by their names in camel case. */
 export interface Input {
@@ -7,30 +7,29 @@ export interface Input {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-/** A flag's text; undefined when it was not given. */
+/** Text of a flag; undefined if it was not given. */
 export function textOption(input: Input, name: string): string | undefined {
   const value = input.options[name];
   return typeof value === "string" ? value : undefined;
 }
 
-/** The texts of a flag that may be repeated, in their order. */
+/** Texts of a repeatable flag, in their order. */
 export function listOption(input: Input, name: string): readonly string[] {
   const value = input.options[name];
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
-/** A flag's number, or `fallback`. */
+/** Number of a flag, or `fallback`. */
 export function numberOption(input: Input, name: string, fallback: number): number {
   const value = input.options[name];
   return typeof value === "number" ? value : fallback;
 }
 
-/** Whether a flag was given. */
 export function hasFlag(input: Input, name: string): boolean {
   return input.options[name] === true;
 }
 
-/** The argument at `index`; commander has refused a call without it. */
+/** The argument at `index`; commander rejects calls without required arguments. */
 export function argumentAt(input: Input, index: number): string {
   return input.args[index] ?? "";
 }

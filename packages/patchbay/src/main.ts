@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process: streams, signals, exit code. Loads nothing heavy.
+// Entry point of patchbay: streams, signals and exit code. It imports nothing large.
 import { readEnvironment, readVersion } from "./config.ts";
-import type { Surroundings } from "./program.ts";
+import type { ProcessContext } from "./program.ts";
 import { runCall } from "./run-call.ts";
 
-function surroundings(): Surroundings {
+function createProcessContext(): ProcessContext {
   const interrupted = new AbortController();
   for (const name of ["SIGINT", "SIGTERM"] as const) {
     process.once(name, () => {
@@ -20,5 +20,5 @@ function surroundings(): Surroundings {
   };
 }
 
-process.stdout.on("error", () => undefined); // who read the output may be gone: `patchbay ... | head`
-process.exitCode = await runCall(surroundings(), process.argv.slice(2));
+process.stdout.on("error", () => undefined); // the reader may have ended, as in `patchbay ... | head`
+process.exitCode = await runCall(createProcessContext(), process.argv.slice(2));

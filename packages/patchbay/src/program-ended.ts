@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How another program ended that ran in place of this one.
+// Error for a program that ran in place of this one and failed.
 
-/** Another program ran in this one's place and ended so, and has said why itself. */
+/** The program has already printed why it failed. */
 export class ProgramEnded extends Error {
   readonly exitCode: number;
 

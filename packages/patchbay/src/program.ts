@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the arguments of the process become one command's input? Loads nothing but commander.
+// Parser of the command line. It imports nothing large except commander.
 import { Command as ParsedCommand, Option } from "commander";
 import {
   OUTPUT_FORMATS,
@@ -19,8 +19,8 @@ import {
   parsePort,
 } from "./flag-values.ts";
 
-/** What does not depend on the arguments. */
-export type Surroundings = Omit<Context, "global" | "commandLine">;
+/** The part of the context that does not depend on the arguments. */
+export type ProcessContext = Omit<Context, "global" | "commandLine">;
 
 const PARSERS = {
   duration: parseDuration,
@@ -30,7 +30,6 @@ const PARSERS = {
   quantity: parseAmount,
 } as const;
 
-/** What one text means; as it is where the flag says nothing. */
 function parserOf({ kind }: FlagSpec): (text: string) => unknown {
   return kind === undefined ? (text) => text : PARSERS[kind];
 }
@@ -68,10 +67,10 @@ function addGlobalFlags(command: ParsedCommand): void {
 }
 
 function toGlobal(options: Readonly<Record<string, unknown>>): GlobalOptions {
-  return options as unknown as GlobalOptions; // commander has read them as addGlobalFlags says
+  return options as unknown as GlobalOptions; // commander parsed them as addGlobalFlags declares
 }
 
-function addCommand(parent: ParsedCommand, added: Command, surroundings: Surroundings): void {
+function addCommand(parent: ParsedCommand, added: Command, processContext: ProcessContext): void {
   const word = added.name.split(" ").at(-1) ?? added.name;
   const hidden = added.isHidden === true;
   const command = parent.command(word, { hidden }).description(added.summary);
@@ -80,29 +79,28 @@ function addCommand(parent: ParsedCommand, added: Command, surroundings: Surroun
   for (const flag of added.flags) command.addOption(toOption(flag));
   command.action(async () => {
     const options = command.optsWithGlobals();
-    const context = { ...surroundings, global: toGlobal(options), commandLine: COMMAND_LINE };
+    const context = { ...processContext, global: toGlobal(options), commandLine: COMMAND_LINE };
     await added.run(context, { args: command.args, options });
   });
 }
 
-/** The whole program; its commands are commander's own. */
 class Program extends ParsedCommand {
   override parseOptions(args: string[]): ReturnType<ParsedCommand["parseOptions"]> {
     return super.parseOptions([...joinFlagValues(args, COMMANDS)]);
   }
 }
 
-/** The program; it throws commander's errors instead of ending the process. */
-export function createProgram(surroundings: Surroundings): ParsedCommand {
+/** Parser that throws commander's errors instead of ending the process. */
+export function createProgram(processContext: ProcessContext): ParsedCommand {
   const program = new Program("patchbay")
     .description("Plugs network interfaces into running virtual machines")
     .exitOverride()
     .configureOutput({
       writeOut: (text) => {
-        surroundings.out.write(text);
+        processContext.out.write(text);
       },
       writeErr: (text) => {
-        surroundings.err.write(text);
+        processContext.err.write(text);
       },
     })
     .configureHelp({ showGlobalOptions: true });
@@ -112,12 +110,12 @@ export function createProgram(surroundings: Surroundings): ParsedCommand {
     const [group = ""] = command.name.split(" ");
     const summary = COMMAND_LINE.groups[group];
     if (summary === undefined) {
-      addCommand(program, command, surroundings);
+      addCommand(program, command, processContext);
       continue;
     }
     const parent = groups.get(group) ?? program.command(group).description(summary);
     groups.set(group, parent);
-    addCommand(parent, command, surroundings);
+    addCommand(parent, command, processContext);
   }
   return program;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which API server does a command talk to, and in which namespace?
+// Connection to the API server, and the namespace of a command.
 import { join } from "node:path";
 import { AppError } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig, type KubeClient, type KubeConfig } from "@patchbay/kube";
@@ -8,31 +8,27 @@ import type { Clock, Files, Logger } from "@patchbay/core/ports";
 import type { Context, Output } from "./command.ts";
 import { oneLine } from "./print/safe.ts";
 
-/** A connection to an API server. */
 export interface Session {
   readonly client: KubeClient;
-  /** Where it leads, and with which credentials. */
+  /** Server and credentials of the connection. */
   readonly config: KubeConfig;
   readonly clock: Clock;
   readonly namespace: string;
 }
 
-/** Tells a person what is going wrong meanwhile; the rest of the log is for programs. */
+/** A logger that prints warnings for people and drops everything else. */
 export function warnTo(err: Output): Logger {
-  const quiet = (): void => undefined;
+  const ignore = (): void => undefined;
   const warn: Logger["warn"] = (message, fields) => {
     const reason = fields?.["reason"];
     err.write(
       `warning: ${oneLine(typeof reason === "string" ? `${message}: ${reason}` : message)}\n`,
     );
   };
-  return { debug: quiet, info: quiet, warn, error: warn, child: () => warnTo(err) };
+  return { debug: ignore, info: ignore, warn, error: warn, child: () => warnTo(err) };
 }
 
-async function firstThatExists(
-  files: Files,
-  paths: readonly string[],
-): Promise<string | undefined> {
+async function findExisting(files: Files, paths: readonly string[]): Promise<string | undefined> {
   for (const path of paths) {
     if (await files.exists(path)) return path;
   }
@@ -40,9 +36,8 @@ async function firstThatExists(
 }
 
 /**
- * The kubeconfig to use: the flag's, else the first that exists of $KUBECONFIG, the data directory's and the
- * user's own.
- * @throws AppError with KUBE_CONFIG_INVALID when there is none.
+ * The flag's kubeconfig, or the first existing one of $KUBECONFIG, the data directory and the user's home.
+ * @throws AppError with KUBE_CONFIG_INVALID if there is none
  */
 export async function chooseKubeConfig(
   context: Pick<Context, "global" | "environment">,
@@ -55,7 +50,7 @@ export async function chooseKubeConfig(
     join(global.dataDir, "kubeconfig"),
     ...(environment.home === undefined ? [] : [join(environment.home, ".kube", "config")]),
   ];
-  const found = await firstThatExists(files, candidates);
+  const found = await findExisting(files, candidates);
   if (found !== undefined) return found;
   throw new AppError("KUBE_CONFIG_INVALID", {
     path: candidates.join(", "),
@@ -63,7 +58,7 @@ export async function chooseKubeConfig(
   });
 }
 
-/** Runs `use` with a connection, which is closed at the end. */
+/** Calls `use` with a connection and closes it afterwards. */
 export async function withSession(
   context: Context,
   use: (session: Session) => Promise<void>,

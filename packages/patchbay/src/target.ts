@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which object does a name mean: a VM, or a VMI that has no VM?
+// The VM or VMI that a command's argument names.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -11,7 +11,6 @@ import type { Context } from "./command.ts";
 import { argumentAt, hasFlag, type Input } from "./input.ts";
 import { withSession, type Session } from "./session.ts";
 
-/** What a command works on. */
 export interface Target {
   readonly kind: "virtualmachine" | "virtualmachineinstance";
   readonly namespace: string;
@@ -26,33 +25,31 @@ const RESOURCES = {
   virtualmachineinstance: VIRTUAL_MACHINE_INSTANCES.resource,
 } as const;
 
-/** Path of a subresource of the target. Source: KubeVirt v1.0 virt-api/api.go. */
+/** Source: KubeVirt v1.0 virt-api/api.go. */
 export function subresourcePath(target: Target, ...subresource: readonly string[]): string {
   const { kind, namespace, name } = target;
   const parts = ["namespaces", namespace, RESOURCES[kind], name, ...subresource];
   return `/apis/subresources.kubevirt.io/v1/${parts.map(encodeURIComponent).join("/")}`;
 }
 
-/** Path of the target itself. */
 export function objectPath({ kind, namespace, name }: Target): string {
   const parts = ["namespaces", namespace, RESOURCES[kind], name];
   return `/apis/kubevirt.io/v1/${parts.map(encodeURIComponent).join("/")}`;
 }
 
-/** How the target is called in sentences. */
+/** Kind and name for messages. */
 export function printTarget(target: Target): string {
   return `${target.kind} ${target.name}`;
 }
 
-/** How to find a target. */
 export interface TargetQuery {
   readonly name: string;
-  /** Only a VMI will do. */
+  /** Whether to find only VMIs. */
   readonly isVmi: boolean;
 }
 
 /**
- * The VM of that name with its VMI, or the VMI when there is no such VM.
+ * The VM with this name and its VMI, or the VMI if there is no such VM.
  * @throws AppError with KUBE_NOT_FOUND
  */
 export async function findTarget(
@@ -77,7 +74,7 @@ export async function findTarget(
   });
 }
 
-/** Runs `use` with a target, and with a connection, which is closed at the end. */
+/** Calls `use` with the target and a connection, which it closes afterwards. */
 export async function withNamedTarget(
   context: Context,
   { namespace, ...query }: TargetQuery & { readonly namespace?: string },
@@ -89,7 +86,7 @@ export async function withNamedTarget(
   });
 }
 
-/** Runs `use` with the target that the first argument names, and with a connection, which is closed at the end. */
+/** Calls `use` with the target of the first argument and a connection, which it closes afterwards. */
 export async function withTarget(
   context: Context,
   input: Input,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to one VM, its VMI and its migrations from a moment on? Every version is seen, with its time.
+// Watches of one VM, its VMI and its migrations, which report each version with its time.
 import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -15,65 +15,62 @@ import type { Reflection } from "@patchbay/kube";
 import type { Session } from "../session.ts";
 import type { Target } from "../target.ts";
 
-/** How they stand. */
 export interface Observation {
-  /** Undefined when there is none, or none is followed. */
+  /** Undefined if it does not exist or is not watched. */
   readonly vm: VirtualMachine | undefined;
   readonly vmi: VirtualMachineInstance | undefined;
-  /** Those of the VMI, in the order in which they were seen; none unless they are followed. */
+  /** Migrations of the VMI, in the order in which they were observed. Unset unless they are watched. */
   readonly migrations?: readonly VirtualMachineInstanceMigration[];
-  /** Since the start of the following, milliseconds. */
+  /** Milliseconds since the watches started. */
   readonly elapsedMs: number;
 }
 
-/** What is waited for. */
+/** State that a command waits for. */
 export interface Goal {
-  /** What a person calls it, for the error. */
+  /** Description of the goal for the error message. */
   readonly what: string;
-  /** Looks at a version; true ends the waiting. */
+  /** Called with each version; true ends the wait. */
   readonly visit: (observation: Observation) => boolean;
-  /** How it stands, for the error. */
+  /** Returns the current state for the error message. */
   readonly state: () => string;
   readonly timeoutMs: number;
 }
 
-/** The object of a selection that names one; undefined when it is gone. */
-function onlyOne<T extends KubeObject>(reflection: Reflection<T>): T | undefined {
+/** The object of a watch that selects one name; undefined if it is deleted. */
+function findSingle<T extends KubeObject>(reflection: Reflection<T>): T | undefined {
   if (reflection.kind === "listed") return reflection.objects[0];
   return reflection.kind === "removed" ? undefined : reflection.object;
 }
 
-/** Which objects, and who reads them. */
-interface Selected {
+interface WatchSelection {
   readonly session: Session;
   readonly namespace: string;
   readonly fieldSelector?: string;
 }
 
-/** Rejects when the user does not want to wait any longer. */
-function interrupted(signal: AbortSignal): Promise<never> {
+/** Rejects when the user interrupts the command. */
+function rejectOnAbort(signal: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const refuse = (): void => {
+  const rejectInterrupted = (): void => {
     reject(new Error("interrupted", { cause: signal.reason }));
   };
-  if (signal.aborted) refuse();
-  signal.addEventListener("abort", refuse, { once: true });
+  if (signal.aborted) rejectInterrupted();
+  signal.addEventListener("abort", rejectInterrupted, { once: true });
   return promise;
 }
 
-/** Who is followed. */
-export interface Followed {
+export interface FollowedTarget {
   readonly target: Pick<Target, "kind" | "namespace" | "name">;
-  /** Its migrations as well. */
+  /** Whether to watch the target's migrations as well. */
   readonly hasMigrations?: boolean;
 }
 
-/** Follows one target: a VM with its VMI, or a VMI. */
+/** Watches a VM and its VMI, or a VMI alone. */
 export class TargetFollower {
   readonly #clock: Session["clock"];
   readonly #startMs: number;
   readonly #first = Promise.withResolvers<Observation>();
-  readonly #waiting: Observation[] = [];
+  readonly #pending: Observation[] = [];
   readonly #ends: (() => void)[] = [];
   /** Kinds that have not been listed yet. */
   readonly #unlisted = new Set<string>();
@@ -82,30 +79,34 @@ export class TargetFollower {
   #vmi: VirtualMachineInstance | undefined;
   #visit: ((observation: Observation) => void) | undefined;
 
-  constructor(session: Session, { target, hasMigrations = false }: Followed) {
+  constructor(session: Session, { target, hasMigrations = false }: FollowedTarget) {
     this.#clock = session.clock;
     this.#startMs = session.clock.monotonicMs();
     const { namespace, name } = target;
     const one = { session, namespace, fieldSelector: `metadata.name=${name}` };
     if (target.kind === "virtualmachine") {
-      this.#follow(VIRTUAL_MACHINES, one, (reflection) => (this.#vm = onlyOne(reflection)));
+      this.#follow(VIRTUAL_MACHINES, one, (reflection) => (this.#vm = findSingle(reflection)));
     }
-    this.#follow(VIRTUAL_MACHINE_INSTANCES, one, (reflection) => (this.#vmi = onlyOne(reflection)));
+    this.#follow(
+      VIRTUAL_MACHINE_INSTANCES,
+      one,
+      (reflection) => (this.#vmi = findSingle(reflection)),
+    );
     if (!hasMigrations) return;
-    // A label tells whose they are only some time after they have been made.
+    // The controller labels a migration with its VMI some time after the migration is created, so all are watched.
     const all = { session, namespace };
     this.#follow(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, all, (reflection) => {
-      this.#keepMigrations(name, reflection);
+      this.#storeMigrations(name, reflection);
     });
   }
 
-  /** How it stands before anything is asked for. */
+  /** The state before the request is sent. */
   first(signal: AbortSignal): Promise<Observation> {
-    return Promise.race([this.#first.promise, interrupted(signal)]);
+    return Promise.race([this.#first.promise, rejectOnAbort(signal)]);
   }
 
   /**
-   * Resolves when the goal's visit says so; it sees every version after the first one, in order.
+   * Calls the goal's `visit` with every version in order, and resolves when it returns true.
    * @throws AppError with KUBE_WAIT_TIMED_OUT
    */
   async until(goal: Goal, signal: AbortSignal): Promise<void> {
@@ -113,17 +114,17 @@ export class TargetFollower {
     this.#visit = (observation) => {
       if (goal.visit(observation)) reached.resolve(undefined);
     };
-    for (const observation of this.#waiting.splice(0)) this.#visit(observation);
+    for (const observation of this.#pending.splice(0)) this.#visit(observation);
     const ended = new AbortController();
-    const late = this.#clock.sleep(goal.timeoutMs, ended.signal).then(() => {
+    const timeout = this.#clock.sleep(goal.timeoutMs, ended.signal).then(() => {
       const { what, timeoutMs, state } = goal;
       throw new AppError("KUBE_WAIT_TIMED_OUT", { what, timeoutMs, state: state() });
     });
     try {
-      await Promise.race([reached.promise, late, interrupted(signal)]);
+      await Promise.race([reached.promise, timeout, rejectOnAbort(signal)]);
     } finally {
       ended.abort(new Error("the wait has ended"));
-      await late.catch(() => undefined); // lost the race
+      await timeout.catch(() => undefined); // the aborted sleep rejects
     }
   }
 
@@ -131,7 +132,7 @@ export class TargetFollower {
     for (const end of this.#ends) end();
   }
 
-  #keepMigrations(name: string, reflection: Reflection<VirtualMachineInstanceMigration>): void {
+  #storeMigrations(name: string, reflection: Reflection<VirtualMachineInstanceMigration>): void {
     if (reflection.kind === "listed") this.#migrations.clear();
     const seen = reflection.kind === "listed" ? reflection.objects : [reflection.object];
     for (const migration of seen.filter(({ spec }) => spec.vmiName === name)) {
@@ -143,28 +144,28 @@ export class TargetFollower {
 
   #follow<T extends KubeObject>(
     type: ResourceType<T>,
-    { session, ...selection }: Selected,
-    keep: (reflection: Reflection<T>) => void,
+    { session, ...selection }: WatchSelection,
+    store: (reflection: Reflection<T>) => void,
   ): void {
     const { kind } = type;
     this.#unlisted.add(kind);
     const subscription = session.client.reflect(type, selection).subscribe((reflection) => {
-      keep(reflection);
+      store(reflection);
       if (reflection.kind === "listed") this.#unlisted.delete(kind);
-      if (this.#unlisted.size === 0) this.#see();
+      if (this.#unlisted.size === 0) this.#observe();
     });
     this.#ends.push(() => {
       subscription.unsubscribe();
     });
   }
 
-  #see(): void {
+  #observe(): void {
     const elapsedMs = this.#clock.monotonicMs() - this.#startMs;
     const migrations = [...this.#migrations.values()];
     const observation = { vm: this.#vm, vmi: this.#vmi, migrations, elapsedMs };
-    this.#first.resolve(observation); // the first one counts
-    // The first version is visited too: what is asked for may be so already.
-    if (this.#visit === undefined) this.#waiting.push(observation);
+    this.#first.resolve(observation); // later calls have no effect
+    // The first version is visited too, because the requested state may already be reached.
+    if (this.#visit === undefined) this.#pending.push(observation);
     else this.#visit(observation);
   }
 }

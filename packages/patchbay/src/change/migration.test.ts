@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { MigrationState, VirtualMachineInstanceMigration, VmiStatus } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { cancellable, migrationStage, migrationVerdict, printProgress } from "./migration.ts";
+import { findCancellable, migrationStage, migrationVerdict, printProgress } from "./migration.ts";
 
 type Status = NonNullable<VirtualMachineInstanceMigration["status"]>;
 
@@ -129,5 +129,5 @@ describe("the verdict", () => {
 test("only a migration of that VM that goes on can be cancelled", () => {
   const other = { ...migrationOf("other"), spec: { vmiName: "two" } };
   const going = migrationOf("going", { phase: "Running" });
-  expect(cancellable([OLD, other, going], "one")).toEqual([going]);
+  expect(findCancellable([OLD, other, going], "one")).toEqual([going]);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where is the migration that was asked for, and what came of it? Pure.
+// Progress and outcome of the migration that a command has requested. Pure.
 import {
   isMigrationFinal,
   type MigrationState,
@@ -7,7 +7,7 @@ import {
 } from "@patchbay/api";
 import { GUEST_HELD } from "@patchbay/core";
 import { printSize } from "../print/size.ts";
-import type { Seen, Stage } from "./steps.ts";
+import type { VmiState, Stage } from "./steps.ts";
 import { isGuestRunning, type Verdict } from "./verdict.ts";
 
 const PER_CENT = 100;
@@ -16,13 +16,16 @@ function uidOf({ metadata }: VirtualMachineInstanceMigration): string {
   return metadata.uid ?? "";
 }
 
-/** The first that was not there before the request. */
-function askedFor(now: Seen, first: Seen): VirtualMachineInstanceMigration | undefined {
+/** The first migration that did not exist before the request. */
+function findRequested(
+  now: VmiState,
+  first: VmiState,
+): VirtualMachineInstanceMigration | undefined {
   const before = new Set(first.migrations?.map(uidOf));
   return now.migrations?.find((migration) => !before.has(uidOf(migration)));
 }
 
-function remaining({ dataRemainingBytes = 0, memoryBytesPerSecond = 0 }: Progress): string {
+function printRemaining({ dataRemainingBytes = 0, memoryBytesPerSecond = 0 }: Progress): string {
   if (memoryBytesPerSecond === 0) return "";
   const seconds = Math.ceil(dataRemainingBytes / memoryBytesPerSecond);
   return `, ${printSize(memoryBytesPerSecond)}/s, about ${String(seconds)} s left`;
@@ -30,47 +33,54 @@ function remaining({ dataRemainingBytes = 0, memoryBytesPerSecond = 0 }: Progres
 
 type Progress = NonNullable<MigrationState["progress"]>;
 
-/** How far it is, for people: of what is there, how much needs not go any more, how fast the rest goes, and when it would be there. */
+/** Progress for people: percentage of the data that is transferred, transfer rate, and remaining time. */
 export function printProgress(progress: Progress): string {
   const { dataTotalBytes = 0, dataRemainingBytes = 0 } = progress;
   if (dataTotalBytes === 0) return "";
-  const there = Math.max(0, dataTotalBytes - dataRemainingBytes) / dataTotalBytes;
-  return `${String(Math.floor(there * PER_CENT))} %${remaining(progress)}`;
+  const transferred = Math.max(0, dataTotalBytes - dataRemainingBytes) / dataTotalBytes;
+  return `${String(Math.floor(transferred * PER_CENT))} %${printRemaining(progress)}`;
 }
 
-/** What is told of its progress while it runs; of another migration of the VMI nothing. */
-function progressOf(migration: VirtualMachineInstanceMigration, { vmi }: Seen): string {
+/** Progress of the migration while it runs. Empty if the VMI's status describes another migration. */
+function describeProgress(migration: VirtualMachineInstanceMigration, { vmi }: VmiState): string {
   const { migrationUid, mode, progress = {} } = vmi?.status?.migrationState ?? {};
-  const isTold = migration.status?.phase === "Running" && migrationUid === uidOf(migration);
-  if (!isTold) return "";
+  const isCurrent = migration.status?.phase === "Running" && migrationUid === uidOf(migration);
+  if (!isCurrent) return "";
   const still = mode === "Paused" ? "it stands still for the rest of its way" : "";
   return [printProgress(progress), still].filter((text) => text !== "").join("; ");
 }
 
-/** Why the target's pod is not ready yet; of another migration of the VMI nothing. */
-function hindranceOf(migration: VirtualMachineInstanceMigration, { vmi }: Seen): string {
+/** Why the target pod is not ready yet. Empty if the VMI's status describes another migration. */
+function describeTargetProblem(
+  migration: VirtualMachineInstanceMigration,
+  { vmi }: VmiState,
+): string {
   const { migrationUid, targetAttachments = [] } = vmi?.status?.migrationState ?? {};
-  const isTold = migration.status?.phase === "PreparingTarget" && migrationUid === uidOf(migration);
-  const failed = targetAttachments.filter(({ state }) => isTold && state === "Failed");
+  const isCurrent =
+    migration.status?.phase === "PreparingTarget" && migrationUid === uidOf(migration);
+  const failed = targetAttachments.filter(({ state }) => isCurrent && state === "Failed");
   return failed.map(({ name, message = "" }) => `interface ${name}: ${message}`).join("; ");
 }
 
-/** Why its guest stands still at its target; empty: it does not. */
-function heldBy({ status }: VirtualMachineInstanceMigration): string {
+/** Why the guest is paused on its target node; empty if it is not. */
+function describeHold({ status }: VirtualMachineInstanceMigration): string {
   const held = status?.conditions?.find(({ type }) => type === GUEST_HELD);
   return held?.message ?? "";
 }
 
-/** Its phase, and how far it is, or what is in its way. */
-export function migrationStage(now: Seen, first: Seen): Stage {
-  const migration = askedFor(now, first);
+/** Phase of the migration, with its progress or what blocks it. */
+export function migrationStage(now: VmiState, first: VmiState): Stage {
+  const migration = findRequested(now, first);
   if (migration === undefined) return undefined;
   const phase = migration.status?.phase ?? "";
-  const message = heldBy(migration) || progressOf(migration, now) || hindranceOf(migration, now);
+  const message =
+    describeHold(migration) ||
+    describeProgress(migration, now) ||
+    describeTargetProblem(migration, now);
   return { phase: phase === "" ? "Pending" : phase, ...(message !== "" && { message }) };
 }
 
-function whyFailed({ metadata, status }: VirtualMachineInstanceMigration): string {
+function describeFailure({ metadata, status }: VirtualMachineInstanceMigration): string {
   const { failureReason = "" } = status?.migrationState ?? {};
   if (failureReason !== "") return failureReason;
   return metadata.deletionTimestamp === undefined
@@ -79,11 +89,11 @@ function whyFailed({ metadata, status }: VirtualMachineInstanceMigration): strin
 }
 
 /** Done when the guest runs on the other node. */
-export function migrationVerdict(now: Seen, first: Seen): Verdict {
-  const migration = askedFor(now, first);
+export function migrationVerdict(now: VmiState, first: VmiState): Verdict {
+  const migration = findRequested(now, first);
   if (migration?.status?.phase === "Succeeded") return { kind: "done" };
   if (migration?.status?.phase === "Failed") {
-    return { kind: "failing", reason: whyFailed(migration) };
+    return { kind: "failing", reason: describeFailure(migration) };
   }
   if (migration === undefined && !isGuestRunning(now.vmi)) {
     return { kind: "failing", reason: "the VM has stopped" };
@@ -91,8 +101,8 @@ export function migrationVerdict(now: Seen, first: Seen): Verdict {
   return { kind: "waiting" };
 }
 
-/** Those that can be cancelled. */
-export function cancellable(
+/** Unfinished migrations of the VMI that are not being deleted. */
+export function findCancellable(
   migrations: readonly VirtualMachineInstanceMigration[],
   vmi: string,
 ): readonly VirtualMachineInstanceMigration[] {

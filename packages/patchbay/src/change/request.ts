@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a subresource called, and its effect waited for and printed? The same for every command that changes a VM.
+// Requests a change of a VM, waits for the effect and prints the result. Shared by all commands that change a VM.
 import { printStage, type Step, StepRecorder, type StageOf } from "./steps.ts";
 import { oneLine } from "../print/safe.ts";
 import type { JsonPatchOperation } from "@patchbay/api";
@@ -15,13 +15,13 @@ import type { Verdict } from "./verdict.ts";
 
 const TIME_WIDTH = 9;
 
-/** One line: seconds since the request, phase, and why it goes no further. */
+/** One line: seconds since the request, phase, and why it is blocked. */
 function printStep(step: Step): string {
   const seconds = (step.elapsedMs / 1000).toFixed(3).padStart(TIME_WIDTH);
   return `${seconds} s  ${oneLine(printStage(step))}\n`;
 }
 
-/** What is sent to the API server: a call of a subresource, or a JSON patch of the object itself. */
+/** Call of a subresource, or JSON patch of the object itself. */
 type ChangeRequest =
   | {
       readonly kind: "subresource";
@@ -30,40 +30,38 @@ type ChangeRequest =
     }
   | { readonly kind: "patch"; readonly operations: readonly JsonPatchOperation[] };
 
-/** What is asked of a VM or VMI. */
 export interface Change {
   readonly target: Target;
   /** Name of the change for programs, for example `addinterface`. */
   readonly action: string;
   readonly request: ChangeRequest;
-  /** What is asked for, for example `interface blue: plug`. */
+  /** Description for people, for example `interface blue: plug`. */
   readonly what: string;
-  /** The command that shows how it stands. */
-  readonly look: string;
+  /** Command that shows the current state. */
+  readonly inspectCommand: string;
   /** Fields of the result for programs. */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly stageOf: StageOf;
-  /** Whether it is done, or waiting is of no use; `first` is how it stood before the request. */
+  /** Decides whether the change is done or waiting is useless; `first` is the state before the request. */
   readonly verdictOf: (now: Observation, first: Observation) => Verdict;
-  /** Whether the VMI's migrations are looked at. */
+  /** Whether to watch the VMI's migrations. */
   readonly hasMigrations?: boolean;
-  /** Why there is nothing to wait for, in words. */
-  readonly waitsForNothing?: string;
+  /** Why there is nothing to wait for, as text for people. */
+  readonly noWaitReason?: string;
 }
 
-/** What came of it. */
 export interface ChangeResult {
-  /** `dryRun`: the API server would accept it; nothing was changed. */
+  /** `dryRun`: the API server would accept the request; nothing was changed. */
   readonly result: "requested" | "done" | "dryRun";
   readonly steps: readonly Step[];
   readonly elapsedMs?: number;
-  /** Why the change takes effect only later, or what a dry run was answered. */
+  /** Why the change takes effect only later, or the API server's answer to a dry run. */
   readonly note?: string;
-  /** What the API server warned of in a dry run. */
+  /** Warnings of the API server in a dry run. */
   readonly warnings?: readonly string[];
 }
 
-/** Deadline of the request itself; admission and webhooks run within it. */
+/** Deadline of the request itself, which includes admission and webhooks. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
 function toCall({ target, request }: Change): RawRequest {
@@ -91,28 +89,31 @@ function send(
   });
 }
 
-/** The message of a Status; undefined for any other object. */
+/** Message of a Status; undefined for any other object. */
 function statusMessage(text: string): string | undefined {
   const { kind, message } = JSON.parse(text) as { kind?: string; message?: string }; // the API server's answer
   return kind === "Status" ? message : undefined;
 }
 
-async function tryOnly(session: Session, context: Context, change: Change): Promise<ChangeResult> {
+async function sendDryRun(
+  session: Session,
+  context: Context,
+  change: Change,
+): Promise<ChangeResult> {
   const { text, warnings } = await send(session, context, { change, isDryRun: true });
   for (const warning of warnings) context.err.write(`warning: ${oneLine(warning)}\n`);
-  const note = statusMessage(text) ?? change.waitsForNothing;
+  const note = statusMessage(text) ?? change.noWaitReason;
   return { result: "dryRun", steps: [], ...(note !== undefined && { note }), warnings };
 }
 
-/** The same error, which also says where to look. */
-function withLook(error: unknown, { look }: Change): unknown {
+/** Adds the command that shows the current state to the error. */
+function withInspectHint(error: unknown, { inspectCommand }: Change): unknown {
   if (!isAppError(error)) return error;
   const { code, details, cause } = error;
-  return new AppError(code, { ...details, look }, { cause });
+  return new AppError(code, { ...details, look: inspectCommand }, { cause });
 }
 
-/** What is waited for, and for how long. */
-interface Waiting {
+interface WaitOptions {
   readonly change: Change;
   readonly timeoutMs: number;
 }
@@ -124,7 +125,7 @@ function titleOf(change: Change): string {
 async function sendAndWait(
   session: Session,
   context: Context,
-  waiting: Waiting,
+  waiting: WaitOptions,
 ): Promise<ChangeResult> {
   const { change } = waiting;
   const follower = new TargetFollower(session, change);
@@ -146,10 +147,10 @@ async function sendAndWait(
   }
 }
 
-/** The verdict that ended the waiting. */
+/** Resolves with the verdict that ended the wait. */
 async function follow(
   follower: TargetFollower,
-  waiting: Waiting & { readonly first: Observation; readonly recorder: StepRecorder },
+  waiting: WaitOptions & { readonly first: Observation; readonly recorder: StepRecorder },
   signal: AbortSignal,
 ): Promise<Exclude<Verdict, { kind: "waiting" }>> {
   const { change, first, recorder, timeoutMs } = waiting;
@@ -172,8 +173,8 @@ async function follow(
   return verdict;
 }
 
-/** What came of a change, as a line. */
-export function sayChange(change: Change, outcome: ChangeResult): string {
+/** Result of a change as a line for people. */
+export function describeChange(change: Change, outcome: ChangeResult): string {
   const seconds = outcome.elapsedMs === undefined ? "" : ` after ${toSeconds(outcome.elapsedMs)} s`;
   const note = outcome.note === undefined ? "" : `; ${outcome.note}`;
   const subject = titleOf(change);
@@ -191,44 +192,43 @@ function toSeconds(ms: number): string {
   return (ms / 1000).toFixed(3);
 }
 
-/** A change, and the flags of whoever asks for it. */
-interface AskedChange {
+interface RequestedChange {
   readonly change: Change;
   readonly input: Input;
 }
 
-/** Asks for the change, and waits for it where there is something to wait for. */
+/** Sends the request, and waits for the effect unless there is nothing to wait for. */
 export async function performChange(
   session: Session,
   context: Context,
-  { change, input, isWaiting }: AskedChange & { readonly isWaiting: boolean },
+  { change, input, isWaiting }: RequestedChange & { readonly isWaiting: boolean },
 ): Promise<ChangeResult> {
   const timeoutMs = numberOption(input, "timeout", 120_000);
-  const { waitsForNothing: note } = change;
+  const { noWaitReason: note } = change;
   try {
-    if (hasFlag(input, "dryRun")) return await tryOnly(session, context, change);
+    if (hasFlag(input, "dryRun")) return await sendDryRun(session, context, change);
     if (isWaiting && note === undefined) {
       return await sendAndWait(session, context, { change, timeoutMs });
     }
     await send(session, context, { change });
   } catch (error) {
-    throw withLook(error, change);
+    throw withInspectHint(error, change);
   }
   return { result: "requested", steps: [], ...(note === undefined ? {} : { note }) };
 }
 
-/** Asks for the change, waits for it when the user wants that, and prints what came of it. */
+/** Sends the request, waits if `--wait` is set, and prints the result. */
 export async function requestChange(
   session: Session,
   context: Context,
-  asked: AskedChange,
+  requested: RequestedChange,
 ): Promise<void> {
-  const { change, input } = asked;
+  const { change, input } = requested;
   const isWaiting = hasFlag(input, "wait");
-  const outcome = await performChange(session, context, { ...asked, isWaiting });
+  const outcome = await performChange(session, context, { ...requested, isWaiting });
   const { kind, namespace, name } = change.target;
   await printResult(context, {
-    table: () => sayChange(change, outcome),
+    table: () => describeChange(change, outcome),
     data: { kind, namespace, name, action: change.action, ...change.fields, ...outcome },
     names: [`${kind}/${name}`],
   });

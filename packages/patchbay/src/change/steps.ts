@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steps has a waited-for change gone through? Pure.
+// Steps that a change goes through while a command waits for it. Pure.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { Observation } from "./follow-target.ts";
 
-/** What is looked at. */
-export type Seen = Pick<Observation, "vmi" | "migrations">;
+export type VmiState = Pick<Observation, "vmi" | "migrations">;
 
-/** One step that was seen. */
 export interface Step {
   readonly phase: string;
   readonly reason?: string;
   readonly message?: string;
-  /** Since the request, milliseconds. */
+  /** Milliseconds since the request. */
   readonly elapsedMs: number;
 }
 
-/** A step without its time; undefined when there is nothing of the thing. */
+/** A step without its time; undefined if the object does not exist. */
 export type Stage = Omit<Step, "elapsedMs"> | undefined;
 
-/** Where an iface is: its phase, with the reason why it goes no further. */
+/** Phase of an interface, with the reason why it is blocked. */
 export function ifaceStage(vmi: VirtualMachineInstance | undefined, name: string): Stage {
   const hotplug = vmi?.status?.interfaces?.find((iface) => iface.name === name)?.hotplug;
   if (hotplug === undefined) return undefined;
@@ -30,7 +28,7 @@ export function ifaceStage(vmi: VirtualMachineInstance | undefined, name: string
   };
 }
 
-/** Whether nothing is left of the iface: no status, no attachment, no entry in the spec. */
+/** Whether nothing is left of the interface: no status, no attachment, no entry in the spec. */
 export function isIfaceGone(vmi: VirtualMachineInstance | undefined, name: string): boolean {
   const isNamed = (entry: { readonly name?: string }): boolean => entry.name === name;
   return ![
@@ -40,7 +38,7 @@ export function isIfaceGone(vmi: VirtualMachineInstance | undefined, name: strin
   ].some(isNamed);
 }
 
-/** Where a VMI is; undefined when there is none. */
+/** Phase of a VMI; undefined if there is none. */
 export function vmiStage(vmi: VirtualMachineInstance | undefined): Stage {
   if (vmi === undefined) return undefined;
   if (vmi.metadata.deletionTimestamp !== undefined) return { phase: "Stopping" };
@@ -52,26 +50,26 @@ export function vmiStage(vmi: VirtualMachineInstance | undefined): Stage {
   };
 }
 
-/** Where a change is; `first` is how it stood before the request. */
-export type StageOf = (now: Seen, first: Seen) => Stage;
+/** Current stage of a change; `first` is the state before the request. */
+export type StageOf = (now: VmiState, first: VmiState) => Stage;
 
-/** Keeps the steps, without repeats. */
+/** Records the steps, without repetitions. */
 export class StepRecorder {
   readonly steps: Step[] = [];
   readonly #stageOf: StageOf;
-  readonly #first: Seen;
-  readonly #tell: (step: Step) => void;
+  readonly #first: VmiState;
+  readonly #onStep: (step: Step) => void;
   #last: string;
 
-  /** What is so at `first` is no step. */
-  constructor(stageOf: StageOf, first: Seen, tell: (step: Step) => void) {
+  /** The stage at `first` is not recorded as a step. */
+  constructor(stageOf: StageOf, first: VmiState, onStep: (step: Step) => void) {
     this.#stageOf = stageOf;
     this.#first = first;
-    this.#tell = tell;
+    this.#onStep = onStep;
     this.#last = JSON.stringify(stageOf(first, first) ?? null);
   }
 
-  record(observation: Seen & Pick<Observation, "elapsedMs">): void {
+  record(observation: VmiState & Pick<Observation, "elapsedMs">): void {
     const stage = this.#stageOf(observation, this.#first);
     const text = JSON.stringify(stage ?? null);
     if (text === this.#last) return;
@@ -79,17 +77,16 @@ export class StepRecorder {
     if (stage === undefined) return;
     const step = { ...stage, elapsedMs: Math.round(observation.elapsedMs) };
     this.steps.push(step);
-    this.#tell(step);
+    this.#onStep(step);
   }
 
-  /** The last step in words. */
+  /** The last step as text for people. */
   get state(): string {
     const step = this.steps.at(-1);
     return step === undefined ? "unchanged" : printStage(step);
   }
 }
 
-/** A stage in words. */
 export function printStage(stage: NonNullable<Stage>): string {
   const why = [stage.reason, stage.message].filter((text) => text !== undefined).join(": ");
   return why === "" ? stage.phase : `${stage.phase} (${why})`;

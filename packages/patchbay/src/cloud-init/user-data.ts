@@ -1,28 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is cloud-init told of who may log in? Pure. Source: cloud-init's documentation, "Cloud config examples", cc_set_passwords.
+// User data of cloud-init: logins and SSH keys. Pure. Source: cloud-init's documentation, "Cloud config examples",
+// cc_set_passwords.
 import { AppError } from "@patchbay/core/errors";
 import { Document, isMap, isSeq, parseDocument, YAMLMap, YAMLSeq } from "yaml";
 
-/** Somebody who may log in on the console. */
+/** A password login on the console. */
 export interface Login {
-  /** None: the image's own user, whose name cloud-init knows. */
+  /** Unset: the image's default user, which cloud-init knows. */
   readonly user?: string;
   readonly password: string;
 }
 
-/** First line of the user data that are read here. */
+/** First line of the only format of user data that is parsed here. */
 const HEADER = "#cloud-config";
-const KEYS = "ssh_authorized_keys";
+const KEYS_FIELD = "ssh_authorized_keys";
 const PUBLIC_KEY = /^(ssh|ecdsa|sk)-\S+ \S+/;
-/** Of a password: without what looks like something else. */
-const LETTERS = "abcdefghjkmnpqrstuvwxyz23456789";
-const GROUP = 4;
+/** Letters of passwords: without those that resemble others. */
+const PASSWORD_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789";
+const GROUP_LENGTH = 4;
 
 function isCloudConfig(text: string): boolean {
   return text.split("\n")[0]?.trimEnd() === HEADER;
 }
 
-/** What user data begin with, in small letters. Source: cloud-init, "User data formats", and type_from_starts_with. */
+/**
+ * First lines of the formats that cloud-init reads, in lower case. Source: cloud-init, "User data formats", and
+ * type_from_starts_with.
+ */
 const HEADERS = [
   "#cloud-config",
   "#!",
@@ -35,7 +39,7 @@ const HEADERS = [
   "mime-version:",
 ];
 
-/** Why cloud-init would ignore the user data; undefined where it reads them. */
+/** Why cloud-init would ignore the user data; undefined if it reads them. */
 export function userDataProblem(text: string): string | undefined {
   const start = text.trimStart().toLowerCase();
   if (start === "" || HEADERS.some((header) => start.startsWith(header))) return undefined;
@@ -43,17 +47,17 @@ export function userDataProblem(text: string): string | undefined {
   return `cloud-init ignores user data that begin with ${first}; begin them with #cloud-config, #!, ## template: or a MIME header`;
 }
 
-/** A password that a person can copy from a screen; 16 bytes give 79 bits. */
+/** A password that is easy to copy from a screen; 16 bytes give 79 bits. */
 export function makePassword(random: Uint8Array): string {
-  const letters = [...random].map((byte) => LETTERS[byte % LETTERS.length] ?? "");
-  const groups = letters.length / GROUP;
+  const letters = [...random].map((byte) => PASSWORD_LETTERS[byte % PASSWORD_LETTERS.length] ?? "");
+  const groups = letters.length / GROUP_LENGTH;
   return Array.from({ length: groups }, (_, group) =>
-    letters.slice(group * GROUP, (group + 1) * GROUP).join(""),
+    letters.slice(group * GROUP_LENGTH, (group + 1) * GROUP_LENGTH).join(""),
   ).join("-");
 }
 
 /**
- * The keys in a file of public keys, one a line.
+ * Public keys in a file with one key per line.
  * @throws AppError with FLAG_INVALID
  */
 export function readPublicKeys(text: string, file: string): readonly string[] {
@@ -89,10 +93,10 @@ const HOTPLUG_NETWORK = {
     "",
   ].join("\n"),
 };
-/** A guest with another network manager has nothing to reload. */
+/** The command fails in guests with another network manager, which need no reload. */
 const RELOAD_NETWORKS = ["sh", "-c", "networkctl reload || true"];
 
-/** User data that let a user log in by a password on the console, and by keys over the network; plugged NICs use DHCP. */
+/** User data for a login with a password on the console and with keys over the network; plugged NICs use DHCP. */
 export function makeUserData({ user, password }: Required<Login>, keys: readonly string[]): string {
   const administrator = {
     name: user,
@@ -100,7 +104,7 @@ export function makeUserData({ user, password }: Required<Login>, keys: readonly
     lock_passwd: false,
     shell: "/bin/bash",
     sudo: "ALL=(ALL) NOPASSWD:ALL",
-    ...(keys.length > 0 && { [KEYS]: keys }),
+    ...(keys.length > 0 && { [KEYS_FIELD]: keys }),
   };
   return print(
     new Document({
@@ -112,8 +116,8 @@ export function makeUserData({ user, password }: Required<Login>, keys: readonly
 }
 
 /**
- * A user's own user data with keys added; the rest stays as it is written.
- * @throws AppError with FLAG_INVALID when they are no cloud-config
+ * Adds keys to user data and keeps everything else as it is.
+ * @throws AppError with FLAG_INVALID if the user data are not cloud-config
  */
 export function addKeys(userData: string, keys: readonly string[]): string {
   if (keys.length === 0) return userData;
@@ -127,22 +131,24 @@ export function addKeys(userData: string, keys: readonly string[]): string {
   const document: Document = parseDocument(userData.slice(userData.indexOf("\n") + 1));
   document.contents ??= new YAMLMap();
   const map = findMap(document);
-  const listed = map?.get(KEYS) ?? new YAMLSeq();
+  const listed = map?.get(KEYS_FIELD) ?? new YAMLSeq();
   if (map === undefined || !isSeq(listed)) {
     throw refuse(`cloud-init cannot read the user data: ${reasonOf(document)}`);
   }
   for (const key of keys) listed.add(document.createNode(key));
-  map.set(KEYS, listed);
+  map.set(KEYS_FIELD, listed);
   return print(document);
 }
 
-/** The settings; undefined when the text is something else. */
+/** The settings; undefined if the text is no mapping. */
 function findMap({ errors, contents }: Document): YAMLMap | undefined {
   return errors.length === 0 && isMap(contents) ? contents : undefined;
 }
 
 function reasonOf({ errors }: { readonly errors: readonly Error[] }): string {
-  return errors[0]?.message.split("\n")[0] ?? `they are not a mapping, or ${KEYS} is not a list`;
+  return (
+    errors[0]?.message.split("\n")[0] ?? `they are not a mapping, or ${KEYS_FIELD} is not a list`
+  );
 }
 
 function textAt(map: YAMLMap, key: string): string | undefined {
@@ -158,7 +164,7 @@ function loginOf(map: YAMLMap, user: string, password: string): Login | undefine
     : { ...(name !== undefined && { user: name }), password: text };
 }
 
-/** Who may log in by a password, as user data say it in the two plainest ways; undefined when they do not. */
+/** The password login that the user data define in one of the two common forms, if any. */
 export function findLogin(userData: string): Login | undefined {
   const map = isCloudConfig(userData) ? findMap(parseDocument(userData)) : undefined;
   if (map === undefined) return undefined;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which flags do several commands take?
+// Flags that several commands have.
 import type { FlagSpec } from "../command.ts";
 
-/** Of all commands. */
 export const GLOBAL_FLAGS: readonly FlagSpec[] = [
   {
     flags: "--kubeconfig <file>",
@@ -32,26 +31,25 @@ function waitAtMost(fallback: string): readonly FlagSpec[] {
   ];
 }
 
-/** Of commands that ask for a change. */
+/** Flags of commands that request a change. */
 export const WAIT = waitAtMost("120s");
 
-/** Of those that move a guest's memory: 150 s for each GiB is what a migration is given. */
+/** Flags of commands that transfer a guest's memory. A migration may take 150 s per GiB. */
 export const WAIT_LONG = waitAtMost("10m");
 
-/** Of commands that know VMIs without a VM too. */
+/** Flag of commands that also accept VMIs without a VM. */
 export const VMI: FlagSpec = {
   flags: "--vmi",
   description: "take the name as a VirtualMachineInstance's, even when a VM has the same name",
 };
 
-/** Of commands about one interface, which is there or not. */
 export const IFACE_NAME: FlagSpec = {
   flags: "--name <name>",
   description: "name of the interface in the VM",
   required: true,
 };
 
-/** Of commands about one interface: the API server judges the request and changes nothing. */
+/** The API server validates the request and changes nothing. */
 export const DRY_RUN: FlagSpec = {
   flags: "--dry-run",
   description: "only show whether the API server would accept the change, and when it takes effect",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which commands are there? Each is in a file of its own.
+// Table of all commands.
 import type { Command, CommandLine } from "../command.ts";
 import { doctor } from "./cluster/doctor.ts";
 import { install, uninstall } from "./cluster/install.ts";
@@ -24,7 +24,7 @@ const GROUPS: CommandLine["groups"] = {
   set: "Change objects",
 };
 
-/** All commands, in the order of the help. */
+/** In the order of the help. */
 export const COMMANDS: readonly Command[] = [
   up,
   down,
@@ -62,7 +62,6 @@ export const COMMANDS: readonly Command[] = [
   version,
 ];
 
-/** What shells are told, and the help shows. */
 export const COMMAND_LINE: CommandLine = {
   commands: COMMANDS,
   groups: GROUPS,

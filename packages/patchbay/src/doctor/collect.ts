@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads everything that is judged. VMs are sent as dry runs; a standalone machine starts one pod, which is deleted again.
+// Collects the facts about an installation. It sends VMs only as dry runs; on a standalone machine it starts one pod and
+// deletes it.
 import { dirname, join, resolve } from "node:path";
 import { loadKubeConfig, parseTime } from "@patchbay/kube";
 import type { Files, ListOptions } from "@patchbay/core/ports";
@@ -36,10 +37,10 @@ import { describeMachine } from "@patchbay/standalone";
 import type { Context } from "../command.ts";
 import { chooseKubeConfig, type Session } from "../session.ts";
 import type { CertificateEnd, Facts, ServedApi, Trial, WantedApi } from "./facts.ts";
-import type { Asked } from "./finding.ts";
+import type { Observed } from "./finding.ts";
 import { tryPod } from "./pod-trial.ts";
 
-async function serverIn(kubeconfig: string): Promise<string | undefined> {
+async function readServer(kubeconfig: string): Promise<string | undefined> {
   try {
     return (await loadKubeConfig({ kubeconfig })).server;
   } catch {
@@ -47,48 +48,48 @@ async function serverIn(kubeconfig: string): Promise<string | undefined> {
   }
 }
 
-/** What identifies the machine. */
+/** Values that identify the machine. */
 interface MachineHints {
   /** The kubeconfig in use. */
   readonly kubeconfig: string;
-  /** The API server that it names. */
+  /** URL of the API server in the kubeconfig. */
   readonly server: string;
   /** `--data-dir` or its default. */
   readonly dataDir: string;
 }
 
-/** The kubeconfig's own directory or `dataDir`, if that holds a machine with this API server; undefined: neither does. */
+/** The kubeconfig's own directory or `dataDir`, if it contains a machine with this API server; otherwise undefined. */
 export async function findMachineDir(
   files: Pick<Files, "exists">,
   { kubeconfig, server, dataDir }: MachineHints,
 ): Promise<string | undefined> {
   for (const directory of [dirname(resolve(kubeconfig)), resolve(dataDir)]) {
     const isMachine = await files.exists(join(directory, "run"));
-    if (isMachine && (await serverIn(join(directory, "kubeconfig"))) === server) return directory;
+    if (isMachine && (await readServer(join(directory, "kubeconfig"))) === server) return directory;
   }
   return undefined;
 }
 
-const OURS = { labelSelector: `${names.PART_OF_LABEL}=${names.PRODUCT}` };
+const PATCHBAY_OBJECTS = { labelSelector: `${names.PART_OF_LABEL}=${names.PRODUCT}` };
 const LAUNCHERS = { labelSelector: `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}` };
-const OF_NETWORKS = {
+const NETWORK_EVENTS = {
   fieldSelector: `involvedObject.kind=${NETWORK_ATTACHMENT_DEFINITIONS.kind}`,
 };
 /** Namespace of the nodes' leases. Source: Kubernetes corev1.NamespaceNodeLease. */
 const NODE_LEASES = "kube-node-lease";
-/** Both versions of the subresources; virt-api answers. */
+/** Subresources, which virt-api serves. */
 const SUBRESOURCES: WantedApi = {
   groupVersion: `${names.SUBRESOURCES_GROUP}/v1`,
   resources: ["virtualmachines/addinterface", "virtualmachines/removeinterface"],
 };
-/** Where a kernel shows it. Source: SELinux, selinuxfs. */
+/** Source: SELinux, selinuxfs. */
 const SELINUX_DIR = "/sys/fs/selinux";
-/** What the embedded API server's version ends with. */
-const STANDALONE = "+patchbay";
+/** Suffix of the embedded API server's version. */
+const STANDALONE_SUFFIX = "+patchbay";
 
-async function ask<T>(question: Promise<T>): Promise<Asked<T>> {
+async function observe<T>(request: Promise<T>): Promise<Observed<T>> {
   try {
-    return { seen: await question };
+    return { seen: await request };
   } catch (error) {
     return { unseen: messageOf(error) };
   }
@@ -98,8 +99,8 @@ function list<T extends KubeObject>(
   { client }: Session,
   type: ResourceType<T>,
   options: ListOptions = {},
-): Promise<Asked<readonly T[]>> {
-  return ask(client.store.list(type, options).then(({ items }) => items));
+): Promise<Observed<readonly T[]>> {
+  return observe(client.store.list(type, options).then(({ items }) => items));
 }
 
 async function readJson({ client }: Session, path: string): Promise<JsonObject> {
@@ -108,7 +109,7 @@ async function readJson({ client }: Session, path: string): Promise<JsonObject> 
   return isJsonObject(value) ? value : {};
 }
 
-/** Each group and version of our kinds, with their plural names. */
+/** Groups and versions of Patchbay's kinds, with their plural names. */
 function wantedApis(): readonly WantedApi[] {
   const kinds = customResourceDefinitions().flatMap(({ spec }) =>
     spec.versions.map(({ name }) => ({
@@ -128,7 +129,7 @@ async function readApi(session: Session, wanted: WantedApi): Promise<ServedApi> 
   const discovered = readJson(session, `/apis/${wanted.groupVersion}`).then(({ resources }) =>
     Array.isArray(resources) ? resources.filter(isJsonObject).map(({ name }) => String(name)) : [],
   );
-  return { ...wanted, served: await ask(discovered) };
+  return { ...wanted, served: await observe(discovered) };
 }
 
 function trialVm(session: Session, domain: object): VirtualMachine {
@@ -143,8 +144,8 @@ function trialVm(session: Session, domain: object): VirtualMachine {
   };
 }
 
-/** Sends a VM without NICs, which gets one, and a VM with a NIC of no network, which is refused. */
-async function tryOut(session: Session): Promise<Trial> {
+/** Sends a VM without NICs, which admission completes, and a VM with a NIC without a network, which admission rejects. */
+async function tryAdmission(session: Session): Promise<Trial> {
   const { store } = session.client;
   const { metadata, spec } = await store.create(
     VIRTUAL_MACHINES,
@@ -154,7 +155,7 @@ async function tryOut(session: Session): Promise<Trial> {
     },
   );
   const devices = { interfaces: [{ name: "of-no-network", bridge: {} }] };
-  const refused = await store
+  const isRefused = await store
     .create(VIRTUAL_MACHINES, trialVm(session, { devices }), { dryRun: true })
     .then(
       () => false,
@@ -166,12 +167,12 @@ async function tryOut(session: Session): Promise<Trial> {
   return {
     serverMs: parseTime(metadata.creationTimestamp ?? ""),
     isFilledIn: spec.template.spec.networks?.some(({ pod }) => pod !== undefined) === true,
-    isRefused: refused,
+    isRefused,
   };
 }
 
-/** Ends of the certificates in PEM text; what is none is left out. */
-function endsOf(of: string, pem: string | undefined): readonly CertificateEnd[] {
+/** Expiry times of the certificates in PEM text; text without certificates yields none. */
+function readCertificateEnds(of: string, pem: string | undefined): readonly CertificateEnd[] {
   const found = pem?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   return found.map((one) => ({ of, endsMs: new X509Certificate(one).validToDate.getTime() }));
 }
@@ -185,7 +186,7 @@ async function readCertificates(
   { apiServices, webhooks }: Pick<Facts, "apiServices" | "webhooks">,
 ): Promise<readonly CertificateEnd[]> {
   const { ca, cert } = await config.readCredentials();
-  const asked = [
+  const authorities = [
     ...("seen" in apiServices
       ? apiServices.seen.map(({ spec }) => ({ of: "authority of virt-api", ...spec }))
       : []),
@@ -194,32 +195,32 @@ async function readCertificates(
           all.map(({ clientConfig }) => ({ of: "authority of virt-api", ...clientConfig })),
         )
       : []),
-  ].flatMap(({ of, caBundle }) => endsOf(of, fromBase64(caBundle)));
+  ].flatMap(({ of, caBundle }) => readCertificateEnds(of, fromBase64(caBundle)));
   const all = [
-    ...endsOf("authority of the API server", ca),
-    ...endsOf("yours, of the kubeconfig", cert),
-    ...asked,
+    ...readCertificateEnds("authority of the API server", ca),
+    ...readCertificateEnds("yours, of the kubeconfig", cert),
+    ...authorities,
   ];
-  // Webhooks and APIServices name the same one.
+  // Webhooks and APIServices have the same authority.
   return [...new Map(all.map((one) => [`${one.of} ${String(one.endsMs)}`, one])).values()];
 }
 
 async function readWebhooks(session: Session): Promise<Facts["webhooks"]> {
   const [mutating, validating] = await Promise.all([
-    list(session, MUTATING_WEBHOOKS, OURS),
-    list(session, VALIDATING_WEBHOOKS, OURS),
+    list(session, MUTATING_WEBHOOKS, PATCHBAY_OBJECTS),
+    list(session, VALIDATING_WEBHOOKS, PATCHBAY_OBJECTS),
   ]);
   if ("unseen" in mutating) return mutating;
   return "unseen" in validating ? validating : { seen: [...mutating.seen, ...validating.seen] };
 }
 
-/** What a machine of its own has beside its API. */
+/** Processes, SELinux and a test pod of a standalone machine. */
 async function readProcesses(
-  version: Asked<string>,
+  version: Observed<string>,
   context: Context,
   session: Session,
 ): Promise<Pick<Facts, "processes" | "selinux" | "podTrial">> {
-  const isMachine = "seen" in version && version.seen.endsWith(STANDALONE);
+  const isMachine = "seen" in version && version.seen.endsWith(STANDALONE_SUFFIX);
   if (!isMachine) return {};
   const selinux = Promise.resolve().then(() => readSelinux(SELINUX_DIR));
   const files = createFiles();
@@ -232,44 +233,43 @@ async function readProcesses(
       ? {
           unseen: `neither the directory of ${kubeconfig} nor ${dataDir} holds the machine of ${config.server}: name its data directory by --data-dir`,
         }
-      : await ask(describeMachine(found));
+      : await observe(describeMachine(found));
   return {
     processes,
-    selinux: await ask(selinux),
-    podTrial: await ask(tryPod(session, context.signal)),
+    selinux: await observe(selinux),
+    podTrial: await observe(tryPod(session, context.signal)),
   };
 }
 
-/** Asks, much at once. */
 export async function collectFacts(context: Context, session: Session): Promise<Facts> {
   const { store } = session.client;
   const [apiServices, webhooks, kubevirts] = await Promise.all([
-    list(session, API_SERVICES, OURS),
+    list(session, API_SERVICES, PATCHBAY_OBJECTS),
     readWebhooks(session),
     list(session, KUBEVIRTS),
   ]);
-  const serverVersion = await ask(
+  const serverVersion = await observe(
     readJson(session, "/version").then(({ gitVersion }) => String(gitVersion)),
   );
   const leaseKey = { namespace: names.SERVICES_NAMESPACE, name: "virt-controller" };
-  const ours = { ...OURS, namespace: names.SERVICES_NAMESPACE };
+  const serviceSelection = { ...PATCHBAY_OBJECTS, namespace: names.SERVICES_NAMESPACE };
   return {
     serverVersion,
     apiServices,
     webhooks,
     apis: await Promise.all(wantedApis().map((wanted) => readApi(session, wanted))),
-    trial: await ask(tryOut(session)),
+    trial: await observe(tryAdmission(session)),
     certificates: await readCertificates(session, { apiServices, webhooks }),
-    deployments: await list(session, DEPLOYMENTS, ours),
-    daemonSets: await list(session, DAEMON_SETS, ours),
+    deployments: await list(session, DEPLOYMENTS, serviceSelection),
+    daemonSets: await list(session, DAEMON_SETS, serviceSelection),
     ...(await readProcesses(serverVersion, context, session)),
-    leader: await ask(store.find(LEASES, leaseKey)),
+    leader: await observe(store.find(LEASES, leaseKey)),
     nodes: await list(session, NODES),
     nodeLeases: await list(session, LEASES, { namespace: NODE_LEASES }),
     useEmulation: "seen" in kubevirts && usesEmulation(kubevirts.seen[0]),
     offersDataplane: "seen" in kubevirts && offersDataplane(kubevirts.seen[0]),
     networks: await list(session, NETWORK_ATTACHMENT_DEFINITIONS),
-    networkEvents: await list(session, EVENTS, OF_NETWORKS),
+    networkEvents: await list(session, EVENTS, NETWORK_EVENTS),
     vmis: await list(session, VIRTUAL_MACHINE_INSTANCES),
     pods: await list(session, PODS, LAUNCHERS),
     nowMs: session.clock.now(),

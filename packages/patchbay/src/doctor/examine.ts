@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the node of a VM at which hop frames of an interface die.
+// Asks a VM's node where frames of an interface are lost.
 import { DOCTOR, type DoctorReport } from "@patchbay/core";
 import type { Context } from "../command.ts";
 import type { Session } from "../session.ts";
 import { subresourcePath, type Target } from "../target.ts";
 
-/** Of virt-api, which waits 10 s for the node; that takes 5 s at most. */
+/** Deadline of the request, milliseconds: virt-api waits 10 s for the node, which takes 5 s at most. */
 const TIMEOUT_MS = 15_000;
 
-/** What is asked. */
-export interface Examined {
+export interface ExaminedIface {
   readonly target: Target;
   readonly iface: string;
 }
 
-/** @throws AppError with what kube's client throws */
+/** @throws what the Kubernetes client throws */
 export async function examine(
   context: Pick<Context, "signal">,
   session: Session,
-  { target, iface }: Examined,
+  { target, iface }: ExaminedIface,
 ): Promise<DoctorReport> {
   const { namespace, name } = target;
   const vmi = { namespace, name, kind: "virtualmachineinstance" } as const;
   const path = `${subresourcePath(vmi, DOCTOR)}?interface=${encodeURIComponent(iface)}`;
   const { signal } = context;
-  const asked = { method: "GET", path, timeoutMs: TIMEOUT_MS, signal } as const;
-  const { text } = await session.client.requestRaw(asked);
-  return JSON.parse(text) as DoctorReport; // what virt-api answers with 200
+  const request = { method: "GET", path, timeoutMs: TIMEOUT_MS, signal } as const;
+  const { text } = await session.client.requestRaw(request);
+  return JSON.parse(text) as DoctorReport; // virt-api's answer with status 200
 }

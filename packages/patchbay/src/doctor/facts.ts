@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the doctor knows of an installation when it judges it.
+// Facts about an installation that the doctor's checks use.
 import type {
   ApiService,
   DaemonSet,
@@ -14,9 +14,9 @@ import type {
 } from "@patchbay/api";
 import type { Selinux } from "@patchbay/os";
 import type { MachineProcesses } from "@patchbay/standalone";
-import type { Asked } from "./finding.ts";
+import type { Observed } from "./finding.ts";
 
-/** A group and version, and what of it must be served. */
+/** A group and version, and the kinds that it must serve. */
 export interface WantedApi {
   /** For example `kubevirt.io/v1`. */
   readonly groupVersion: string;
@@ -24,70 +24,67 @@ export interface WantedApi {
   readonly resources: readonly string[];
 }
 
-/** The same, and the plural names that the server says it has of it. */
+/** With the plural names that the server reports. */
 export interface ServedApi extends WantedApi {
-  readonly served: Asked<readonly string[]>;
+  readonly served: Observed<readonly string[]>;
 }
 
-/** What came of two VMs that were sent as dry runs: one that is right, and one that must be refused. */
+/** Result of two dry runs: a valid VM, and one that must be rejected. */
 export interface Trial {
   /** The server's clock, milliseconds since 1970; whole seconds. */
   readonly serverMs: number;
-  /** Whether virt-api filled in what was left out. */
+  /** Whether virt-api set the defaults of the first VM. */
   readonly isFilledIn: boolean;
-  /** Whether virt-api refused the second. */
+  /** Whether virt-api rejected the second VM. */
   readonly isRefused: boolean;
 }
 
-/** What came of a pod that was created. */
+/** Result of a test pod. */
 export interface PodTrial {
   /** Why it did not start, as the runtime reports it. Unset if it started. */
   readonly problem?: string;
 }
 
-/** A certificate of a chain or of an authority. */
 export interface CertificateEnd {
-  /** Whose, for example `authority of webhook patchbay`. */
+  /** Owner, for example `authority of webhook patchbay`. */
   readonly of: string;
   /** Milliseconds since 1970. */
   readonly endsMs: number;
 }
 
-/** Everything that is looked at. */
 export interface Facts {
   /** This computer's clock, milliseconds since 1970. */
   readonly nowMs: number;
-  /** As `/version` says it, for example `v1.30.0`. */
-  readonly serverVersion: Asked<string>;
+  /** From `/version`, for example `v1.30.0`. */
+  readonly serverVersion: Observed<string>;
   readonly apis: readonly ServedApi[];
-  readonly trial: Asked<Trial>;
-  readonly apiServices: Asked<readonly ApiService[]>;
-  readonly webhooks: Asked<readonly WebhookConfiguration[]>;
+  readonly trial: Observed<Trial>;
+  readonly apiServices: Observed<readonly ApiService[]>;
+  readonly webhooks: Observed<readonly WebhookConfiguration[]>;
   readonly certificates: readonly CertificateEnd[];
-  readonly deployments: Asked<readonly Deployment[]>;
-  readonly daemonSets: Asked<readonly DaemonSet[]>;
-  /** Absent on a cluster. */
-  readonly processes?: Asked<MachineProcesses>;
-  /** Of a standalone machine that runs. Unset on a cluster. */
-  readonly podTrial?: Asked<PodTrial>;
-  /** Of this computer, where it is the machine; absent on a cluster. */
-  readonly selinux?: Asked<Selinux>;
-  /** Of virt-controllers; undefined: nobody has ever led. */
-  readonly leader: Asked<Lease | undefined>;
-  readonly nodes: Asked<readonly KubeNode[]>;
-  readonly nodeLeases: Asked<readonly Lease[]>;
+  readonly deployments: Observed<readonly Deployment[]>;
+  readonly daemonSets: Observed<readonly DaemonSet[]>;
+  /** Unset on a cluster. */
+  readonly processes?: Observed<MachineProcesses>;
+  /** Set only on a running standalone machine. */
+  readonly podTrial?: Observed<PodTrial>;
+  /** Of this computer if it is the machine; unset on a cluster. */
+  readonly selinux?: Observed<Selinux>;
+  /** Lease of virt-controller; undefined if there has never been a leader. */
+  readonly leader: Observed<Lease | undefined>;
+  readonly nodes: Observed<readonly KubeNode[]>;
+  readonly nodeLeases: Observed<readonly Lease[]>;
   readonly useEmulation: boolean;
-  /** Whether nodes are to offer the sockets of all VMs to a dataplane. */
+  /** Whether nodes offer the sockets of all VMs to a dataplane. */
   readonly offersDataplane: boolean;
-  readonly networks: Asked<readonly NetworkAttachmentDefinition[]>;
-  /** Events of the networks. */
-  readonly networkEvents: Asked<readonly KubeEvent[]>;
-  readonly vmis: Asked<readonly VirtualMachineInstance[]>;
+  readonly networks: Observed<readonly NetworkAttachmentDefinition[]>;
+  readonly networkEvents: Observed<readonly KubeEvent[]>;
+  readonly vmis: Observed<readonly VirtualMachineInstance[]>;
   /** Launchers. */
-  readonly pods: Asked<readonly Pod[]>;
+  readonly pods: Observed<readonly Pod[]>;
 }
 
-/** Whether net-agent is installed without Patchbay's other services, as beside KubeVirt. */
+/** Whether net-agent is installed without Patchbay's other services, as in a cluster with KubeVirt. */
 export function isNetAgentAlone({
   daemonSets,
   deployments,
@@ -100,7 +97,7 @@ export function isNetAgentAlone({
   );
 }
 
-/** The server's clock as far as it is known. */
+/** The server's clock, or this computer's if the server's is unknown. */
 export function serverNowMs({ trial, nowMs }: Pick<Facts, "trial" | "nowMs">): number {
   return "seen" in trial ? trial.seen.serverMs : nowMs;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that the doctor says of an installation, in the order in which one thing needs another.
+// All checks of an installation. A component follows those that it depends on.
 import { apiVersionOf, NETWORK_ATTACHMENT_DEFINITIONS } from "@patchbay/api";
 import {
   judgeAdmission,
@@ -26,7 +26,7 @@ const JUDGES: readonly ((facts: Facts) => readonly Finding[])[] = [
   judgeLeftovers,
 ];
 
-/** Kinds, webhooks, VMs and a leader belong to services that are not installed then. */
+/** Checks of an installation of net-agent alone, which has no kinds, webhooks, VMs and leader of Patchbay. */
 function judgeNetAgent(facts: Facts): readonly Finding[] {
   const networks = facts.apis.filter(
     ({ groupVersion }) => groupVersion === apiVersionOf(NETWORK_ATTACHMENT_DEFINITIONS),

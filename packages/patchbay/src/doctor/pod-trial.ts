@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts a pod with the launchers' image and user, because only that shows that the node can start pods.
+// Starts a test pod with the launchers' image and user, because nothing else shows that the node can start pods.
 import { randomUUID } from "node:crypto";
 import { apiVersionOf, names, PODS, type Pod } from "@patchbay/api";
 import type { Reflection } from "@patchbay/kube";
@@ -9,9 +9,9 @@ import type { PodTrial } from "./facts.ts";
 
 /** Longest wait for the pod's program, milliseconds. */
 const START_MS = 30_000;
-/** The user of launchers. Source: hack/images/virt-launcher/customize */
+/** User of launchers. Source: hack/images/virt-launcher/customize */
 const LAUNCHER_UID = 107;
-/** Reasons of a container that is still being made. Source: kubelet, defaultWaitingState. */
+/** Reasons of a container that is being created. Source: kubelet, defaultWaitingState. */
 const STARTING: readonly string[] = ["ContainerCreating", "PodInitializing"];
 
 function trialPod(namespace: string): Pod {
@@ -58,7 +58,7 @@ function readFailure(status: PodStatus): PodTrial {
   return { problem: problem === "" ? "its program failed" : problem };
 }
 
-/** What the pod shows. Undefined while it is starting. Pure. */
+/** Result of the pod; undefined while it is starting. Pure. */
 export function readTrial({ status = {} }: Pick<Pod, "status">): PodTrial | undefined {
   if (status.phase === "Succeeded") return {};
   if (status.phase === "Failed") return readFailure(status);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An installation that is whole, for tests.
+// Facts of an installation without faults, for tests.
 import { names, type KubeNode, type Lease } from "@patchbay/api";
 import { parseTime } from "@patchbay/kube";
 import type { Facts } from "./facts.ts";
@@ -39,7 +39,7 @@ function leaseOf(name: string, holderIdentity: string): Lease {
   };
 }
 
-/** Of two replicas and one node. */
+/** Facts of an installation with two replicas and one node. */
 export function healthyFacts(): Facts {
   return {
     nowMs: parseTime(NOW),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a person learn when a command fails, and what does a script?
+// Error messages, hints and exit codes of failed commands.
 import { fillIn, isAppError, messageOf, type AppError, type ErrorCode } from "@patchbay/core";
 import { indented, oneLine } from "./safe.ts";
 
@@ -31,13 +31,13 @@ const EXIT_CODES: Readonly<Partial<Record<ErrorCode, number>>> = {
   LAUNCHER_NOT_LISTENING: UNREACHABLE,
 };
 
-/** What a refusal with causes of one type only is. Source: Kubernetes metav1.CauseType. */
+/** Exit codes of rejections whose causes all have one type. Source: Kubernetes metav1.CauseType. */
 const CAUSES: Readonly<Record<string, number>> = {
   FieldValueNotFound: NOT_FOUND,
   FieldValueDuplicate: CONFLICT,
 };
 
-/** `{look}`: the command that shows the object, which whoever failed at it has put into the details. */
+/** `{look}`: the command that shows the object, from the error's details. */
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   KUBE_UNREACHABLE: "start the machine with: patchbay up; or name another server with --kubeconfig",
   KUBE_CONFIG_INVALID: "start a machine with: patchbay up; or name a file with --kubeconfig",
@@ -57,7 +57,7 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   RUNTIME_NOT_RUNNING: "start it with: patchbay up",
 };
 
-/** An aggregated API whose server does not answer. */
+/** Status of an aggregated API whose server does not answer. */
 const UNAVAILABLE: ReadonlySet<unknown> = new Set([502, 503, 504]);
 
 /** Exit code: 1 failed, 2 wrong usage, 3 not found, 4 conflict, 5 unreachable. */
@@ -66,12 +66,12 @@ export function exitCodeOf(error: unknown): number {
   if (error.code === "KUBE_SERVER_FAILED" && UNAVAILABLE.has(error.details["status"])) {
     return UNREACHABLE;
   }
-  // The request names something that is not there, or that has another name's place.
+  // The request names an object that does not exist, or a name that is in use.
   const ofCause = CAUSES[String(error.details["causeType"])];
   return EXIT_CODES[error.code] ?? ofCause ?? FAILED;
 }
 
-/** The server's own words, where it said something. */
+/** The server's message if it sent one. */
 function headOf(error: AppError): string {
   const { status, message } = error.details;
   return status !== undefined && typeof message === "string" && message !== ""
@@ -79,7 +79,7 @@ function headOf(error: AppError): string {
     : error.message;
 }
 
-/** Messages of the causes, each once, outermost first. */
+/** Messages of the causes without repetitions, outermost first. */
 function causeChain(error: unknown, known: readonly string[] = []): readonly string[] {
   const cause = error instanceof Error ? error.cause : undefined;
   if (cause === undefined || known.length > 8) return known;
@@ -92,21 +92,21 @@ function withoutPath(line: string): string {
   return line.replace(/^[\w.[\]]+: /, "");
 }
 
-/** What the head does not say already: servers repeat the causes in their message. */
+/** Lines that the head does not contain already; servers repeat the causes in their message. */
 function linesOf(error: unknown, head: string): readonly string[] {
   const causes = isAppError(error) ? error.details["causes"] : undefined;
   const fields = typeof causes === "string" ? causes.split("\n") : [];
   return [...fields, ...causeChain(error)].filter((line) => !head.includes(withoutPath(line)));
 }
 
-/** What to do next; nothing where it would need a name that is not known. */
+/** What to do next; undefined if the hint needs a detail that is unknown. */
 function hintOf({ code, details }: AppError): string | undefined {
   const hint = HINTS[code];
   if (hint?.includes("{look}") !== true) return hint;
   return details["look"] === undefined ? undefined : fillIn(hint, details);
 }
 
-/** Message, causes one on each line with the paths of their fields, and a hint. */
+/** Message, causes on one line each with the paths of their fields, and a hint. */
 export function printError(error: unknown): string {
   const head = isAppError(error) ? headOf(error) : messageOf(error);
   const hint = isAppError(error) ? hintOf(error) : undefined;

@@ -112,7 +112,7 @@ describe("the explanation of an interface", () => {
     const told = { ...row, status: { name: "blue", hotplug: { ...hotplug, reason: silent } } };
     const flat = (text: string): string => text.replace(/next: +/, "next:   ");
     expect(flat(printExplanation(told, titled))).toContain(next);
-    expect(flat(printExplanation(row, { ...titled, hindrance: silent }))).toContain(next);
+    expect(flat(printExplanation(row, { ...titled, blockedReason: silent }))).toContain(next);
     expect(flat(printExplanation(row, titled))).not.toContain(next);
   });
 

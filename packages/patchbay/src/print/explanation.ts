@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of one interface, layer by layer, and who acts next? Pure.
+// Text of `patchbay explain`: the state of an interface in each layer, and who acts next. Pure.
 import type { Iface, IfacePhase, IfaceStatus } from "@patchbay/api";
 import { helperOn, nextOn } from "@patchbay/core";
 import { networkOf, phaseOfRow, reasonOf, type IfaceRow } from "./iface-rows.ts";
 import { printPairs } from "./table.ts";
 
-/** Who does what from each phase on. Source: ARCHITECTURE.md, "The loops". */
-const NEXT: Readonly<Record<IfacePhase, string>> = {
+/** Next step of each phase. Source: ARCHITECTURE.md, "The loops". */
+const NEXT_STEPS: Readonly<Record<IfacePhase, string>> = {
   Pending: "virt-controller names the network in the pod's annotation, then net-agent runs CNI ADD",
   PodAttaching: "net-agent runs CNI ADD in the pod",
   Wiring: "virt-handler creates the bridge and the tap",
@@ -20,14 +20,13 @@ const NEXT: Readonly<Record<IfacePhase, string>> = {
     "virt-controller removes the network from the annotation, then net-agent runs CNI DEL",
 };
 
-/** A running VM, and on which node. */
 export interface ExplainedVm {
   readonly title: string;
   readonly isRunning: boolean;
   readonly node?: string;
-  /** Why virt-handler cannot work with it, as a reason. */
-  readonly hindrance?: string;
-  /** Why it does not come up, in words. */
+  /** Reason why virt-handler cannot manage the VM. */
+  readonly blockedReason?: string;
+  /** Why the VM does not start, as text. */
   readonly trouble?: string;
 }
 
@@ -60,11 +59,11 @@ function statusPairs(status: IfaceStatus | undefined): Pairs {
   ];
 }
 
-function nextOf(row: IfaceRow, { isRunning, hindrance }: ExplainedVm): string {
+function nextStep(row: IfaceRow, { isRunning, blockedReason }: ExplainedVm): string {
   const phase = phaseOfRow(row, isRunning);
   if (phase === "Stopped") return "the interface is plugged at the VM's next start";
-  if (phase === "Ready") return NEXT[phase];
-  return nextOn(reasonOf(row)) ?? nextOn(hindrance) ?? NEXT[phase];
+  if (phase === "Ready") return NEXT_STEPS[phase];
+  return nextOn(reasonOf(row)) ?? nextOn(blockedReason) ?? NEXT_STEPS[phase];
 }
 
 function attachmentPairs(attachment: IfaceRow["attachment"]): Pairs {
@@ -87,11 +86,10 @@ function progressPairs(row: IfaceRow, explained: ExplainedVm): Pairs {
     ["reason", hotplug?.reason],
     ["message", hotplug?.message],
     ["who can help", helperOn(reasonOf(row))],
-    ["next", nextOf(row, explained)],
+    ["next", nextStep(row, explained)],
   ];
 }
 
-/** The explanation for people. */
 export function printExplanation(row: IfaceRow, explained: ExplainedVm): string {
   const head: Pairs = [
     ["interface", row.name],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a person read what the doctor found?
+// Text of the doctor's findings.
 import type { Finding, Verdict } from "../doctor/finding.ts";
 import { indented } from "./safe.ts";
 
@@ -18,7 +18,7 @@ function printFinding({ check, verdict, says, fix }: Finding): string {
   return fix === undefined ? line : `${line}${HANGING}fix: ${indented(fix, `${HANGING}     `)}\n`;
 }
 
-/** A line for each, and below what is wrong what to do. */
+/** One line for each finding, and below each fault what to do. */
 export function printFindings(findings: readonly Finding[]): string {
   return findings.map(printFinding).join("");
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does what was done with the interfaces of a VM look? Pure.
+// Text of `patchbay history`. Pure.
 import type { IfaceHistory, IfaceOperation } from "@patchbay/api";
 import { durationOf, sayHold, saySeconds } from "@patchbay/core/history";
 import { printTable } from "./table.ts";
 
 const HEADERS = ["TIME", "INTERFACE", "OPERATION", "NETWORK", "TOOK", "PHASES", "OUTCOME"];
 
-/** With the state that a link was to come to. */
+/** Type of the operation, with the requested state of a link. */
 function operationCell({ type, linkState }: IfaceOperation): string {
   return linkState === undefined ? type : `${type} ${linkState}`;
 }
@@ -23,7 +23,7 @@ function outcomeCell(operation: IfaceOperation): string {
   return hold === undefined ? outcome : `${outcome}, ${hold}`;
 }
 
-/** The oldest first, those of all interfaces in one list. */
+/** Operations of all interfaces in one list, oldest first. */
 export function printHistory(history: IfaceHistory): string {
   const rows = history
     .flatMap(({ name, operations }) => operations.map((operation) => ({ name, operation })))

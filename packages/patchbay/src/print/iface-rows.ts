@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of each interface of a VM, in one row? Pure.
+// State of each interface of a VM, one row per interface. Pure.
 import {
   isVmiFinal,
   type Attachment,
@@ -13,7 +13,6 @@ import {
 } from "@patchbay/api";
 import { ifacesOf, networksOf } from "@patchbay/core";
 
-/** Everything that the objects say of one interface. */
 export interface IfaceRow {
   readonly name: string;
   /** Entry of the VM's template. */
@@ -44,7 +43,7 @@ function statusListsOf(status: VmiStatus): Pick<Lists, "attachments" | "statuses
 }
 
 function listsOf({ vm, vmi }: IfaceSource): Lists {
-  // The VMI's come first: they are what runs.
+  // The VMI's networks come first, because the guest uses them.
   const specs = [vmi?.spec, vm?.spec.template.spec].filter((spec) => spec !== undefined);
   return {
     vmIfaces: vm === undefined ? [] : ifacesOf(vm.spec.template.spec),
@@ -73,7 +72,7 @@ function rowOf(name: string, lists: Lists): IfaceRow {
   return { name, ...Object.fromEntries(known) };
 }
 
-/** One row for each interface that anything is known of; those of the spec first, in its order. */
+/** One row for each known interface; those of the spec come first, in their order. */
 export function toIfaceRows(source: IfaceSource): readonly IfaceRow[] {
   const lists = listsOf(source);
   const all = [lists.vmIfaces, lists.vmiIfaces, lists.statuses, lists.attachments];
@@ -81,17 +80,17 @@ export function toIfaceRows(source: IfaceSource): readonly IfaceRow[] {
   return [...names].map((name) => rowOf(name, lists));
 }
 
-/** Name of the network: of its definition, or `pod`. */
+/** Name of the NetworkAttachmentDefinition, or `pod`. */
 export function networkOf(row: IfaceRow): string | undefined {
   return row.network?.multus?.networkName ?? (row.network?.pod === undefined ? undefined : "pod");
 }
 
-/** Whether the guest of a VMI is there, or will be. */
+/** Whether the VMI's guest runs or will start. */
 export function isLive(vmi: VirtualMachineInstance | undefined): boolean {
   return vmi !== undefined && !isVmiFinal(vmi);
 }
 
-/** Phase in one word, also where no node has reported one; what was reported of a guest that has ended is over. */
+/** Phase in one word, also if no node has reported one; reports about a guest that has ended are ignored. */
 export function phaseOfRow(row: IfaceRow, isRunning: boolean): IfacePhase | "Stopped" {
   if (!isRunning) return "Stopped";
   const phase = row.status?.hotplug?.phase;
@@ -99,31 +98,31 @@ export function phaseOfRow(row: IfaceRow, isRunning: boolean): IfacePhase | "Sto
   return row.status?.infoSource?.includes("domain") === true ? "Ready" : "Pending";
 }
 
-/** State of the link: of the guest's device, or as declared while the VM does not run. */
+/** State of the link of the guest's device, or the declared state while the VM is stopped. */
 export function linkOf(row: IfaceRow, isRunning: boolean): string | undefined {
   if (isRunning) return row.status?.linkState;
   const state = (row.vmiIface ?? row.vmIface)?.state;
   return state === "up" || state === "down" ? state : undefined;
 }
 
-/** The MAC address, as the nearest to the guest says it. */
+/** MAC address from the source that is closest to the guest. */
 export function macOf(row: IfaceRow): string | undefined {
-  const tellers = [row.status?.mac, row.attachment?.mac];
+  const reported = [row.status?.mac, row.attachment?.mac];
   const declared = [row.vmiIface?.macAddress, row.vmIface?.macAddress];
-  return [...tellers, ...declared].find((mac) => mac !== undefined && mac !== "");
+  return [...reported, ...declared].find((mac) => mac !== undefined && mac !== "");
 }
 
-/** Addresses, as the guest's side or CNI tells them. */
+/** Addresses that the guest or CNI reports. */
 export function addressesOf(row: IfaceRow): string {
   return (row.status?.ipAddresses ?? row.attachment?.ips ?? []).join(",");
 }
 
-/** NIC in the pod. */
+/** Name of the NIC in the pod. */
 export function podInterfaceOf(row: IfaceRow): string | undefined {
   return row.status?.podInterfaceName ?? row.attachment?.podInterfaceName;
 }
 
-/** Why it goes no further. */
+/** Why the interface is blocked. */
 export function reasonOf(row: IfaceRow): string | undefined {
   return row.status?.hotplug?.reason ?? row.attachment?.reason;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does the list of a VM's interfaces look?
+// Text of `patchbay get interfaces`.
 import {
   addressesOf,
   isLive,
@@ -50,7 +50,7 @@ function cellsOf(row: IfaceRow, vmi: VirtualMachineInstance | undefined): readon
   ];
 }
 
-/** The list for people, and how many more interfaces the running VM can take. */
+/** Table of the interfaces, and how many more the running VM can get. */
 export function printInterfaces(
   rows: readonly IfaceRow[],
   vmi: VirtualMachineInstance | undefined,
@@ -64,14 +64,12 @@ export function printInterfaces(
   return `${table}${ports}`;
 }
 
-/** A VM with its interfaces. */
 export interface VmInterfaces {
   readonly vm: string;
   readonly vmi: VirtualMachineInstance | undefined;
   readonly rows: readonly IfaceRow[];
 }
 
-/** The list for people of all VMs of a namespace. */
 export function printInterfacesOfAll(vms: readonly VmInterfaces[]): string {
   const rows = vms.flatMap(({ vm, vmi, rows: own }) =>
     own.map((row) => [vm, ...cellsOf(row, vmi)]),

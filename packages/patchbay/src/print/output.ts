@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a result printed in the format that the user wants?
+// Prints a result in the chosen output format.
 import type { Context } from "../command.ts";
 import { oneLine } from "./safe.ts";
 
-/** A result in all forms. */
 export interface Result {
   /** For people. */
   readonly table: () => string;
@@ -13,7 +12,7 @@ export interface Result {
   readonly names: readonly string[];
 }
 
-/** Prints a result; the YAML printer is loaded only when it is wanted. */
+/** The YAML printer is loaded only if it is needed. */
 export async function printResult(
   context: Pick<Context, "out" | "global">,
   result: Result,

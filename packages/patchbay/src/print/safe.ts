@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is foreign text shown without moving the cursor, setting the title or turning the line around? Loads nothing.
+// Escapes foreign text, so that it cannot control the terminal or reverse the writing direction. It imports nothing large.
 import type { Output } from "../command.ts";
 
-/** What a terminal obeys instead of showing: control characters, marks of writing direction, Unicode's ends of lines. */
-const OBEYED = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
-/** The two that a text of several lines is made of. */
+/** Control characters, marks of writing direction, and Unicode's line separators. */
+const CONTROL_CHARACTERS = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
+/** The two control characters of plain text. */
 const LAYOUT: Readonly<Record<string, string>> = { "\n": String.raw`\n`, "\t": String.raw`\t` };
 
-/** As JSON writes it, so that JSON stays what it was. */
+/** In JSON's notation, so that JSON stays valid. */
 function escape(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-/** A text of several lines in which nothing but their ends and tabs is obeyed. */
-function printable(text: string): string {
-  return text.replace(OBEYED, (character) =>
+/** Escapes everything except line ends and tabs. */
+function escapeControls(text: string): string {
+  return text.replace(CONTROL_CHARACTERS, (character) =>
     LAYOUT[character] === undefined ? escape(character) : character,
   );
 }
 
-/** The same as one line: what is no line of ours must not look like one. */
+/** Escapes line ends and tabs too, so that foreign text cannot imitate a line of this program. */
 export function oneLine(text: string): string {
-  return text.replace(OBEYED, (character) => LAYOUT[character] ?? escape(character));
+  return text.replace(CONTROL_CHARACTERS, (character) => LAYOUT[character] ?? escape(character));
 }
 
-/** A text whose further lines are set in, so that none of them looks like the first word of ours. */
+/** Indents all lines but the first, so that foreign text cannot imitate a line of this program. */
 export function indented(text: string, indent: string): string {
   return text.split("\n").map(oneLine).join(`\n${indent}`);
 }
 
-/** A stream for lines: whatever is written, objects' own words among it, is only shown. */
+/** A stream that escapes everything that is written to it. */
 export function safeOutput(stream: Output): Output {
   return {
     write: (text) => {
-      stream.write(printable(text));
+      stream.write(escapeControls(text));
     },
   };
 }

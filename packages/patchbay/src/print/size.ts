@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large is it, for a person?
+// Sizes in bytes for people.
 
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
 const STEP = 1000;
-/** From here on a digit behind the point says nothing. */
+/** Smaller values get one decimal place. */
 const WHOLE = 10;
 
-/** Three digits at most, for example `364 MB` or `1.2 GB`; empty when it is not known. */
+/** At most three digits, for example `364 MB` or `1.2 GB`; empty if the size is unknown. */
 export function printSize(bytes: number | undefined): string {
   if (bytes === undefined) return "";
   let value = bytes;
   let unit = 0;
-  // What would be printed as 1000 is 1 of the next.
+  // A value that rounds to 1000 becomes 1 of the next unit.
   while (Math.round(value) >= STEP && unit < UNITS.length - 1) {
     value /= STEP;
     unit += 1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do rows become aligned columns, as kubectl prints them?
+// Aligned columns, as kubectl prints them.
 import { indented, oneLine } from "./safe.ts";
 
-/** Text with two or more spaces between columns; an empty cell is `-`. */
+/** Text with at least two spaces between columns; an empty cell is `-`. */
 export function printTable(
   headers: readonly string[],
   rows: readonly (readonly (string | undefined)[])[],
@@ -21,7 +21,7 @@ export function printTable(
   return `${[headers, ...cells].map(printRow).join("\n")}\n`;
 }
 
-/** `name: value` lines with the values aligned, all their lines; pairs without a value are left out. */
+/** Lines `name: value` with aligned values, which may have several lines; pairs without a value are omitted. */
 export function printPairs(
   pairs: readonly (readonly [string, string | undefined])[],
   indent: string,

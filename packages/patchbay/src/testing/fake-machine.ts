@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An API server that knows one VM, and tells what becomes of it.
+// API server with one VM for tests, which sends prepared versions of its objects.
 import { writeFileSync } from "node:fs";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -13,7 +13,7 @@ export const SUBRESOURCES = "/apis/subresources.kubevirt.io/v1/namespaces/blue";
 
 type Phases = readonly { readonly phase: string; readonly reason?: string }[];
 
-/** A machine with one namespace, whose VMI goes through phases once something is asked of it. */
+/** A server with one namespace, whose VMI goes through phases after the first request for a change. */
 export class FakeMachine {
   readonly asked: {
     readonly method: string;
@@ -21,16 +21,16 @@ export class FakeMachine {
     readonly body: string;
     readonly isDryRun?: boolean;
   }[] = [];
-  /** Answer to a dry run, and what it warns of. */
+  /** Answer to a dry run, and its warning. */
   judgement: { readonly body: object; readonly warning?: string } = { body: {} };
   objects: Readonly<Record<string, object>> = {};
-  /** Versions of the VMI `one` after a request; undefined: it is gone. */
+  /** Versions of the VMI `one` after a request; undefined: the VMI is deleted. */
   after: readonly (object | undefined)[] = [];
-  /** Versions of the VMI's migration after those; each is told in its turn. */
+  /** Versions of the VMI's migration after those, sent in order. */
   migrationAfter: readonly object[] = [];
   /** Versions of the VM after those. */
   vmAfter: readonly object[] = [];
-  /** Called when everything was told. */
+  /** Called when all versions were sent. */
   told: () => void = () => undefined;
   /** Called at each request, with its path. */
   requested: (path: string) => void = () => undefined;
@@ -124,7 +124,7 @@ export class FakeMachine {
 
   #isAsked = false;
 
-  /** Tells the versions once somebody watches and something was asked. */
+  /** Sends the versions once there is a watch and a request for a change. */
   #tell(): void {
     const watch = this.#watches.get(VMIS);
     if (watch === undefined || !this.#isAsked) return;
@@ -139,7 +139,7 @@ export class FakeMachine {
     this.told();
   }
 
-  /** What is left to tell: all of it while nobody watches. */
+  /** Returns the versions that were not sent: all of them while there is no watch. */
   #tellOf(path: string, versions: readonly object[]): readonly object[] {
     const watch = this.#watches.get(path);
     for (const object of watch === undefined ? [] : versions) {
@@ -149,13 +149,11 @@ export class FakeMachine {
   }
 }
 
-/** A version of the VMI. */
 export function vmiOf(resourceVersion: string, more: object = {}): object {
   const metadata = { namespace: "blue", name: "one", uid: "u1", resourceVersion };
   return { metadata, spec: { domain: {} }, status: { phase: "Running" }, ...more };
 }
 
-/** A version of a migration of the VMI. */
 export function migrationOf(resourceVersion: string, status: object): object {
   const metadata = { namespace: "blue", name: "m-1", uid: "m1", resourceVersion };
   return { metadata, spec: { vmiName: "one" }, status };

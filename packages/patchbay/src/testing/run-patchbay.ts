@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line within a test's process.
-import { createProgram, type Surroundings } from "../program.ts";
+// Runs commands within a test's process.
+import { createProgram, type ProcessContext } from "../program.ts";
 import { runCall } from "../run-call.ts";
 
-/** What it printed, and what it ended with. */
 export interface Ended {
   readonly out: string;
   readonly error: unknown;
 }
 
-/** Runs one command; what it throws is part of the answer. Passes each text that it prints to `printed` at once. */
+/** Runs one command and returns its error instead of throwing. Passes each printed text to `printed` at once. */
 export async function runPatchbay(
   args: readonly string[],
   signal: AbortSignal,
@@ -36,25 +35,25 @@ export async function runPatchbay(
   }
 }
 
-/** What a person gets to see of a call. */
+/** What a user sees of a call. */
 export interface Called {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Makes a call as the program does, without a process and an environment: those take longer than most calls. */
+/** Makes a call as the program does, without a process and an environment, which would take longer than most calls. */
 export async function callPatchbay(args: readonly string[]): Promise<Called> {
   let stdout = "";
   let stderr = "";
-  const around: Surroundings = {
+  const processContext: ProcessContext = {
     out: { write: (text) => (stdout += text) },
     err: { write: (text) => (stderr += text) },
     environment: {},
     version: "1.2.3",
     signal: new AbortController().signal,
   };
-  const exitCode = await runCall(around, args);
+  const exitCode = await runCall(processContext, args);
   return { exitCode, stdout, stderr };
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a request the panel's own? A page of somebody else's, a name that was rebound to this address, and another user of
-// the machine can reach the port too. Pure.
+// Access to the panel's port, which foreign pages, rebound host names and other users of the machine can reach too. Pure.
 import { createHash, timingSafeEqual } from "node:crypto";
 
-/** What a request says of where it comes from. */
-export interface Knock {
+/** Headers that show where a request comes from. */
+export interface RequestOrigin {
   readonly method: string;
   readonly host: string | undefined;
   readonly origin: string | undefined;
@@ -12,82 +11,85 @@ export interface Knock {
   readonly site: string | undefined;
 }
 
-/** Names of this machine that lead to itself in every browser. Source: RFC 6761 6.3 */
+/** Names that every browser resolves to this machine. Source: RFC 6761 6.3 */
 const NAMES = ["127.0.0.1", "localhost"];
 
-/** Where a request of the panel's own page comes from, or of a person; some browsers do not say it. */
-const SITES: readonly (string | undefined)[] = ["same-origin", "none", undefined];
+/** Values for requests of the panel's own page and of the user; some browsers do not send the header. */
+const OWN_SITES: readonly (string | undefined)[] = ["same-origin", "none", undefined];
 /** Methods that change nothing. */
-const READING = ["GET", "HEAD"];
+const READ_METHODS = ["GET", "HEAD"];
 
-/** Addresses of pages that the panel serves at a port. */
+/** Origins of the panel's pages at a port. */
 function originsOf(port: number): readonly string[] {
   return NAMES.map((name) => `http://${name}:${String(port)}`);
 }
 
 /**
- * Why a request is refused, in words; undefined: it may go on. What changes something, and what becomes a stream, must say
- * its origin; a page that is opened says none.
+ * Why a request is rejected; undefined if it is allowed. Requests that change something or open a stream must have an
+ * origin; the request for the page has none.
  */
-export function knockProblem(knock: Knock, port: number, isStream = false): string | undefined {
-  const { host, origin } = knock;
+export function findOriginProblem(
+  request: RequestOrigin,
+  port: number,
+  isStream = false,
+): string | undefined {
+  const { host, origin } = request;
   if (host === undefined || !originsOf(port).includes(`http://${host}`)) {
     return "the request names another host than the panel's own";
   }
   if (origin !== undefined && origin !== `http://${host}`) {
     return "the request comes from a page of another origin";
   }
-  if (!SITES.includes(knock.site)) return "the request comes from a page of another site";
-  const mustSay = isStream || !READING.includes(knock.method);
-  return mustSay && origin === undefined ? "the request does not say its origin" : undefined;
+  if (!OWN_SITES.includes(request.site)) return "the request comes from a page of another site";
+  const needsOrigin = isStream || !READ_METHODS.includes(request.method);
+  return needsOrigin && origin === undefined ? "the request does not say its origin" : undefined;
 }
 
-/** A browser's name for itself is a secret too. Characters, at least. */
+/** Minimum length of a browser's name for itself, which is a secret too. */
 const BROWSER_MIN = 32;
 
-/** Random bytes; as many as are asked for. */
 export type RandomBytes = (count: number) => Uint8Array;
 
-/** Bytes of a token and of a key: nobody guesses 32. */
+/** Bytes of a token and of a key; 32 bytes cannot be guessed. */
 const BYTES = 32;
 
 function digest(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** Equal in a time that tells nothing of where they differ. */
+/** Compares in constant time. */
 function isSame(left: string, right: string | undefined): boolean {
   return right !== undefined && timingSafeEqual(digest(left), digest(right));
 }
 
-/** A token that was exchanged. */
+/** A token that a browser has exchanged for a key. */
 interface UsedToken {
   readonly token: string;
   readonly browser: string;
   readonly key: string;
 }
 
-/** One link at a time is open to anyone who has it. A used link stays good for the browser that used it. */
-export class Passes {
+/** Tokens of links. Only the newest unused link is valid; a used link stays valid for the browser that used it. */
+export class LinkTokens {
   readonly #random: RandomBytes;
   #token: string | undefined;
-  /** As many as a person has made links for. */
+  /** Grows by one for each link that was used. */
   readonly #used: UsedToken[] = [];
 
   constructor(random: RandomBytes) {
     this.#random = random;
   }
 
-  /** A new token; one that was not used is good for nothing any more. */
+  /** A new token, which invalidates the previous one if it is unused. */
   issue(): string {
     this.#token = this.#make();
     return this.#token;
   }
 
   /**
-   * The key for a token; undefined where the token was not issued, or another browser has used it. A browser that has used it
-   * gets the same key again: when its page is loaded again, and when an answer was lost.
-   * @param browser - what the browser calls itself, which only it knows
+   * The key for a token; undefined if the token was not issued or another browser has used it. The same browser gets the same
+   * key again, for example after a reload or a lost answer.
+   * @param browser - secret name that the browser chose for itself
    */
   exchange(token: string, browser: string): string | undefined {
     if (browser.length < BROWSER_MIN) return undefined;
@@ -102,7 +104,7 @@ export class Passes {
     return key;
   }
 
-  /** Whether a key was given out. */
+  /** Whether the key was issued. */
   knows(key: string): boolean {
     return this.#used.some((each) => isSame(key, each.key));
   }

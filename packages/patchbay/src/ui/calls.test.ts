@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { passedCall, passedStream } from "./calls.ts";
-import { knockProblem, type Knock, Passes } from "./access.ts";
+import { toForwardedCall, toForwardedStream } from "./calls.ts";
+import { findOriginProblem, type RequestOrigin, LinkTokens } from "./access.ts";
 import { offeredKey } from "./streams.ts";
 
 const VM = "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines";
@@ -23,7 +23,7 @@ describe("a request", () => {
     { method: "POST", target: "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews" },
   ])("$method $target is passed on", ({ method, target }) => {
     const [path, query] = target.split("?");
-    expect(passedCall(method, target)).toEqual({
+    expect(toForwardedCall(method, target)).toEqual({
       method,
       path,
       query: query === undefined ? {} : { dryRun: "All" },
@@ -31,7 +31,7 @@ describe("a request", () => {
   });
 
   test("for the doctor names an interface", () => {
-    expect(passedCall("GET", `${SUB_VMI}/doctor?interface=blue`)).toEqual({
+    expect(toForwardedCall("GET", `${SUB_VMI}/doctor?interface=blue`)).toEqual({
       method: "GET",
       path: `${SUB_VMI}/doctor`,
       query: { interface: "blue" },
@@ -52,7 +52,7 @@ describe("a request", () => {
     { method: "PATCH", target: `${VM}/a%2fstatus` },
     { method: "GET", target: `${VM}/${"a".repeat(300)}` },
   ])("$method $target is not", ({ method, target }) => {
-    expect(passedCall(method, target)).toBeUndefined();
+    expect(toForwardedCall(method, target)).toBeUndefined();
   });
 
   test.each([
@@ -62,18 +62,18 @@ describe("a request", () => {
     { target: "/streams/ns/../vnc", want: undefined },
     { target: "/streams/ns/a/vnc?x", want: undefined },
   ])("for a stream: $target", ({ target, want }) => {
-    expect(passedStream(target)).toEqual(want);
+    expect(toForwardedStream(target)).toEqual(want);
   });
 });
 
 describe("at the gate", () => {
-  const own: Knock = {
+  const own: RequestOrigin = {
     method: "POST",
     host: "127.0.0.1:80",
     origin: "http://127.0.0.1:80",
     site: "same-origin",
   };
-  test.each<{ name: string; knock: Partial<Knock>; isStream?: boolean; want: boolean }>([
+  test.each<{ name: string; knock: Partial<RequestOrigin>; isStream?: boolean; want: boolean }>([
     { name: "the page", knock: {}, want: true },
     {
       name: "the page by its other name",
@@ -102,14 +102,14 @@ describe("at the gate", () => {
     },
     { name: "another site", knock: { site: "cross-site" }, want: false },
   ])("$name", ({ knock, isStream, want }) => {
-    expect(knockProblem({ ...own, ...knock }, 80, isStream) === undefined).toBe(want);
+    expect(findOriginProblem({ ...own, ...knock }, 80, isStream) === undefined).toBe(want);
   });
 });
 
 test("a token is good for one browser, and only the newest opens the panel", () => {
   const [browser, another] = ["a".repeat(32), "b".repeat(32)];
   let count = 0;
-  const passes = new Passes((size) => new Uint8Array(size).fill((count += 1)));
+  const passes = new LinkTokens((size) => new Uint8Array(size).fill((count += 1)));
   const [first, second] = [passes.issue(), passes.issue()];
   expect(passes.exchange(first, browser)).toBeUndefined();
   expect(passes.exchange(second, "short")).toBeUndefined();

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which requests does the panel pass on to the API server? Those that it needs: a page that has been taken over must not
-// read secrets by them. Pure.
+// Requests that the panel forwards to the API server. Only those that it needs, so that a compromised page cannot read
+// secrets. Pure.
 import type { HttpMethod } from "@patchbay/kube";
 
-/** A request that is passed on. */
-export interface PassedCall {
+export interface ForwardedCall {
   readonly method: HttpMethod;
   readonly path: string;
   readonly query: Readonly<Record<string, string>>;
 }
 
-/** A name of an object or a namespace, as Kubernetes has them. Source: RFC 1123 */
+/** Name of an object or a namespace. Source: RFC 1123 */
 const NAME = "[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?";
 const VM_KINDS = "virtualmachines|virtualmachineinstances";
 const SUBRESOURCES = "addinterface|removeinterface|start|stop|restart|migrate|pause|unpause|reset";
 const REVIEWS = "selfsubjectaccessreviews|selfsubjectrulesreviews";
 
-/** By method: what its paths look like. */
+/** Patterns of paths, by method. */
 const PATHS: Readonly<Record<HttpMethod, readonly RegExp[]>> = {
   GET: [
     new RegExp(`^/apis/kubevirt\\.io/v1/namespaces/${NAME}/(?:${VM_KINDS})/${NAME}$`),
@@ -40,7 +39,7 @@ const PATHS: Readonly<Record<HttpMethod, readonly RegExp[]>> = {
 };
 
 const METHODS = Object.keys(PATHS) as readonly HttpMethod[]; // its keys are exactly these
-/** Parameters that are passed on. */
+/** Query parameters that are forwarded. */
 const PARAMETERS: ReadonlySet<string> = new Set(["dryRun", "fieldSelector", "interface", "limit"]);
 
 function isMethod(text: string): text is HttpMethod {
@@ -48,10 +47,10 @@ function isMethod(text: string): text is HttpMethod {
 }
 
 /**
- * The call that a request means, or undefined: the panel has no use for it. The path is taken as it was sent: nothing in
- * it is decoded or resolved.
+ * The forwarded request, or undefined if the panel does not need it. The path is used as it was sent, without decoding or
+ * normalization.
  */
-export function passedCall(method: string, target: string): PassedCall | undefined {
+export function toForwardedCall(method: string, target: string): ForwardedCall | undefined {
   const [path = "", search = ""] = target.split("?", 2);
   if (!isMethod(method) || !PATHS[method].some((pattern) => pattern.test(path))) return undefined;
   const query = [...new URLSearchParams(search)];
@@ -60,7 +59,7 @@ export function passedCall(method: string, target: string): PassedCall | undefin
 }
 
 /** A stream of a guest. */
-export interface PassedStream {
+export interface ForwardedStream {
   readonly namespace: string;
   readonly name: string;
   readonly what: "console" | "vnc";
@@ -68,8 +67,7 @@ export interface PassedStream {
 
 const STREAM = new RegExp(`^/streams/(${NAME})/(${NAME})/(console|vnc)$`);
 
-/** The stream that a path names. */
-export function passedStream(target: string): PassedStream | undefined {
+export function toForwardedStream(target: string): ForwardedStream | undefined {
   const [, namespace = "", name = "", what] = STREAM.exec(target) ?? [];
   return what === "console" || what === "vnc" ? { namespace, name, what } : undefined;
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of the page, read once: what is not among them is not there, whatever a path says.
+// Files of the panel's page, which are read once, and the headers of all answers.
 import { AppError } from "@patchbay/core";
 import type { Files } from "@patchbay/core/ports";
 import { NONCE_MARK, PANEL_DIRECTORY, PANEL_FILES } from "@patchbay/panel";
 
-/** Of pages and of what they load. */
+/** Headers of an answer. */
 type Head = Readonly<Record<string, string>>;
 
 /**
- * Scripts and styles of the panel's own files only, nothing from outside, in no frame. `nonce` lets the terminal's style
- * sheet in, which its library makes when a console is opened.
+ * Allows scripts and styles only from the panel's own files, and no frames. `nonce` permits the style sheet that the
+ * terminal's library creates.
  * Source: CSP Level 3; Trusted Types
  */
 function policyOf(nonce: string): string {
@@ -27,7 +27,6 @@ function policyOf(nonce: string): string {
   ].join("; ");
 }
 
-/** The head of an answer. */
 export function headOf(type: string, nonce: string): Head {
   return {
     "content-type": type,
@@ -41,16 +40,15 @@ export function headOf(type: string, nonce: string): Head {
   };
 }
 
-/** A file as a browser gets it. */
 export interface PanelFile {
   readonly type: string;
-  /** Its text, with the nonce of the answer where it has styles of its own. */
+  /** Text of the file, with the answer's nonce if it has its own styles. */
   render(nonce: string): string;
 }
 
 /**
  * All files, by path.
- * @throws AppError with PANEL_NOT_BUILT where one is missing
+ * @throws AppError with PANEL_NOT_BUILT if one is missing
  */
 export async function readPage(
   files: Pick<Files, "readText">,

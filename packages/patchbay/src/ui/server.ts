@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The panel's server on a loopback port: its page, and the user's own way to the API server for it.
+// Server of the panel on a loopback port: serves the page, and forwards its requests to the API server.
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,13 +7,12 @@ import type { Duplex } from "node:stream";
 import { messageOf } from "@patchbay/core";
 import type { Clock } from "@patchbay/core/ports";
 import type { KubeClient } from "@patchbay/kube";
-import { passedCall, passedStream, type PassedCall } from "./calls.ts";
-import { knockProblem, type Knock, Passes, type RandomBytes } from "./access.ts";
+import { toForwardedCall, toForwardedStream, type ForwardedCall } from "./calls.ts";
+import { findOriginProblem, type RequestOrigin, LinkTokens, type RandomBytes } from "./access.ts";
 import { headOf, type PanelFile } from "./page.ts";
 import { GuestStreams, offeredKey } from "./streams.ts";
-import { tellChanges, type WatchScope } from "./watches.ts";
+import { streamChanges, type WatchScope } from "./watches.ts";
 
-/** What the server works with. */
 export interface PanelDeps {
   readonly client: Pick<KubeClient, "ask" | "reflect" | "openStream" | "server">;
   /** By path. */
@@ -21,24 +20,23 @@ export interface PanelDeps {
   readonly scope: WatchScope;
   readonly random: RandomBytes;
   readonly clock: Pick<Clock, "sleep">;
-  /** Names of images on this machine that a VM can boot from; none where there is no machine of ours. */
+  /** Names of images on this machine that a VM can boot from; empty without a standalone machine. */
   readonly images: () => Promise<readonly string[]>;
 }
 
-/** A panel that serves. */
 export interface Panel {
   readonly port: number;
-  /** A new link, for the first browser that opens it. The link before it opens nothing more, unless a browser has used it. */
+  /** A new link for the first browser that opens it. It invalidates the previous link unless a browser has used that. */
   link(): string;
   close(): Promise<void>;
 }
 
-const HERE = "127.0.0.1";
-/** Header with the key; a page of another origin cannot send it without asking first, and is not answered. */
+const LOOPBACK = "127.0.0.1";
+/** Header with the key. A page of another origin cannot send it without a preflight request, which is rejected. */
 const KEY_HEADER = "x-panel-key";
-/** Most connections: pages, not people. */
+/** Largest number of connections. */
 const CONNECTIONS_MAX = 100;
-/** Longest body, bytes: an object that is created. */
+/** Longest body, bytes. */
 const BODY_MAX = 1024 * 1024;
 const NONCE_BYTES = 16;
 const JSON_TYPE = "application/json";
@@ -48,13 +46,13 @@ function headerOf(request: IncomingMessage, name: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-function knockOf(request: IncomingMessage): Knock {
+function readOrigin(request: IncomingMessage): RequestOrigin {
   const { host, origin } = request.headers;
   const site = headerOf(request, "sec-fetch-site");
   return { method: request.method ?? "", host, origin, site };
 }
 
-/** @throws SyntaxError where it is no JSON, RangeError where it is too long */
+/** @throws SyntaxError if it is not JSON, RangeError if it is too long */
 async function readBody(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -69,13 +67,13 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
 
 class PanelServer implements Panel {
   readonly #deps: PanelDeps;
-  readonly #passes: Passes;
+  readonly #tokens: LinkTokens;
   readonly #streams: GuestStreams;
   readonly #server: Server;
 
   constructor(deps: PanelDeps) {
     this.#deps = deps;
-    this.#passes = new Passes(deps.random);
+    this.#tokens = new LinkTokens(deps.random);
     this.#streams = new GuestStreams(deps.client);
     this.#server = createServer((request, response) => {
       this.#answer(request, response).catch((error: unknown) => {
@@ -93,11 +91,11 @@ class PanelServer implements Panel {
   }
 
   link(): string {
-    return `http://${HERE}:${String(this.port)}/#token=${this.#passes.issue()}`;
+    return `http://${LOOPBACK}:${String(this.port)}/#token=${this.#tokens.issue()}`;
   }
 
   async listen(port: number): Promise<void> {
-    this.#server.listen(port, HERE);
+    this.#server.listen(port, LOOPBACK);
     await once(this.#server, "listening");
   }
 
@@ -110,7 +108,7 @@ class PanelServer implements Panel {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const problem = knockProblem(knockOf(request), this.port);
+    const problem = findOriginProblem(readOrigin(request), this.port);
     if (problem !== undefined) {
       this.#refuse(response, 403, problem);
       return;
@@ -119,8 +117,8 @@ class PanelServer implements Panel {
     const file = request.method === "GET" ? this.#deps.files.get(target) : undefined;
     if (file !== undefined) this.#sendFile(response, file);
     else if (request.method === "POST" && target === "/session")
-      await this.#open(request, response);
-    else if (!this.#passes.knows(headerOf(request, KEY_HEADER) ?? "")) {
+      await this.#exchangeToken(request, response);
+    else if (!this.#tokens.knows(headerOf(request, KEY_HEADER) ?? "")) {
       this.#refuse(
         response,
         401,
@@ -133,24 +131,24 @@ class PanelServer implements Panel {
     const target = request.url ?? "";
     if (request.method === "GET" && target === "/watch") {
       this.#begin(response, 200, "application/x-ndjson");
-      await tellChanges(this.#deps, this.#deps.scope, response);
+      await streamChanges(this.#deps, this.#deps.scope, response);
       return;
     }
     if (request.method === "GET" && target === "/images") {
       this.#send(response, 200, { names: await this.#deps.images() });
       return;
     }
-    const call = passedCall(request.method ?? "", target);
+    const call = toForwardedCall(request.method ?? "", target);
     if (call === undefined) this.#refuse(response, 404, "the panel passes no such request on");
-    else await this.#pass(call, request, response);
+    else await this.#forward(call, request, response);
   }
 
   /** Exchanges a token for a key. */
-  async #open(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #exchangeToken(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readBody(request);
     const { token, browser } = (body ?? {}) as Readonly<Record<string, unknown>>;
-    const isAsked = typeof token === "string" && typeof browser === "string";
-    const key = isAsked ? this.#passes.exchange(token, browser) : undefined;
+    const isComplete = typeof token === "string" && typeof browser === "string";
+    const key = isComplete ? this.#tokens.exchange(token, browser) : undefined;
     if (key === undefined) {
       this.#refuse(response, 401, "another browser has used the link, or a newer one was made");
       return;
@@ -159,7 +157,11 @@ class PanelServer implements Panel {
     this.#send(response, 200, { key, server: client.server, namespace: scope.namespace });
   }
 
-  async #pass(call: PassedCall, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #forward(
+    call: ForwardedCall,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
     const body = await readBody(request);
     const contentType = headerOf(request, "content-type") ?? JSON_TYPE;
     const { status, text, warnings } = await this.#deps.client.ask({
@@ -172,10 +174,10 @@ class PanelServer implements Panel {
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => socket.destroy());
-    const stream = passedStream(request.url ?? "");
+    const stream = toForwardedStream(request.url ?? "");
     const key = offeredKey(headerOf(request, "sec-websocket-protocol"));
-    const problem = knockProblem(knockOf(request), this.port, true);
-    if (problem !== undefined || stream === undefined || !this.#passes.knows(key ?? "")) {
+    const problem = findOriginProblem(readOrigin(request), this.port, true);
+    if (problem !== undefined || stream === undefined || !this.#tokens.knows(key ?? "")) {
       socket.end("HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
       return;
     }
@@ -205,10 +207,7 @@ class PanelServer implements Panel {
   }
 }
 
-/**
- * Starts the panel.
- * @throws Error of the system where the port is taken
- */
+/** @throws Error of the system if the port is in use */
 export async function startPanel(deps: PanelDeps, port: number): Promise<Panel> {
   const server = new PanelServer(deps);
   await server.listen(port);

@@ -1,36 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest's console or screen in the browser: its WebSocket and the API server's become one.
+// Consoles and screens of guests in the browser: connects its WebSocket to the API server's.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { messageOf, STREAM_PROTOCOL } from "@patchbay/core";
 import type { KubeClient } from "@patchbay/kube";
 import { createWebSocketStream, WebSocketServer, type WebSocket } from "ws";
-import type { PassedStream } from "./calls.ts";
+import type { ForwardedStream } from "./calls.ts";
 
-/** What the page and the panel speak; a second protocol carries the key, since a page cannot set headers here. */
+/** Protocol of the page. A second protocol carries the key, because a page cannot set headers of a WebSocket. */
 export const PANEL_PROTOCOL = "stream.panel.patchbay.io";
-/** What stands before the key. */
+/** Prefix of the protocol with the key. */
 const KEY_PREFIX = "key.";
-/** The longest frame that a browser sends: keys, a paste; bytes. */
+/** Longest frame of a browser (keys, pasted text), bytes. */
 const FRAME_MAX = 1024 * 1024;
 /** Source: RFC 6455, 7.4.1; a reason has 123 bytes at most (5.5) */
 const SERVER_FAILED = 1011;
 const REASON_MAX = 120;
 
-/** The key that the browser offers among its protocols. */
+/** The key among the protocols that the browser offers. */
 export function offeredKey(header: string | undefined): string | undefined {
   const offered = header?.split(",").map((word) => word.trim()) ?? [];
   return offered.find((word) => word.startsWith(KEY_PREFIX))?.slice(KEY_PREFIX.length);
 }
 
-/** A request that asks to become a WebSocket. */
 export interface Upgrade {
   readonly request: IncomingMessage;
   readonly socket: Duplex;
   readonly head: Buffer;
 }
 
-function pathOf({ namespace, name, what }: PassedStream): string {
+function pathOf({ namespace, name, what }: ForwardedStream): string {
   return `/apis/subresources.kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances/${name}/${what}`;
 }
 
@@ -48,7 +47,6 @@ function join(socket: WebSocket, guest: Duplex): void {
   });
 }
 
-/** Joins browsers and guests. */
 export class GuestStreams {
   readonly #client: Pick<KubeClient, "openStream">;
   readonly #server = new WebSocketServer({
@@ -62,8 +60,8 @@ export class GuestStreams {
     this.#client = client;
   }
 
-  /** Whoever has the guest's console or screen loses it: the page has asked. */
-  open(stream: PassedStream, { request, socket, head }: Upgrade): void {
+  /** Disconnects the current client of the console or screen, as the page has requested. */
+  open(stream: ForwardedStream, { request, socket, head }: Upgrade): void {
     this.#server.handleUpgrade(request, socket, head, (page) => {
       page.pause();
       this.#client.openStream({ path: pathOf(stream), protocol: STREAM_PROTOCOL }).then(
@@ -79,7 +77,6 @@ export class GuestStreams {
     });
   }
 
-  /** Ends all of them. */
   close(): void {
     for (const page of this.#server.clients) page.terminate();
     this.#server.close();

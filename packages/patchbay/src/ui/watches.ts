@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes of VMs, VMIs and networks, as lines of JSON in one answer that never ends: a browser has six connections
-// to a server, and each watch would hold one of them.
+// Changes of VMs, VMIs and networks as JSON lines in one endless answer, because a browser opens only six connections to a
+// server and each watch would occupy one.
 import type { ServerResponse } from "node:http";
 import {
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -12,19 +12,19 @@ import {
 import type { Clock } from "@patchbay/core/ports";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 
-/** The kinds that the panel shows, by the words of the lines. */
+/** Kinds that the panel shows, by their names in the lines. */
 const WATCHED: Readonly<Record<string, ResourceType<KubeObject>>> = {
   vms: VIRTUAL_MACHINES,
   vmis: VIRTUAL_MACHINE_INSTANCES,
   networks: NETWORK_ATTACHMENT_DEFINITIONS,
 };
 
-/** What a tab that does not read may leave behind, bytes; it asks anew when it does. */
+/** Largest amount of unread data of a browser tab, bytes; the connection is then closed, and the page reconnects. */
 const UNREAD_MAX = 64 * 1024 * 1024;
 
 /**
- * How often the API server is asked whether it answers, and how long it has, milliseconds: a watch is silent when nothing
- * changes, and when the server is frozen.
+ * Interval and deadline of requests that check whether the API server answers, milliseconds. A watch alone does not show
+ * whether the server hangs, because it is also silent while nothing changes.
  */
 const PULSE_MS = 4000;
 
@@ -50,9 +50,8 @@ async function mayListEverywhere(
   return review.status?.allowed === true;
 }
 
-/** What is watched. */
 export interface WatchScope {
-  /** Absent: as far as the user may look, and at least this one. */
+  /** Unset: all namespaces if the user may list them, otherwise `namespace`. */
   readonly onlyIn?: string;
   readonly namespace: string;
 }
@@ -66,18 +65,17 @@ async function namespaceOf(
   return (await mayListEverywhere(client, type)) ? undefined : namespace;
 }
 
-/** What a watch works with. */
 export interface WatchDeps {
   readonly client: Pick<KubeClient, "ask" | "reflect">;
   readonly clock: Pick<Clock, "sleep">;
 }
 
-type Tell = (line: object) => void;
+type SendLine = (line: object) => void;
 
-/** Asks for what every user may read; an answer that refuses is an answer too. */
-async function tellPulses(
+/** Requests a path that every user may read; a rejection also counts as an answer. */
+async function streamPulses(
   { client, clock }: WatchDeps,
-  tell: Tell,
+  send: SendLine,
   ended: AbortSignal,
 ): Promise<void> {
   while (!ended.aborted) {
@@ -85,19 +83,19 @@ async function tellPulses(
       .ask({ method: "GET", path: "/version", timeoutMs: PULSE_MS })
       .then(() => true)
       .catch(() => false);
-    tell({ kind: "pulse", isAnswering });
-    await clock.sleep(PULSE_MS, ended).catch(() => undefined); // it has ended
+    send({ kind: "pulse", isAnswering });
+    await clock.sleep(PULSE_MS, ended).catch(() => undefined); // the signal was aborted
   }
 }
 
-/** Tells until the browser goes away. */
-export async function tellChanges(
+/** Sends changes until the browser disconnects. */
+export async function streamChanges(
   deps: WatchDeps,
   scope: WatchScope,
   response: ServerResponse,
 ): Promise<void> {
   const { client } = deps;
-  const tell: Tell = (line) => {
+  const send: SendLine = (line) => {
     if (response.destroyed) return;
     response.write(`${JSON.stringify(line)}\n`);
     if (response.writableLength > UNREAD_MAX) response.destroy();
@@ -109,11 +107,11 @@ export async function tellChanges(
     }),
   );
   for (const { of, type, namespace } of response.destroyed ? [] : watched) {
-    tell({ kind: "scope", of, namespace: namespace ?? null });
+    send({ kind: "scope", of, namespace: namespace ?? null });
     const wanted = { isOptional: true, ...(namespace !== undefined && { namespace }) };
     const reflection = client.reflect(type, wanted);
-    const subscription = reflection.subscribe((told: Reflection<KubeObject>) => {
-      tell({ of, ...told });
+    const subscription = reflection.subscribe((change: Reflection<KubeObject>) => {
+      send({ of, ...change });
     });
     response.on("close", () => {
       subscription.unsubscribe();
@@ -123,5 +121,5 @@ export async function tellChanges(
   response.on("close", () => {
     ended.abort();
   });
-  if (!response.destroyed) await tellPulses(deps, tell, ended.signal);
+  if (!response.destroyed) await streamPulses(deps, send, ended.signal);
 }

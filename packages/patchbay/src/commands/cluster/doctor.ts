@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay doctor: looks whether an installation is whole, or where frames of a VM's interfaces die, and says what to do.
+// patchbay doctor: checks an installation, or finds where frames of a VM's interfaces are lost.
 import type { Command, Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
@@ -31,7 +31,7 @@ async function run(context: Context, input: Input): Promise<void> {
   await examineVm(context, input);
 }
 
-/** Changes nothing that stays: VMs are sent as dry runs, and the pod that a standalone machine starts is deleted. */
+/** Changes nothing permanently: VMs are sent as dry runs, and the pod that is started on a standalone machine is deleted. */
 export const doctor: Command = {
   name: "doctor",
   args: ["[vm]", "[interface]"],

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks at which hop frames of a VM's interfaces die, one interface after the other.
+// Diagnosis of the interfaces of a VM, one after the other.
 import { AppError, ifacesOf, type DoctorReport } from "@patchbay/core";
 import type { Context } from "../../command.ts";
 import { examine } from "../../doctor/examine.ts";
 import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
-import { printWays } from "../../print/way.ts";
+import { printDoctorReports } from "../../print/doctor-report.ts";
 import { withNamedTarget, type Target } from "../../target.ts";
 
 function ifaceNamesOf({ vm, vmi }: Target): readonly string[] {
@@ -14,8 +14,8 @@ function ifaceNamesOf({ vm, vmi }: Target): readonly string[] {
 }
 
 /**
- * Shows the way of one interface, or of all.
- * @throws AppError with DOCTOR_FOUND_DEAD where frames die, KUBE_NOT_FOUND, and what kube's client throws
+ * Prints where frames are lost, for one interface or for all.
+ * @throws AppError with DOCTOR_FOUND_DEAD if frames are lost, KUBE_NOT_FOUND, and what the Kubernetes client throws
  */
 export async function examineVm(context: Context, { args }: Input): Promise<void> {
   const [name = "", named] = args;
@@ -27,7 +27,7 @@ export async function examineVm(context: Context, { args }: Input): Promise<void
       firstDead === undefined ? [] : [`${iface} at ${firstDead}`],
     );
     await printResult(context, {
-      table: () => printWays(reports),
+      table: () => printDoctorReports(reports),
       data: { interfaces: reports },
       names: reports.flatMap((report) =>
         report.firstDead === undefined ? [] : [`interface/${report.interface}`],

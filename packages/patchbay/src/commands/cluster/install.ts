@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay install: gives a cluster what it needs.
+// patchbay install and patchbay uninstall.
 import type { ObjectResult, Removal } from "@patchbay/manifests";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
-import { untilObject } from "./until-object.ts";
+import { waitForObject } from "./wait-for-object.ts";
 
 /** Source: the flag `--mode` of net-agent. */
 const NET_AGENT_MODES = ["alone", "multus", "multus-dynamic"];
 
-/** What was named; the rest stays as the cluster has it. */
+/** Settings that were given as flags; the cluster keeps the others. */
 function settingsOf(input: Input) {
   const image = textOption(input, "image");
   const launcherImage = textOption(input, "launcherImage");
@@ -30,10 +30,10 @@ function settingsOf(input: Input) {
 
 function printObject(result: ObjectResult, dryRun: boolean): string {
   const { name, change, isChecked, differences = [] } = result;
-  const said = dryRun && change !== "left alone" ? `would be ${change}` : change;
+  const text = dryRun && change !== "left alone" ? `would be ${change}` : change;
   const unchecked = isChecked ? "" : " (not checked: its namespace does not exist yet)";
   const details = differences.map((difference) => `  ${difference}\n`).join("");
-  return `${name}: ${said}${unchecked}\n${details}`;
+  return `${name}: ${text}${unchecked}\n${details}`;
 }
 
 async function runInstall(context: Context, input: Input): Promise<void> {
@@ -56,12 +56,12 @@ async function runInstall(context: Context, input: Input): Promise<void> {
       dryRun,
       tell: (outcome) => outcomes.push(outcome),
     });
-    const { DEFINITIONS: type, isEstablished: isThere } = kit;
-    const made = await kit.createKubeVirt(store, objects, {
+    const { DEFINITIONS: type, isEstablished: isReached } = kit;
+    const created = await kit.createKubeVirt(store, objects, {
       dryRun,
-      untilServed: (key) => untilObject(session, context, { type, key, isThere }),
+      untilServed: (key) => waitForObject(session, context, { type, key, isReached }),
     });
-    if (made !== undefined) outcomes.push(made);
+    if (created !== undefined) outcomes.push(created);
   });
   await printResult(context, {
     table: () => outcomes.map((outcome) => printObject(outcome, dryRun)).join(""),
@@ -70,7 +70,7 @@ async function runInstall(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** What is there already and ours becomes as this version has it, with the settings that it has. */
+/** Updates existing objects of Patchbay to this version and keeps their settings. */
 export const install: Command = {
   name: "install",
   args: [],
@@ -137,7 +137,7 @@ async function runUninstall(context: Context, input: Input): Promise<void> {
         removals.push(removal);
       },
       untilGone: (type, key) =>
-        untilObject(session, context, { type, key, isThere: (object) => object === undefined }),
+        waitForObject(session, context, { type, key, isReached: (object) => object === undefined }),
     }),
   );
   await printResult(context, {
@@ -147,7 +147,7 @@ async function runUninstall(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** A cluster that has nothing of it is one where there is nothing to do. */
+/** Succeeds on a cluster without Patchbay. */
 export const uninstall: Command = {
   name: "uninstall",
   args: [],

@@ -3,9 +3,9 @@ import { PERSISTENT_VOLUME_CLAIMS, SECRETS, VIRTUAL_MACHINES } from "@patchbay/a
 import { createFakeStore } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
 import { createObjects } from "./apply.ts";
-import { vmObjectsOf } from "./vm-objects.ts";
+import { createVmObjects } from "./vm-objects.ts";
 
-const OBJECTS = vmObjectsOf({
+const OBJECTS = createVmObjects({
   name: "web",
   namespace: "blue",
   volumes: [{ name: "root", source: { image: "debian12" } }],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do the objects of a VM come into the API server? All are tried first, so that a refusal leaves nothing.
+// Creates the objects of a VM. All are sent as dry runs first, so that a rejected object leaves none behind.
 import {
   PERSISTENT_VOLUME_CLAIMS,
   SECRETS,
@@ -9,26 +9,23 @@ import {
 import type { CallOptions, Store } from "@patchbay/core/ports";
 import type { NewSecret, VmObjects } from "./vm-objects.ts";
 
-/** The secret goes when the VM goes. */
-function ownedBy({ apiVersion, kind, metadata }: VirtualMachine, secret: NewSecret): NewSecret {
+/** Deleting the VM deletes its secret. */
+function withOwner({ apiVersion, kind, metadata }: VirtualMachine, secret: NewSecret): NewSecret {
   const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "" };
   return { ...secret, metadata: { ...secret.metadata, ownerReferences: [owner] } };
 }
 
-/**
- * Makes them.
- * @throws AppError with KUBE_ALREADY_EXISTS, KUBE_REFUSED
- */
+/** @throws AppError with KUBE_ALREADY_EXISTS, KUBE_REFUSED */
 export async function createObjects(
   store: Store,
   { claims, vm, secret }: VmObjects,
   options: CallOptions,
 ): Promise<void> {
-  const tried = { ...options, dryRun: true };
-  await store.create(VIRTUAL_MACHINES, vm, tried);
-  await store.create(SECRETS, secret, tried);
-  for (const claim of claims) await store.create(PERSISTENT_VOLUME_CLAIMS, claim, tried);
+  const dryRunOptions = { ...options, dryRun: true };
+  await store.create(VIRTUAL_MACHINES, vm, dryRunOptions);
+  await store.create(SECRETS, secret, dryRunOptions);
+  for (const claim of claims) await store.create(PERSISTENT_VOLUME_CLAIMS, claim, dryRunOptions);
   for (const claim of claims) await store.create(PERSISTENT_VOLUME_CLAIMS, claim, options);
-  const made = await store.create(VIRTUAL_MACHINES, vm, options);
-  await store.create(SECRETS, ownedBy(made, secret), options);
+  const created = await store.create(VIRTUAL_MACHINES, vm, options);
+  await store.create(SECRETS, withOwner(created, secret), options);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay create vm: a VM that boots a disk from an image or a claim, as a manifest or in the API server.
+// patchbay create vm: creates a VM that boots from an image or a claim, or prints its manifest.
 import type { KubeObject } from "@patchbay/api";
 import type { Context, Command } from "../../command.ts";
 import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 import type { VmObjects } from "./vm-objects.ts";
 
-/** One document for each as YAML, a list as JSON. */
+/** Prints one YAML document per object, or a JSON list. */
 async function printManifest(
   { out, global }: Pick<Context, "out" | "global">,
   objects: readonly KubeObject[],
@@ -17,12 +17,12 @@ async function printManifest(
     return;
   }
   const { stringify } = await import("yaml");
-  // People read and edit it: without aliases, and user data as they are written, also where a line is long.
+  // Without aliases, and with user data as they were written, so that people can edit the output.
   const options = { aliasDuplicateObjects: false, blockQuote: "literal", lineWidth: 0 } as const;
   out.write(objects.map((object) => stringify(object, options)).join("---\n"));
 }
 
-function listOf({ claims, vm, secret }: VmObjects): readonly KubeObject[] {
+function allObjects({ claims, vm, secret }: VmObjects): readonly KubeObject[] {
   return [...claims, secret, vm];
 }
 
@@ -30,8 +30,8 @@ function titleOf({ kind, metadata }: KubeObject): string {
   return `${kind.toLowerCase()}/${metadata.name}`;
 }
 
-/** Which disks are created anew at each start. */
-export function fateOfDisks({ vm }: Pick<VmObjects, "vm">): string {
+/** Describes which disks are created anew at each start. */
+export function describeDisks({ vm }: Pick<VmObjects, "vm">): string {
   const { volumes = [] } = vm.spec.template.spec;
   const isKept = volumes.some((volume) => volume.persistentVolumeClaim ?? volume.dataVolume);
   const filled = volumes.flatMap(({ name, dataVolume }) => (dataVolume ? [name] : []));
@@ -46,14 +46,13 @@ export function fateOfDisks({ vm }: Pick<VmObjects, "vm">): string {
   return `${which} created anew at each start; ${others}`;
 }
 
-/** What a person does next. */
 function nextSteps(objects: VmObjects): string {
   const { metadata, spec } = objects.vm;
   const isStopped = spec.runStrategy === "Halted";
   return [
     `${isStopped ? "start it with: patchbay start" : "see how it comes up with: kubectl get vm"} ${metadata.name}`,
     `log in on its console, which shows the user and password: patchbay console ${metadata.name}`,
-    fateOfDisks(objects),
+    describeDisks(objects),
     "",
   ].join("\n");
 }
@@ -63,32 +62,32 @@ async function run(context: Context, input: Input): Promise<void> {
   const { userDataProblem } = await import("../../cloud-init/user-data.ts");
   const { withSession } = await import("../../session.ts");
   const { createObjects } = await import("./apply.ts");
-  const { readOrder } = await import("./read-order.ts");
-  const { vmObjectsOf } = await import("./vm-objects.ts");
+  const { readNewVm } = await import("./read-new-vm.ts");
+  const { createVmObjects } = await import("./vm-objects.ts");
   const { namespace, output } = context.global;
-  const objectsIn = async (where: string | undefined): Promise<VmObjects> => {
-    const order = await readOrder(createFiles(), input, where);
-    const problem = userDataProblem(order.userData);
+  const createObjectsIn = async (targetNamespace: string | undefined): Promise<VmObjects> => {
+    const newVm = await readNewVm(createFiles(), input, targetNamespace);
+    const problem = userDataProblem(newVm.userData);
     if (problem !== undefined) context.err.write(`warning: ${problem}\n`);
-    return vmObjectsOf(order);
+    return createVmObjects(newVm);
   };
   if (output === "yaml" || output === "json") {
-    await printManifest(context, listOf(await objectsIn(namespace)));
+    await printManifest(context, allObjects(await createObjectsIn(namespace)));
     return;
   }
   await withSession(context, async (session) => {
-    const objects = await objectsIn(session.namespace);
+    const objects = await createObjectsIn(session.namespace);
     await createObjects(session.client.store, objects, { signal: context.signal });
-    const names = listOf(objects).map(titleOf);
+    const names = allObjects(objects).map(titleOf);
     await printResult(context, {
       table: () => names.map((name) => `${name} created\n`).join("") + nextSteps(objects),
-      data: listOf(objects),
+      data: allObjects(objects),
       names,
     });
   });
 }
 
-/** With `-o yaml` or `-o json` nothing is asked of a server. */
+/** `-o yaml` and `-o json` send no requests. */
 export const createVm: Command = {
   name: "create vm",
   args: ["<name>"],

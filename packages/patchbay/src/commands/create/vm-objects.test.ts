@@ -2,10 +2,10 @@
 import { validateVmChange } from "@patchbay/api";
 import { readDataVolume } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
-import { fateOfDisks } from "./create-vm.ts";
-import { vmObjectsOf, type VmOrder } from "./vm-objects.ts";
+import { describeDisks } from "./create-vm.ts";
+import { createVmObjects, type NewVm } from "./vm-objects.ts";
 
-const ORDER: VmOrder = {
+const ORDER: NewVm = {
   name: "web",
   namespace: "blue",
   volumes: [{ name: "root", source: { image: "debian12" }, bootOrder: 1 }],
@@ -19,13 +19,13 @@ const ORDER: VmOrder = {
   isStopped: false,
 };
 
-function orderWith(more: Partial<VmOrder>): VmOrder {
+function orderWith(more: Partial<NewVm>): NewVm {
   return { ...ORDER, ...more };
 }
 
 describe("a VM", () => {
   test("has the image's disk, cloud-init's, and a NIC on the pod's network", () => {
-    const { vm, claims, secret } = vmObjectsOf(ORDER);
+    const { vm, claims, secret } = createVmObjects(ORDER);
     expect(vm).toMatchObject({
       apiVersion: "kubevirt.io/v1",
       kind: "VirtualMachine",
@@ -60,12 +60,12 @@ describe("a VM", () => {
   });
 
   test("of nobody's namespace names none", () => {
-    const { vm } = vmObjectsOf(orderWith({ namespace: undefined }));
+    const { vm } = createVmObjects(orderWith({ namespace: undefined }));
     expect(vm.metadata).toEqual({ name: "web" });
   });
 
   test("that is not to run yet is halted", () => {
-    expect(vmObjectsOf(orderWith({ isStopped: true })).vm.spec.runStrategy).toBe("Halted");
+    expect(createVmObjects(orderWith({ isStopped: true })).vm.spec.runStrategy).toBe("Halted");
   });
 
   test.each([
@@ -75,12 +75,12 @@ describe("a VM", () => {
       more: { disks: ["1Gi", "2Gi"], networks: ["a", "b/c"], networkData: "version: 2\n" },
     },
   ])("with $name is taken by admission", ({ more }) => {
-    expect(validateVmChange(undefined, vmObjectsOf(orderWith(more)).vm.spec)).toEqual([]);
+    expect(validateVmChange(undefined, createVmObjects(orderWith(more)).vm.spec)).toEqual([]);
   });
 });
 
 test("of an instancetype and a preference says neither its size nor the bus of its disks", () => {
-  const { spec } = vmObjectsOf(
+  const { spec } = createVmObjects(
     orderWith({
       size: undefined,
       instancetype: { name: "small" },
@@ -109,7 +109,7 @@ test("of an instancetype and a preference says neither its size nor the bus of i
 
 test("with a size for its root disk has a claim that is filled from the image once", () => {
   const order = orderWith({ rootSize: "10Gi" });
-  const { vm, claims } = vmObjectsOf(order);
+  const { vm, claims } = createVmObjects(order);
   const [template] = vm.spec.dataVolumeTemplates ?? [];
   expect(template).toEqual({
     metadata: { name: "web-root" },
@@ -150,17 +150,19 @@ describe("what becomes of the disks", () => {
       want: /^its disk root is filled once, before the first start, and deleted with the VM/,
     },
   ])("is printed for $name", ({ more, want }) => {
-    expect(fateOfDisks(vmObjectsOf(orderWith(more)))).toMatch(want);
+    expect(describeDisks(createVmObjects(orderWith(more)))).toMatch(want);
   });
 });
 
 test("two disks of one name are refused", () => {
   const volumes = [{ name: "cloud-init", source: { claim: "c" } }];
-  expect(() => vmObjectsOf(orderWith({ volumes }))).toThrow(/two disks would be named cloud-init/);
+  expect(() => createVmObjects(orderWith({ volumes }))).toThrow(
+    /two disks would be named cloud-init/,
+  );
 });
 
 test("each disk has a claim of its size, and the guest finds it by its serial number", () => {
-  const { vm, claims } = vmObjectsOf(orderWith({ disks: ["10Gi", "1Gi"] }));
+  const { vm, claims } = createVmObjects(orderWith({ disks: ["10Gi", "1Gi"] }));
   expect(claims.map(({ metadata, spec }) => [metadata.name, spec.resources?.requests])).toEqual([
     ["web-disk-1", { storage: "10Gi" }],
     ["web-disk-2", { storage: "1Gi" }],
@@ -174,7 +176,7 @@ test("each disk has a claim of its size, and the guest finds it by its serial nu
 });
 
 test("network data are in the secret too", () => {
-  const { vm, secret } = vmObjectsOf(orderWith({ networkData: "version: 2\n" }));
+  const { vm, secret } = createVmObjects(orderWith({ networkData: "version: 2\n" }));
   expect(Object.keys(secret.stringData)).toEqual(["userdata", "networkdata"]);
   expect(vm.spec.template.spec.volumes?.at(1)).toEqual({
     name: "cloud-init",
@@ -187,7 +189,8 @@ test("network data are in the secret too", () => {
 
 describe("networks", () => {
   test("give their names to the interfaces", () => {
-    const { spec } = vmObjectsOf(orderWith({ networks: ["blue", "other/red"] })).vm.spec.template;
+    const { spec } = createVmObjects(orderWith({ networks: ["blue", "other/red"] })).vm.spec
+      .template;
     expect(spec.domain.devices?.interfaces?.map(({ name }) => name)).toEqual([
       "default",
       "blue",
@@ -198,7 +201,7 @@ describe("networks", () => {
 
   test("have the MACs that were ordered", () => {
     const macs = new Map([["blue", "02:00:00:00:00:01"]]);
-    const { spec } = vmObjectsOf(orderWith({ networks: ["blue"], macs })).vm.spec.template;
+    const { spec } = createVmObjects(orderWith({ networks: ["blue"], macs })).vm.spec.template;
     expect(spec.domain.devices?.interfaces).toEqual([
       { name: "default", bridge: {} },
       { name: "blue", bridge: {}, macAddress: "02:00:00:00:00:01" },
@@ -208,7 +211,9 @@ describe("networks", () => {
   test.each([{ networks: ["blue", "other/blue"] }, { networks: ["default"] }])(
     "$networks would have one name twice: refused",
     ({ networks }) => {
-      expect(() => vmObjectsOf(orderWith({ networks }))).toThrow(/two interfaces would be named/);
+      expect(() => createVmObjects(orderWith({ networks }))).toThrow(
+        /two interfaces would be named/,
+      );
     },
   );
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which objects make the VM that a person has asked for? Pure.
+// Objects of a new VM: claims, secret and the VM itself. Pure.
 import {
   PERSISTENT_VOLUME_CLAIMS,
   SECRETS,
@@ -12,18 +12,18 @@ import {
   type VirtualMachine,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core/errors";
-import { VOLUME_FLAGS, type VolumeOrder } from "./order-flags.ts";
+import { VOLUME_FLAGS, type NewVolume } from "./virtctl-flags.ts";
 
-/** What is asked for; amounts as Kubernetes writes them. */
-export interface VmOrder {
+/** Settings of a new VM; amounts in Kubernetes' notation. */
+export interface NewVm {
   readonly name: string;
-  /** Absent: that of whoever creates it. */
+  /** Unset: the namespace of the client that creates it. */
   readonly namespace: string | undefined;
-  /** At least one; they stand before all other disks. */
-  readonly volumes: readonly VolumeOrder[];
-  /** Size of a claim that is filled once from the image of the volume {@link ROOT}; unset: that disk is created anew at each start. */
+  /** At least one volume; they precede all other disks. */
+  readonly volumes: readonly NewVolume[];
+  /** Size of a claim that is filled once from the image of the volume {@link ROOT}; unset: the disk is created anew at each start. */
   readonly rootSize?: string;
-  /** Absent: the instancetype says it. */
+  /** Undefined if an instancetype defines it. */
   readonly size: { readonly memory: string; readonly cpus: number } | undefined;
   readonly instancetype: Matcher | undefined;
   readonly preference: Matcher | undefined;
@@ -33,17 +33,17 @@ export interface VmOrder {
   readonly disks: readonly string[];
   /** NAME or NAMESPACE/NAME of NetworkAttachmentDefinitions. */
   readonly networks: readonly string[];
-  /** By the name of the interface; one without is given a MAC by admission, or by CNI. */
+  /** By the name of the interface; admission or CNI chooses the MAC of the others. */
   readonly macs: ReadonlyMap<string, string>;
   readonly isStopped: boolean;
 }
 
-/** A secret as a person writes it: the server makes base64 of it. Source: Kubernetes core/v1 Secret. */
+/** A secret in plain text, which the API server encodes as base64. Source: Kubernetes core/v1 Secret. */
 export interface NewSecret extends Secret {
   readonly stringData: Readonly<Record<string, string>>;
 }
 
-/** All of it; the secret goes with the VM, claims stay. */
+/** Deleting the VM deletes the secret, and keeps the claims. */
 export interface VmObjects {
   readonly claims: readonly PersistentVolumeClaim[];
   readonly vm: VirtualMachine;
@@ -55,96 +55,95 @@ type Devices = Template["domain"]["devices"];
 
 /** Name of the volume of `--image`. */
 export const ROOT = "root";
-/** Names within the VM. */
 const CLOUD_INIT = "cloud-init";
 const POD_NETWORK = "default";
 /** Keys of the secret. Source: KubeVirt cloud-init. */
 const USER_DATA = "userdata";
 const NETWORK_DATA = "networkdata";
 
-function headOf<T extends KubeObject>(
+function objectHead<T extends KubeObject>(
   { group, version, kind }: ResourceType<T>,
   name: string,
-  { namespace }: VmOrder,
+  { namespace }: NewVm,
 ): Pick<KubeObject, "apiVersion" | "kind" | "metadata"> {
   const apiVersion = group === "" ? version : `${group}/${version}`;
   return { apiVersion, kind, metadata: { name, ...(namespace !== undefined && { namespace }) } };
 }
 
-/** Of the disks that stay, from 1: names within the VM, and the serial numbers that the guest sees. */
-function diskNames({ disks }: VmOrder): readonly string[] {
+/** Names of the persistent disks within the VM, numbered from 1; also the serial numbers that the guest sees. */
+function diskNames({ disks }: NewVm): readonly string[] {
   return disks.map((_, index) => `disk-${String(index + 1)}`);
 }
 
-function claimName({ name }: VmOrder, disk: string): string {
+function claimName({ name }: NewVm, disk: string): string {
   return `${name}-${disk}`;
 }
 
-function secretName({ name }: VmOrder): string {
+function secretName({ name }: NewVm): string {
   return `${name}-cloud-init`;
 }
 
-function claimsOf(order: VmOrder): readonly PersistentVolumeClaim[] {
-  return diskNames(order).map((disk, index) => ({
-    ...headOf(PERSISTENT_VOLUME_CLAIMS, claimName(order, disk), order),
+function claimsOf(newVm: NewVm): readonly PersistentVolumeClaim[] {
+  return diskNames(newVm).map((disk, index) => ({
+    ...objectHead(PERSISTENT_VOLUME_CLAIMS, claimName(newVm, disk), newVm),
     spec: {
       accessModes: ["ReadWriteOnce"],
-      resources: { requests: { storage: order.disks[index] ?? "" } },
+      resources: { requests: { storage: newVm.disks[index] ?? "" } },
     },
   }));
 }
 
 type DataVolumeTemplate = NonNullable<VirtualMachine["spec"]["dataVolumeTemplates"]>[number];
 
-/** The image whose disk is copied into a claim once. */
-function keptImageOf({ volumes, rootSize }: VmOrder): string | undefined {
+/** Image whose disk is copied into a claim once. */
+function persistentImage({ volumes, rootSize }: NewVm): string | undefined {
   const source = volumes.find(({ name }) => name === ROOT)?.source;
   return rootSize !== undefined && source !== undefined && "image" in source
     ? source.image
     : undefined;
 }
 
-function dataVolumesOf(order: VmOrder): DataVolumeTemplate[] {
-  const image = keptImageOf(order);
+function dataVolumesOf(newVm: NewVm): DataVolumeTemplate[] {
+  const image = persistentImage(newVm);
   if (image === undefined) return [];
   const storage = {
     accessModes: ["ReadWriteOnce"],
-    resources: { requests: { storage: order.rootSize ?? "" } },
+    resources: { requests: { storage: newVm.rootSize ?? "" } },
   };
   const source = { registry: { url: `docker://${image}` } };
-  return [{ metadata: { name: claimName(order, ROOT) }, spec: { source, storage } }];
+  return [{ metadata: { name: claimName(newVm, ROOT) }, spec: { source, storage } }];
 }
 
-function bootVolumeManifest(order: VmOrder, { name, source }: VolumeOrder) {
+function bootVolumeManifest(newVm: NewVm, { name, source }: NewVolume) {
   if (!("image" in source)) return { name, persistentVolumeClaim: { claimName: source.claim } };
-  if (name === ROOT && keptImageOf(order) !== undefined) {
-    return { name, dataVolume: { name: claimName(order, ROOT) } };
+  if (name === ROOT && persistentImage(newVm) !== undefined) {
+    return { name, dataVolume: { name: claimName(newVm, ROOT) } };
   }
   return { name, containerDisk: { image: source.image, imagePullPolicy: "IfNotPresent" } };
 }
 
-function volumesOf(order: VmOrder): NonNullable<Template["volumes"]> {
-  const secretRef = { name: secretName(order) };
+function volumesOf(newVm: NewVm): NonNullable<Template["volumes"]> {
+  const secretRef = { name: secretName(newVm) };
   const networkDataSecretRef =
-    order.networkData === undefined ? {} : { networkDataSecretRef: secretRef };
+    newVm.networkData === undefined ? {} : { networkDataSecretRef: secretRef };
   return [
-    ...order.volumes.map((volume) => bootVolumeManifest(order, volume)),
+    ...newVm.volumes.map((volume) => bootVolumeManifest(newVm, volume)),
     { name: CLOUD_INIT, cloudInitNoCloud: { secretRef, ...networkDataSecretRef } },
-    ...diskNames(order).map((name) => ({
+    ...diskNames(newVm).map((name) => ({
       name,
-      persistentVolumeClaim: { claimName: claimName(order, name) },
+      persistentVolumeClaim: { claimName: claimName(newVm, name) },
     })),
   ];
 }
 
-/** The last part of a network's name is the iface's. */
+/** The last part of a network's name is the name of its interface. */
 function ifaceName(network: string): string {
   return network.split("/").at(-1) ?? network;
 }
 
-/** @throws AppError with FLAG_INVALID when two of them would have one name */
-function checkDiskNames(order: VmOrder): void {
-  const names = [...order.volumes.map(({ name }) => name), CLOUD_INIT, ...diskNames(order)];
+/** @throws AppError with FLAG_INVALID if two disks would have the same name */
+function checkDiskNames(newVm: NewVm): void {
+  const names = [...newVm.volumes.map(({ name }) => name), CLOUD_INIT, ...diskNames(newVm)];
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice === undefined) return;
   const reason = `two disks would be named ${twice}; name one of them otherwise with name:…`;
@@ -152,10 +151,10 @@ function checkDiskNames(order: VmOrder): void {
 }
 
 /**
- * The pod network's interface, and one for each network.
- * @throws AppError with FLAG_INVALID when two of them would have one name
+ * Names of the pod network's interface, and of one interface per network.
+ * @throws AppError with FLAG_INVALID if two interfaces would have the same name
  */
-export function ifaceNames({ networks }: Pick<VmOrder, "networks">): readonly string[] {
+export function ifaceNames({ networks }: Pick<NewVm, "networks">): readonly string[] {
   const names = [POD_NETWORK, ...networks.map(ifaceName)];
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice === undefined) return names;
@@ -163,40 +162,40 @@ export function ifaceNames({ networks }: Pick<VmOrder, "networks">): readonly st
   throw new AppError("FLAG_INVALID", { flag: "--network", reason });
 }
 
-function devicesOf(order: VmOrder): NonNullable<Devices> {
-  // What the VM says, a preference does not.
-  const disk = order.preference === undefined ? { bus: "virtio" } : {};
+function devicesOf(newVm: NewVm): NonNullable<Devices> {
+  // A preference applies only to fields that the VM leaves unset.
+  const disk = newVm.preference === undefined ? { bus: "virtio" } : {};
   return {
     disks: [
-      ...order.volumes.map(({ name, bootOrder }) => ({
+      ...newVm.volumes.map(({ name, bootOrder }) => ({
         name,
         ...(bootOrder === undefined ? {} : { bootOrder }),
         disk,
       })),
       { name: CLOUD_INIT, disk },
-      ...diskNames(order).map((name) => ({ name, serial: name, disk })),
+      ...diskNames(newVm).map((name) => ({ name, serial: name, disk })),
     ],
-    interfaces: ifaceNames(order).map((name) => {
-      const macAddress = order.macs.get(name);
+    interfaces: ifaceNames(newVm).map((name) => {
+      const macAddress = newVm.macs.get(name);
       return { name, bridge: {}, ...(macAddress !== undefined && { macAddress }) };
     }),
   };
 }
 
-function networksOf(order: VmOrder): NonNullable<Template["networks"]> {
+function networksOf(newVm: NewVm): NonNullable<Template["networks"]> {
   return [
     { name: POD_NETWORK, pod: {} },
-    ...order.networks.map((networkName) => ({
+    ...newVm.networks.map((networkName) => ({
       name: ifaceName(networkName),
       multus: { networkName },
     })),
   ];
 }
 
-function secretOf(order: VmOrder): NewSecret {
-  const { userData, networkData } = order;
+function secretOf(newVm: NewVm): NewSecret {
+  const { userData, networkData } = newVm;
   return {
-    ...headOf(SECRETS, secretName(order), order),
+    ...objectHead(SECRETS, secretName(newVm), newVm),
     stringData: {
       [USER_DATA]: userData,
       ...(networkData !== undefined && { [NETWORK_DATA]: networkData }),
@@ -204,24 +203,21 @@ function secretOf(order: VmOrder): NewSecret {
   };
 }
 
-/**
- * The objects of a VM.
- * @throws AppError with FLAG_INVALID
- */
-export function vmObjectsOf(order: VmOrder): VmObjects {
-  checkDiskNames(order);
-  const { size, instancetype, preference, isStopped } = order;
+/** @throws AppError with FLAG_INVALID */
+export function createVmObjects(newVm: NewVm): VmObjects {
+  checkDiskNames(newVm);
+  const { size, instancetype, preference, isStopped } = newVm;
   const spec: Template = {
     domain: {
       ...(size === undefined ? {} : { cpu: { cores: size.cpus }, memory: { guest: size.memory } }),
-      devices: devicesOf(order),
+      devices: devicesOf(newVm),
     },
-    networks: networksOf(order),
-    volumes: volumesOf(order),
+    networks: networksOf(newVm),
+    volumes: volumesOf(newVm),
   };
-  const dataVolumeTemplates = dataVolumesOf(order);
+  const dataVolumeTemplates = dataVolumesOf(newVm);
   const vm: VirtualMachine = {
-    ...headOf(VIRTUAL_MACHINES, order.name, order),
+    ...objectHead(VIRTUAL_MACHINES, newVm.name, newVm),
     spec: {
       runStrategy: isStopped ? "Halted" : "Always",
       ...(instancetype === undefined ? {} : { instancetype }),
@@ -230,5 +226,5 @@ export function vmObjectsOf(order: VmOrder): VmObjects {
       template: { spec },
     },
   };
-  return { claims: claimsOf(order), vm, secret: secretOf(order) };
+  return { claims: claimsOf(newVm), vm, secret: secretOf(newVm) };
 }

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay pause, unpause, reset, soft-reboot, guestosinfo, userlist and fslist: what the guest's node does or tells at once,
-// in virtctl's forms.
+// patchbay pause, unpause, reset, soft-reboot, guestosinfo, userlist and fslist, in virtctl's form.
 import type { Command, Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
 
-/** One of them. */
-interface Asked {
+interface GuestCommandSpec {
   readonly name: string;
-  /** As the path has it. */
+  /** Last part of the subresource's path. */
   readonly subresource: string;
   readonly method: "GET" | "PUT";
   readonly summary: string;
 }
 
-const ASKED: readonly Asked[] = [
+const GUEST_COMMAND_SPECS: readonly GuestCommandSpec[] = [
   { name: "pause", subresource: "pause", method: "PUT", summary: "Pause a VM" },
   { name: "unpause", subresource: "unpause", method: "PUT", summary: "Resume a paused VM" },
   {
@@ -48,17 +46,21 @@ const ASKED: readonly Asked[] = [
   },
 ];
 
-async function ask(context: Context, input: Input, { subresource, method }: Asked): Promise<void> {
-  const { askGuest } = await import("./ask-guest.ts");
-  await askGuest(context, input, { subresource, method });
+async function run(
+  context: Context,
+  input: Input,
+  { subresource, method }: GuestCommandSpec,
+): Promise<void> {
+  const { requestGuest } = await import("./request-guest.ts");
+  await requestGuest(context, input, { subresource, method });
 }
 
 /** In the order of the help. */
-export const GUEST_COMMANDS: readonly Command[] = ASKED.map((asked) => ({
-  name: asked.name,
+export const GUEST_COMMANDS: readonly Command[] = GUEST_COMMAND_SPECS.map((spec) => ({
+  name: spec.name,
   args: ["<vm...>"],
   values: ["vms"],
-  summary: `${asked.summary}: vm NAME, vmi NAME, or NAME`,
+  summary: `${spec.summary}: vm NAME, vmi NAME, or NAME`,
   flags: [],
-  run: (context, input) => ask(context, input, asked),
+  run: (context, input) => run(context, input, spec),
 }));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay image add: makes an image that VMs and pods can name.
+// patchbay image add, image list and image remove.
 import { resolve } from "node:path";
 import type { Command, Context } from "../../command.ts";
 import { argumentAt, type Input } from "../../input.ts";
@@ -25,7 +25,7 @@ async function runImageAdd(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Replaces an image of that name. */
+/** Replaces an existing image of the same name. */
 export const imageAdd: Command = {
   name: "image add",
   args: ["<name>", "<source>"],
@@ -52,7 +52,7 @@ async function runImageList(context: Context): Promise<void> {
   });
 }
 
-/** Needs no machine that is up. */
+/** Also works while the machine is stopped. */
 export const imageList: Command = {
   name: "image list",
   args: [],
@@ -78,7 +78,7 @@ async function runImageRemove(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Refused while a VM, a VMI or a pod names it. */
+/** Rejected while a VM, a VMI or a pod uses the image. */
 export const imageRemove: Command = {
   name: "image remove",
   args: ["<name>"],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DataVolume, Pod, VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { usersOf } from "./users.ts";
+import { listUsers } from "./users.ts";
 
 function podOf(name: string, change: Partial<Pod["spec"]>, phase: "Running" | "Failed"): Pod {
   return {
@@ -95,5 +95,5 @@ test.each([
   { image: "gold", want: ["virtualmachine ns/unfilled"] },
   { image: "guest:v2", want: [] },
 ])("$image is used by $want, however they write its name", ({ image, want }) => {
-  expect(usersOf(image, users)).toEqual(want);
+  expect(listUsers(image, users)).toEqual(want);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who on this machine needs an image? Asked of the machine's own API server; pure but for that.
+// Users of an image on this machine, from the machine's own API server.
 import { join } from "node:path";
 import {
   DATA_VOLUMES,
@@ -21,7 +21,7 @@ import { createClock, createFiles } from "@patchbay/os";
 import type { Context } from "../../command.ts";
 import { warnTo } from "../../session.ts";
 
-/** Time for one list; a machine that is down refuses at once. */
+/** Deadline of one list, milliseconds; a stopped machine refuses the connection at once. */
 const TIMEOUT_MS = 5_000;
 
 function titleOf(kind: string, { metadata }: KubeObject): string {
@@ -35,7 +35,7 @@ function imagesOfPod({ spec }: Pod): readonly (string | undefined)[] {
   ];
 }
 
-/** Of its kernel and of its disks. */
+/** Images of its kernel and its disks. */
 function imagesOfVm(spec: VirtualMachineInstance["spec"]): readonly (string | undefined)[] {
   const { domain, volumes = [] } = inCurrentWords(spec);
   return [
@@ -44,7 +44,7 @@ function imagesOfVm(spec: VirtualMachineInstance["spec"]): readonly (string | un
   ];
 }
 
-/** Of claims that the VM fills at its first start, until they are filled. */
+/** Images of claims that the VM fills at its first start, until they are filled. */
 function imagesOfDataVolumes(
   { metadata, spec }: VirtualMachine,
   dataVolumes: readonly DataVolume[],
@@ -65,7 +65,7 @@ function imagesOfDataVolumes(
   });
 }
 
-/** Whether both mean the same image; what is no name of an image means none. */
+/** Whether both name the same image; an invalid name matches nothing. */
 function isSame(one: string | undefined, other: string): boolean {
   try {
     return one !== undefined && fullReference(one) === other;
@@ -74,7 +74,6 @@ function isSame(one: string | undefined, other: string): boolean {
   }
 }
 
-/** Objects that may use an image. */
 export interface PossibleUsers {
   readonly pods: readonly Pod[];
   readonly vms: readonly VirtualMachine[];
@@ -83,10 +82,10 @@ export interface PossibleUsers {
 }
 
 /**
- * Pods that run from the image, VMs that start from it, and VMIs that did, for example `pod default/a`.
+ * Pods that run the image, VMs that boot from it, and VMIs without a VM that do, for example `pod default/a`.
  * @throws AppError with IMAGE_NAME_INVALID
  */
-export function usersOf(image: string, all: PossibleUsers): readonly string[] {
+export function listUsers(image: string, all: PossibleUsers): readonly string[] {
   const { pods, vms, vmis, dataVolumes } = all;
   const reference = fullReference(image);
   const usesIt = (one: string | undefined): boolean => isSame(one, reference);
@@ -108,7 +107,7 @@ export function usersOf(image: string, all: PossibleUsers): readonly string[] {
   ];
 }
 
-/** The users of an image; none when there is no machine, or it is down: then nothing runs from it. */
+/** Users of an image; empty if there is no machine or it is stopped, because nothing runs then. */
 export async function findImageUsers(context: Context, image: string): Promise<readonly string[]> {
   const kubeconfig = join(context.global.dataDir, "kubeconfig");
   if (!(await createFiles().exists(kubeconfig))) return [];
@@ -122,7 +121,7 @@ export async function findImageUsers(context: Context, image: string): Promise<r
       client.store.list(VIRTUAL_MACHINE_INSTANCES, options),
       client.store.list(DATA_VOLUMES, options),
     ]);
-    return usersOf(image, {
+    return listUsers(image, {
       pods: pods.items,
       vms: vms.items,
       vmis: vmis.items,

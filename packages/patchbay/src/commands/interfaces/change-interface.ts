@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay addinterface: asks for an interface.
+// patchbay addinterface, set interface and removeinterface.
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input } from "../../input.ts";
 import { DRY_RUN, IFACE_NAME, VMI, WAIT } from "../flags.ts";
 
-/** Body of the subresource. Source: KubeVirt v1.0 AddInterfaceOptions; the fields beside are ours. */
+/** Body of the subresource. Source: KubeVirt v1.0 AddInterfaceOptions; other fields are Patchbay's. */
 function bodyOf(input: Input): Readonly<Record<string, unknown>> {
   const macAddress = textOption(input, "macAddress");
   const model = textOption(input, "model");
@@ -20,8 +20,8 @@ async function runAddInterface(context: Context, input: Input): Promise<void> {
   const iface = textOption(input, "name") ?? "";
   const request = { subresource: "addinterface", iface, body: bodyOf(input) } as const;
   if (hasFlag(input, "check")) {
-    const { plugOnProbation } = await import("./check-iface.ts");
-    await plugOnProbation(context, input, request);
+    const { plugAndCheck } = await import("./check-iface.ts");
+    await plugAndCheck(context, input, request);
     return;
   }
   if (hasFlag(input, "keep")) {
@@ -32,7 +32,7 @@ async function runAddInterface(context: Context, input: Input): Promise<void> {
   await requestIface(context, input, request);
 }
 
-/** Done when the guest can use it; a VM that does not run gets it with its next start. */
+/** Done when the guest can use the interface; a stopped VM gets it at its next start. */
 export const addInterface: Command = {
   name: "addinterface",
   args: ["<vm>"],
@@ -61,7 +61,7 @@ export const addInterface: Command = {
   run: runAddInterface,
 };
 
-/** The guest's device stays, with its MAC and its PCI address. */
+/** The guest's device keeps its MAC and its PCI address. */
 export const setInterface: Command = {
   name: "set interface",
   args: ["<vm>"],
@@ -84,7 +84,7 @@ export const setInterface: Command = {
   },
 };
 
-/** Done when nothing is left of it: in the guest, in the pod, in the spec. */
+/** Done when nothing is left of the interface in the guest, the pod and the spec. */
 export const removeInterface: Command = {
   name: "removeinterface",
   args: ["<vm>"],

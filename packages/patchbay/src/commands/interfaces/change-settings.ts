@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes the network and the link of an interface, and waits for the effect.
+// Changes of an interface's network and link.
 import { parseNadName, type JsonPatchOperation } from "@patchbay/api";
 import { AppError, ifacesOf, networksOf } from "@patchbay/core";
 import { nicsPlaceOf } from "@patchbay/core/nics";
 import { type Target, withNamedTarget } from "../../target.ts";
 import { requestChange, type Change } from "../../change/request.ts";
-import { ifaceStage, type Seen } from "../../change/steps.ts";
+import { ifaceStage, type VmiState } from "../../change/steps.ts";
 import { settingsVerdict, type WantedSettings } from "../../change/verdict.ts";
 import type { Context } from "../../command.ts";
 import { argumentAt, textOption, type Input } from "../../input.ts";
 import { isLive } from "../../print/iface-rows.ts";
 
-/** What an interface is set to; at least one of them. */
+/** New settings of an interface; at least one is set. */
 interface IfaceSettings {
   /** NetworkAttachmentDefinition, NAME or NAMESPACE/NAME. */
   readonly network?: string;
@@ -22,7 +22,7 @@ function flagError(flag: string, reason: string): AppError {
   return new AppError("FLAG_INVALID", { flag, reason });
 }
 
-/** Sets a field of an entry, and fails when another entry has that position by then. */
+/** Sets a field of an entry; fails if another entry has moved to its position. */
 function setField(
   entry: string,
   name: string,
@@ -54,8 +54,9 @@ function networkOperations(
 }
 
 /**
- * The patch of the VM, or of a VMI without a VM.
- * @throws AppError with FLAG_INVALID when nothing is set, or the network cannot be; KUBE_NOT_FOUND without such an interface
+ * Patch of the VM, or of a VMI without a VM.
+ * @throws AppError with FLAG_INVALID if nothing is set or the network cannot be changed, KUBE_NOT_FOUND if there is no
+ * such interface
  */
 export function ifacePatch(
   target: Target,
@@ -107,17 +108,17 @@ function settingsChange(target: Target, iface: string, settings: IfaceSettings):
     action: "set interface",
     request: { kind: "patch", operations: ifacePatch(target, iface, settings) },
     what: describe(iface, settings),
-    look: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
+    inspectCommand: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
     fields: { interface: iface, ...settings },
-    stageOf: ({ vmi }: Seen) => ifaceStage(vmi, iface),
+    stageOf: ({ vmi }: VmiState) => ifaceStage(vmi, iface),
     verdictOf: (now) => settingsVerdict({ iface, ...wanted }, now),
     ...(!isLive(target.vmi) && {
-      waitsForNothing: "the VM is not running: the change takes effect at its next start",
+      noWaitReason: "the VM is not running: the change takes effect at its next start",
     }),
   };
 }
 
-/** @throws what {@link ifacePatch} and the API server's answer mean */
+/** @throws what {@link ifacePatch} and the request throw */
 export async function changeSettings(context: Context, input: Input): Promise<void> {
   const query = { name: argumentAt(input, 0), isVmi: false };
   const iface = textOption(input, "name") ?? "";

@@ -1,60 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugs an interface on probation: what does not work is unplugged again.
+// Plugs an interface, checks that frames pass, and unplugs it again if they do not.
 import { AppError, ifacesOf, messageOf, type DoctorReport } from "@patchbay/core";
-import { performChange, sayChange, type ChangeResult } from "../../change/request.ts";
+import { performChange, describeChange, type ChangeResult } from "../../change/request.ts";
 import type { Context } from "../../command.ts";
-import { examine, type Examined } from "../../doctor/examine.ts";
+import { examine, type ExaminedIface } from "../../doctor/examine.ts";
 import { hasFlag, numberOption, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
-import { printWays } from "../../print/way.ts";
+import { printDoctorReports } from "../../print/doctor-report.ts";
 import type { Session } from "../../session.ts";
 import { withTarget, type Target } from "../../target.ts";
 import { ifaceChange, type IfaceRequest } from "./request-iface.ts";
 
-/** A guest needs a moment to use what was just plugged: for so long nothing is called dead, milliseconds. */
+/** Time that a guest has to start using a plugged NIC before lost frames count as a fault, milliseconds. */
 const GRACE_MS = 15_000;
-/** From one look to the next, milliseconds. */
+/** Time between two checks, milliseconds. */
 const PAUSE_MS = 2_000;
 
-/** What a probation works with. */
-interface Probation extends Examined {
+interface CheckContext extends ExaminedIface {
   readonly session: Session;
   readonly context: Context;
   readonly input: Input;
 }
 
-/** How the interface was found, and what has become of it. */
-interface Trial {
+/** Result of the check, and what was done with the interface. */
+interface CheckResult {
   readonly report: DoctorReport;
   readonly stands: "works" | "removed" | "kept" | "wasThere" | "notItsFault";
 }
 
-const STANDS: Readonly<Record<Exclude<Trial["stands"], "works">, string>> = {
+const OUTCOME_TEXTS: Readonly<Record<Exclude<CheckResult["stands"], "works">, string>> = {
   removed: "it was taken out again",
   kept: "it was left, as --keep says",
   wasThere: "it was left, since it was there before",
   notItsFault: "it was left in place, because the fault is not in the guest or its pod",
 };
 
-/** Until frames pass, or the guest has had its time. */
-async function look({ session, context, input, ...asked }: Probation): Promise<DoctorReport> {
+/** Checks repeatedly until frames pass or the grace period ends. */
+async function waitForFrames({
+  session,
+  context,
+  input,
+  ...examined
+}: CheckContext): Promise<DoctorReport> {
   const { clock } = session;
   const graceMs = Math.min(GRACE_MS, numberOption(input, "timeout", GRACE_MS));
   const untilMs = clock.monotonicMs() + graceMs;
   for (;;) {
-    const report = await examine(context, session, asked);
+    const report = await examine(context, session, examined);
     const leftMs = untilMs - clock.monotonicMs();
     if (report.firstDead === undefined || leftMs <= 0) return report;
     await clock.sleep(Math.min(PAUSE_MS, leftMs), context.signal);
   }
 }
 
-/** @throws AppError with INTERFACE_NOT_CHECKED where nobody can tell: the interface stays */
-async function lookOrSay(probation: Probation): Promise<DoctorReport> {
+/** @throws AppError with INTERFACE_NOT_CHECKED if the check fails; the interface stays */
+async function checkFrames(checkContext: CheckContext): Promise<DoctorReport> {
   try {
-    return await look(probation);
+    return await waitForFrames(checkContext);
   } catch (error) {
-    const { iface, target, context } = probation;
+    const { iface, target, context } = checkContext;
     const reason = context.signal.aborted ? "interrupted" : messageOf(error);
     throw new AppError(
       "INTERFACE_NOT_CHECKED",
@@ -70,32 +74,32 @@ function isDeclared({ vm, vmi }: Target, iface: string): boolean {
   );
 }
 
-function say(context: Context, text: string): void {
+function print(context: Context, text: string): void {
   if (context.global.output === "table") context.out.write(text);
 }
 
-async function unplug(probation: Probation): Promise<void> {
-  const { session, context, input, target, iface } = probation;
+async function unplug(checkContext: CheckContext): Promise<void> {
+  const { session, context, input, target, iface } = checkContext;
   const request = { subresource: "removeinterface", iface, body: { name: iface } } as const;
   const change = ifaceChange(request, target);
   const outcome = await performChange(session, context, { change, input, isWaiting: true });
-  say(context, sayChange(change, outcome));
+  print(context, describeChange(change, outcome));
 }
 
-async function judge(probation: Probation): Promise<Trial> {
-  const { context, input, target, iface } = probation;
-  const report = await lookOrSay(probation);
-  say(context, printWays([report]));
+async function judge(checkContext: CheckContext): Promise<CheckResult> {
+  const { context, input, target, iface } = checkContext;
+  const report = await checkFrames(checkContext);
+  print(context, printDoctorReports([report]));
   if (report.firstDead === undefined) return { report, stands: "works" };
   if (isDeclared(target, iface)) return { report, stands: "wasThere" };
   if (hasFlag(input, "keep")) return { report, stands: "kept" };
   if (!report.isUnplugReason) return { report, stands: "notItsFault" };
-  await unplug(probation);
+  await unplug(checkContext);
   return { report, stands: "removed" };
 }
 
-/** What is found out about an interface that works, is nothing to complain of. */
-function complaintOf({ report, stands }: Trial, { target }: Probation): AppError | undefined {
+/** The error for an interface that does not work; undefined if it works. */
+function toError({ report, stands }: CheckResult, { target }: CheckContext): AppError | undefined {
   const dead = report.hops.find(({ hop }) => hop === report.firstDead);
   if (dead === undefined || stands === "works") return undefined;
   return new AppError("INTERFACE_DOES_NOT_WORK", {
@@ -103,38 +107,46 @@ function complaintOf({ report, stands }: Trial, { target }: Probation): AppError
     vm: target.name,
     hop: dead.hop,
     why: dead.why,
-    stands: STANDS[stands],
+    stands: OUTCOME_TEXTS[stands],
   });
 }
 
-async function plug(probation: Probation, request: IfaceRequest): Promise<void> {
-  const { session, context, input, target } = probation;
+async function plug(checkContext: CheckContext, request: IfaceRequest): Promise<void> {
+  const { session, context, input, target } = checkContext;
   const change = ifaceChange(request, target);
   const plugged = await performChange(session, context, { change, input, isWaiting: true });
   const isDone = plugged.result === "done";
   const note = [plugged.note, "not checked"];
-  const told: ChangeResult = isDone ? plugged : { ...plugged, note: note.join("; ") };
-  say(context, sayChange(change, told));
-  const outcome = isDone ? await judge(probation) : undefined;
+  const reported: ChangeResult = isDone ? plugged : { ...plugged, note: note.join("; ") };
+  print(context, describeChange(change, reported));
+  const outcome = isDone ? await judge(checkContext) : undefined;
   if (context.global.output !== "table") {
     const { kind, namespace, name } = target;
     const found = outcome && { check: outcome.report, stands: outcome.stands };
     await printResult(context, {
       table: () => "",
-      data: { kind, namespace, name, action: "addinterface", ...change.fields, ...told, ...found },
+      data: {
+        kind,
+        namespace,
+        name,
+        action: "addinterface",
+        ...change.fields,
+        ...reported,
+        ...found,
+      },
       names: [`${kind}/${name}`],
     });
   }
-  const complaint = outcome && complaintOf(outcome, probation);
-  if (complaint !== undefined) throw complaint;
+  const failure = outcome && toError(outcome, checkContext);
+  if (failure !== undefined) throw failure;
 }
 
 /**
- * Waits until it is plugged, looks where its frames die, and unplugs it when the fault lies in the guest or its pod, unless
- * it is to be kept or was there before.
+ * Waits until the interface is plugged and checks where its frames are lost. Unplugs it if the fault is in the guest or its
+ * pod, unless `--keep` is set or the interface existed before.
  * @throws AppError with INTERFACE_DOES_NOT_WORK, INTERFACE_NOT_CHECKED, and what the change throws
  */
-export async function plugOnProbation(
+export async function plugAndCheck(
   context: Context,
   input: Input,
   request: IfaceRequest,

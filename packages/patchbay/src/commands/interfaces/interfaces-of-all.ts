@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interfaces of all VMs of a namespace, and of VMIs without a VM.
+// Interfaces of all VMs of a namespace, and of VMIs without a VM.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
@@ -27,8 +27,8 @@ export function joinByName(
   });
 }
 
-/** @throws what kube's client throws */
-export async function interfacesOfAll(
+/** @throws what the Kubernetes client throws */
+export async function listAllInterfaces(
   { client, namespace }: Session,
   signal: AbortSignal,
 ): Promise<readonly VmInterfaces[]> {

@@ -1,32 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do addinterface and removeinterface have in common?
+// Requests of addinterface and removeinterface.
 import type { Observation } from "../../change/follow-target.ts";
 import { requestChange, type Change } from "../../change/request.ts";
-import { ifaceStage, type Seen } from "../../change/steps.ts";
+import { ifaceStage, type VmiState } from "../../change/steps.ts";
 import { plugVerdict, unplugVerdict } from "../../change/verdict.ts";
 import type { Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
 import { withTarget, type Target } from "../../target.ts";
 
-/** One of the two, for one interface. */
 export interface IfaceRequest {
   readonly subresource: "addinterface" | "removeinterface";
   readonly iface: string;
-  /** As the subresource takes it. */
+  /** Body of the request to the subresource. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** A VM that does not run gets the interface with its next start; it loses one at once. */
-function waitsForNothing(
+/** A stopped VM gets a new interface at its next start, and loses one at once. */
+function noWaitReason(
   { subresource }: IfaceRequest,
   { vmi }: Target,
-): { readonly waitsForNothing?: string } {
+): { readonly noWaitReason?: string } {
   return subresource === "addinterface" && vmi === undefined
-    ? { waitsForNothing: "the VM is not running: the interface is plugged at its next start" }
+    ? { noWaitReason: "the VM is not running: the interface is plugged at its next start" }
     : {};
 }
 
-/** The same as a change of that VM. */
 export function ifaceChange(request: IfaceRequest, target: Target): Change {
   const { subresource, iface, body } = request;
   const isPlug = subresource === "addinterface";
@@ -35,16 +33,15 @@ export function ifaceChange(request: IfaceRequest, target: Target): Change {
     action: subresource,
     request: { kind: "subresource", name: subresource, body },
     what: `${isPlug ? "plug" : "unplug"} of interface ${iface}`,
-    look: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
+    inspectCommand: `patchbay explain ${target.name} ${iface} -n ${target.namespace}`,
     fields: { interface: iface },
-    stageOf: ({ vmi }: Seen) => ifaceStage(vmi, iface),
+    stageOf: ({ vmi }: VmiState) => ifaceStage(vmi, iface),
     verdictOf: (now: Observation, first: Observation) =>
       isPlug ? plugVerdict(iface, now, first) : unplugVerdict(iface, now),
-    ...waitsForNothing(request, target),
+    ...noWaitReason(request, target),
   };
 }
 
-/** Asks for it and waits when the user wants that. */
 export async function requestIface(
   context: Context,
   input: Input,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay get interfaces: lists the interfaces of a VM, or of all VMs of a namespace.
+// patchbay get interfaces, explain and history.
 import type { Command, Context } from "../../command.ts";
 import { argumentAt, type Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
@@ -23,10 +23,10 @@ async function listOne(context: Context, input: Input): Promise<void> {
 
 async function listAll(context: Context): Promise<void> {
   const { withSession } = await import("../../session.ts");
-  const { interfacesOfAll } = await import("./interfaces-of-all.ts");
+  const { listAllInterfaces } = await import("./interfaces-of-all.ts");
   const { printInterfacesOfAll } = await import("../../print/interfaces.ts");
   await withSession(context, async (session) => {
-    const vms = await interfacesOfAll(session, context.signal);
+    const vms = await listAllInterfaces(session, context.signal);
     await printResult(context, {
       table: () => printInterfacesOfAll(vms),
       data: vms.map(({ vm, rows }) => ({ vm, interfaces: rows })),
@@ -39,7 +39,7 @@ async function runGetInterfaces(context: Context, input: Input): Promise<void> {
   await (argumentAt(input, 0) === "" ? listAll(context) : listOne(context, input));
 }
 
-/** Also those that are declared and not there yet, and those that are on their way out. */
+/** Includes interfaces that are declared and not plugged yet, and those that are being unplugged. */
 export const getInterfaces: Command = {
   name: "get interfaces",
   aliases: ["interface", "ifaces"],
@@ -51,14 +51,14 @@ export const getInterfaces: Command = {
   run: runGetInterfaces,
 };
 
-/** Where the VM runs, and why it cannot be worked with there. */
-function toldOfNode({ nodeName, hindrance }: VmiStatus = {}): {
+/** Node of the VM, and why virt-handler cannot manage the VM there. */
+function nodeDetails({ nodeName, hindrance }: VmiStatus = {}): {
   readonly node?: string;
-  readonly hindrance?: string;
+  readonly blockedReason?: string;
 } {
   return {
     ...(nodeName !== undefined && { node: nodeName }),
-    ...(hindrance !== undefined && { hindrance: hindrance.reason }),
+    ...(hindrance !== undefined && { blockedReason: hindrance.reason }),
   };
 }
 
@@ -66,7 +66,7 @@ async function explainIn(context: Context, target: Target, iface: string): Promi
   const { AppError } = await import("@patchbay/core/errors");
   const { isLive, toIfaceRows } = await import("../../print/iface-rows.ts");
   const { printExplanation } = await import("../../print/explanation.ts");
-  const { startTrouble, vmTrouble } = await import("../../change/verdict.ts");
+  const { findStartProblem, findVmProblem } = await import("../../change/verdict.ts");
   const { kind, namespace, name, vmi } = target;
   const title = `${kind} ${namespace}/${name}`;
   const row = toIfaceRows(target).find((one) => one.name === iface);
@@ -76,11 +76,11 @@ async function explainIn(context: Context, target: Target, iface: string): Promi
       object: `${iface} of ${title}`,
     });
   }
-  const trouble = vmTrouble(target.vm) ?? startTrouble(vmi);
+  const trouble = findVmProblem(target.vm) ?? findStartProblem(vmi);
   const explained = {
     title,
     isRunning: isLive(vmi),
-    ...toldOfNode(vmi?.status),
+    ...nodeDetails(vmi?.status),
     ...(trouble !== undefined && { trouble }),
   };
   await printResult(context, {
@@ -95,7 +95,7 @@ async function runExplain(context: Context, input: Input): Promise<void> {
   await withTarget(context, input, (target) => explainIn(context, target, argumentAt(input, 1)));
 }
 
-/** Says why an interface goes no further, and who has to act. */
+/** Shows why an interface is blocked, and who has to act. */
 export const explain: Command = {
   name: "explain",
   args: ["<vm>", "<interface>"],
@@ -105,8 +105,8 @@ export const explain: Command = {
   run: runExplain,
 };
 
-/** Of one interface, or of all where none is named. */
-async function ofInterface(
+/** History of one interface, or of all if none is named. */
+async function filterHistory(
   history: IfaceHistory,
   target: Target,
   iface: string,
@@ -127,7 +127,7 @@ async function runHistory(context: Context, input: Input): Promise<void> {
   const { historyOfVm } = await import("@patchbay/core/history");
   const { printHistory } = await import("../../print/history.ts");
   await withTarget(context, input, async (target) => {
-    const history = await ofInterface(historyOfVm(target), target, argumentAt(input, 1));
+    const history = await filterHistory(historyOfVm(target), target, argumentAt(input, 1));
     await printResult(context, {
       table: () => printHistory(history),
       data: history,
@@ -136,7 +136,7 @@ async function runHistory(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Also of interfaces that are gone, and of guests that have ended. */
+/** Includes interfaces that are unplugged, and guests that have ended. */
 export const history: Command = {
   name: "history",
   args: ["<vm>", "[interface]"],

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay up: starts everything on this machine.
+// patchbay up, down, restore and apiserver: the standalone machine.
 import { resolve } from "node:path";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, textOption, type Input, argumentAt, numberOption } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 
-/** Settings that are text, by their options. */
-const TEXTS = ["apiAddress", "nodeName", "podSubnet", "serviceSubnet", "bridge"] as const;
+/** Settings with text values, by the names of their flags. */
+const TEXT_SETTINGS = ["apiAddress", "nodeName", "podSubnet", "serviceSubnet", "bridge"] as const;
 
 async function runUp(context: Context, input: Input): Promise<void> {
   const dataDir = resolve(context.global.dataDir);
   const { up: bringUp } = await import("@patchbay/standalone");
   const { apiPort, dataplaneGroup } = input.options;
-  const asked = TEXTS.flatMap((name) => {
+  const settings = TEXT_SETTINGS.flatMap((name) => {
     const text = textOption(input, name);
     return text === undefined ? [] : [[name, text] as const];
   });
@@ -21,7 +21,7 @@ async function runUp(context: Context, input: Input): Promise<void> {
     installService: hasFlag(input, "installService"),
     ...(typeof apiPort === "number" && { apiPort }),
     ...(typeof dataplaneGroup === "number" && { dataplaneGroup }),
-    ...Object.fromEntries(asked),
+    ...Object.fromEntries(settings),
   });
   const kubeconfig = resolve(dataDir, "kubeconfig");
   await printResult(context, {
@@ -31,7 +31,7 @@ async function runUp(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Leaves a machine alone that is up already. */
+/** Does nothing if the machine already runs. */
 export const up: Command = {
   name: "up",
   args: [],
@@ -86,7 +86,7 @@ async function runDown(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** On a machine that is down already it has nothing to do, and succeeds. */
+/** Succeeds if the machine is already stopped. */
 export const down: Command = {
   name: "down",
   args: [],
@@ -107,7 +107,7 @@ async function runRestore(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Refused while the machine is up. */
+/** Rejected while the machine runs. */
 export const restore: Command = {
   name: "restore",
   args: ["<file>"],
@@ -117,7 +117,7 @@ export const restore: Command = {
   run: runRestore,
 };
 
-/** Source: Kubernetes' own. */
+/** Source: Kubernetes' default. */
 const DEFAULT_PORT = 6443;
 
 async function runApiserver(context: Context, input: Input): Promise<void> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay start: starts a VM.
+// patchbay start, stop, restart, migrate and migrate-cancel.
 import type { Command } from "../../command.ts";
 import { WAIT, WAIT_LONG } from "../flags.ts";
 
@@ -29,7 +29,7 @@ export const stop: Command = {
   },
 };
 
-/** Done when another guest than before runs. */
+/** Done when a new guest runs. */
 export const restart: Command = {
   name: "restart",
   args: ["<vm>"],
@@ -42,7 +42,7 @@ export const restart: Command = {
   },
 };
 
-/** Done when the guest runs there; one that cannot be made says why. */
+/** Done when the guest runs on the other node; fails with the reason if the VM cannot be migrated. */
 export const migrate: Command = {
   name: "migrate",
   args: ["<vm>"],
@@ -61,7 +61,7 @@ export const migrate: Command = {
   },
 };
 
-/** Done when the migration is asked to end; its guest runs on where it is. */
+/** Done when the deletion of the migration is requested; the guest continues on its current node. */
 export const migrateCancel: Command = {
   name: "migrate-cancel",
   args: ["<vm>"],

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do start, stop and restart have in common?
+// Requests to start, stop, restart and migrate VMs.
 import { AppError } from "@patchbay/core/errors";
 import { requestChange } from "../../change/request.ts";
-import { vmiStage, type Seen } from "../../change/steps.ts";
+import { vmiStage, type VmiState } from "../../change/steps.ts";
 import { startVerdict, stopVerdict } from "../../change/verdict.ts";
 import type { Context } from "../../command.ts";
 import { type Input, argumentAt, textOption } from "../../input.ts";
 import { withTarget } from "../../target.ts";
-import { migrationStage, migrationVerdict, cancellable } from "../../change/migration.ts";
+import { migrationStage, migrationVerdict, findCancellable } from "../../change/migration.ts";
 import { withSession } from "../../session.ts";
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from "@patchbay/api";
 import { printResult } from "../../print/output.ts";
 
-/** When each of them is done. */
 const VERDICTS = { start: startVerdict, stop: stopVerdict, restart: startVerdict } as const;
 
-/** Asks for it and waits when the user wants that. */
 export async function requestPower(
   context: Context,
   input: Input,
@@ -31,9 +29,9 @@ export async function requestPower(
       action: subresource,
       request: { kind: "subresource", name: subresource, body: {} } as const,
       what: subresource,
-      look: `kubectl describe vm,vmi ${target.name} -n ${target.namespace}`,
+      inspectCommand: `kubectl describe vm,vmi ${target.name} -n ${target.namespace}`,
       fields: {},
-      stageOf: ({ vmi }: Seen) => vmiStage(vmi),
+      stageOf: ({ vmi }: VmiState) => vmiStage(vmi),
       verdictOf: VERDICTS[subresource],
     };
     await requestChange(session, context, { change, input });
@@ -43,7 +41,7 @@ export async function requestPower(
 /** Source: Kubernetes well-known labels. */
 const HOST_NAME_LABEL = "kubernetes.io/hostname";
 
-/** @throws what kube's client throws: a VM that cannot be migrated is KUBE_REFUSED, with the reasons */
+/** @throws what the Kubernetes client throws, for example KUBE_REFUSED with the reasons why a VM cannot be migrated */
 export async function requestMigration(context: Context, input: Input): Promise<void> {
   const name = argumentAt(input, 0);
   const node = textOption(input, "to");
@@ -55,7 +53,7 @@ export async function requestMigration(context: Context, input: Input): Promise<
       action: "migrate",
       request: { kind: "subresource", name: "migrate", body },
       what: "migration",
-      look: `kubectl describe vmi,vmim -n ${namespace}`,
+      inspectCommand: `kubectl describe vmi,vmim -n ${namespace}`,
       fields: {},
       hasMigrations: true,
       stageOf: migrationStage,
@@ -65,14 +63,14 @@ export async function requestMigration(context: Context, input: Input): Promise<
   });
 }
 
-/** @throws AppError with KUBE_NOT_FOUND where nothing moves */
+/** @throws AppError with KUBE_NOT_FOUND if the VM is not being migrated */
 export async function cancelMigration(context: Context, input: Input): Promise<void> {
   const vm = argumentAt(input, 0);
   await withSession(context, async ({ client, namespace }) => {
     const { signal } = context;
     const selection = { namespace, signal };
     const { items } = await client.store.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, selection);
-    const [migration] = cancellable(items, vm);
+    const [migration] = findCancellable(items, vm);
     if (migration === undefined) {
       const object = `${namespace}/${vm}`;
       throw new AppError("KUBE_NOT_FOUND", { resource: "migration of virtualmachine", object });

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay expose: a Service in front of a VM, in virtctl's form.
+// patchbay expose: creates a Service for a VM, in virtctl's form.
 import type { Command, Context } from "../../command.ts";
 import { argumentAt, textOption, type Input } from "../../input.ts";
 
-/** What virtctl calls a VM or a VMI. Source: KubeVirt v1.9 pkg/virtctl/expose. */
-const VM_WORDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
-const VMI_WORDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
+/** virtctl's names of VMs and VMIs. Source: KubeVirt v1.9 pkg/virtctl/expose. */
+const VM_KINDS = ["vm", "vms", "virtualmachine", "virtualmachines"];
+const VMI_KINDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
 
 async function isVmiOf(input: Input): Promise<boolean> {
-  const word = argumentAt(input, 0).toLowerCase();
-  if ([...VM_WORDS, ...VMI_WORDS].includes(word)) return VMI_WORDS.includes(word);
+  const kind = argumentAt(input, 0).toLowerCase();
+  if ([...VM_KINDS, ...VMI_KINDS].includes(kind)) return VMI_KINDS.includes(kind);
   const { AppError } = await import("@patchbay/core/errors");
-  const reason = `${word} is not a kind that can be exposed: vm or vmi`;
+  const reason = `${kind} is not a kind that can be exposed: vm or vmi`;
   throw new AppError("FLAG_INVALID", { flag: "<type>", reason });
 }
 
-/** A flag's number; undefined when it was not given. */
+/** Number of a flag; undefined if it was not given. */
 function portOption(input: Input, name: string): number | undefined {
   const value = input.options[name];
   return typeof value === "number" ? value : undefined;
 }
 
-/** What of the flags is a part of the Service. */
-function orderOf(input: Input) {
+/** Flags that become fields of the Service. */
+function readSettings(input: Input) {
   const [port, nodePort] = [portOption(input, "port"), portOption(input, "nodePort")];
   const targetPort = textOption(input, "targetPort");
   const [portName, clusterIP] = [textOption(input, "portName"), textOption(input, "clusterIp")];
@@ -51,20 +51,20 @@ async function run(context: Context, input: Input): Promise<void> {
     const query = { name: target, isVmi };
     const { vm, vmi } = await findTarget(session, query, context);
     const spec = vm === undefined || isVmi ? vmi?.spec : vm.spec.template.spec;
-    const service = serviceOf({ ...orderOf(input), target, namespace, spec });
+    const service = serviceOf({ ...readSettings(input), target, namespace, spec });
     const { signal } = context;
-    const made = await session.client.store.create(SERVICES, service, { signal });
+    const created = await session.client.store.create(SERVICES, service, { signal });
     const { name } = service.metadata;
     const kind = argumentAt(input, 0);
     await printResult(context, {
       table: () => `Service ${name} successfully exposed for ${kind} ${target}\n`,
-      data: made,
+      data: created,
       names: [`service/${name}`],
     });
   });
 }
 
-/** Nothing of the VM is changed; it may be stopped. */
+/** Does not change the VM, which may be stopped. */
 export const expose: Command = {
   name: "expose",
   args: ["<type>", "<name>"],

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { serviceOf, type ExposeOrder } from "./service-object.ts";
+import { serviceOf, type ExposeSettings } from "./service-object.ts";
 
-const ORDER: ExposeOrder = {
+const ORDER: ExposeSettings = {
   target: "one",
   namespace: "blue",
   spec: undefined,
@@ -11,7 +11,7 @@ const ORDER: ExposeOrder = {
   type: "ClusterIP",
 };
 
-function specWith(ports: readonly object[]): ExposeOrder["spec"] {
+function specWith(ports: readonly object[]): ExposeSettings["spec"] {
   // Only what is read of it.
   return {
     networks: [
@@ -26,7 +26,7 @@ function specWith(ports: readonly object[]): ExposeOrder["spec"] {
         ],
       },
     },
-  } as ExposeOrder["spec"];
+  } as ExposeSettings["spec"];
 }
 
 test("the Service finds the launcher by a label that each has", () => {

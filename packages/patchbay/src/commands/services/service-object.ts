@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Service does virtctl's `expose` mean? Pure. Source: KubeVirt v1.9 pkg/virtctl/expose.
+// The Service that virtctl's `expose` creates. Pure. Source: KubeVirt v1.9 pkg/virtctl/expose.
 import {
   names,
   type Iface,
@@ -9,14 +9,14 @@ import {
 } from "@patchbay/api";
 import { AppError, labelValueOf } from "@patchbay/core";
 
-/** What is asked for; texts as they were typed. */
-export interface ExposeOrder {
-  /** Of the VM or VMI. */
+/** Settings of the Service; texts as the user typed them. */
+export interface ExposeSettings {
+  /** Name of the VM or VMI. */
   readonly target: string;
   readonly namespace: string;
   readonly spec: VirtualMachineInstance["spec"] | undefined;
   readonly name: string;
-  /** Absent: the ports that the pod's network passes on. */
+  /** Unset: the ports of the interface on the pod network. */
   readonly port?: number;
   readonly targetPort?: string;
   readonly nodePort?: number;
@@ -28,7 +28,7 @@ export interface ExposeOrder {
 
 const NUMBER = /^\d+$/;
 
-/** A number, or the name of a port. */
+/** Number or name of a port. */
 function targetPortOf(text: string | undefined): Pick<ServicePort, "targetPort"> {
   if (text === undefined) return {};
   return { targetPort: NUMBER.test(text) ? Number(text) : text };
@@ -40,8 +40,8 @@ function isOnPodNetwork({ name }: Iface, spec: VirtualMachineInstance["spec"]): 
   );
 }
 
-/** The ports that the VM says are passed on to it. */
-function portsOfGuest(spec: ExposeOrder["spec"]): readonly ServicePort[] {
+/** Ports that the VM's interfaces on the pod network declare. */
+function portsOfGuest(spec: ExposeSettings["spec"]): readonly ServicePort[] {
   if (spec === undefined) return [];
   const ports = (spec.domain.devices?.interfaces ?? [])
     .filter((iface) => isOnPodNetwork(iface, spec))
@@ -53,21 +53,21 @@ function portsOfGuest(spec: ExposeOrder["spec"]): readonly ServicePort[] {
   });
 }
 
-function portsOf(order: ExposeOrder): readonly ServicePort[] {
-  const { port, portName, protocol, nodePort, targetPort, spec } = order;
+function portsOf(settings: ExposeSettings): readonly ServicePort[] {
+  const { port, portName, protocol, nodePort, targetPort, spec } = settings;
   if (port === undefined) return portsOfGuest(spec);
-  const named = portName === undefined ? {} : { name: portName };
-  const ofNode = nodePort === undefined ? {} : { nodePort };
-  return [{ ...named, protocol, port, ...targetPortOf(targetPort), ...ofNode }];
+  const nameField = portName === undefined ? {} : { name: portName };
+  const nodePortField = nodePort === undefined ? {} : { nodePort };
+  return [{ ...nameField, protocol, port, ...targetPortOf(targetPort), ...nodePortField }];
 }
 
 /**
- * The Service: its pods are found by a label that each launcher has, whatever labels the VM has.
+ * The Service selects pods by a label that each launcher has, whatever labels the VM has.
  * @throws AppError with FLAG_INVALID
  */
-export function serviceOf(order: ExposeOrder): Service {
-  const { name, namespace, target, type, clusterIP } = order;
-  const ports = portsOf(order);
+export function serviceOf(settings: ExposeSettings): Service {
+  const { name, namespace, target, type, clusterIP } = settings;
+  const ports = portsOf(settings);
   if (ports.length === 0) {
     const reason = `it is missing, and ${target} names no ports of its pod's network`;
     throw new AppError("FLAG_INVALID", { flag: "--port", reason });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the shells have to know to complete our commands? Generated from the table of commands.
+// Completion scripts for shells, generated from the table of commands.
 import type { CommandLine, CommandSpec, FlagSpec, Values } from "../../command.ts";
 
 const LOCAL_FLAGS = ["--output", "--help"];
 
 type Specs = readonly CommandSpec[];
 
-/** A flag's names, for example `-n` and `--namespace`. */
+/** Names of a flag, for example `-n` and `--namespace`. */
 function namesOf({ flags }: FlagSpec): readonly string[] {
   return flags.match(/(?<=^|\s)--?[a-z-]+/g) ?? [];
 }
@@ -19,7 +19,7 @@ function takesValue({ flags }: FlagSpec): boolean {
   return flags.includes("<");
 }
 
-/** Commands of a shell that print values for the word in `$current`. */
+/** Shell commands that print the values for the word in `$current`. */
 const SOURCES: Readonly<Record<Values, string>> = {
   vms: "_patchbay_ask vms",
   networks: "_patchbay_ask networks",
@@ -36,23 +36,23 @@ function branch(patterns: readonly string[], action: string): string {
   return `    ${patterns.map((pattern) => `"${pattern}"`).join("|")}) ${action} ;;`;
 }
 
-/** `words`, and the same with each alias in the place of the last one. */
-function spellings({ name, aliases = [] }: CommandSpec): readonly string[] {
+/** The command's name, and the same name with each alias as its last word. */
+function commandNames({ name, aliases = [] }: CommandSpec): readonly string[] {
   const group = name.split(" ").slice(0, -1);
   return [name, ...aliases.map((alias) => [...group, alias].join(" "))];
 }
 
-/** How the values of a flag are found; for those that only the user knows nothing is offered. */
+/** Shell code that sets the values of a flag; completion offers nothing for values that only the user knows. */
 function valuesOf({ values, choices }: FlagSpec): string {
   if (choices !== undefined) return `values="${choices.join(" ")}"`;
   return values === undefined ? "return" : `values="$(${SOURCES[values]})"`;
 }
 
-/** What follows a flag that takes a value. */
+/** Branches for the value of a flag. */
 function flagBranches(commands: Specs): readonly string[] {
   return commands.flatMap((spec) =>
     spec.flags.filter(takesValue).map((flag) => {
-      const patterns = spellings(spec).flatMap((words) =>
+      const patterns = commandNames(spec).flatMap((words) =>
         namesOf(flag).map((name) => `${words} ${name}`),
       );
       return branch(patterns, valuesOf(flag));
@@ -64,12 +64,12 @@ function globalBranches(flags: readonly FlagSpec[]): readonly string[] {
   return flags.filter(takesValue).map((flag) => branch(namesOf(flag), valuesOf(flag)));
 }
 
-/** What comes at each place of a command: `WORDS PLACE`. */
+/** Branches for the arguments of a command: `WORDS PLACE`. */
 function placeBranches(commands: Specs): readonly string[] {
   return commands.flatMap((spec) =>
     (spec.values ?? []).map((values, place) =>
       branch(
-        spellings(spec).map((words) => `${words} ${String(place)}`),
+        commandNames(spec).map((words) => `${words} ${String(place)}`),
         `values="$(${SOURCES[values]})"`,
       ),
     ),
@@ -87,17 +87,17 @@ function wordBranches({ commands, groups }: CommandLine): readonly string[] {
 
 function flagListBranches(commands: Specs): readonly string[] {
   return commands.map((spec) =>
-    branch(spellings(spec), `flags="${spec.flags.map(longFlag).join(" ")}"`),
+    branch(commandNames(spec), `flags="${spec.flags.map(longFlag).join(" ")}"`),
   );
 }
 
-/** All flags that take a value, for skipping it. */
+/** All flags with a value, as a pattern that skips it. */
 function valueFlags({ flags: globals, commands }: CommandLine): string {
   const all = [...globals, ...commands.flatMap(({ flags }) => flags)].filter(takesValue);
   return [...new Set([...all.flatMap(namesOf), "-o", "--output"])].sort().join("|");
 }
 
-/** Functions that know where the cursor stands; names of objects are asked of the program. */
+/** Functions that find the position of the cursor; the program itself prints the names of objects. */
 export function printBashCompletion(all: CommandLine): string {
   const commands = all.commands.filter(({ isHidden }) => isHidden !== true);
   const line = { ...all, commands };
@@ -149,7 +149,7 @@ complete -F _patchbay patchbay kubectl-patchbay
 `;
 }
 
-/** zsh understands bash's functions. Source: zsh manual, "Completion System", bashcompinit. */
+/** zsh runs bash's functions. Source: zsh manual, "Completion System", bashcompinit. */
 export function printZshCompletion(all: CommandLine): string {
   return `#compdef patchbay
 # Completion of patchbay for zsh. Use: source <(patchbay completion zsh)

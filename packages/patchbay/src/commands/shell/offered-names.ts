@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which names does completion offer for a word? What fails offers nothing.
+// Names of objects for completion. Errors yield no names.
 import { resolve } from "node:path";
 import {
   NAMESPACES,
@@ -15,7 +15,7 @@ import { toIfaceRows } from "../../print/iface-rows.ts";
 import { withSession, type Session } from "../../session.ts";
 import { findTarget } from "../../target.ts";
 
-/** A person waits for the next key; milliseconds. */
+/** The user waits for this at the prompt; milliseconds. */
 const TIMEOUT_MS = 3_000;
 
 type Names = Promise<readonly string[]>;
@@ -54,7 +54,7 @@ async function listInCluster(session: Session, context: Context, input: Input): 
   }
 }
 
-/** Of what the first argument says: vms, networks, namespaces, images, or interfaces of the VM that the second names. */
+/** Names of the first argument's kind: vms, networks, namespaces, images, or interfaces of the VM in the second argument. */
 export async function listNames(context: Context, input: Input): Names {
   if (argumentAt(input, 0) === "images") {
     const { listRunningImages } = await import("@patchbay/standalone");

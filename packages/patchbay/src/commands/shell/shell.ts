@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay completion: prints a completion script.
+// patchbay completion, complete and version.
 import { InvalidArgumentError } from "commander";
 import type { Command, Context } from "../../command.ts";
 import { argumentAt, type Input } from "../../input.ts";
@@ -18,7 +18,7 @@ function runCompletion({ out, err, commandLine }: Context, input: Input): Promis
   return Promise.resolve();
 }
 
-/** For a shell's startup file. */
+/** The user sources its output in a shell's startup file. */
 export const completion: Command = {
   name: "completion",
   args: ["<shell>"],
@@ -28,7 +28,7 @@ export const completion: Command = {
   run: runCompletion,
 };
 
-/** Asked by the scripts that `patchbay completion` prints. */
+/** Called by the scripts that `patchbay completion` prints. */
 export const complete: Command = {
   name: "complete",
   args: ["<what>", "[vm]"],
@@ -49,7 +49,7 @@ async function runVersion(context: Context): Promise<void> {
   });
 }
 
-/** Asks no API server. */
+/** Sends no requests. */
 export const version: Command = {
   name: "version",
   args: [],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a running guest, observed by a watch.
+// Watch for the end of a running guest.
 import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { Reflection } from "@patchbay/kube";
@@ -12,7 +12,7 @@ export interface GuestEnd {
   close(): void;
 }
 
-/** Whether a reflection of one VMI shows that the guest of `uid` has ended. */
+/** Whether the VMI's guest with this `uid` has ended. */
 export function hasEnded(
   reflection: Reflection<VirtualMachineInstance>,
   uid: string | undefined,
@@ -22,7 +22,7 @@ export function hasEnded(
   return vmi === undefined || vmi.metadata.uid !== uid || isVmiFinal(vmi);
 }
 
-/** Follows the guest that the target has now; a later guest of the same VM is another one. */
+/** Watches the target's current guest; a later guest of the same VM is another one. */
 export function followGuestEnd({ client }: Session, target: Target): GuestEnd {
   const { kind, namespace, name, vmi } = target;
   const ended = new AbortController();

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which guest is meant, and as whom? Source: KubeVirt virtctl ssh and port-forward, [user@]type/name[/namespace], and
+// Guest and user in an argument. Source: KubeVirt virtctl ssh and port-forward, [user@]type/name[/namespace], and
 // type/name.namespace as before v1.2.
 import { AppError } from "@patchbay/core/errors";
 import type { TargetQuery } from "../../target.ts";
 
-/** A guest as it is named, and the user that is named with it. */
 export interface GuestName extends TargetQuery {
   readonly namespace?: string;
   readonly user?: string;
@@ -12,10 +11,10 @@ export interface GuestName extends TargetQuery {
 
 const VM = ["vm", "vms", "virtualmachine", "virtualmachines"];
 const VMI = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinstances"];
-/** No name begins with a sign that a program takes for a flag, and none has one that a shell obeys. Source: RFC 1123. */
+/** A name cannot be mistaken for a flag and has no characters that are special to a shell. Source: RFC 1123. */
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-/** Source: useradd(8), and what directories of companies add. */
+/** Source: useradd(8), and names that directory services add. */
 const USER = /^[A-Za-z0-9_][-A-Za-z0-9_.+\\]{0,254}$/;
 
 const FORM = "it is [user@]vm/NAME[/NAMESPACE], or vmi/ for an instance without a VM";
@@ -24,7 +23,7 @@ function refuse(text: string, what: string): never {
   throw new AppError("FLAG_INVALID", { flag: "<vm>", reason: `${JSON.stringify(text)}: ${what}` });
 }
 
-/** What is before the last `@`, and the rest. */
+/** Splits at the last `@`. */
 function splitUser(text: string): readonly [user: string | undefined, rest: string] {
   const at = text.lastIndexOf("@");
   return at === -1 ? [undefined, text] : [text.slice(0, at), text.slice(at + 1)];
@@ -38,7 +37,7 @@ function splitKind(text: string, rest: string): readonly [kind: string, place: r
   return [first, parts.slice(1)];
 }
 
-/** `name.namespace` is one, too, where nothing says otherwise: a name with a dot needs its namespace behind a `/`. */
+/** `name.namespace` also names a namespace unless one follows `/`; a name with a dot therefore needs `/NAMESPACE`. */
 function placeOf([name = "", namespace]: readonly string[]): readonly [string, string | undefined] {
   if (namespace !== undefined) return [name, namespace];
   const [first = "", second, ...more] = name.split(".");
@@ -61,7 +60,7 @@ export function parseGuestName(text: string): GuestName {
   };
 }
 
-/** A user's name, which programs are given. @throws AppError with FLAG_INVALID */
+/** Validates a user's name, which becomes an argument of other programs. @throws AppError with FLAG_INVALID */
 export function checkUser(user: string): string {
   return USER.test(user) ? user : refuse(user, "it is no name of a user");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a person log in to a guest? As its user data say; who may not read them is told where they are.
+// Hint how to log in to a guest, from its user data, or where these are if the user may not read them.
 import { inCurrentWords, SECRETS, type Secret, type VirtualMachineInstance } from "@patchbay/api";
 import { isAppError } from "@patchbay/core/errors";
 import type { Store } from "@patchbay/core/ports";
@@ -8,7 +8,7 @@ import { findLogin } from "../../cloud-init/user-data.ts";
 type Volumes = NonNullable<VirtualMachineInstance["spec"]["volumes"]>;
 type CloudInit = NonNullable<Volumes[number]["cloudInitNoCloud"]>;
 
-/** Time for one question; milliseconds. */
+/** Deadline of one request, milliseconds. */
 const TIMEOUT_MS = 3_000;
 /** Keys of user data in a secret. Source: KubeVirt cloud-init. */
 const KEYS = ["userdata", "userData"];
@@ -23,14 +23,14 @@ function findCloudInit({ spec }: VirtualMachineInstance): CloudInit | undefined 
   return found.find((each) => each !== undefined);
 }
 
-function inSecret({ data = {} }: Secret): string {
+function readUserData({ data = {} }: Secret): string {
   return fromBase64(KEYS.map((key) => data[key]).find((text) => text !== undefined) ?? "");
 }
 
-function say(userData: string, where: string): string {
+function describeLogin(userData: string, where: string): string {
   const login = findLogin(userData);
   if (login === undefined) return `its user data says who may log in: ${where}`;
-  // What a guest's owner wrote is shown to a terminal.
+  // The guest's owner wrote this text, and it is printed to a terminal: JSON escapes its control characters.
   const who = login.user === undefined ? "the image's own user" : JSON.stringify(login.user);
   return `log in as ${who} with password ${JSON.stringify(login.password)}`;
 }
@@ -46,14 +46,14 @@ async function readSecret(
     const secret = await store.find(SECRETS, { namespace, name }, { timeoutMs: TIMEOUT_MS });
     return secret === undefined
       ? `the secret that says who may log in is gone: ${name}`
-      : say(inSecret(secret), where);
+      : describeLogin(readUserData(secret), where);
   } catch (error) {
     if (isAppError(error, "KUBE_FORBIDDEN")) return `${where} says who may log in`;
     throw error;
   }
 }
 
-/** One line: as whom to log in, and with which password, or where that is written. */
+/** One line with the user and password, or with the place that defines them. */
 export async function loginHint(store: Store, vmi: VirtualMachineInstance): Promise<string> {
   const cloudInit = findCloudInit(vmi);
   if (cloudInit === undefined) return "it has no cloud-init data; its image decides who may log in";
@@ -61,5 +61,5 @@ export async function loginHint(store: Store, vmi: VirtualMachineInstance): Prom
   const secret = secretRef?.name ?? "";
   if (secret !== "") return readSecret(store, vmi, secret);
   const inline = userData ?? fromBase64(userDataBase64 ?? "");
-  return say(inline, "its volume of cloud-init");
+  return describeLogin(inline, "its volume of cloud-init");
 }

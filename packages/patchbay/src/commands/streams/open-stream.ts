@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream of a VM's guest, from the API server: its console, its screen, a port, packets.
+// Streams of a VM's guest from the API server: console, screen, port or captured packets.
 import type { Duplex } from "node:stream";
 import { isVmiFinal } from "@patchbay/api";
 import { AppError, PRESERVE_SESSION, STREAM_PROTOCOL } from "@patchbay/core";
 import type { Session } from "../../session.ts";
 import { subresourcePath, type Target } from "../../target.ts";
 
-/** Which stream. */
 interface StreamOptions {
   readonly what: readonly string[];
-  readonly isTaken?: boolean;
-  /** What is asked besides. */
+  readonly takesOver?: boolean;
+  /** Additional query of the URL. */
   readonly query?: string;
 }
 
-/** @throws AppError with LAUNCHER_UNREACHABLE where the VM does not run */
+/** @throws AppError with LAUNCHER_UNREACHABLE if the VM does not run */
 export function assertRunning({ kind, namespace, name, vmi }: Target): void {
   if (vmi !== undefined && !isVmiFinal(vmi)) return;
   const start =
@@ -24,19 +23,20 @@ export function assertRunning({ kind, namespace, name, vmi }: Target): void {
 }
 
 /**
- * Opens it. `isTaken`: whoever has the console or the screen loses it; else it is refused while somebody has it.
- * @throws AppError with LAUNCHER_UNREACHABLE where the VM does not run, and what kube's client throws
+ * Opens a stream. With `takesOver` it disconnects the current client of the console or screen; otherwise it fails while there
+ * is one.
+ * @throws AppError with LAUNCHER_UNREACHABLE if the VM does not run, and what the Kubernetes client throws
  */
 export async function openStream(
   { client }: Session,
   target: Target,
-  { what, isTaken = true, query = "" }: StreamOptions,
+  { what, takesOver = true, query = "" }: StreamOptions,
 ): Promise<Duplex> {
   assertRunning(target);
   const path = subresourcePath({ ...target, kind: "virtualmachineinstance" }, ...what);
-  const asked = isTaken ? query : `${PRESERVE_SESSION}=true`;
+  const fullQuery = takesOver ? query : `${PRESERVE_SESSION}=true`;
   return client.openStream({
-    path: asked === "" ? path : `${path}?${asked}`,
+    path: fullQuery === "" ? path : `${path}?${fullQuery}`,
     protocol: STREAM_PROTOCOL,
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are packets of an interface asked for, and where do they go?
+// Captures packets of an interface to a file or to standard output.
 import { stdout } from "node:process";
 import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -19,7 +19,7 @@ import { openStream } from "./open-stream.ts";
 
 const { seconds: SECONDS } = CAPTURE_LIMITS;
 
-/** A terminal would show what is no text. */
+/** Packets are binary data, which must not be written to a terminal. */
 function checkReader(path: string | undefined): void {
   if (path !== undefined || !stdout.isTTY) return;
   const reason =
@@ -47,15 +47,19 @@ function orderOf(input: Input): CaptureOrder {
   };
 }
 
-/** Carries the packets until they end, or the user does. */
-async function carry(stream: Duplex, path: string | undefined, signal: AbortSignal): Promise<void> {
+/** Copies the packets until the capture ends or the user interrupts it. */
+async function copyPackets(
+  stream: Duplex,
+  path: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
   const stop = (): void => {
     stream.destroy();
   };
   signal.addEventListener("abort", stop, { once: true });
-  const to = path === undefined ? stdout : openNewFile(path);
+  const output = path === undefined ? stdout : openNewFile(path);
   try {
-    await pipeline(stream, to);
+    await pipeline(stream, output);
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
@@ -73,6 +77,6 @@ export async function requestCapture(context: Context, input: Input): Promise<vo
     const query = printCaptureQuery(order);
     const stream = await openStream(session, target, { what: [CAPTURE], query });
     context.err.write(`capturing packets of interface ${order.interface}; end with Ctrl-C\n`);
-    await carry(stream, path, context.signal);
+    await copyPackets(stream, path, context.signal);
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local TCP ports that lead to a guest, until the user ends it.
+// Local TCP ports that are forwarded to a guest until the user interrupts the command.
 import { AppError } from "@patchbay/core/errors";
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server } from "node:net";
@@ -8,9 +8,8 @@ import { messageOf } from "@patchbay/core";
 import type { Context } from "../../command.ts";
 import { oneLine } from "../../print/safe.ts";
 
-/** A local port and the guest's. */
 interface PortPair {
-  /** 0 takes a free one. */
+  /** 0 chooses a free port. */
   readonly local: number;
   readonly remote: number;
 }
@@ -26,8 +25,8 @@ function parsePair(text: string): PortPair | undefined {
 }
 
 /**
- * Reads them. With `isOne` there must be one alone.
- * @throws AppError with FLAG_INVALID that names each that is none
+ * Parses pairs of ports. With `isOne` there must be exactly one.
+ * @throws AppError with FLAG_INVALID that names each invalid pair
  */
 export function parsePorts(texts: readonly string[], isOne: boolean): readonly PortPair[] {
   const wrong = texts.filter((text) => parsePair(text) === undefined);
@@ -41,12 +40,11 @@ export function parsePorts(texts: readonly string[], isOne: boolean): readonly P
   return texts.flatMap((text) => parsePair(text) ?? []);
 }
 
-/** One local port. */
 interface LocalPort {
-  /** 0 takes a free one. */
+  /** 0 chooses a free port. */
   readonly port: number;
   readonly address: string;
-  /** Opens what is behind it, for each connection. */
+  /** Opens the stream for each connection. */
   readonly open: () => Promise<Duplex>;
 }
 
@@ -74,19 +72,19 @@ async function listen(local: LocalPort, context: Context): Promise<Server> {
 }
 
 /**
- * Serves until the context's signal is aborted; `tell` gets the port of each, in order, as soon as all listen.
- * @throws Error of the system where a port is taken
+ * Serves until the context's signal is aborted; `onListening` receives all port numbers, in order, once all ports listen.
+ * @throws Error of the system if a port is in use
  */
 export async function servePorts(
   ports: readonly LocalPort[],
   context: Context,
-  tell: (ports: readonly number[]) => void,
+  onListening: (ports: readonly number[]) => void,
 ): Promise<void> {
   const servers: Server[] = [];
   try {
     for (const port of ports) servers.push(await listen(port, context));
     // They listen on TCP.
-    tell(servers.map((server) => (server.address() as AddressInfo).port));
+    onListening(servers.map((server) => (server.address() as AddressInfo).port));
     if (!context.signal.aborted) await once(context.signal, "abort");
   } finally {
     for (const server of servers) server.close();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay console: the serial console of a VM, wherever it runs.
+// patchbay console, port-forward, vnc and capture.
 import { stdin, stdout } from "node:process";
 import type { Command, Context } from "../../command.ts";
 import { hasFlag, type Input, argumentAt, textOption, numberOption } from "../../input.ts";
@@ -11,7 +11,7 @@ async function runConsole(context: Context, input: Input): Promise<void> {
   const { openStream } = await import("./open-stream.ts");
   const { joinTerminal } = await import("./terminal.ts");
   await withTarget(context, input, async (target, session) => {
-    const how = { what: ["console"], isTaken: hasFlag(input, "takeOver") };
+    const how = { what: ["console"], takesOver: hasFlag(input, "takeOver") };
     const stream = await openStream(session, target, how);
     if (stdin.isTTY && target.vmi !== undefined) {
       const hint = await loginHint(session.client.store, target.vmi);
@@ -21,7 +21,7 @@ async function runConsole(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** One reader at a time; the guest never waits for it. */
+/** One client at a time; the guest never waits for it. */
 export const guestConsole: Command = {
   name: "console",
   args: ["<vm>"],
@@ -54,7 +54,7 @@ async function runPortForward(context: Context, input: Input): Promise<void> {
     if (hasFlag(input, "stdio") && only !== undefined) {
       const stream = await open(only.remote);
       stdin.pipe(stream).pipe(stdout);
-      await finished(stream, { writable: false }).catch(() => undefined); // its end is what matters
+      await finished(stream, { writable: false }).catch(() => undefined); // an error ends the stream as well
       stdin.destroy();
       stream.destroy();
       return;
@@ -95,7 +95,7 @@ async function runVnc(context: Context, input: Input): Promise<void> {
   const address = textOption(input, "address") ?? LOOPBACK;
   await withTarget(context, input, async (target, session) => {
     assertRunning(target);
-    const how = { what: ["vnc"], isTaken: hasFlag(input, "takeOver") };
+    const how = { what: ["vnc"], takesOver: hasFlag(input, "takeOver") };
     const open = () => openStream(session, target, how);
     const local = { port: numberOption(input, "port", 0), address, open };
     const guestEnd = followGuestEnd(session, target);
@@ -126,7 +126,7 @@ export const vnc: Command = {
   run: runVnc,
 };
 
-/** Ends by itself when the time is over, or the bytes are there. */
+/** Ends when the time is over or the number of bytes is reached. */
 export const capture: Command = {
   name: "capture",
   args: ["<vm>", "<interface>", "[filter...]"],

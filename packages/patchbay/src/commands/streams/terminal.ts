@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a terminal become a guest's console, until the user leaves it?
+// Connects a terminal to a guest's console.
 import type { Duplex, Readable, Writable } from "node:stream";
 import { createClock } from "@patchbay/os";
 
-/** Ctrl-]. Source: telnet's and virsh's escape character. */
-const LEAVE = 0x1d;
-/** After the end of an input that is no terminal, silence for this long ends the console; milliseconds. */
+/** Ctrl-]. Source: the escape character of telnet and virsh. */
+const LEAVE_KEY = 0x1d;
+/** If the input is no terminal, the console ends this long after the end of the input and the last output, milliseconds. */
 const SILENCE_MS = 1000;
 
-/** A terminal, or a pipe. */
 export interface Ends {
   readonly input: Readable & { readonly isTTY?: boolean; setRawMode?: (on: boolean) => unknown };
   readonly output: Writable;
@@ -20,8 +19,8 @@ function setRaw(input: Ends["input"], on: boolean): void {
   if (input.isTTY === true) input.setRawMode?.(on);
 }
 
-/** Resolves when nothing has come for long enough. */
-async function silence(stream: Duplex): Promise<void> {
+/** Resolves when there was no output for long enough. */
+async function waitForSilence(stream: Duplex): Promise<void> {
   const clock = createClock();
   const never = new AbortController().signal;
   let lastMs = clock.monotonicMs();
@@ -33,25 +32,25 @@ async function silence(stream: Duplex): Promise<void> {
   }
 }
 
-/** Joins both until the user leaves, the guest's side ends, or `signal` is aborted; the terminal is restored. */
+/** Connects both until the user leaves, the guest's side ends or `signal` is aborted, and restores the terminal. */
 export async function joinTerminal(ends: Ends, signal: AbortSignal): Promise<void> {
   const { input, output, stream } = ends;
   const ended = Promise.withResolvers<undefined>();
-  const leave = (): void => {
+  const finish = (): void => {
     ended.resolve(undefined);
   };
   const onInput = (chunk: Buffer): void => {
-    const end = input.isTTY === true ? chunk.indexOf(LEAVE) : -1;
+    const end = input.isTTY === true ? chunk.indexOf(LEAVE_KEY) : -1;
     stream.write(end === -1 ? chunk : chunk.subarray(0, end));
-    if (end !== -1) leave();
+    if (end !== -1) finish();
   };
   const onInputEnd = (): void => {
-    void silence(stream).then(leave);
+    void waitForSilence(stream).then(finish);
   };
   stream.on("data", (chunk: Buffer) => output.write(chunk));
-  for (const end of ["end", "close"]) stream.once(end, leave);
+  for (const end of ["end", "close"]) stream.once(end, finish);
   stream.on("error", ended.reject);
-  signal.addEventListener("abort", leave, { once: true });
+  signal.addEventListener("abort", finish, { once: true });
   setRaw(input, true);
   input.on("data", onInput);
   input.once("end", onInputEnd);
@@ -62,7 +61,7 @@ export async function joinTerminal(ends: Ends, signal: AbortSignal): Promise<voi
     input.off("data", onInput);
     input.off("end", onInputEnd);
     input.pause();
-    signal.removeEventListener("abort", leave);
-    stream.end(); // what was typed before the end still goes out
+    signal.removeEventListener("abort", finish);
+    stream.end(); // flushes what the user typed before the end
   }
 }

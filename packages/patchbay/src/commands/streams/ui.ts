@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay ui: the patch panel, for a browser on this machine.
+// patchbay ui: serves the patch panel to a browser on this machine.
 import { once } from "node:events";
 import { join, resolve } from "node:path";
 import { stdin } from "node:process";
@@ -8,8 +8,8 @@ import type { Command, Context } from "../../command.ts";
 import { numberOption, type Input } from "../../input.ts";
 import type { Panel } from "../../ui/server.ts";
 
-/** Prints a link now, and a new one at each Enter: a link is for one browser. */
-function offerLinks(context: Context, panel: Panel): void {
+/** Prints a link, and a new one whenever the user presses Enter, because a link is for one browser. */
+function printLinks(context: Context, panel: Panel): void {
   context.out.write(`${panel.link()}\n`);
   if (!stdin.isTTY) return;
   context.err.write("open it in a browser on this machine; Enter makes a new link, Ctrl-C ends\n");
@@ -18,8 +18,8 @@ function offerLinks(context: Context, panel: Panel): void {
   });
 }
 
-/** Names of this machine's images where the API server is this machine's; none for a user who may not ask containerd. */
-async function imagesOf(
+/** Images of this machine if the API server is this machine's; empty if the user may not connect to containerd. */
+async function listImages(
   { global: { dataDir } }: Context,
   { server }: Pick<KubeConfig, "server">,
 ): Promise<readonly string[]> {
@@ -43,11 +43,11 @@ async function run(context: Context, input: Input): Promise<void> {
   await withSession(context, async ({ client, clock, config, namespace }) => {
     const onlyIn = context.global.namespace;
     const scope = { namespace, ...(onlyIn !== undefined && { onlyIn }) };
-    const images = (): Promise<readonly string[]> => imagesOf(context, config);
+    const images = (): Promise<readonly string[]> => listImages(context, config);
     const deps = { client, clock, files, scope, images, random: randomBytes };
     const panel = await startPanel(deps, numberOption(input, "port", 0));
     try {
-      offerLinks(context, panel);
+      printLinks(context, panel);
       if (!context.signal.aborted) await once(context.signal, "abort");
     } finally {
       stdin.pause();
@@ -56,7 +56,7 @@ async function run(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** No browser is started: its arguments, and so the link, could be read by everybody on the machine. */
+/** Does not start a browser: every user of the machine could read the link among its arguments. */
 export const ui: Command = {
   name: "ui",
   args: [],

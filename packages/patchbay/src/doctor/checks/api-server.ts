@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API server, and what it serves of ours.
+// Checks of the API server: its version, clock and kinds, the admission of virt-api, and certificates.
 import type { Facts, ServedApi, Trial, CertificateEnd } from "../facts.ts";
 import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
 import type { ApiService } from "@patchbay/api";
 import { printTime } from "@patchbay/kube";
 
-/** The oldest that Patchbay runs on. Source: docs/install.md */
-const OLDEST = { major: 1, minor: 26 };
-/** Check whose clock virt-api's trial shows. */
+/** Oldest supported version. Source: docs/install.md */
+const OLDEST_VERSION = { major: 1, minor: 26 };
+/** Name of the check that compares clocks. */
 export const SERVER_CLOCK = "clock of the API server";
-/** Most by which two clocks may differ, milliseconds; the server tells whole seconds. */
+/** Largest accepted difference between two clocks, milliseconds; the server reports whole seconds. */
 const SKEW_MAX_MS = 5_000;
 
 function judgeVersion(version: string): readonly Finding[] {
   const check = "API server";
   const [, major = "0", minor = "0"] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
-  const isNew =
-    Number(major) > OLDEST.major ||
-    (Number(major) === OLDEST.major && Number(minor) >= OLDEST.minor);
-  if (isNew) return [ok(check, `Kubernetes ${version}`)];
-  const oldest = `${String(OLDEST.major)}.${String(OLDEST.minor)}`;
+  const isSupported =
+    Number(major) > OLDEST_VERSION.major ||
+    (Number(major) === OLDEST_VERSION.major && Number(minor) >= OLDEST_VERSION.minor);
+  if (isSupported) return [ok(check, `Kubernetes ${version}`)];
+  const oldest = `${String(OLDEST_VERSION.major)}.${String(OLDEST_VERSION.minor)}`;
   return [
     wrong(check, {
       says: `Kubernetes ${version} is older than ${oldest}`,
@@ -61,7 +61,6 @@ function judgeApi({ groupVersion, resources, served }: ServedApi): readonly Find
   ];
 }
 
-/** Version, clock and kinds. */
 export function judgeApiServer({ serverVersion, apis, trial, nowMs }: Facts): readonly Finding[] {
   return [
     ...ifSeen("API server", serverVersion, judgeVersion),
@@ -71,7 +70,7 @@ export function judgeApiServer({ serverVersion, apis, trial, nowMs }: Facts): re
 }
 
 const WEBHOOKS = "webhooks of virt-api";
-const LOOK =
+const INSPECT_WEBHOOKS =
   "see virt-api's log, and: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations patchbay";
 
 function judgeTrial({ isFilledIn, isRefused }: Trial): readonly Finding[] {
@@ -83,33 +82,32 @@ function judgeTrial({ isFilledIn, isRefused }: Trial): readonly Finding[] {
   return [
     wrong(WEBHOOKS, {
       says: `${says}: the API server does not ask virt-api`,
-      fix: `make the webhooks anew: patchbay install; on a standalone machine: patchbay up; ${LOOK}`,
+      fix: `make the webhooks anew: patchbay install; on a standalone machine: patchbay up; ${INSPECT_WEBHOOKS}`,
     }),
   ];
 }
 
 function judgeService({ metadata, status }: ApiService): Finding {
   const check = `APIService ${metadata.name}`;
-  const told = status?.conditions?.find(({ type }) => type === "Available");
-  if (told?.status === "True") return ok(check, "virt-api answers");
+  const condition = status?.conditions?.find(({ type }) => type === "Available");
+  if (condition?.status === "True") return ok(check, "virt-api answers");
   return wrong(check, {
-    says: `virt-api does not answer: ${told?.message ?? "it was not asked yet"}`,
+    says: `virt-api does not answer: ${condition?.message ?? "it was not asked yet"}`,
     fix: "see whether virt-api runs, and its log; requests to VMs fail until it answers",
   });
 }
 
-/** The webhooks, by what comes of a trial, and the aggregated API. */
 export function judgeAdmission({ trial, apiServices }: Facts): readonly Finding[] {
   return [
     ...("unseen" in trial && trial.unseen.includes("webhook")
-      ? [wrong(WEBHOOKS, { says: trial.unseen, fix: LOOK })]
+      ? [wrong(WEBHOOKS, { says: trial.unseen, fix: INSPECT_WEBHOOKS })]
       : ifSeen(WEBHOOKS, trial, judgeTrial)),
     ...ifSeen("APIServices of virt-api", apiServices, (seen) => seen.map(judgeService)),
   ];
 }
 
 const DAY_MS = 86_400_000;
-/** Who makes them renews them before; what is left of so few days nobody has renewed. */
+/** Certificates are renewed earlier than this many days before they expire. */
 const LEFT_MIN_DAYS = 14;
 
 function printDay(ms: number): string {
@@ -126,7 +124,6 @@ function judgeEnd({ of, endsMs }: CertificateEnd, nowMs: number): Finding {
   });
 }
 
-/** Each certificate that was seen. */
 export function judgeCertificates({ certificates, nowMs }: Facts): readonly Finding[] {
   return certificates.map((one) => judgeEnd(one, nowMs));
 }

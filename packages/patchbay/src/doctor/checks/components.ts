@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether everything runs that is to run, and who leads.
+// Checks of Patchbay's pods or processes, and of the leader.
 import { names, type DaemonSet, type Deployment, type Lease } from "@patchbay/api";
 import { parseTime } from "@patchbay/kube";
 import type { MachineProcesses, MachineProcess } from "@patchbay/standalone";
@@ -8,18 +8,18 @@ import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
 
 const LEADER = "leader of the virt-controllers";
 const PROCESSES = "processes of the machine";
-const UP = "start what is missing: patchbay up; see its log below logs/ of the data directory";
+const START_MACHINE =
+  "start what is missing: patchbay up; see its log below logs/ of the data directory";
 
-/** Pods that are to run. */
 interface Workload {
   readonly check: string;
   readonly wanted: number;
   readonly ready: number;
-  /** Of the newest version. */
+  /** Pods of the current version. */
   readonly updated: number;
 }
 
-function ofDeployment({ metadata, spec, status }: Deployment): Workload {
+function fromDeployment({ metadata, spec, status }: Deployment): Workload {
   return {
     check: `Deployment ${metadata.name}`,
     wanted: spec?.replicas ?? 1,
@@ -28,7 +28,7 @@ function ofDeployment({ metadata, spec, status }: Deployment): Workload {
   };
 }
 
-function ofDaemonSet({ metadata, status }: DaemonSet): Workload {
+function fromDaemonSet({ metadata, status }: DaemonSet): Workload {
   return {
     check: `DaemonSet ${metadata.name}`,
     wanted: status?.desiredNumberScheduled ?? 0,
@@ -56,7 +56,7 @@ function judgeWorkload({ check, wanted, ready, updated }: Workload): Finding {
   return ok(check, `${String(ready)} of ${String(wanted)} pods are ready${also}`);
 }
 
-/** Of a list that must not be empty. */
+/** Checks each workload; an empty list is a fault. */
 function judgeWorkloads(kind: string, all: readonly Workload[]): readonly Finding[] {
   if (all.length > 0) return all.map(judgeWorkload);
   return [
@@ -68,12 +68,12 @@ function judgeWorkloads(kind: string, all: readonly Workload[]): readonly Findin
 }
 
 export function judgeDaemonSets(all: readonly DaemonSet[]): readonly Finding[] {
-  return judgeWorkloads("DaemonSet", all.map(ofDaemonSet));
+  return judgeWorkloads("DaemonSet", all.map(fromDaemonSet));
 }
 
 function judgeProcess({ name, runs, answers }: MachineProcess): Finding {
   const check = `process ${name}`;
-  if (!runs) return wrong(check, { says: "does not run", fix: UP });
+  if (!runs) return wrong(check, { says: "does not run", fix: START_MACHINE });
   if (answers === false) {
     const fix = "its supervisor kills one that stays silent for 30 s, and starts it again";
     return wrong(check, { says: "runs, and does not answer", fix });
@@ -87,7 +87,7 @@ function judgeProcesses({ phase, reason, all }: MachineProcesses): readonly Find
       ? ok("supervisor", "keeps the machine's processes")
       : wrong("supervisor", {
           says: reason === "" ? `is ${phase}` : `is ${phase}: ${reason}`,
-          fix: UP,
+          fix: START_MACHINE,
         });
   return [supervisor, ...all.map(judgeProcess)];
 }
@@ -97,7 +97,7 @@ function judgeLeader(lease: Lease | undefined, nowMs: number): readonly Finding[
   const fix = `nothing is plugged until one leads; see the logs of virt-controller, and: kubectl -n ${names.SERVICES_NAMESPACE} get lease virt-controller`;
   if (holderIdentity === "") return [wrong(LEADER, { says: "nobody leads", fix })];
   const silentMs = nowMs - parseTime(renewTime ?? "");
-  // Twice as long as the others wait for it: it is renewed in between.
+  // Twice the time after which another candidate takes over; the leader renews more often.
   if (!(silentMs <= leaseDurationSeconds * 2_000)) {
     const says = `${holderIdentity} has not been heard of for ${String(Math.round(silentMs / 1000))} s`;
     return [wrong(LEADER, { says, fix })];
@@ -105,13 +105,13 @@ function judgeLeader(lease: Lease | undefined, nowMs: number): readonly Finding[
   return [ok(LEADER, `is ${holderIdentity}`)];
 }
 
-/** Pods of a cluster, and which of them leads, or processes of a standalone machine, of which each is alone. */
+/** Pods and the leader in a cluster, or processes of a standalone machine, which has no leader. */
 export function judgeComponents(facts: Facts): readonly Finding[] {
   const { deployments, daemonSets, processes, leader } = facts;
   if (processes !== undefined) return ifSeen(PROCESSES, processes, judgeProcesses);
   return [
     ...ifSeen("Deployments of Patchbay", deployments, (seen) =>
-      judgeWorkloads("Deployment", seen.map(ofDeployment)),
+      judgeWorkloads("Deployment", seen.map(fromDeployment)),
     ),
     ...ifSeen("DaemonSets of Patchbay", daemonSets, judgeDaemonSets),
     ...ifSeen(LEADER, leader, (seen) => judgeLeader(seen, serverNowMs(facts))),

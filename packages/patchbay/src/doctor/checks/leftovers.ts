@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What should have gone, and is still there.
+// Checks for objects that should have been deleted.
 import { isPodFinished, names, type Pod, type VirtualMachineInstance } from "@patchbay/api";
 import { parseTime } from "@patchbay/kube";
 import { serverNowMs, type Facts } from "../facts.ts";
 import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
 
-/** What is younger may be on its way, milliseconds. */
-const GONE_WITHIN_MS = 120_000;
-/** How long a guest has to shut down where its VM does not say, seconds. Source: KubeVirt's default. */
+/** Younger objects may still be in deletion, milliseconds. */
+const DELETION_MAX_MS = 120_000;
+/** Grace period of a guest whose VM sets none, seconds. Source: KubeVirt's default. */
 const GRACE_SECONDS = 30;
 
-function ownerless(
+function findOwnerless(
   pods: readonly Pod[],
   vmis: readonly VirtualMachineInstance[],
   nowMs: number,
@@ -20,7 +20,7 @@ function ownerless(
     .filter(
       (pod) => !isPodFinished(pod) && !known.has(pod.metadata.labels?.[names.CREATED_BY_LABEL]),
     )
-    .filter(({ metadata }) => nowMs - parseTime(metadata.creationTimestamp ?? "") > GONE_WITHIN_MS)
+    .filter(({ metadata }) => nowMs - parseTime(metadata.creationTimestamp ?? "") > DELETION_MAX_MS)
     .map(({ metadata }) => {
       const { namespace = "", name } = metadata;
       return wrong(`launcher ${namespace}/${name}`, {
@@ -30,13 +30,13 @@ function ownerless(
     });
 }
 
-function stuck(vmis: readonly VirtualMachineInstance[], nowMs: number): readonly Finding[] {
+function findStuck(vmis: readonly VirtualMachineInstance[], nowMs: number): readonly Finding[] {
   return vmis.flatMap(({ metadata, spec, status }) => {
     const { namespace = "", name, deletionTimestamp } = metadata;
     if (deletionTimestamp === undefined) return [];
     const graceMs = (spec.terminationGracePeriodSeconds ?? GRACE_SECONDS) * 1_000;
     const lateMs = nowMs - parseTime(deletionTimestamp) - graceMs;
-    if (lateMs < GONE_WITHIN_MS) return [];
+    if (lateMs < DELETION_MAX_MS) return [];
     return [
       wrong(`virtual machine instance ${namespace}/${name}`, {
         says: `was to be gone ${String(Math.round(lateMs / 1_000))} s ago`,
@@ -46,12 +46,12 @@ function stuck(vmis: readonly VirtualMachineInstance[], nowMs: number): readonly
   });
 }
 
-/** Launchers of nobody, and VMIs that do not go. */
+/** Launchers without a VMI, and VMIs whose deletion does not end. */
 export function judgeLeftovers(facts: Facts): readonly Finding[] {
   const nowMs = serverNowMs(facts);
   return ifSeen("leftovers", facts.vmis, (vmis) =>
     ifSeen("leftovers", facts.pods, (pods) => {
-      const found = [...ownerless(pods, vmis, nowMs), ...stuck(vmis, nowMs)];
+      const found = [...findOwnerless(pods, vmis, nowMs), ...findStuck(vmis, nowMs)];
       return found.length > 0 ? found : [ok("leftovers", "none")];
     }),
   );

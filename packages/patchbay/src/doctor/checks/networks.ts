@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether NICs can be made of the networks, as the nodes' net-agents have judged it.
+// Checks of the networks, from the problems that net-agents report.
 import {
   apiVersionOf,
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -10,7 +10,7 @@ import { REASONS } from "@patchbay/core";
 import type { Facts } from "../facts.ts";
 import { ifSeen, ok, warning, wrong, type Finding } from "../finding.ts";
 
-/** Reason of a definition that net-agent attaches and only warns of. */
+/** Reason of a definition that net-agent attaches with a warning. */
 const TOLERATED = "DefinitionTolerated";
 
 function checkOf({ metadata }: NetworkAttachmentDefinition): string {
@@ -26,7 +26,7 @@ function judgeNetwork(network: NetworkAttachmentDefinition): readonly Finding[] 
   });
 }
 
-/** Multus' kind has no status subresource, so net-agent reports in events alone there. */
+/** The kind of Multus has no status subresource, so net-agent reports only events there. */
 function keepsStatus({ apis }: Pick<Facts, "apis">): boolean {
   const { resource } = NETWORK_ATTACHMENT_DEFINITIONS;
   const api = apis.find(
@@ -37,7 +37,7 @@ function keepsStatus({ apis }: Pick<Facts, "apis">): boolean {
   );
 }
 
-/** The newest event of each node about the network. What it reports may be mended since, so it is a warning. */
+/** Newest event of each node about the network. It is only a warning, because the problem may have been repaired since. */
 function judgeByEvents(
   network: NetworkAttachmentDefinition,
   events: readonly KubeEvent[],
@@ -57,7 +57,7 @@ function judgeByEvents(
   );
 }
 
-/** One line for all that are sound, and one for each problem of a node. */
+/** One finding for all networks without problems, and one for each problem of a node. */
 export function judgeNetworks(facts: Facts): readonly Finding[] {
   return ifSeen("networks", facts.networks, (seen) => {
     const { networkEvents } = facts;

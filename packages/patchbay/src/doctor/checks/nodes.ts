@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether nodes can run VMs.
+// Checks of the nodes: readiness, kernel, devices, clocks, SELinux, and the start of a pod.
 import type { Selinux } from "@patchbay/os";
 import { type Facts, serverNowMs } from "../facts.ts";
 import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
@@ -18,21 +18,21 @@ function judge({ mode, knowsContainers }: Selinux): readonly Finding[] {
       }),
     ];
   }
-  const refused =
+  const avcHint =
     mode === "enforcing"
       ? "; whether launchers may connect to a dataplane of vhost-user is for the policy of that: ausearch -m avc -ts recent"
       : "";
-  return [ok(SELINUX, `is ${mode}, and has the type of containers' files${refused}`)];
+  return [ok(SELINUX, `is ${mode}, and has the type of containers' files${avcHint}`)];
 }
 
-/** Nothing where there is none. */
+/** Empty on a machine without SELinux. */
 export function judgeSelinux({ selinux }: Facts): readonly Finding[] {
   return selinux === undefined ? [] : ifSeen(SELINUX, selinux, judge);
 }
 
 const POD_START = "start of a pod";
 
-/** Nothing on a cluster, whose kubelets are not Patchbay's. */
+/** Empty on a cluster, whose kubelets are not Patchbay's. */
 export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
   if (podTrial === undefined) return [];
   return ifSeen(POD_START, podTrial, ({ problem }) => [
@@ -45,30 +45,29 @@ export function judgePodStart({ podTrial }: Facts): readonly Finding[] {
   ]);
 }
 
-/** The oldest kernel. Source: docs/install.md */
+/** Oldest supported kernel. Source: docs/install.md */
 const KERNEL = { major: 5, minor: 6 };
-/** After so long a node counts as lost. Source: Kubernetes node-monitor-grace-period, seconds. */
+/** Seconds until a silent node counts as lost. Source: Kubernetes node-monitor-grace-period. */
 const GRACE_SECONDS = 40;
-/** Most by which a node's clock may be ahead, milliseconds. */
+/** Largest accepted lead of a node's clock, milliseconds. */
 const AHEAD_MAX_MS = 2_000;
 
-/** Something about a node that is not as it must be. */
-interface Trouble {
+interface NodeProblem {
   readonly says: string;
   readonly fix: string;
 }
 
-function hasOld(kernel: string): boolean {
+function hasOldKernel(kernel: string): boolean {
   const [, major = "0", minor = "0"] = /^(\d+)\.(\d+)/.exec(kernel) ?? [];
   const [have, want] = [Number(major) * 1000 + Number(minor), KERNEL.major * 1000 + KERNEL.minor];
   return have < want;
 }
 
-function lacks(node: KubeNode, resource: string): boolean {
+function offersNone(node: KubeNode, resource: string): boolean {
   return Number(node.status?.allocatable?.[resource] ?? "0") === 0;
 }
 
-function readinessOf(node: KubeNode): readonly Trouble[] {
+function findReadinessProblems(node: KubeNode): readonly NodeProblem[] {
   const ready = node.status?.conditions?.find(({ type }) => type === "Ready");
   if (ready?.status === "True") return [];
   return [
@@ -79,58 +78,58 @@ function readinessOf(node: KubeNode): readonly Trouble[] {
   ];
 }
 
-/** virt-handler offers devices as resources: before it is installed, their absence proves nothing. */
+/** virt-handler offers devices as resources, so their absence proves nothing before it is installed. */
 function offersDevices({ daemonSets, processes }: Facts): boolean {
   if (processes !== undefined || "unseen" in daemonSets) return true;
   return daemonSets.seen.some(({ metadata }) => metadata.name === "virt-handler");
 }
 
-function partsOf(node: KubeNode): readonly Trouble[] {
+function findVersionProblems(node: KubeNode): readonly NodeProblem[] {
   const { kernelVersion = "", containerRuntimeVersion = "" } = node.status?.nodeInfo ?? {};
-  const troubles: Trouble[] = [];
-  if (hasOld(kernelVersion)) {
+  const problems: NodeProblem[] = [];
+  if (hasOldKernel(kernelVersion)) {
     const oldest = `${String(KERNEL.major)}.${String(KERNEL.minor)}`;
     const fix = `bring it to Linux ${oldest} or later`;
-    troubles.push({ says: `has Linux ${kernelVersion}, older than ${oldest}`, fix });
+    problems.push({ says: `has Linux ${kernelVersion}, older than ${oldest}`, fix });
   }
   if (!/^(containerd|cri-o):/.test(containerRuntimeVersion)) {
     const fix = "containerd and CRI-O are known; name the socket of another by --cri-endpoint";
-    troubles.push({ says: `has the container runtime ${containerRuntimeVersion}`, fix });
+    problems.push({ says: `has the container runtime ${containerRuntimeVersion}`, fix });
   }
-  return troubles;
+  return problems;
 }
 
-function devicesOf(node: KubeNode, facts: Facts): readonly Trouble[] {
+function findDeviceProblems(node: KubeNode, facts: Facts): readonly NodeProblem[] {
   if (!offersDevices(facts)) return [];
-  const troubles: Trouble[] = [];
-  if (lacks(node, names.TUN_RESOURCE)) {
+  const problems: NodeProblem[] = [];
+  if (offersNone(node, names.TUN_RESOURCE)) {
     const fix = "load the module: modprobe tun; virt-handler offers the device then";
-    troubles.push({ says: "offers no /dev/net/tun: no launcher is started there", fix });
+    problems.push({ says: "offers no /dev/net/tun: no launcher is started there", fix });
   }
-  if (!facts.useEmulation && lacks(node, names.KVM_RESOURCE)) {
+  if (!facts.useEmulation && offersNone(node, names.KVM_RESOURCE)) {
     const fix =
       "load the module: modprobe kvm_intel or kvm_amd; or emulate guests: developerConfiguration.useEmulation of the KubeVirt object";
-    troubles.push({ says: "offers no /dev/kvm: no guest is started there", fix });
+    problems.push({ says: "offers no /dev/kvm: no guest is started there", fix });
   }
-  return troubles;
+  return problems;
 }
 
-/** What a dataplane in a pod needs there; a machine of its own has no such resources, and its dataplane is no pod. */
-function socketsOf(node: KubeNode, facts: Facts): readonly Trouble[] {
+/** Resources that a dataplane in a pod needs. A standalone machine does not offer them, because its dataplane runs in no pod. */
+function findSocketProblems(node: KubeNode, facts: Facts): readonly NodeProblem[] {
   if (!facts.offersDataplane || facts.processes !== undefined) return [];
   const fix = `see the log of virt-handler there: kubectl -n ${names.SERVICES_NAMESPACE} get pods -o wide; where SELinux is on, the node needs the package container-selinux`;
   return [names.VHOST_USER_RESOURCE, names.VHOST_USER_DATAPLANE_RESOURCE]
-    .filter((resource) => lacks(node, resource))
+    .filter((resource) => offersNone(node, resource))
     .map((resource) => ({ says: `offers no ${resource}, and VhostUserDataplane is on`, fix }));
 }
 
-/** The kubelet's own word of the time. One that is ready by the server's judgement, and late by its own, has a slow clock. */
-function clockOf(lease: Lease | undefined, nowMs: number): readonly Trouble[] {
+/** Compares the kubelet's renewal time with the server's clock. A node that is ready with an old renewal time has a slow clock. */
+function findClockProblems(lease: Lease | undefined, nowMs: number): readonly NodeProblem[] {
   if (lease?.spec?.renewTime === undefined) return [];
   const aheadMs = parseTime(lease.spec.renewTime) - nowMs;
   const seconds = String(Math.round(Math.abs(aheadMs) / 1000));
   const fix = "set its clock by NTP: timedatectl set-ntp true";
-  // The server tells whole seconds.
+  // The server reports whole seconds.
   if (aheadMs > AHEAD_MAX_MS + 1_000) {
     return [{ says: `has a clock that is ${seconds} s ahead of the API server's`, fix }];
   }
@@ -158,21 +157,20 @@ function judgeNode(node: KubeNode, facts: Facts): readonly Finding[] {
   const check = `node ${name}`;
   const leases = "seen" in facts.nodeLeases ? facts.nodeLeases.seen : [];
   const lease = leases.find(({ metadata }) => metadata.name === name);
-  const readiness = readinessOf(node);
-  const troubles = [
+  const readiness = findReadinessProblems(node);
+  const problems = [
     ...readiness,
-    ...partsOf(node),
-    ...devicesOf(node, facts),
-    ...socketsOf(node, facts),
-    // Of one that is silent the lease is old, whatever its clock says.
-    ...(readiness.length === 0 ? clockOf(lease, serverNowMs(facts)) : []),
+    ...findVersionProblems(node),
+    ...findDeviceProblems(node, facts),
+    ...findSocketProblems(node, facts),
+    // The lease of a node that is not ready is old whatever its clock shows.
+    ...(readiness.length === 0 ? findClockProblems(lease, serverNowMs(facts)) : []),
   ];
-  return troubles.length === 0
+  return problems.length === 0
     ? [ok(check, describe(node, facts))]
-    : troubles.map((trouble) => wrong(check, trouble));
+    : problems.map((problem) => wrong(check, problem));
 }
 
-/** Each node. */
 export function judgeNodes(facts: Facts): readonly Finding[] {
   return ifSeen("nodes", facts.nodes, (seen) =>
     seen.length === 0

@@ -2,10 +2,10 @@
 // The words of OpenSSH's programs, and what the shell and the client make of them.
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
-import { parseCopy, clientFlags, hostOf, type Here } from "./ssh-client.ts";
+import { parseCopy, clientFlags, guestHost, type CallSettings } from "./ssh-client.ts";
 import { parseGuestName } from "../guest-name.ts";
 
-const HERE: Here = {
+const HERE: CallSettings = {
   program: ["/opt/no de", "/opt/it's/main.js"],
   global: { dataDir: "/d%h", kubeconfig: '/k"$(reboot)' },
   namespace: "blue",
@@ -53,12 +53,12 @@ test.each([
   { name: "vmi/web/red", options: { username: "root" }, want: "root@vmi.web.red" },
   { name: "joe@web", options: { username: "root" }, want: "joe@vm.web.blue" },
 ])("$name with $options is the host $want", ({ name, options, want }) => {
-  expect(hostOf(parseGuestName(name), HERE, { args: [], options })).toBe(want);
+  expect(guestHost(parseGuestName(name), HERE, { args: [], options })).toBe(want);
 });
 
 test("a user who is a flag is refused", () => {
   const input = { args: [], options: { username: "-oProxyCommand=x" } };
-  expect(() => hostOf(parseGuestName("web"), HERE, input)).toThrow("no name of a user");
+  expect(() => guestHost(parseGuestName("web"), HERE, input)).toThrow("no name of a user");
 });
 
 test.each([

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// With which words are OpenSSH's programs started, so that they reach a guest through the API server? Source: OpenSSH
-// ssh_config(5), ProxyCommand; KubeVirt virtctl ssh.
+// Arguments for OpenSSH's ssh and scp that connect to a guest through the API server. Source: OpenSSH ssh_config(5),
+// ProxyCommand; KubeVirt virtctl ssh.
 import { AppError } from "@patchbay/core/errors";
 import { parseGuestName, type GuestName, checkUser } from "../guest-name.ts";
 import type { GlobalOptions, Context } from "../../../command.ts";
@@ -10,27 +10,26 @@ import { createFiles, runInForeground } from "@patchbay/os";
 import { ProgramEnded } from "../../../program-ended.ts";
 import { chooseKubeConfig } from "../../../session.ts";
 
-/** From one to the other. */
 interface Copy {
   readonly guest: GuestName;
-  /** In the guest; empty: its user's home. */
+  /** Path in the guest; empty: the user's home directory. */
   readonly path: string;
-  /** As scp takes it for a file here, whatever is in its name. */
+  /** Path on this machine, in a form that scp does not mistake for a host or a flag. */
   readonly local: string;
   readonly isToGuest: boolean;
 }
 
-/** A guest, with its kind or a user or without, then a colon. */
+/** A guest, optionally with a kind or a user, then a colon. */
 const REMOTE = /^((?:[^/:]+@)?(?:[a-z]+\/)?[a-z0-9][^/:@]*(?:\/[^/:]+)?):(.*)$/s;
 
-/** scp would take `a:b` for a host, and `-a` for a flag. */
-function localOf(path: string): string {
+/** scp would take `a:b` for a host and `-a` for a flag. */
+function toLocalPath(path: string): string {
   return path.startsWith("/") || path.startsWith("./") || path.startsWith("../")
     ? path
     : `./${path}`;
 }
 
-/** @throws AppError with FLAG_INVALID unless exactly one of them is a guest's */
+/** @throws AppError with FLAG_INVALID unless exactly one path is in a guest */
 export function parseCopy(source: string, target: string): Copy {
   const [from, to] = [REMOTE.exec(source), REMOTE.exec(target)];
   if ((from === null) === (to === null)) {
@@ -38,20 +37,19 @@ export function parseCopy(source: string, target: string): Copy {
     throw new AppError("FLAG_INVALID", { flag: "<source> <target>", reason });
   }
   const [, name = "", path = ""] = from ?? to ?? [];
-  const local = localOf(from === null ? source : target);
+  const local = toLocalPath(from === null ? source : target);
   return { guest: parseGuestName(name), path, local, isToGuest: from === null };
 }
 
-/** Where this program and its connection come from. */
-export interface Here {
-  /** This program's own words. */
+export interface CallSettings {
+  /** Command and arguments that start this program. */
   readonly program: readonly string[];
   readonly global: Pick<GlobalOptions, "kubeconfig" | "dataDir">;
   readonly namespace: string;
 }
 
-/** For the shell by which the client starts it, and for the client itself, which makes something of `%`. */
-function quoted(word: string): string {
+/** Quotes for the shell that starts the proxy, and for ssh, which expands `%`. */
+function quoteWord(word: string): string {
   return `'${word.replaceAll("'", String.raw`'\''`).replaceAll("%", "%%")}'`;
 }
 
@@ -59,17 +57,21 @@ function kindOf({ isVmi }: GuestName): string {
   return isVmi ? "vmi" : "vm";
 }
 
-/** What the client calls the guest's host: under this name it knows the host's key. */
-export function hostOf(guest: GuestName, { namespace }: Here, input: Input): string {
+/** Name of the guest for ssh, which stores the guest's host key under it. */
+export function guestHost(guest: GuestName, { namespace }: CallSettings, input: Input): string {
   const user = guest.user ?? textOption(input, "username");
   const host = [kindOf(guest), guest.name, guest.namespace ?? namespace].join(".");
   return user === undefined ? host : `${checkUser(user)}@${host}`;
 }
 
-function proxyOf(guest: GuestName, { program, global, namespace }: Here, port: number): string {
+function proxyOption(
+  guest: GuestName,
+  { program, global, namespace }: CallSettings,
+  port: number,
+): string {
   const { kubeconfig, dataDir } = global;
   const place = [kindOf(guest), guest.name, guest.namespace ?? namespace].join("/");
-  const words = [
+  const argv = [
     ...program,
     "--data-dir",
     dataDir,
@@ -79,29 +81,33 @@ function proxyOf(guest: GuestName, { program, global, namespace }: Here, port: n
     place,
     String(port),
   ];
-  return `ProxyCommand=${words.map(quoted).join(" ")}`;
+  return `ProxyCommand=${argv.map(quoteWord).join(" ")}`;
 }
 
-/** The client's flags; what comes after them is no flag. */
-export function clientFlags(guest: GuestName, here: Here, input: Input): readonly string[] {
+/** Flags of ssh and scp. */
+export function clientFlags(
+  guest: GuestName,
+  callSettings: CallSettings,
+  input: Input,
+): readonly string[] {
   const identity = textOption(input, "identityFile");
   const known = textOption(input, "knownHosts");
   return [
     "-o",
-    proxyOf(guest, here, numberOption(input, "port", 22)),
-    ...(known === undefined ? [] : ["-o", `UserKnownHostsFile=${quotedSetting(known)}`]),
+    proxyOption(guest, callSettings, numberOption(input, "port", 22)),
+    ...(known === undefined ? [] : ["-o", `UserKnownHostsFile=${quoteSetting(known)}`]),
     ...listOption(input, "localSshOpts"),
     ...(identity === undefined ? [] : ["-i", identity]),
   ];
 }
 
-/** A file's name in a setting of the client. */
-function quotedSetting(path: string): string {
+/** Quotes a path in a setting of ssh. */
+function quoteSetting(path: string): string {
   return `"${path.replaceAll(/["\\]/g, String.raw`\$&`).replaceAll("%", "%%")}"`;
 }
 
-/** This program, the connection that it would use, and the namespace. */
-export async function hereOf(context: Context): Promise<Here> {
+/** The program, the kubeconfig and the namespace of this call. */
+export async function readCallSettings(context: Context): Promise<CallSettings> {
   const { global, environment } = context;
   const kubeconfig = await chooseKubeConfig(context, createFiles());
   const { namespace = "default" } = await loadKubeConfig({ kubeconfig });
@@ -113,7 +119,7 @@ export async function hereOf(context: Context): Promise<Here> {
 }
 
 /**
- * @throws ProgramEnded unless it ended well
+ * @throws ProgramEnded if the exit code is not 0
  * @throws AppError with OS_PROGRAM_MISSING
  */
 export async function runClient(argv: readonly [string, ...string[]]): Promise<void> {

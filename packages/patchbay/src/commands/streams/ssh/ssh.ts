@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// patchbay ssh: the local ssh client at a VM's guest, in virtctl's form.
+// patchbay ssh and patchbay scp: the local OpenSSH clients, connected to a VM's guest, in virtctl's form.
 import type { FlagSpec, Command, Context } from "../../../command.ts";
 import { argumentAt, textOption, type Input, hasFlag } from "../../../input.ts";
 
-/** Flags that ssh and scp have in common. */
 const SSH_FLAGS: readonly FlagSpec[] = [
   { flags: "-i, --identity-file <file>", description: "private key", values: "files" },
   {
@@ -31,15 +30,15 @@ const SSH_FLAGS: readonly FlagSpec[] = [
 
 async function runSsh(context: Context, input: Input): Promise<void> {
   const { parseGuestName } = await import("../guest-name.ts");
-  const { clientFlags, hereOf, hostOf, runClient } = await import("./ssh-client.ts");
+  const { clientFlags, readCallSettings, guestHost, runClient } = await import("./ssh-client.ts");
   const guest = parseGuestName(argumentAt(input, 0));
-  const here = await hereOf(context);
+  const callSettings = await readCallSettings(context);
   const command = textOption(input, "command");
   await runClient([
     "ssh",
-    ...clientFlags(guest, here, input),
+    ...clientFlags(guest, callSettings, input),
     "--",
-    hostOf(guest, here, input),
+    guestHost(guest, callSettings, input),
     ...(command === undefined ? [] : [command]),
   ]);
 }
@@ -58,13 +57,14 @@ export const ssh: Command = {
 };
 
 async function runScp(context: Context, input: Input): Promise<void> {
-  const { clientFlags, hereOf, hostOf, parseCopy, runClient } = await import("./ssh-client.ts");
+  const { clientFlags, readCallSettings, guestHost, parseCopy, runClient } =
+    await import("./ssh-client.ts");
   const { guest, path, local, isToGuest } = parseCopy(argumentAt(input, 0), argumentAt(input, 1));
-  const here = await hereOf(context);
-  const remote = `${hostOf(guest, here, input)}:${path}`;
+  const callSettings = await readCallSettings(context);
+  const remote = `${guestHost(guest, callSettings, input)}:${path}`;
   await runClient([
     "scp",
-    ...clientFlags(guest, here, input),
+    ...clientFlags(guest, callSettings, input),
     ...(hasFlag(input, "recursive") ? ["-r"] : []),
     ...(hasFlag(input, "preserve") ? ["-p"] : []),
     "--",

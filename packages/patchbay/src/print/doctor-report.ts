@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a person read the way of an interface's frames?
+// Text of the doctor's report about the path of an interface's frames.
 import type { DoctorReport, HopName, HopReport, HopState } from "@patchbay/core";
 import { indented, oneLine } from "./safe.ts";
 
@@ -23,7 +23,7 @@ const NAMES: Readonly<Record<HopName, string>> = {
   gateway: "gateway",
 };
 const COLUMNS = Math.max(...Object.values(NAMES).map(({ length }) => length));
-/** Below what is said of a hop. */
+/** Indentation of further lines of a hop. */
 const HANGING = " ".repeat(COLUMNS + 6);
 
 function printHop({ hop, name, state, why, fix }: HopReport, isFirst: boolean): string {
@@ -39,7 +39,7 @@ function printReport({ interface: iface, hops, firstDead }: DoctorReport): strin
   return `interface ${oneLine(iface)}\n${lines.join("")}`;
 }
 
-/** The way of each interface, a line for each hop, and what to do at the first that is dead. */
-export function printWays(reports: readonly DoctorReport[]): string {
+/** One line per hop for each interface, and what to do at the first hop that loses frames. */
+export function printDoctorReports(reports: readonly DoctorReport[]): string {
   return reports.map(printReport).join("\n");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks something of a VM's guest, and prints what its node has answered.
+// Sends a request to a VM's guest and prints the answer of its node.
 import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type { Context } from "../../command.ts";
@@ -9,23 +9,22 @@ import { withSession } from "../../session.ts";
 import { subresourcePath } from "../../target.ts";
 import { parseGuestName } from "../streams/guest-name.ts";
 
-/** Of virt-api, which waits for the node. */
+/** Deadline of virt-api, which waits for the node. */
 const TIMEOUT_MS = 30_000;
 
-/** What is asked. */
-export interface GuestQuestion {
+export interface GuestRequest {
   readonly subresource: string;
   readonly method: "GET" | "PUT";
 }
 
 /**
- * The words name one guest, as in `vm web` and `vmi/web`.
- * @throws AppError with FLAG_INVALID, and what kube's client throws
+ * `args` name one guest, as in `vm web` and `vmi/web`.
+ * @throws AppError with FLAG_INVALID, and what the Kubernetes client throws
  */
-export async function askGuest(
+export async function requestGuest(
   context: Context,
   { args }: Input,
-  { subresource, method }: GuestQuestion,
+  { subresource, method }: GuestRequest,
 ): Promise<void> {
   if (args.length > 2) {
     const reason = `${args.join(" ")}: it is one VM, as vm NAME or vmi NAME`;
@@ -44,14 +43,14 @@ export async function askGuest(
       signal,
       ...body,
     });
-    const told: unknown = method === "GET" ? JSON.parse(answer.text) : { result: "done" };
+    const result: unknown = method === "GET" ? JSON.parse(answer.text) : { result: "done" };
     await printResult(context, {
-      // The guest's words are JSON to people too: nothing of them is obeyed by a terminal.
+      // JSON escapes the control characters of text that the guest provides.
       table: () =>
         method === "GET"
-          ? `${JSON.stringify(told, undefined, 2)}\n`
+          ? `${JSON.stringify(result, undefined, 2)}\n`
           : `VMI ${name}: ${subresource}: done\n`,
-      data: told,
+      data: result,
       names: [`${VIRTUAL_MACHINE_INSTANCES.resource}/${name}`],
     });
   });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { printWays } from "./way.ts";
+import { printDoctorReports } from "./doctor-report.ts";
 
 test("a way is a column of hops, with what to do at the first that is dead", () => {
-  const text = printWays([
+  const text = printDoctorReports([
     {
       vmi: "default/alpha",
       interface: "blue",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { readMacs, makeNetworkData } from "./read-order.ts";
+import { readMacs, makeNetworkData } from "./read-new-vm.ts";
 import { parse } from "yaml";
 
 const NAMES = ["default", "blue", "red"];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { bootVolumeOf, inBootOrder, readMatcher, readVolumes } from "./order-flags.ts";
+import { bootVolumeOf, withBootOrder, readMatcher, readVolumes } from "./virtctl-flags.ts";
 
 const NONE = { images: [], claims: [] };
 
@@ -50,14 +50,14 @@ describe("disks", () => {
       boots: "b",
     },
   ])("$volumes: $boots boots", ({ volumes, orders, boots }) => {
-    const inOrder = inBootOrder(volumes);
+    const inOrder = withBootOrder(volumes);
     expect(inOrder.map(({ bootOrder }) => bootOrder)).toEqual(orders);
     expect(bootVolumeOf(inOrder)?.name).toBe(boots);
   });
 
   test("two of one order are refused", () => {
     const volumes = [a, b].map((volume) => ({ ...volume, bootOrder: 1 }));
-    expect(() => inBootOrder(volumes)).toThrow("bootorder 1 was specified multiple times");
+    expect(() => withBootOrder(volumes)).toThrow("bootorder 1 was specified multiple times");
   });
 });
 

@@ -1,42 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the words of `create vm` mean that virtctl writes so, too: disks as `src:…,name:…,bootorder:…`, instancetypes and
-// preferences as `KIND/NAME`. Pure. Source: KubeVirt pkg/virtctl/create/vm.
+// Flags of `create vm` in virtctl's notation: disks as `src:…,name:…,bootorder:…`, instancetypes and preferences as
+// `KIND/NAME`. Pure. Source: KubeVirt pkg/virtctl/create/vm.
 import type { Matcher } from "@patchbay/api";
 import { AppError } from "@patchbay/core/errors";
 
-/** A disk that is there: of an image, made anew at each start, or of a claim. */
-export interface VolumeOrder {
+/** An existing disk: from an image, created anew at each start, or from a claim. */
+export interface NewVolume {
   readonly name: string;
   readonly source: { readonly image: string } | { readonly claim: string };
-  /** Which is tried when, from 1. */
+  /** Position in the boot order, from 1. */
   readonly bootOrder?: number;
 }
 
-/** Both say disks of one list. */
 export const VOLUME_FLAGS = "--volume-containerdisk, --volume-pvc";
-const WORDS = ["src", "name", "bootorder"] as const;
-type Word = (typeof WORDS)[number];
+const PARAMETERS = ["src", "name", "bootorder"] as const;
+type Parameter = (typeof PARAMETERS)[number];
 
 function invalid(flag: string, reason: string): AppError {
   return new AppError("FLAG_INVALID", { flag, reason });
 }
 
-function isWord(text: string): text is Word {
-  return WORDS.some((word) => word === text);
+function isParameter(text: string): text is Parameter {
+  return PARAMETERS.some((parameter) => parameter === text);
 }
 
 /** @throws AppError with FLAG_INVALID */
-function readWords(flag: string, text: string): Readonly<Partial<Record<Word, string>>> {
-  const words: Partial<Record<Word, string>> = {};
+function readParameters(flag: string, text: string): Readonly<Partial<Record<Parameter, string>>> {
+  const parameters: Partial<Record<Parameter, string>> = {};
   for (const pair of text.split(",")) {
-    const [word = "", ...rest] = pair.split(":");
+    const [parameter = "", ...rest] = pair.split(":");
     const value = rest.join(":");
-    if (!isWord(word) || value === "")
-      throw invalid(flag, `"${pair}" is none of ${WORDS.map((one) => `${one}:…`).join(", ")}`);
-    if (words[word] !== undefined) throw invalid(flag, `${word} is said twice`);
-    words[word] = value;
+    if (!isParameter(parameter) || value === "")
+      throw invalid(flag, `"${pair}" is none of ${PARAMETERS.map((one) => `${one}:…`).join(", ")}`);
+    if (parameters[parameter] !== undefined) throw invalid(flag, `${parameter} is said twice`);
+    parameters[parameter] = value;
   }
-  return words;
+  return parameters;
 }
 
 function readBootOrder(flag: string, text: string): number {
@@ -44,19 +43,19 @@ function readBootOrder(flag: string, text: string): number {
   throw invalid(flag, `bootorder must be a number of at least 1, not ${text}`);
 }
 
-/** How the disks of a flag are named, and what they are of. */
+/** Default name and source of the disks of a flag. */
 interface VolumeFlag {
   readonly flag: string;
   readonly nameOf: (source: string, index: number) => string;
-  readonly sourceOf: (source: string) => VolumeOrder["source"];
+  readonly sourceOf: (source: string) => NewVolume["source"];
 }
 
 function readVolume(
   { flag, nameOf, sourceOf }: VolumeFlag,
   text: string,
   index: number,
-): VolumeOrder {
-  const { src, name, bootorder } = readWords(flag, text);
+): NewVolume {
+  const { src, name, bootorder } = readParameters(flag, text);
   if (src === undefined) throw invalid(flag, "src must be specified");
   return {
     name: name ?? nameOf(src, index),
@@ -65,33 +64,33 @@ function readVolume(
   };
 }
 
-function claimOf(source: string): VolumeOrder["source"] {
+function toClaim(source: string): NewVolume["source"] {
   if (!source.includes("/")) return { claim: source };
   throw invalid("--volume-pvc", `${source} names a namespace: the claim must be in that of the VM`);
 }
 
 /**
- * The disks of `--volume-containerdisk` and of `--volume-pvc`.
+ * Disks of `--volume-containerdisk` and `--volume-pvc`.
  * @throws AppError with FLAG_INVALID
  */
 export function readVolumes(
   vm: string,
   texts: { readonly images: readonly string[]; readonly claims: readonly string[] },
-): readonly VolumeOrder[] {
+): readonly NewVolume[] {
   const images: VolumeFlag = {
     flag: "--volume-containerdisk",
     nameOf: (_, index) => `${vm}-containerdisk-${String(index)}`,
     sourceOf: (image) => ({ image }),
   };
-  const claims: VolumeFlag = { flag: "--volume-pvc", nameOf: (name) => name, sourceOf: claimOf };
+  const claims: VolumeFlag = { flag: "--volume-pvc", nameOf: (name) => name, sourceOf: toClaim };
   return [
     ...texts.images.map((text, index) => readVolume(images, text, index)),
     ...texts.claims.map((text, index) => readVolume(claims, text, index)),
   ];
 }
 
-/** The same disks with their order: where nobody says one, the first of them boots. */
-export function inBootOrder(volumes: readonly VolumeOrder[]): readonly VolumeOrder[] {
+/** Lets the first disk boot if no disk has a boot order. */
+export function withBootOrder(volumes: readonly NewVolume[]): readonly NewVolume[] {
   const orders = volumes.flatMap(({ bootOrder }) => bootOrder ?? []);
   const twice = orders.find((order, index) => orders.indexOf(order) !== index);
   if (twice !== undefined)
@@ -100,21 +99,19 @@ export function inBootOrder(volumes: readonly VolumeOrder[]): readonly VolumeOrd
   return volumes.map((volume, index) => (index === 0 ? { ...volume, bootOrder: 1 } : volume));
 }
 
-/** The disk that is tried first. */
-export function bootVolumeOf(volumes: readonly VolumeOrder[]): VolumeOrder | undefined {
+export function bootVolumeOf(volumes: readonly NewVolume[]): NewVolume | undefined {
   return [...volumes].sort(
     (a, b) => (a.bootOrder ?? Number.MAX_VALUE) - (b.bootOrder ?? Number.MAX_VALUE),
   )[0];
 }
 
-/** One of the two, and how it is asked for. */
 export interface MatcherFlag {
   readonly part: "instancetype" | "preference";
   /** `[KIND/]NAME`. */
   readonly text: string | undefined;
-  /** Whether labels of the disk that boots are to say it. */
+  /** Whether to infer it from labels of the boot disk. */
   readonly isInferred: boolean;
-  readonly boot: VolumeOrder | undefined;
+  readonly boot: NewVolume | undefined;
 }
 
 /** @throws AppError with FLAG_INVALID */
@@ -128,7 +125,7 @@ function readPartName(part: MatcherFlag["part"], text: string): Matcher {
 }
 
 /**
- * What the VM is to say; undefined: nothing was asked for.
+ * The VM's field; undefined if no flag was given.
  * @throws AppError with FLAG_INVALID
  */
 export function readMatcher({ part, text, isInferred, boot }: MatcherFlag): Matcher | undefined {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What VM do the flags of `create vm` mean, with the files that they name?
+// Settings of a new VM from the flags of `create vm` and the files that they name: disks, size, logins, MAC addresses.
 import { isNicMac, normalizeMac, type Matcher } from "@patchbay/api";
 import { AppError } from "@patchbay/core/errors";
 import { stringify } from "yaml";
@@ -18,12 +18,12 @@ import {
 } from "../../input.ts";
 import {
   bootVolumeOf,
-  inBootOrder,
+  withBootOrder,
   readMatcher,
   readVolumes,
   type MatcherFlag,
-} from "./order-flags.ts";
-import { ifaceNames, ROOT, type VmOrder } from "./vm-objects.ts";
+} from "./virtctl-flags.ts";
+import { ifaceNames, ROOT, type NewVm } from "./vm-objects.ts";
 
 interface NamedMac {
   readonly name: string | undefined;
@@ -31,12 +31,12 @@ interface NamedMac {
 }
 
 /** `NAME=MAC`, or a MAC alone for the next network. */
-function parse(text: string, next: () => string | undefined): NamedMac {
+function parseNamedMac(text: string, next: () => string | undefined): NamedMac {
   const [mac = "", name] = text.split("=").reverse();
   return { name: name ?? next(), mac };
 }
 
-function problemsOf(
+function findMacProblems(
   texts: readonly string[],
   given: readonly NamedMac[],
   names: readonly string[],
@@ -52,9 +52,9 @@ function problemsOf(
 }
 
 /**
- * The MAC of each interface, by its name. A value without a name belongs to the next network, and to the pod network's
- * interface when there is no other.
- * @throws AppError with FLAG_INVALID, with all causes
+ * MAC of each interface, by its name. A value without a name belongs to the next network, or to the pod network's
+ * interface if there is no other network.
+ * @throws AppError with FLAG_INVALID, which names all problems
  */
 export function readMacs(
   texts: readonly string[],
@@ -62,25 +62,27 @@ export function readMacs(
 ): ReadonlyMap<string, string> {
   const [first, ...others] = names;
   const positional = (others.length === 0 ? [first] : others)[Symbol.iterator]();
-  const given = texts.map((text) => parse(text, () => positional.next().value));
-  const problems = problemsOf(texts, given, names);
+  const given = texts.map((text) => parseNamedMac(text, () => positional.next().value));
+  const problems = findMacProblems(texts, given, names);
   if (problems.length > 0) {
     throw new AppError("FLAG_INVALID", { flag: "--mac", reason: problems.join("; ") });
   }
   return new Map(given.map(({ name = "", mac }) => [name, normalizeMac(mac)] as const));
 }
 
-/** A NIC of a new VM. */
 interface NewNic {
   /** Name of the interface in the VM. */
   readonly name: string;
   readonly mac: string;
 }
 
-/** Of the default routes that networks offer, the pod network's has the lowest metric. Source: systemd.network(5), 1024. */
+/** The pod network's default route has a lower metric than this. Source: systemd.network(5), 1024. */
 const ROUTE_METRIC = 2048;
 
-/** DHCP on every NIC, by MAC: guests name NICs as they like. The first NIC is on the pod network. */
+/**
+ * Network data with DHCP on every NIC, matched by MAC, because the names of NICs differ between guests. The first NIC is on
+ * the pod network.
+ */
 export function makeNetworkData(nics: readonly NewNic[]): string {
   const ethernets = nics.map(({ name, mac }, index) => {
     const isFirst = index === 0;
@@ -90,7 +92,6 @@ export function makeNetworkData(nics: readonly NewNic[]): string {
   return stringify({ version: 2, ethernets: Object.fromEntries(ethernets) });
 }
 
-/** Bytes of a generated password. */
 const PASSWORD_BYTES = 16;
 
 async function readFile(files: Files, flag: string, path: string): Promise<string> {
@@ -113,10 +114,10 @@ async function readUserData(files: Files, input: Input): Promise<string> {
   return makeUserData({ user: textOption(input, "user") ?? "", password }, keys);
 }
 
-type Machine = Pick<VmOrder, "volumes" | "rootSize" | "size" | "instancetype" | "preference">;
+type VmParts = Pick<NewVm, "volumes" | "rootSize" | "size" | "instancetype" | "preference">;
 
 /** @throws AppError with FLAG_INVALID */
-function readRootSize(input: Input): Pick<VmOrder, "rootSize"> {
+function readRootSize(input: Input): Pick<NewVm, "rootSize"> {
   const rootSize = textOption(input, "root");
   if (rootSize === undefined) return {};
   if (textOption(input, "image") !== undefined) return { rootSize };
@@ -125,13 +126,13 @@ function readRootSize(input: Input): Pick<VmOrder, "rootSize"> {
 }
 
 /** @throws AppError with FLAG_INVALID */
-function readMachine(input: Input): Machine {
+function readMachine(input: Input): VmParts {
   const image = textOption(input, "image");
   const texts = {
     images: listOption(input, "volumeContainerdisk"),
     claims: listOption(input, "volumePvc"),
   };
-  const volumes = inBootOrder([
+  const volumes = withBootOrder([
     ...(image === undefined ? [] : [{ name: ROOT, source: { image } }]),
     ...readVolumes(argumentAt(input, 0), texts),
   ]);
@@ -153,9 +154,9 @@ function readMachine(input: Input): Machine {
   };
 }
 
-type Network = Pick<VmOrder, "networks" | "macs" | "networkData">;
+type Network = Pick<NewVm, "networks" | "macs" | "networkData">;
 
-/** A MAC for every interface: those that were given, and new ones. */
+/** A MAC for every interface: the given ones, and generated ones. */
 function withNewMacs(
   names: readonly string[],
   given: ReadonlyMap<string, string>,
@@ -169,7 +170,7 @@ function withNewMacs(
 }
 
 /**
- * Without a file of network data, cloud-init configures the first NIC alone: a VM with further NICs gets network data by MAC.
+ * Without network data, cloud-init configures only the first NIC. A VM with further NICs gets network data by MAC.
  * @throws AppError with FLAG_INVALID
  */
 async function readNetwork(files: Files, input: Input): Promise<Network> {
@@ -187,14 +188,14 @@ async function readNetwork(files: Files, input: Input): Promise<Network> {
 }
 
 /**
- * Reads it. Without user data there is a user with a password that nobody knows yet.
+ * Reads the flags and files. Without user data, the VM gets a user with a generated password.
  * @throws AppError with FLAG_INVALID
  */
-export async function readOrder(
+export async function readNewVm(
   files: Files,
   input: Input,
   namespace: string | undefined,
-): Promise<VmOrder> {
+): Promise<NewVm> {
   const network = await readNetwork(files, input);
   const machine = readMachine(input);
   return {

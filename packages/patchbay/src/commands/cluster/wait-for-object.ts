@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waits for a state of an object in the cluster.
+import type { KubeObject, ResourceType } from "@patchbay/api";
+import type { ObjectKey } from "@patchbay/core/ports";
+import type { Context } from "../../command.ts";
+import type { Session } from "../../session.ts";
+
+export interface ObjectCondition<T extends KubeObject> {
+  readonly type: ResourceType<T>;
+  readonly key: ObjectKey;
+  /** Called with undefined if the object does not exist. */
+  readonly isReached: (object: T | undefined) => boolean;
+}
+
+/** Resolves when the object is in the wanted state; rejects at Ctrl-C. */
+export async function waitForObject<T extends KubeObject>(
+  { client }: Session,
+  { signal, err }: Context,
+  { type, key, isReached }: ObjectCondition<T>,
+): Promise<void> {
+  const { createCache, waitForCaches } = await import("@patchbay/kube");
+  const { warnTo } = await import("../../session.ts");
+  const finished = new AbortController();
+  const ended = AbortSignal.any([signal, finished.signal]);
+  const selection = { fieldSelector: `metadata.name=${key.name}` };
+  const cache = createCache(client.reflect(type, selection), { logger: warnTo(err) });
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const check = (): void => {
+    if (signal.aborted || isReached(cache.find(key))) resolve(undefined);
+  };
+  signal.addEventListener("abort", check, { once: true });
+  cache.start(ended);
+  await waitForCaches([cache], ended);
+  cache.onChange(check);
+  check();
+  await promise;
+  signal.removeEventListener("abort", check);
+  finished.abort();
+  signal.throwIfAborted();
+}
