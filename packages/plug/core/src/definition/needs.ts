@@ -68,9 +68,16 @@ function linksOf(plugin: Plugin, prefix: string): readonly NamedField[] {
   return [{ field: `${prefix}${member}`, name }];
 }
 
+/** Returns the bridge that a plugin names or uses by default; undefined for plugins without one. */
+export function readBridge(plugin: JsonObject): string | undefined {
+  const isBridge = BRIDGE_PLUGINS.includes(readText(plugin, "type") ?? "");
+  return readText(plugin, "bridge") ?? (isBridge ? DEFAULT_BRIDGE : undefined);
+}
+
 function bridgesOf(plugin: Plugin, prefix: string): readonly NamedField[] {
-  if (!BRIDGE_PLUGINS.includes(plugin.type)) return [];
-  return [{ field: `${prefix}bridge`, name: readText(plugin, "bridge") ?? DEFAULT_BRIDGE }];
+  const name = readBridge(plugin);
+  if (name === undefined || !BRIDGE_PLUGINS.includes(plugin.type)) return [];
+  return [{ field: `${prefix}bridge`, name }];
 }
 
 function vlanOf(plugin: Plugin, prefix: string): readonly string[] {

@@ -216,6 +216,11 @@ const ROWS: readonly Row[] = [
     want: ['bridge "cni0", which is the node\'s own (--tenant-bridges)'],
   },
   {
+    name: "the same by another name of that plugin",
+    plugin: { type: "cnv-bridge" },
+    want: ['bridge "cni0", which is the node\'s own (--tenant-bridges)'],
+  },
+  {
     name: "the bridge of another program's guests",
     plugin: { type: "cnv-bridge", bridge: "virbr0" },
     want: ['bridge "virbr0" (--tenant-bridges)'],

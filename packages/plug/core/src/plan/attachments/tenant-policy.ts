@@ -13,7 +13,7 @@ import {
   type KubeVirt,
 } from "@patchbay/api";
 import type { NetworkConfigList } from "../../ports/cni.ts";
-import { needsOf, readText } from "../../definition/needs.ts";
+import { needsOf, readBridge, readText } from "../../definition/needs.ts";
 import { HOST_DEVICE_PLUGIN } from "./node-nics.ts";
 
 /**
@@ -159,9 +159,7 @@ function masterProblem(
 
 /** accelerated-bridge-cni accepts a comma-separated list. */
 function bridgesOf(plugin: JsonObject): readonly string[] {
-  // Source: plugins bridge, defaultBrName.
-  const fallback = plugin["type"] === "bridge" ? "cni0" : undefined;
-  return (readText(plugin, "bridge") ?? fallback)?.split(",") ?? [];
+  return readBridge(plugin)?.split(",") ?? [];
 }
 
 function bridgeProblems(
