@@ -35,7 +35,7 @@ export class ActiveStreams {
   readonly #open = new Set<StreamTarget>();
 
   /** Registers a stream; returns the function that unregisters it, or undefined at the limit. */
-  enter(target: StreamTarget): (() => void) | undefined {
+  register(target: StreamTarget): (() => void) | undefined {
     const ofVmi = [...this.#open].filter(
       ({ namespace, name }) => namespace === target.namespace && name === target.name,
     );
