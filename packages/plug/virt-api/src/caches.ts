@@ -104,7 +104,6 @@ export function trimNetwork({
   return { apiVersion, kind, metadata, ...(isShared && { spec: { config } }) };
 }
 
-/** Returns empty caches, which the caller starts. */
 export function createCaches({ client, log }: DaemonContext): Caches {
   const logger = log;
   return {
@@ -136,7 +135,6 @@ function toOwner({ namespace = "", name }: ObjectMeta, spec: VmiSpec): MacOwner 
   return { namespace, name, spec };
 }
 
-/** Whether the VM has a VMI whose guest has not ended. */
 export function hasGuest(vmis: Cache<VirtualMachineInstance>, key: ObjectKey): boolean {
   const vmi = vmis.find(key);
   return vmi !== undefined && !isVmiFinal(vmi);

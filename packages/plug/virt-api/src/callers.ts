@@ -9,7 +9,6 @@ import type { Store } from "@patchbay/core/ports";
 export interface User {
   readonly name: string;
   readonly groups: readonly string[];
-  /** Claims of a token by name, for example the pod that it is bound to. */
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -20,7 +19,6 @@ const GROUP_HEADER = "x-remote-group";
 /** Prefix of claim names, which are URL-encoded. Source: Kubernetes, the default of requestheader-extra-headers-prefix. */
 const EXTRA_PREFIX = "x-remote-extra-";
 
-/** Returns undefined if the encoding is malformed. */
 function parseClaimName(header: string): string | undefined {
   try {
     return decodeURIComponent(header.slice(EXTRA_PREFIX.length));
@@ -49,7 +47,6 @@ export function findRemoteUser(
   return { name, groups: headersDistinct[GROUP_HEADER] ?? [], ...parseExtra(headersDistinct) };
 }
 
-/** The pod that a service account token is bound to. */
 export interface TokenPod {
   readonly namespace: string;
   readonly name: string;
@@ -95,7 +92,6 @@ export interface PodLookup {
   readonly findPodNode: FindPodNode;
 }
 
-/** Lists the nodes in the token's claims and in the certificate's groups. */
 function listNamedNodes({ groups, extra }: User): readonly string[] {
   const prefix = names.NODE_GROUP_PREFIX;
   const certified = groups.filter((group) => group.startsWith(prefix));

@@ -32,7 +32,6 @@ export interface Deps {
   readonly openHandlerStream: OpenHandlerStream;
   /** True if discovery fails. */
   readonly servesDataVolumes: () => Promise<boolean>;
-  /** VMs, and VMIs without a VM, with one of the MACs (lower case, with colons). */
   readonly listMacOwners: (macs: readonly string[]) => readonly MacOwner[];
   /** Networks on the same bridge have the same segment. */
   readonly segmentOf: SegmentOf;
@@ -43,6 +42,5 @@ export interface Deps {
   readonly networkConfig: () => NetworkConfig;
   /** Cached resourceVersion of the KubeVirt object; "" without one. */
   readonly configVersion: () => string;
-  /** Default for VMs that do not set one. */
   readonly evictionStrategy: () => EvictionStrategy;
 }

@@ -68,7 +68,6 @@ export async function findForeignNetworkProblem(
   return `network ${namespace}/${name} is of another namespace: User "${user.name}" cannot get resource "${resource}" in API group "${group}" in the namespace "${namespace}"`;
 }
 
-/** Returns false for malformed names. */
 export async function hasNad(
   reader: Reader,
   networkName: string,

@@ -27,7 +27,6 @@ function findOwnerNodes(oldObject: unknown): readonly unknown[] {
   return nodeName === undefined ? Object.values(asObject(activePods)) : [nodeName];
 }
 
-/** Target node of the open migration before this write. */
 function findTargetNode(oldObject: unknown): string | undefined {
   // virt-controller created it, and the API server validated it against the schema.
   const state = statusOf(oldObject)["migrationState"] as MigrationState | undefined;
@@ -43,7 +42,6 @@ function deny(message: string): Verdict {
   return { allowed: false, code: 403, message, causes: [] };
 }
 
-/** A status field that this write changes. */
 interface Change {
   readonly field: string;
   readonly from: unknown;
@@ -60,7 +58,6 @@ function findChanges(
     .filter(({ from, to }) => !isEqual(from, to));
 }
 
-/** Conditions of other writers. */
 function foreignConditions(conditions: unknown): readonly unknown[] {
   const all: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
   return all.filter((condition) => {
@@ -71,7 +68,6 @@ function foreignConditions(conditions: unknown): readonly unknown[] {
 
 const MIGRATION = "migrationState";
 
-/** Splits a change of `migrationState` into its members. */
 function splitMigration(changes: readonly Change[]): readonly Change[] {
   return changes.flatMap((change) => {
     if (change.field !== MIGRATION) return [change];
@@ -80,7 +76,6 @@ function splitMigration(changes: readonly Change[]): readonly Change[] {
   });
 }
 
-/** No fields without an open migration. */
 function migrationFieldsOf(role: NodeRole, oldObject: unknown): readonly string[] {
   const fields = findTargetNode(oldObject) === undefined ? [] : NODE_MIGRATION_FIELDS[role];
   return fields.map((field) => `${MIGRATION}.${field}`);
@@ -91,7 +86,6 @@ function isOwnerChange({ field, from, to }: Change): boolean {
   return field === "phase" ? isNodesPhase(from, to) : OWN_FIELDS.includes(field);
 }
 
-/** Returns the first change that the node may not make. */
 function findForbiddenChange(
   { oldObject, object }: AdmissionRequest,
   role: NodeRole,

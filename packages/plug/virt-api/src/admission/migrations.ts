@@ -27,10 +27,7 @@ function validateChange({ object, oldObject }: AdmissionRequest): Verdict {
   return toVerdict([{ reason: "FieldValueNotSupported", field: "spec", message }]);
 }
 
-/**
- * Migrations for node drains have the highest priority, so only virt-controller may set it. Source: KubeVirt
- * migration-create-admitter.go.
- */
+/** Only virt-controller may set the priority of node drains. Source: KubeVirt migration-create-admitter.go. */
 function priorityProblem(
   priority: unknown,
   { user }: Pick<AdmissionRequest, "user">,
@@ -113,7 +110,6 @@ async function validateEviction(
   }
 }
 
-/** Returns undefined for other kinds. */
 export async function validateMigrationOrEviction(
   deps: MigrationDeps,
   request: AdmissionRequest,

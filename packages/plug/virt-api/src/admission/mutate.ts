@@ -63,7 +63,6 @@ function buildMatcherPatch(subject: Subject, inferred: Subject): readonly JsonPa
   ];
 }
 
-/** Infers instancetype and preference from the VM's volumes; returns a message if that fails. */
 async function inferSubject(
   deps: Deps,
   { namespace }: AdmissionRequest,
@@ -87,7 +86,6 @@ interface Defaults {
 }
 
 const NO_DEFAULTS: Defaults = { patch: [], warnings: [] };
-/** Warning for an update that would remove the NIC. */
 const NIC_RETAINED_WARNING =
   "the interface on the pod's network stays, as for every VM that declares none; set autoattachPodInterface: false to have none";
 
@@ -192,7 +190,6 @@ function addedFields(before: Iface, after: Iface, path: string): readonly JsonPa
     .map((field) => ({ op: "add", path: `${path}/${field}`, value: after[field] }));
 }
 
-/** Sets binding and MAC of each interface on a secondary network. */
 async function buildNicsPatch(
   deps: Deps,
   request: AdmissionRequest,

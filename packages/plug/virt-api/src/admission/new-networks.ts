@@ -11,7 +11,6 @@ export interface Specs {
   readonly old: VmiSpec | undefined;
 }
 
-/** In the order of the specification. */
 export function newNetworks({ spec, old }: Specs): readonly Network[] {
   return networksOf(spec).filter(({ name, multus }) => {
     const before = findByName(old?.networks, name);

@@ -43,7 +43,6 @@ export type Verdict =
 
 export const ALLOWED: Verdict = { allowed: true };
 
-/** Returns an empty object for other types. */
 export function asObject(value: unknown): JsonObject {
   return isJsonObject(value) ? value : {};
 }
@@ -132,7 +131,6 @@ export function printReview(request: AdmissionRequest, verdict: Verdict): object
   };
 }
 
-/** Allows the request if there are no causes. */
 export function toVerdict(causes: readonly Cause[], warnings: readonly string[] = []): Verdict {
   if (causes.length === 0) return { allowed: true, warnings };
   const message = causes.map((cause) => cause.message).join(", ");
@@ -142,7 +140,6 @@ export function toVerdict(causes: readonly Cause[], warnings: readonly string[] 
 export interface Decision {
   readonly webhook: "mutate" | "validate";
   readonly operation: "CREATE" | "UPDATE";
-  /** `failed`: an error in this process. */
   readonly decision: "allowed" | "denied" | "failed";
 }
 

@@ -11,14 +11,12 @@ import {
 } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 
-/** The VM or VMI to check. */
 export interface TwinCheck {
   readonly namespace: string;
   readonly name: string;
   readonly spec: VmiSpec;
   /** Stored specification: an existing MAC is not rejected later. */
   readonly old: VmiSpec | undefined;
-  /** Path of the VMI specification. */
   readonly base: string;
   /** The VM has no guest and does not start automatically. A MAC in use is only a warning, and rejected at the start. */
   readonly isHalted?: boolean;
@@ -57,7 +55,6 @@ function findNewTwins(deps: TwinDeps, check: TwinCheck): readonly MacTwin[] {
   );
 }
 
-/** Reports new MACs that a running VM uses, if this VM is to run too. */
 export function twinCauses(deps: TwinDeps, check: TwinCheck): readonly Cause[] {
   if (check.isHalted === true) return [];
   return findNewTwins(deps, check)

@@ -75,10 +75,7 @@ function readText(fields: Readonly<Record<string, unknown>>, name: string): stri
   return typeof text === "string" ? text : "";
 }
 
-/**
- * Warns if nothing can attach to the network. The definition is stored in any case, because other programs may read
- * it. Only nodes know which plugins exist.
- */
+/** Only warns of an unusable network, because other programs may read the definition. */
 function warnAboutDefinition({ namespace, object, oldObject }: AdmissionRequest): Verdict {
   const spec = asObject(asObject(object)["spec"]);
   if (isEqual(spec, asObject(oldObject)["spec"])) return ALLOWED;
@@ -110,7 +107,6 @@ function validateSubject(
   return validateVmi(deps, request, { vmi, old: old?.kind === "vmi" ? old.vmi : undefined });
 }
 
-/** The object is valid according to its schema. */
 export async function validate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
   if (request.subresource === "status") return guardStatus(deps, request);
   if (request.kind === NETWORK_ATTACHMENT_DEFINITIONS.kind) return warnAboutDefinition(request);

@@ -73,7 +73,6 @@ function addsIface({ spec, old = spec }: Specs): boolean {
   });
 }
 
-/** Returns the VM's VMI if the update adds an interface to it. */
 async function findVmiToPlug(
   deps: Deps,
   vm: VirtualMachine,

@@ -31,7 +31,6 @@ import { newNetworks, type Specs } from "./new-networks.ts";
 const NAMED_MAX = 10;
 
 interface FieldWarnings extends UnactedFields {
-  /** Bindings and hooks that are not available. */
   readonly unavailable: readonly FieldProblem[];
 }
 
@@ -93,10 +92,7 @@ function isSameProblem(one: FieldProblem, other: FieldProblem): boolean {
   return one.field === other.field && one.message === other.message;
 }
 
-/**
- * Returns one warning for all fields that prevent a start, one for each unavailable binding or hook, and one for all
- * fields without effect. Skips what was stored before.
- */
+/** Warns of new fields that prevent a start, of unavailable bindings and hooks, and of fields without effect. */
 export function unactedWarnings(
   subject: Subject,
   old: Subject | undefined,
@@ -148,7 +144,6 @@ export async function dataVolumeWarnings(
   return [`the VM is stored but cannot be started: ${messageOf(error)}`];
 }
 
-/** Warns for each new network whose NetworkAttachmentDefinition is missing. */
 export async function missingNetworkWarnings(
   deps: Deps,
   specs: Specs,

@@ -88,7 +88,6 @@ function watchObject<T extends KubeObject>(
   return cache;
 }
 
-/** Resolves once the ConfigMap was read. */
 export async function followFrontProxy(context: DaemonContext): Promise<Source<Trust>> {
   const configMaps = watchObject(context, CONFIG_MAPS, AUTHENTICATION_KEY);
   await waitForCaches([configMaps], context.signal);
@@ -104,7 +103,6 @@ export async function followFrontProxy(context: DaemonContext): Promise<Source<T
   return createTrustSource(configMaps);
 }
 
-/** Resolves when the source is readable or the signal is aborted. */
 async function untilReadable(source: Source<KeyPair>, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const settled = new AbortController();

@@ -32,7 +32,6 @@ export type CertificateAction =
   | { readonly kind: "issueHandlers" }
   | { readonly kind: "issueServing" };
 
-/** The steps in order, and the delay until the next check if nothing changes. */
 export interface CertificatePlan {
   readonly actions: readonly CertificateAction[];
   readonly nextCheckMs: number;
@@ -46,10 +45,7 @@ function msUntilRenewal(endMs: number | undefined, beforeMs: number, nowMs: numb
   return endMs === undefined ? 0 : Math.max(0, endMs - beforeMs - nowMs);
 }
 
-/**
- * Creates the CA first, then distributes it, and only then issues certificates with it. So virt-api never serves a
- * certificate that the API server does not trust.
- */
+/** Distributes a new CA before it issues certificates, so that the API server always trusts virt-api. */
 export function planCertificates(facts: CertificateFacts): CertificatePlan {
   const { nowMs, targets } = facts;
   const authorityLeftMs = msUntilRenewal(facts.authorityEndMs, AUTHORITY_RENEW_BEFORE_MS, nowMs);

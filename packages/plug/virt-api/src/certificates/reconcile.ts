@@ -76,7 +76,6 @@ interface Observation {
   readonly secret: Secret;
   readonly handlers: Secret | undefined;
   readonly certificates: ValidCertificates;
-  /** Base64, as in webhooks and APIServices. */
   readonly caBundle: string;
 }
 
@@ -131,7 +130,6 @@ function collectFacts(observation: Observation, deps: ReconcileDeps): Certificat
   };
 }
 
-/** Fails if the Secret changed since it was read. */
 async function writeData(
   { metadata }: Secret,
   data: Readonly<Record<string, string>>,

@@ -38,12 +38,10 @@ const SECRET_KEYS = {
 /** PEM; empty if missing. */
 export type Contents = Readonly<Record<keyof typeof SECRET_KEYS, string>>;
 
-/** The valid parts of a Secret. */
 export interface ValidCertificates {
   readonly contents: Contents;
   /** The signing CA: the first of the bundle, if its key matches. */
   readonly authority?: IssuedCertificate & { readonly endMs: number };
-  /** The serving certificate, if this CA signed it for the Service's name. */
   readonly serving?: KeyPair & { readonly endMs: number };
 }
 
@@ -59,7 +57,6 @@ export function readContents({ data }: Pick<Secret, "data">): Contents {
   };
 }
 
-/** Omits unset members. */
 export function printContents(contents: Partial<Contents>): Readonly<Record<string, string>> {
   const members = (Object.keys(SECRET_KEYS) as readonly (keyof Contents)[]).flatMap((name) => {
     const text = contents[name];
@@ -120,7 +117,6 @@ export function listValidAuthorities(bundlePem: string, nowMs: number): readonly
   );
 }
 
-/** The signing CA and the bundle of trusted CAs, PEM. */
 interface OwnAuthority {
   readonly authority: Authority;
   readonly bundlePem: string;

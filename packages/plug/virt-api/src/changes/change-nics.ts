@@ -16,10 +16,8 @@ import { retryOnConflict } from "./retry.ts";
 import { aboutTarget, findOwner, observeTarget, resourceTypeOf } from "./targets.ts";
 
 export interface NicChange {
-  /** The kind in the path of the request. */
   readonly kind: NicTarget["kind"];
   readonly plan: (target: NicTarget) => NicPlan | Promise<NicPlan>;
-  /** Logs a change that was made. */
   readonly logChange: (target: NicTarget, call: Call) => void;
 }
 

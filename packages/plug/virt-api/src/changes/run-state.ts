@@ -23,7 +23,6 @@ import { findVmWithVmi } from "./targets.ts";
 
 type Accepted = Exclude<RunStatePlan, { kind: "refused" }>;
 
-/** The changes of the VM's status. */
 interface StatusChange {
   readonly requests?: readonly StateChangeRequest[];
   readonly endsPause?: true;
@@ -99,10 +98,7 @@ async function tryOnce(
   return toAcceptedAnswer(planned.message);
 }
 
-/**
- * Reads the VM, plans and writes, and repeats this after a conflict. Logs the plan's message. A malformed body is
- * 400, even if the VM does not exist.
- */
+/** Repeats reading, planning and writing after a conflict. A malformed body is 400, even without a VM. */
 export function changeRunState(deps: Deps, call: Call, change: RunStateChange): Promise<Answer> {
   const about = { type: VIRTUAL_MACHINES, name: call.name };
   const parsed = change.parse(call.body);

@@ -27,7 +27,6 @@ export interface HandlerAddress {
   readonly port: number;
 }
 
-/** Returns undefined if no virt-handler runs on the node. */
 export type FindHandler = (node: string) => Promise<HandlerAddress | undefined>;
 
 /** The same port as in the manifests. */
@@ -65,7 +64,6 @@ export type SendToHandler = (
 ) => Promise<HandlerAnswer>;
 
 interface DoctorRequest {
-  /** Name of the interface to examine. */
   readonly examine: string;
 }
 
@@ -215,7 +213,6 @@ function connect(
     call.destroy(new Error(`no answer within ${String(CONNECT_TIMEOUT_MS)} ms`));
   });
   call.on("upgrade", (_response, stream, head) => {
-    // A guest may be silent for any time.
     stream.setTimeout(0);
     stream.setKeepAlive(true, PROBE_AFTER_MS);
     stream.on("error", () => stream.destroy());

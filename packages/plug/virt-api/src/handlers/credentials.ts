@@ -14,7 +14,6 @@ export interface HandlerCredentials {
   readonly caPem: string;
 }
 
-/** Returns valid credentials. */
 export type ReadCredentials = () => Promise<HandlerCredentials>;
 
 /** Files that another program manages. */
@@ -39,8 +38,8 @@ const VALID_DAYS = 2;
 const RENEW_BEFORE_MS = 24 * 3_600_000;
 
 /**
- * Each virt-api issues its own certificate with the shared CA and never stores it. The returned function throws
- * AppError with KUBE_NOT_FOUND while there is no CA.
+ * Each virt-api issues its own certificate with the shared CA and never stores it.
+ * @throws AppError with KUBE_NOT_FOUND from the returned function, while there is no CA
  */
 export function createIssuedCredentials(
   secrets: Cache<Secret>,

@@ -27,7 +27,6 @@ export interface Answer {
   readonly type?: string;
 }
 
-/** The object of the response. */
 export interface About {
   readonly type: ResourceType<KubeObject>;
   readonly name: string;
@@ -97,14 +96,12 @@ export function toNotFoundAnswer(about: About): Answer {
   });
 }
 
-/** Forwards an error of virt-handler. */
 export function toNodeAnswer({ code, body }: HandlerAnswer, about: About): Answer {
   const { message } = body;
   const text = typeof message === "string" ? message : "the node gave no reason";
   return toFailureAnswer({ code, message: text, about });
 }
 
-/** 409 after repeated conflicts. */
 export function toConflictAnswer(about: About, text: string): Answer {
   const conflict = `${about.type.resource} "${about.name}" is being changed by others; try again`;
   const message = text === "" ? conflict : `${conflict} (${text})`;

@@ -238,7 +238,6 @@ function serveGroup(app: Express, deps: Deps, callers: Callers): void {
   serveRoutes(app, deps, callers);
 }
 
-/** The application holds no state. */
 export function createApp(deps: Deps, callers: Callers): Express {
   const app = express();
   app.disable("x-powered-by");

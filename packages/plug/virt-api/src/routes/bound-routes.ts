@@ -81,7 +81,6 @@ export interface BoundRoute extends Route {
   readonly handle: CallHandler;
 }
 
-/** Routes without a handler are rejected. */
 export function boundRoutes(deps: Deps): readonly BoundRoute[] {
   const handlers = new Map<string, CallHandler>([
     ...Object.entries(subresourcesOf(deps)).flatMap(([resource, own]) =>

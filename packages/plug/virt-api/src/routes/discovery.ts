@@ -28,7 +28,6 @@ const GROUP = {
   preferredVersion: groupVersionOf(VERSIONS[0]),
 };
 
-/** A served subresource. Rejected ones are not listed. */
 interface ServedSubresource {
   readonly resource: Resource;
   readonly subresource: string;
@@ -194,7 +193,6 @@ export function swaggerOf(release: string): object {
   };
 }
 
-/** `/openapi/v3/apis/subresources.kubevirt.io/VERSION` */
 export function openApi3Of(version: string, release: string): object {
   const paths = pathsOf(version, "v3");
   return { openapi: "3.0.0", info: infoOf(release), paths, components: { schemas: {} } };

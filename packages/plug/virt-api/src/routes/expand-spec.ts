@@ -47,7 +47,6 @@ export function expandSpec(deps: Deps): CallHandler {
   };
 }
 
-/** Adds the NIC that admission would add. */
 function withDefaultNic(vm: VirtualMachine, binding: AutoBinding): VirtualMachine {
   const { template } = vm.spec;
   const auto = declaresNoNics(template.spec) ? autoNicOf(template.spec, binding) : undefined;
@@ -57,7 +56,6 @@ function withDefaultNic(vm: VirtualMachine, binding: AutoBinding): VirtualMachin
 }
 
 function addNicToAnswer(answer: Answer, binding: AutoBinding): Answer {
-  // Only a VM has this code.
   return answer.code === 200
     ? { ...answer, body: withDefaultNic(answer.body as VirtualMachine, binding) }
     : answer;

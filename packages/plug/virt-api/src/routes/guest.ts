@@ -59,10 +59,7 @@ function toProblemsAnswer(problems: readonly string[]): Answer {
   return toFailureAnswer({ code: 400, message: problems.join("; ") });
 }
 
-/**
- * 200 with a DoctorReport; 400, 404 or 409 if there is nothing to examine; 429 during another examination; 503 if the
- * node does not respond.
- */
+/** 200; 400, 404 or 409 if there is nothing to examine; 429 during another examination; 503 if the node is down. */
 export function examine(deps: Deps): CallHandler {
   return async ({ namespace, name, query }) => {
     const about = { type: VIRTUAL_MACHINE_INSTANCES, name };

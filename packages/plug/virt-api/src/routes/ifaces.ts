@@ -14,7 +14,6 @@ import { changeNics } from "../changes/change-nics.ts";
 import { aboutTarget } from "../changes/targets.ts";
 import { hasNad, nearestNetwork, findForeignNetworkProblem } from "../networks.ts";
 
-/** Changes the VM that owns a VMI instead of the VMI. */
 export function addIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
   return async (call: Call) => {
     const parsed = parseAddIface(call.body);
@@ -62,7 +61,6 @@ export function addIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
   };
 }
 
-/** Changes the VM that owns a VMI instead of the VMI. */
 export function removeIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
   return async (call: Call) => {
     const parsed = parseRemoveIface(call.body);

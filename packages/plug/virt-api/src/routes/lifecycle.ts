@@ -48,7 +48,6 @@ export function restart(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseRestartBody, plan: planRestart });
 }
 
-/** Random bytes in a migration's name. */
 const NAME_BYTES = 5;
 
 function migrationOf(

@@ -9,7 +9,6 @@ export const VERSIONS = ["v1", "v1alpha3"] as const;
 
 export type Version = (typeof VERSIONS)[number];
 
-/** As in OpenAPI. */
 export type Method = "get" | "put";
 
 export interface Entry {
@@ -37,7 +36,6 @@ const CANCEL_EVACUATION = {
 const PLUG = { method: "put", about: "Plugs a NIC" } as const;
 const UNPLUG = { method: "put", about: "Unplugs a NIC" } as const;
 
-/** By kind and subresource. */
 export const SERVED = {
   virtualmachines: {
     addinterface: PLUG,
@@ -85,7 +83,6 @@ export const GENERAL = {
   version: { method: "get", about: "Tells the version of virt-api" },
 } as const satisfies Readonly<Record<string, Entry>>;
 
-/** Routes below a namespace. */
 export const IN_NAMESPACE = {
   "expand-vm-spec": {
     method: "put",
@@ -93,7 +90,6 @@ export const IN_NAMESPACE = {
   },
 } as const satisfies Readonly<Record<string, Entry>>;
 
-/** Maps the paths of a missing feature to its name. */
 function missingFeature(
   about: string,
   method: Method,
@@ -107,7 +103,6 @@ const GRAPH = missingFeature("the object graph (ObjectGraph)", "get", "objectgra
 /** virtctl creates the claim before it sends the request, so the message says how to delete it. */
 const MEMORY_DUMP =
   "memory dumps (delete a claim that --create-claim has just made: kubectl delete pvc CLAIM)";
-/** Subresources of KubeVirt that Patchbay rejects. */
 export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>> = {
   virtualmachines: Object.fromEntries([
     ...DISKS,
@@ -140,7 +135,6 @@ export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>
 export interface Route extends Entry {
   /** Below the version, with OpenAPI parameters. */
   readonly path: string;
-  /** Label of the request metric, for example `start`. */
   readonly call: string;
   readonly kind?: (typeof KINDS)[Resource];
   readonly isRefused: boolean;

@@ -31,7 +31,6 @@ function fail(reason: string): never {
   throw new AppError("API_SCREEN_UNREADABLE", { reason });
 }
 
-/** Reads a given number of bytes from a stream. */
 class ByteReader {
   readonly #chunks: AsyncIterator<Buffer>;
   #rest: Buffer = Buffer.alloc(0);

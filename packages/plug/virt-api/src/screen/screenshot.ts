@@ -19,7 +19,6 @@ import {
 
 const deflated = promisify(deflate);
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-/** Per color channel. */
 const BITS = 8;
 const TRUE_COLOR = 2;
 

@@ -47,7 +47,6 @@ export class ActiveStreams {
     };
   }
 
-  /** Number of open streams by kind and VMI. */
   families(): readonly MetricFamily[] {
     return Object.entries(FAMILIES).map(([kind, { name, help }]) => {
       const counts = new Map<string, number>();

@@ -48,7 +48,6 @@ function parsePath(path: string): ParsedPath | undefined {
   return { of: { namespace, name, isVm: resource === "virtualmachines" }, what };
 }
 
-/** Returns undefined for other paths. */
 export function parseStreamUrl(url: string): StreamTarget | undefined {
   const [path = "", query = ""] = url.split(/\?(.*)/s);
   const parsed = parsePath(path);

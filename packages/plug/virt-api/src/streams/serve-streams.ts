@@ -42,18 +42,14 @@ const FRAME_MAX = 1024 * 1024;
 export interface StreamDeps {
   readonly deps: Deps;
   readonly active: ActiveStreams;
-  /** Authenticates users; without it, every request is rejected. */
   readonly frontProxy: ClientAuthority | undefined;
   readonly clock: Clock;
-  /** Closes all streams on abort. */
   readonly signal: AbortSignal;
 }
 
-/** A connection that requests an upgrade. */
 interface UpgradeRequest {
   readonly request: IncomingMessage;
   readonly socket: Duplex;
-  /** Data after the request. */
   readonly head: Buffer;
 }
 
@@ -85,7 +81,6 @@ interface StreamCall {
   readonly user: User;
 }
 
-/** The VMI, and the object for responses: a VM or VMI. */
 interface Subject {
   readonly vmi: VirtualMachineInstance;
   readonly about: About;
@@ -186,7 +181,6 @@ function join(
   return promise;
 }
 
-/** Opens the target and resolves when the stream has ended. */
 async function runStream(
   upgrade: UpgradeRequest,
   call: StreamCall,
