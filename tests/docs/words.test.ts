@@ -66,7 +66,7 @@ describe("phases and reasons", () => {
   });
 
   test.each([
-    "packages/plug/core/src/status/hindrance.ts",
+    "packages/plug/core/src/status/blocked-reason.ts",
     "packages/plug/core/src/reasons/of-error.ts",
     "packages/plug/net-agent/src/reconcilers/pod/act.ts",
     "packages/plug/net-agent/src/reconcilers/pod/tell.ts",

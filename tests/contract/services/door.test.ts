@@ -21,7 +21,7 @@ import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   createOpenHandlerStream,
-  createAskHandler,
+  createSendToHandler,
 } from "../../../packages/plug/virt-api/src/handlers/client.ts";
 import { serveRequests } from "../../../packages/plug/virt-handler/src/server/serve-requests.ts";
 
@@ -148,7 +148,7 @@ function askAs(
   request: GuestRequest | { readonly examine: string } = "pause",
 ) {
   asked = [];
-  const ask = createAskHandler({
+  const ask = createSendToHandler({
     find: () => Promise.resolve({ host: "127.0.0.1", port }),
     credentials: () => Promise.resolve({ ...client, caPem }),
   });
@@ -204,7 +204,7 @@ test.each([
 
 test("a server of the authority that is no virt-handler is not asked", async () => {
   const other = await serve(await issue(own, "somebody", "server"));
-  const ask = createAskHandler({
+  const ask = createSendToHandler({
     find: () => Promise.resolve({ host: "127.0.0.1", port: other.port }),
     credentials: async () => ({ ...(await issue(own, "virt-api", "client")), caPem: own.certPem }),
   });
@@ -217,7 +217,7 @@ test("a server of the authority that is no virt-handler is not asked", async () 
 });
 
 test("a node without virt-handler is told", async () => {
-  const ask = createAskHandler({
+  const ask = createSendToHandler({
     find: () => Promise.resolve(undefined),
     credentials: () => Promise.reject(new Error("not asked")),
   });

@@ -40,7 +40,6 @@ export const LAST_INSTALLED_ANNOTATION = "patchbay.io/last-installed";
 
 /** PCI addresses of the last start; writer: virt-controller. */
 export const PCIE_TOPOLOGY_ANNOTATION = "patchbay.io/pcie-topology";
-/** IP addresses of the last start; writer: virt-controller. */
 export const KEPT_ADDRESSES_ANNOTATION = "patchbay.io/kept-addresses";
 /** `"true"` places PCI devices on the root complex, where hot-plug is impossible. Source: KubeVirt. */
 export const ROOT_COMPLEX_ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex";
@@ -151,7 +150,6 @@ export const CONSOLE_SOCKET = "serial0.sock";
 export const VNC_SOCKET = "vnc.sock";
 export const AGENT_SOCKET = "agent.sock";
 export const CONSOLE_LOG = "serial0.log";
-/** Mount path of the `firmware.kernelBoot.container` image in the launcher. */
 export const KERNEL_BOOT_DIR = "/run/kernel-boot";
 /** Mount path of a VM's volumes in the launcher, followed by the volume's name. */
 export const VOLUMES_DIR = "/run/volumes";

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether two JSON values are the same.
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }
 
-/** Deep equality of JSON values; the order of keys does not count, an undefined member is no member. */
+/** Deep equality of JSON values. Ignores the order of keys; an undefined member equals a missing one. */
 export function isEqual(left: unknown, right: unknown): boolean {
   if (left === right) return true;
   if (!isObject(left) || !isObject(right) || Array.isArray(left) !== Array.isArray(right))
@@ -17,8 +16,8 @@ export function isEqual(left: unknown, right: unknown): boolean {
 }
 
 /**
- * Whether all that is wanted is stored so. What is stored beside it does not count: servers fill in defaults and nulls.
- * Lists are compared element by element, and are as long as wanted.
+ * Whether `stored` has all that `wanted` declares. Additional members of `stored` are ignored, because servers add
+ * defaults and nulls. Lists must have the same length and are compared element by element.
  */
 export function covers(stored: unknown, wanted: unknown): boolean {
   if (stored === wanted || wanted === undefined) return true;

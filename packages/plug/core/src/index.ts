@@ -10,10 +10,11 @@ export {
   messageOf,
   retryRuleOf,
   type Details,
+  isDomainBusy,
+  leastPauseMs,
 } from "./errors/app-error.ts";
 export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
 export type { ErrorEntry } from "./errors/entry.ts";
-export { isDomainBusy, leastPauseMs } from "./errors/least-pause.ts";
 export { bindingProblems } from "./bindings/resolve-binding.ts";
 export type {
   BridgeWiring,
@@ -27,7 +28,15 @@ export type {
   TapWiring,
   PodAnswers,
 } from "./bindings/pod-wiring.ts";
-export { hasRun } from "./node/has-run.ts";
+export {
+  hasRun,
+  isNodeLost,
+  isSchedulable,
+  nodeLossOf,
+  offeredResources,
+  seenNode,
+  type NodeLoss,
+} from "./node/node-loss.ts";
 export { nearestName } from "./nearest-name.ts";
 export { claimModeOf, claimNamesOf } from "./spec/disk-files.ts";
 export {
@@ -49,8 +58,7 @@ export {
   type Nics,
 } from "./spec/nics.ts";
 export { isFaultOfDefinition, reasonOf, sayWithAdvice } from "./reasons/of-error.ts";
-export type { ReasonEntry } from "./reasons/reason.ts";
-export { eventTypeOf, helperOn, nextOn, REASONS } from "./reasons/table.ts";
+export { type ReasonEntry, eventTypeOf, helperOn, nextOn, REASONS } from "./reasons/table.ts";
 export {
   ipv6GatewayOf,
   isIpv6LinkLocal,
@@ -62,7 +70,13 @@ export { parseResolver } from "./addresses/resolver.ts";
 export type { ServedNic } from "./addresses/served-nic.ts";
 export { labelValueOf } from "./spec/guest-names.ts";
 export { collectIfaceFacts } from "./iface/collect.ts";
-export { nextAskInMs } from "./guest/asks.ts";
+export {
+  nextAskInMs,
+  guestViewOf,
+  nextGuestView,
+  NO_VIEW,
+  type GuestView,
+} from "./guest/agent-view.ts";
 export { readGuestLinks } from "./guest/links.ts";
 export { AGENT_CONNECTED } from "./status/conditions.ts";
 export { installationStatus } from "./status/cluster/installation.ts";
@@ -71,6 +85,7 @@ export {
   guestFilesystemsOf,
   guestUsersOf,
   type HeardOfGuest,
+  readGuestSystem,
 } from "./guest/details.ts";
 export {
   GUEST_REQUESTS,
@@ -80,6 +95,17 @@ export {
   RELAY_CERTIFICATE,
   parseGuestRequest,
   type GuestRequest,
+  DOCTOR,
+  doctorPath,
+  parseDoctorPath,
+  parseDoctorQuery,
+  guestStreamPath,
+  isGuestStream,
+  parseGuestStream,
+  PRESERVE_SESSION,
+  STREAM_PROTOCOL,
+  type GuestStream,
+  type StreamRequest,
 } from "./guest/requests.ts";
 export { askedNetworksOf, seenService, serviceAskOf } from "./services/service-request.ts";
 export { trustedNamespacesOf } from "./services/allowed-addresses.ts";
@@ -106,9 +132,8 @@ export {
   printCaptureQuery,
   type CaptureOrder,
   type CaptureRequest,
+  WholePackets,
 } from "./guest/capture.ts";
-export { WholePackets } from "./guest/pcap.ts";
-export { DOCTOR, doctorPath, parseDoctorPath, parseDoctorQuery } from "./doctor/request.ts";
 export { wayFactsOf, wayQuestionOf, type WaySources } from "./doctor/collect.ts";
 export { diagnose } from "./doctor/diagnose.ts";
 export type {
@@ -129,29 +154,11 @@ export type {
 } from "./doctor/facts.ts";
 export type { DoctorReport, HopName, HopReport, HopState } from "./doctor/report.ts";
 export {
-  guestStreamPath,
-  isGuestStream,
-  parseGuestStream,
-  PRESERVE_SESSION,
-  STREAM_PROTOCOL,
-  type GuestStream,
-  type StreamRequest,
-} from "./guest/streams.ts";
-export {
   findForwardAddress,
   guestStreamProblem,
   runningProblem,
-} from "./status/guest/guest-stream.ts";
-export {
-  isNodeLost,
-  isSchedulable,
-  nodeLossOf,
-  offeredResources,
-  seenNode,
-  type NodeLoss,
-} from "./node/node-loss.ts";
-export { readGuestSystem } from "./guest/system.ts";
-export { guestViewOf, nextGuestView, NO_VIEW, type GuestView } from "./guest/view.ts";
+  guestRequestProblem,
+} from "./status/guest/guest-request.ts";
 export {
   findMacTwins,
   findOwnMacTwins,
@@ -164,10 +171,15 @@ export {
   type RandomBytes,
   type SegmentOf,
 } from "./iface/mac.ts";
-export { deviceTapsOf, type DeviceTaps } from "./iface/links/device-taps.ts";
-export { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem } from "./iface/links/dataplane-group.ts";
-export { linkFilterOf } from "./iface/links/link-filter.ts";
-export { orphanedWirings } from "./iface/links/orphaned-wirings.ts";
+export { deviceTapsOf, type DeviceTaps, linkFilterOf } from "./iface/links/link-facts.ts";
+export {
+  DATAPLANE_GROUP_FLAG,
+  dataplaneGroupProblem,
+  vhostSocketsOf,
+  type SeenSocket,
+  type VhostSocket,
+} from "./iface/links/vhost-socket.ts";
+export { orphanedWirings, expectedWirings, withWired, wiringOf } from "./iface/links/wiring.ts";
 export {
   driftIn,
   planNodeVm,
@@ -176,7 +188,7 @@ export {
   type NodeAction,
   type NodeVmFacts,
 } from "./plan/node/node-vm.ts";
-export { LINKS_RESTLESS, waitingForHooks } from "./reasons/words.ts";
+export { LINKS_RESTLESS, waitingForHooks } from "./reasons/messages.ts";
 export {
   answeredCloudInit,
   cloudInitDiskOf,
@@ -192,7 +204,7 @@ export {
   type Subscriber,
   type Subscription,
 } from "./plan/node/hooks/subscriptions.ts";
-export { findMovedNic } from "./iface/moved-nic.ts";
+export { findMovedNic } from "./iface/pod-nic.ts";
 export {
   aliasOf,
   isExtraInterfaceName,
@@ -201,9 +213,6 @@ export {
 } from "./iface/names.ts";
 export type { UnplugRequest } from "./plan/node/nics.ts";
 export { letsGo } from "./iface/phase.ts";
-export { expectedWirings, withWired } from "./iface/links/wired.ts";
-export { vhostSocketsOf, type SeenSocket, type VhostSocket } from "./iface/links/vhost-socket.ts";
-export { wiringOf } from "./iface/links/wiring.ts";
 export { membersOf, type Parsed, type NicPlan, type Refusal } from "./plan/request/refusal.ts";
 export { sharedLinkOf, needsOf, type DefinitionNeeds } from "./definition/needs.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
@@ -273,6 +282,7 @@ export {
   ownerPodName,
   targetView,
   type NodeRole,
+  NODE_MIGRATION_FIELDS,
 } from "./migration/owner.ts";
 export {
   arrivalFaults,
@@ -280,15 +290,20 @@ export {
   type ArrivalFacts,
   type ArrivalStep,
   type ArrivedNic,
-} from "./migration/arrival.ts";
+  GUEST_HELD,
+} from "./migration/incoming.ts";
 export { planEvacuation, type EvacuationStep } from "./migration/evacuation.ts";
-export { announcedNics } from "./migration/announced-nics.ts";
-export { arrivedWirings, leftWirings } from "./migration/arrived-wirings.ts";
-export { planDeparture, type DepartureFacts, type DepartureStep } from "./migration/departure.ts";
-export { GUEST_HELD } from "./migration/control/held.ts";
-export { cpuNeedOf } from "./migration/cpu-need.ts";
+export {
+  announcedNics,
+  arrivedWirings,
+  leftWirings,
+  broughtAlong,
+  expectedNics,
+  staysPaused,
+} from "./migration/migrated-nics.ts";
+export { planDeparture, type DepartureFacts, type DepartureStep } from "./migration/outgoing.ts";
+export { cpuNeedOf, unfitReason } from "./migration/control/target-nodes.ts";
 export { DISRUPTED_MS, downtimeAt, isToBeDisrupted, moveLimitsOf } from "./migration/limits.ts";
-export { broughtAlong, expectedNics, staysPaused } from "./migration/expected-nics.ts";
 export type { MigrationAction } from "./migration/control/actions.ts";
 export { nextCourse, planMigrations } from "./migration/control/plan.ts";
 export {
@@ -296,15 +311,12 @@ export {
   hasMigrationBegun,
   inTurn,
   mayBegin,
-} from "./migration/control/turns.ts";
-export { migrationNotes } from "./migration/control/notes.ts";
-export { migrationStatus } from "./migration/control/tell-migration.ts";
-export { nextDeadlineMs } from "./migration/control/deadlines.ts";
-export { asksForNamespace, migrationSettingsOf } from "./migration/control/policies.ts";
-export { unfitReason } from "./migration/control/unfit.ts";
+} from "./migration/control/queue.ts";
+export { migrationNotes, migrationStatus } from "./migration/control/migration-status.ts";
+export { nextDeadlineMs } from "./migration/control/decision.ts";
+export { asksForNamespace, migrationSettingsOf } from "./migration/control/settings.ts";
 export { stateIn, type MigrationFacts, type MigrationSettings } from "./migration/control/facts.ts";
-export { toldLabels } from "./migration/control/tell-vmi.ts";
-export { NODE_MIGRATION_FIELDS } from "./migration/writers.ts";
+export { toldLabels } from "./migration/control/vmi-status.ts";
 export {
   evictionAnswer,
   inFlightProblem,
@@ -314,10 +326,10 @@ export {
 export { networkNamesOf } from "./plan/pod/pod-networks.ts";
 export { seenLauncher } from "./plan/pod/trimmed-launcher.ts";
 export type { Expansion } from "./instancetype/expand.ts";
-export { concernsParts, partsFactsOf } from "./instancetype/facts.ts";
+export { concernsParts, partsFactsOf, type RefsPlan } from "./instancetype/facts.ts";
 export { inferParts, type InferredVm } from "./instancetype/infer.ts";
-export { matcherCauses } from "./instancetype/matchers.ts";
 export {
+  matcherCauses,
   defaultKindOf,
   hasParts,
   matcherOf,
@@ -326,7 +338,6 @@ export {
   usedRevisionOf,
   type Part,
 } from "./instancetype/parts.ts";
-export type { RefsPlan } from "./instancetype/plan-refs.ts";
 export { expandedBy, readParts } from "./instancetype/read-parts.ts";
 export { dataVolumesOf, waitsForBinding } from "./plan/vm/storage.ts";
 export { withPlug, type NicsChange } from "./plan/vm/nics.ts";
@@ -345,7 +356,6 @@ export { hasVm, planImageQuestion, planVmi, type VmiAction, type VmiFacts } from
 export { planAddIface } from "./plan/request/add-iface.ts";
 export { parseAddIface, parseRemoveIface } from "./plan/request/nic-body.ts";
 export { parseMigrateBody, planMigrate } from "./plan/request/migrate.ts";
-export { guestRequestProblem } from "./status/guest/guest-request.ts";
 export { planRemoveIface } from "./plan/request/remove-iface.ts";
 export {
   planRestart,
@@ -372,7 +382,7 @@ export {
   hindranceOfWait,
   requestsReported,
   type Hindrance,
-} from "./status/hindrance.ts";
+} from "./status/blocked-reason.ts";
 export {
   interfacesOf,
   mergeNetworkStatus,
@@ -389,14 +399,13 @@ export {
 export { newAddressChange } from "./addresses/kept-addresses.ts";
 export { findSyncError, newSyncError } from "./status/sync-error.ts";
 export { endedHistory } from "./status/history/record.ts";
-export { historyOf, seeNics, withHindrances, type SeenNics } from "./status/history/seen.ts";
-export { sayStory, stagesOf, type IfaceStage } from "./status/ifaces/story.ts";
+export { historyOf, seeNics, withHindrances, type SeenNics } from "./status/history/nic-history.ts";
+export { sayStory, stagesOf, type IfaceStage } from "./status/ifaces/phase-timings.ts";
 export { LIVE_MIGRATABLE } from "./status/live-migratable.ts";
-export { isTransientChange } from "./status/ifaces/transient.ts";
+export { isTransientChange } from "./status/ifaces/ifaces.ts";
 export { sayError, type StepFailure, type StepKind } from "./status/step-failure.ts";
 export { unreachableIfaces } from "./status/ifaces/unreachable.ts";
-export { vmStatus, type NewVmStatus } from "./status/vm.ts";
-export { canVmStatusWait } from "./status/vm-status-wait.ts";
+export { vmStatus, type NewVmStatus, canVmStatusWait } from "./status/vm.ts";
 export { ownVmiStatus, type OwnVmiStatus } from "./status/vmi.ts";
 export type { MetricFamily } from "./metrics/family.ts";
 export {
@@ -414,7 +423,12 @@ export {
   type LinkCounts,
   type VmTraffic,
 } from "./metrics/traffic.ts";
-export { moveFamilies } from "./metrics/moves.ts";
+export {
+  moveFamilies,
+  migrationFamilies,
+  vmiAddressFamily,
+  vmiInfoFamily,
+  vmiVnicFamily,
+  vmVnicFamily,
+} from "./metrics/vmis.ts";
 export { queueFamilies, type QueueFigures } from "./metrics/queues.ts";
-export { migrationFamilies, vmiAddressFamily, vmiInfoFamily } from "./metrics/vmis.ts";
-export { vmiVnicFamily, vmVnicFamily } from "./metrics/vnics.ts";

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes one after the other. Pure.
 
-/** All of the parts in one piece. */
 export function joinedBytes(parts: readonly Uint8Array[]): Uint8Array {
   const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;

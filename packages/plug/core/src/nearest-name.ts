@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The name that was probably meant. Pure.
 
-/** So many edits of a name count as typing errors: half of its characters, from one to three. */
+/** Edits that count as a typing error: half the name's length, from one to three. */
 function allowedEdits({ length }: string): number {
   return Math.min(3, Math.max(1, Math.floor(length / 2)));
 }
 
-/** Distances of the beginnings of one name from those of the other: this row, and the two before it. */
 interface Rows {
   readonly before: readonly number[];
   readonly last: readonly number[];
@@ -28,7 +26,7 @@ function nextRow(
   return next;
 }
 
-/** Insertions, deletions, replacements and swaps of neighbors. Source: optimal string alignment distance. */
+/** Insertions, deletions, replacements and swaps of adjacent characters. Source: optimal string alignment distance. */
 function distance(from: string, to: string): number {
   let rows: Rows = { before: [], last: Array.from({ length: to.length + 1 }, (_, at) => at) };
   for (let row = 1; row <= from.length; row += 1) {
@@ -37,10 +35,10 @@ function distance(from: string, to: string): number {
   return rows.last.at(-1) ?? 0;
 }
 
-/** Longest name that is compared, characters; the comparison takes time with the square of it. */
+/** Longest name to compare, in characters. The comparison takes quadratic time. */
 const LENGTH_MAX = 64;
 
-/** The nearest of the names, the first by alphabet of equally near ones; undefined where none is near. */
+/** Returns the nearest name, the alphabetically first of equally near ones, or undefined if none is near. */
 export function nearestName(name: string, names: readonly string[]): string | undefined {
   if (name.length > LENGTH_MAX) return undefined;
   const near = names

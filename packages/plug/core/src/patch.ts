@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON patches that lose nobody's write.
+// JSON patches that test what they replace, so that they never overwrite a concurrent write.
 import type { JsonPatchOperation, KubeObject } from "@patchbay/api";
 import { isEqual } from "./equal.ts";
 
-/** Holds the patch to the object as it was read: for what cannot be tested by itself, since it is not there yet. */
+/** Tests the resource version. Use it where the patch adds a member that cannot be tested because it does not exist. */
 export function versionTest({ metadata }: KubeObject): JsonPatchOperation {
   return { op: "test", path: "/metadata/resourceVersion", value: metadata.resourceVersion };
 }
 
-/** A member of an object in a JSON pointer. Source: RFC 6901 section 3. */
+/** Escapes a member name for a JSON pointer. Source: RFC 6901 section 3. */
 export function pointerToken(name: string): string {
   return name.replaceAll("~", "~0").replaceAll("/", "~1");
 }
@@ -20,8 +20,8 @@ function fieldPatch(path: string, current: unknown, next: unknown): readonly Jso
 }
 
 /**
- * Sets the members of `next` in the object's status, an undefined one by taking it away; others are left alone. What is
- * replaced must be as it was read; so must the whole object where it has no status yet.
+ * Sets the members of `next` in the object's status, and removes undefined ones. Other members stay unchanged. The patch
+ * tests each old value, or the resource version if the object has no status yet.
  */
 export function statusPatch(
   object: KubeObject & { readonly status?: object },

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections that have not shown whose they are: there is always room for one more.
+// A limit on unauthenticated connections.
 
-/** What is asked of a connection. */
 export interface Connection {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
@@ -9,23 +8,25 @@ export interface Connection {
   destroy(): unknown;
 }
 
-/** A connection has two sockets, one below TLS and one above: what they have in common. */
+/** Identifies a client. A TLS connection has two sockets, which share the remote address and port. */
 function clientOf({ remoteAddress = "", remotePort = 0 }: Connection): string {
   return `${remoteAddress} ${String(remotePort)}`;
 }
 
-/** Anybody may connect, and who is refused at once comes again at once: so the oldest gives way. */
+/**
+ * At the limit, closes the oldest unauthenticated connection instead of refusing the new one; refused clients would
+ * reconnect at once.
+ */
 export class Strangers {
-  /** In the order in which they came. */
   readonly #connections = new Map<string, Connection>();
   readonly #max: number;
 
-  /** `max`: how many there may be. */
+  /** `max`: most unauthenticated connections at a time. */
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** Counts a connection until it is closed or known; the oldest of too many is cut off. */
+  /** Counts the connection until it closes or `know` is called. Closes the oldest one if the limit is exceeded. */
   add(connection: Connection): void {
     const client = clientOf(connection);
     this.#connections.set(client, connection);
@@ -38,7 +39,7 @@ export class Strangers {
     oldest[1].destroy();
   }
 
-  /** The connection is no stranger's any more, by either of its sockets. */
+  /** Marks the client as authenticated. Accepts either of the connection's two sockets. */
   know(connection: Connection): void {
     this.#connections.delete(clientOf(connection));
   }

@@ -30,7 +30,6 @@ export interface DomainDefinition {
   readonly nics: readonly NicDefinition[];
   /** Disables MSI-X vectors of virtio NICs; unset: QEMU's default number of vectors. */
   readonly hasNoNicVectors?: true;
-  /** All PCIe root ports, including used ones. */
   readonly ports: readonly RootPort[];
   readonly bridges: readonly PciBridge[];
   readonly inputs: readonly InputDefinition[];
@@ -39,7 +38,6 @@ export interface DomainDefinition {
   readonly rng?: { readonly pciAddress: PciAddress };
   readonly watchdog?: WatchdogDefinition;
   readonly tpm?: TpmDefinition;
-  /** Unset: the guest has no serial console. */
   readonly console?: { readonly socketPath: string; readonly logPath: string };
 }
 
@@ -53,7 +51,6 @@ export type FirmwareDefinition =
       /** Boots signed code only; requires System Management Mode. */
       readonly secureBoot: boolean;
       readonly codePath: string;
-      /** Initial variables, which libvirt copies to `variablesPath` if that file is missing. */
       readonly templatePath: string;
       readonly variablesPath: string;
     };
@@ -93,7 +90,6 @@ export interface TimerDefinition {
 }
 
 export interface ClockDefinition {
-  /** UTC, a fixed distance from UTC, or a time zone. */
   readonly offset:
     | { readonly kind: "utc" }
     | { readonly kind: "seconds"; readonly seconds: number }
@@ -105,10 +101,8 @@ export interface ClockDefinition {
 interface FeaturesDefinition {
   readonly acpi: boolean;
   readonly apic: boolean;
-  /** Paravirtual end of interrupt, without a VM exit. */
   readonly apicEndOfInterrupt?: boolean;
   readonly smm?: boolean;
-  /** Hides KVM from the guest. */
   readonly kvmHidden?: boolean;
   readonly pvspinlock?: boolean;
 }
@@ -165,14 +159,12 @@ export interface DiskDefinition {
   readonly bootOrder?: number;
   /** Number of the I/O thread, from 1; virtio only. */
   readonly ioThread?: number;
-  /** Set for more than one queue; virtio only. */
   readonly queues?: number;
 }
 
 /** A controller that libvirt does not add by itself. */
 export interface ControllerDefinition {
   readonly type: "scsi" | "sata" | "usb";
-  /** Counted per type. */
   readonly index: number;
   readonly pciAddress: PciAddress;
   /** Number of the I/O thread, from 1; scsi only. */
@@ -196,7 +188,6 @@ interface NicCommons {
   /** libvirt drops aliases without the prefix `ua-`. */
   readonly alias: string;
   readonly mac: string;
-  /** Device model; `virtio` for paravirtual. */
   readonly model: string;
   /** Queue pairs, at least 1. */
   readonly queues: number;
@@ -216,18 +207,13 @@ interface NicCommons {
 export const AGENT_CHANNEL = "org.qemu.guest_agent.0";
 
 interface AgentChannel {
-  /** libvirt listens here. */
   readonly socketPath: string;
-  /** Address of the channel's controller. */
   readonly pciAddress: PciAddress;
 }
 
 interface DisplayDefinition {
-  /** QEMU's VNC server listens here. */
   readonly socketPath: string;
-  /** libvirt's name, for example `vga` or `bochs`. */
   readonly model: string;
-  /** Video memory in KiB; unset: the model's default. */
   readonly memoryKiB?: number;
   readonly pciAddress: PciAddress;
 }
@@ -240,9 +226,7 @@ interface WatchdogDefinition {
 
 /** A TPM 2.0, emulated by swtpm; not on PCI. */
 interface TpmDefinition {
-  /** `tpm-tis` or `tpm-crb`. */
   readonly model: string;
-  /** Whether the state is kept when the domain ends. */
   readonly isPersistent: boolean;
 }
 

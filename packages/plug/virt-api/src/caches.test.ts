@@ -21,8 +21,8 @@ import {
   findSegment,
   INDEXES,
   listMacOwners,
-  seenNetwork,
-  seenVmi,
+  trimNetwork,
+  trimVmi,
 } from "./caches.ts";
 import { MAC, vmiWith, vmWith, BLUE, POD, POD_IFACE } from "./testing/admission.ts";
 import { aVmi } from "./testing/objects.ts";
@@ -90,7 +90,7 @@ test("two definitions of one bridge are one segment, and any other is its own", 
     const spec = { config: JSON.stringify(config) };
     const metadata = { namespace: "ns", name };
     const kind = "NetworkAttachmentDefinition";
-    nads.put(seenNetwork({ apiVersion: "k8s.cni.cncf.io/v1", kind, metadata, spec }));
+    nads.put(trimNetwork({ apiVersion: "k8s.cni.cncf.io/v1", kind, metadata, spec }));
   };
   put("blue", { type: "bridge", bridge: "br1" });
   put("blue2", { plugins: [{ type: "cnv-bridge", bridge: "br1" }] });
@@ -151,7 +151,7 @@ test.each<{ name: string; status?: VmiStatus }>([
   },
 ])("a VMI that $name is judged by what is seen of it as by the whole", ({ status }) => {
   const vmi = vmiOf(status);
-  const seen = seenVmi(vmi);
+  const seen = trimVmi(vmi);
   const judged = (it: VirtualMachineInstance): unknown => [
     ifacesWithoutPort(it, it.spec, {}),
     targetProblem({ kind: "vmi", vmi: it }),
@@ -164,7 +164,7 @@ test.each<{ name: string; status?: VmiStatus }>([
 });
 
 test("what others look at is not kept", () => {
-  const seen = seenVmi(
+  const seen = trimVmi(
     vmiOf({
       phase: "Running",
       activePods: { uid: "node" },

@@ -28,38 +28,38 @@ import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, parseKey, type Known, type StartableCache } from "@patchbay/kube";
 import type { Cache, ObjectKey } from "@patchbay/core/ports";
 
-function seenIface({ name, pciAddress }: IfaceStatus): IfaceStatus {
+function trimIface({ name, pciAddress }: IfaceStatus): IfaceStatus {
   return { ...(name !== undefined && { name }), ...(pciAddress !== undefined && { pciAddress }) };
 }
 
 /** The fields that identify the owner node and whether the guest can migrate. */
-function seenMigration({
+function trimMigration({
   nodeName,
   evacuationNodeName,
   migrationState,
   conditions = [],
 }: VmiStatus): VmiStatus {
-  const told = conditions.filter(({ type }) => type === LIVE_MIGRATABLE);
+  const relevant = conditions.filter(({ type }) => type === LIVE_MIGRATABLE);
   return {
     ...(nodeName !== undefined && { nodeName }),
     ...(evacuationNodeName !== undefined && { evacuationNodeName }),
     ...(migrationState !== undefined && { migrationState }),
-    ...(told.length > 0 && { conditions: told }),
+    ...(relevant.length > 0 && { conditions: relevant }),
   };
 }
 
 /** Trims the status to the fields that requests and admission read: phase, node, devices and ports. */
-export function seenVmi({ status, ...vmi }: VirtualMachineInstance): VirtualMachineInstance {
+export function trimVmi({ status, ...vmi }: VirtualMachineInstance): VirtualMachineInstance {
   if (status === undefined) return vmi;
   const { phase, pciePorts, attachments, interfaces } = status;
   return {
     ...vmi,
     status: {
       ...(phase !== undefined && { phase }),
-      ...seenMigration(status),
+      ...trimMigration(status),
       ...(pciePorts !== undefined && { pciePorts }),
       ...(attachments !== undefined && { attachments }),
-      ...(interfaces !== undefined && { interfaces: interfaces.map(seenIface) }),
+      ...(interfaces !== undefined && { interfaces: interfaces.map(trimIface) }),
     },
   };
 }
@@ -93,7 +93,7 @@ function withoutStatus({ apiVersion, kind, metadata, spec }: VirtualMachine): Vi
 }
 
 /** Trims the configuration unless it names a link that networks can share. */
-export function seenNetwork({
+export function trimNetwork({
   apiVersion,
   kind,
   metadata,
@@ -104,7 +104,6 @@ export function seenNetwork({
   return { apiVersion, kind, metadata, ...(isShared && { spec: { config } }) };
 }
 
-/** Returns empty caches, which the caller starts. */
 export function createCaches({ client, log }: DaemonContext): Caches {
   const logger = log;
   return {
@@ -112,19 +111,19 @@ export function createCaches({ client, log }: DaemonContext): Caches {
       logger,
       indexes: INDEXES.vms,
     }),
-    vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES, { trim: seenVmi }), {
+    vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES, { trim: trimVmi }), {
       logger,
       indexes: INDEXES.vmis,
     }),
     kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
-    nads: createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: seenNetwork }), {
+    nads: createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: trimNetwork }), {
       logger,
       indexes: INDEXES.nads,
     }),
   };
 }
 
-export function knownKinds({ vms, vmis, nads }: Caches): readonly Known[] {
+export function listCachedKinds({ vms, vmis, nads }: Caches): readonly Known[] {
   return [
     { type: VIRTUAL_MACHINES, cache: vms },
     { type: VIRTUAL_MACHINE_INSTANCES, cache: vmis },
@@ -136,7 +135,6 @@ function toOwner({ namespace = "", name }: ObjectMeta, spec: VmiSpec): MacOwner 
   return { namespace, name, spec };
 }
 
-/** Whether the VM has a VMI whose guest has not ended. */
 export function hasGuest(vmis: Cache<VirtualMachineInstance>, key: ObjectKey): boolean {
   const vmi = vmis.find(key);
   return vmi !== undefined && !isVmiFinal(vmi);

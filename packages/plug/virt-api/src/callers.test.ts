@@ -3,7 +3,7 @@
 import { Socket } from "node:net";
 import { expect, test, beforeEach } from "vitest";
 import { ClientAuthority } from "@patchbay/daemon";
-import { findRemoteUser, askForPods } from "./callers.ts";
+import { findRemoteUser, createPodNodeLookup } from "./callers.ts";
 import { PODS, type Pod } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 
@@ -69,42 +69,42 @@ function put(uid: string, spec: Partial<Pod["spec"]>, name = KEY.name): void {
 
 test("a pod is read once", async () => {
   put("one", { nodeName: "a" });
-  const nodeOfPod = askForPods(store);
-  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBe("a");
-  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBe("a");
+  const findPodNode = createPodNodeLookup(store);
+  expect(await findPodNode({ ...KEY, uid: "one" })).toBe("a");
+  expect(await findPodNode({ ...KEY, uid: "one" })).toBe("a");
   expect(store.calls).toEqual(["get pods patchbay/virt-handler-x"]);
 });
 
 test("another pod of the same name is another pod", async () => {
-  const nodeOfPod = askForPods(store);
+  const findPodNode = createPodNodeLookup(store);
   put("one", { nodeName: "a" });
-  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBe("a");
+  expect(await findPodNode({ ...KEY, uid: "one" })).toBe("a");
   put("two", { nodeName: "b" });
-  expect(await nodeOfPod({ ...KEY, uid: "other" })).toBeUndefined();
-  expect(await nodeOfPod({ ...KEY, uid: "two" })).toBe("b");
+  expect(await findPodNode({ ...KEY, uid: "other" })).toBeUndefined();
+  expect(await findPodNode({ ...KEY, uid: "two" })).toBe("b");
 });
 
 test("a pod that has no node yet is read again", async () => {
-  const nodeOfPod = askForPods(store);
-  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBeUndefined();
+  const findPodNode = createPodNodeLookup(store);
+  expect(await findPodNode({ ...KEY, uid: "one" })).toBeUndefined();
   put("one", {});
-  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBeUndefined();
+  expect(await findPodNode({ ...KEY, uid: "one" })).toBeUndefined();
   put("one", { nodeName: "" });
-  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBeUndefined();
+  expect(await findPodNode({ ...KEY, uid: "one" })).toBeUndefined();
   put("one", { nodeName: "a" });
-  expect(await nodeOfPod({ ...KEY, uid: "one" })).toBe("a");
+  expect(await findPodNode({ ...KEY, uid: "one" })).toBe("a");
 });
 
 test("no more is remembered than a cluster has nodes", async () => {
-  const nodeOfPod = askForPods(store);
+  const findPodNode = createPodNodeLookup(store);
   for (let index = 0; index <= 5000; index += 1) {
     const name = `pod-${String(index)}`;
     put(name, { nodeName: "a" }, name);
-    await nodeOfPod({ ...KEY, name, uid: name });
+    await findPodNode({ ...KEY, name, uid: name });
   }
   const before = store.calls.length;
-  await nodeOfPod({ ...KEY, name: "pod-1", uid: "pod-1" });
+  await findPodNode({ ...KEY, name: "pod-1", uid: "pod-1" });
   expect(store.calls).toHaveLength(before);
-  await nodeOfPod({ ...KEY, name: "pod-0", uid: "pod-0" });
+  await findPodNode({ ...KEY, name: "pod-0", uid: "pod-0" });
   expect(store.calls).toHaveLength(before + 1);
 });

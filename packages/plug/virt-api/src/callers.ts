@@ -9,7 +9,6 @@ import type { Store } from "@patchbay/core/ports";
 export interface User {
   readonly name: string;
   readonly groups: readonly string[];
-  /** Claims of a token by name, for example the pod that it is bound to. */
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -20,8 +19,7 @@ const GROUP_HEADER = "x-remote-group";
 /** Prefix of claim names, which are URL-encoded. Source: Kubernetes, the default of requestheader-extra-headers-prefix. */
 const EXTRA_PREFIX = "x-remote-extra-";
 
-/** Returns undefined if the encoding is malformed. */
-function claimIn(header: string): string | undefined {
+function parseClaimName(header: string): string | undefined {
   try {
     return decodeURIComponent(header.slice(EXTRA_PREFIX.length));
   } catch {
@@ -29,9 +27,9 @@ function claimIn(header: string): string | undefined {
   }
 }
 
-function extraIn(headers: IncomingMessage["headersDistinct"]): Pick<User, "extra"> {
+function parseExtra(headers: IncomingMessage["headersDistinct"]): Pick<User, "extra"> {
   const claims = Object.entries(headers).flatMap(([header, values = []]) => {
-    const claim = header.startsWith(EXTRA_PREFIX) ? claimIn(header) : undefined;
+    const claim = header.startsWith(EXTRA_PREFIX) ? parseClaimName(header) : undefined;
     return claim === undefined ? [] : [[claim, values] as const];
   });
   return claims.length === 0 ? {} : { extra: Object.fromEntries(claims) };
@@ -46,10 +44,9 @@ export function findRemoteUser(
   const { headersDistinct } = request;
   const [name = ""] = headersDistinct[USER_HEADER] ?? [];
   if (name === "") return undefined;
-  return { name, groups: headersDistinct[GROUP_HEADER] ?? [], ...extraIn(headersDistinct) };
+  return { name, groups: headersDistinct[GROUP_HEADER] ?? [], ...parseExtra(headersDistinct) };
 }
 
-/** The pod that a service account token is bound to. */
 export interface TokenPod {
   readonly namespace: string;
   readonly name: string;
@@ -57,32 +54,32 @@ export interface TokenPod {
 }
 
 /** Returns undefined if the pod does not exist or is not scheduled. */
-export type NodeOfPod = (pod: TokenPod) => Promise<string | undefined>;
+export type FindPodNode = (pod: TokenPod) => Promise<string | undefined>;
 
 /**
  * Limit of cached pods; the oldest entry is evicted first. Each node runs one agent. Source: Kubernetes
  * "Considerations for large clusters", nodes.
  */
-const REMEMBERED_MAX = 5000;
+const CACHED_PODS_MAX = 5000;
 
 /** Caches by uid: the node of a pod never changes, and a new pod with the same name has another uid. */
-export function askForPods(store: Store): NodeOfPod {
-  const known = new Map<string, string>();
+export function createPodNodeLookup(store: Store): FindPodNode {
+  const nodeByUid = new Map<string, string>();
   return async ({ uid, ...key }) => {
-    const remembered = known.get(uid);
-    if (remembered !== undefined) return remembered;
+    const cached = nodeByUid.get(uid);
+    if (cached !== undefined) return cached;
     const pod = await store.find(PODS, key);
     const node = pod?.metadata.uid === uid ? pod.spec.nodeName : undefined;
     if (node === undefined || node === "") return undefined;
-    known.set(uid, node);
-    const [oldest] = known.keys();
-    if (known.size > REMEMBERED_MAX && oldest !== undefined) known.delete(oldest);
+    nodeByUid.set(uid, node);
+    const [oldest] = nodeByUid.keys();
+    if (nodeByUid.size > CACHED_PODS_MAX && oldest !== undefined) nodeByUid.delete(oldest);
     return node;
   };
 }
 
 /** Account of all agents that write the status of VMIs. It is the same on all nodes, so a claim or certificate identifies the node. */
-export const AGENT: string = `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`;
+export const AGENT_ACCOUNT: string = `${names.SERVICE_ACCOUNT_PREFIX}virt-handler`;
 /** Source: Kubernetes serviceaccount claims, since 1.21. */
 const POD_CLAIMS = {
   name: "authentication.kubernetes.io/pod-name",
@@ -91,19 +88,18 @@ const POD_CLAIMS = {
 /** Servers before 1.30 set the pod claims only. Source: Kubernetes ServiceAccountTokenPodNodeInfo, since 1.30. */
 const NODE_CLAIM = "authentication.kubernetes.io/node-name";
 
-export interface Pods {
-  readonly nodeOfPod: NodeOfPod;
+export interface PodLookup {
+  readonly findPodNode: FindPodNode;
 }
 
-/** Lists the nodes in the token's claims and in the certificate's groups. */
-function namedNodes({ groups, extra }: User): readonly string[] {
+function listNamedNodes({ groups, extra }: User): readonly string[] {
   const prefix = names.NODE_GROUP_PREFIX;
   const certified = groups.filter((group) => group.startsWith(prefix));
   return [...(extra?.[NODE_CLAIM] ?? []), ...certified.map((group) => group.slice(prefix.length))];
 }
 
 /** Returns undefined if the token names no pod or several. */
-function tokenPodOf({ extra }: User): TokenPod | undefined {
+function findTokenPod({ extra }: User): TokenPod | undefined {
   const [name, ...otherNames] = extra?.[POD_CLAIMS.name] ?? [];
   const [uid, ...otherUids] = extra?.[POD_CLAIMS.uid] ?? [];
   const isOne = otherNames.length === 0 && otherUids.length === 0;
@@ -113,9 +109,12 @@ function tokenPodOf({ extra }: User): TokenPod | undefined {
 }
 
 /** Returns undefined if the credentials name several nodes, or neither a node nor a scheduled pod. */
-export async function nodeOfAgent(user: User, { nodeOfPod }: Pods): Promise<string | undefined> {
-  const nodes = namedNodes(user);
+export async function findAgentNode(
+  user: User,
+  { findPodNode }: PodLookup,
+): Promise<string | undefined> {
+  const nodes = listNamedNodes(user);
   if (nodes.length > 0) return nodes.length === 1 ? nodes[0] : undefined;
-  const pod = tokenPodOf(user);
-  return pod === undefined ? undefined : nodeOfPod(pod);
+  const pod = findTokenPod(user);
+  return pod === undefined ? undefined : findPodNode(pod);
 }

@@ -24,40 +24,40 @@ import { createFiles } from "@patchbay/os";
 import { createDecisionCounter } from "./admission/review.ts";
 import {
   followFrontProxy,
-  keepOwnCertificates,
+  manageOwnCertificates,
   type OwnCertificates,
 } from "./certificates/cluster.ts";
 import type { ReadAuthority } from "./certificates/secret.ts";
 import {
   findByPods,
   type FindHandler,
-  createAskHandler,
-  type HandlerWays,
+  createSendToHandler,
+  type HandlerAccess,
   createOpenHandlerStream,
 } from "./handlers/client.ts";
-import { credentialsInFiles } from "./handlers/credentials.ts";
-import { createApp, type Callers, counted } from "./http/app.ts";
+import { createFileCredentials } from "./handlers/credentials.ts";
+import { createApp, type Callers, countRequests } from "./http/app.ts";
 import {
   createCaches,
   findByLauncher,
   findSegment,
   hasGuest,
-  knownKinds,
+  listCachedKinds,
   listMacOwners,
   type Caches,
 } from "./caches.ts";
 import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
-import { askApiServer } from "./networks.ts";
+import { createAccessReview } from "./networks.ts";
 import { ActiveStreams } from "./streams/active.ts";
 import { serveStreams } from "./streams/serve-streams.ts";
-import { askForPods } from "./callers.ts";
+import { createPodNodeLookup } from "./callers.ts";
 
 /** Short, because a user waits for the response. */
 const TIMEOUT_MS = 2_000;
 
 /** Requests discovery each time, because kinds can be installed later. Assumes that the kind exists if the request fails. */
-function askDiscovery(
+function createKindCheck(
   client: Pick<KubeClient, "requestRaw">,
   log: Logger,
   { group, version }: Pick<ResourceType<KubeObject>, "group" | "version">,
@@ -75,7 +75,7 @@ function askDiscovery(
   };
 }
 
-async function callersOf(context: DaemonContext, flags: Flags): Promise<Callers> {
+async function createCallers(context: DaemonContext, flags: Flags): Promise<Callers> {
   const files = createFiles();
   const { requestheaderClientCaFile: proxyCa, webhookClientCaFile: webhookCa } = flags;
   const trust =
@@ -98,7 +98,7 @@ function identityInFiles(flags: Flags): OwnCertificates | undefined {
   return {
     serving: certificateInFiles(files, { certFile, keyFile }),
     authority: () => Promise.resolve(undefined),
-    toHandlers: credentialsInFiles(files, {
+    toHandlers: createFileCredentials(files, {
       certFile: flags.virtHandlerClientCertFile ?? certFile,
       keyFile: flags.virtHandlerClientKeyFile ?? keyFile,
       caFile: flags.virtHandlerCaFile ?? "",
@@ -113,24 +113,24 @@ function findHandlers(context: DaemonContext, { virtHandlerAddress: only }: Flag
 function createDeps(
   { client, log, metrics }: DaemonContext,
   caches: Caches,
-  { ways, authority }: { readonly ways: HandlerWays; readonly authority: ReadAuthority },
+  { access, authority }: { readonly access: HandlerAccess; readonly authority: ReadAuthority },
 ): Deps {
   const { store } = client;
   const ownWrites = createOwnWrites(caches.vms, caches.vmis);
   return {
     release: `v${readVersion()}`,
     store,
-    known: createNearReader(store, ownWrites, knownKinds(caches)),
+    cachedReader: createNearReader(store, ownWrites, listCachedKinds(caches)),
     ownWrites,
     log,
     randomBytes,
     mutex: new KeyedMutex(),
-    mayReadNetwork: askApiServer(store),
-    nodeOfPod: askForPods(store),
+    mayReadNetwork: createAccessReview(store),
+    findPodNode: createPodNodeLookup(store),
     relayAuthority: authority,
-    askHandler: createAskHandler(ways),
-    openHandlerStream: createOpenHandlerStream(ways),
-    servesDataVolumes: askDiscovery(client, log, DATA_VOLUMES),
+    sendToHandler: createSendToHandler(access),
+    openHandlerStream: createOpenHandlerStream(access),
+    servesDataVolumes: createKindCheck(client, log, DATA_VOLUMES),
     listMacOwners: (macs) => listMacOwners(caches, macs),
     segmentOf: (network) => findSegment(caches.nads, network),
     hasGuest: (vm) => hasGuest(caches.vmis, vm),
@@ -144,7 +144,7 @@ function createDeps(
   };
 }
 
-function streamsOf(
+function createStreams(
   { clock, metrics, signal }: DaemonContext,
   deps: Deps,
   { frontProxy }: Callers,
@@ -161,27 +161,27 @@ export async function runApi(context: DaemonContext, flags: Flags): Promise<void
   const { vms, vmis, kubevirts, nads } = caches;
   for (const cache of [vms, vmis, kubevirts, nads]) cache.start(signal);
   const [callers, identity] = await Promise.all([
-    callersOf(context, flags),
-    identityInFiles(flags) ?? keepOwnCertificates(context),
+    createCallers(context, flags),
+    identityInFiles(flags) ?? manageOwnCertificates(context),
   ]);
-  const isOver = (): boolean => signal.aborted;
-  if (isOver()) return;
+  const isAborted = (): boolean => signal.aborted;
+  if (isAborted()) return;
   const find = findHandlers(context, flags);
-  const ways = { find, credentials: identity.toHandlers };
-  const deps = createDeps(context, caches, { ways, authority: identity.authority });
+  const access = { find, credentials: identity.toHandlers };
+  const deps = createDeps(context, caches, { access, authority: identity.authority });
   const certificate = identity.serving;
   const { listenAddress, port } = flags;
   const clientAuthorities = Object.values(callers);
   const app = createApp(deps, callers);
   const server = await startServer(
-    counted(app, context.metrics),
+    countRequests(app, context.metrics),
     { listenAddress, port, certificate, clientAuthorities },
-    { log, leaving, signal, onUpgrade: streamsOf(context, deps, callers) },
+    { log, leaving, signal, onUpgrade: createStreams(context, deps, callers) },
   );
   // Also returns on an abort before the API server has responded. Does not wait for `nads`, because a cluster may
   // lack the kind.
   await waitForCaches([vms, vmis, kubevirts], signal);
-  if (!isOver()) {
+  if (!isAborted()) {
     log.info("listening", { port: server.port });
     context.ready();
   }

@@ -22,7 +22,6 @@ export interface Flags extends CommonFlags {
   readonly virtHandlerCaFile?: string;
   readonly virtHandlerClientCertFile?: string;
   readonly virtHandlerClientKeyFile?: string;
-  /** How long requests are served after a stop. */
   readonly drainSeconds: number;
 }
 

@@ -5,10 +5,10 @@ import type { MacOwner, RandomBytes, SegmentOf } from "@patchbay/core";
 import type { OwnWrites, Reader } from "@patchbay/kube";
 import type { Logger, ObjectKey, Store } from "@patchbay/core/ports";
 import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
-import type { OpenHandlerStream, AskHandler } from "./handlers/client.ts";
+import type { OpenHandlerStream, SendToHandler } from "./handlers/client.ts";
 import type { Decision } from "./admission/review.ts";
 import type { ReadAuthority } from "./certificates/secret.ts";
-import type { NodeOfPod } from "./callers.ts";
+import type { FindPodNode } from "./callers.ts";
 import type { MayReadNetwork } from "./networks.ts";
 
 /** One instance per process. Lookups in caches may miss recent changes. */
@@ -17,22 +17,21 @@ export interface Deps {
   readonly release: string;
   readonly store: Store;
   /** Reads VMs, VMIs and NetworkAttachmentDefinitions from the caches, and from the store if they are missing. */
-  readonly known: Reader;
-  /** Makes virt-api's own writes of VMs and VMIs visible in `known` at once. */
+  readonly cachedReader: Reader;
+  /** Makes virt-api's own writes of VMs and VMIs visible in `cachedReader` at once. */
   readonly ownWrites: OwnWrites;
   readonly log: Logger;
   readonly randomBytes: RandomBytes;
   /** Serializes the requests on one VM (NAMESPACE/NAME), which would otherwise mostly conflict. */
   readonly mutex: KeyedMutex;
   readonly mayReadNetwork: MayReadNetwork;
-  readonly nodeOfPod: NodeOfPod;
+  readonly findPodNode: FindPodNode;
   /** CA for the certificates of migrations; undefined if virt-api does not manage certificates. */
   readonly relayAuthority: ReadAuthority;
-  readonly askHandler: AskHandler;
+  readonly sendToHandler: SendToHandler;
   readonly openHandlerStream: OpenHandlerStream;
   /** True if discovery fails. */
   readonly servesDataVolumes: () => Promise<boolean>;
-  /** VMs, and VMIs without a VM, with one of the MACs (lower case, with colons). */
   readonly listMacOwners: (macs: readonly string[]) => readonly MacOwner[];
   /** Networks on the same bridge have the same segment. */
   readonly segmentOf: SegmentOf;
@@ -43,6 +42,5 @@ export interface Deps {
   readonly networkConfig: () => NetworkConfig;
   /** Cached resourceVersion of the KubeVirt object; "" without one. */
   readonly configVersion: () => string;
-  /** Default for VMs that do not set one. */
   readonly evictionStrategy: () => EvictionStrategy;
 }

@@ -13,13 +13,13 @@ import {
 import type { Reader } from "@patchbay/kube";
 
 /** Reads nothing for a VM without either. */
-export async function expansionOf(reader: Reader, vm: VirtualMachine): Promise<Expansion> {
+export async function expandVm(reader: Reader, vm: VirtualMachine): Promise<Expansion> {
   if (!hasParts(vm)) return { vm, causes: [] };
   return expandedBy(vm, await readParts(vm, reader.find.bind(reader)));
 }
 
 /** Infers instancetype and preference from volumes. Treats objects of kinds that the cluster does not serve as missing. */
-export function inferencesOf(reader: Reader, vm: VirtualMachine): Promise<InferredVm> {
+export function inferVm(reader: Reader, vm: VirtualMachine): Promise<InferredVm> {
   return inferParts(vm, (type, key) =>
     reader.find(type, key).catch((error: unknown) => {
       if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;

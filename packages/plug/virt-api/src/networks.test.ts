@@ -3,7 +3,7 @@
 import { createFakeStore } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
 import type { User } from "./callers.ts";
-import { askApiServer, foreignNetworkProblem } from "./networks.ts";
+import { createAccessReview, findForeignNetworkProblem } from "./networks.ts";
 
 const ALICE: User = { name: "alice", groups: ["people"] };
 
@@ -15,7 +15,7 @@ async function ask(networkName: string, may: boolean) {
     return Promise.resolve(may);
   };
   const question = { networkName, namespace: "ns" };
-  return { problem: await foreignNetworkProblem({ mayReadNetwork }, ALICE, question), asked };
+  return { problem: await findForeignNetworkProblem({ mayReadNetwork }, ALICE, question), asked };
 }
 
 describe("a network", () => {
@@ -43,7 +43,7 @@ test.each([
 ])("the API server's answer $status means $want", async ({ status, want }) => {
   const store = createFakeStore();
   const reviews: unknown[] = [];
-  const mayRead = askApiServer({
+  const mayRead = createAccessReview({
     ...store,
     // The answer is the question with a status.
     create: (_type, review) => {

@@ -35,7 +35,7 @@ const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
 const { group, version, resource } = NETWORK_ATTACHMENT_DEFINITIONS;
 
 /** Does not cache, because roles change. */
-export function askApiServer(store: Store): MayReadNetwork {
+export function createAccessReview(store: Store): MayReadNetwork {
   return async (user, nad) => {
     const { status } = await store.create(SUBJECT_ACCESS_REVIEWS, {
       apiVersion: "authorization.k8s.io/v1",
@@ -56,19 +56,18 @@ export function askApiServer(store: Store): MayReadNetwork {
  * allowed; other namespaces need permission to read the definition.
  * @throws AppError with the API server's response, when the review fails
  */
-export async function foreignNetworkProblem(
+export async function findForeignNetworkProblem(
   deps: { readonly mayReadNetwork: MayReadNetwork },
   user: User,
-  asked: { readonly networkName: string; readonly namespace: string },
+  reference: { readonly networkName: string; readonly namespace: string },
 ): Promise<string | undefined> {
-  const nad = parseNadName(asked.networkName);
-  if (nad?.namespace === undefined || nad.namespace === asked.namespace) return undefined;
+  const nad = parseNadName(reference.networkName);
+  if (nad?.namespace === undefined || nad.namespace === reference.namespace) return undefined;
   const { namespace, name } = nad;
   if (await deps.mayReadNetwork(user, { namespace, name })) return undefined;
   return `network ${namespace}/${name} is of another namespace: User "${user.name}" cannot get resource "${resource}" in API group "${group}" in the namespace "${namespace}"`;
 }
 
-/** Returns false for malformed names. */
 export async function hasNad(
   reader: Reader,
   networkName: string,

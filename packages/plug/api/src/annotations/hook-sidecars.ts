@@ -11,7 +11,6 @@ export interface HookScript {
   /** Name of a ConfigMap in the VMI's namespace. */
   readonly name: string;
   readonly key: string;
-  /** Absolute path in the hook's container. */
   readonly hookPath: string;
 }
 
@@ -19,7 +18,6 @@ export interface HookScript {
 export interface HookClaim {
   /** Name of a claim in the VMI's namespace. */
   readonly name: string;
-  /** Absolute mount path in the hook's container. */
   readonly volumePath: string;
   /** Mount path in the container that runs QEMU: `/var/run/NAME`. */
   readonly sharedComputePath?: string;
@@ -42,7 +40,6 @@ const SIDECARS_MAX = 16;
 const POLICIES = ["Always", "IfNotPresent", "Never"] as const;
 const DEVICE_INFO = "device-info";
 
-/** Returns why the value is invalid. */
 type Rule = (value: unknown) => string | undefined;
 
 const isNonEmptyString = (value: unknown): value is string =>

@@ -89,7 +89,6 @@ function linkProblem(link: string | undefined): string | undefined {
   return `interface ${quote(link)} is not a valid link name, which has 1 to ${String(LINK_NAME_MAX)} bytes`;
 }
 
-/** Returns why the element cannot be attached. */
 function elementProblem(element: NetworkSelection): string | undefined {
   const { name, namespace = "" } = element;
   if (!isObjectName(name)) return `network ${quote(name)} is not a valid object name`;
@@ -159,7 +158,6 @@ function invalid(field: string, message: string): Cause {
   return { reason: "FieldValueInvalid", field, message };
 }
 
-/** Returns a cause if the value is set and invalid. */
 function causeUnless(
   { field, value }: { readonly field: string; readonly value: unknown },
   isValid: (value: unknown) => boolean,
@@ -178,7 +176,6 @@ function isIp(value: unknown): boolean {
   return typeof value === "string" && parseIp(value) !== undefined;
 }
 
-/** Whether the value is an IP address without a prefix length. */
 function isPlainAddress(value: unknown): value is string {
   return typeof value === "string" && !value.includes("/") && parseIp(value) !== undefined;
 }
@@ -309,7 +306,6 @@ export function requestCausesOf(element: NetworkSelection): Causes {
   ];
 }
 
-/** Returns the valid gateways of the requested default routes. */
 export function gatewaysOf(element: NetworkSelection): readonly string[] {
   const gateways = element["default-route"];
   return Array.isArray(gateways) ? gateways.filter(isPlainAddress) : [];

@@ -5,7 +5,6 @@ import { isJsonObject, parseJson } from "../values/json.ts";
 import type { NetworkSelection } from "./networks.ts";
 import type { PcieTopology } from "../kinds/vm.ts";
 
-/** Addresses of one NIC on one network. */
 export interface KeptAddresses {
   readonly name: string;
   /** NAMESPACE/NAME of the NetworkAttachmentDefinition. */
@@ -34,7 +33,6 @@ function toEntry(value: unknown): readonly KeptAddresses[] {
   return [{ name, networkName, ips: soundAddresses(value["ips"]) }];
 }
 
-/** Skips malformed entries. */
 export function parseKeptAddresses(text: string | undefined): readonly KeptAddresses[] {
   const value = parseJson(text);
   return Array.isArray(value) ? value.flatMap(toEntry) : [];

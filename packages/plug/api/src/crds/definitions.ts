@@ -62,7 +62,6 @@ interface CustomResourceDefinition extends KubeObject {
 
 interface Definition {
   readonly group: string;
-  /** The storage version. */
   readonly version: string;
   readonly isClusterScoped?: boolean;
   /** Newest first; with the same fields as the storage version. */

@@ -6,7 +6,6 @@ type JsonSchema = Readonly<Record<string, unknown>>;
 
 export type StructuralSchema = JsonSchema;
 
-/** Keywords that are copied unchanged, in print order. */
 const PLAIN_KEYWORDS = [
   "description",
   "type",

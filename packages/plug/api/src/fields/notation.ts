@@ -3,7 +3,6 @@
 import type { TOptional, TUnsafe } from "typebox";
 import { Type } from "./schema.ts";
 
-/** A schema as in the CRDs. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /**
@@ -16,7 +15,6 @@ export interface FieldMark {
   readonly list: Exclude<FieldList, "acted">;
   /** Returns true for values that match the default behavior. */
   readonly unless?: (value: unknown) => boolean;
-  /** What the user can do instead. */
   readonly hint?: string;
 }
 
@@ -38,10 +36,8 @@ export function unbuilt(schema: JsonSchema, more: Omit<FieldMark, "list"> = {}):
   return marked(schema, { list: "unbuilt", ...more });
 }
 
-/** Values that are supported, for a field with unsupported values. */
 export interface ValueMark {
   readonly isBuilt: (value: unknown) => boolean;
-  /** What the user can do instead. */
   readonly hint: string;
 }
 
@@ -64,7 +60,6 @@ export function findMark(schema: JsonSchema): FieldMark | undefined {
   return schema[MARK] as FieldMark | undefined;
 }
 
-/** Whether the value counts as unset. */
 export function isUnset(value: unknown): boolean {
   return value === undefined || value === null || (Array.isArray(value) && value.length === 0);
 }

@@ -102,10 +102,7 @@ function unactedBelow(schemaValue: SchemaValue): readonly UnactedField[] {
   return mark.unless?.(value) === true ? [] : [{ path, mark }];
 }
 
-/**
- * Lists the fields of `value` that are not acted on, in the order of the schema. Skips everything below such a field,
- * because users have to remove the topmost one.
- */
+/** Lists fields in the order of the schema; only the topmost one, which users have to remove. */
 export function unactedFields(
   schema: object,
   value: unknown,
@@ -156,7 +153,6 @@ export function quantitiesOf(
   return below({ path, schema: rootOf(schema), value });
 }
 
-/** A field for the generated reference. */
 export interface SchemaField {
   /** With `[]` for lists and `{}` for maps. */
   readonly path: string;
@@ -167,7 +163,6 @@ export interface SchemaField {
   readonly type: string;
   readonly required: boolean;
   readonly list: FieldList;
-  /** What to use instead of unsupported values. */
   readonly instead?: string;
   readonly description: string;
 }

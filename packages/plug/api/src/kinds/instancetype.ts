@@ -87,7 +87,6 @@ export const InstancetypeSpecSchema = Type.Object(
 
 export type InstancetypeSpec = Static<typeof InstancetypeSpecSchema>;
 
-/** A namespaced or cluster instancetype. */
 export interface Instancetype extends KubeObject {
   readonly spec: InstancetypeSpec;
 }

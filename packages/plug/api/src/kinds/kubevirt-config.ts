@@ -75,7 +75,6 @@ const BINDING_PLUGIN = Type.Object(
 );
 
 export type BindingPlugin = Static<typeof BINDING_PLUGIN>;
-/** Keyed by the name of the plugin. */
 export type BindingRegistry = Readonly<Record<string, BindingPlugin>>;
 
 /** Source: KubeVirt api/core/v1 types.go VMRolloutStrategy. */
@@ -266,7 +265,6 @@ export function usesEmulation(kubevirt: KubeVirt | undefined): boolean {
   return kubevirt?.spec?.configuration?.developerConfiguration?.useEmulation === true;
 }
 
-/** Default for VMs that do not set a strategy. */
 export function evictionStrategyOf(kubevirt: KubeVirt | undefined): EvictionStrategy {
   return kubevirt?.spec?.configuration?.evictionStrategy ?? "None";
 }
@@ -284,7 +282,6 @@ function featureGatesOf(kubevirt: KubeVirt | undefined): readonly string[] {
   return kubevirt?.spec?.configuration?.developerConfiguration?.featureGates ?? [];
 }
 
-/** Patchbay's own feature gate. */
 const DATAPLANE_GATE = "VhostUserDataplane";
 
 /** Whether dataplane pods may mount the vhost-user sockets of all VMs of their node. */
@@ -310,7 +307,6 @@ export function storageConfigOf(kubevirt: KubeVirt | undefined): StorageConfig {
 }
 
 export interface OvercommitConfig {
-  /** Guest memory in percent of the requested memory. */
   readonly memoryPercent: number;
   /** Guest vCPUs per requested CPU. */
   readonly cpuRatio: number;
@@ -328,19 +324,14 @@ export function overcommitConfigOf(kubevirt: KubeVirt | undefined): OvercommitCo
 }
 
 export interface NetworkConfig {
-  /** Hot-plug ports of VMs that do not set a number. */
   readonly pcieRootPorts: number;
-  /** Limit of queue pairs of a NIC. */
   readonly maxQueues: number;
-  /** Whether guest memory can be shared with other processes. */
   readonly sharedMemory: boolean;
   readonly security: ClusterSecurity;
-  /** Registered binding plugins. */
   readonly bindings: BindingRegistry;
   /** Whether changes of a VM's NICs are postponed to its next start. */
   readonly isStaged: boolean;
   readonly autoBinding: AutoBinding;
-  /** Whether VMs may request hook sidecars by annotation. */
   readonly allowsHooks: boolean;
 }
 
@@ -351,7 +342,6 @@ function autoBindingOf(given: { readonly defaultNetworkInterface?: AutoBinding }
   return given.defaultNetworkInterface ?? "bridge";
 }
 
-/** Returns the settings, with defaults for those that are unset. */
 export function networkConfigOf(kubevirt: KubeVirt | undefined): NetworkConfig {
   const configuration = kubevirt?.spec?.configuration;
   const given = configuration?.network ?? {};

@@ -24,7 +24,6 @@ function refusedFlag(description: string) {
   return Type.Optional(Type.Unsafe<boolean>({ type: "boolean", enum: [false], description }));
 }
 
-/** The settings that a policy can override. */
 const MIGRATION_SETTINGS = {
   allowAutoConverge: flag(
     "A guest that writes faster than its memory goes over is slowed down; false when absent.",
@@ -89,7 +88,6 @@ const DEFAULTS = {
 type Given = Static<typeof MIGRATION_CONFIGURATION>;
 type SettingName = keyof typeof DEFAULTS;
 
-/** The settings, with all defaults resolved. */
 export type MigrationConfiguration = Given & {
   readonly [K in SettingName]-?: NonNullable<Given[K]>;
 };
@@ -234,7 +232,6 @@ export const MIGRATION_PRIORITIES = [
 
 type MigrationPriority = (typeof MIGRATION_PRIORITIES)[number];
 
-/** Immutable. */
 export const MigrationSpecSchema = Type.Object(
   {
     vmiName: Type.Optional(

@@ -25,7 +25,6 @@ export const NadStatusSchema = Type.Object({
   ),
 });
 
-/** Why a node cannot attach NICs to the network. */
 export type NodeProblem = Static<typeof NODE_PROBLEM>;
 
 /** `spec.config` is a CNI configuration as JSON text. */

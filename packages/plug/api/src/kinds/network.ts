@@ -50,7 +50,6 @@ export function isSecurityMode(text: string): text is SecurityMode {
 const MODE_DESCRIPTION =
   "Off: nothing is judged. MAC: frames come from the guest's own MAC, and are neither spanning tree nor answers of a DHCP server or router. Addresses: they also claim no address but its own.";
 
-/** Port security of one interface. */
 const PORT_SECURITY = Type.Object(
   {
     mode: Type.Optional(
@@ -75,7 +74,6 @@ const PORT_SECURITY = Type.Object(
   { description: "What the guest may send on a network that is not the pod's own." },
 );
 
-/** Port security of all interfaces. */
 export const CLUSTER_PORT_SECURITY = Type.Object({
   mode: Type.Optional(
     Type.String({
@@ -90,7 +88,6 @@ export const CLUSTER_PORT_SECURITY = Type.Object({
   ),
 });
 
-/** The cluster's port security, with defaults. */
 export interface ClusterSecurity {
   readonly mode: SecurityMode;
   readonly enforced: boolean;
@@ -106,7 +103,6 @@ export function clusterSecurityOf(
 /** Preserves fields that the schema does not list. */
 export const OPEN = { "x-kubernetes-preserve-unknown-fields": true } as const;
 
-/** The interface with the same name joins this network. */
 export const NetworkSchema = Type.Object(
   {
     name: Type.String({ description: "Name of the network within the VM." }),
@@ -229,12 +225,10 @@ export const IfaceSchema = Type.Object(
   { description: "A NIC of the VM." },
 );
 
-/** Entry of `spec.networks`. */
 export type Network = Static<typeof NetworkSchema>;
 /** Entry of `spec.domain.devices.interfaces`. */
 export type Iface = Static<typeof IfaceSchema>;
 
-/** Whether the network is the pod's default network. */
 export function isDefaultNetwork(network: Network): boolean {
   return network.pod !== undefined || network.multus?.default === true;
 }
@@ -256,7 +250,6 @@ const BINDINGS = [
   "macvtap",
 ] as const;
 
-/** Name of the binding's field in the interface. */
 export type Binding = (typeof BINDINGS)[number];
 
 export function isBinding(field: string): boolean {

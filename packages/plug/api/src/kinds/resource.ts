@@ -35,7 +35,6 @@ export interface ResourceType<T extends KubeObject> {
   /** Empty for the core group. */
   readonly group: string;
   readonly version: string;
-  /** Plural name in paths. */
   readonly resource: string;
   readonly kind: string;
   readonly namespaced: boolean;
@@ -106,7 +105,6 @@ export const PERSISTENT_VOLUME_CLAIMS: ResourceType<PersistentVolumeClaim> = {
   kind: "PersistentVolumeClaim",
   namespaced: true,
 };
-/** Available if CDI is installed. */
 export const DATA_VOLUMES: ResourceType<DataVolume> = {
   group: "cdi.kubevirt.io",
   version: "v1beta1",
@@ -114,7 +112,6 @@ export const DATA_VOLUMES: ResourceType<DataVolume> = {
   kind: "DataVolume",
   namespaced: true,
 };
-/** Available if CDI is installed. */
 export const DATA_SOURCES: ResourceType<KubeObject> = {
   ...DATA_VOLUMES,
   resource: "datasources",

@@ -34,10 +34,7 @@ interface PolicyField {
 
 const PATTERNS = "the first that matches counts, ! refuses, * at the end matches the rest";
 
-/**
- * The lists, in the order of messages. Sources of the defaults: the plugins host-local, dhcp and tuning; names that
- * runtimes give to bridges.
- */
+/** In the order of messages. Sources of the defaults: plugins host-local, dhcp, tuning; bridge names of runtimes. */
 export const POLICY_FIELDS = {
   trustedNamespaces: {
     flag: "--trusted-namespaces",

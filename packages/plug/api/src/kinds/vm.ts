@@ -219,7 +219,6 @@ export interface VirtualMachine extends KubeObject {
   readonly status?: VmStatus;
 }
 
-/** Whether the VM starts without a start request. */
 export function startsByItself(vm: VirtualMachine): boolean {
   return ["Always", "RerunOnFailure", "Once"].includes(runStrategyOf(vm));
 }

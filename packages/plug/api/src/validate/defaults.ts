@@ -35,7 +35,6 @@ export function autoNicOf(
   };
 }
 
-/** Returns that NIC from a specification, if it is the only one. */
 export function findAutoNic(
   spec: VmiSpec,
 ): { readonly network: Network; readonly iface: Iface } | undefined {

@@ -25,7 +25,6 @@ export interface FieldProblem {
 export interface UnactedFields {
   /** Unsupported fields on which the guest depends: the VM is not started. */
   readonly unbuilt: readonly FieldProblem[];
-  /** Unsupported fields on which the guest does not depend. */
   readonly harmless: readonly string[];
 }
 
@@ -57,7 +56,6 @@ function withoutAbsentIfaces(
   );
 }
 
-/** In the order of the schema. */
 export const unactedFieldsOfVmi: (spec: VmiSpec, base: string) => UnactedFields = memoizeAt(
   (spec, base) => withoutAbsentIfaces(unactedFields(VmiSpecSchema, spec, base), spec, base),
 );

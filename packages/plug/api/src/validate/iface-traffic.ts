@@ -184,7 +184,6 @@ const [PRIVATE_FIRST, PRIVATE_LAST] = [224, 254];
 /** In bytes. Source: RFC 2132 section 2 */
 const VALUE_MAX = 255;
 const NTP_SERVERS_MAX = Math.floor(VALUE_MAX / 4);
-/** Printable ASCII without blank and comma. */
 const PRINTABLE_TEXT = /^[!-+\--~]{1,127}$/;
 
 function invalidIf(isWrong: boolean, field: string, message: string): readonly Cause[] {

@@ -155,7 +155,6 @@ const nameIsPlain = forEachIface((iface, path) =>
   }),
 );
 
-/** Returns a rule for an optional text. */
 function textRule(
   field: "model" | "pciAddress",
   isValid: (text: string) => boolean,

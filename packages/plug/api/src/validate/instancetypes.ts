@@ -19,7 +19,6 @@ export function instancetypeCauses({ memory }: InstancetypeSpec): readonly Cause
   });
 }
 
-/** The only supported number of threads per core. */
 const THREADS_OF_CORE = 2;
 
 export function preferenceCauses({ cpu }: PreferenceSpec): readonly Cause[] {

@@ -6,7 +6,6 @@ import type { VmiSpec } from "../kinds/vmi-spec.ts";
 
 type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
 
-/** A specification, with the parts that many rules use. */
 export interface JudgedSpec {
   /** With all aliases resolved. */
   readonly spec: VmiSpec;

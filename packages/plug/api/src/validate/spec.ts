@@ -37,7 +37,6 @@ const GUEST_RULES: readonly Rule[] = [
   enumValuesAreValid,
 ];
 
-/** Whether a volume of the VM uses the DataVolume or its claim. */
 function usesDataVolume({ template }: VmSpec, name: string): boolean {
   return (template.spec.volumes ?? []).some(
     ({ dataVolume, persistentVolumeClaim }) =>
@@ -45,7 +44,6 @@ function usesDataVolume({ template }: VmSpec, name: string): boolean {
   );
 }
 
-/** A DataVolume has either `pvc` or `storage`. */
 function targetFault(spec: Readonly<Record<string, unknown>>): string | undefined {
   const targets = ["pvc", "storage"].filter((key) => spec[key] !== undefined).length;
   if (targets === 0) return "Missing Data volume PVC or Storage";
@@ -130,10 +128,7 @@ export function validateVmiSpec(
   return rules.flatMap((rule) => rule(judged));
 }
 
-/**
- * Returns the problems that are unrelated to networks. A guest with a problem is not started, even if it was stored
- * before the rule existed.
- */
+/** Problems unrelated to networks. They prevent a start, even if the guest was stored before the rule existed. */
 export const guestProblems: (spec: VmiSpec, base: string) => readonly FieldProblem[] = memoizeAt(
   (spec, base) => {
     const judged = judgedSpecOf(spec, base);
@@ -165,7 +160,6 @@ function identityOf(cause: Cause, { networks = [], volumes = [], domain }: VmiSp
   const text = `${cause.reason} ${cause.field} ${cause.message}`;
   return text.replaceAll(
     /(networks|interfaces|volumes|disks)\[(\d+)\]/g,
-    // The expression matches only these keys.
     (_match, key: keyof typeof entries, index: string) =>
       `${key}[${entries[key][Number(index)]?.name ?? index}]`,
   );
@@ -191,7 +185,6 @@ export function validateVmChange(before: VmSpec | undefined, after: VmSpec): rea
   );
 }
 
-/** Validates a change; `before` is undefined for a new VMI. */
 export function validateVmiChange(before: VmiSpec | undefined, after: VmiSpec): readonly Cause[] {
   if (before === undefined) return validateVmiSpec(after, "spec", "create");
   return newCauses(

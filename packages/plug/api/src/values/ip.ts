@@ -17,10 +17,7 @@ function toBigInt(bytes: readonly number[]): bigint {
   return bytes.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
 }
 
-/**
- * Accepts four decimal numbers only. ipaddr.js also accepts `1.2`, `0x1.2.3.4` and `010.0.0.1`, whose meaning differs
- * between implementations.
- */
+/** Rejects `1.2`, `0x1.2.3.4` and `010.0.0.1`, which ipaddr.js accepts but other parsers read differently. */
 function parseIpv4(text: string): bigint | undefined {
   return IPv4.isValidFourPartDecimal(text) ? toBigInt(IPv4.parse(text).toByteArray()) : undefined;
 }
@@ -70,7 +67,6 @@ export function printAddress({ version, value }: Omit<IpPrefix, "length">): stri
   return fromByteArray(bytes).toString();
 }
 
-/** Clears the host bits. */
 export function networkOf({ version, value, length }: IpPrefix): IpPrefix {
   const rest = BigInt(IP_BITS[version] - length);
   return { version, value: (value >> rest) << rest, length };

@@ -12,12 +12,10 @@ export interface NadName {
   readonly name: string;
 }
 
-/** Whether the text is a DNS-1123 subdomain. */
 export function isObjectName(text: string): boolean {
   return text.length <= SUBDOMAIN_MAX && SUBDOMAIN.test(text);
 }
 
-/** Whether the text is a DNS-1123 label. */
 export function isNamespaceName(text: string): boolean {
   return text.length <= LABEL_MAX && LABEL.test(text);
 }
@@ -33,7 +31,6 @@ export function parseNadName(text: string): NadName | undefined {
 /** IFNAMSIZ - 1, in bytes. Source: linux/if.h */
 export const LINK_NAME_MAX = 15;
 
-/** Counts UTF-8 bytes. */
 function byteLengthOf(text: string): number {
   let bytes = 0;
   for (const character of text) {

@@ -69,7 +69,10 @@ const GUEST: readonly WayRow[] = [
   ],
   [
     "no default route where none leads out",
-    { guest: { macs: [MAC], addresses: ["10.9.0.1"], hasDefaultRoute: false }, leadsOut: false },
+    {
+      guest: { macs: [MAC], addresses: ["10.9.0.1"], hasDefaultRoute: false },
+      leadsOut: false,
+    },
   ],
   [
     "no answer by IP",
@@ -96,7 +99,7 @@ const GUEST: readonly WayRow[] = [
     ["guest", "NeighborWrong"],
   ],
   ["a device that is down", { device: { linkUp: false, mac: MAC } }, ["device", "DeviceLinkDown"]],
-  ["no device", { device: undefined, hindrance: "NoFreePciePort" }, ["device", "NotPlugged"]],
+  ["no device", { device: undefined, blockedReason: "NoFreePciePort" }, ["device", "NotPlugged"]],
   ["a hook's device", { device: undefined, binding: "hook" }],
 ];
 
@@ -150,7 +153,11 @@ const POD: readonly WayRow[] = [
   ["a dead server", { serves: false }, ["addresses", "AddressServerDown"]],
   [
     "silence of a guest without a server",
-    { serves: false, guest: undefined, traces: [asked("inward", "nodePeer", "podNic", "tap")] },
+    {
+      serves: false,
+      guest: undefined,
+      traces: [asked("inward", "nodePeer", "podNic", "tap")],
+    },
     ["addresses", "AddressServerDown"],
   ],
   ["a server", { serves: true }],

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts of a way → what is said of each hop, and which is the first that is dead. Pure.
-import type { WayFacts } from "./facts.ts";
-import type { Faults, JudgedFacts } from "./judge-frames.ts";
+import type { PathFacts } from "./facts.ts";
+import type { Faults, JudgedFacts } from "./frame-loss.ts";
 import { judgeDevice, judgeGuest } from "./judge-guest.ts";
 import { judgeGateway, judgeNodeBridge, judgeNodePeer, judgeUplink } from "./judge-node.ts";
 import {
@@ -11,8 +10,7 @@ import {
   judgeTap,
   judgeTranslation,
 } from "./judge-pod.ts";
-import { HOPS, type DoctorReport, type HopName, type HopReport } from "./report.ts";
-import type { Verdict } from "./verdict.ts";
+import { HOPS, type DoctorReport, type HopName, type HopReport, type Verdict } from "./report.ts";
 
 const JUDGES: Readonly<Record<HopName, (facts: JudgedFacts) => Verdict>> = {
   guest: judgeGuest,
@@ -28,8 +26,8 @@ const JUDGES: Readonly<Record<HopName, (facts: JudgedFacts) => Verdict>> = {
   gateway: judgeGateway,
 };
 
-/** What is dead for a reason of its own: frames that are lost beside it need no other. */
-function faultsOf(facts: WayFacts): Faults {
+/** Hops that are dead for a reason of their own. Frames lost beside them need no second explanation. */
+function findFaults(facts: PathFacts): Faults {
   return new Map(
     HOPS.flatMap((hop) => {
       const { state, reason } = JUDGES[hop](facts);
@@ -38,27 +36,26 @@ function faultsOf(facts: WayFacts): Faults {
   );
 }
 
-/** Faults of the node or the network are not the interface's: unplugging it removes none of them. */
-const OUTSIDE_POD: readonly HopName[] = ["nodePeer", "nodeBridge", "uplink", "gateway"];
+/** Unplugging the interface does not remove faults of the node or the network. */
+const HOPS_OUTSIDE_POD: readonly HopName[] = ["nodePeer", "nodeBridge", "uplink", "gateway"];
 
-/** Such a guest may work for what it opens itself. */
-const UNCERTAIN: readonly (string | undefined)[] = ["GuestRefusesIp", "LossyLink"];
+/** The guest's own outgoing connections may still work. */
+const UNCERTAIN_REASONS: readonly (string | undefined)[] = ["GuestRefusesIp", "LossyLink"];
 
-function isOfPod(hops: readonly HopReport[], first: HopName): boolean {
+function isPodFault(hops: readonly HopReport[], first: HopName): boolean {
   const reason = hops.find(({ hop }) => hop === first)?.reason;
-  return !OUTSIDE_POD.includes(first) && !UNCERTAIN.includes(reason);
+  return !HOPS_OUTSIDE_POD.includes(first) && !UNCERTAIN_REASONS.includes(reason);
 }
 
-/** What is said of the way. */
 export function diagnose(
-  facts: WayFacts,
+  facts: PathFacts,
 ): Pick<DoctorReport, "hops" | "firstDead" | "isUnplugReason"> {
-  const judged = { ...facts, faults: faultsOf(facts) };
+  const judged = { ...facts, faults: findFaults(facts) };
   const hops = HOPS.map((hop) => ({ hop, ...JUDGES[hop](judged) }));
   const first = hops.find(({ state }) => state === "dead")?.hop;
   return {
     hops,
     ...(first === undefined ? {} : { firstDead: first }),
-    isUnplugReason: first !== undefined && isOfPod(hops, first),
+    isUnplugReason: first !== undefined && isPodFault(hops, first),
   };
 }

@@ -1,59 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is seen of a NIC's way: its links, what is missing around them, and where frames of the doctor's own came by.
+// Facts about a NIC's path: its links, what is missing around them, and which links saw the doctor's probe frames.
 import type { HopName } from "./report.ts";
 
-/** A link on the way. */
 export interface WayLink {
   readonly name: string;
-  /** As `Link.kind`. */
   readonly kind: string;
   readonly mac: string;
   /** Bytes. */
   readonly mtu: number;
   readonly up: boolean;
   readonly carrier: boolean;
-  /** Name of the bridge that it is a port of. */
   readonly master?: string;
   /** ADDRESS/LENGTH */
   readonly addresses: readonly string[];
-  /** As a port of a bridge: spanning tree lets it forward nothing. */
   readonly isBlocked: boolean;
-  /** As a bridge: its ports are held to their VLANs. */
   readonly filtersVlans: boolean;
-  /** As a port of a bridge, or a bridge itself: VLAN of untagged frames; absent: they are dropped. */
+  /** For a bridge or a port: VLAN of untagged frames. Unset if untagged frames are dropped. */
   readonly untaggedVlan?: number;
-  /** All VLANs that it takes. */
   readonly vlans: readonly number[];
 }
 
-/** Links by their hop; absent: it is not there, or cannot be seen. */
+/** Links by hop. A link is unset if it does not exist or is not visible. */
 export interface WayLinks {
   readonly tap?: WayLink;
   readonly podBridge?: WayLink;
   readonly podNic?: WayLink;
   readonly nodePeer?: WayLink;
   readonly nodeBridge?: WayLink;
-  /** Ports of the node's bridge that lead to no pod, or the parent of the pod NIC. */
+  /** Ports of the node's bridge that belong to no pod, or the parent of the pod NIC. */
   readonly uplinks: readonly WayLink[];
-  /**
-   * How the pod NIC hangs on the node: by its other end, on a parent, or by neither that can be seen there.
-   */
+  /** How the pod NIC is attached to the node: as a veth with a peer, on a parent NIC, or not visibly. */
   readonly onNode: "peer" | "parent" | "unseen";
 }
 
-/** Something that wiring makes, and that is not there as it should be. */
+/** A part of the wiring that is missing or differs from what was created. */
 export interface WiringLack {
-  /** Name of the link; empty: of none in particular. */
   readonly link: string;
   readonly what: "link" | "up" | "master" | "mac" | "learning" | "entry" | "rules" | "other";
-  /** As a person would type what is missing. */
+  /** The missing part, for example as a command would name it. */
   readonly words: string;
 }
 
 /**
- * A frame of the doctor's own: to the guest from the node's side, or to the network as if from the guest; the large ones are
- * as large as the NIC lets through; the partial one leaves its checksum to the links, as guests' TCP does; `own` asks the
- * network for the guest's own address. `ping` and `connect` go to the guest as if from its gateway, by ICMP and by TCP.
+ * A kind of probe frame.
+ *
+ * - `inward*`: to the guest from the node's side; `outward*`, `echo*`: to the network with the guest as sender
+ * - `*Large`: as large as the NIC's MTU allows
+ * - `echoPartial`: leaves its checksum to the links, as TCP of a guest does
+ * - `own`: ARP for the guest's own address
+ * - `ping` and `connect`: to the guest with its gateway as sender, by ICMP and by TCP
  */
 export type ProbeName =
   | "inward"
@@ -68,20 +63,15 @@ export type ProbeName =
   | "ping"
   | "connect";
 
-/** Where such frames, and their answers, came by. */
 export interface FrameTrace {
   readonly probe: ProbeName;
-  /** Why the kernel did not send it; absent: it did. */
   readonly refused?: string;
   readonly asked: readonly HopName[];
   readonly answered: readonly HopName[];
-  /** MACs that answered, each once. */
   readonly by: readonly string[];
-  /** MACs that the answers were addressed to, each once. */
   readonly to: readonly string[];
 }
 
-/** How many of a series of frames were seen at each link, and how many of their answers. */
 export interface LossCount {
   readonly probe: "ping" | "echo";
   readonly sent: number;
@@ -89,10 +79,9 @@ export interface LossCount {
   readonly answered: Partial<Record<HopName, number>>;
 }
 
-/** Namespace that something is in. */
 export type Place = "pod" | "node";
 
-/** A neighbor entry that does not age, for an address of this path. */
+/** A permanent neighbor entry for an address on this path. */
 export interface FixedNeighbor {
   readonly at: Place;
   readonly link: string;
@@ -100,119 +89,100 @@ export interface FixedNeighbor {
   readonly mac: string;
 }
 
-/** A forwarding entry that does not age, and that leads a MAC of this path to a port that is not on it. */
+/** A permanent forwarding entry that sends a MAC of this path to a port outside the path. */
 export interface FixedEntry {
   readonly at: Place;
   readonly port: string;
   readonly mac: string;
 }
 
-/** Something that can drop frames, and that Patchbay did not make. */
+/** A filter that Patchbay did not create and that can drop frames. */
 export interface FrameFilter {
   readonly at: Place;
-  /** Name of the link that it is on; unset: it is on the bridges of the namespace. */
+  /** Name of the filtered link. Unset if the filter applies to all bridges of the namespace. */
   readonly link?: string;
-  /** Command that shows it. */
   readonly command: string;
 }
 
-/** A ping through the node, to the node's own gateway. */
 export interface ForwardedPing {
-  /** Link of the node's default route, and the gateway there. */
   readonly link: string;
   readonly gateway: string;
-  /** Whether it left by that link, and whose source address it had there. */
   readonly left: "no" | "asGuest" | "asNode";
   readonly isAnswered: boolean;
-  /** Whether that gateway answers the node's own pings. */
   readonly answersNode: boolean;
 }
 
-/** Frames of the guest's that its send guard has refused for one reason. */
+/** Frames that the guest's send guard dropped for one reason. */
 export interface RefusedFrames {
-  /** In words, for a person. */
   readonly what: string;
-  /**
-   * The guest has another address of IPv4 than it may have. Of IPv6 it also says one that it makes up, and lacks nothing
-   * without.
-   */
+  /** The guest uses an IPv4 address that it may not use. For IPv6 this is harmless: guests also announce a self-assigned address. */
   readonly isOfIpv4Address: boolean;
-  /** Since the guard was made as it is. */
+  /** Dropped since the guard's rules were created. */
   readonly frames: number;
-  /** Of these, while the way was looked at. */
+  /** Of these, dropped during this check. */
   readonly lately: number;
 }
 
-/** Who is asked beyond the pod: on the node's bridge itself, on another of its ports, or beyond the uplink. */
+/** The target of the probes: on the node's bridge itself, on another of its ports, or beyond the uplink. */
 export interface WayTarget {
   readonly address: string;
   readonly at: "bridge" | "port" | "beyond";
-  /** Another guest, which may be stopped or have another address: its silence proves no fault. */
+  /** The target is another guest. Its silence proves no fault: it may be stopped or have another address. */
   readonly isGuest?: true;
-  /** It is the gateway of the guest's or the pod's default route. */
+  /** The target is the gateway of the guest's or the pod's default route. */
   readonly isDefault?: true;
-  /** The node translates for the guest, so it must have this address, and has it no more. */
+  /** The node translates for the guest and has lost this gateway address. */
   readonly isMissing?: true;
 }
 
-/** What was seen on the node. */
 export interface SeenWay {
-  /** The guest has the pod NIC's place on the network; else it is behind the pod, and asked from there. */
+  /** Whether the guest takes the pod NIC's place on the network. Otherwise the pod sends the probes for it. */
   readonly isBridged: boolean;
   readonly links: WayLinks;
   readonly lacks: readonly WiringLack[];
   readonly traces: readonly FrameTrace[];
-  /** By reason, the most frequent first; none where the guest may send anything. */
+  /** By reason, the most frequent first. Empty if the guest may send anything. */
   readonly refused: readonly RefusedFrames[];
   /** DHCP requests of the guest since the NIC was wired. Unset if the pod assigns this NIC no addresses. */
   readonly dhcpRequests?: number;
-  /** Absent: nobody is known. */
   readonly target?: WayTarget;
-  /** Address of IPv4 that the network sees, without length: the guest's or the pod's; unset: it has none. */
+  /** IPv4 address that the network sees, of the guest or of the pod, without a prefix length. */
   readonly source?: string;
-  /** Unset: no series was sent. */
   readonly losses?: readonly LossCount[];
   readonly neighbors?: readonly FixedNeighbor[];
   readonly entries?: readonly FixedEntry[];
-  /** Read only when frames were lost, or the other end of the pod NIC is a port of no bridge. */
+  /** Read only if frames were lost or the pod NIC's peer is in no bridge. */
   readonly filters?: readonly FrameFilter[];
-  /** Whether a route of the node leads to `links.nodePeer`. Read only when that is a port of no bridge. */
+  /** Whether a route of the node uses `links.nodePeer`. Read only if that link is in no bridge. */
   readonly isPeerRouted?: boolean;
-  /** Unset: the node is not the guest's gateway, or has none itself. */
   readonly forwarded?: ForwardedPing;
 }
 
-/** The guest's word on the NIC, by its agent. */
-export interface GuestWord {
-  /** MACs of all of its NICs, lower case. */
+export interface GuestReport {
+  /** MACs of all NICs in the guest, lower case. */
   readonly macs: readonly string[];
-  /** Of the NIC with the device's MAC, without those that are link-local; absent: it tells of no such NIC. */
+  /** Addresses of the NIC with the device's MAC, without link-local ones. Unset if the agent reports no such NIC. */
   readonly addresses?: readonly string[];
-  /** Whether it has a default route of IPv4; absent: it does not tell. */
+  /** Whether the guest has an IPv4 default route. Unset if the agent does not report routes. */
   readonly hasDefaultRoute?: boolean;
 }
 
-/** Everything from which a way is judged. */
-export interface WayFacts {
+export interface PathFacts {
   readonly binding: "bridge" | "masquerade" | "managedTap" | "tap" | "vhostuser" | "hook";
-  /** Why the iface is not as it is wanted, in the words of its status; absent: it is. */
-  readonly hindrance?: string;
-  /** Absent: the guest has no such NIC. */
+  /** The reason or message of the interface's status, if its phase is not `Ready`. */
+  readonly blockedReason?: string;
+  /** Unset if libvirt has no device for the interface. */
   readonly device?: { readonly linkUp: boolean; readonly mac: string; readonly mtu?: number };
-  /** Absent: no agent answers. */
-  readonly guest?: GuestWord;
-  /** libvirt reports the guest as paused, so it cannot answer. */
+  readonly guest?: GuestReport;
   readonly isPaused?: true;
   /** The guest's agent reports Windows, whose firewall refuses pings and connections by default. */
   readonly isWindows?: true;
-  /** MACs of all NICs of this VM, lower case: Linux answers for an address of one NIC on another of the same network. */
+  /** MACs of all NICs of this VM, lower case. Linux may answer ARP for one NIC's address on another NIC. */
   readonly ownMacs?: readonly string[];
-  /** What the guest may say it has; absent: anything. */
+  /** Addresses that the guest may claim. Unset if it may claim any. */
   readonly mayClaim?: readonly string[];
-  /** Whether the pod's DHCP server runs for this NIC; absent: it gives this NIC no addresses. */
+  /** Whether the pod's DHCP server for this NIC runs. Unset if the pod assigns this NIC no addresses. */
   readonly serves?: boolean;
-  /** The guest is told of a way out of its network. */
   readonly leadsOut: boolean;
-  /** Absent: no link of the kernel carries it, or none is there yet. */
   readonly seen?: SeenWay;
 }

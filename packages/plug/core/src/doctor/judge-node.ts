@@ -1,34 +1,121 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hops that are on the node, and who is beyond.
 import { isIpv6LinkLocal } from "../addresses/lease.ts";
-import { frameLostAt } from "./blame.ts";
-import type { SeenWay, WayFacts, WayLink } from "./facts.ts";
-import { answering, claimed } from "./judge-gateway.ts";
-import { lossyHop, lostFrames, outsideMac, smallerMtu, type JudgedFacts } from "./judge-frames.ts";
-import { traceOf } from "./judge-guest.ts";
-import { absent, dead, firstOf, ok, unknown, withFix, type Verdict } from "./verdict.ts";
+import {
+  findFrameLoss,
+  judgePartialLoss,
+  judgeFrameLoss,
+  findExternalMac,
+  judgeMtu,
+  type JudgedFacts,
+  isMisdirected,
+} from "./frame-loss.ts";
+import type { SeenWay, PathFacts, WayLink } from "./facts.ts";
+import { findTrace } from "./judge-guest.ts";
+import { notApplicable, dead, firstVerdict, ok, unknown, withFix, type Verdict } from "./report.ts";
+import { isWithin, networkOf, parseIp } from "@patchbay/api";
 
-const UNSEEN = "the pod NIC leads to nothing that can be seen on the node";
+/** Other MACs that answer for the gateway's address. If the node has the address, its own MACs do not count. */
+function listClaimants({ target, links }: SeenWay, hosts: readonly string[]): readonly string[] {
+  if (target?.at !== "bridge") return hosts.slice(1);
+  const own = [links.nodeBridge, links.nodePeer].flatMap((link) => link?.mac ?? []);
+  return hosts.filter((mac) => !own.includes(mac));
+}
 
-/** VLAN of the guest's frames on the node's bridge; undefined: it has none, or they are dropped. */
-function vlanOf({ links }: SeenWay): number | undefined {
+function judgeClaimants(
+  facts: PathFacts,
+  seen: SeenWay,
+  by: readonly string[],
+): Verdict | undefined {
+  const hosts = by.filter((mac) => mac !== facts.device?.mac);
+  if (listClaimants(seen, hosts).length === 0) return undefined;
+  const traces = [findTrace(facts, "ping"), findTrace(facts, "connect")];
+  const used = new Set(traces.flatMap((trace) => trace?.to ?? []));
+  const guest = used.size === 0 ? "" : `; the guest sends to ${[...used].join(", ")}`;
+  const why = `${hosts.join(" and ")} answer for this address${guest}`;
+  return dead("GatewayClaimed", why, seen.target?.address);
+}
+
+/** Reports that the gateway addresses its replies to another host. */
+function judgeReplyAddress(facts: PathFacts, { target }: SeenWay): Verdict | undefined {
+  const echo = findTrace(facts, "echo");
+  if (echo === undefined || !isMisdirected(facts, echo)) return undefined;
+  const why = `it sends its answers to ${echo.to.join(", ")}, and the address is at ${findExternalMac(facts) ?? ""}`;
+  return dead("NeighborWrong", why, target?.address);
+}
+
+/** Reports that the node has the gateway address with a prefix that excludes the guest, so replies go elsewhere. */
+function judgePrefix({ target, links, source }: SeenWay): Verdict | undefined {
+  const guest = source === undefined ? undefined : parseIp(source);
+  if (target?.at !== "bridge" || guest === undefined) return undefined;
+  const all = [links.nodeBridge, links.nodePeer].flatMap((link) => link?.addresses ?? []);
+  const own = all.filter((text) => text.split("/")[0] === target.address);
+  const reaches = all.some((text) => {
+    const subnet = parseIp(text);
+    return subnet !== undefined && isWithin(guest, networkOf(subnet));
+  });
+  if (own.length === 0 || reaches) return undefined;
+  const why = `it answers ARP, not IP: the node has it as ${own.join(", ")}, a network without ${source ?? ""}`;
+  return dead("GatewayPrefixWrong", why, target.address);
+}
+
+/** Reports that the node does not forward or masquerade the guest's packets. */
+function judgeForwarding({ forwarded, target }: SeenWay): Verdict | undefined {
+  if (forwarded === undefined || forwarded.isAnswered) return undefined;
+  const { link, gateway, left, answersNode } = forwarded;
+  const to = `pings of the guest to ${gateway} by ${link}`;
+  if (left === "no") {
+    const why = `the node does not forward ${to}`;
+    return dead("ForwardingRefused", why, target?.address);
+  }
+  if (!answersNode) return undefined;
+  if (left === "asGuest") {
+    return dead(
+      "MasqueradeMissing",
+      `${to} leave with the guest's own address, and are not answered`,
+      link,
+    );
+  }
+  return dead(
+    "ForwardingRefused",
+    `answers to ${to} do not come back through the node`,
+    target?.address,
+  );
+}
+
+function judgeAnsweringGateway(facts: PathFacts, seen: SeenWay, by: readonly string[]): Verdict {
+  const { target } = seen;
+  const echo = findTrace(facts, "echo");
+  const answered = `answered by ${by.join(", ")}`;
+  const fault = firstVerdict(() => judgeReplyAddress(facts, seen));
+  if (fault !== undefined) return fault;
+  if (echo === undefined || echo.answered.length > 0) {
+    return judgeForwarding(seen) ?? ok(answered, target?.address);
+  }
+  const why = `${answered}; it answers ARP, not IP: it may refuse pings, or the address may belong to another host`;
+  return judgePrefix(seen) ?? judgeForwarding(seen) ?? unknown(why, target?.address);
+}
+
+const NO_VISIBLE_PEER = "the pod NIC leads to nothing that can be seen on the node";
+
+/** VLAN of the guest's frames on the node's bridge. Undefined if the bridge does not filter VLANs or drops the frames. */
+function findVlan({ links }: SeenWay): number | undefined {
   return links.nodeBridge?.filtersVlans === true ? links.nodePeer?.untaggedVlan : undefined;
 }
 
-function wayLost(facts: WayFacts): boolean {
-  return (traceOf(facts, "outward")?.answered.length ?? 0) === 0;
+function isOutwardLost(facts: PathFacts): boolean {
+  return (findTrace(facts, "outward")?.answered.length ?? 0) === 0;
 }
 
-/** Only a gateway's silence proves a loss: another guest may be stopped. */
-function isGatewayLost(facts: WayFacts): boolean {
+/** Only a gateway's silence proves a loss, because another guest may be stopped. */
+function isGatewayLost(facts: PathFacts): boolean {
   const isGateway = facts.seen?.target !== undefined && facts.seen.target.isGuest !== true;
-  return isGateway && traceOf(facts, "outward") !== undefined && wayLost(facts);
+  return isGateway && findTrace(facts, "outward") !== undefined && isOutwardLost(facts);
 }
 
-/** A veth that is no port may be routed: then it has an address, or frames pass all the same. */
-function loose(facts: WayFacts, peer: WayLink, seen: SeenWay): Verdict | undefined {
+/** Judges a peer in no bridge. It may be routed: then it has an address, or probes pass. */
+function judgePeerMaster(facts: PathFacts, peer: WayLink, seen: SeenWay): Verdict | undefined {
   const hasAddress = peer.addresses.some((address) => !isIpv6LinkLocal(address));
-  if (peer.master !== undefined || hasAddress || !wayLost(facts) || !seen.isBridged) {
+  if (peer.master !== undefined || hasAddress || !isOutwardLost(facts) || !seen.isBridged) {
     return undefined;
   }
   const why = "it is a port of no bridge";
@@ -40,47 +127,48 @@ function loose(facts: WayFacts, peer: WayLink, seen: SeenWay): Verdict | undefin
     : unknown(`${why}; no gateway is known whose answer shows whether it is routed`, peer.name);
 }
 
-function untagged(peer: WayLink, { links }: SeenWay): Verdict | undefined {
+function judgePeerVlan(peer: WayLink, { links }: SeenWay): Verdict | undefined {
   if (links.nodeBridge?.filtersVlans !== true || peer.untaggedVlan !== undefined) return undefined;
   const why = `bridge ${links.nodeBridge.name} filters VLANs, and this port has none for untagged frames`;
   return dead("VlanMissing", why, peer.name);
 }
 
-function blocked({ isBlocked, name }: WayLink): Verdict | undefined {
+function judgePortState({ isBlocked, name }: WayLink): Verdict | undefined {
   return isBlocked
     ? dead("PortBlocked", "this bridge port does not forward (spanning tree)", name)
     : undefined;
 }
 
-/** A veth has its other end somewhere: where the gateway is silent too, it is in no place that leads to the network. */
-function elsewhere(facts: WayFacts): Verdict {
+/** Judges a peer that is not on the node. With a silent gateway, the peer's namespace leads to no network. */
+function judgeHiddenPeer(facts: PathFacts): Verdict {
   const nic = facts.seen?.links.podNic;
-  if (nic?.kind !== "veth" || (nic.carrier && !isGatewayLost(facts))) return unknown(UNSEEN);
+  if (nic?.kind !== "veth" || (nic.carrier && !isGatewayLost(facts)))
+    return unknown(NO_VISIBLE_PEER);
   const why = "the other end of the pod NIC is a veth that is not in the node's network namespace";
   return dead("PeerElsewhere", why, nic.name);
 }
 
-/** The other end of the pod NIC. */
 export function judgeNodePeer(facts: JudgedFacts): Verdict {
   const { seen } = facts;
-  if (seen === undefined || seen.links.onNode === "unseen") return elsewhere(facts);
-  if (seen.links.onNode === "parent") return absent("the pod NIC is part of a NIC of the node");
+  if (seen === undefined || seen.links.onNode === "unseen") return judgeHiddenPeer(facts);
+  if (seen.links.onNode === "parent")
+    return notApplicable("the pod NIC is part of a NIC of the node");
   const peer = seen.links.nodePeer;
-  if (peer === undefined) return unknown(UNSEEN);
+  if (peer === undefined) return unknown(NO_VISIBLE_PEER);
   return (
-    firstOf(
+    firstVerdict(
       () => (peer.up ? undefined : dead("PeerDown", "it is down", peer.name)),
-      () => loose(facts, peer, seen),
-      () => blocked(peer),
-      () => untagged(peer, seen),
-      () => smallerMtu(facts, peer),
-      () => lostFrames(facts, "nodePeer", peer.name),
+      () => judgePeerMaster(facts, peer, seen),
+      () => judgePortState(peer),
+      () => judgePeerVlan(peer, seen),
+      () => judgeMtu(facts, peer),
+      () => judgeFrameLoss(facts, "nodePeer", peer.name),
     ) ?? ok(peer.master === undefined ? "it is up" : `it is a port of ${peer.master}`, peer.name)
   );
 }
 
-function bridgeVlan(seen: SeenWay, bridge: WayLink): Verdict | undefined {
-  const vlan = vlanOf(seen);
+function judgeBridgeVlan(seen: SeenWay, bridge: WayLink): Verdict | undefined {
+  const vlan = findVlan(seen);
   if (vlan === undefined || seen.target?.at !== "bridge" || bridge.vlans.includes(vlan)) {
     return undefined;
   }
@@ -91,8 +179,7 @@ function bridgeVlan(seen: SeenWay, bridge: WayLink): Verdict | undefined {
   );
 }
 
-/** A forwarding entry that does not age, and that leads a MAC of this path to another port. */
-function entryElsewhere(seen: SeenWay): Verdict | undefined {
+function judgeForwardingEntry(seen: SeenWay): Verdict | undefined {
   const wrong = (seen.entries ?? []).find(({ at }) => at === "node");
   if (wrong === undefined) return undefined;
   const { mac, port } = wrong;
@@ -103,9 +190,8 @@ function entryElsewhere(seen: SeenWay): Verdict | undefined {
   );
 }
 
-/** A neighbor entry of the node that does not age, and that has another MAC for the guest's address. */
-function wrongNeighbor(facts: WayFacts, seen: SeenWay): Verdict | undefined {
-  const mac = outsideMac(facts);
+function judgeNodeNeighbor(facts: PathFacts, seen: SeenWay): Verdict | undefined {
+  const mac = findExternalMac(facts);
   const wrong = (seen.neighbors ?? []).find((each) => each.at === "node" && each.mac !== mac);
   if (wrong === undefined || mac === undefined) return undefined;
   const { address, link } = wrong;
@@ -113,75 +199,73 @@ function wrongNeighbor(facts: WayFacts, seen: SeenWay): Verdict | undefined {
   return withFix(`\`ip neigh del ${address} dev ${link}\`; `, dead("NeighborWrong", why, link));
 }
 
-/** The bridge on the node. */
 export function judgeNodeBridge(facts: JudgedFacts): Verdict {
   const { seen } = facts;
-  if (seen === undefined || seen.links.onNode === "unseen") return unknown(UNSEEN);
+  if (seen === undefined || seen.links.onNode === "unseen") return unknown(NO_VISIBLE_PEER);
   const bridge = seen.links.nodeBridge;
-  if (bridge === undefined) return absent("the pod NIC is a port of no bridge on the node");
+  if (bridge === undefined) return notApplicable("the pod NIC is a port of no bridge on the node");
   return (
-    firstOf(
+    firstVerdict(
       () => (bridge.up ? undefined : dead("NodeBridgeDown", "it is down", bridge.name)),
-      () => bridgeVlan(seen, bridge),
-      () => entryElsewhere(seen),
-      () => wrongNeighbor(facts, seen),
-      () => lostFrames(facts, "nodeBridge", bridge.name),
+      () => judgeBridgeVlan(seen, bridge),
+      () => judgeForwardingEntry(seen),
+      () => judgeNodeNeighbor(facts, seen),
+      () => judgeFrameLoss(facts, "nodeBridge", bridge.name),
     ) ?? ok("it is up", bridge.name)
   );
 }
 
-function uplinkFault(uplink: WayLink, facts: WayFacts, seen: SeenWay): Verdict | undefined {
-  const vlan = vlanOf(seen);
+function judgeUplinkLink(uplink: WayLink, facts: PathFacts, seen: SeenWay): Verdict | undefined {
+  const vlan = findVlan(seen);
   const { name } = uplink;
-  return firstOf(
+  return firstVerdict(
     () => (uplink.up ? undefined : dead("UplinkDown", "it is down", name)),
     () => (uplink.carrier ? undefined : dead("NoCarrier", "it has no carrier", name)),
-    () => blocked(uplink),
+    () => judgePortState(uplink),
     () =>
       vlan === undefined || uplink.vlans.includes(vlan)
         ? undefined
         : dead("VlanMissing", `it does not take VLAN ${String(vlan)} of the guest`, name),
-    () => smallerMtu(facts, uplink),
+    () => judgeMtu(facts, uplink),
   );
 }
 
-function noUplink(facts: WayFacts, seen: SeenWay): Verdict {
-  if (seen.links.nodeBridge === undefined) return absent("frames are routed on the node");
+function judgeMissingUplink(facts: PathFacts, seen: SeenWay): Verdict {
+  if (seen.links.nodeBridge === undefined) return notApplicable("frames are routed on the node");
   const why = "the bridge has no port but those of pods";
   if (seen.target === undefined) return unknown(`${why}: only guests of this node are reached`);
-  return wayLost(facts) && seen.target.at === "beyond"
+  return isOutwardLost(facts) && seen.target.at === "beyond"
     ? dead("UplinkMissing", `${why}, and ${seen.target.address} does not answer`)
-    : absent(`${why}, and needs none`);
+    : notApplicable(`${why}, and needs none`);
 }
 
-/** What leads out of the node. */
 export function judgeUplink(facts: JudgedFacts): Verdict {
   const { seen } = facts;
-  if (seen === undefined || seen.links.onNode === "unseen") return unknown(UNSEEN);
+  if (seen === undefined || seen.links.onNode === "unseen") return unknown(NO_VISIBLE_PEER);
   const { uplinks } = seen.links;
   const [first] = uplinks;
-  if (first === undefined) return noUplink(facts, seen);
-  const faults = uplinks.map((uplink) => uplinkFault(uplink, facts, seen));
+  if (first === undefined) return judgeMissingUplink(facts, seen);
+  const faults = uplinks.map((uplink) => judgeUplinkLink(uplink, facts, seen));
   const whole = uplinks.find((_uplink, at) => faults[at] === undefined);
   const fault = whole === undefined ? faults.find((each) => each !== undefined) : undefined;
   const name = (whole ?? first).name;
-  return fault ?? lostFrames(facts, "uplink", name) ?? ok("it is up", name);
+  return fault ?? judgeFrameLoss(facts, "uplink", name) ?? ok("it is up", name);
 }
 
-/** Who answers on the network. */
 export function judgeGateway(facts: JudgedFacts): Verdict {
   const { seen } = facts;
   if (seen?.target === undefined) return unknown("no gateway and no neighbour of it is known");
   const { address } = seen.target;
-  const trace = traceOf(facts, "outward");
+  const trace = findTrace(facts, "outward");
   if (trace === undefined) return unknown("it was not asked", address);
   if (trace.answered.length > 0) {
     return (
-      firstOf(
-        () => claimed(facts, seen, trace.by),
-        () => lostOthers(facts, address),
-        () => (seen.target?.isGuest === true ? undefined : lossyHop(facts, "gateway", address)),
-      ) ?? answering(facts, seen, trace.by)
+      firstVerdict(
+        () => judgeClaimants(facts, seen, trace.by),
+        () => judgeSpecialFrameLoss(facts, address),
+        () =>
+          seen.target?.isGuest === true ? undefined : judgePartialLoss(facts, "gateway", address),
+      ) ?? judgeAnsweringGateway(facts, seen, trace.by)
     );
   }
   if (seen.target.isGuest === true) {
@@ -193,7 +277,7 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
       "the node translates for this network, and its bridge has not the gateway's address";
     return dead("GatewayAddressMissing", why, address);
   }
-  return frameLostAt(trace, seen) === "gateway"
+  return findFrameLoss(trace, seen) === "gateway"
     ? dead(
         "GatewaySilent",
         "questions come to the end of what can be seen, and nobody answers",
@@ -202,8 +286,8 @@ export function judgeGateway(facts: JudgedFacts): Verdict {
     : unknown("no question has come so far", address);
 }
 
-/** That a gateway answers no ping is its own matter; that it answers small or finished ones alone is not. */
-function lostOthers(facts: JudgedFacts, address: string): Verdict | undefined {
-  const lost = lostFrames(facts, "gateway", address);
+/** A gateway may refuse pings. It may not answer only small pings, or only those with finished checksums. */
+function judgeSpecialFrameLoss(facts: JudgedFacts, address: string): Verdict | undefined {
+  const lost = judgeFrameLoss(facts, "gateway", address);
   return lost?.reason === "FramesLost" || lost?.reason === "LossyLink" ? undefined : lost;
 }

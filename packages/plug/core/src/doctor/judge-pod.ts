@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hops that are in the pod: tap, bridge, what the pod gives and translates, and its NIC.
+// Verdicts on the hops in the pod: tap, bridge, DHCP, translation and pod NIC.
 import { isWithin, networkOf, parseIp } from "@patchbay/api";
-import { frameLostAt } from "./blame.ts";
-import type { SeenWay, WayFacts, WayLink, WiringLack } from "./facts.ts";
-import { dhcpHistory, lacksServer, traceOf } from "./judge-guest.ts";
-import { lostFrames, smallerMtu, type JudgedFacts } from "./judge-frames.ts";
+import { findFrameLoss, judgeFrameLoss, judgeMtu, type JudgedFacts } from "./frame-loss.ts";
+import type { SeenWay, PathFacts, WayLink, WiringLack } from "./facts.ts";
+import { describeDhcpRequests, hasNoDhcpServer, findTrace } from "./judge-guest.ts";
 import type { DoctorReason } from "./reasons.ts";
-import { absent, dead, firstOf, ok, unknown, withFix, type Verdict } from "./verdict.ts";
+import { notApplicable, dead, firstVerdict, ok, unknown, withFix, type Verdict } from "./report.ts";
 
-const BY_OTHERS = "its frames do not pass the kernel of the pod";
+const NOT_IN_POD_KERNEL = "its frames do not pass the kernel of the pod";
 
-function lackOf(
+function findWiringFault(
   { lacks }: SeenWay,
   link: string,
   what: WiringLack["what"],
@@ -18,20 +17,19 @@ function lackOf(
   return lacks.find((lack) => lack.link === link && lack.what === what);
 }
 
-function lacking(
+function judgeWiring(
   seen: SeenWay,
   link: WayLink,
   reasons: readonly (readonly [WiringLack["what"], DoctorReason])[],
 ): Verdict | undefined {
   for (const [what, reason] of reasons) {
-    const lack = lackOf(seen, link.name, what);
+    const lack = findWiringFault(seen, link.name, what);
     if (lack !== undefined) return dead(reason, `it lacks: ${lack.words}`, link.name);
   }
   return undefined;
 }
 
-/** Addresses that the guest has and must not send from. */
-function refusedOf({ guest, mayClaim }: WayFacts): readonly string[] {
+function listRefusedAddresses({ guest, mayClaim }: PathFacts): readonly string[] {
   if (mayClaim === undefined) return [];
   const allowed = mayClaim.flatMap((text) => parseIp(text) ?? []).map(networkOf);
   return (guest?.addresses ?? []).filter((text) => {
@@ -40,40 +38,39 @@ function refusedOf({ guest, mayClaim }: WayFacts): readonly string[] {
   });
 }
 
-function guarded(facts: WayFacts, seen: SeenWay, tap: WayLink): Verdict | undefined {
-  const refused = refusedOf(facts);
+function judgeSendGuard(facts: PathFacts, seen: SeenWay, tap: WayLink): Verdict | undefined {
+  const refused = listRefusedAddresses(facts);
   if (refused.length > 0) {
     const why = `the guest may not send from ${refused.join(", ")}`;
     return dead("GuardRefuses", why, tap.name);
   }
-  const why = refusesAnswers(facts, seen) ?? refusesAddress(seen);
+  const why = explainLostReplies(facts, seen) ?? explainRefusedAddress(seen);
   return why === undefined ? undefined : dead("GuardRefuses", why, tap.name);
 }
 
-function refusesAnswers(facts: WayFacts, seen: SeenWay): string | undefined {
-  const trace = traceOf(facts, "inward");
+function explainLostReplies(facts: PathFacts, seen: SeenWay): string | undefined {
+  const trace = findTrace(facts, "inward");
   if (facts.mayClaim === undefined || trace === undefined) return undefined;
-  const isLost = trace.answered.length > 0 && frameLostAt(trace, seen) === "tap";
+  const isLost = trace.answered.length > 0 && findFrameLoss(trace, seen) === "tap";
   if (!isLost) return undefined;
   const why = "what the guest answers comes to the tap and not further";
   const lately = seen.refused.filter((each) => each.lately > 0).map(({ what }) => what);
   return lately.length === 0 ? why : `${why}: its guard refuses ${lately.join(", ")}`;
 }
 
-function refusesAddress({ refused }: SeenWay): string | undefined {
+function explainRefusedAddress({ refused }: SeenWay): string | undefined {
   const lately = refused.filter((each) => each.lately > 0 && each.isOfIpv4Address);
   if (lately.length === 0) return undefined;
   const said = lately.map((each) => `${String(each.lately)} of ${each.what}`);
   return `its send guard refused frames of the guest during this check: ${said.join(", ")}`;
 }
 
-/** What was refused so far, where nothing is wrong now. */
-function refusedSoFar({ refused }: SeenWay): string {
+function describeEarlierRefusals({ refused }: SeenWay): string {
   const said = refused.map(({ what, frames }) => `${String(frames)} of ${what}`);
   return said.length === 0 ? "" : `; its send guard has refused frames before: ${said.join(", ")}`;
 }
 
-function closed(tap: WayLink): Verdict | undefined {
+function judgeTapLink(tap: WayLink): Verdict | undefined {
   if (!tap.up) return dead("TapDown", "it is down", tap.name);
   if (!tap.carrier) return dead("TapNotOpen", "nobody has it open", tap.name);
   return tap.isBlocked
@@ -81,11 +78,10 @@ function closed(tap: WayLink): Verdict | undefined {
     : undefined;
 }
 
-/** What the guest's device opens. */
 export function judgeTap(facts: JudgedFacts): Verdict {
   const { seen, device } = facts;
   if (seen === undefined)
-    return device === undefined ? unknown("nothing is there yet") : unknown(BY_OTHERS);
+    return device === undefined ? unknown("nothing is there yet") : unknown(NOT_IN_POD_KERNEL);
   const { tap } = seen.links;
   if (tap === undefined) {
     return device === undefined
@@ -93,19 +89,18 @@ export function judgeTap(facts: JudgedFacts): Verdict {
       : dead("TapMissing", "there is no such link in the pod");
   }
   return (
-    firstOf(
-      () => closed(tap),
-      () => lacking(seen, tap, [["master", "TapOutOfBridge"]]),
-      () => smallerMtu(facts, tap),
-      () => lacking(seen, tap, [["rules", "RulesChanged"]]),
-      () => guarded(facts, seen, tap),
-      () => lostFrames(facts, "tap", tap.name),
-    ) ?? ok(`it is open, and a port of its bridge${refusedSoFar(seen)}`, tap.name)
+    firstVerdict(
+      () => judgeTapLink(tap),
+      () => judgeWiring(seen, tap, [["master", "TapOutOfBridge"]]),
+      () => judgeMtu(facts, tap),
+      () => judgeWiring(seen, tap, [["rules", "RulesChanged"]]),
+      () => judgeSendGuard(facts, seen, tap),
+      () => judgeFrameLoss(facts, "tap", tap.name),
+    ) ?? ok(`it is open, and a port of its bridge${describeEarlierRefusals(seen)}`, tap.name)
   );
 }
 
-/** Lacks of its ports that are the bridge's matter. */
-function portLack({ lacks }: SeenWay): Verdict | undefined {
+function judgeBridgePorts({ lacks }: SeenWay): Verdict | undefined {
   const entry = lacks.find(({ what }) => what === "entry");
   if (entry !== undefined) return dead("EntryMissing", `it lacks: ${entry.words}`);
   const learning = lacks.find(({ what }) => what === "learning");
@@ -114,16 +109,18 @@ function portLack({ lacks }: SeenWay): Verdict | undefined {
     : dead("LearningOn", `a port learns MACs: ${learning.words}`, learning.link);
 }
 
-/** An entry that does not age, and that leads a MAC of this path to another port. */
-function entryElsewhere(seen: SeenWay): Verdict | undefined {
+function judgeForwardingEntry(seen: SeenWay): Verdict | undefined {
   const wrong = seen.isBridged ? (seen.entries ?? []).find(({ at }) => at === "pod") : undefined;
   if (wrong === undefined) return undefined;
   const why = `a fixed forwarding entry leads the gateway's MAC ${wrong.mac} to ${wrong.port}`;
   return dead("EntryElsewhere", why, wrong.port);
 }
 
-/** A neighbor entry in the pod that does not age, and that has another MAC than the address. */
-function wrongNeighbor(seen: SeenWay, link: WayLink, macs: readonly string[]): Verdict | undefined {
+function judgePodNeighbor(
+  seen: SeenWay,
+  link: WayLink,
+  macs: readonly string[],
+): Verdict | undefined {
   const wrong = (seen.neighbors ?? []).find(
     (each) => each.at === "pod" && each.link === link.name && !macs.includes(each.mac),
   );
@@ -134,11 +131,10 @@ function wrongNeighbor(seen: SeenWay, link: WayLink, macs: readonly string[]): V
   return withFix(fix, dead("NeighborWrong", why, link.name));
 }
 
-/** Bridge between tap and pod NIC, or the guest's gateway in the pod. */
 export function judgePodBridge(facts: JudgedFacts): Verdict {
   const { seen, binding } = facts;
-  if (binding === "tap") return absent("the network's plugin made the tap");
-  if (seen === undefined) return unknown(BY_OTHERS);
+  if (binding === "tap") return notApplicable("the network's plugin made the tap");
+  if (seen === undefined) return unknown(NOT_IN_POD_KERNEL);
   const bridge = seen.links.podBridge;
   if (bridge === undefined) {
     return facts.device === undefined
@@ -146,25 +142,25 @@ export function judgePodBridge(facts: JudgedFacts): Verdict {
       : dead("BridgeMissing", "there is no such link in the pod");
   }
   return (
-    firstOf(
+    firstVerdict(
       () => (bridge.up ? undefined : dead("BridgeDown", "it is down", bridge.name)),
-      () => portLack(seen),
+      () => judgeBridgePorts(seen),
       () =>
-        lacking(seen, bridge, [
+        judgeWiring(seen, bridge, [
           ["mac", "BridgeChanged"],
           ["rules", "RulesChanged"],
           ["other", "BridgeChanged"],
         ]),
-      () => entryElsewhere(seen),
-      () => wrongNeighbor(seen, bridge, facts.device === undefined ? [] : [facts.device.mac]),
-      () => lostFrames(facts, "podBridge", bridge.name),
+      () => judgeForwardingEntry(seen),
+      () => judgePodNeighbor(seen, bridge, facts.device === undefined ? [] : [facts.device.mac]),
+      () => judgeFrameLoss(facts, "podBridge", bridge.name),
     ) ?? ok("it is up, and knows the guest behind its tap", bridge.name)
   );
 }
 
-function byNetwork(facts: WayFacts): Verdict {
-  const asked = traceOf(facts, "dhcp");
-  if (asked === undefined) return absent("the pod gives this NIC no addresses");
+function judgeNetworkDhcp(facts: PathFacts): Verdict {
+  const asked = findTrace(facts, "dhcp");
+  if (asked === undefined) return notApplicable("the pod gives this NIC no addresses");
   if (asked.answered.length > 0) return ok(`offered by ${asked.by.join(", ")}`);
   const why = "nobody on the network offers an address by DHCP";
   const { guest } = facts;
@@ -174,17 +170,15 @@ function byNetwork(facts: WayFacts): Verdict {
     : dead("NobodyOffers", why);
 }
 
-/** Who gives the guest its addresses. */
-export function judgeAddresses(facts: WayFacts): Verdict {
-  if (facts.serves === undefined) return byNetwork(facts);
-  return lacksServer(facts)
+export function judgeAddresses(facts: PathFacts): Verdict {
+  if (facts.serves === undefined) return judgeNetworkDhcp(facts);
+  return hasNoDhcpServer(facts)
     ? dead("AddressServerDown", "the DHCP server of this NIC does not run")
-    : ok(`the DHCP server of this NIC runs${dhcpHistory(facts)}`);
+    : ok(`the DHCP server of this NIC runs${describeDhcpRequests(facts)}`);
 }
 
-/** The guest's addresses become the pod's. */
-export function judgeTranslation({ seen, binding }: WayFacts): Verdict {
-  if (binding !== "masquerade") return absent("the guest is not behind the pod's addresses");
+export function judgeTranslation({ seen, binding }: PathFacts): Verdict {
+  if (binding !== "masquerade") return notApplicable("the guest is not behind the pod's addresses");
   if (seen === undefined) return unknown("nothing is there yet");
   const lack = seen.lacks.find(({ link, what }) => what === "rules" && link === "");
   return lack === undefined
@@ -192,11 +186,11 @@ export function judgeTranslation({ seen, binding }: WayFacts): Verdict {
     : dead("RulesChanged", `it lacks: ${lack.words}`);
 }
 
-function unplugged(facts: WayFacts, seen: SeenWay, nic: WayLink): Verdict | undefined {
+function judgeNicLink(facts: PathFacts, seen: SeenWay, nic: WayLink): Verdict | undefined {
   if (!nic.up) return dead("NicDown", "it is down", nic.name);
   if (nic.carrier) return undefined;
   const { onNode, nodePeer } = seen.links;
-  // Its other end says so itself.
+  // The verdict on the peer reports the cause.
   if (onNode === "peer" && nodePeer?.up === false) {
     return unknown("it has no carrier, since its other end is down", nic.name);
   }
@@ -209,19 +203,18 @@ function unplugged(facts: WayFacts, seen: SeenWay, nic: WayLink): Verdict | unde
   return dead("NoCarrier", "it has no carrier", nic.name);
 }
 
-/** What CNI made. */
 export function judgePodNic(facts: JudgedFacts): Verdict {
-  const { seen, hindrance } = facts;
-  if (seen === undefined) return unknown(hindrance ?? BY_OTHERS);
+  const { seen, blockedReason } = facts;
+  if (seen === undefined) return unknown(blockedReason ?? NOT_IN_POD_KERNEL);
   const nic = seen.links.podNic;
   if (nic === undefined) {
-    return dead("NicMissing", hindrance ?? "there is no such link in the pod");
+    return dead("NicMissing", blockedReason ?? "there is no such link in the pod");
   }
   return (
-    firstOf(
-      () => unplugged(facts, seen, nic),
+    firstVerdict(
+      () => judgeNicLink(facts, seen, nic),
       () =>
-        lacking(seen, nic, [
+        judgeWiring(seen, nic, [
           ["mac", "NicWrongMac"],
           ["master", "NicOutOfBridge"],
         ]),
@@ -229,9 +222,9 @@ export function judgePodNic(facts: JudgedFacts): Verdict {
         nic.isBlocked
           ? dead("PortBlocked", "this bridge port does not forward (spanning tree)", nic.name)
           : undefined,
-      () => smallerMtu(facts, nic),
-      () => wrongNeighbor(seen, nic, traceOf(facts, "outward")?.by ?? []),
-      () => lostFrames(facts, "podNic", nic.name),
+      () => judgeMtu(facts, nic),
+      () => judgePodNeighbor(seen, nic, findTrace(facts, "outward")?.by ?? []),
+      () => judgeFrameLoss(facts, "podNic", nic.name),
     ) ?? ok("it is up", nic.name)
   );
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a hop is dead, as stable words, and what to do. The table of docs/doctor.md has the same, as a test says.
+// Reasons of dead hops, and the fixes. A test compares them with the table in docs/doctor.md.
 
-/** What to do, by reason; `DEV` stands for the name of the link. */
+/** The fix by reason. `DEV` is replaced with the name of the link. */
 export const DOCTOR_FIXES = {
   AddressServerDown:
     "see the log of virt-handler on the node; the server is started again when its VM is looked at",
@@ -68,5 +68,4 @@ export const DOCTOR_FIXES = {
   WrongMacInGuest: "give the NIC in the guest the MAC that the VM declares",
 } as const satisfies Readonly<Record<string, string>>;
 
-/** One of them. */
 export type DoctorReason = keyof typeof DOCTOR_FIXES;

@@ -1,46 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of the way of a NIC's frames, hop by hop. The answer of the subresource `doctor` is of this shape. Pure.
+// The report on a NIC's path, hop by hop: the response of the `doctor` subresource.
+import { DOCTOR_FIXES, type DoctorReason } from "./reasons.ts";
 
-/** Where frames pass, from the guest on; `addresses` and `translation` are the pod's own services on that way. */
+/** Hops in path order, from the guest outward. `addresses` and `translation` are services of the pod. */
 export const HOPS = [
   ...(["guest", "device", "tap", "podBridge", "addresses", "translation", "podNic"] as const),
   ...(["nodePeer", "nodeBridge", "uplink", "gateway"] as const),
 ] as const;
 
-/** One of them. */
 export type HopName = (typeof HOPS)[number];
 
 /**
- * `ok`: frames pass; `dead`: they do not, or not all that must; `unknown`: nothing was seen of it, or it does not tell;
- * `notApplicable`: this NIC has no such hop.
+ * - `ok`: frames pass
+ * - `dead`: some or all frames that must pass are lost
+ * - `unknown`: the hop was not observed, or the observation is inconclusive
+ * - `notApplicable`: this NIC has no such hop
  */
 export type HopState = "ok" | "dead" | "unknown" | "notApplicable";
 
-/** One hop. */
 export interface HopReport {
   readonly hop: HopName;
-  /** Of the link, or the address; absent: none is known. */
+  /** Name of the link, or the address. */
   readonly name?: string;
   readonly state: HopState;
-  /** Stable word for why it is dead; absent otherwise. See docs/doctor.md. */
+  /** Stable reason. Set only if the hop is dead. See docs/doctor.md. */
   readonly reason?: string;
-  /** What was seen, for a person. */
   readonly why: string;
-  /** What to do; only where it is dead. */
+  /** What to do. Set only if the hop is dead. */
   readonly fix?: string;
 }
 
-/** The whole way of one interface. */
 export interface DoctorReport {
   /** NAMESPACE/NAME */
   readonly vmi: string;
   readonly interface: string;
-  /** Each of {@link HOPS}, in that order. */
   readonly hops: readonly HopReport[];
-  /** The first that is dead; absent: frames pass, as far as was seen. */
+  /** The first dead hop. Unset if all observed frames pass. */
   readonly firstDead?: HopName;
   /** The fault is certain and lies in the guest or its pod, so `addinterface --check` unplugs the interface. */
   readonly isUnplugReason: boolean;
-  /** How long it took. */
   readonly milliseconds: number;
+}
+
+export type Verdict = Omit<HopReport, "hop">;
+
+function withName(name: string | undefined): Pick<Verdict, "name"> {
+  return name === undefined ? {} : { name };
+}
+
+export function ok(why: string, name?: string): Verdict {
+  return { ...withName(name), state: "ok", why };
+}
+
+export function dead(reason: DoctorReason, why: string, name?: string): Verdict {
+  const text: string = DOCTOR_FIXES[reason];
+  const fix = name === undefined ? text : text.replaceAll(/\bDEV\b/g, () => name);
+  return { ...withName(name), state: "dead", reason, why, fix };
+}
+
+export function withFix(first: string, verdict: Verdict): Verdict {
+  return { ...verdict, fix: `${first}${verdict.fix ?? ""}` };
+}
+
+export function unknown(why: string, name?: string): Verdict {
+  return { ...withName(name), state: "unknown", why };
+}
+
+export function notApplicable(why: string): Verdict {
+  return { state: "notApplicable", why };
+}
+
+/** Returns the first verdict; later judges do not run. */
+export function firstVerdict(
+  ...judges: readonly (() => Verdict | undefined)[]
+): Verdict | undefined {
+  for (const judge of judges) {
+    const verdict = judge();
+    if (verdict !== undefined) return verdict;
+  }
+  return undefined;
 }

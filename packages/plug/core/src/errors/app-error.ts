@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one error class. What to do about an error is data in the catalogue, not at the call site.
+// The error class of the product. The catalogue, not the call site, says how to handle each error.
 import { CATALOGUE, type ErrorCode } from "./catalogue.ts";
 import type { RetryRule } from "./entry.ts";
 
-/** Flat, loggable facts about one error. Never secrets. */
+/** Flat facts about one error, safe to log. Must not contain secrets. */
 export type Details = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** The text with each `{name}` replaced by what the details have under that name. */
 export function fillIn(text: string, details: Details): string {
   return text.replace(/\{(\w+)\}/g, (_match, name: string) => String(details[name] ?? "unknown"));
 }
 
-/** An error with a stable code. Match on `code`, never on the message. */
+/** An error with a stable code. Match on `code`, not on the message. */
 export class AppError extends Error {
   override readonly name = "AppError";
   readonly code: ErrorCode;
@@ -24,17 +23,31 @@ export class AppError extends Error {
   }
 }
 
-/** Whether `error` is an {@link AppError}, with that code when one is given. */
 export function isAppError(error: unknown, code?: ErrorCode): error is AppError {
   return error instanceof AppError && (code === undefined || error.code === code);
 }
 
-/** When to try again after `error`; what is unknown is tried again with backoff. */
+/** Unknown errors are retried with backoff. */
 export function retryRuleOf(error: unknown): RetryRule {
   return isAppError(error) ? CATALOGUE[error.code].retry : "backoff";
 }
 
-/** The message of anything that was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/**
+ * Shortest delay before an error that only a change can resolve is retried, in milliseconds. Watched changes trigger a
+ * retry at once; this delay is for changes that nothing watches. It equals the longest backoff.
+ */
+const ON_CHANGE_RETRY_DELAY_MS = 60_000;
+
+/** Returns the shortest delay before a failed step or pass is retried, in milliseconds. */
+export function leastPauseMs(error: unknown): number {
+  return retryRuleOf(error) === "backoff" ? 0 : ON_CHANGE_RETRY_DELAY_MS;
+}
+
+/** Whether another libvirt job locks the domain, so that every other call on it would fail too. */
+export function isDomainBusy(error: unknown): boolean {
+  return isAppError(error, "LIBVIRT_BUSY") || isAppError(error, "LIBVIRT_MIGRATING");
 }

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door for who needs errors only: the main one loads schemas and XML, 460 modules that a small process does without.
+// A small entry point for processes that need errors only: the package's main one loads 460 modules of schemas and XML.
 export { AppError, isAppError, messageOf } from "./app-error.ts";

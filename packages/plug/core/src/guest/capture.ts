@@ -1,43 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked where somebody looks at the packets of an interface: by whom, which of them, and how many at most. Pure.
+// The query and the path of a packet capture.
 import type { ObjectKey } from "../ports/store.ts";
 import { guestPath, parseGuestPath } from "./requests.ts";
+import { joinedBytes } from "../joined-bytes.ts";
 
-/** What a request may ask for. */
 export interface CaptureOrder {
   readonly interface: string;
-  /** Of libpcap (pcap-filter(7)); empty: all packets. */
+  /** pcap-filter(7) expression. Empty captures all packets. */
   readonly filter: string;
   readonly seconds: number;
-  /** Of the capture with its headers. */
   readonly bytes: number;
 }
 
-/** What virt-handler is asked for. */
 export interface CaptureRequest {
   readonly stream: "capture";
   readonly order: CaptureOrder;
-  /** Name of the user that asks. */
   readonly by: string;
 }
 
-/** The last part of the path. */
 export const CAPTURE = "capture";
 
-/** Of what is a number: what is taken where nothing is said, and the range of it. */
 export const CAPTURE_LIMITS = {
   seconds: { fallback: 60, least: 1, most: 3600 },
   bytes: { fallback: 16 * 1024 * 1024, least: 1024, most: 1024 * 1024 * 1024 },
 } as const;
 
-/** Longest filter, characters. */
 const FILTER_MAX = 1000;
 const FIELDS = ["interface", "filter", "seconds", "bytes"] as const;
 
 type Values = ReadonlyMap<string, string>;
 
-/** What stands in the query; undefined: a value is not encoded as it must be. */
-function valuesOf(query: string): Values | undefined {
+function parseValues(query: string): Values | undefined {
   const parts = query.split("&").filter((part) => part !== "");
   try {
     return new Map(
@@ -68,7 +61,7 @@ function filterProblem(filter: string): string | undefined {
   return /^[\x20-\x7e]*$/.test(filter) ? undefined : "filter: must be printable ASCII on one line";
 }
 
-function problemsOf(values: Values): readonly string[] {
+function listProblems(values: Values): readonly string[] {
   const known: readonly string[] = FIELDS;
   const unknown = [...values.keys()].filter((name) => !known.includes(name));
   const isNamed = (values.get("interface") ?? "") !== "";
@@ -81,13 +74,12 @@ function problemsOf(values: Values): readonly string[] {
   ].filter((problem) => problem !== undefined);
 }
 
-/** What a query asks for, or all that is wrong with it, each with the field. */
 export function parseCaptureQuery(
   query: string,
 ): { readonly order: CaptureOrder } | { readonly problems: readonly string[] } {
-  const values = valuesOf(query);
+  const values = parseValues(query);
   if (values === undefined) return { problems: ["query: is not encoded as a URL's query"] };
-  const problems = problemsOf(values);
+  const problems = listProblems(values);
   if (problems.length > 0) return { problems };
   const numberOf = (name: keyof typeof CAPTURE_LIMITS): number =>
     Number(values.get(name) ?? CAPTURE_LIMITS[name].fallback);
@@ -101,18 +93,15 @@ export function parseCaptureQuery(
   };
 }
 
-/** The query of an order. */
 export function printCaptureQuery(order: CaptureOrder): string {
   return FIELDS.map((name) => `${name}=${encodeURIComponent(String(order[name]))}`).join("&");
 }
 
-/** The path at virt-handler. */
 export function capturePath(key: ObjectKey, { order, by }: CaptureRequest): string {
   const path = guestPath(key, CAPTURE);
   return `${path}/${encodeURIComponent(by)}?${printCaptureQuery(order)}`;
 }
 
-/** What a path asks; undefined where it is no capture. */
 export function parseCapturePath(
   url: string,
 ): (CaptureRequest & { readonly key: Required<ObjectKey> }) | undefined {
@@ -124,4 +113,50 @@ export function parseCapturePath(
   if (!("order" in parsed)) return undefined;
   const by = decodeURIComponent(path.slice(at + 1));
   return { key, stream: CAPTURE, order: parsed.order, by };
+}
+
+const FILE_HEADER = 24;
+const PACKET_HEADER = 16;
+/** Offset in the packet's header of the captured length, in the writer's byte order. */
+const LENGTH_AT = 8;
+
+interface LimitedPackets {
+  readonly bytes: readonly Uint8Array[];
+  readonly isFull: boolean;
+}
+
+/** Splits one capture of this machine into packets. Expects little endian, which x86 and arm64 use. */
+export class WholePackets {
+  #left: number;
+  #waiting: Uint8Array = new Uint8Array(0);
+  #hasHeader = false;
+
+  constructor(most: number) {
+    this.#left = most;
+  }
+
+  take(bytes: Uint8Array): LimitedPackets {
+    this.#waiting = joinedBytes([this.#waiting, bytes]);
+    const passed: Uint8Array[] = [];
+    for (;;) {
+      const length = this.#nextLength();
+      if (length === undefined || length > this.#waiting.length) {
+        return { bytes: passed, isFull: false };
+      }
+      if (length > this.#left) return { bytes: passed, isFull: true };
+      passed.push(this.#waiting.subarray(0, length));
+      this.#waiting = this.#waiting.subarray(length);
+      this.#left -= length;
+      this.#hasHeader = true;
+    }
+  }
+
+  /** Size of the file's header or of the next packet with its header. Undefined until enough bytes are known. */
+  #nextLength(): number | undefined {
+    if (!this.#hasHeader) return FILE_HEADER;
+    if (this.#waiting.length < PACKET_HEADER) return undefined;
+    const { buffer, byteOffset } = this.#waiting;
+    const length = new DataView(buffer, byteOffset).getUint32(LENGTH_AT, true);
+    return PACKET_HEADER + length;
+  }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a guest's words about its users, disks and system is told, and in which form.
 import { expect, test } from "vitest";
-import { guestAgentInfoOf, guestFilesystemsOf, guestUsersOf } from "./details.ts";
+import { guestAgentInfoOf, guestFilesystemsOf, guestUsersOf, readGuestSystem } from "./details.ts";
 
 test.each([
   {
@@ -111,4 +111,21 @@ test("the whole of a guest has what its agent knows", () => {
   expect(guestAgentInfoOf({})).toEqual({});
   const odd = { "timezone.name": "CET", "timezone.offset": "soon" };
   expect(guestAgentInfoOf({ timezone: odd, freeze: { "freeze.status": "melted" } })).toEqual({});
+});
+
+test.each([
+  {
+    name: "what can be read",
+    given: { id: "debian", kernelRelease: "6.1.0-9" },
+    want: { id: "debian", kernelRelease: "6.1.0-9" },
+  },
+  { name: "nothing that is empty", given: { id: "", name: "Debian" }, want: { name: "Debian" } },
+  { name: "nothing that a terminal obeys", given: { id: "a\u001b[2J", name: "a\u202e" }, want: {} },
+  {
+    name: "nothing that is long",
+    given: { id: "a".repeat(256), name: "b".repeat(255) },
+    want: { name: "b".repeat(255) },
+  },
+])("of a guest's system is shown $name", ({ given, want }) => {
+  expect(readGuestSystem(given)).toEqual(want);
 });

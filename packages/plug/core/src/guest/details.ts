@@ -1,20 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Users, file systems and system of a guest, as its agent tells them, in KubeVirt's words. The guest is hostile: what
-// cannot be shown is left out. Source: KubeVirt api/core/v1 VirtualMachineInstanceGuestAgentInfo; libvirt virDomainGetGuestInfo.
+// What the guest agent reports about users, file systems and the guest itself, with KubeVirt's field names. The guest is
+// hostile: unprintable text is left out. Source: KubeVirt api/core/v1 VirtualMachineInstanceGuestAgentInfo; libvirt
+// virDomainGetGuestInfo.
 import type { GuestOsInfo } from "@patchbay/api";
 import type { GuestFacts } from "../ports/hypervisor.ts";
-import { isShowable, readGuestSystem } from "./system.ts";
 
-/** Somebody who is logged in. */
-export interface GuestUser {
+/** Longest text, in characters. Linux link names have 15, Windows' up to 255. Source: linux/if.h IFNAMSIZ; MIB_IF_ROW2. */
+const TEXT_MAX = 255;
+
+export function isPrintable(text: string): boolean {
+  return text !== "" && text.length <= TEXT_MAX && !/\p{Cc}|\p{Cf}/u.test(text);
+}
+
+export function readGuestSystem(answer: GuestOsInfo): GuestOsInfo {
+  const shown = Object.entries(answer).filter(([, text]) => isPrintable(text));
+  return Object.fromEntries(shown);
+}
+
+interface GuestUser {
   readonly userName: string;
   readonly domain?: string;
   /** Seconds since 1970. */
   readonly loginTime?: number;
 }
 
-/** A file system that is mounted. */
-export interface GuestFilesystem {
+interface GuestFilesystem {
   readonly diskName: string;
   readonly mountPoint: string;
   readonly fileSystemType: string;
@@ -23,84 +33,81 @@ export interface GuestFilesystem {
   readonly disk?: readonly { readonly serial: string }[];
 }
 
-/** What is told of a guest as a whole; what its agent does not know is absent. */
-export interface GuestAgentInfo {
+/** The agent's report about the guest. Fields that the agent does not support are unset. */
+interface GuestAgentInfo {
   readonly hostname?: string;
   readonly os?: GuestOsInfo;
   readonly guestAgentVersion?: string;
-  /** What the agent can be asked for; a command that is not enabled is known and refused. */
+  /** The agent's commands. It rejects those that are not enabled. */
   readonly supportedCommands?: readonly { readonly name: string; readonly enabled?: true }[];
-  /** Whether its file systems stand still, for whoever makes a copy of the disks. */
+  /** Whether the guest's file systems are frozen for a copy of the disks. */
   readonly fsFreezeStatus?: "frozen" | "thawed";
-  /** Name and offset in seconds east of UTC, as `CET, 3600`. */
+  /** Name and offset in seconds east of UTC, for example `CET, 3600`. */
   readonly timezone?: string;
   readonly userList?: readonly GuestUser[];
   readonly fsInfo?: { readonly disks: readonly GuestFilesystem[] };
 }
 
-/** Most entries of a list that are shown; a guest may claim any number. */
+/** Longest list to return. A guest may claim any number of entries. */
 const ENTRIES_MAX = 256;
 
-function textAt(facts: GuestFacts, name: string): string {
+function readText(facts: GuestFacts, name: string): string {
   const text = facts[name] ?? "";
-  return isShowable(text) ? text : "";
+  return isPrintable(text) ? text : "";
 }
 
-function numberAt(facts: GuestFacts, name: string): number {
+function readNumber(facts: GuestFacts, name: string): number {
   const text = facts[name] ?? "";
   return /^\d{1,16}$/.test(text) ? Number(text) : 0;
 }
 
-function indexesOf(facts: GuestFacts, count: string): readonly number[] {
-  return Array.from({ length: Math.min(numberAt(facts, count), ENTRIES_MAX) }, (_each, at) => at);
+function listIndexes(facts: GuestFacts, count: string): readonly number[] {
+  return Array.from({ length: Math.min(readNumber(facts, count), ENTRIES_MAX) }, (_each, at) => at);
 }
 
-/** Of the topic `users`. */
 export function guestUsersOf(facts: GuestFacts): readonly GuestUser[] {
-  return indexesOf(facts, "user.count").flatMap((index) => {
+  return listIndexes(facts, "user.count").flatMap((index) => {
     const at = `user.${String(index)}`;
-    const [userName, domain] = [textAt(facts, `${at}.name`), textAt(facts, `${at}.domain`)];
-    const loginTime = numberAt(facts, `${at}.login-time`) / 1000;
+    const [userName, domain] = [readText(facts, `${at}.name`), readText(facts, `${at}.domain`)];
+    const loginTime = readNumber(facts, `${at}.login-time`) / 1000;
     if (userName === "") return [];
     return [{ userName, ...(domain !== "" && { domain }), ...(loginTime > 0 && { loginTime }) }];
   });
 }
 
-function disksOf(facts: GuestFacts, at: string): Pick<GuestFilesystem, "disk"> {
-  const disk = indexesOf(facts, `${at}.disk.count`).flatMap((index) => {
-    const serial = textAt(facts, `${at}.disk.${String(index)}.serial`);
+function parseDisks(facts: GuestFacts, at: string): Pick<GuestFilesystem, "disk"> {
+  const disk = listIndexes(facts, `${at}.disk.count`).flatMap((index) => {
+    const serial = readText(facts, `${at}.disk.${String(index)}.serial`);
     return serial === "" ? [] : [{ serial }];
   });
   return disk.length === 0 ? {} : { disk };
 }
 
-/** Of the topic `filesystems`. */
 export function guestFilesystemsOf(facts: GuestFacts): readonly GuestFilesystem[] {
-  return indexesOf(facts, "fs.count").flatMap((index) => {
+  return listIndexes(facts, "fs.count").flatMap((index) => {
     const at = `fs.${String(index)}`;
-    const mountPoint = textAt(facts, `${at}.mountpoint`);
+    const mountPoint = readText(facts, `${at}.mountpoint`);
     if (mountPoint === "") return [];
     return [
       {
-        diskName: textAt(facts, `${at}.name`),
+        diskName: readText(facts, `${at}.name`),
         mountPoint,
-        fileSystemType: textAt(facts, `${at}.fstype`),
-        usedBytes: numberAt(facts, `${at}.used-bytes`),
-        totalBytes: numberAt(facts, `${at}.total-bytes`),
-        ...disksOf(facts, at),
+        fileSystemType: readText(facts, `${at}.fstype`),
+        usedBytes: readNumber(facts, `${at}.used-bytes`),
+        totalBytes: readNumber(facts, `${at}.total-bytes`),
+        ...parseDisks(facts, at),
       },
     ];
   });
 }
 
-/** Of the topic `agent`. */
-function agentOf(
+function parseAgent(
   facts: GuestFacts,
 ): Pick<GuestAgentInfo, "guestAgentVersion" | "supportedCommands"> {
-  const guestAgentVersion = textAt(facts, "agent.version");
-  const supportedCommands = indexesOf(facts, "agent.command.count").flatMap((index) => {
+  const guestAgentVersion = readText(facts, "agent.version");
+  const supportedCommands = listIndexes(facts, "agent.command.count").flatMap((index) => {
     const at = `agent.command.${String(index)}`;
-    const name = textAt(facts, `${at}.name`);
+    const name = readText(facts, `${at}.name`);
     if (name === "") return [];
     return [{ name, ...(facts[`${at}.enabled`] === "true" && { enabled: true as const }) }];
   });
@@ -110,14 +117,13 @@ function agentOf(
   };
 }
 
-/** Of the topic `freeze`. */
-function freezeOf(facts: GuestFacts): Pick<GuestAgentInfo, "fsFreezeStatus"> {
+function parseFreezeStatus(facts: GuestFacts): Pick<GuestAgentInfo, "fsFreezeStatus"> {
   const fsFreezeStatus = facts["freeze.status"];
   const isKnown = fsFreezeStatus === "frozen" || fsFreezeStatus === "thawed";
   return isKnown ? { fsFreezeStatus } : {};
 }
 
-/** What was heard of each topic; a topic that the agent does not know is absent. */
+/** The agent's replies by topic. A topic is unset if the agent does not support it. */
 export interface HeardOfGuest {
   readonly system?: GuestOsInfo | undefined;
   readonly agent?: GuestFacts | undefined;
@@ -128,21 +134,20 @@ export interface HeardOfGuest {
   readonly filesystems?: GuestFacts | undefined;
 }
 
-function timezoneIn(facts: GuestFacts): string {
-  const name = textAt(facts, "timezone.name");
+function parseTimezone(facts: GuestFacts): string {
+  const name = readText(facts, "timezone.name");
   const offset = facts["timezone.offset"] ?? "0";
   return name === "" || !/^-?\d{1,6}$/.test(offset) ? "" : `${name}, ${offset}`;
 }
 
-/** All of it in one. */
 export function guestAgentInfoOf(heard: HeardOfGuest): GuestAgentInfo {
-  const hostname = textAt(heard.hostname ?? {}, "hostname");
-  const timezone = timezoneIn(heard.timezone ?? {});
+  const hostname = readText(heard.hostname ?? {}, "hostname");
+  const timezone = parseTimezone(heard.timezone ?? {});
   return {
     ...(hostname !== "" && { hostname }),
     ...(heard.system !== undefined && { os: readGuestSystem(heard.system) }),
-    ...agentOf(heard.agent ?? {}),
-    ...freezeOf(heard.freeze ?? {}),
+    ...parseAgent(heard.agent ?? {}),
+    ...parseFreezeStatus(heard.freeze ?? {}),
     ...(timezone !== "" && { timezone }),
     ...(heard.users !== undefined && { userList: guestUsersOf(heard.users) }),
     ...(heard.filesystems !== undefined && {

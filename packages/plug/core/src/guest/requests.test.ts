@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-import { expect, test } from "vitest";
-import { guestPath, parseGuestRequest } from "./requests.ts";
+import { expect, test, describe } from "vitest";
+import {
+  guestPath,
+  parseGuestRequest,
+  guestStreamPath,
+  parseGuestStream,
+  doctorPath,
+  parseDoctorPath,
+  parseDoctorQuery,
+} from "./requests.ts";
 
 test("a path says what was asked", () => {
   const key = { namespace: "ns", name: "vm-1" };
@@ -18,4 +26,65 @@ test.each([
   "/v1/namespaces/ns/pods/vm/pause",
 ])("%s asks nothing", (path) => {
   expect(parseGuestRequest(path)).toBeUndefined();
+});
+
+const KEY = { namespace: "ns", name: "vm" };
+
+test.each([
+  { stream: "console", preservesSession: false },
+  { stream: "vnc", preservesSession: true },
+  { stream: "vnc", preservesSession: true, isBeside: true },
+] as const)("$stream is asked for by a path that says so: $preservesSession", (request) => {
+  expect(parseGuestStream(guestStreamPath(KEY, request))).toEqual({ key: KEY, ...request });
+});
+
+test("a console is nobody's beside another", () => {
+  const request = { stream: "console", preservesSession: false, isBeside: true } as const;
+  expect(parseGuestStream(guestStreamPath(KEY, request))?.isBeside).toBeUndefined();
+});
+
+test.each([
+  "",
+  "/v1/namespaces/ns/virtualmachineinstances/vm/pause",
+  "/v1/namespaces/ns/virtualmachineinstances/vm/console/more",
+  "/v1/namespaces/ns/virtualmachines/vm/console",
+])("%j asks for none", (path) => {
+  expect(parseGuestStream(path)).toBeUndefined();
+});
+
+describe("a query", () => {
+  test("names one interface", () => {
+    expect(parseDoctorQuery([["interface", "blue"]])).toEqual({ iface: "blue" });
+  });
+
+  test.each([
+    { query: [], problems: ["interface: must name an interface of the VM"] },
+    {
+      query: [
+        ["interface", "a".repeat(64)],
+        ["color", "red"],
+      ] as const,
+      problems: [
+        "interface: must name an interface of the VM",
+        "color: is not known; known is interface",
+      ],
+    },
+  ])("$query is told all that is wrong with it", ({ query, problems }) => {
+    expect(parseDoctorQuery(query)).toEqual({ problems });
+  });
+});
+
+describe("a path", () => {
+  const key = { namespace: "blue", name: "vm1" };
+
+  test("is printed and read", () => {
+    expect(parseDoctorPath(doctorPath(key, "a/b"))).toEqual({ key, iface: "a/b" });
+  });
+
+  test.each(["/v1/namespaces/a/virtualmachineinstances/b/doctor", "/", "/v1/x/doctor/a"])(
+    "%s is none",
+    (path) => {
+      expect(parseDoctorPath(path)).toBeUndefined();
+    },
+  );
 });

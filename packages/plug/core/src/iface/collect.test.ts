@@ -4,7 +4,7 @@ import type { Attachment, VirtualMachineInstance, VmiStatus } from "@patchbay/ap
 import { parsePciAddress, type NicFacts } from "@patchbay/domain";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { NO_VIEW } from "../guest/view.ts";
+import { NO_VIEW } from "../guest/agent-view.ts";
 import { collectIfaceFacts, type IfaceSources } from "./collect.ts";
 import type { KernelLink } from "./links/link-facts.ts";
 import { NO_LINKS, type IfaceFacts } from "./facts.ts";

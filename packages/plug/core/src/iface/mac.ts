@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which MAC an iface has: chosen once, kept, and the only one of its kind on its network.
+// MAC addresses of interfaces: assigned once, retained, and unique on their network.
 import {
   isAbsent,
   isSecondary,
@@ -7,28 +7,32 @@ import {
   normalizeMac,
   type Iface,
   type VmiSpec,
+  isDefaultNetwork,
+  isNicMac,
+  type BindingRegistry,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmStatus,
 } from "@patchbay/api";
 import { findByName, ifacesOf, networkNameOf, networksOf } from "../spec/nics.ts";
 import type { IfaceFacts, LinkFacts } from "./facts.ts";
+import { bindingOf } from "../bindings/resolve-binding.ts";
+import { BINDINGS } from "../bindings/binding.ts";
 
-/** What tells which MAC the guest's NIC has. */
 export type MacFacts = Pick<IfaceFacts, "iface" | "attachment"> & {
   readonly links?: Pick<LinkFacts, "mac">;
 };
 
-/**
- * The guest's MAC: what the spec says, else what the pod NIC has, else, where nobody can see it, what the pod's status
- * says of it; lower case with colons.
- */
+/** The guest's MAC: from the spec, otherwise from the pod NIC, otherwise from the attachment. Lower case with colons. */
 export function macOf({ iface, attachment, links }: MacFacts): string {
   const mac = iface?.macAddress ?? links?.mac ?? attachment?.mac ?? "";
   return normalizeMac(mac);
 }
 
-/** Gives `size` random bytes; from the caller, since pure code has no randomness. */
+/** Returns `size` random bytes. The caller supplies it because pure code has no randomness. */
 export type RandomBytes = (size: number) => Uint8Array;
 
-/** Two equal draws of 46 random bits are an accident; this many are a broken source. */
+/** Equal draws of 46 random bits show a broken random source after this many attempts. */
 const DRAWS_MAX = 16;
 
 function drawMac(randomBytes: RandomBytes): string {
@@ -38,7 +42,7 @@ function drawMac(randomBytes: RandomBytes): string {
   return [first, ...bytes.slice(1)].map((byte) => byte.toString(16).padStart(2, "0")).join(":");
 }
 
-/** A locally administered unicast MAC that is not in `taken` (lower case, with colons). */
+/** Returns a locally administered unicast MAC that is not in `taken` (lower case, with colons). */
 export function macFor(taken: ReadonlySet<string>, randomBytes: RandomBytes): string {
   for (let draw = 1; draw < DRAWS_MAX; draw += 1) {
     const mac = drawMac(randomBytes);
@@ -47,22 +51,20 @@ export function macFor(taken: ReadonlySet<string>, randomBytes: RandomBytes): st
   return drawMac(randomBytes);
 }
 
-/** Where a missing MAC may come from. */
-export interface MacSources {
-  /** Namespace of the VM, in which unqualified network names are. */
+interface MacSources {
   readonly namespace: string;
-  /** Earlier specifications of the same VM, the best one first: the same iface on the same network keeps its MAC. */
+  /** Earlier specs of the same VM, the preferred one first. An interface keeps its MAC while it stays on its network. */
   readonly earlier: readonly VmiSpec[];
   readonly randomBytes: RandomBytes;
 }
 
-function networkOf(spec: VmiSpec, name: string, namespace: string): string | undefined {
+function findNetworkName(spec: VmiSpec, name: string, namespace: string): string | undefined {
   const network = findByName(networksOf(spec), name);
   return network === undefined ? undefined : networkNameOf(network, namespace);
 }
 
-/** Whether another iface of the specification names that MAC on the network: whoever wrote it there wants it there. */
-function isNamed(
+/** Whether another interface of the spec has this MAC on the network. An explicit MAC takes precedence. */
+function isMacOfOtherIface(
   spec: VmiSpec,
   at: { name: string; network: string | undefined; mac: string },
   namespace: string,
@@ -72,70 +74,67 @@ function isNamed(
       other.name !== at.name &&
       !isAbsent(other) &&
       normalizeMac(other.macAddress ?? "") === normalizeMac(at.mac) &&
-      networkOf(spec, other.name, namespace) === at.network,
+      findNetworkName(spec, other.name, namespace) === at.network,
   );
 }
 
-function earlierMac(
+function findEarlierMac(
   spec: VmiSpec,
   name: string,
   { namespace, earlier }: MacSources,
 ): string | undefined {
-  const network = networkOf(spec, name, namespace);
+  const network = findNetworkName(spec, name, namespace);
   return earlier
-    .filter((other) => networkOf(other, name, namespace) === network)
+    .filter((other) => findNetworkName(other, name, namespace) === network)
     .map((other) => findByName(ifacesOf(other), name)?.macAddress ?? "")
-    .find((mac) => mac !== "" && !isNamed(spec, { name, network, mac }, namespace));
+    .find((mac) => mac !== "" && !isMacOfOtherIface(spec, { name, network, mac }, namespace));
 }
 
-/** The ifaces of a specification, each one on a secondary network with a MAC; what has one is not changed. */
 export function withMacs(spec: VmiSpec, sources: MacSources): readonly Iface[] {
   const taken = new Set(ifacesOf(spec).map((iface) => normalizeMac(iface.macAddress ?? "")));
   return ifacesOf(spec).map((iface) => {
     const has = (iface.macAddress ?? "") !== "";
     if (has || isAbsent(iface) || !isSecondary(iface, networksOf(spec))) return iface;
-    const macAddress = earlierMac(spec, iface.name, sources) ?? macFor(taken, sources.randomBytes);
+    const macAddress =
+      findEarlierMac(spec, iface.name, sources) ?? macFor(taken, sources.randomBytes);
     taken.add(normalizeMac(macAddress));
     return { ...iface, macAddress };
   });
 }
 
-/** A VM or a VMI, as far as its MACs matter. */
 export interface MacOwner {
   readonly namespace: string;
   readonly name: string;
   readonly spec: VmiSpec;
-  /** It has no guest, and starts none by itself. */
+  /** The VM has no guest and will not start one by itself. */
   readonly isHalted?: boolean;
 }
 
-/** The MACs that a specification names, lower case with colons. */
 export function listMacs(spec: VmiSpec): readonly string[] {
   return ifacesOf(spec).flatMap(({ macAddress = "" }) =>
     macAddress === "" ? [] : [normalizeMac(macAddress)],
   );
 }
 
-/** Two NICs with one MAC on one network, or on two networks of one bridge. */
 export interface MacTwin {
-  /** Index of the iface in the judged specification. */
+  /** Index of the interface in the checked spec. */
   readonly index: number;
   readonly mac: string;
-  /** NAMESPACE/NAME of the judged iface's network. */
+  /** NAMESPACE/NAME of that interface's network. */
   readonly network: string;
-  /** The other VM as NAMESPACE/NAME. */
+  /** NAMESPACE/NAME of the other VM. */
   readonly owner: string;
   readonly isOwnerHalted: boolean;
-  /** Whether the other NIC is on another network of the same bridge. */
+  /** The other NIC is on another network of the same bridge. */
   readonly isOtherNetwork: boolean;
 }
 
-/** What two networks (NAMESPACE/NAME) have in common that share a bridge. */
+/** Returns the layer-2 segment of a network (NAMESPACE/NAME). Networks that share a bridge have the same one. */
 export type SegmentOf = (network: string) => string;
 
-function placesOf(owner: MacOwner): readonly { mac: string; network: string; index: number }[] {
+function listPlaces(owner: MacOwner): readonly { mac: string; network: string; index: number }[] {
   return ifacesOf(owner.spec).flatMap((iface, index) => {
-    const network = networkOf(owner.spec, iface.name, owner.namespace);
+    const network = findNetworkName(owner.spec, iface.name, owner.namespace);
     const mac = iface.macAddress ?? "";
     if (network === undefined || mac === "" || isAbsent(iface)) return [];
     return [{ mac: normalizeMac(mac), network, index }];
@@ -143,8 +142,8 @@ function placesOf(owner: MacOwner): readonly { mac: string; network: string; ind
 }
 
 /**
- * The ifaces of `own` whose MAC another VM has on the same segment, in the order of the specification. Of several VMs
- * one that runs is named.
+ * Returns the interfaces of `own` whose MAC another VM has on the same segment, in the order of the spec. Names a running
+ * VM if there are several.
  */
 export function findMacTwins(
   own: MacOwner,
@@ -158,11 +157,11 @@ export function findMacTwins(
   ];
   for (const owner of haltedFirst) {
     if (owner.namespace === own.namespace && owner.name === own.name) continue;
-    for (const { mac, network } of placesOf(owner)) {
+    for (const { mac, network } of listPlaces(owner)) {
       inUse.set(`${segmentOf(network)} ${mac}`, { owner, network });
     }
   }
-  return placesOf(own).flatMap(({ mac, network, index }) => {
+  return listPlaces(own).flatMap(({ mac, network, index }) => {
     const found = inUse.get(`${segmentOf(network)} ${mac}`);
     if (found === undefined) return [];
     const { namespace, name, isHalted } = found.owner;
@@ -172,20 +171,17 @@ export function findMacTwins(
   });
 }
 
-/** Two NICs of one VM with one MAC on two networks of one bridge. */
-export interface OwnMacTwin {
-  /** Index of the later iface. */
+interface OwnMacTwin {
   readonly index: number;
-  /** Index of the earlier one. */
   readonly earlier: number;
   readonly mac: string;
-  /** NAMESPACE/NAME of each one's network. */
+  /** NAMESPACE/NAME of both networks. */
   readonly networks: readonly [later: string, earlier: string];
 }
 
-/** NICs of one VM whose MACs collide on a bridge; two on the same network are refused by validation. */
+/** NICs of one VM whose MACs collide on a bridge. Validation rejects duplicates on one network. */
 export function findOwnMacTwins(own: MacOwner, segmentOf: SegmentOf): readonly OwnMacTwin[] {
-  const places = placesOf(own);
+  const places = listPlaces(own);
   return places.flatMap((place, at) => {
     const other = places
       .slice(0, at)
@@ -201,7 +197,49 @@ export function findOwnMacTwins(own: MacOwner, segmentOf: SegmentOf): readonly O
   });
 }
 
-/** How a VM is named to a user of a namespace, who may not be allowed to read VMs of other namespaces. */
+/** Describes a VM without its name if it is in another namespace, which the user may not be allowed to read. */
 export function nameMacOwner(owner: string, namespace: string): string {
   return owner.startsWith(`${namespace}/`) ? `VM ${owner}` : "a VM of another namespace";
+}
+
+type RetainedMacs = NonNullable<VmStatus["macAddresses"]>;
+
+/** Whether the interface is on the pod network and its binding allows a chosen MAC. */
+function canRetainMac(iface: Iface, spec: VmiSpec, bindings: BindingRegistry): boolean {
+  const network = findByName(networksOf(spec), iface.name);
+  if (network === undefined || !isDefaultNetwork(network) || isAbsent(iface)) return false;
+  const { kind } = bindingOf(iface, network, bindings);
+  return kind !== "refused" && BINDINGS[kind].takesAnyMac;
+}
+
+/** MACs to retain: the running guest's, otherwise the known ones. Interfaces that are no longer declared are dropped. */
+export function collectRetainedMacs(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance | undefined,
+  bindings: BindingRegistry,
+): RetainedMacs {
+  const { spec } = vm.spec.template;
+  return ifacesOf(spec)
+    .filter((iface) => canRetainMac(iface, spec, bindings))
+    .flatMap(({ name }) => {
+      const reported = findByName(vmi?.status?.interfaces, name)?.mac ?? "";
+      const known = findByName(vm.status?.macAddresses, name)?.macAddress;
+      // The launcher is not trusted. An invalid MAC would make the VMI invalid.
+      const mac = isNicMac(reported) ? normalizeMac(reported) : known;
+      return mac === undefined ? [] : [{ name, macAddress: mac }];
+    });
+}
+
+/** Sets the retained MAC on each interface of the VM's template that has none. */
+export function withKeptMacs(
+  vm: VirtualMachine,
+  ifaces: readonly Iface[],
+  bindings: BindingRegistry,
+): readonly Iface[] {
+  const kept = collectRetainedMacs(vm, undefined, bindings);
+  return ifaces.map((iface) => {
+    const macAddress = findByName(kept, iface.name)?.macAddress;
+    const isNamed = (iface.macAddress ?? "") !== "";
+    return isNamed || macAddress === undefined ? iface : { ...iface, macAddress };
+  });
 }

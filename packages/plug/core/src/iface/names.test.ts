@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { attachmentStatuses } from "../status/ifaces/attachments.ts";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";
 import { collectIfaceFacts } from "./collect.ts";
-import { NO_VIEW } from "../guest/view.ts";
+import { NO_VIEW } from "../guest/agent-view.ts";
 import {
   isOwnPodInterfaceName,
   nameOfAlias,

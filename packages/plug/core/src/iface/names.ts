@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the links and the device of an iface are called. Source: KubeVirt network/namescheme, network/link/names.go.
+// Names of an interface's links and device. Source: KubeVirt network/namescheme, network/link/names.go.
 import { isDefaultNetwork, type Network } from "@patchbay/api";
 import { sha256Hex } from "./sha256.ts";
 
 /** NIC of the pod's default network. Source: KubeVirt namescheme.PrimaryPodInterfaceName. */
 export const DEFAULT_POD_INTERFACE = "eth0";
-/** 15 (IFNAMSIZ - 1) - 4 ("-nic" in KubeVirt): hex digits of the hash in a link name. */
+/** Hex digits in a link name: IFNAMSIZ - 1 (15), less 4 for KubeVirt's "-nic". */
 const HASH_LENGTH = 11;
 const POD_PREFIX = "pod";
 const EXTRA_PREFIX = "bnd";
 const TAP_PREFIX = "tap";
 const DEFAULT_TAP = "tap0";
 
-/** Names of everything that is made for one iface; links have at most 15 characters. */
+/** Names of all that is created for one interface. Link names have at most 15 characters. */
 export interface IfaceNames {
   readonly podInterfaceName: string;
   readonly bridgeName: string;
@@ -26,7 +26,7 @@ function withoutPodPrefix(podInterfaceName: string): string {
     : podInterfaceName;
 }
 
-/** NIC in the pod: `eth0`, or `pod` and the head of the hash of the network's name within the VM. */
+/** The pod NIC: `eth0`, or `pod` and the start of the hash of the network's name in the VM. */
 export function podInterfaceNameOf(network: Network): string {
   return isDefaultNetwork(network)
     ? DEFAULT_POD_INTERFACE
@@ -34,32 +34,27 @@ export function podInterfaceNameOf(network: Network): string {
 }
 
 /**
- * NIC in the pod of the network that a registered binding brings beside the iface's own, whose NIC is `podInterfaceName`.
- * KubeVirt names none, so that it is `net` and the place in the list; places change while a pod lives.
+ * The pod NIC of the additional network that a registered binding needs. `podInterfaceName` is the interface's own NIC.
+ * KubeVirt does not set the name, so CNI derives it from the position in the annotation, which changes while a pod runs.
  */
 export function extraInterfaceNameOf(podInterfaceName: string): string {
   return `${EXTRA_PREFIX}${withoutPodPrefix(podInterfaceName)}`;
 }
 
-/** NIC in the pod of an iface whose usual one is on another network still; names of ifaces have no slash. */
+/** The pod NIC for an interface whose usual NIC is still on another network. Interface names contain no slash. */
 export function spareInterfaceNameOf(ifaceName: string, networkName: string): string {
   return POD_PREFIX + sha256Hex(`${ifaceName}/${networkName}`).slice(0, HASH_LENGTH);
 }
 
-/** Whether a pod NIC's name is that of a network that a registered binding brings. */
 export function isExtraInterfaceName(name: string): boolean {
   return /^bnd(?:[0-9a-f]{11}|eth0)$/.test(name);
 }
 
-/** Whether a pod NIC's name is one that is given to the networks of a launcher, beside its default one. */
 export function isOwnPodInterfaceName(name: string): boolean {
   return /^(?:(?:pod|bnd)[0-9a-f]{11}|bndeth0)$/.test(name);
 }
 
-/**
- * The NIC in the pod around which a link of that name would be: the bridge or the tap of {@link namesOf}; undefined for
- * names that are not of that form.
- */
+/** The pod NIC that a bridge or tap named by {@link namesOf} belongs to. Undefined for other names. */
 export function podInterfaceOfLink(name: string): string | undefined {
   const [, bridged, tapped] = /^(?:k6t-(eth0|[0-9a-f]{11})|tap(0|[0-9a-f]{11}))$/.exec(name) ?? [];
   if (tapped !== undefined) return podInterfaceOfTap(name);
@@ -67,30 +62,27 @@ export function podInterfaceOfLink(name: string): string | undefined {
   return bridged === DEFAULT_POD_INTERFACE ? bridged : POD_PREFIX + bridged;
 }
 
-/** Whether a link is called as those that we make. */
 export function isOwnLinkName(name: string): boolean {
   return podInterfaceOfLink(name) !== undefined;
 }
 
-/** How aliases of ours begin. Source: KubeVirt; libvirt keeps no others. */
+/** Prefix of user aliases. Source: KubeVirt; libvirt preserves no others. */
 const ALIAS_PREFIX = "ua-";
 
-/** What KubeVirt's virt-handler calls a pod's NIC once it is a port of the guest's bridge. */
+/** KubeVirt's name for a pod NIC that is a port of the guest's bridge. */
 export function movedNameOf(podInterfaceName: string): string {
   return `${withoutPodPrefix(podInterfaceName)}-nic`;
 }
 
-/** libvirt alias of the device. */
 export function aliasOf(ifaceName: string): string {
   return `${ALIAS_PREFIX}${ifaceName}`;
 }
 
-/** The iface of which a device has that alias; undefined where the alias is libvirt's own. */
+/** The interface of a device alias. Undefined for aliases that libvirt assigned. */
 export function nameOfAlias(alias: string): string | undefined {
   return alias.startsWith(ALIAS_PREFIX) ? alias.slice(ALIAS_PREFIX.length) : undefined;
 }
 
-/** All names of an iface whose NIC in the pod is `podInterfaceName`. */
 export function namesOf(ifaceName: string, podInterfaceName: string): IfaceNames {
   return {
     podInterfaceName,
@@ -100,14 +92,14 @@ export function namesOf(ifaceName: string, podInterfaceName: string): IfaceNames
   };
 }
 
-/** The tap that is made for an iface: one for each, also during a network swap. */
+/** The tap that we create for an interface. It keeps its name during a network swap. */
 export function madeTapOf(ifaceName: string, podInterfaceName: string): string {
   return isOwnPodInterfaceName(podInterfaceName)
     ? TAP_PREFIX + sha256Hex(ifaceName).slice(0, HASH_LENGTH)
     : namesOf(ifaceName, podInterfaceName).tapName;
 }
 
-/** The NIC in the pod whose tap has that name: the inverse of {@link namesOf}. */
+/** The pod NIC of a tap. Inverse of {@link namesOf}. */
 export function podInterfaceOfTap(tapName: string): string {
   return tapName === DEFAULT_TAP
     ? DEFAULT_POD_INTERFACE

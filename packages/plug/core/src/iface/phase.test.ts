@@ -4,7 +4,7 @@ import type { HotplugType, IfacePhase } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { anIface, IN_POD, IN_USE, WIRED, type Sketch } from "../testing/node-scene.ts";
 import { NO_LINKS, type SwapFacts } from "./facts.ts";
-import { kindOfPhase, letsGo, phaseOf } from "./phase.ts";
+import { hotplugTypeOf, letsGo, phaseOf } from "./phase.ts";
 
 const DEVICE = { device: {} };
 const GONE = { iface: null };
@@ -182,5 +182,5 @@ test.each<readonly [IfacePhase, HotplugType]>([
   ["Unwiring", "Unplug"],
   ["PodDetaching", "Unplug"],
 ])("%s belongs to a %s", (phase, kind) => {
-  expect(kindOfPhase(phase)).toBe(kind);
+  expect(hotplugTypeOf(phase)).toBe(kind);
 });

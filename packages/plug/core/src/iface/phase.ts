@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only function that knows where an iface is in its life.
+// The phase of an interface. No other code decides it.
 import {
   isAbsent,
   type Attachment,
@@ -9,7 +9,6 @@ import {
 } from "@patchbay/api";
 import type { DeviceFacts, LinkFacts, SwapFacts } from "./facts.ts";
 
-/** What the phase depends on. */
 export interface PhaseFacts {
   readonly iface?: Iface;
   readonly attachment?: Attachment;
@@ -22,7 +21,6 @@ export interface PhaseFacts {
   readonly left?: readonly string[];
 }
 
-/** Whether the iface is to be in the VM. */
 export function isWanted(facts: Pick<PhaseFacts, "iface">): boolean {
   return facts.iface !== undefined && !isAbsent(facts.iface);
 }
@@ -34,7 +32,7 @@ function unplugPhase(facts: PhaseFacts): IfacePhase | undefined {
   return facts.attachment === undefined ? undefined : "PodDetaching";
 }
 
-/** The device works, and is to move; a NIC of the pod that does not work any more holds up no move. */
+/** Phase of a network swap of a working device. A broken pod NIC does not block the swap. */
 function swapPhase({ swap, links, device }: PhaseFacts): IfacePhase | undefined {
   if (swap === undefined || device === undefined || !links.tapOpen) return undefined;
   if (swap.attachment?.state === "Attached" && swap.links.podInterface) return "Switching";
@@ -53,8 +51,8 @@ function plugPhase(facts: PhaseFacts): IfacePhase {
 }
 
 /**
- * The phase of an iface; undefined when nothing is left of it. An attachment that is being removed is never used
- * again: its iface finishes the unplug first, also when it is wanted again.
+ * The phase of an interface, or undefined if nothing of it exists. An attachment that is being removed is not reused: the
+ * interface completes the unplug first, even if it is requested again.
  */
 export function phaseOf(facts: PhaseFacts): IfacePhase | undefined {
   const removing = facts.attachment?.state === "Removing";
@@ -62,19 +60,18 @@ export function phaseOf(facts: PhaseFacts): IfacePhase | undefined {
 }
 
 /**
- * Whether the guest is to let go of the device: the iface is not wanted, or its tap was made anew under QEMU, which
- * does not open it again by itself.
+ * Whether the guest must release the device: the interface is not wanted, or its tap was recreated, which QEMU does not
+ * open again by itself.
  */
 export function letsGo(facts: PhaseFacts): boolean {
   const phase = phaseOf(facts);
   return facts.device !== undefined && (phase === "Detaching" || phase === "Attaching");
 }
 
-const SWAP: readonly IfacePhase[] = ["PodSwapping", "Switching"];
-const UNPLUG: readonly IfacePhase[] = ["Detaching", "Unwiring", "PodDetaching"];
+const SWAP_PHASES: readonly IfacePhase[] = ["PodSwapping", "Switching"];
+const UNPLUG_PHASES: readonly IfacePhase[] = ["Detaching", "Unwiring", "PodDetaching"];
 
-/** Whether the phase belongs to plugging, to a change of the network, or to unplugging. */
-export function kindOfPhase(phase: IfacePhase): HotplugType {
-  if (UNPLUG.includes(phase)) return "Unplug";
-  return SWAP.includes(phase) ? "Swap" : "Plug";
+export function hotplugTypeOf(phase: IfacePhase): HotplugType {
+  if (UNPLUG_PHASES.includes(phase)) return "Unplug";
+  return SWAP_PHASES.includes(phase) ? "Swap" : "Plug";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which NIC in the pod does an iface have on a network? The one that it has on another network keeps its name meanwhile.
+// Chooses the pod NIC of an interface on a network. During a network swap the old NIC keeps its name.
 import {
   isDefaultNetwork,
   type Attachment,
@@ -7,31 +7,27 @@ import {
   type NetworkSelection,
 } from "@patchbay/api";
 import { findByName, networkNameOf } from "../spec/nics.ts";
-import { podInterfaceNameOf, spareInterfaceNameOf } from "./names.ts";
+import { podInterfaceNameOf, spareInterfaceNameOf, movedNameOf } from "./names.ts";
+import type { Link } from "../ports/index.ts";
 
-/** A NIC in the pod, and its network as NAMESPACE/NAME. */
-export interface PodNic {
+/** A pod NIC and its network as NAMESPACE/NAME. */
+interface PodNic {
   readonly podInterfaceName: string;
   readonly networkName: string;
 }
 
-/** What is known of the pod. */
 export interface PodNicSources {
-  /** Namespace of the VMI, in which unqualified names of networks are. */
   readonly namespace: string;
-  /** What was told of the VMI's ifaces. */
   readonly attachments: readonly Attachment[];
-  /** What the pod asks for or has, told or not. */
   readonly nics: readonly PodNic[];
 }
 
-/** Whether an attachment is one to that network; one that does not say its network is taken to be. */
-export function isOn(attachment: Attachment, networkName: string | undefined): boolean {
+/** Whether the attachment is on the network. Assumed if it does not name its network. */
+export function isOnNetwork(attachment: Attachment, networkName: string | undefined): boolean {
   return attachment.networkName === undefined || attachment.networkName === networkName;
 }
 
-/** The network of an attachment's iface, as the specification names it. */
-export function networkNameIn(
+export function findNetworkName(
   networks: readonly Network[],
   name: string,
   namespace: string,
@@ -40,7 +36,6 @@ export function networkNameIn(
   return network === undefined ? undefined : networkNameOf(network, namespace);
 }
 
-/** Elements of the pod's annotation as NICs. */
 export function nicsOfElements(
   elements: readonly NetworkSelection[],
   podNamespace: string,
@@ -58,8 +53,8 @@ export function nicsOfElements(
 }
 
 /**
- * The NIC of the network's iface on that network: the one that it has there, else the one by KubeVirt's scheme, else,
- * while that is on another network, one whose name tells the networks apart.
+ * The pod NIC for the network: the existing one, otherwise the one by KubeVirt's scheme, otherwise, while that is on
+ * another network, one whose name includes the network.
  */
 export function podNicOf(network: Network, sources: PodNicSources): string {
   const { namespace, attachments, nics } = sources;
@@ -67,7 +62,7 @@ export function podNicOf(network: Network, sources: PodNicSources): string {
   if (isDefaultNetwork(network)) return usual;
   const networkName = networkNameOf(network, namespace) ?? "";
   const told = attachments.filter(({ name }) => name === network.name);
-  const here = told.find((attachment) => isOn(attachment, networkName));
+  const here = told.find((attachment) => isOnNetwork(attachment, networkName));
   if (here !== undefined) return here.podInterfaceName;
   const spare = spareInterfaceNameOf(network.name, networkName);
   const has = (name: string): boolean =>
@@ -76,4 +71,20 @@ export function podNicOf(network: Network, sources: PodNicSources): string {
   if (there !== undefined) return there;
   const isTaken = [...told, ...nics].some(({ podInterfaceName }) => podInterfaceName === usual);
   return isTaken ? spare : usual;
+}
+
+/**
+ * Returns the current name of a pod NIC that KubeVirt's virt-handler has wired, or undefined if the name is unchanged.
+ * virt-handler renames the NIC and makes it a bridge port. A dummy gets the old name and addresses; CNI plugins would
+ * mistake it for the NIC. A NIC with the new name that is no port, beside one with the old name, is a leftover.
+ * Source: KubeVirt network/setup/netpod/netpod.go.
+ */
+export function findMovedNic(
+  links: readonly Pick<Link, "name" | "master">[],
+  podInterfaceName: string,
+): string | undefined {
+  const moved = links.find(({ name }) => name === movedNameOf(podInterfaceName));
+  if (moved === undefined) return undefined;
+  const isNameFree = links.every(({ name }) => name !== podInterfaceName);
+  return isNameFree || moved.master !== undefined ? moved.name : undefined;
 }

@@ -1,23 +1,129 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VM with what it takes from its instancetype and its preference. Source: KubeVirt pkg/instancetype/expand.
+// Expands a VM with its instancetype and preference, and checks the preference's requirements. Source: KubeVirt
+// pkg/instancetype/expand, pkg/instancetype/preference/requirements.
 import {
   names,
   type Cause,
   type Matcher,
   type PreferenceSpec,
   type VirtualMachine,
+  parseQuantity,
+  type VmiSpec,
 } from "@patchbay/api";
 import { conflictCauses, withInstancetype, type Template } from "./apply/instancetype.ts";
 import { withPreference } from "./apply/preference.ts";
-import { spreadCauses } from "./apply/topology.ts";
+import { spreadCauses, findPreferredTopology, findSpread } from "./apply/topology.ts";
 import { matcherOf, partTypeOf, PARTS, type Part, type Parts } from "./parts.ts";
-import { requirementCauses } from "./requirements.ts";
 
-const BASE = "spec.template.spec";
+const DEFAULT_ARCHITECTURE = "amd64";
+const DOMAIN_PATH = "spec.template.spec.domain";
 
-/** A VM as its parts make it, and what of it does not go together with them. */
+type Requirements = NonNullable<PreferenceSpec["requirements"]>;
+interface UnmetRequirement {
+  readonly fields: readonly string[];
+  readonly message: string;
+}
+type Counted = "sockets" | "cores" | "threads";
+
+const SPREAD_COUNTS = {
+  SocketsCores: ["sockets", "cores"],
+  CoresThreads: ["cores", "threads"],
+  SocketsCoresThreads: ["sockets", "cores", "threads"],
+} as const satisfies Readonly<Record<string, readonly Counted[]>>;
+
+/** The topology counts whose product is the number of vCPUs, and their name in messages. */
+function findCounts(preference: PreferenceSpec): {
+  readonly counts: readonly Counted[];
+  readonly words: string;
+} {
+  const liked = findPreferredTopology(preference);
+  if (liked === "any")
+    return { counts: ["cores", "sockets", "threads"], words: "cores, sockets and threads" };
+  if (liked !== "spread") return { counts: [liked], words: liked };
+  const { across } = findSpread(preference);
+  return { counts: SPREAD_COUNTS[across], words: across };
+}
+
+function checkTemplateCpus(
+  least: number,
+  { domain }: VmiSpec,
+  preference: PreferenceSpec,
+): UnmetRequirement | undefined {
+  const { cpu } = domain;
+  if (cpu === undefined) {
+    const message = `no CPU resources provided by VirtualMachine, preference requires ${String(least)} vCPU`;
+    return { fields: [`${DOMAIN_PATH}.cpu`], message };
+  }
+  const { counts, words } = findCounts(preference);
+  const vcpus = counts.reduce((product, count) => product * (cpu[count] ?? 0), 1);
+  if (vcpus >= least) return undefined;
+  const message = `insufficient CPU resources of ${String(vcpus)} vCPU provided by VirtualMachine, preference requires ${String(least)} vCPU provided as ${words}`;
+  return { fields: counts.map((count) => `${DOMAIN_PATH}.cpu.${count}`), message };
+}
+
+function checkCpus(
+  { cpu }: Requirements,
+  { instancetype, preference = {} }: Parts,
+  spec: VmiSpec,
+): UnmetRequirement | undefined {
+  if (cpu === undefined) return undefined;
+  if (instancetype === undefined) return checkTemplateCpus(cpu.guest, spec, preference);
+  const { guest } = instancetype.cpu;
+  if (guest >= cpu.guest) return undefined;
+  const message = `insufficient CPU resources of ${String(guest)} vCPU provided by instance type, preference requires ${String(cpu.guest)} vCPU`;
+  return { fields: ["spec.instancetype"], message };
+}
+
+function checkMemory(
+  { memory }: Requirements,
+  { instancetype }: Parts,
+  { domain }: VmiSpec,
+): UnmetRequirement | undefined {
+  const has = instancetype?.memory.guest ?? domain.memory?.guest;
+  if (memory === undefined || has === undefined) return undefined;
+  if ((parseQuantity(has) ?? 0) >= (parseQuantity(memory.guest) ?? 0)) return undefined;
+  const [fields, by] =
+    instancetype === undefined
+      ? [[`${DOMAIN_PATH}.memory`], "VirtualMachine"]
+      : [["spec.instancetype"], "instance type"];
+  const message = `insufficient Memory resources of ${String(has)} provided by ${by}, preference requires ${String(memory.guest)}`;
+  return { fields, message };
+}
+
+function checkArchitecture(
+  { architecture }: Requirements,
+  spec: VmiSpec,
+): UnmetRequirement | undefined {
+  if (architecture === undefined) return undefined;
+  const asked = spec.architecture;
+  const has = typeof asked === "string" && asked !== "" ? asked : DEFAULT_ARCHITECTURE;
+  if (has === architecture) return undefined;
+  const message = `preference requires architecture ${architecture} but ${has} is being requested`;
+  return { fields: ["spec.template.spec.architecture"], message };
+}
+
+/** Checks the preference's requirements. `spec` is the template's, not expanded except for the architecture. KubeVirt's messages. */
+export function requirementCauses(parts: Parts, spec: VmiSpec): readonly Cause[] {
+  const asked = parts.preference?.requirements;
+  if (asked === undefined) return [];
+  const lacks = [
+    checkCpus(asked, parts, spec),
+    checkMemory(asked, parts, spec),
+    checkArchitecture(asked, spec),
+  ];
+  return lacks.flatMap((lack) =>
+    (lack?.fields ?? []).map((field) => ({
+      reason: "FieldValueInvalid" as const,
+      field,
+      message: `failure checking preference requirements: ${lack?.message ?? ""}`,
+    })),
+  );
+}
+
+const SPEC_PATH = "spec.template.spec";
+
 export interface Expansion {
-  /** Without parts; where something does not go together, what it says itself stands. */
+  /** The VM without matchers. Where fields conflict, the VM's own values remain. */
   readonly vm: VirtualMachine;
   readonly causes: readonly Cause[];
 }
@@ -30,25 +136,27 @@ const ANNOTATIONS: Readonly<Record<Part, Readonly<{ own: string; cluster: string
   preference: { own: names.PREFERENCE_ANNOTATION, cluster: names.CLUSTER_PREFERENCE_ANNOTATION },
 };
 
-/** Of what the VMI was made, for people. */
-function annotationOf(part: Part, { name = "", kind }: Matcher): Readonly<Record<string, string>> {
+function partAnnotation(
+  part: Part,
+  { name = "", kind }: Matcher,
+): Readonly<Record<string, string>> {
   const key = partTypeOf(part, kind)?.namespaced === true ? "own" : "cluster";
   return { [ANNOTATIONS[part][key]]: name };
 }
 
-function annotationsOf(vm: VirtualMachine): Readonly<Record<string, string>> {
+function partAnnotations(vm: VirtualMachine): Readonly<Record<string, string>> {
   return Object.fromEntries(
     PARTS.flatMap((part) => {
       const matcher = matcherOf(vm, part);
-      return matcher === undefined ? [] : Object.entries(annotationOf(part, matcher));
+      return matcher === undefined ? [] : Object.entries(partAnnotation(part, matcher));
     }),
   );
 }
 
-/** The expanded VM, whose VMI is to tell of what the VM made it. Source: KubeVirt pkg/instancetype/annotations. */
+/** Adds the names of the VM's parts to the template, for the VMI. Source: KubeVirt pkg/instancetype/annotations. */
 export function withPartNames(expanded: VirtualMachine, vm: VirtualMachine): VirtualMachine {
   const { template } = expanded.spec;
-  const annotations = { ...template.metadata?.annotations, ...annotationsOf(vm) };
+  const annotations = { ...template.metadata?.annotations, ...partAnnotations(vm) };
   const metadata = { ...template.metadata, annotations };
   return { ...expanded, spec: { ...expanded.spec, template: { ...template, metadata } } };
 }
@@ -59,7 +167,7 @@ function withClass(part: unknown, storageClassName: string): unknown {
   return typeof part === "object" && part !== null ? { storageClassName, ...part } : part;
 }
 
-/** DataVolumes that name no storage class have the preferred one. Source: KubeVirt setPreferenceStorageClassName. */
+/** Sets the preferred storage class on DataVolumes that name none. Source: KubeVirt setPreferenceStorageClassName. */
 function withStorageClass(
   templates: DataVolumes,
   preference: PreferenceSpec | undefined,
@@ -76,12 +184,12 @@ function withStorageClass(
   });
 }
 
-function causesOf(template: Template, parts: Parts): readonly Cause[] {
+function listCauses(template: Template, parts: Parts): readonly Cause[] {
   const { instancetype, preference } = parts;
   if (instancetype !== undefined) {
     const clashes = [
       ...spreadCauses(instancetype.cpu.guest, preference),
-      ...conflictCauses(template, instancetype, BASE),
+      ...conflictCauses(template, instancetype, SPEC_PATH),
     ];
     if (clashes.length > 0) return clashes;
   }
@@ -99,12 +207,12 @@ function isPart(field: string): boolean {
   return PARTS.some((part) => part === field);
 }
 
-/** Of a VM without parts, the VM. */
+/** Returns a VM without instancetype and preference unchanged. */
 export function expandVm(vm: VirtualMachine, parts: Parts): Expansion {
   const { instancetype, preference } = parts;
   if (instancetype === undefined && preference === undefined) return { vm, causes: [] };
   const { template, dataVolumeTemplates } = vm.spec;
-  const causes = causesOf(template, parts);
+  const causes = listCauses(template, parts);
   const sized =
     instancetype === undefined ? template : withInstancetype(template, instancetype, preference);
   const suited = preference === undefined ? sized : withPreference(sized, preference);
@@ -114,7 +222,7 @@ export function expandVm(vm: VirtualMachine, parts: Parts): Expansion {
     vm: {
       ...vm,
       spec: {
-        // All but the parts, of which there are none any more.
+        // All fields except the matchers, which are optional.
         ...(Object.fromEntries(others) as Partial<VirtualMachine["spec"]>),
         ...(dataVolumes === undefined ? {} : { dataVolumeTemplates: dataVolumes }),
         template: suited,

@@ -1,28 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-controller knows of the parts of a VM.
-import type { FieldProblem, VirtualMachine } from "@patchbay/api";
-import { hasParts, PARTS, refOf } from "./parts.ts";
+// Facts about a VM's instancetype and preference for virt-controller, and its revision references. Source: KubeVirt
+// pkg/instancetype/revision/store.go.
+import type {
+  FieldProblem,
+  VirtualMachine,
+  ControllerRevision,
+  MatcherRef,
+  VmStatus,
+} from "@patchbay/api";
+import {
+  hasParts,
+  PARTS,
+  refOf,
+  defaultKindOf,
+  matcherOf,
+  refField,
+  usedRevisionOf,
+  type Part,
+} from "./parts.ts";
 import { withPartNames } from "./expand.ts";
-import { planRefs, type RefsPlan } from "./plan-refs.ts";
 import { expandedBy, type MissingPart, type ReadParts } from "./read-parts.ts";
+import { isEqual } from "../equal.ts";
+import { buildRevision } from "./revision.ts";
 
-/** What a VM takes from elsewhere. */
+/** Fields of a VM's status. An undefined one is to be removed. */
+type PartRefs = {
+  readonly [K in "instancetypeRef" | "preferenceRef"]?: VmStatus[K] | undefined;
+};
+
+export interface RefsPlan {
+  readonly revisions: readonly ControllerRevision[];
+  readonly refs: PartRefs;
+}
+
+function buildRef(vm: VirtualMachine, part: Part, revision: string): MatcherRef {
+  const { name = "", kind = "" } = matcherOf(vm, part) ?? {};
+  const controllerRevisionRef = { name: revision };
+  return { name, kind: kind === "" ? defaultKindOf(part) : kind, controllerRevisionRef };
+}
+
+/** The reference for the status. Unchanged while the part is missing. */
+function wantedRef(
+  vm: VirtualMachine,
+  part: Part,
+  made: ReadonlyMap<Part, ControllerRevision>,
+): MatcherRef | undefined {
+  if (matcherOf(vm, part) === undefined) return undefined;
+  const revision = usedRevisionOf(vm, part) ?? made.get(part)?.metadata.name;
+  return revision === undefined ? refOf(vm, part) : buildRef(vm, part, revision);
+}
+
+function planRefs(vm: VirtualMachine, { live }: ReadParts): RefsPlan | undefined {
+  const made = new Map(
+    live.map(({ part, type, object }) => [part, buildRevision(vm, type, object)]),
+  );
+  const refs = PARTS.flatMap((part) => {
+    const wanted = wantedRef(vm, part, made);
+    return isEqual(wanted, refOf(vm, part)) ? [] : [[refField(part), wanted] as const];
+  });
+  if (refs.length === 0) return undefined;
+  return { revisions: [...made.values()], refs: Object.fromEntries(refs) };
+}
+
 export interface PartsFacts {
-  /** The VM as its parts make it; as it is, where that cannot be. */
+  /** The expanded VM, or the VM itself if it cannot be expanded. */
   readonly expanded: VirtualMachine;
   readonly missing: readonly MissingPart[];
-  /** What of it and its parts does not go together. */
   readonly problems: readonly FieldProblem[];
-  /** Revisions that are to be made and told of before anything else. */
   readonly refs: RefsPlan | undefined;
 }
 
-/** Whether there is anything to be known: the VM has parts, or its status tells of some. */
+/** Whether the VM has an instancetype or preference, or its status still refers to one. */
 export function concernsParts(vm: VirtualMachine): boolean {
   return hasParts(vm) || PARTS.some((part) => refOf(vm, part) !== undefined);
 }
 
-/** Of parts that were read. What does not go together is remembered by no revision: who changes it is judged anew. */
+/** Creates no revision while there are conflicts, so that a corrected instancetype is read again. */
 export function partsFactsOf(vm: VirtualMachine, read: ReadParts): PartsFacts {
   const { missing } = read;
   const { vm: expanded, causes } = expandedBy(vm, read);

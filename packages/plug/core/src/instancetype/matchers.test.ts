@@ -3,7 +3,7 @@
 import type { Matcher, VirtualMachine } from "@patchbay/api";
 import { aVm } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { matcherCauses } from "./matchers.ts";
+import { matcherCauses } from "./parts.ts";
 
 function vmOf(instancetype?: Matcher, preference?: Matcher): VirtualMachine {
   const vm = aVm();

@@ -3,7 +3,7 @@ import type { Matcher, VirtualMachine, VmStatus } from "@patchbay/api";
 import { aVm } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { concernsParts } from "./facts.ts";
-import { defaultKindOf, hasParts, partPlaceOf, partTypeOf } from "./parts.ts";
+import { defaultKindOf, hasParts, locatePart, partTypeOf } from "./parts.ts";
 
 function vmOf(instancetype: Matcher, status: VmStatus = {}): VirtualMachine {
   const vm = aVm();
@@ -85,8 +85,8 @@ describe("what a part says is read", () => {
       want: { kind: "nowhere", message: "got unexpected kind in InstancetypeMatcher: Pod" },
     },
   ])("$name", ({ vm, want }) => {
-    expect(partPlaceOf(vm, "instancetype")).toMatchObject(want);
-    expect(partPlaceOf(vm, "preference")).toBeUndefined();
+    expect(locatePart(vm, "instancetype")).toMatchObject(want);
+    expect(locatePart(vm, "preference")).toBeUndefined();
   });
 
   test("of no VM without parts; one that had some is looked at still", () => {

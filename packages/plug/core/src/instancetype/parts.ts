@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instancetype and which preference a VM has, and where what they say is to be read.
+// Matchers of a VM for its instancetype and preference ("parts").
 import {
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
@@ -16,17 +16,12 @@ import {
   type VirtualMachine,
 } from "@patchbay/api";
 
-/** What a VM can be made of beside its template: fields of its specification. */
 export const PARTS = ["instancetype", "preference"] as const;
-/** One of them. */
 export type Part = (typeof PARTS)[number];
 
-/** An instancetype or a preference. */
 export type PartObject = Instancetype | Preference;
-/** How such an object is addressed. */
 export type PartType = ResourceType<Instancetype> | ResourceType<Preference>;
 
-/** What a VM's parts say; absent: the VM has no such part. */
 export interface Parts {
   readonly instancetype?: InstancetypeSpec;
   readonly preference?: PreferenceSpec;
@@ -38,27 +33,23 @@ const TYPES: Readonly<Record<Part, readonly PartType[]>> = {
 };
 const REFS = { instancetype: "instancetypeRef", preference: "preferenceRef" } as const;
 
-/** The member of a VM's status that tells which revision of a part is used. */
-export function refFieldOf(part: Part): (typeof REFS)[Part] {
+export function refField(part: Part): (typeof REFS)[Part] {
   return REFS[part];
 }
 
-/** What a VM says of a part; undefined: it has none. */
 export function matcherOf(vm: VirtualMachine, part: Part): Matcher | undefined {
   return vm.spec[part];
 }
 
-/** What the VM's status tells of a part. */
 export function refOf(vm: VirtualMachine, part: Part): MatcherRef | undefined {
   return vm.status?.[REFS[part]];
 }
 
-/** Whether a VM has any part. */
 export function hasParts(vm: VirtualMachine): boolean {
   return PARTS.some((part) => matcherOf(vm, part) !== undefined);
 }
 
-/** The kind that a matcher means, singular or plural and in any case; the cluster's own when it does not say. */
+/** The resource type for a matcher's kind: singular or plural, in any case. Defaults to the cluster-scoped type. */
 export function partTypeOf(part: Part, kind: string | undefined): PartType | undefined {
   const types = TYPES[part];
   if (kind === undefined || kind === "") return types[0];
@@ -66,13 +57,12 @@ export function partTypeOf(part: Part, kind: string | undefined): PartType | und
   return types.find((type) => asked === type.kind.toLowerCase() || asked === type.resource);
 }
 
-/** The kind as it is written into a VM that does not say it. Source: KubeVirt ClusterSingularResourceName. */
+/** The kind to write into a matcher without one. Source: KubeVirt ClusterSingularResourceName. */
 export function defaultKindOf(part: Part): string {
   return (TYPES[part][0]?.kind ?? "").toLowerCase();
 }
 
-/** Where what a part says is. */
-export type PartPlace =
+export type PartLocation =
   | { readonly kind: "revision"; readonly name: string }
   | { readonly kind: "object"; readonly type: PartType; readonly name: string }
   | { readonly kind: "nowhere"; readonly message: string };
@@ -81,7 +71,7 @@ function isSameObject(matcher: Matcher, ref: MatcherRef, part: Part): boolean {
   return matcher.name === ref.name && partTypeOf(part, matcher.kind) === partTypeOf(part, ref.kind);
 }
 
-/** The revision that a VM uses of a part; undefined: it uses none yet. Source: KubeVirt, by which the VM's word counts first. */
+/** The revision in use, or undefined before the first use. As in KubeVirt, the matcher's `revisionName` takes precedence. */
 export function usedRevisionOf(vm: VirtualMachine, part: Part): string | undefined {
   const matcher = matcherOf(vm, part);
   if (matcher === undefined) return undefined;
@@ -92,8 +82,7 @@ export function usedRevisionOf(vm: VirtualMachine, part: Part): string | undefin
   return ref !== undefined && used !== "" && isSameObject(matcher, ref, part) ? used : undefined;
 }
 
-/** Where what a VM's part says is to be read; undefined: the VM has no such part. */
-export function partPlaceOf(vm: VirtualMachine, part: Part): PartPlace | undefined {
+export function locatePart(vm: VirtualMachine, part: Part): PartLocation | undefined {
   const matcher = matcherOf(vm, part);
   if (matcher === undefined) return undefined;
   const revision = usedRevisionOf(vm, part);
@@ -105,11 +94,62 @@ export function partPlaceOf(vm: VirtualMachine, part: Part): PartPlace | undefin
   return { kind: "nowhere", message };
 }
 
-/** A part that is not there. Source: KubeVirt, whose words these are. */
+/** The message is KubeVirt's. */
 export function notFoundCause(part: Part, message: string): Cause {
   return {
     reason: "FieldValueNotFound",
     field: `spec.${part}`,
     message: `Failure to find ${part}: ${message}`,
   };
+}
+
+const POLICIES: readonly string[] = ["Reject", "Ignore"];
+
+function nameCauses(matcher: Matcher, part: Part): readonly Cause[] {
+  if ((matcher.name ?? "") !== "" || (matcher.inferFromVolume ?? "") !== "") return [];
+  const message = `Either Name or InferFromVolume should be provided within the ${part} matcher`;
+  return [{ reason: "FieldValueNotFound", field: `spec.${part}`, message }];
+}
+
+function inferenceCauses(matcher: Matcher, part: Part): readonly Cause[] {
+  if ((matcher.inferFromVolume ?? "") === "") return [];
+  const beside = (["name", "kind"] as const).filter((field) => (matcher[field] ?? "") !== "");
+  return beside.map((name): Cause => {
+    const word = name === "name" ? "Name" : "Kind";
+    const message = `${word} should not be provided when InferFromVolume is used within the ${part} matcher`;
+    return { reason: "FieldValueNotFound", field: `spec.${part}.${name}`, message };
+  });
+}
+
+function policyCauses(matcher: Matcher, part: Part): readonly Cause[] {
+  const policy = matcher.inferFromVolumeFailurePolicy;
+  if (policy === undefined || POLICIES.includes(policy)) return [];
+  const message = `Invalid value '${policy}' for InferFromVolumeFailurePolicy`;
+  const field = `spec.${part}.inferFromVolumeFailurePolicy`;
+  return [{ reason: "FieldValueInvalid", field, message }];
+}
+
+function updateCauses(matcher: Matcher, old: Matcher | undefined, part: Part): readonly Cause[] {
+  const revision = old?.revisionName ?? "";
+  if (old === undefined || revision === "" || old.name === matcher.name) return [];
+  if (revision !== matcher.revisionName) return [];
+  const message = "the Matcher Name has been updated without updating the RevisionName";
+  return [{ reason: "FieldValueInvalid", field: `spec.${part}.revisionName`, message }];
+}
+
+/** Validates a VM's matchers. The messages are KubeVirt's. Source: KubeVirt pkg/instancetype/webhooks/vm/mutator.go. */
+export function matcherCauses(
+  vm: VirtualMachine,
+  old: VirtualMachine | undefined,
+): readonly Cause[] {
+  return PARTS.flatMap((part) => {
+    const matcher = matcherOf(vm, part);
+    if (matcher === undefined) return [];
+    return [
+      ...updateCauses(matcher, old && matcherOf(old, part), part),
+      ...nameCauses(matcher, part),
+      ...inferenceCauses(matcher, part),
+      ...policyCauses(matcher, part),
+    ];
+  });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of a VM say now: in the revisions that it uses, else in the objects that it names.
+// Reads the specs of a VM's instancetype and preference, from revisions in use or from the named objects.
 import {
   CONTROLLER_REVISIONS,
   type Cause,
@@ -13,30 +13,27 @@ import type { Store } from "../ports/store.ts";
 import { expandVm, type Expansion } from "./expand.ts";
 import {
   notFoundCause,
-  partPlaceOf,
+  locatePart,
   PARTS,
   type Part,
   type PartObject,
-  type PartPlace,
+  type PartLocation,
   type Parts,
   type PartType,
 } from "./parts.ts";
-import { specOfRevision } from "./revision.ts";
+import { readRevisionSpec } from "./revision.ts";
 
-/** An object of which the VM uses no revision yet. */
 export interface LivePart {
   readonly part: Part;
   readonly type: PartType;
   readonly object: PartObject;
 }
 
-/** A part that is not there. */
 export interface MissingPart {
   readonly part: Part;
   readonly message: string;
 }
 
-/** The parts of a VM. */
 export interface ReadParts {
   readonly parts: Parts;
   readonly live: readonly LivePart[];
@@ -50,8 +47,7 @@ interface Found {
   readonly live?: LivePart;
 }
 
-/** As an API server says it. */
-function sayMissing({ resource, group }: ResourceType<KubeObject>, name: string): string {
+function notFoundMessage({ resource, group }: ResourceType<KubeObject>, name: string): string {
   return `${resource}.${group} "${name}" not found`;
 }
 
@@ -61,8 +57,8 @@ async function readRevision(
   find: Find,
 ): Promise<Found | string> {
   const revision = await find(CONTROLLER_REVISIONS, { namespace, name });
-  if (revision === undefined) return sayMissing(CONTROLLER_REVISIONS, name);
-  const spec = specOfRevision(revision, part);
+  if (revision === undefined) return notFoundMessage(CONTROLLER_REVISIONS, name);
+  const spec = readRevisionSpec(revision, part);
   return spec === undefined ? `ControllerRevision ${name} is of no ${part}` : { spec };
 }
 
@@ -73,13 +69,13 @@ async function readObject(
 ): Promise<Found | string> {
   const key = type.namespaced ? { namespace, name } : { name };
   const object = await find<PartObject>(type, key);
-  if (object === undefined) return sayMissing(type, name);
+  if (object === undefined) return notFoundMessage(type, name);
   return { spec: object.spec, live: { part, type, object } };
 }
 
 function readPlace(
   { metadata }: VirtualMachine,
-  { part, place }: { readonly part: Part; readonly place: PartPlace },
+  { part, place }: { readonly part: Part; readonly place: PartLocation },
   find: Find,
 ): Promise<Found | string> {
   switch (place.kind) {
@@ -92,11 +88,10 @@ function readPlace(
   }
 }
 
-/** Reads them; a VM without any costs nothing. */
 export async function readParts(vm: VirtualMachine, find: Find): Promise<ReadParts> {
   const read = await Promise.all(
     PARTS.map(async (part) => {
-      const place = partPlaceOf(vm, part);
+      const place = locatePart(vm, part);
       const found = place && (await readPlace(vm, { part, place }, find));
       return { part, found };
     }),
@@ -113,7 +108,7 @@ export async function readParts(vm: VirtualMachine, find: Find): Promise<ReadPar
   };
 }
 
-/** The VM as its parts make it; as it is, where one of them is not there, which is a cause against it. */
+/** Returns the expanded VM. If a part is missing, returns the VM unchanged with a cause. */
 export function expandedBy(vm: VirtualMachine, { parts, missing }: ReadParts): Expansion {
   if (missing.length === 0) return expandVm(vm, parts);
   const causes: readonly Cause[] = missing.map(({ part, message }) => notFoundCause(part, message));

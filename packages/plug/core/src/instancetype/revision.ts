@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an instancetype or a preference was when a VM first used it, as a ControllerRevision. Source: KubeVirt
-// pkg/instancetype/revision/store.go: names, labels and data are its.
+// ControllerRevisions that preserve a part as it was when the VM first used it. Names, labels and data as in KubeVirt
+// pkg/instancetype/revision/store.go.
 import {
   apiVersionOf,
   CONTROLLER_REVISIONS,
@@ -15,23 +15,25 @@ import { sha256Hex } from "../iface/sha256.ts";
 import { labelValueOf } from "../spec/guest-names.ts";
 import type { Part, PartObject, PartType } from "./parts.ts";
 
-/** Source: Kubernetes names of objects. */
+/** Source: Kubernetes object names. */
 const NAME_MAX = 253;
 const HASH_DIGITS = 8;
 
-function shortened(name: string): string {
+function shortenName(name: string): string {
   if (name.length <= NAME_MAX) return name;
   const start = name.slice(0, NAME_MAX - HASH_DIGITS - 1);
   return `${start}-${sha256Hex(name).slice(0, HASH_DIGITS)}`;
 }
 
-/** One name for each VM, object and generation of it. */
-function revisionNameOf(vm: VirtualMachine, type: PartType, { metadata }: PartObject): string {
+function revisionName(vm: VirtualMachine, type: PartType, { metadata }: PartObject): string {
   const { name, uid = "", generation = 0 } = metadata;
-  return shortened([vm.metadata.name, name, type.version, uid, String(generation)].join("-"));
+  return shortenName([vm.metadata.name, name, type.version, uid, String(generation)].join("-"));
 }
 
-function labelsOf(type: PartType, { metadata }: PartObject): Readonly<Record<string, string>> {
+function revisionLabels(
+  type: PartType,
+  { metadata }: PartObject,
+): Readonly<Record<string, string>> {
   const { name, uid = "", generation = 0 } = metadata;
   const told = {
     generation: String(generation),
@@ -48,8 +50,8 @@ function labelsOf(type: PartType, { metadata }: PartObject): Readonly<Record<str
   );
 }
 
-/** The object as it is now, for that VM, with which it goes. */
-export function revisionOf(
+/** The revision is owned by the VM and deleted with it. */
+export function buildRevision(
   vm: VirtualMachine,
   type: PartType,
   object: PartObject,
@@ -60,9 +62,9 @@ export function revisionOf(
     apiVersion: apiVersionOf(CONTROLLER_REVISIONS),
     kind: CONTROLLER_REVISIONS.kind,
     metadata: {
-      name: revisionNameOf(vm, type, object),
+      name: revisionName(vm, type, object),
       namespace: vm.metadata.namespace ?? "",
-      labels: labelsOf(type, object),
+      labels: revisionLabels(type, object),
       ownerReferences: [
         {
           apiVersion: vm.apiVersion,
@@ -75,13 +77,12 @@ export function revisionOf(
       ],
     },
     data: { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec: object.spec },
-    // The API asks for a number; which of them is newer nobody needs to know.
+    // The field is required, but nothing compares revisions.
     revision: 0,
   };
 }
 
-/** What a revision says; undefined: it is of nothing of the kind. */
-export function specOfRevision(
+export function readRevisionSpec(
   { data }: ControllerRevision,
   part: Part,
 ): InstancetypeSpec | PreferenceSpec | undefined {
@@ -89,7 +90,7 @@ export function specOfRevision(
   const isOfPart = data["kind"].toLowerCase().endsWith(part);
   const { spec } = data;
   if (!isOfPart || !isJsonObject(spec)) return undefined;
-  // The API server has judged it when it was an object.
+  // The API server validated the object that this revision copies.
   const judged: unknown = spec;
   return judged as InstancetypeSpec | PreferenceSpec;
 }

@@ -2,13 +2,13 @@
 import type { Attachment, IfacePhase, IfaceStatus, VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { kindOfPhase } from "../iface/phase.ts";
+import { hotplugTypeOf } from "../iface/phase.ts";
 import { ifacePhaseFamily, pendingIfaces, phasesEnded, reasonsTold } from "./pending-ifaces.ts";
 
 const SINCE = "2026-01-01T00:00:00Z";
 
 function told(phase: IfacePhase, more: Partial<IfaceStatus["hotplug"] & object> = {}): IfaceStatus {
-  const hotplug = { type: kindOfPhase(phase), phase, since: SINCE, ...more };
+  const hotplug = { type: hotplugTypeOf(phase), phase, since: SINCE, ...more };
   return { name: "one", podInterfaceName: "pod1", hotplug };
 }
 

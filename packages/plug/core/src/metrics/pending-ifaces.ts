@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which NICs are on their way, how far they are, and what has been told to hold them up?
+// Interfaces that are being plugged, swapped or unplugged, and their reported reasons.
 import {
   IFACE_PHASES,
   isAbsent,
@@ -12,15 +12,14 @@ import {
 import { findByName, ifacesOf } from "../spec/nics.ts";
 import type { MetricFamily } from "./family.ts";
 
-/** An iface that is not yet as it is asked for. */
 export interface PendingIface {
   readonly name: string;
   readonly type: HotplugType;
-  /** When its present phase began, RFC 3339; undefined: nothing was told of it yet. */
+  /** Start of the current phase, RFC 3339. Undefined until a phase is reported. */
   readonly since: string | undefined;
 }
 
-/** Another attachment than the one that carries the device: the network is to be another. */
+/** Whether a new attachment replaces the one behind the device, so the interface changes its network. */
 function isSwap(told: IfaceStatus, attachments: readonly Attachment[]): boolean {
   return attachments.some(
     ({ name, state, podInterfaceName }) =>
@@ -40,7 +39,6 @@ function pendingType(
   return phase === "Ready" ? undefined : "Plug";
 }
 
-/** The ifaces of a VMI that are to come, to change their network or to go, by its spec and what was told of them. */
 export function pendingIfaces({ spec, status }: VirtualMachineInstance): readonly PendingIface[] {
   const { interfaces = [], attachments = [] } = status ?? {};
   const ifaces = ifacesOf(spec);
@@ -55,35 +53,34 @@ export function pendingIfaces({ spec, status }: VirtualMachineInstance): readonl
 
 type Hotplug = IfaceStatus["hotplug"];
 
-function reasonTold(before: Hotplug, after: Hotplug): readonly string[] {
+function newReason(before: Hotplug, after: Hotplug): readonly string[] {
   if (after?.reason === undefined) return [];
   const { attempts = 0 } = after;
   const isMore = attempts > (before?.attempts ?? 0);
   return before?.reason !== after.reason || isMore ? [after.reason] : [];
 }
 
-/** Reasons that are told of ifaces in `after`, and were not in `before`, or were with fewer attempts. */
+/** Returns the reasons that are new in `after`, or that have more attempts. */
 export function reasonsTold(
   before: VirtualMachineInstance | undefined,
   after: VirtualMachineInstance,
 ): readonly string[] {
   const { interfaces: told = [] } = before?.status ?? {};
   return (after.status?.interfaces ?? []).flatMap(({ name = "", hotplug }) =>
-    reasonTold(findByName(told, name)?.hotplug, hotplug),
+    newReason(findByName(told, name)?.hotplug, hotplug),
   );
 }
 
-/** A phase that an iface has left. */
 export interface EndedPhase {
   readonly type: HotplugType;
   readonly phase: IfacePhase;
-  /** When it began, RFC 3339. */
+  /** Start, RFC 3339. */
   readonly since: string;
-  /** When the next one began, RFC 3339; undefined: nothing is told of the iface any more. */
+  /** Start of the next phase, RFC 3339. Undefined if the interface is no longer reported. */
   readonly until: string | undefined;
 }
 
-/** The phases of ifaces on their way that `before` tells of, and `after` does not any more. */
+/** Returns phases other than Ready that `before` reports and `after` does not. */
 export function phasesEnded(
   before: VirtualMachineInstance,
   after: VirtualMachineInstance,
@@ -97,7 +94,7 @@ export function phasesEnded(
   });
 }
 
-/** How many ifaces are in each phase: of every phase those of which no reason is told, and those of each reason. */
+/** Counts interfaces by phase and reason. Each phase has a sample without a reason, even at 0. */
 export function ifacePhaseFamily(vmis: readonly VirtualMachineInstance[]): MetricFamily {
   const told = vmis.flatMap(({ status }) =>
     (status?.interfaces ?? []).flatMap(({ hotplug }) => (hotplug === undefined ? [] : [hotplug])),
@@ -116,7 +113,7 @@ export function ifacePhaseFamily(vmis: readonly VirtualMachineInstance[]): Metri
   };
 }
 
-/** How long the oldest iface has been pending; 0 without one. */
+/** `seconds` is 0 if no interface is pending. */
 export function oldestPendingFamily(seconds: number): MetricFamily {
   return {
     name: "patchbay_oldest_pending_iface_seconds",

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are the loops of a program getting on with their keys? Names are KubeVirt's, which are client-go's.
+// Work queue metrics with the names of KubeVirt and client-go.
 import type { MetricFamily } from "./family.ts";
 
-/** What a queue of keys looks like at one moment. Source: client-go util/workqueue/metrics.go */
+/** State of one work queue. Source: client-go util/workqueue/metrics.go */
 export interface QueueFigures {
-  /** Keys that wait to be taken. */
   readonly depth: number;
-  /** Keys that were queued so far. */
   readonly adds: number;
-  /** Keys that were left alone after a failure so far. */
   readonly retries: number;
-  /** For how long the keys that are worked on have been, all together, seconds. */
+  /** Sum of the running times of all current passes, in seconds. */
   readonly unfinishedSeconds: number;
-  /** For how long the one of them that takes longest has been, seconds. */
+  /** Running time of the oldest current pass, in seconds. */
   readonly longestRunningSeconds: number;
 }
 
@@ -51,7 +48,6 @@ const FAMILIES: readonly (Omit<MetricFamily, "samples"> & {
   },
 ];
 
-/** The families of a program's queues, by the name of each. */
 export function queueFamilies(queues: ReadonlyMap<string, QueueFigures>): readonly MetricFamily[] {
   return FAMILIES.map(({ figure, ...family }) => ({
     ...family,

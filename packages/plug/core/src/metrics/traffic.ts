@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What went through the NICs of VMs, by KubeVirt's names. Source: KubeVirt metrics/virt-handler/domainstats network_metrics.go.
+// Traffic of VM NICs with KubeVirt's names. Source: KubeVirt metrics/virt-handler/domainstats network_metrics.go.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { MetricFamily, Sample } from "./family.ts";
 
-/** One direction of a link, since it was made. */
+/** Counters of one direction since the link was created. */
 export interface DirectionCounts {
   readonly bytes: number;
   readonly packets: number;
@@ -11,29 +11,27 @@ export interface DirectionCounts {
   readonly dropped: number;
 }
 
-/** A link's counters, as the kernel has them: of a tap `received` is what the guest sent. */
+/** A link's kernel counters. For a tap, `received` is what the guest sent. */
 export interface LinkCounts {
   readonly name: string;
   readonly received: DirectionCounts;
   readonly transmitted: DirectionCounts;
 }
 
-/** NICs of a VM, by the taps that they hang on, and the counters of the links in its pod. */
 export interface VmTraffic {
   readonly vmi: VirtualMachineInstance;
-  /** Names of taps by the names of ifaces. */
   readonly taps: ReadonlyMap<string, string>;
   readonly links: readonly LinkCounts[];
 }
 
-/** What the guest received and sent by one NIC, since its tap was made. */
+/** Traffic of one NIC as the guest sees it, since its tap was created. */
 export interface NicCounts {
   readonly name: string;
   readonly received: DirectionCounts;
   readonly sent: DirectionCounts;
 }
 
-/** Of each NIC whose tap is there, in the order of the taps. */
+/** Omits NICs whose tap does not exist. Keeps the order of the taps. */
 export function nicCounts({ taps, links }: Omit<VmTraffic, "vmi">): readonly NicCounts[] {
   return [...taps].flatMap(([name, tap]) => {
     const link = links.find((candidate) => candidate.name === tap);
@@ -41,7 +39,6 @@ export function nicCounts({ taps, links }: Omit<VmTraffic, "vmi">): readonly Nic
   });
 }
 
-/** The same with the labels of a sample. */
 interface NicTraffic {
   readonly labels: Sample["labels"];
   readonly receive: DirectionCounts;
@@ -58,7 +55,7 @@ const COUNTS = {
 } as const;
 const VERBS = { receive: "received", transmit: "transmitted" } as const;
 
-function nicsOf({ vmi, ...vm }: VmTraffic, node: string): readonly NicTraffic[] {
+function toNicTraffic({ vmi, ...vm }: VmTraffic, node: string): readonly NicTraffic[] {
   const { namespace = "", name } = vmi.metadata;
   return nicCounts(vm).map(({ name: iface, received: receive, sent: transmit }) => ({
     receive,
@@ -67,7 +64,7 @@ function nicsOf({ vmi, ...vm }: VmTraffic, node: string): readonly NicTraffic[] 
   }));
 }
 
-function familyOf(
+function buildFamily(
   direction: Direction,
   count: keyof DirectionCounts,
   nics: readonly NicTraffic[],
@@ -81,8 +78,8 @@ function familyOf(
   };
 }
 
-/** KubeVirt calls it deprecated, and dashboards use it. */
-function bothWays(nics: readonly NicTraffic[]): MetricFamily {
+/** KubeVirt has deprecated this metric, but dashboards use it. */
+function deprecatedFamily(nics: readonly NicTraffic[]): MetricFamily {
   const sample = (nic: NicTraffic, type: "rx" | "tx", value: number): Sample => ({
     labels: { ...nic.labels, type },
     value,
@@ -98,13 +95,12 @@ function bothWays(nics: readonly NicTraffic[]): MetricFamily {
   };
 }
 
-/** The traffic of all VMs of a node, as their guests see it. */
 export function trafficFamilies(vms: readonly VmTraffic[], node: string): readonly MetricFamily[] {
-  const nics = vms.flatMap((vm) => nicsOf(vm, node));
+  const nics = vms.flatMap((vm) => toNicTraffic(vm, node));
   const counts = ["bytes", "packets", "errors", "dropped"] as const;
   const directions = ["receive", "transmit"] as const;
   const families = directions.flatMap((direction) =>
-    counts.map((count) => familyOf(direction, count, nics)),
+    counts.map((count) => buildFamily(direction, count, nics)),
   );
-  return [...families, bothWays(nics)];
+  return [...families, deprecatedFamily(nics)];
 }

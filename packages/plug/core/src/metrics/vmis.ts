@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// What VMIs are, which addresses they have, and how their migrations went, by KubeVirt's names. Source: KubeVirt 1.9
-// metrics/virt-controller vmistats_collector.go, migrationstats_collector.go.
+// Metrics about VMIs, with KubeVirt's names. Source: KubeVirt 1.9 metrics/virt-controller vmistats_collector.go,
+// migrationstats_collector.go.
 import type {
   EvictionStrategy,
   VirtualMachineInstance,
   VirtualMachineInstanceMigration,
   VmiStatus,
+  Iface,
+  VirtualMachine,
+  VmiSpec,
 } from "@patchbay/api";
 import { ownerPodName } from "../migration/owner.ts";
-import { evictionStrategyIn, isMigratable } from "../migration/requests.ts";
+import { findEvictionStrategy, isMigratable } from "../migration/requests.ts";
 import type { MetricFamily, Sample } from "./family.ts";
+import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
+import type { JobStats } from "../ports/index.ts";
 
 type Labels = Readonly<Record<string, string | undefined>>;
 type Migration = VirtualMachineInstanceMigration;
 
-/** Labels without a value are left out, as KubeVirt does; Prometheus takes both for the same. */
-function sampleOf(labels: Labels, value: number): Sample {
+/** Omits empty labels as KubeVirt does; Prometheus treats both alike. */
+function toSample(labels: Labels, value: number): Sample {
   const given = Object.entries(labels).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== "",
   );
@@ -26,21 +31,19 @@ function gauge(name: string, help: string, samples: readonly Sample[]): MetricFa
   return { name, help, type: "gauge", samples };
 }
 
-function placeOf({ metadata, status }: VirtualMachineInstance): Labels {
+function placeLabels({ metadata, status }: VirtualMachineInstance): Labels {
   return { node: status?.nodeName, namespace: metadata.namespace, name: metadata.name };
 }
 
-/** Whether a drain moves or ends the guest. A guest that must be moved, and cannot be, keeps its node from being drained. */
+/** Whether a drain can evict the guest. A guest that must be migrated but cannot be blocks the drain. */
 function isEvictable(vmi: VirtualMachineInstance, ofCluster: EvictionStrategy): boolean {
-  return evictionStrategyIn(vmi, ofCluster) !== "LiveMigrate" || isMigratable(vmi);
+  return findEvictionStrategy(vmi, ofCluster) !== "LiveMigrate" || isMigratable(vmi);
 }
 
-/** The launcher pod that runs the guest. */
-function podOf(vmi: VirtualMachineInstance): string | undefined {
+function findLauncherPod(vmi: VirtualMachineInstance): string | undefined {
   return vmi.status?.phase === "Running" ? ownerPodName(vmi) : undefined;
 }
 
-/** One sample for each VMI. */
 export function vmiInfoFamily(
   vmis: readonly VirtualMachineInstance[],
   ofCluster: EvictionStrategy,
@@ -50,7 +53,7 @@ export function vmiInfoFamily(
     const { annotations = {} } = metadata;
     const { name, versionId, kernelRelease, machine } = status?.guestOSInfo ?? {};
     const labels = {
-      ...placeOf(vmi),
+      ...placeLabels(vmi),
       phase: (status?.phase ?? "").toLowerCase(),
       os: annotations["vm.kubevirt.io/os"],
       workload: annotations["vm.kubevirt.io/workload"],
@@ -61,9 +64,9 @@ export function vmiInfoFamily(
       guest_os_version_id: versionId,
       evictable: String(isEvictable(vmi, ofCluster)),
       outdated: "false",
-      vmi_pod: podOf(vmi),
+      vmi_pod: findLauncherPod(vmi),
     };
-    return sampleOf(labels, 1);
+    return toSample(labels, 1);
   });
   return gauge(
     "kubevirt_vmi_info",
@@ -79,18 +82,17 @@ function addressSamples(vmi: VirtualMachineInstance): readonly Sample[] {
     if (!hasAddress && !isNamed) return [];
     const type = hasAddress ? "ExternalInterface" : "SystemInterface";
     const nic = { vnic_name: name, interface_name: interfaceName, address: ipAddress, type };
-    return [sampleOf({ ...placeOf(vmi), ...nic }, 1)];
+    return [toSample({ ...placeLabels(vmi), ...nic }, 1)];
   });
 }
 
-/** One sample for each interface in the status. */
 export function vmiAddressFamily(vmis: readonly VirtualMachineInstance[]): MetricFamily {
   const help = "1 for each interface of a VMI: its first address.";
   return gauge("kubevirt_vmi_status_addresses", help, vmis.flatMap(addressSamples));
 }
 
-/** The phases of each count. Source: KubeVirt reportMigrationStats. */
-const COUNTED: Readonly<Record<string, readonly (string | undefined)[]>> = {
+/** Phases by metric. Source: KubeVirt reportMigrationStats. */
+const PHASES_BY_METRIC: Readonly<Record<string, readonly (string | undefined)[]>> = {
   pending: ["Pending"],
   scheduling: ["Scheduling"],
   unset: [undefined],
@@ -105,18 +107,18 @@ function endedFamily(
   const samples = migrations
     .filter(({ status }) => status?.phase === phase)
     .map(({ metadata: { name, namespace }, spec }) =>
-      sampleOf({ vmi: spec.vmiName, vmim: name, namespace }, 1),
+      toSample({ vmi: spec.vmiName, vmim: name, namespace }, 1),
     );
   return gauge(`kubevirt_vmi_migration_${word}`, `1 for each migration that ${word}.`, samples);
 }
 
-function seconds(time: string | undefined): number | undefined {
+function toSeconds(time: string | undefined): number | undefined {
   // oxlint-disable-next-line no-restricted-globals -- converts given times, reads no clock
   const ms = Date.parse(time ?? "");
   return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000);
 }
 
-function resultOf({ completed, failed }: NonNullable<VmiStatus["migrationState"]>): string {
+function migrationResult({ completed, failed }: NonNullable<VmiStatus["migrationState"]>): string {
   if (completed !== true) return "";
   return failed === true ? "failed" : "succeeded";
 }
@@ -128,22 +130,23 @@ function timeFamily(
 ): MetricFamily {
   const samples = vmis.flatMap((vmi) => {
     const { migrationState: state } = vmi.status ?? {};
-    const at = seconds(which === "start" ? state?.startTimestamp : state?.endTimestamp);
+    const at = toSeconds(which === "start" ? state?.startTimestamp : state?.endTimestamp);
     if (state === undefined || at === undefined) return [];
     const migration = migrations.find(({ metadata }) => metadata.uid === state.migrationUid);
-    const labels = { ...placeOf(vmi), migration_name: migration?.metadata.name };
-    return [sampleOf(which === "start" ? labels : { ...labels, status: resultOf(state) }, at)];
+    const labels = { ...placeLabels(vmi), migration_name: migration?.metadata.name };
+    return [
+      toSample(which === "start" ? labels : { ...labels, status: migrationResult(state) }, at),
+    ];
   });
   const help = `When the last migration of a VMI ${which}ed, in seconds since 1970.`;
   return gauge(`kubevirt_vmi_migration_${which}_time_seconds`, help, samples);
 }
 
-/** How many migrations are in which phase, which ones have ended, and when the last one of each VMI did. */
 export function migrationFamilies(
   migrations: readonly Migration[],
   vmis: readonly VirtualMachineInstance[],
 ): readonly MetricFamily[] {
-  const counts = Object.entries(COUNTED).map(([word, phases]) => {
+  const counts = Object.entries(PHASES_BY_METRIC).map(([word, phases]) => {
     const value = migrations.filter(({ status }) => phases.includes(status?.phase)).length;
     const name = `kubevirt_vmi_migrations_in_${word}_phase`;
     return gauge(name, `Migrations in phase ${word}.`, [{ labels: {}, value }]);
@@ -155,4 +158,105 @@ export function migrationFamilies(
     timeFamily(vmis, migrations, "start"),
     timeFamily(vmis, migrations, "end"),
   ];
+}
+
+/** KubeVirt's label values for unset fields. */
+const UNSET_LABEL = "<none>";
+const POD_NETWORK_LABEL = "pod networking";
+const CORE_BINDINGS = ["bridge", "masquerade", "sriov", "passtBinding"] as const;
+
+function bindingLabels(iface: Iface): Sample["labels"] {
+  if (iface.binding !== undefined) {
+    return { binding_type: "plugin", binding_name: iface.binding.name };
+  }
+  const core = CORE_BINDINGS.find((kind) => Object.hasOwn(iface, kind));
+  return { binding_type: "core", binding_name: core ?? UNSET_LABEL };
+}
+
+function vnicSamples(
+  { namespace = "", name }: { readonly namespace?: string; readonly name: string },
+  spec: VmiSpec,
+): readonly Sample[] {
+  return ifacesOf(spec).flatMap((iface): readonly Sample[] => {
+    const network = findByName(networksOf(spec), iface.name);
+    if (network === undefined) return [];
+    const labels = {
+      name,
+      namespace,
+      vnic_name: iface.name,
+      ...bindingLabels(iface),
+      network: network.multus?.networkName ?? POD_NETWORK_LABEL,
+      model: iface.model ?? UNSET_LABEL,
+    };
+    return [{ labels, value: 1 }];
+  });
+}
+
+export function vmiVnicFamily(vmis: readonly VirtualMachineInstance[]): MetricFamily {
+  return {
+    name: "kubevirt_vmi_vnic_info",
+    help: "1 for each NIC of a VMI: its name, network, model and binding.",
+    type: "gauge",
+    samples: vmis.flatMap(({ metadata, spec }) => vnicSamples(metadata, spec)),
+  };
+}
+
+export function vmVnicFamily(vms: readonly VirtualMachine[]): MetricFamily {
+  return {
+    name: "kubevirt_vm_vnic_info",
+    help: "1 for each NIC in a VM's template: its name, network, model and binding.",
+    type: "gauge",
+    samples: vms.flatMap(({ metadata, spec }) => vnicSamples(metadata, spec.template.spec)),
+  };
+}
+
+interface OutgoingMigration {
+  readonly vmi: VirtualMachineInstance;
+  readonly job: JobStats;
+}
+
+const MIGRATION_PREFIX = "kubevirt_vmi_migration_";
+
+type ReadJob = (job: JobStats) => number | undefined;
+
+/** KubeVirt 1.9 exports it as a counter. */
+const TOTAL_BYTES = "data_bytes_total";
+
+const MIGRATION_FAMILIES: Readonly<Record<string, readonly [help: string, read: ReadJob]>> = {
+  [TOTAL_BYTES]: ["All that is to be moved, in bytes.", ({ totalBytes }) => totalBytes],
+  // KubeVirt's name before 1.9, which its recording rules still offer.
+  data_total_bytes: [
+    "Deprecated: kubevirt_vmi_migration_data_bytes_total.",
+    ({ totalBytes }) => totalBytes,
+  ],
+  data_processed_bytes: ["What has been moved, in bytes.", ({ processedBytes }) => processedBytes],
+  data_remaining_bytes: [
+    "What is still to be moved, in bytes.",
+    ({ remainingBytes }) => remainingBytes,
+  ],
+  dirty_memory_rate_bytes: [
+    "How fast the guest writes its memory, in bytes per second.",
+    ({ dirtyPagesPerSecond: pages, pageBytes }) =>
+      pages === undefined || pageBytes === undefined ? undefined : pages * pageBytes,
+  ],
+  memory_transfer_rate_bytes: [
+    "How fast its memory is moved, in bytes per second.",
+    ({ memoryBytesPerSecond }) => memoryBytesPerSecond,
+  ],
+};
+
+export function moveFamilies(
+  moves: readonly OutgoingMigration[],
+  node: string,
+): readonly MetricFamily[] {
+  return Object.entries(MIGRATION_FAMILIES).map(([suffix, [help, read]]) => ({
+    name: `${MIGRATION_PREFIX}${suffix}`,
+    help,
+    type: suffix === TOTAL_BYTES ? "counter" : "gauge",
+    samples: moves.flatMap(({ vmi, job }): readonly Sample[] => {
+      const { namespace = "", name } = vmi.metadata;
+      const value = read(job);
+      return value === undefined ? [] : [{ labels: { node, namespace, name }, value }];
+    }),
+  }));
 }

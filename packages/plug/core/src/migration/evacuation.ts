@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest was told to leave its node: which migration is asked for, and when again where one has failed? Pure. Source: KubeVirt
-// pkg/virt-controller/watch/drain/evacuation and watch/migration, whose names and pauses these are.
+// Creates migrations for guests whose eviction was requested, and retries failed ones. Names and delays as in KubeVirt
+// pkg/virt-controller/watch/drain/evacuation and watch/migration.
 import {
   isMigrationFinal,
   isVmiFinal,
@@ -12,20 +12,20 @@ import {
 import { sha256Hex } from "../iface/sha256.ts";
 import { toMs } from "../time.ts";
 import type { NewCondition } from "../status/conditions.ts";
-import { inTurn } from "./control/turns.ts";
-import { evictionStrategyIn, isMigratable } from "./requests.ts";
+import { inTurn } from "./control/queue.ts";
+import { findEvictionStrategy, isMigratable } from "./requests.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Before the second try, milliseconds; it doubles with each. */
-const PAUSE_MS = 20_000;
-/** Doublings at most: of those that are over five are kept. */
+/** Delay before the first retry. Doubles with each failure. */
+const RETRY_DELAY_MS = 20_000;
+/** Most doublings. Five finished migrations are retained, so later failures cannot be counted. */
 const DOUBLINGS_MAX = 4;
 
-/** KubeVirt's condition, and its reason. Source: KubeVirt api/core/v1 VirtualMachineInstanceEvictionRequested. */
+/** Condition type and reason. Source: KubeVirt api/core/v1 VirtualMachineInstanceEvictionRequested. */
 export const EVICTION_REQUESTED = "EvictionRequested";
 
-/** Whether the guest is to leave its node; there is no condition where it is not. */
+/** Empty if no eviction is pending. */
 export function evictionCondition({ status }: VirtualMachineInstance): readonly NewCondition[] {
   const { evacuationNodeName: node, nodeName } = status ?? {};
   if (node === undefined || node !== nodeName) return [];
@@ -33,30 +33,24 @@ export function evictionCondition({ status }: VirtualMachineInstance): readonly 
   return [{ type: EVICTION_REQUESTED, status: "True", reason: EVICTION_REQUESTED, message }];
 }
 
-/** What is known of a VMI that may have been told to leave. */
 export interface EvacuationFacts {
   readonly vmi: VirtualMachineInstance;
-  /** All migrations of it. */
   readonly migrations: readonly Migration[];
-  /** What an eviction does where the VM does not say. */
   readonly ofCluster: EvictionStrategy;
   readonly nowMs: number;
   /** The VMI's node accepts new pods: it was never cordoned, or was uncordoned. */
   readonly isNodeSchedulable: boolean;
 }
 
-/** One step. */
 export type EvacuationStep =
   | { readonly kind: "createMigration"; readonly migration: Migration }
   /** The guest left the node or ended, or its migration failed and the node is schedulable. */
   | { readonly kind: "clearMark"; readonly node: string }
   | { readonly kind: "wait"; readonly forMs: number };
 
-/** Whose guests virt-controller moves. */
-const MOVED: readonly string[] = ["LiveMigrate", "LiveMigrateIfPossible"];
+const MIGRATING_STRATEGIES: readonly string[] = ["LiveMigrate", "LiveMigrateIfPossible"];
 
-/** Those that were made since the guest was to leave that node, and have failed. */
-function failedFrom(node: string, migrations: readonly Migration[]): readonly Migration[] {
+function listFailed(node: string, migrations: readonly Migration[]): readonly Migration[] {
   return inTurn(migrations).filter(
     ({ metadata, status }) =>
       metadata.annotations?.[names.EVACUATION_ANNOTATION] === node && status?.phase === "Failed",
@@ -69,23 +63,22 @@ function endedMs({ status, metadata }: Migration): number {
   return toMs(last ?? migrationState?.endTimestamp ?? metadata.creationTimestamp) ?? 0;
 }
 
-/** How long the next try waits, milliseconds. */
-function pauseLeft(failed: readonly Migration[], nowMs: number): number {
+function retryDelayLeftMs(failed: readonly Migration[], nowMs: number): number {
   const last = failed.at(-1);
   if (last === undefined) return 0;
-  const pauseMs = PAUSE_MS * 2 ** Math.min(failed.length - 1, DOUBLINGS_MAX);
+  const pauseMs = RETRY_DELAY_MS * 2 ** Math.min(failed.length - 1, DOUBLINGS_MAX);
   return Math.max(0, endedMs(last) + pauseMs - nowMs);
 }
 
-/** The name is a function of what came before, so that making it twice is an "already exists". */
-function migrationFrom(
+/** The name is derived from the previous attempt, so a second create fails with "already exists". */
+function buildMigration(
   node: string,
   vmi: VirtualMachineInstance,
   failed: readonly Migration[],
 ): Migration {
   const { namespace = "", name: vmiName, uid = "" } = vmi.metadata;
   const before = failed.at(-1)?.metadata.uid ?? "";
-  // Longer than what generateName adds: it is not tried again.
+  // Longer than generateName's suffix, because a collision is not retried.
   const suffix = sha256Hex(`${uid} ${node} ${before}`).slice(0, 10);
   return {
     apiVersion: "kubevirt.io/v1",
@@ -99,26 +92,25 @@ function migrationFrom(
   };
 }
 
-/** The first migration, or the next one after failures. */
-function planTry(node: string, facts: EvacuationFacts): EvacuationStep {
+function planAttempt(node: string, facts: EvacuationFacts): EvacuationStep {
   const { vmi, migrations, nowMs, isNodeSchedulable } = facts;
-  const failed = failedFrom(node, migrations);
-  const forMs = pauseLeft(failed, nowMs);
-  // Only a cordoned node is still being drained. On any other node the next eviction sets the mark again, and gets a
-  // migration once the pause is over, so a tool that evicts without a cordon is served too.
+  const failed = listFailed(node, migrations);
+  const forMs = retryDelayLeftMs(failed, nowMs);
+  // Only a cordoned node is still being drained. On any other node the next eviction sets the mark again and gets a
+  // migration after the delay. That also serves tools that evict without a cordon.
   if (forMs > 0 && isNodeSchedulable) return { kind: "clearMark", node };
   if (forMs > 0) return { kind: "wait", forMs };
-  return { kind: "createMigration", migration: migrationFrom(node, vmi, failed) };
+  return { kind: "createMigration", migration: buildMigration(node, vmi, failed) };
 }
 
-/** The next step; undefined: there is none. */
 export function planEvacuation(facts: EvacuationFacts): EvacuationStep | undefined {
   const { vmi, migrations, ofCluster } = facts;
   const { evacuationNodeName: node, nodeName } = vmi.status ?? {};
   if (node === undefined) return undefined;
   if (node !== nodeName || isVmiFinal(vmi)) return { kind: "clearMark", node };
-  const isOurs = MOVED.includes(evictionStrategyIn(vmi, ofCluster)) && isMigratable(vmi);
+  const isOurs =
+    MIGRATING_STRATEGIES.includes(findEvictionStrategy(vmi, ofCluster)) && isMigratable(vmi);
   const isLeaving = vmi.metadata.deletionTimestamp !== undefined;
   if (!isOurs || isLeaving || migrations.some((each) => !isMigrationFinal(each))) return undefined;
-  return planTry(node, facts);
+  return planAttempt(node, facts);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose is the guest? `nodeName` says it: one node owns it at each moment, the target of a migration only wires and waits.
+// The node and pod that own a guest. `status.nodeName` names the owner; a migration's target only prepares wiring and waits.
 import {
   controllerOf,
   isNicMac,
@@ -11,12 +11,12 @@ import {
 import { sha256Hex } from "../iface/sha256.ts";
 import { findByName, ifacesOf } from "../spec/nics.ts";
 
-/** DNS-1123 subdomain limit of a pod's name, minus prefix and suffix. Source: Kubernetes names. */
+/** DNS-1123 subdomain limit, minus prefix and suffix. Source: Kubernetes names. */
 const NAME_MAX = 253 - "virt-launcher-".length - 6;
 
 /**
- * The pod's name is a function of the VMI's uid, and of the migration's where it is a migration's target, so that making it
- * twice is an "already exists".
+ * The pod's name is derived from the VMI's UID, and for a target pod also from the migration's, so that a second create
+ * fails with "already exists".
  */
 export function launcherPodName(vmi: VirtualMachineInstance, migrationUid?: string): string {
   const { uid = "", name } = vmi.metadata;
@@ -24,48 +24,44 @@ export function launcherPodName(vmi: VirtualMachineInstance, migrationUid?: stri
   return `virt-launcher-${name.slice(0, NAME_MAX)}-${sha256Hex(made).slice(0, 5)}`;
 }
 
-/** What is told of a migration that is open: from when nodes are told of it until virt-controller says that it is over. */
+/** Returns the migration state while it is open: from when virt-controller writes it until it sets `completed`. */
 export function migrationIn(migration: MigrationState | undefined): MigrationState | undefined {
   if (migration?.migrationUid === undefined || migration.completed === true) return undefined;
   return migration;
 }
 
-/** The migration that the VMI is in. */
 export function openMigration({ status }: VirtualMachineInstance): MigrationState | undefined {
   return migrationIn(status?.migrationState);
 }
 
-/** Whether the guest is owned by the node to which its last migration led. */
-function isHandedOver({ status }: VirtualMachineInstance): boolean {
+function isOwnedByTarget({ status }: VirtualMachineInstance): boolean {
   const target = status?.migrationState?.targetNode;
   return target !== undefined && status?.nodeName === target;
 }
 
-/** Name of the owner's pod: with it the VMI ends. */
+/** Name of the owner's pod. The VMI ends with this pod. */
 export function ownerPodName(vmi: VirtualMachineInstance): string {
   const { migrationUid, sourcePod } = vmi.status?.migrationState ?? {};
-  if (isHandedOver(vmi)) return launcherPodName(vmi, migrationUid);
+  if (isOwnedByTarget(vmi)) return launcherPodName(vmi, migrationUid);
   return sourcePod ?? launcherPodName(vmi);
 }
 
-/** Whether the VMI controls the pod, in its own namespace. */
 export function isControlledBy(pod: Pod, { metadata }: VirtualMachineInstance): boolean {
   const { uid = "", namespace } = metadata;
   return uid !== "" && pod.metadata.namespace === namespace && controllerOf(pod)?.uid === uid;
 }
 
 /**
- * Whether the pod is the owner's: in the VMI's namespace, controlled by it, and of the name that uids give. Labels are words
- * that anybody who may make a pod can write.
+ * Whether the pod is the owner's: in the VMI's namespace, controlled by it, and with the derived name. Labels do not
+ * count, because everyone who may create pods can write them.
  */
 export function isLauncherOf(pod: Pod, vmi: VirtualMachineInstance): boolean {
   return isControlledBy(pod, vmi) && pod.metadata.name === ownerPodName(vmi);
 }
 
-/** What a node is to a VMI: the owner starts, changes and ends the guest; the target makes ready for one that comes. */
+/** The owner starts, changes and stops the guest. The target prepares for an incoming guest. */
 export type NodeRole = "owner" | "target";
 
-/** The launcher pod of a VMI that is on a node. */
 interface NodeLauncher {
   readonly uid: string;
   readonly name: string;
@@ -78,7 +74,7 @@ function roleOn(vmi: VirtualMachineInstance, node: string): NodeRole | undefined
   return openMigration(vmi)?.targetNode === node ? "target" : undefined;
 }
 
-/** The pod that the node works with; undefined: none, or one that the guest has left. */
+/** The pod that the node manages. Undefined if there is none or the guest has left it. */
 export function launcherOn(vmi: VirtualMachineInstance, node: string): NodeLauncher | undefined {
   const role = roleOn(vmi, node);
   const pods = Object.entries(vmi.status?.activePods ?? {});
@@ -89,23 +85,43 @@ export function launcherOn(vmi: VirtualMachineInstance, node: string): NodeLaunc
   return { uid, name, role };
 }
 
-/** The ifaces, each with the MAC that its guest has: the NIC in the target's pod has another one. */
-function ifacesOfGuest(vmi: VirtualMachineInstance): readonly Iface[] {
+/** Sets each interface's MAC to the guest's, because the target's pod NIC has another one. */
+function ifacesWithGuestMacs(vmi: VirtualMachineInstance): readonly Iface[] {
   return ifacesOf(vmi.spec).map((iface) => {
     const mac = findByName(vmi.status?.interfaces, iface.name)?.mac ?? "";
     return iface.macAddress !== undefined || !isNicMac(mac) ? iface : { ...iface, macAddress: mac };
   });
 }
 
-/** The VMI as the target of its migration has it: with that pod's attachments, of which nothing was reported yet. */
+/** The VMI as its migration's target manages it: with the target pod's attachments, and without reported interfaces. */
 export function targetView(vmi: VirtualMachineInstance): VirtualMachineInstance {
   const { migrationState, ...status } = vmi.status ?? {};
   const attachments = [...(migrationState?.targetAttachments ?? [])];
   const { domain } = vmi.spec;
-  const devices = { ...domain.devices, interfaces: [...ifacesOfGuest(vmi)] };
+  const devices = { ...domain.devices, interfaces: [...ifacesWithGuestMacs(vmi)] };
   return {
     ...vmi,
     spec: { ...vmi.spec, domain: { ...domain, devices } },
     status: { ...status, attachments, interfaces: [] },
   };
 }
+
+/** Fields of `status.migrationState` that a node writes, by its role. virt-controller writes all others. */
+export const NODE_MIGRATION_FIELDS = {
+  owner: [
+    "startTimestamp",
+    "mode",
+    "failed",
+    "failureReason",
+    "abortStatus",
+    "progress",
+    "sourceNodeDomainLeft",
+  ],
+  target: [
+    "targetNodeAddress",
+    "targetDirectMigrationNodePorts",
+    "targetNodeDomainDetected",
+    "targetNodeDomainFaults",
+    "targetNodeDomainReadyTimestamp",
+  ],
+} as const satisfies Readonly<Record<NodeRole, readonly (keyof MigrationState)[]>>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// May a guest be asked to leave its node? By a migration, or by an eviction of its pod. Source: KubeVirt
-// pkg/virt-api/webhooks/validating-webhook/admitters, whose words these are.
+// Checks requests to migrate a guest or evict its pod. Messages as in KubeVirt
+// pkg/virt-api/webhooks/validating-webhook/admitters.
 import {
   isMigrationFinal,
   isVmiFinal,
@@ -12,18 +12,16 @@ import { findCondition } from "../status/conditions.ts";
 import { LIVE_MIGRATABLE } from "../status/live-migratable.ts";
 import { launcherPodName, openMigration, ownerPodName } from "./owner.ts";
 
-/** Whether virt-controller says that the guest can be migrated; not while nothing is said. */
+/** Whether virt-controller reports the guest as live-migratable. False until it reports. */
 export function isMigratable({ status }: VirtualMachineInstance): boolean {
   return findCondition(status?.conditions, LIVE_MIGRATABLE)?.status === "True";
 }
 
-/** Nobody has said anything yet. */
-const UNKNOWN = {
+const NOT_REPORTED = {
   reason: "LiveMigratableUnknown",
   message: "whether the guest can be migrated is known once it runs",
 };
 
-/** Why no migration of that VMI may be made; undefined: it may. */
 export function migrationProblem(
   vmi: VirtualMachineInstance | undefined,
   key: { readonly namespace: string; readonly name: string },
@@ -32,11 +30,11 @@ export function migrationProblem(
   if (isVmiFinal(vmi)) return "Cannot migrate VMI in finalized state.";
   if (isMigratable(vmi)) return undefined;
   const told = findCondition(vmi.status?.conditions, LIVE_MIGRATABLE);
-  const { reason = UNKNOWN.reason, message = UNKNOWN.message } = told ?? {};
+  const { reason = NOT_REPORTED.reason, message = NOT_REPORTED.message } = told ?? {};
   return `Cannot migrate VMI, Reason: ${reason}, Message: ${message}`;
 }
 
-/** Why no other migration of it may be made now, of those in its namespace; undefined: none is under way. */
+/** Why no other migration can be created now. `migrations` are those of the VMI's namespace. */
 export function inFlightProblem(
   { metadata: { name } }: VirtualMachineInstance,
   migrations: readonly VirtualMachineInstanceMigration[],
@@ -48,7 +46,7 @@ export function inFlightProblem(
   return `in-flight migration detected. Active migration job (${active.metadata.uid ?? ""}) is currently already in progress for VMI ${name}.`;
 }
 
-/** Names of the pods in which its guest is, or to which it goes. */
+/** Names of the pods that the guest is in or migrates to. */
 export function launcherNamesOf(vmi: VirtualMachineInstance): readonly string[] {
   const open = openMigration(vmi);
   const owner = ownerPodName(vmi);
@@ -56,16 +54,19 @@ export function launcherNamesOf(vmi: VirtualMachineInstance): readonly string[] 
   return [...new Set([owner, launcherPodName(vmi, open.migrationUid)])];
 }
 
-/** What is said to whoever evicts one of its pods, in place of evicting it. */
-export interface EvictionAnswer {
+/** Response to an eviction that Patchbay does not allow directly. */
+export interface EvictionResponse {
   readonly message: string;
-  /** The node that the guest is to leave from now on; absent: nothing is to be done. */
+  /** The node to evacuate. Unset if nothing is to be done. */
   readonly evacuates?: string;
 }
 
-/** The guest leaves its node; its pod follows it. */
-function evacuationOf({ metadata, status }: VirtualMachineInstance): EvictionAnswer | undefined {
-  // This wording is what deschedulers look for. Source: KubeVirt pod-eviction-admitter.go.
+/** Starts a migration instead. The pod ends with it. */
+function startEvacuation({
+  metadata,
+  status,
+}: VirtualMachineInstance): EvictionResponse | undefined {
+  // Deschedulers match this text. Source: KubeVirt pod-eviction-admitter.go.
   const message = `Eviction triggered evacuation of VMI "${metadata.namespace ?? ""}/${metadata.name}"`;
   const { nodeName, evacuationNodeName } = status ?? {};
   if (nodeName === undefined) return undefined;
@@ -73,34 +74,33 @@ function evacuationOf({ metadata, status }: VirtualMachineInstance): EvictionAns
   return { message, evacuates: nodeName };
 }
 
-/** How a VM wants its launcher to be treated when it is evicted. */
-export function evictionStrategyIn(
+export function findEvictionStrategy(
   { spec }: VirtualMachineInstance,
   ofCluster: EvictionStrategy,
 ): string {
   return spec.evictionStrategy ?? ofCluster;
 }
 
-/** Undefined: the pod may be evicted, and its guest is shut down. */
+/** Undefined if the eviction is allowed, which shuts the guest down. */
 export function evictionAnswer(
   vmi: VirtualMachineInstance,
   podName: string,
   ofCluster: EvictionStrategy,
-): EvictionAnswer | undefined {
+): EvictionResponse | undefined {
   if (isVmiFinal(vmi)) return undefined;
   if (podName !== ownerPodName(vmi)) return { message: "Eviction request for target Pod" };
-  switch (evictionStrategyIn(vmi, ofCluster)) {
+  switch (findEvictionStrategy(vmi, ofCluster)) {
     case "External":
-      return evacuationOf(vmi);
+      return startEvacuation(vmi);
     case "LiveMigrateIfPossible":
-      return isMigratable(vmi) ? evacuationOf(vmi) : undefined;
+      return isMigratable(vmi) ? startEvacuation(vmi) : undefined;
     case "LiveMigrate":
-      return isMigratable(vmi) ? evacuationOf(vmi) : { message: notMigratable(vmi) };
+      return isMigratable(vmi) ? startEvacuation(vmi) : { message: notMigratableMessage(vmi) };
     default:
       return undefined;
   }
 }
 
-function notMigratable({ metadata }: VirtualMachineInstance): string {
+function notMigratableMessage({ metadata }: VirtualMachineInstance): string {
   return `VMI ${metadata.name} is configured with an eviction strategy but is not live-migratable`;
 }

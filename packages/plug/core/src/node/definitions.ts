@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// What do the definitions of networks say of nodes: which devices a pod must ask for, and where NICs cannot be made?
+// What NetworkAttachmentDefinitions require of nodes: devices that a pod requests, and networks that a node cannot provide.
 import { names, type NetworkAttachmentDefinition, type NetworkSelection } from "@patchbay/api";
 
-/** Definitions by NAMESPACE/NAME. */
+/** By NAMESPACE/NAME. */
 export type Definitions = ReadonlyMap<string, NetworkAttachmentDefinition>;
 
-/** Why a network is not asked for. */
-export interface NetworkAbsence {
+/** Why a network is not requested. */
+export interface UnavailableNetwork {
   readonly reason: "NetworkNotOnNode";
   readonly message: string;
 }
 
-/** Networks that cannot be had on a node, by NAMESPACE/NAME. */
-export type NetworkAbsences = ReadonlyMap<string, NetworkAbsence>;
+/** Networks that a node cannot provide, by NAMESPACE/NAME. */
+export type NetworkAbsences = ReadonlyMap<string, UnavailableNetwork>;
 
-/** An extended resource. Source: Kubernetes, "Extended resources": a domain that is not Kubernetes' own, and a name. */
-const EXTENDED =
+/** An extended resource. Source: Kubernetes, "Extended resources": a domain outside kubernetes.io, and a name. */
+const EXTENDED_RESOURCE =
   /^(?!(?:[a-z0-9.-]*\.)?kubernetes\.io\/)[a-z0-9][a-z0-9.-]{0,252}\/[A-Za-z0-9][\w.-]{0,62}$/;
-/** Problems that are the node's: another one may have none. The others are the definition's own. */
-const OF_NODES: readonly string[] = ["PluginMissing", "NodeLinkUnfit", "VlanUnsupported"];
-/** Most nodes that are named. */
-const NAMED_MAX = 5;
+/** Problems of one node, which another node may not have. All others are the definition's own. */
+const NODE_PROBLEMS: readonly string[] = ["PluginMissing", "NodeLinkUnfit", "VlanUnsupported"];
+const NAMED_NODES_MAX = 5;
 
-/** What of a definition is looked at. */
+/** Trims a definition to the fields that core reads. */
 export function seenDefinition(nad: NetworkAttachmentDefinition): NetworkAttachmentDefinition {
   const { name, namespace, uid, resourceVersion, generation, annotations } = nad.metadata;
   const resource = annotations?.[names.RESOURCE_NAME_ANNOTATION];
@@ -44,14 +43,13 @@ export function seenDefinition(nad: NetworkAttachmentDefinition): NetworkAttachm
   };
 }
 
-/** Whether the name is that of an extended resource, such as a device plugin offers or an administrator adds to a node. */
 export function isExtendedResource(name: string): boolean {
-  return EXTENDED.test(name);
+  return EXTENDED_RESOURCE.test(name);
 }
 
 /**
- * How many devices of which resource the elements of a pod's annotation need. A resource that no node of `offered` has is left
- * out: a pod that requests it stays Pending, while the network is attached without a device. `offered` is unset while nodes
+ * Counts the devices that a pod's networks need, by resource. A resource that no node in `offered` has is left out: a pod
+ * that requests it would stay Pending, while CNI can attach the network without a device. `offered` is unset while nodes
  * are unknown. Source: KubeVirt, network resources of a VMI.
  */
 export function networkResources(
@@ -70,34 +68,34 @@ export function networkResources(
   return counts;
 }
 
-/** Where else, in words; `nodes` are those that answer. */
-function sayOthers(told: readonly string[], nodes: readonly string[]): string {
+/** Text that names the nodes without the problem. `nodes` are the reachable ones. */
+function describeOtherNodes(told: readonly string[], nodes: readonly string[]): string {
   const others = nodes.filter((node) => !told.includes(node));
   if (others.length === 0) return "no other node is known to have it";
-  const more = others.length - NAMED_MAX;
-  const named = others.slice(0, NAMED_MAX).join(", ");
+  const more = others.length - NAMED_NODES_MAX;
+  const named = others.slice(0, NAMED_NODES_MAX).join(", ");
   return `${named}${more > 0 ? ` and ${String(more)} more` : ""} ${others.length === 1 ? "has" : "have"} it: a VM that is stopped and started there gets it`;
 }
 
 /**
- * The networks that the node has said it cannot make NICs of, for its own reasons. What it said of an older text says
- * nothing. `nodes`: those that answer, sorted.
+ * Returns the networks that the node has reported it cannot provide for its own reasons. Reports about an older generation
+ * are ignored. `nodes` are the reachable ones, sorted.
  */
 export function networksNotOn(
   node: string,
   definitions: Definitions,
   nodes: readonly string[],
 ): NetworkAbsences {
-  const absences = new Map<string, NetworkAbsence>();
+  const absences = new Map<string, UnavailableNetwork>();
   for (const [network, { metadata, status }] of definitions) {
     const problems = (status?.problems ?? []).filter(
       ({ generation, reason }) =>
         generation >= (metadata.generation ?? 0) && reason !== "DefinitionTolerated",
     );
     const own = problems.find((problem) => problem.node === node);
-    if (own === undefined || !OF_NODES.includes(own.reason)) continue;
+    if (own === undefined || !NODE_PROBLEMS.includes(own.reason)) continue;
     const told = problems.map((problem) => problem.node);
-    const message = `node ${node} cannot make interfaces of network ${network}: ${own.message}; ${sayOthers(told, nodes)}`;
+    const message = `node ${node} cannot make interfaces of network ${network}: ${own.message}; ${describeOtherNodes(told, nodes)}`;
     absences.set(network, { reason: "NetworkNotOnNode", message });
   }
   return absences;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KubeNode } from "@patchbay/api";
+import type { KubeNode, VmiPhase } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { isNodeLost, nodeLossOf, offeredResources, seenNode } from "./node-loss.ts";
+import { isNodeLost, nodeLossOf, offeredResources, seenNode, hasRun } from "./node-loss.ts";
+import { aVmi } from "@patchbay/support";
 
 type Ready = "True" | "False" | "Unknown";
 
@@ -70,4 +71,19 @@ test("the extended resources that any node has are those that pods may request",
     seenNode(aNode("True")),
   ];
   expect([...offeredResources(nodes)]).toEqual(["vendor.io/nic", "bridge.network.kubevirt.io/br1"]);
+});
+
+test.each<{ phase: VmiPhase; before: readonly VmiPhase[]; want: boolean }>([
+  { phase: "Running", before: [], want: true },
+  { phase: "Scheduled", before: ["Scheduling"], want: false },
+  { phase: "Unknown", before: ["Scheduled", "Running"], want: true },
+  { phase: "Unknown", before: ["Scheduled"], want: false },
+  { phase: "Failed", before: ["Running"], want: false },
+])("whether a guest has run: $phase after $before", ({ phase, before, want }) => {
+  const phaseTransitionTimestamps = before.map((each) => ({
+    phase: each,
+    phaseTransitionTimestamp: "2026-01-01T00:00:00Z",
+  }));
+  expect(hasRun(aVmi({ status: { phase, phaseTransitionTimestamps } }))).toBe(want);
+  expect(hasRun(aVmi({ status: { phase } }))).toBe(phase === "Running");
 });

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a node answer still? Where it does not, nobody knows what its guests do: they may well run. Source: Kubernetes
-// node-lifecycle-controller, which says so 40 s after a node's last word.
-import type { KubeNode } from "@patchbay/api";
+// Detects nodes that do not respond. Their guests may still run. Source: Kubernetes node-lifecycle-controller, which marks a
+// node 40 s after its last heartbeat.
+import type { KubeNode, VirtualMachineInstance } from "@patchbay/api";
 import { isExtendedResource } from "./definitions.ts";
 
-/** Set while a node's Ready is Unknown. Source: Kubernetes well-known taints. */
-const UNREACHABLE = "node.kubernetes.io/unreachable";
+/** Set while a node's Ready condition is Unknown. Source: Kubernetes well-known taints. */
+const UNREACHABLE_TAINT = "node.kubernetes.io/unreachable";
 const READY = "Ready";
 
-/** Why what is on a node cannot be known. */
 export interface NodeLoss {
-  /** KubeVirt's word. Source: KubeVirt pkg/virt-controller/watch, NodeUnresponsiveReason. */
+  /** Source: KubeVirt pkg/virt-controller/watch, NodeUnresponsiveReason. */
   readonly reason: "NodeUnresponsive";
   readonly message: string;
 }
 
-function seenMetadata(metadata: KubeNode["metadata"]): KubeNode["metadata"] {
+function trimMetadata(metadata: KubeNode["metadata"]): KubeNode["metadata"] {
   const { name, uid, resourceVersion, labels } = metadata;
   return {
     name,
@@ -25,7 +24,7 @@ function seenMetadata(metadata: KubeNode["metadata"]): KubeNode["metadata"] {
   };
 }
 
-function seenStatus(status: KubeNode["status"]): NonNullable<KubeNode["status"]> {
+function trimStatus(status: KubeNode["status"]): NonNullable<KubeNode["status"]> {
   const conditions = (status?.conditions ?? []).filter(({ type }) => type === READY);
   const extended = Object.entries(status?.capacity ?? {}).filter(([resource]) =>
     isExtendedResource(resource),
@@ -36,43 +35,53 @@ function seenStatus(status: KubeNode["status"]): NonNullable<KubeNode["status"]>
   };
 }
 
-/** What of a node is looked at, also of one that a guest might go to: the rest changes with each of its heartbeats. */
+/** Trims a node to the fields that core reads; the others change with each heartbeat. */
 export function seenNode({ apiVersion, kind, metadata, spec, status }: KubeNode): KubeNode {
-  const taints = (spec?.taints ?? []).filter(({ key }) => key === UNREACHABLE);
+  const taints = (spec?.taints ?? []).filter(({ key }) => key === UNREACHABLE_TAINT);
   return {
     apiVersion,
     kind,
-    metadata: seenMetadata(metadata),
+    metadata: trimMetadata(metadata),
     spec: { taints, ...(spec?.unschedulable === true && { unschedulable: true }) },
-    status: seenStatus(status),
+    status: trimStatus(status),
   };
 }
 
 /**
- * The extended resources that any node has. A kubelet lists the resource of a device plugin with the amount 0 while the plugin
- * is away, so the name counts, whatever its amount.
+ * Returns the extended resources of all nodes. The amount does not matter: while a device plugin restarts, kubelet lists
+ * its resource with the amount 0.
  */
 export function offeredResources(nodes: readonly KubeNode[]): ReadonlySet<string> {
   const all = nodes.flatMap(({ status }) => Object.keys(status?.capacity ?? {}));
   return new Set(all.filter(isExtendedResource));
 }
 
-/** Whether nothing is heard of the node. One that says itself that it is not ready is heard of. */
+/** Whether the node has stopped responding. A node that reports itself as not ready still responds. */
 export function isNodeLost(node: KubeNode | undefined): boolean {
   const ready = node?.status?.conditions?.find(({ type }) => type === READY);
-  const isTainted = node?.spec?.taints?.some(({ key }) => key === UNREACHABLE) === true;
+  const isTainted = node?.spec?.taints?.some(({ key }) => key === UNREACHABLE_TAINT) === true;
   return ready?.status === "Unknown" || isTainted;
 }
 
-/** Whether the node exists and accepts new pods. */
 export function isSchedulable(node: KubeNode | undefined): boolean {
   return node !== undefined && node.spec?.unschedulable !== true;
 }
 
-/** What is told of what is on the node; undefined: it answers, or there is no such node, whose pods go by themselves. */
+/** Undefined if the node responds or does not exist; Kubernetes deletes the pods of a deleted node. */
 export function nodeLossOf(node: KubeNode | undefined): NodeLoss | undefined {
   if (node === undefined || !isNodeLost(node)) return undefined;
   const { name } = node.metadata;
   const message = `node ${name} does not answer: whether the guest runs is not known, and nothing of it can be changed until the node is back; when it will not come back, delete node ${name}, and the VM starts on another one as its run strategy says`;
   return { reason: "NodeUnresponsive", message };
+}
+
+/** Whether the guest runs, or ran before its node became unreachable. The phase `Unknown` does not show it. */
+export function hasRun({ status }: VirtualMachineInstance): boolean {
+  if (status?.phase !== "Unknown") return status?.phase === "Running";
+  return status.phaseTransitionTimestamps?.some(({ phase }) => phase === "Running") === true;
+}
+
+export function hasEverRun({ status }: VirtualMachineInstance): boolean {
+  const { phase, phaseTransitionTimestamps: seen = [] } = status ?? {};
+  return phase === "Running" || seen.some((entry) => entry.phase === "Running");
 }

@@ -3,7 +3,7 @@
 import { names, type VirtualMachineInstance, type VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { noFreePort } from "../reasons/words.ts";
+import { noFreePort } from "../reasons/messages.ts";
 import { reservePorts, ifacesWithoutPort, ioPortProblem } from "./ports.ts";
 
 function portless(vmi: VirtualMachineInstance): readonly string[] {

@@ -10,7 +10,7 @@ import {
 } from "@patchbay/api";
 import { findNicModel, machineFamilyOf } from "@patchbay/domain";
 import { canBind } from "../bindings/resolve-binding.ts";
-import { modelNeedsIoPorts, noFreePort, type Told } from "../reasons/words.ts";
+import { modelNeedsIoPorts, noFreePort, type Told } from "../reasons/messages.ts";
 import { machineOf } from "../spec/machine.ts";
 import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
 

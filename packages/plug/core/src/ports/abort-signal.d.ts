@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pure code may name what ends a wait, and do nothing with it. Source: DOM Standard 3.2, as Node.js has it.
+// Lets pure code accept abort signals without the DOM's types. Source: DOM Standard 3.2, as in Node.js.
 
-/* oxlint-disable-next-line typescript/no-empty-object-type -- Node.js' own has the members */
+/* oxlint-disable-next-line typescript/no-empty-object-type -- Node.js declares the members */
 interface AbortSignal {}

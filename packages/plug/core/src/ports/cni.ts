@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CNI as a runtime uses it. Source: CNI SPEC 1.1.
+// CNI as a container runtime uses it. Source: CNI SPEC 1.1.
 
-/** A network configuration list, already chosen and named. Source: CNI SPEC 1.1 section 1. */
+/** A network configuration list. Source: CNI SPEC 1.1 section 1. */
 export interface NetworkConfigList {
   readonly cniVersion: string;
   readonly name: string;
@@ -10,26 +10,24 @@ export interface NetworkConfigList {
   readonly plugins: readonly (Readonly<Record<string, unknown>> & { readonly type: string })[];
 }
 
-/** One attachment: a sandbox, an interface in it, a configuration. */
+/** One attachment: a sandbox, an interface in it, and a configuration. */
 export interface AttachmentRequest {
   readonly containerId: string;
-  /** Absent when the namespace is gone (DEL only). */
+  /** Unset if the namespace is gone (DEL only). */
   readonly netnsPath?: string;
   readonly interfaceName: string;
   readonly config: NetworkConfigList;
-  /** CNI_ARGS in order. */
   readonly args: readonly (readonly [string, string])[];
-  /** Values for declared capabilities, for example `mac`. */
+  /** Values for the plugins' capabilities, for example `mac`. */
   readonly capabilityArgs: Readonly<Record<string, unknown>>;
 }
 
-/** Which attachment it is, for plugins. Source: CNI SPEC 1.1 section 2, "GC". */
+/** Identifies an attachment. Source: CNI SPEC 1.1 section 2, "GC". */
 export interface AttachmentName {
   readonly containerId: string;
   readonly interfaceName: string;
 }
 
-/** Result of ADD. Source: CNI SPEC 1.1 section 5. */
 export interface CniResult {
   readonly cniVersion: string;
   readonly interfaces?: readonly {
@@ -47,29 +45,28 @@ export interface CniResult {
   readonly dns?: Readonly<Record<string, unknown>>;
 }
 
-/** The plugins of a list, as a container runtime calls them: ADD in order, DEL the other way round. */
+/** Runs the plugins of a list: ADD in order, DEL in reverse order. */
 export interface Cni {
-  /** In order; stops at the first error. @throws AppError with CNI_PLUGIN_FAILED, CNI_PLUGIN_MISSING, CNI_TIMED_OUT */
+  /** Stops at the first error. @throws AppError with CNI_PLUGIN_FAILED, CNI_PLUGIN_MISSING, CNI_TIMED_OUT */
   add(request: AttachmentRequest): Promise<CniResult>;
-  /** In reverse order, all plugins even when one fails; `prevResult` is the result of ADD where it is known. */
+  /** Runs all plugins even if one fails. `prevResult` is the result of ADD if known. */
   del(request: AttachmentRequest, prevResult?: CniResult): Promise<void>;
   /**
-   * Asks the plugins, in order, whether an attachment is still what its ADD gave; stops at the first error. False: nothing
-   * was asked, since the configuration or its version says so. Not a reason to take anything away: some plugins find
-   * fault with what they have made themselves.
+   * Runs CHECK in order and stops at the first error. Returns false if no plugin ran, because of the configuration or its
+   * version. A failure is no reason to detach: some plugins reject what they created themselves.
    * @throws AppError with CNI_PLUGIN_FAILED, CNI_CONFIG_INVALID, CNI_PLUGIN_MISSING, CNI_TIMED_OUT
    */
   check(request: AttachmentRequest, prevResult: CniResult): Promise<boolean>;
   /**
-   * Asks the plugins, in order, whether they can make attachments; stops at the first that cannot. False: none was asked,
-   * since configuration or plugins are older than 1.1.0.
-   * @throws AppError as `check`; `cniCode` 50: no ADD now, 51: what is attached may be without network too
+   * Runs STATUS in order and stops at the first error. Returns false if no plugin ran, because the configuration or the
+   * plugins are older than 1.1.0.
+   * @throws AppError as `check`; `cniCode` 50: no ADD now, 51: existing attachments may lack connectivity too
    */
   status(config: NetworkConfigList): Promise<boolean>;
   /**
-   * Has all plugins of the list free what they hold for attachments that are not listed, also when one fails. Nothing else
-   * of a network of that name runs meanwhile, and `listValid` is called when nothing does: what it leaves out is lost.
-   * False: none was asked, as for `status`, or since the configuration says so.
+   * Runs GC of all plugins even if one fails: each frees what it holds for attachments that are not listed. Other
+   * operations on the network wait. `listValid` is called while none runs, because resources of an omitted attachment are
+   * freed. Returns false if no plugin ran, as for `status` or because of the configuration.
    * @throws AppError as `check`, and what `listValid` throws
    */
   gc(
@@ -77,8 +74,8 @@ export interface Cni {
     listValid: () => Promise<readonly AttachmentName[]>,
   ): Promise<boolean>;
   /**
-   * Runs DEL of the IPAM plugins alone, for a NIC that is gone while the plugin that made it cannot clean up any more.
-   * Never while the NIC is there: its addresses would be given to another.
+   * Runs DEL of the IPAM plugins only, for a NIC that is gone and whose main plugin cannot clean up. Must not be called
+   * while the NIC exists: its addresses would be assigned again.
    */
   releaseAddresses(request: AttachmentRequest): Promise<void>;
 }

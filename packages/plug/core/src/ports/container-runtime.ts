@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The container runtime as a kubelet sees it: CRI v1, in its own words, as far as they are used here.
+// The container runtime as a kubelet uses it: the used part of CRI v1, with CRI's names.
 
-/** Who a sandbox is for. Source: CRI PodSandboxMetadata. */
+/** Source: CRI PodSandboxMetadata. */
 export interface SandboxMetadata {
   readonly name: string;
   readonly namespace: string;
-  /** Of the pod. */
   readonly uid: string;
-  /** From 0; one more for each sandbox of the same pod. */
+  /** Counts the sandboxes of a pod, from 0. */
   readonly attempt: number;
 }
 
-/** Whose namespace: the sandbox's own, the container's own, or the node's. Source: CRI NamespaceMode. */
+/** Shared within the sandbox, private to the container, or the node's. Source: CRI NamespaceMode. */
 export type NamespaceMode = "POD" | "CONTAINER" | "NODE";
 
 /** Source: CRI NamespaceOption. */
@@ -24,12 +23,12 @@ export interface NamespaceOptions {
 /** Source: CRI SecurityProfile. */
 export type SecurityProfile = "RuntimeDefault" | "Unconfined";
 
-/** What the sandbox is to be. Source: CRI PodSandboxConfig, LinuxPodSandboxConfig. */
+/** Source: CRI PodSandboxConfig, LinuxPodSandboxConfig. */
 export interface SandboxConfig {
   readonly metadata: SandboxMetadata;
-  /** Empty in the node's network: runtimes refuse to name the node. */
+  /** Empty with host networking: runtimes reject a host name then. */
   readonly hostname: string;
-  /** Absolute; log paths of its containers are below it. */
+  /** Absolute path. Log paths of the containers are relative to it. */
   readonly logDirectory: string;
   readonly dns?: {
     readonly servers: readonly string[];
@@ -54,7 +53,7 @@ export interface SandboxConfig {
 /** Source: CRI PodSandboxState. */
 export type SandboxState = "READY" | "NOTREADY";
 
-/** One line of a list of sandboxes. Source: CRI PodSandbox. */
+/** Source: CRI PodSandbox. */
 export interface SandboxSummary {
   readonly id: string;
   readonly metadata: SandboxMetadata;
@@ -65,13 +64,13 @@ export interface SandboxSummary {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** Source: CRI PodSandboxStatus, with what verbose answers of containerd and CRI-O add. */
+/** Source: CRI PodSandboxStatus, with the verbose information of containerd and CRI-O. */
 export interface SandboxStatus extends SandboxSummary {
-  /** The first is the primary one. Empty in the node's network. */
+  /** The first one is the primary address. Empty with host networking. */
   readonly ips: readonly string[];
-  /** Of the pause container; absent when the runtime does not tell or it is dead. */
+  /** PID of the pause container. Unset if the runtime does not report it or the container is dead. */
   readonly pid?: number;
-  /** Path of the network namespace; absent in the node's network. */
+  /** Path of the network namespace. Unset with host networking. */
   readonly netnsPath?: string;
 }
 
@@ -86,7 +85,7 @@ export interface ContainerMount {
   readonly propagation: MountPropagation;
 }
 
-/** Source: CRI Device; `permissions` of `r`, `w`, `m`. */
+/** Source: CRI Device. `permissions` consists of `r`, `w` and `m`. */
 export interface ContainerDevice {
   readonly containerPath: string;
   readonly hostPath: string;
@@ -98,7 +97,6 @@ export interface ContainerResources {
   readonly cpuShares?: number;
   /** Microseconds in each `cpuPeriod`. */
   readonly cpuQuota?: number;
-  /** Microseconds. */
   readonly cpuPeriod?: number;
   readonly memoryLimitBytes?: number;
   /** -1000 to 1000. */
@@ -106,8 +104,8 @@ export interface ContainerResources {
 }
 
 /**
- * Source: CRI LinuxContainerSecurityContext. A list of masked or read-only paths that is empty masks nothing. With user and
- * group the container is of that group and of `supplementalGroups`, whatever its image has for that user.
+ * Source: CRI LinuxContainerSecurityContext. Empty lists of masked or read-only paths mask nothing. With user and group
+ * set, the groups are that group and `supplementalGroups`; the image's groups of the user do not apply.
  */
 export interface ContainerSecurity {
   readonly namespaces: NamespaceOptions;
@@ -127,9 +125,9 @@ export interface ContainerSecurity {
 /** Source: CRI ContainerConfig. */
 export interface ContainerConfig {
   readonly metadata: { readonly name: string; readonly attempt: number };
-  /** An image's id, or a reference that is there. */
+  /** Image ID, or a reference of an image on the node. */
   readonly image: string;
-  /** Takes the place of the image's entrypoint. */
+  /** Replaces the image's entrypoint. */
   readonly command: readonly string[];
   readonly args: readonly string[];
   readonly workingDir: string;
@@ -150,7 +148,7 @@ export interface ContainerConfig {
 /** Source: CRI ContainerState. */
 export type ContainerState = "CREATED" | "RUNNING" | "EXITED" | "UNKNOWN";
 
-/** One line of a list of containers. Source: CRI Container. */
+/** Source: CRI Container. */
 export interface ContainerSummary {
   readonly id: string;
   readonly sandboxId: string;
@@ -166,25 +164,24 @@ export interface ContainerSummary {
 
 /** Source: CRI ContainerStatus. */
 export interface ContainerStatus extends Omit<ContainerSummary, "sandboxId"> {
-  /** Nanoseconds since 1970; 0n: it has not happened. */
+  /** Nanoseconds since 1970. 0n before the event. */
   readonly startedAt: bigint;
   readonly finishedAt: bigint;
   readonly exitCode: number;
   /** For example `Completed`, `Error`, `OOMKilled`, `ContainerCannotRun`. */
   readonly reason: string;
   readonly message: string;
-  /** Digest reference or id of what runs. */
+  /** Digest reference or ID of the running image. */
   readonly imageRef: string;
-  /** Absolute. */
   readonly logPath: string;
 }
 
-/** What a container has put on the disk beside its image. Source: CRI ContainerStats. */
+/** Size of a container's writable layer. Source: CRI ContainerStats. */
 export interface ContainerWrites {
   readonly id: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Of its root file system, as the runtime measured them last: some seconds ago. */
+  /** The runtime's last measurement, some seconds ago. */
   readonly writtenBytes: number;
 }
 
@@ -194,20 +191,19 @@ export interface ContainerImage {
   readonly tags: readonly string[];
   readonly digests: readonly string[];
   readonly bytes: number;
-  /** The image's user where it is a number. */
+  /** The image's user if it is numeric. */
   readonly uid?: number;
-  /** Else its name; empty: none. */
+  /** The image's user if it is a name, otherwise empty. */
   readonly username: string;
 }
 
-/** How a registry knows who asks: a name and a password, or a token of its own. Source: CRI AuthConfig. */
+/** User and password, or an identity token. Source: CRI AuthConfig. */
 export interface RegistryCredentials {
   readonly username?: string;
   readonly password?: string;
   readonly identityToken?: string;
 }
 
-/** What a program inside a container said. */
 export interface ExecResult {
   readonly exitCode: number;
   readonly stdout: string;
@@ -229,27 +225,27 @@ export interface ExecRequest extends AttachRequest {
   readonly command: readonly string[];
 }
 
-/** Which sandboxes or containers a list is of; all given ones must match. */
+/** Restricts a list. All set conditions must match. */
 export interface RuntimeFilter {
   readonly sandboxId?: string;
   readonly labels?: Readonly<Record<string, string>>;
 }
 
 /**
- * A container runtime. Calls that end or remove something succeed where it is gone already; what is asked for by an id
- * that is not there is undefined.
- * @throws AppError of every call: CRI_UNAVAILABLE (nobody answers), CRI_FAILED (with the call, CRI's code and words), CRI_TIMED_OUT
+ * A container runtime. Calls that stop or remove something succeed if it does not exist. Lookups return undefined for
+ * an unknown ID.
+ * @throws AppError of every call: CRI_UNAVAILABLE (no response), CRI_FAILED (with the call, CRI's code and message), CRI_TIMED_OUT
  */
 export interface ContainerRuntime {
   version(): Promise<{ readonly name: string; readonly version: string }>;
-  /** Undefined when the runtime and its network are ready, else why not. */
+  /** Undefined if the runtime and its network are ready, otherwise the reason. */
   problem(): Promise<string | undefined>;
 
-  /** Makes the sandbox with its network, and starts it; returns its id. */
+  /** Creates and starts the sandbox with its network. Returns its ID. */
   runSandbox(config: SandboxConfig): Promise<string>;
-  /** Ends its containers by force, and gives its network back. */
+  /** Kills the sandbox's containers and releases its network. */
   stopSandbox(id: string): Promise<void>;
-  /** Its containers too. */
+  /** Removes the containers too. */
   removeSandbox(id: string): Promise<void>;
   listSandboxes(filter?: RuntimeFilter): Promise<readonly SandboxSummary[]>;
   findSandbox(id: string): Promise<SandboxStatus | undefined>;
@@ -260,28 +256,28 @@ export interface ContainerRuntime {
     sandbox: SandboxConfig,
   ): Promise<string>;
   startContainer(id: string): Promise<void>;
-  /** The image's stop signal, and SIGKILL after `graceSeconds`; resolves when it has ended. */
+  /** Sends the image's stop signal, and SIGKILL after `graceSeconds`. Resolves when the container has ended. */
   stopContainer(id: string, graceSeconds: number): Promise<void>;
   removeContainer(id: string): Promise<void>;
   listContainers(filter?: RuntimeFilter): Promise<readonly ContainerSummary[]>;
   findContainer(id: string): Promise<ContainerStatus | undefined>;
-  /** Of the containers that run, and of those that have ended where the runtime tells. */
+  /** Includes ended containers if the runtime reports them. */
   listWrites(): Promise<readonly ContainerWrites[]>;
 
   /**
-   * Runs a program in a container to its end; killed after the deadline, which is CRI_TIMED_OUT. One that says more than
-   * 64 KiB is CRI_FAILED with the status RESOURCE_EXHAUSTED.
+   * Runs a program in a container until it ends. At the deadline it is killed, and the call fails with CRI_TIMED_OUT.
+   * Output above 64 KiB fails with CRI_FAILED and status RESOURCE_EXHAUSTED.
    */
   execSync(id: string, command: readonly string[], timeoutSeconds: number): Promise<ExecResult>;
-  /** URL of a stream (SPDY or websocket upgrade) that runs the program as soon as it is opened. */
+  /** Returns the URL of a stream (SPDY or WebSocket upgrade). The program starts when the stream is opened. */
   exec(request: ExecRequest): Promise<string>;
-  /** The same of a stream of what the container's own program reads and says from then on. */
+  /** Returns the URL of a stream to the container's main process. */
   attach(request: AttachRequest): Promise<string>;
-  /** After its log was moved away. */
+  /** Call after the log file was rotated. */
   reopenLog(id: string): Promise<void>;
 
   findImage(reference: string): Promise<ContainerImage | undefined>;
-  /** Fetches it from its registry, as whoever the credentials name; returns its id. The signal ends it, and nothing stays. */
+  /** Pulls an image from its registry and returns its ID. An abort leaves nothing behind. */
   pullImage(
     reference: string,
     credentials?: RegistryCredentials,
@@ -291,8 +287,8 @@ export interface ContainerRuntime {
   removeImage(id: string): Promise<void>;
 
   /**
-   * Calls `changed` with a sandbox's or container's id when it has started, ended or been removed, and without one each
-   * time that a connection was made, the first too (anything may have changed), until aborted. The same may be told twice.
+   * Calls `changed` with the ID of a sandbox or container that was started, stopped or removed, until aborted. Calls it
+   * without an ID after each connect, the first included, because events may have been missed. Events may be repeated.
    */
   watch(changed: (id: string | undefined) => void, signal: AbortSignal): void;
   close(): void;

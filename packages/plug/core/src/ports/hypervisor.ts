@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the node loop needs from libvirt.
+// libvirt as virt-handler uses it.
 
-/** State of a domain; `crashed` also when its process died. Source: libvirt virDomainState, virDomainShutoffReason. */
+/** `crashed` also if the QEMU process died. Source: libvirt virDomainState, virDomainShutoffReason. */
 export type DomainState =
   | "running"
   | "blocked"
@@ -12,23 +12,22 @@ export type DomainState =
   | "suspended"
   | "unknown";
 
-/** A domain in short, as libvirt tells it without its XML. */
+/** A domain without its XML. */
 export interface DomainInfo {
   readonly name: string;
   readonly uuid: string;
   readonly state: DomainState;
-  /** Whether it has a definition that outlives it. */
   readonly persistent: boolean;
-  /** It is paused because a disk failed. Source: libvirt VIR_DOMAIN_PAUSED_IOERROR. */
+  /** Paused because of a disk error. Source: libvirt VIR_DOMAIN_PAUSED_IOERROR. */
   readonly hasDiskError?: true;
   /**
-   * It is off since it runs elsewhere (`left`), or is paused for the last part of its way there (`leaving`).
+   * `left`: off because it migrated to another host. `leaving`: paused for the final transfer.
    * Source: libvirt VIR_DOMAIN_SHUTOFF_MIGRATED, VIR_DOMAIN_PAUSED_MIGRATION.
    */
   readonly move?: "left" | "leaving";
 }
 
-/** What libvirt tells unasked. Source: libvirt virConnectDomainEventID. */
+/** Source: libvirt virConnectDomainEventID. */
 export type HypervisorEvent =
   | {
       readonly kind: "lifecycle";
@@ -41,11 +40,11 @@ export type HypervisorEvent =
       readonly domain: string;
       readonly alias: string;
     }
-  /** An agent in the guest listens, or no longer does. */
+  /** The guest agent connected or disconnected. */
   | { readonly kind: "agentConnected" | "agentDisconnected"; readonly domain: string }
-  /** All memory has been sent so many times: what was written meanwhile is sent again. */
+  /** All memory was sent `iteration` times. Pages written meanwhile are sent again. */
   | { readonly kind: "migrationIteration"; readonly domain: string; readonly iteration: number }
-  /** A job has come to its end; the guest stood still for so long, milliseconds, where the job tells. */
+  /** A job completed. `downtimeMs` is how long the guest was paused, if the job reports it. */
   | { readonly kind: "jobCompleted"; readonly domain: string; readonly downtimeMs?: number };
 
 /** Source: libvirt virDomainEventType. */
@@ -60,15 +59,15 @@ export type DomainLifecycle =
   | "pmsuspended"
   | "crashed";
 
-/** A NIC as the guest names it; the guest's word, of any length and content. */
+/** A NIC as the guest reports it. The guest may send any text of any length. */
 export interface GuestInterface {
   readonly name: string;
   readonly mac: string;
-  /** As the guest writes them, without a prefix; at most 32, and 1024 of all NICs. */
+  /** As the guest writes them, without prefix lengths. At most 32, and 1024 for all NICs. */
   readonly addresses: readonly string[];
 }
 
-/** The system of a guest; each its word, of any content. Source: libvirt virDomainGetGuestInfo. */
+/** The guest's operating system. The guest may send any text. Source: libvirt virDomainGetGuestInfo. */
 export interface GuestSystem {
   readonly id?: string;
   readonly name?: string;
@@ -81,10 +80,10 @@ export interface GuestSystem {
 }
 
 /**
- * What a guest's agent can be asked about, beside its NICs and its system; `agent` is itself,
- * `freeze` whether its file systems stand still, `routes` whether it has a default route of IPv4. Source: libvirt
- * virDomainGuestInfoTypes; QEMU guest agent protocol, guest-info, guest-fsfreeze-status, guest-network-get-route and, of agents that
- * do not know that one, guest-file-open of /proc/net/route.
+ * Topics of the guest agent besides NICs and operating system. `agent` is the agent itself, `freeze` whether file systems
+ * are frozen, `routes` whether there is an IPv4 default route. Source: libvirt virDomainGuestInfoTypes; QEMU guest agent
+ * protocol, guest-info, guest-fsfreeze-status, guest-network-get-route and, for older agents, guest-file-open of
+ * /proc/net/route.
  */
 export type GuestTopic =
   | "agent"
@@ -96,88 +95,77 @@ export type GuestTopic =
   | "filesystems";
 
 /**
- * What it tells: libvirt's names, such as `user.0.name`, of the agent `agent.version`, `freeze.status`, `routes.default.ipv4` (true or
- * false), and `agent.command.0.name` in the
- * same way; and the guest's words, of any content.
+ * The agent's reply: libvirt's keys, such as `user.0.name`, and `agent.version`, `agent.command.0.name`,
+ * `freeze.status` and `routes.default.ipv4` (true or false). The guest may send any text.
  */
 export type GuestFacts = Readonly<Record<string, string>>;
 
-/** The running guest, or the definition with which it starts next. Source: libvirt virDomainDeviceModifyFlags. */
+/** The running domain, or its persistent definition. Source: libvirt virDomainDeviceModifyFlags. */
 export type DeviceTarget = "live" | "config";
-/** One of them, or both in one call, which changes neither when it fails. */
+/** `both` changes both or neither. */
 export type AttachTarget = DeviceTarget | "both";
 
-/** Where a libvirt listens. */
 export type HypervisorAddress =
   /** A URI, for example `test:///default`. */
   | { readonly kind: "uri"; readonly uri: string }
-  /** An open descriptor of a `qemu:///session` socket's inode (O_PATH); it must stay open until `open` is settled. */
+  /** An open descriptor (O_PATH) of a `qemu:///session` socket. It must stay open until `open` settles. */
   | { readonly kind: "socket"; readonly fd: number };
 
-/** Why a connection is gone, and by whose doing. */
 export interface ConnectionEnd {
   readonly reason: string;
-  /** `daemon`: it hung up, fell silent, or said what cannot be; `client`: ours failed, and every connection with it. */
+  /** `daemon`: libvirtd hung up, timed out or sent garbage; `client`: our child process failed with all its connections. */
   readonly by: "us" | "daemon" | "client";
 }
 
-/** How patient an opening is. */
 export interface OpenOptions {
-  /** Deadline, milliseconds; absent: long enough for a daemon that has just been started. */
+  /** Deadline. The default allows for a daemon that has just started. */
   readonly timeoutMs?: number;
 }
 
-/** How a domain goes to another daemon. Source: libvirt virDomainMigrateToURI3. */
+/** Source: libvirt virDomainMigrateToURI3. */
 export interface Migration {
-  /** The other daemon, as the domain's own finds it. */
+  /** The target daemon, as the source daemon reaches it. */
   readonly peerUri: string;
-  /** Where the guest's memory goes, as the domain's own QEMU finds it. */
+  /** The target for memory, as the source QEMU reaches it. */
   readonly memoryUri: string;
-  /** The running domain as the other daemon has it, made of `readDomainXml(name, "moving")`; absent: as here. */
+  /** The live domain on the target, from `readDomainXml(name, "moving")`. Unset: unchanged. */
   readonly liveXml?: string;
-  /** The definition as the other daemon keeps it; absent: as here. */
+  /** The persistent definition on the target. Unset: unchanged. */
   readonly configXml?: string;
-  /** Disks that are copied along, by target, for example `vda`, and where they go; absent: none, all are seen by both. */
+  /** Disks to copy, by target name such as `vda`, and where to. Unset if all disks are shared. */
   readonly disks?: { readonly uri: string; readonly targets: readonly string[] };
-  /** MiB a second at most; absent: as much as goes. */
   readonly bandwidthMibPerSecond?: number;
-  /** Whether a guest that writes faster than memory is sent is slowed down. */
+  /** Whether libvirt throttles a guest that writes memory faster than it is transferred. */
   readonly throttles?: boolean;
-  /** Whether it goes although libvirt does not know that both see its disks alike. */
+  /** Migrates even if libvirt does not consider the disks safe. */
   readonly allowsUnsafe?: boolean;
 }
 
-/** A domain's job, for example its move. Source: libvirt virDomainGetJobStats. */
+/** A domain's job, for example its migration. Source: libvirt virDomainGetJobStats. */
 export interface JobStats {
   readonly state: "none" | "running" | "completed" | "failed" | "cancelled" | "unknown";
-  /** Whether it is a move to another daemon, or from one; absent: another job, or none. */
   readonly move?: "out" | "in";
   readonly elapsedMs?: number;
   readonly totalBytes?: number;
   readonly processedBytes?: number;
   readonly remainingBytes?: number;
-  /** Of memory, as it is sent now. */
   readonly memoryBytesPerSecond?: number;
-  /** Of memory, as the guest writes it now. */
   readonly dirtyPagesPerSecond?: number;
   readonly pageBytes?: number;
-  /** How much a guest is slowed down that writes too fast, 0 to 99. */
+  /** How much the guest is throttled, 0 to 99. */
   readonly throttlePercent?: number;
-  /** How long the guest stood still, or is expected to, milliseconds. */
+  /** How long the guest was paused, or is expected to be. */
   readonly downtimeMs?: number;
 }
 
-/** Opens connections to libvirt. */
 export interface Hypervisor {
-  /**
-   * @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT
-   */
+  /** @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT */
   open(address: HypervisorAddress, options?: OpenOptions): Promise<HypervisorConnection>;
   close(): Promise<void>;
 }
 
 /**
- * One connection; calls run one after the other, each with a deadline.
+ * One connection. Calls run one after the other, each with a deadline.
  * All throw {@link AppError}: LIBVIRT_CONNECTION_LOST, LIBVIRT_TIMED_OUT, LIBVIRT_NO_DOMAIN, LIBVIRT_DEVICE_MISSING,
  * LIBVIRT_DEVICE_EXISTS, LIBVIRT_NO_FREE_PORT, LIBVIRT_ADDRESS_REFUSED, LIBVIRT_TAP_REFUSED, LIBVIRT_NOT_RUNNING,
  * LIBVIRT_UNSUPPORTED, LIBVIRT_BUSY, LIBVIRT_MIGRATING, LIBVIRT_UNPLUG_PENDING, LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST,
@@ -187,72 +175,72 @@ export interface HypervisorConnection {
   /** Source: libvirt virDomainLookupByName, virDomainGetState. */
   findDomain(name: string): Promise<DomainInfo | undefined>;
   /**
-   * `moving` is the running domain as another daemon takes it over.
+   * `moving` is the live domain for another daemon.
    * Source: libvirt virDomainGetXMLDesc with VIR_DOMAIN_XML_INACTIVE for `config`, VIR_DOMAIN_XML_MIGRATABLE for `moving`.
    */
   readDomainXml(name: string, part: DeviceTarget | "moving"): Promise<string>;
   /** Source: libvirt virDomainDefineXMLFlags. */
   defineDomain(xml: string): Promise<void>;
   /**
-   * Starts a defined domain; one that runs is success, whether it was to be paused or not.
+   * Starts a defined domain. A domain that already runs is success, whether it should be paused or not.
    * Source: libvirt virDomainCreateWithFlags.
    */
   startDomain(name: string, how?: "running" | "paused"): Promise<void>;
-  /** Asks the guest to shut down; one that is off is success. Source: libvirt virDomainShutdown. */
+  /** Requests a shutdown. A domain that is off is success. Source: libvirt virDomainShutdown. */
   shutdownDomain(name: string): Promise<void>;
-  /** Ends it at once; one that is off is success. Source: libvirt virDomainDestroy. */
+  /** Stops the domain at once. A domain that is off is success. Source: libvirt virDomainDestroy. */
   destroyDomain(name: string): Promise<void>;
-  /** Its vCPUs stand still; one that is paused is success. Source: libvirt virDomainSuspend. */
+  /** Pauses the vCPUs. A paused domain is success. Source: libvirt virDomainSuspend. */
   suspendDomain(name: string): Promise<void>;
-  /** Its vCPUs go on; one that runs is success. Source: libvirt virDomainResume. */
+  /** Resumes the vCPUs. A running domain is success. Source: libvirt virDomainResume. */
   resumeDomain(name: string): Promise<void>;
-  /** Asks the guest to reboot: its agent, or by the power button where none listens. Source: libvirt virDomainReboot. */
+  /** Requests a reboot from the guest agent, or by the power button without one. Source: libvirt virDomainReboot. */
   rebootDomain(name: string): Promise<void>;
-  /** Starts it anew at once, as a reset button does. Source: libvirt virDomainReset. */
+  /** Resets the guest at once. Source: libvirt virDomainReset. */
   resetDomain(name: string): Promise<void>;
   /** Source: libvirt virDomainAttachDeviceFlags. */
   attachDevice(name: string, xml: string, target: AttachTarget): Promise<void>;
-  /** Asks only; the removed event decides. Source: libvirt virDomainDetachDeviceAlias. */
+  /** Requests the unplug only; an event reports the removal. Source: libvirt virDomainDetachDeviceAlias. */
   detachDevice(name: string, alias: string, target: DeviceTarget): Promise<void>;
   /** Source: libvirt virDomainUpdateDeviceFlags. */
   updateDevice(name: string, xml: string, target: DeviceTarget): Promise<void>;
   /**
-   * NICs as the guest's agent names them, at most 256, in its order; waits at most 2 s for its answer.
+   * NICs as the guest agent reports them, at most 256, in its order. Waits at most 2 s for the reply.
    * Source: libvirt virDomainInterfaceAddresses with VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT.
    * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
    */
   readGuestInterfaces(name: string): Promise<readonly GuestInterface[]>;
   /**
-   * The guest's system as its agent tells it; waits at most 2 s for its answer.
+   * The operating system as the guest agent reports it. Waits at most 2 s for the reply.
    * Source: libvirt virDomainGetGuestInfo with VIR_DOMAIN_GUEST_INFO_OS.
    * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
    */
   readGuestSystem(name: string): Promise<GuestSystem>;
   /**
-   * What the guest's agent tells of one topic, at most 1024 facts; waits at most 2 s for each answer, of routes four.
-   * Source: libvirt virDomainGetGuestInfo, and of the agent virDomainQemuAgentCommand.
+   * The guest agent's report on one topic, at most 1024 entries. Waits at most 2 s for each reply; `routes` needs four.
+   * Source: libvirt virDomainGetGuestInfo, and for the agent virDomainQemuAgentCommand.
    * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE too
    */
   readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts>;
   /**
-   * Sends a running domain to another daemon, where it arrives paused and is defined; here it stays defined, and is off. No
-   * deadline: it takes as long as it takes, this connection does nothing else meanwhile, and `abortJob` on another one ends it.
-   * Where the connection or the way to the other daemon breaks, what became of the domain has to be looked at on both sides.
+   * Migrates a running domain to another daemon. It arrives there paused and defined; here it stays defined and is off.
+   * There is no deadline: the connection is busy until the migration ends, and `abortJob` on another connection aborts it.
+   * If the connection to either daemon breaks, check the domain on both sides.
    * Source: libvirt virDomainMigrateToURI3 with VIR_MIGRATE_LIVE, PEER2PEER, PERSIST_DEST and PAUSED.
    * @throws AppError with LIBVIRT_JOB_ABORTED, LIBVIRT_PEER_LOST too
    */
   migrateDomain(name: string, migration: Migration): Promise<void>;
-  /** What the domain is busy with. Source: libvirt virDomainGetJobStats. */
+  /** Source: libvirt virDomainGetJobStats. */
   readJob(name: string): Promise<JobStats>;
-  /** Ends the domain's job; none is success. Source: libvirt virDomainAbortJob. */
+  /** Aborts the domain's job. No job is success. Source: libvirt virDomainAbortJob. */
   abortJob(name: string): Promise<void>;
-  /** How long the guest of a move that goes on may stand still, milliseconds. Source: libvirt virDomainMigrateSetMaxDowntime. */
+  /** Longest pause of a migrating guest, in milliseconds. Source: libvirt virDomainMigrateSetMaxDowntime. */
   setMaxDowntime(name: string, downtimeMs: number): Promise<void>;
-  /** How fast it may go, MiB a second. Source: libvirt virDomainMigrateSetMaxSpeed. */
+  /** Source: libvirt virDomainMigrateSetMaxSpeed. */
   setMaxSpeed(name: string, mibPerSecond: number): Promise<void>;
-  /** Calls `listener` for each event, registered before any other call, until the returned function is called. */
+  /** Calls `listener` for each event until the returned function is called. Register before any other call. */
   onEvent(listener: (event: HypervisorEvent) => void): () => void;
-  /** Resolves when the connection is gone; it does not come back. */
+  /** Resolves when the connection has ended. It is not reopened. */
   readonly closed: Promise<ConnectionEnd>;
   /** Calls in flight fail. */
   close(): Promise<void>;

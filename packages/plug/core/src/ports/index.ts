@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public door of ports.
 export type { Cache, Change } from "./cache.ts";
 export type {
   ChildChannel,

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network namespaces of the machine, by their paths.
 
-/** An open network namespace; the descriptor is inherited by programs, so a recycled pid cannot be hit. */
+/** An open network namespace. Programs inherit the descriptor, so a recycled PID does no harm. */
 export interface NetnsHandle {
   readonly fd: number;
   /** Inode of the namespace, decimal text. */
   readonly inode: string;
 }
 
-/** Opens network namespaces by path. */
 export interface Namespaces {
-  /** The namespace at `path`, or undefined when there is none; a plain file that was left behind is none. */
+  /** The namespace at `path`. Undefined if there is none; a leftover plain file is none. */
   open(path: string): OpenNetns | undefined;
 }
 
-/** A namespace that was opened; the descriptor is valid until `close`. */
+/** An open namespace. The descriptor is valid until `close`. */
 export interface OpenNetns extends NetnsHandle {
   close(): void;
 }

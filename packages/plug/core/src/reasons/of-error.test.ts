@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { AppError } from "../errors/app-error.ts";
-import { LIBVIRT_ERRORS } from "../errors/catalogue/node/libvirt.ts";
-import { leastPauseMs } from "../errors/least-pause.ts";
-import { hindranceOfFailure } from "../status/hindrance.ts";
+import { AppError, leastPauseMs } from "../errors/app-error.ts";
+import { LIBVIRT_ERRORS } from "../errors/catalogue/guest.ts";
+import { hindranceOfFailure } from "../status/blocked-reason.ts";
 import { isFaultOfDefinition, reasonOf, sayWithAdvice, type LibvirtErrorCode } from "./of-error.ts";
 
 /** What is told of a code in a plug and in an unplug, and how long it is left alone at least. */

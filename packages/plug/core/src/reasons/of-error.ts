@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which reason an error is, and what a person is told of it.
 import { fillIn, isAppError, messageOf, type AppError, type Details } from "../errors/app-error.ts";
 import type { ErrorCode } from "../errors/catalogue.ts";
-import type { LIBVIRT_ERRORS } from "../errors/catalogue/node/libvirt.ts";
-import { adviceOn, type Reason } from "./table.ts";
+import type { LIBVIRT_ERRORS } from "../errors/catalogue/guest.ts";
+import { findAdvice, type Reason } from "./table.ts";
 
-/** The codes that any call of libvirt can fail with. */
 export type LibvirtErrorCode = keyof typeof LIBVIRT_ERRORS;
 
-/** What is said of an error that is no reason of its own: the word is that of the step, which is all that is known. */
-interface Advised {
+/** An error without a reason of its own. The failed step supplies the reason. */
+interface AdviceOnly {
   readonly advice: string;
 }
 
-const IN_ITS_LOG: Advised = {
+const SEE_LIBVIRT_LOG: AdviceOnly = {
   advice: "libvirt's log in the launcher pod says more; restart the VM if this persists",
 };
 
-/** The compiler sees to it that no code is missing. */
-const OF_LIBVIRT: Readonly<Record<LibvirtErrorCode, Reason | Advised>> = {
+const LIBVIRT_REASONS: Readonly<Record<LibvirtErrorCode, Reason | AdviceOnly>> = {
   LIBVIRT_UNREACHABLE: "LauncherUnreachable",
   LIBVIRT_CONNECTION_LOST: "LauncherUnreachable",
   LIBVIRT_TIMED_OUT: "LibvirtTimedOut",
   LIBVIRT_NO_DOMAIN: "DomainMissing",
   LIBVIRT_NOT_RUNNING: "DomainNotRunning",
-  LIBVIRT_DEVICE_MISSING: IN_ITS_LOG,
+  LIBVIRT_DEVICE_MISSING: SEE_LIBVIRT_LOG,
   LIBVIRT_NO_FREE_PORT: "NoFreePciePort",
   LIBVIRT_DEVICE_EXISTS: "DeviceNameTaken",
   LIBVIRT_ADDRESS_REFUSED: "PciAddressInUse",
@@ -34,13 +31,13 @@ const OF_LIBVIRT: Readonly<Record<LibvirtErrorCode, Reason | Advised>> = {
   LIBVIRT_BUSY: "DomainBusy",
   LIBVIRT_MIGRATING: "WaitingForMigration",
   LIBVIRT_UNPLUG_PENDING: "WaitingForGuest",
-  LIBVIRT_JOB_ABORTED: IN_ITS_LOG,
-  LIBVIRT_PEER_LOST: IN_ITS_LOG,
-  LIBVIRT_REFUSED: IN_ITS_LOG,
+  LIBVIRT_JOB_ABORTED: SEE_LIBVIRT_LOG,
+  LIBVIRT_PEER_LOST: SEE_LIBVIRT_LOG,
+  LIBVIRT_REFUSED: SEE_LIBVIRT_LOG,
 };
 
-const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
-  ...OF_LIBVIRT,
+const REASONS_BY_CODE: Readonly<Partial<Record<ErrorCode, Reason | AdviceOnly>>> = {
+  ...LIBVIRT_REASONS,
   CRI_UNAVAILABLE: "RuntimeUnavailable",
   CRI_FAILED: "RuntimeUnavailable",
   CRI_TIMED_OUT: "RuntimeUnavailable",
@@ -77,24 +74,24 @@ const OF_CODE: Readonly<Partial<Record<ErrorCode, Reason | Advised>>> = {
   HOOK_ANSWER_REFUSED: "HookAnswerRefused",
 };
 
-/** What plugins say in words only. Source: plugins host-local, whereabouts; CNI libcni "failed to find plugin". */
-const OF_WORDS: readonly (readonly [RegExp, Reason | Advised])[] = [
+/** Plugin failures that only the message identifies. Source: plugins host-local, whereabouts; CNI libcni "failed to find plugin". */
+const PLUGIN_MESSAGES: readonly (readonly [RegExp, Reason | AdviceOnly])[] = [
   [/no IP addresses available in|could not allocate IP in range/i, "AddressesExhausted"],
   [/failed to find plugin/, "PluginMissing"],
 ];
 
-function knownOfPlugin({ code, details }: AppError): Reason | Advised | undefined {
+function matchPluginMessage({ code, details }: AppError): Reason | AdviceOnly | undefined {
   if (code !== "CNI_PLUGIN_FAILED") return undefined;
   const words = String(details["message"]);
-  return OF_WORDS.find(([pattern]) => pattern.test(words))?.[1];
+  return PLUGIN_MESSAGES.find(([pattern]) => pattern.test(words))?.[1];
 }
 
-function knownOf(error: unknown): Reason | Advised | undefined {
-  return isAppError(error) ? (knownOfPlugin(error) ?? OF_CODE[error.code]) : undefined;
+function findKnown(error: unknown): Reason | AdviceOnly | undefined {
+  return isAppError(error) ? (matchPluginMessage(error) ?? REASONS_BY_CODE[error.code]) : undefined;
 }
 
-/** What only a change of the network's definition, or of what it names on the node, can mend, whoever asks for it. */
-const OF_DEFINITION: readonly (Reason | Advised | undefined)[] = [
+/** Reasons that only a change of the network's definition, or of the node's resources named in it, can resolve. */
+const DEFINITION_REASONS: readonly (Reason | AdviceOnly | undefined)[] = [
   "NetworkInvalid",
   "DefinitionFileMissing",
   "DefinitionForbidden",
@@ -104,22 +101,21 @@ const OF_DEFINITION: readonly (Reason | Advised | undefined)[] = [
   "VlanUnsupported",
 ];
 
-/** Whether an attachment failed for what its network's definition says. */
 export function isFaultOfDefinition(error: unknown): boolean {
-  return OF_DEFINITION.includes(knownOf(error));
+  return DEFINITION_REASONS.includes(findKnown(error));
 }
 
-/** The reason that an error is whatever was tried; undefined where only the step gives a word. */
+/** Undefined if only the failed step determines the reason. */
 export function reasonOf(error: unknown): Reason | undefined {
-  const known = knownOf(error);
+  const known = findKnown(error);
   return typeof known === "string" ? known : undefined;
 }
 
-/** The message of an error with its advice, which `names` and the error's details fill in. */
+/** Returns the error's message with its advice. `names` and the error's details fill in the placeholders. */
 export function sayWithAdvice(error: unknown, names: Details = {}): string {
-  const known = knownOf(error);
+  const known = findKnown(error);
   const details = isAppError(error) ? error.details : {};
-  const advice = typeof known === "string" ? adviceOn(known) : known?.advice;
+  const advice = typeof known === "string" ? findAdvice(known) : known?.advice;
   return [messageOf(error), advice === undefined ? [] : fillIn(advice, { ...details, ...names })]
     .flat()
     .join("; ");

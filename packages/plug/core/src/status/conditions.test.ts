@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { withTimes, type Conditions } from "./conditions.ts";
+import { withTransitionTimes, type Conditions } from "./conditions.ts";
 
 const EARLIER = "2026-01-01T00:00:00.000Z";
 const NOW = "2026-01-01T01:00:00.000Z";
@@ -30,6 +30,8 @@ describe("the time of a condition", () => {
       time: NOW,
     },
   ])("$name", ({ stored, time }) => {
-    expect(withTimes([FALSE], stored, NOW)).toEqual([{ ...FALSE, lastTransitionTime: time }]);
+    expect(withTransitionTimes([FALSE], stored, NOW)).toEqual([
+      { ...FALSE, lastTransitionTime: time },
+    ]);
   });
 });

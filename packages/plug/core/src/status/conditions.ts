@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions: which there are, and since when.
 import type { VmiStatus } from "@patchbay/api";
 
-/** Conditions as they are stored. */
 export type Conditions = NonNullable<VmiStatus["conditions"]>;
 
-/** A condition that does not know yet since when. */
 export type NewCondition = Pick<Conditions[number], "type" | "status" | "reason" | "message">;
 
-/** Whether the guest runs. Source: KubeVirt VirtualMachineInstanceReady and VirtualMachineReady. */
+/** The guest runs. Source: KubeVirt VirtualMachineInstanceReady and VirtualMachineReady. */
 export const READY = "Ready";
 
-/** False: something stands in the way. Source: KubeVirt VirtualMachineInstanceSynchronized. */
+/** False if the object cannot be brought to its spec; never True. Source: KubeVirt VirtualMachineInstanceSynchronized. */
 export const SYNCHRONIZED = "Synchronized";
 
-/** The guest's agent listens; there is none otherwise. Source: KubeVirt VirtualMachineInstanceAgentConnected. */
+/** The guest agent responds; missing otherwise. Source: KubeVirt VirtualMachineInstanceAgentConnected. */
 export const AGENT_CONNECTED = "AgentConnected";
 
-/** The guest's vCPUs stand still; there is none otherwise. Source: KubeVirt VirtualMachineInstancePaused. */
+/** The guest is paused; missing otherwise. Source: KubeVirt VirtualMachineInstancePaused. */
 export const PAUSED = "Paused";
 
-/** The condition of that type. */
 export function findCondition(
   conditions: Conditions | undefined,
   type: string,
@@ -28,8 +24,8 @@ export function findCondition(
   return conditions?.find((condition) => condition.type === type);
 }
 
-/** With the time of the last change of status: the one that is stored, else `now`. */
-export function withTimes(
+/** Adds transition times: the stored one if the status is unchanged, otherwise `now`. */
+export function withTransitionTimes(
   conditions: readonly NewCondition[],
   stored: Conditions | undefined,
   now: string,

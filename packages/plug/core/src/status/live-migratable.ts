@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Could the guest move to another node while it runs? Source: KubeVirt pkg/virt-handler, whose reasons and words these are.
+// Whether the guest can be live-migrated. Source: KubeVirt pkg/virt-handler, including reasons and messages.
 import {
   isDefaultNetwork,
   names,
@@ -16,14 +16,12 @@ import type { NewCondition } from "./conditions.ts";
 /** Source: KubeVirt VirtualMachineInstanceIsMigratable. */
 export const LIVE_MIGRATABLE = "LiveMigratable";
 
-/** What is asked of for it. */
 interface MigrationFacts {
   readonly vmi: VirtualMachineInstance;
   readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
   readonly bindings: BindingRegistry;
 }
 
-/** One thing that stands in the way. */
 interface Blocker {
   readonly reason: "InterfaceNotLiveMigratable" | "DisksNotLiveMigratable";
   readonly message: string;
@@ -39,15 +37,15 @@ function diskProblem({ source }: GuestDisk, claims: MigrationFacts["claims"]): s
   return `cannot migrate VMI: PVC ${name} is not shared, live migration requires that all PVCs must be shared (using ReadWriteMany access mode)`;
 }
 
-/** Whether whoever registered the binding says that it goes along; undefined: the iface names none. */
+/** Whether the registered binding supports migration. Undefined if the interface names no binding. */
 function isMigratablePlugin(iface: Iface, bindings: BindingRegistry): boolean | undefined {
   const name = iface.binding?.name;
   if (name === undefined) return undefined;
   return Object.hasOwn(bindings, name) && bindings[name]?.migration !== undefined;
 }
 
-/** Addresses of a pod's own network go along with a NAT alone, or where somebody says that they do. */
-function canLeavePodNetwork({ vmi, bindings }: MigrationFacts, iface: Iface): boolean {
+/** On the pod network, addresses survive a migration only behind NAT or if the binding or the user allows it. */
+function isPodNetworkMigratable({ vmi, bindings }: MigrationFacts, iface: Iface): boolean {
   const network = findByName(networksOf(vmi.spec), iface.name);
   const { kind } = bindingOf(iface, network, bindings);
   if (kind === "masquerade") return true;
@@ -60,11 +58,11 @@ function podNetworkProblem(facts: MigrationFacts): string | undefined {
   const { spec } = facts.vmi;
   const network = networksOf(spec).find(isDefaultNetwork);
   const iface = network && findByName(ifacesOf(spec), network.name);
-  if (iface === undefined || canLeavePodNetwork(facts, iface)) return undefined;
+  if (iface === undefined || isPodNetworkMigratable(facts, iface)) return undefined;
   return "cannot migrate VMI which does not use masquerade or a migratable plugin to connect to the pod network";
 }
 
-/** Of secondary networks: what a plugin made for a device is the plugin's to make again. */
+/** Secondary networks: a registered binding must be able to create its part on the target. */
 function pluginProblems({ vmi, bindings }: MigrationFacts): readonly string[] {
   const { spec } = vmi;
   return ifacesOf(spec).flatMap((iface) => {
@@ -77,8 +75,8 @@ function pluginProblems({ vmi, bindings }: MigrationFacts): readonly string[] {
   });
 }
 
-/** KubeVirt's order; what else it knows (devices of the node, sealed memory, Hyper-V passthrough) no guest here has. */
-function blockersOf(facts: MigrationFacts): readonly Blocker[] {
+/** In KubeVirt's order. KubeVirt's other blockers (host devices, sealed memory, Hyper-V passthrough) cannot occur here. */
+function listBlockers(facts: MigrationFacts): readonly Blocker[] {
   const ofIfaces = [podNetworkProblem(facts) ?? [], pluginProblems(facts)].flat();
   const ofDisks = disksOf(facts.vmi.spec).flatMap((disk) => diskProblem(disk, facts.claims) ?? []);
   return [
@@ -87,18 +85,17 @@ function blockersOf(facts: MigrationFacts): readonly Blocker[] {
   ];
 }
 
-/** Several are told as KubeVirt tells several: each behind its code. */
-function sayBlockers(blockers: readonly Blocker[]): string {
+/** Several messages are joined as in KubeVirt, each with its reason. */
+function printBlockers(blockers: readonly Blocker[]): string {
   const [first, ...others] = blockers;
   if (first !== undefined && others.length === 0) return first.message;
   return blockers.map(({ reason, message }) => `${reason}: ${message}`).join(", ");
 }
 
-/** The code of the first thing that stands in the way, and all of them in words. */
 export function liveMigratableCondition(facts: MigrationFacts): NewCondition {
-  const blockers = blockersOf(facts);
+  const blockers = listBlockers(facts);
   const [first] = blockers;
   if (first === undefined) return { type: LIVE_MIGRATABLE, status: "True" };
   const { reason } = first;
-  return { type: LIVE_MIGRATABLE, status: "False", reason, message: sayBlockers(blockers) };
+  return { type: LIVE_MIGRATABLE, status: "False", reason, message: printBlockers(blockers) };
 }

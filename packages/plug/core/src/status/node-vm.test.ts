@@ -7,8 +7,9 @@ import { AppError } from "../errors/app-error.ts";
 import { NO_LINKS } from "../iface/facts.ts";
 import type { DomainSnapshot, NodeVmFacts } from "../plan/node/node-vm.ts";
 import { anIface, IN_USE } from "../testing/node-scene.ts";
-import { nodeVmStatus } from "./node-vm.ts";
+import { nodeVmStatus, guestLinkStatuses, unlistedGuestLinks } from "./node-vm.ts";
 import { unreachableIfaces } from "./ifaces/unreachable.ts";
+import type { LinkView } from "../guest/agent-view.ts";
 
 const NOW = "2026-01-01T01:00:00.000Z";
 const PORT = { model: "pcie-root-port", hotplug: true };
@@ -355,4 +356,42 @@ describe("while libvirt does not answer", () => {
       since: NOW,
     });
   });
+});
+
+function aLink(index: number): LinkView {
+  return {
+    mac: `06:00:00:00:00:${String(index)}`,
+    name: `veth${String(index)}`,
+    ipv4: { value: ["172.17.0.1"] },
+    ipv6: { value: undefined },
+  };
+}
+
+const MANY = Array.from({ length: 2_000 }, (_, index) => aLink(index));
+
+test("a link of the guest's own has no name, and what the guest said of it", () => {
+  const tunnel = { name: "tun0", ipv4: { value: [] }, ipv6: { value: ["fd00::1", "fd00::2"] } };
+  expect(guestLinkStatuses([aLink(1), tunnel])).toEqual([
+    {
+      infoSource: "guest-agent",
+      ipAddress: "172.17.0.1",
+      ipAddresses: ["172.17.0.1"],
+      mac: "06:00:00:00:00:1",
+      interfaceName: "veth1",
+    },
+    {
+      infoSource: "guest-agent",
+      ipAddress: "fd00::1",
+      ipAddresses: ["fd00::1", "fd00::2"],
+      interfaceName: "tun0",
+    },
+  ]);
+});
+
+test("of 2,000 the first ten are told, and how many are not", () => {
+  expect(guestLinkStatuses(MANY).map(({ interfaceName }) => interfaceName)).toEqual(
+    MANY.slice(0, 10).map(({ name }) => name),
+  );
+  expect(unlistedGuestLinks(MANY)).toEqual({ unlistedGuestInterfaces: 1_990 });
+  expect(unlistedGuestLinks(MANY.slice(0, 10))).toEqual({});
 });

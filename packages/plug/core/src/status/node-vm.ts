@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-handler reports of a VMI: its own fields of the status.
-import type { VirtualMachineInstance, VmiPhase, VmiStatus } from "@patchbay/api";
+import type { VirtualMachineInstance, VmiPhase, VmiStatus, IfaceStatus } from "@patchbay/api";
 import { countPorts } from "@patchbay/domain";
 import { servedNics } from "../addresses/served-nic.ts";
 import { openMigration } from "../migration/owner.ts";
@@ -10,15 +9,41 @@ import {
   AGENT_CONNECTED,
   findCondition,
   PAUSED,
-  withTimes,
+  withTransitionTimes,
   type Conditions,
   type NewCondition,
 } from "./conditions.ts";
-import { guestLinkStatuses, unlistedGuestLinks } from "./guest/guest-links.ts";
-import { guestHindranceField, type Hindrance } from "./hindrance.ts";
+import { guestHindranceField, type Hindrance } from "./blocked-reason.ts";
 import { ifaceStatuses, type IfaceReport } from "./ifaces/ifaces.ts";
+import type { LinkView } from "../guest/agent-view.ts";
 
-/** The fields of a VMI's status that virt-handler writes, beside its conditions. */
+/** Most links to list; the others are only counted, to keep the object small. Source: KubeVirt network/setup/netstat.go. */
+const GUEST_LINKS_MAX = 10;
+
+/** Has no name, because the link is no interface of the spec. */
+function toGuestLinkStatus({ mac, name, ipv4, ipv6 }: LinkView): IfaceStatus {
+  const addresses = [...(ipv4.value ?? []), ...(ipv6.value ?? [])];
+  const [first] = addresses;
+  return {
+    infoSource: "guest-agent",
+    ...(first === undefined ? {} : { ipAddress: first, ipAddresses: addresses }),
+    ...(mac === undefined ? {} : { mac }),
+    ...(name === undefined ? {} : { interfaceName: name }),
+  };
+}
+
+/** Lists the links that the guest created (bridges, tunnels, NICs of containers), oldest first. */
+export function guestLinkStatuses(links: readonly LinkView[]): readonly IfaceStatus[] {
+  return links.slice(0, GUEST_LINKS_MAX).map(toGuestLinkStatus);
+}
+
+export function unlistedGuestLinks(
+  links: readonly LinkView[],
+): Pick<VmiStatus, "unlistedGuestInterfaces"> {
+  const unlisted = links.length - GUEST_LINKS_MAX;
+  return unlisted > 0 ? { unlistedGuestInterfaces: unlisted } : {};
+}
+
 export const NODE_VM_FIELDS = [
   "phase",
   "pciePorts",
@@ -29,63 +54,61 @@ export const NODE_VM_FIELDS = [
   "guestOSInfo",
 ] as const satisfies readonly (keyof VmiStatus)[];
 
-/** The conditions of a VMI that are virt-handler's; the others are left as they are. */
+/** Conditions that virt-handler writes. Others stay unchanged. */
 export const NODE_VM_CONDITIONS: readonly string[] = [AGENT_CONNECTED, PAUSED];
 
-/** What virt-handler reports; phase only when it is its to say. */
+/** `phase` is set only if virt-handler decides it. */
 export type NodeVmStatus = Pick<VmiStatus, (typeof NODE_VM_FIELDS)[number] | "conditions">;
 
 /**
- * An agent that disconnects for a moment, as that of a guest that reboots, stays connected. One that has the channel open
- * and does not answer is not.
+ * Whether the agent counts as connected. A short disconnect, as in a reboot, does not matter. An agent with an open channel
+ * that does not reply is not connected.
  */
-function isAgentTold({ vmi, domain, silentSince }: NodeVmFacts): boolean {
+function isAgentConnected({ vmi, domain, silentSince }: NodeVmFacts): boolean {
   if (domain?.running !== true || silentSince !== undefined) return false;
   const isTold = findCondition(vmi.status?.conditions, AGENT_CONNECTED) !== undefined;
   return domain.facts.agentConnected || isTold;
 }
 
 /** Source: KubeVirt pkg/virt-handler vm.go updatePausedConditions. */
-const PAUSES = {
+const PAUSE_REASONS = {
   byUser: { reason: "PausedByUser", message: "VMI was paused by user" },
   byDisk: { reason: "PausedIOError", message: "VMI was paused, low-level IO error detected" },
 } as const;
 
-function pauseOf({ domain }: NodeVmFacts): readonly NewCondition[] {
+function pausedCondition({ domain }: NodeVmFacts): readonly NewCondition[] {
   if (domain?.running !== true || !domain.isPaused) return [];
-  const why = domain.hasDiskError === true ? PAUSES.byDisk : PAUSES.byUser;
+  const why = domain.hasDiskError === true ? PAUSE_REASONS.byDisk : PAUSE_REASONS.byUser;
   return [{ type: PAUSED, status: "True", ...why }];
 }
 
-/** With the condition of the agent while one listens, and of the pause while there is one. */
-function conditionsOf(facts: NodeVmFacts, now: string): Conditions {
+function listConditions(facts: NodeVmFacts, now: string): Conditions {
   const stored = facts.vmi.status?.conditions ?? [];
   const own: readonly NewCondition[] = [
-    ...(isAgentTold(facts) ? [{ type: AGENT_CONNECTED, status: "True" } as const] : []),
-    ...pauseOf(facts),
+    ...(isAgentConnected(facts) ? [{ type: AGENT_CONNECTED, status: "True" } as const] : []),
+    ...pausedCondition(facts),
   ];
   const others = stored.filter(({ type }) => !NODE_VM_CONDITIONS.includes(type));
-  return [...others, ...withTimes(own, stored, now)];
+  return [...others, ...withTransitionTimes(own, stored, now)];
 }
 
-/** What the guest says of its system; what it once said stays. */
+/** The guest's last report about itself. */
 function systemField({ guestSystem = {} }: NodeVmFacts): Pick<VmiStatus, "guestOSInfo"> {
   return Object.keys(guestSystem).length === 0 ? {} : { guestOSInfo: guestSystem };
 }
 
-/** Phases that virt-handler may tell after a phase; everything before the guest runs is virt-controller's word. */
-const PHASES_AFTER: ReadonlyMap<unknown, readonly unknown[]> = new Map([
+/** Phase changes that virt-handler may write. virt-controller writes all phases before the guest runs. */
+const NODE_PHASES: ReadonlyMap<unknown, readonly unknown[]> = new Map([
   ["Scheduled", ["Running"]],
   ["Running", ["Succeeded", "Failed"]],
 ]);
 
-/** Whether the phase `to` after `from` is virt-handler's to tell. */
 export function isNodesPhase(from: unknown, to: unknown): boolean {
-  return PHASES_AFTER.get(from)?.includes(to) === true;
+  return NODE_PHASES.get(from)?.includes(to) === true;
 }
 
-/** Running, and the end of what ran; everything before is virt-controller's word. */
-function phaseOfDomain({ vmi, domain }: NodeVmFacts): VmiPhase | undefined {
+/** Running, Succeeded or Failed; otherwise virt-controller decides the phase. */
+function findPhase({ vmi, domain }: NodeVmFacts): VmiPhase | undefined {
   const reported = vmi.status?.phase;
   if (domain?.running === true) return reported === "Scheduled" ? "Running" : undefined;
   if (reported !== "Running" || domain === undefined) return undefined;
@@ -96,8 +119,7 @@ function portFields({ domain }: NodeVmFacts): Pick<VmiStatus, "pciePorts"> {
   return domain?.running === true ? { pciePorts: countPorts(domain.facts) } : {};
 }
 
-/** The VMI with the ports and devices that it has now, not those that were reported last. */
-function vmiAsSeen(facts: NodeVmFacts): VirtualMachineInstance {
+function observedVmi(facts: NodeVmFacts): VirtualMachineInstance {
   const interfaces = facts.ifaces.map(({ name, device }) => ({
     name,
     ...(device?.pciAddress === undefined ? {} : { pciAddress: device.pciAddress }),
@@ -105,19 +127,19 @@ function vmiAsSeen(facts: NodeVmFacts): VirtualMachineInstance {
   return { ...facts.vmi, status: { ...facts.vmi.status, interfaces, ...portFields(facts) } };
 }
 
-/** Whether the node has anything to say of the guest: it owns it, and the guest has not left it by now. */
+/** Whether this node may report about the guest: it owns the guest, and the guest has not migrated away. */
 export function isNodesWord({ vmi, role, domain }: NodeVmFacts): boolean {
   if (role === "target") return false;
   return openMigration(vmi) === undefined || domain?.running === true;
 }
 
-/** virt-handler's part of the status; `guest` is what holds up the VMI as a whole. */
+/** virt-handler's part of the status. `guest` is what blocks the VMI as a whole. */
 export function nodeVmStatus(
   facts: NodeVmFacts,
   report: Pick<IfaceReport, "hindrances" | "now"> & { readonly guest?: Hindrance | undefined },
 ): NodeVmStatus {
-  const phase = phaseOfDomain(facts);
-  const seen = vmiAsSeen(facts);
+  const phase = findPhase(facts);
+  const seen = observedVmi(facts);
   const { guestLinks = [], silentSince } = facts;
   const interfaces = ifaceStatuses({
     ...report,
@@ -130,7 +152,7 @@ export function nodeVmStatus(
     interfaces: [...interfaces, ...guestLinkStatuses(guestLinks)],
     ...unlistedGuestLinks(guestLinks),
     ...systemField(facts),
-    conditions: conditionsOf(facts, report.now),
+    conditions: listConditions(facts, report.now),
     ...portFields(facts),
     ...(phase === undefined ? {} : { phase }),
     ...guestHindranceField(facts.vmi, report.guest, report.now),

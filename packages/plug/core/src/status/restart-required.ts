@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a VM's template takes effect at the next start only.
+// Fields of a VM's template that take effect at the next start only.
 import {
   effectiveVmiSpec,
   isAbsent,
@@ -17,9 +17,9 @@ import { isEqual } from "../equal.ts";
 import { networkSwapOf, OF_NETWORK, canPlug, type Sides } from "../plan/vm/nics.ts";
 import { findByName, withNics, nicsOf, type Nics } from "../spec/nics.ts";
 
-const BASE = "spec.template.spec";
-const IFACES = `${BASE}.domain.devices.interfaces`;
-const NETWORKS = `${BASE}.networks`;
+const SPEC_PATH = "spec.template.spec";
+const IFACES_PATH = `${SPEC_PATH}.domain.devices.interfaces`;
+const NETWORKS_PATH = `${SPEC_PATH}.networks`;
 
 type Named = JsonObject & { readonly name: string };
 
@@ -27,7 +27,7 @@ function isNamed(entry: unknown): entry is Named {
   return isJsonObject(entry) && typeof entry["name"] === "string";
 }
 
-/** Of lists whose entries have names, as disks and volumes: an entry that went, or another order, is the list's. */
+/** Compares lists of named entries. A removed entry or another order is a difference of the list itself. */
 function differingEntries(
   wanted: readonly Named[],
   actual: readonly Named[],
@@ -43,7 +43,6 @@ function differingEntries(
   return [...(isEqual(kept, names(actual)) ? [] : [path]), ...entries];
 }
 
-/** Paths of the innermost fields in which two values differ. */
 function differingLeaves(wanted: unknown, actual: unknown, path: string): readonly string[] {
   if (isEqual(wanted, actual)) return [];
   if (Array.isArray(wanted) && Array.isArray(actual)) {
@@ -55,20 +54,19 @@ function differingLeaves(wanted: unknown, actual: unknown, path: string): readon
   return [...keys].flatMap((key) => differingLeaves(wanted[key], actual[key], `${path}.${key}`));
 }
 
-/** What of an iface is compared with nothing; one that moves to another network brings along what it asks of it. */
+/** Fields that change live. A network swap also changes what the interface requests of its network. */
 function liveFields(wanted: Iface, isSwapping: boolean): readonly string[] {
-  // An iface whose MAC the template does not name keeps the one that it has.
+  // Without a MAC in the template, the interface keeps its current one.
   const isMacOpen = (wanted.macAddress ?? "") === "";
   return ["state", ...(isMacOpen ? ["macAddress"] : []), ...(isSwapping ? OF_NETWORK : [])];
 }
 
-/** What of an iface takes effect at the next start only. */
 function fixedPart(iface: Iface, live: readonly string[]): JsonObject {
   const mac = iface.macAddress === undefined ? {} : { macAddress: normalizeMac(iface.macAddress) };
   return { ...iface, ...mac, ...Object.fromEntries(live.map((field) => [field, undefined])) };
 }
 
-/** An iface that is leaving is plugged anew afterwards, as the VM wants it then. */
+/** Whether the interface is being unplugged. It is plugged again afterwards with the new values. */
 function isLeaving(actual: Nics, name: string): boolean {
   const iface = findByName(actual.ifaces, name);
   return iface !== undefined && isAbsent(iface);
@@ -77,7 +75,7 @@ function isLeaving(actual: Nics, name: string): boolean {
 function changedIfaces(sides: Sides): readonly string[] {
   const { desired, actual, bindings } = sides;
   return desired.ifaces.flatMap((iface, index) => {
-    const path = `${IFACES}[${String(index)}]`;
+    const path = `${IFACES_PATH}[${String(index)}]`;
     const running = findByName(actual.ifaces, iface.name);
     if (running === undefined)
       return isAbsent(iface) || canPlug(iface, desired, bindings) ? [] : [path];
@@ -90,7 +88,7 @@ function changedIfaces(sides: Sides): readonly string[] {
 function changedNetworks(sides: Sides): readonly string[] {
   const { desired, actual } = sides;
   return desired.networks.flatMap((network, index) => {
-    const path = `${NETWORKS}[${String(index)}]`;
+    const path = `${NETWORKS_PATH}[${String(index)}]`;
     const running = findByName(actual.networks, network.name);
     if (running === undefined) return isDefaultNetwork(network) ? [path] : [];
     const isLive =
@@ -99,16 +97,16 @@ function changedNetworks(sides: Sides): readonly string[] {
   });
 }
 
-/** The pod has its default network to the end. */
+/** The pod keeps its default network until it ends. */
 function removedDefault(wanted: Nics, actual: Nics): readonly string[] {
   const kept = actual.networks.filter(isDefaultNetwork);
   return kept.flatMap(({ name }) => [
-    ...(findByName(wanted.networks, name) === undefined ? [NETWORKS] : []),
-    ...(findByName(wanted.ifaces, name) === undefined ? [IFACES] : []),
+    ...(findByName(wanted.networks, name) === undefined ? [NETWORKS_PATH] : []),
+    ...(findByName(wanted.ifaces, name) === undefined ? [IFACES_PATH] : []),
   ]);
 }
 
-/** What requests set for one guest is left out: how it starts, and that it is to end in less time than its VM says. */
+/** Drops fields that a start or stop request sets for one guest. */
 function withoutRequests(spec: VmiSpec, isHurried: boolean): JsonObject {
   const grace = isHurried ? undefined : spec.terminationGracePeriodSeconds;
   return { ...spec, startStrategy: undefined, terminationGracePeriodSeconds: grace };
@@ -120,12 +118,10 @@ function changedRest(wanted: VmiSpec, actual: VmiSpec): readonly string[] {
   const [mine, its] = [wanted, actual].map((spec) =>
     withoutRequests(withNics(spec, [], []), isHurried),
   );
-  return differingLeaves(mine, its, BASE);
+  return differingLeaves(mine, its, SPEC_PATH);
 }
 
-/**
- * Where nothing of NICs is changed live: all that differs, but for what is leaving already, which is no longer the guest's.
- */
+/** All differences, for VMs whose NICs do not change live. Interfaces that are being unplugged are ignored. */
 function stagedNics({ desired, actual }: Sides): readonly string[] {
   const [wanted, there] = [desired, actual].map((nics) =>
     nics.ifaces.filter((each) => !isAbsent(each)),
@@ -136,7 +132,7 @@ function stagedNics({ desired, actual }: Sides): readonly string[] {
   const isMarked = (name: string): boolean => findByName(desired.ifaces, name) !== undefined;
   return [
     ...desired.ifaces.flatMap((iface, index) => {
-      const path = `${IFACES}[${String(index)}]`;
+      const path = `${IFACES_PATH}[${String(index)}]`;
       if (isAbsent(iface)) return removed.includes(iface.name) ? [`${path}.state`] : [];
       const running = findByName(there, iface.name);
       if (running === undefined) return [path];
@@ -145,29 +141,27 @@ function stagedNics({ desired, actual }: Sides): readonly string[] {
     }),
     ...desired.networks.flatMap((network, index) => {
       if (!names(wanted).includes(network.name)) return [];
-      const path = `${NETWORKS}[${String(index)}]`;
+      const path = `${NETWORKS_PATH}[${String(index)}]`;
       const running = findByName(there, network.name) && findByName(actual.networks, network.name);
       return running === undefined ? [path] : differingLeaves(network, running, path);
     }),
-    ...removed.flatMap((name) => (isMarked(name) ? [] : [IFACES, NETWORKS])),
+    ...removed.flatMap((name) => (isMarked(name) ? [] : [IFACES_PATH, NETWORKS_PATH])),
   ];
 }
 
-/** What of the NICs differs and waits. */
 function waitingNics(sides: Sides, isStaged: boolean): readonly string[] {
   if (isStaged) return stagedNics(sides);
   const { desired, actual } = sides;
   return [...changedNetworks(sides), ...changedIfaces(sides), ...removedDefault(desired, actual)];
 }
 
-/** What is changed live, and how. */
 export interface Rollout {
   readonly bindings: BindingRegistry;
-  /** Nothing of NICs is. */
+  /** NIC changes wait for the next start. */
   readonly isStaged: boolean;
 }
 
-/** Paths of the template that differ from the running VMI in something that cannot be changed live. */
+/** Paths of template fields that differ from the running VMI and cannot change live. */
 export function restartRequiredFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance,

@@ -1,34 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of a step that the API server did not let virt-controller do.
 import { isAppError, messageOf } from "../errors/app-error.ts";
 import type { ErrorCode } from "../errors/catalogue.ts";
 import type { MigrationAction } from "../migration/control/actions.ts";
 import type { VmAction } from "../plan/vm/vm.ts";
 import type { VmiAction } from "../plan/vm/vmi.ts";
 
-/** A step of a plan. */
 export type StepKind = VmAction["kind"] | VmiAction["kind"] | MigrationAction["kind"];
 
-/** A step that failed, in words. */
 export interface StepFailure {
   readonly step: StepKind;
-  /** Of the error. */
   readonly code?: ErrorCode;
   readonly message: string;
 }
 
-/** Failures that have a word of their own, whatever the step. Source: KubeVirt, whose word this is. */
-const OF_CODE: Readonly<Partial<Record<ErrorCode, string>>> = {
+/** Error codes with a reason of their own. Source: KubeVirt. */
+const REASONS_BY_CODE: Readonly<Partial<Record<ErrorCode, string>>> = {
   CONTROLLER_NO_DATA_VOLUMES: "FailedDataVolumeNotFound",
 };
 
-/** The reason in conditions and events. */
-function reasonOf({ step, code }: StepFailure): string {
-  return (code === undefined ? undefined : OF_CODE[code]) ?? REASONS[step];
+function failureReason({ step, code }: StepFailure): string {
+  return (code === undefined ? undefined : REASONS_BY_CODE[code]) ?? REASONS_BY_STEP[step];
 }
 
-/** Of a step that the server refused. Source: KubeVirt, whose words these are. */
-const REASONS: Readonly<Record<StepKind, string>> = {
+/** Reasons by step. Source: KubeVirt. */
+const REASONS_BY_STEP: Readonly<Record<StepKind, string>> = {
   keepParts: "FailedCreate",
   createDataVolume: "FailedCreate",
   createVmi: "FailedCreate",
@@ -54,10 +49,10 @@ const REASONS: Readonly<Record<StepKind, string>> = {
   deleteMigration: "FailedDelete",
 };
 
-/** Most characters of a message. A condition may be longer; nobody reads more. */
+/** Longest message in characters. The limit of a condition is higher, but nobody reads more. */
 const MESSAGE_MAX = 2000;
 
-/** What failed in one line, with all causes that the server named. */
+/** The error in one line, with all causes that the API server listed. */
 export function sayError(error: unknown): string {
   const errors: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
   const lines = errors.flatMap((each) => {
@@ -71,12 +66,11 @@ export function sayError(error: unknown): string {
   return [...new Set(lines)].join("; ").slice(0, MESSAGE_MAX);
 }
 
-/** Several failures as one condition. */
-export function sayFailures(
+export function describeFailures(
   failures: readonly StepFailure[],
 ): { readonly reason: string; readonly message: string } | undefined {
   const [first] = failures;
   if (first === undefined) return undefined;
   const message = failures.map((failure) => failure.message).join("; ");
-  return { reason: reasonOf(first), message: message.slice(0, MESSAGE_MAX) };
+  return { reason: failureReason(first), message: message.slice(0, MESSAGE_MAX) };
 }

@@ -11,8 +11,8 @@ import {
   synchronizedCondition,
   vmiSyncError,
   vmSyncError,
-  type VmiSituation,
-  type VmSituation,
+  type VmiStatusFacts,
+  type VmStatusFacts,
 } from "./sync-error.ts";
 import { CLUSTER } from "../testing/launcher-facts.ts";
 
@@ -41,7 +41,7 @@ function podThatWaits(reason: string, message?: string): Pod {
   });
 }
 
-function situation(more: Partial<VmiSituation> = {}): VmiSituation {
+function situation(more: Partial<VmiStatusFacts> = {}): VmiStatusFacts {
   return { vmi: aVmi(), pod: aPod(), ...CLUSTER, failures: [], ...more };
 }
 
@@ -303,7 +303,7 @@ describe("a VM is held up", () => {
       conditions: [{ ...told, reason }],
     },
   });
-  const nothing: VmSituation = {
+  const nothing: VmStatusFacts = {
     vm,
     vmi: undefined,
     startProblems: [],
@@ -318,7 +318,7 @@ describe("a VM is held up", () => {
     message: `a VirtualMachineInstance ${vm.metadata.name} exists that does not belong to this VM; delete it or rename the VM`,
   };
 
-  test.each<{ name: string; given: Partial<VmSituation>; want: object | undefined }>([
+  test.each<{ name: string; given: Partial<VmStatusFacts>; want: object | undefined }>([
     { name: "by nothing", given: {}, want: undefined },
     {
       name: "by its own specification first",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a VM or VMI does not become what its specification says: what people see first.
+// Why a VM or VMI cannot be brought to its spec: the condition Synchronized.
 import {
   isVmiFinal,
   type BindingRegistry,
@@ -18,21 +18,20 @@ import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";
 import { storageHindrance, type StorageFacts } from "../plan/vm/storage.ts";
 import type { NetworkAbsences } from "../node/definitions.ts";
 import { eventTypeOf } from "../reasons/table.ts";
-import { hasEverRun } from "../node/has-run.ts";
-import type { NodeLoss } from "../node/node-loss.ts";
+import { hasEverRun, type NodeLoss } from "../node/node-loss.ts";
 import { SYNCHRONIZED } from "./conditions.ts";
 import type { PartsFacts } from "../instancetype/facts.ts";
-import { sayFailures, type StepFailure } from "./step-failure.ts";
+import { describeFailures, type StepFailure } from "./step-failure.ts";
 
-/** What stands in the way, as the condition Synchronized says it. Source: KubeVirt's SyncError. */
+/** Source: KubeVirt's SyncError. */
 export interface SyncError {
-  /** Stable, in CamelCase; listed in docs/reference/phases.md. */
+  /** Stable, in CamelCase. Listed in docs/reference/phases.md. */
   readonly reason: string;
   readonly message: string;
 }
 
-/** Why a container waits that does not come up by itself. Source: Kubernetes pkg/kubelet/images, pkg/kubelet/container. */
-const STUCK: ReadonlySet<string> = new Set([
+/** Reasons of waiting containers that need help. Source: Kubernetes pkg/kubelet/images, pkg/kubelet/container. */
+const STUCK_REASONS: ReadonlySet<string> = new Set([
   "ErrImageNeverPull",
   "ErrImagePull",
   "ImagePullBackOff",
@@ -44,8 +43,8 @@ const STUCK: ReadonlySet<string> = new Set([
   "RunContainerError",
 ]);
 
-/** The image of a kernel or disk in a user's words; that of the launcher else. `name` is a container's, or a volume's. */
-function sayImage(name: string, image: string): string {
+/** Describes the image of a kernel, a disk or the launcher. `name` is that of a container or volume. */
+function describeImage(name: string, image: string): string {
   if (name === KERNEL_FILES) return `image ${image} of firmware.kernelBoot.container`;
   const volumeIndex = volumeIndexOf(name);
   return volumeIndex === undefined
@@ -53,114 +52,111 @@ function sayImage(name: string, image: string): string {
     : `image ${image} of spec.volumes[${String(volumeIndex)}]`;
 }
 
-function sayImageOf(pod: Pod, container: string): string {
+function describeContainerImage(pod: Pod, container: string): string {
   const found = pod.spec.initContainers?.find(({ name }) => name === container);
-  return sayImage(container, found?.image ?? "");
+  return describeImage(container, found?.image ?? "");
 }
 
-/** An image that is a volume has no container: what is wrong with it is told at the first that waits for it. */
-function sayWaiting(pod: Pod, container: string, message: string): string {
+/** An image volume has no container. The kubelet reports its problem on the first container that waits for it. */
+function describeWaiting(pod: Pod, container: string, message: string): string {
   const words = message.split(/[\s"',;]+/);
   for (const { name, image } of pod.spec.volumes ?? []) {
     if (image !== undefined && words.includes(image.reference)) {
-      return `${sayImage(name, image.reference)}: ${message}`;
+      return `${describeImage(name, image.reference)}: ${message}`;
     }
   }
-  return `${sayImageOf(pod, container)}: ${message}`;
+  return `${describeContainerImage(pod, container)}: ${message}`;
 }
 
-function waitingOf({ state }: ContainerStatus): SyncError | undefined {
+function findContainerWaiting({ state }: ContainerStatus): SyncError | undefined {
   return state.waiting && { reason: state.waiting.reason, message: state.waiting.message ?? "" };
 }
 
-/** Init containers run before the others, which wait for them. */
-function waitings(pod: Pod | undefined): readonly SyncError[] {
+/** Init containers first, because the others wait for them. */
+function listWaiting(pod: Pod | undefined): readonly SyncError[] {
   const { initContainerStatuses = [], containerStatuses = [] } = pod?.status ?? {};
   const before = initContainerStatuses.flatMap((status) => {
-    const waiting = waitingOf(status);
+    const waiting = findContainerWaiting(status);
     if (pod === undefined || waiting === undefined) return [];
     const { reason, message } = waiting;
-    return [{ reason, message: sayWaiting(pod, status.name, message) }];
+    return [{ reason, message: describeWaiting(pod, status.name, message) }];
   });
-  return [...before, ...containerStatuses.flatMap((status) => waitingOf(status) ?? [])];
+  return [...before, ...containerStatuses.flatMap((status) => findContainerWaiting(status) ?? [])];
 }
 
 function isStuck({ reason }: SyncError): boolean {
-  return STUCK.has(reason);
+  return STUCK_REASONS.has(reason);
 }
 
-/** What the pod's containers wait for, if they wait: first what does not end by itself, last what each pod waits for. */
+/** What the pod's containers wait for: problems that need help first. */
 export function findWaiting(pod: Pod | undefined): SyncError | undefined {
-  const all = waitings(pod);
+  const all = listWaiting(pod);
   return all.find(isStuck) ?? all.at(-1);
 }
 
-function unsupported(problems: readonly FieldProblem[]): SyncError | undefined {
+function unsupportedSpecError(problems: readonly FieldProblem[]): SyncError | undefined {
   if (problems.length === 0) return undefined;
   return { reason: "UnsupportedSpec", message: sayProblems(problems) };
 }
 
-/** The scheduler finds no node. Source: Kubernetes PodScheduled, PodReasonUnschedulable. */
-function unschedulable(pod: Pod | undefined): SyncError | undefined {
+/** Source: Kubernetes PodScheduled, PodReasonUnschedulable. */
+function unschedulableError(pod: Pod | undefined): SyncError | undefined {
   const told = pod?.status?.conditions?.find(({ type }) => type === "PodScheduled");
   if (told?.status !== "False" || told.reason !== "Unschedulable") return undefined;
   return { reason: told.reason, message: told.message ?? "" };
 }
 
-/** The node has refused or ended the pod itself, and says why. Source: Kubernetes kubelet, UnexpectedAdmissionError, Evicted. */
+/** The node rejected or evicted the pod. Source: Kubernetes kubelet, UnexpectedAdmissionError, Evicted. */
 export function podFailure(pod: Pod | undefined): SyncError | undefined {
   const { phase, reason = "", message = "" } = pod?.status ?? {};
   return phase === "Failed" && reason !== "" ? { reason, message } : undefined;
 }
 
-/** The launcher would find an empty directory. Source: Kubernetes KEP-4639 "image volume source". */
-function dropped(pod: Pod | undefined): SyncError | undefined {
+/** The API server dropped an image volume, so the directory would be empty. Source: Kubernetes KEP-4639 "image volume source". */
+function lostImageError(pod: Pod | undefined): SyncError | undefined {
   if (pod === undefined || !hasLostImage(pod)) return undefined;
   const message =
     "the API server or the node's runtime does not support image volumes, which the launcher pod uses; the pod is replaced by one that copies the image's files";
   return { reason: "PodFieldDropped", message };
 }
 
-function stuck(pod: Pod | undefined): SyncError | undefined {
-  return waitings(pod).find(isStuck);
+function stuckError(pod: Pod | undefined): SyncError | undefined {
+  return listWaiting(pod).find(isStuck);
 }
 
 const KERNEL_NOT_COPIED = "KernelNotCopied";
 const DISK_NOT_PREPARED = "DiskNotPrepared";
 const HOOK_ENDED = "HookSidecarEnded";
-/** What a start tells that the next one, after a pause, may tell again. */
-const OF_STARTS: readonly string[] = [KERNEL_NOT_COPIED, DISK_NOT_PREPARED, HOOK_ENDED];
+/** Reasons that the next start of the VM may report again. */
+const START_REASONS: readonly string[] = [KERNEL_NOT_COPIED, DISK_NOT_PREPARED, HOOK_ENDED];
 
-type End = NonNullable<ContainerStatus["state"]["terminated"]>;
+type ContainerEnd = NonNullable<ContainerStatus["state"]["terminated"]>;
 
-/** Its last words, else how it ended. */
-function sayEnd({ message = "", reason = "Error", exitCode }: End): string {
+function describeEnd({ message = "", reason = "Error", exitCode }: ContainerEnd): string {
   const lines = message.split("\n").map((line) => line.trim());
   const said = lines.filter((line) => line !== "").join("; ");
   return said === "" ? `${reason}, exit code ${String(exitCode)}` : said;
 }
 
-/** What a container was to do. */
-function notDone(pod: Pod, name: string, end: End): SyncError {
-  const said = sayEnd(end);
+function describeUnprepared(pod: Pod, name: string, end: ContainerEnd): SyncError {
+  const said = describeEnd(end);
   if (name === PREPARE_CONTAINER) return { reason: DISK_NOT_PREPARED, message: said };
-  const message = `${sayImageOf(pod, name)}: ${said}`;
+  const message = `${describeContainerImage(pod, name)}: ${said}`;
   return volumeIndexOf(name) === undefined
     ? { reason: KERNEL_NOT_COPIED, message: `kernel and initrd were not copied: ${message}` }
     : { reason: DISK_NOT_PREPARED, message: `the disk was not copied: ${message}` };
 }
 
-/** A container that was to make something for the guest has failed, and the pod with it. */
-function notPrepared(pod: Pod | undefined): SyncError | undefined {
+function unpreparedError(pod: Pod | undefined): SyncError | undefined {
   for (const { name, state } of pod?.status?.initContainerStatuses ?? []) {
     const end = state.terminated;
     if (pod === undefined || end === undefined || end.exitCode === 0) continue;
-    return notDone(pod, name, end);
+    return describeUnprepared(pod, name, end);
   }
   return undefined;
 }
 
-/** A hook has failed before the guest ran: afterwards nobody asks it. */
+/** A hook sidecar has ended before the guest ran. After that it is not needed. */
 export function hookFailure(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,
@@ -168,134 +164,124 @@ export function hookFailure(
   const failed = pod === undefined || hasEverRun(vmi) ? undefined : failedHookOf(pod);
   const end = failed?.state.terminated;
   if (failed === undefined || end === undefined) return undefined;
-  const message = `the hook ${failed.name} (image ${failed.image}) has ended: ${sayEnd(end)}; correct it, then start the VM again`;
+  const message = `the hook ${failed.name} (image ${failed.image}) has ended: ${describeEnd(end)}; correct it, then start the VM again`;
   return { reason: HOOK_ENDED, message };
 }
 
-/** What there is to be of storage, before the pod is made. */
-function storageSyncError({ vmi, pod, storage }: VmiSituation): SyncError | undefined {
+/** Missing storage, before the pod is created. */
+function storageError({ vmi, pod, storage }: VmiStatusFacts): SyncError | undefined {
   return pod === undefined && !isVmiFinal(vmi) ? storageHindrance(vmi, storage) : undefined;
 }
 
-/** What is known of a VMI. */
-export interface VmiSituation {
+export interface VmiStatusFacts {
   readonly vmi: VirtualMachineInstance;
-  /** The owner's. */
   readonly pod: Pod | undefined;
   readonly network: NetworkConfig;
   readonly storage: StorageFacts;
-  /** Steps that the API server does not allow. */
+  /** Steps that the API server rejected. */
   readonly failures: readonly StepFailure[];
-  /** Networks that the pod's node cannot make NICs of. */
+  /** Networks that the pod's node cannot provide. */
   readonly absences: NetworkAbsences;
-  /** The pod's node does not answer. */
+  /** Set if the pod's node does not respond. */
   readonly nodeLoss?: NodeLoss;
 }
 
-/** What virt-handler tells of the VM as a whole. */
-function toldByNode({ status }: VirtualMachineInstance): SyncError | undefined {
+/** The reason in `status.hindrance`, which virt-handler writes. */
+function nodeError({ status }: VirtualMachineInstance): SyncError | undefined {
   const { reason, message } = status?.hindrance ?? {};
   if (reason === undefined || message === undefined) return undefined;
-  // What ends by itself a moment later stands in nobody's way.
+  // Conditions that end by themselves are no errors.
   return eventTypeOf(reason) === undefined ? undefined : { reason, message };
 }
 
-/** Why the guest does not start, or cannot be worked with. */
-function ofStart({ vmi, pod }: VmiSituation): SyncError | undefined {
-  return hookFailure(vmi, pod) ?? toldByNode(vmi);
+function guestStartError({ vmi, pod }: VmiStatusFacts): SyncError | undefined {
+  return hookFailure(vmi, pod) ?? nodeError(vmi);
 }
 
-/** Of a VMI. */
-export function vmiSyncError(situation: VmiSituation): SyncError | undefined {
+export function vmiSyncError(situation: VmiStatusFacts): SyncError | undefined {
   const { vmi, pod, network, failures, nodeLoss } = situation;
   return (
-    unsupported(vmiStartProblems(vmi, network)) ??
+    unsupportedSpecError(vmiStartProblems(vmi, network)) ??
     nodeLoss ??
-    storageSyncError(situation) ??
-    sayFailures(failures) ??
-    dropped(pod) ??
-    ofStart(situation) ??
-    unschedulable(pod) ??
+    storageError(situation) ??
+    describeFailures(failures) ??
+    lostImageError(pod) ??
+    guestStartError(situation) ??
+    unschedulableError(pod) ??
     podFailure(pod) ??
-    notPrepared(pod) ??
-    stuck(pod)
+    unpreparedError(pod) ??
+    stuckError(pod)
   );
 }
 
-/** What is known of a VM. */
-export interface VmSituation {
+export interface VmStatusFacts {
   readonly vm: VirtualMachine;
-  /** The VM's own. */
   readonly vmi: VirtualMachineInstance | undefined;
-  /** Why it cannot be started. */
   readonly startProblems: readonly FieldProblem[];
-  /** A VMI of the VM's name is there that is not the VM's. */
+  /** A VMI with the VM's name exists and does not belong to the VM. */
   readonly isNameTaken: boolean;
-  /** That VMI is being deleted, or its VM was: the name is free soon. */
+  /** That VMI or its VM is being deleted, so the name becomes free. */
   readonly isTakerLeaving?: boolean;
-  /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
-  /** Changes of NICs wait for the next start. */
+  /** NIC changes wait for the next start. */
   readonly isStaged: boolean;
   /** A claim of the VMI has no volume yet. */
   readonly waitsForBinding: boolean;
-  /** Absent: the VM is what it says itself. */
+  /** Unset for a VM without instancetype and preference. */
   readonly parts?: PartsFacts;
-  /** Steps that the API server does not allow. */
+  /** Steps that the API server rejected. */
   readonly failures: readonly StepFailure[];
 }
 
-function nameTaken({ vm, isNameTaken, isTakerLeaving }: VmSituation): SyncError | undefined {
+function nameInUseError({ vm, isNameTaken, isTakerLeaving }: VmStatusFacts): SyncError | undefined {
   if (!isNameTaken || isTakerLeaving === true) return undefined;
   const message = `a VirtualMachineInstance ${vm.metadata.name} exists that does not belong to this VM; delete it or rename the VM`;
   return { reason: "NameTaken", message };
 }
 
-/** Source: KubeVirt pkg/instancetype/controller/vm, whose words these are. */
-const MISSING = {
+/** Source: KubeVirt pkg/instancetype/controller/vm. */
+const MISSING_PART_REASONS = {
   instancetype: "FailedFindInstancetype",
   preference: "FailedFindPreference",
 } as const;
 
-function missingPart({ parts }: VmSituation): SyncError | undefined {
+function missingPartError({ parts }: VmStatusFacts): SyncError | undefined {
   const [first] = parts?.missing ?? [];
-  return first && { reason: MISSING[first.part], message: first.message };
+  return first && { reason: MISSING_PART_REASONS[first.part], message: first.message };
 }
 
-/** What its VMI tells; between two starts, which an image may make fail one after the other, what the last one told. */
-function toldByVmi({ vm, vmi }: VmSituation): SyncError | undefined {
+/** The VMI's error. Between two starts, the last one's if the next may fail for the same reason. */
+function vmiError({ vm, vmi }: VmStatusFacts): SyncError | undefined {
   if (vmi !== undefined) return findSyncError(vmi.status?.conditions);
   const told = vm.status?.startFailure && findSyncError(vm.status.conditions);
-  return told !== undefined && OF_STARTS.includes(told.reason) ? told : undefined;
+  return told !== undefined && START_REASONS.includes(told.reason) ? told : undefined;
 }
 
-/** Of a VM: its own, else that of its VMI. */
-export function vmSyncError(situation: VmSituation): SyncError | undefined {
+/** The VM's own error, otherwise its VMI's. */
+export function vmSyncError(situation: VmStatusFacts): SyncError | undefined {
   const { startProblems, failures } = situation;
   return (
-    missingPart(situation) ??
-    unsupported(startProblems) ??
-    nameTaken(situation) ??
-    sayFailures(failures) ??
-    toldByVmi(situation)
+    missingPartError(situation) ??
+    unsupportedSpecError(startProblems) ??
+    nameInUseError(situation) ??
+    describeFailures(failures) ??
+    vmiError(situation)
   );
 }
 
-/** What the condition says. */
 export function synchronizedCondition(
   syncError: SyncError | undefined,
 ): readonly (SyncError & Pick<Condition, "type" | "status">)[] {
   return syncError === undefined ? [] : [{ type: SYNCHRONIZED, status: "False", ...syncError }];
 }
 
-/** What an object's conditions tell of what stands in the way. */
 export function findSyncError(conditions: readonly Condition[] | undefined): SyncError | undefined {
   const told = conditions?.find(({ type }) => type === SYNCHRONIZED);
   if (told?.status !== "False") return undefined;
   return { reason: told.reason ?? "", message: told.message ?? "" };
 }
 
-/** The one that is told now and was not told before, for an event. */
+/** The current error if it is new, for an event. */
 export function newSyncError(
   before: readonly Condition[] | undefined,
   now: readonly Condition[] | undefined,

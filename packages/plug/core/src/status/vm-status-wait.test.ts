@@ -3,7 +3,7 @@
 import type { IfacePhase, VirtualMachine, VmiStatus, VmStatus } from "@patchbay/api";
 import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { canVmStatusWait } from "./vm-status-wait.ts";
+import { canVmStatusWait } from "./vm.ts";
 
 const ONE: NicSketch = { name: "one" };
 const LEAVING: NicSketch = { name: "one", state: "absent" };

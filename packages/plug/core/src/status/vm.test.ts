@@ -3,7 +3,7 @@
 import type { RunStrategy, VirtualMachine, VmiStatus, VmStatus } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import type { VmSituation } from "./sync-error.ts";
+import type { VmStatusFacts } from "./sync-error.ts";
 import { vmStatus } from "./vm.ts";
 import type { StepFailure } from "./step-failure.ts";
 
@@ -36,7 +36,7 @@ function hindered(type: string, reason: string) {
   });
 }
 
-function statusOf(situation: Pick<VmSituation, "vm" | "vmi" | "failures">) {
+function statusOf(situation: Pick<VmStatusFacts, "vm" | "vmi" | "failures">) {
   return vmStatus(
     {
       ...situation,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-controller reports of a VM.
 import {
   isAbsent,
   isVmiFinal,
@@ -7,12 +6,13 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmStatus,
+  type PcieTopology,
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { keptAddressesOf } from "../addresses/kept-addresses.ts";
 import { findByName, ifacesOf } from "../spec/nics.ts";
 import { openMigration } from "../migration/owner.ts";
-import { keptMacsOf } from "../iface/kept-macs.ts";
+import { collectRetainedMacs } from "../iface/mac.ts";
 import { keptTopology } from "../pcie/devices.ts";
 import { decideRun, notedStrategy, runFactsOf } from "../plan/vm/run-strategy.ts";
 import { startFailureOf } from "../plan/vm/start-failure.ts";
@@ -21,25 +21,27 @@ import {
   PAUSED,
   READY,
   SYNCHRONIZED,
-  withTimes,
+  withTransitionTimes,
   type Conditions,
   type NewCondition,
 } from "./conditions.ts";
-import { keptHistory } from "./history/of-vm.ts";
+import { nextVmHistory } from "./history/of-vm.ts";
 import { restartRequiredFields } from "./restart-required.ts";
 import {
   synchronizedCondition,
   vmSyncError,
   type SyncError,
-  type VmSituation,
+  type VmStatusFacts,
 } from "./sync-error.ts";
+import { isEqual } from "../equal.ts";
+import { isOver } from "../plan/request/target.ts";
 
 /** Source: KubeVirt VirtualMachineRestartRequired. */
 const RESTART_REQUIRED = "RestartRequired";
-const OWN: readonly string[] = [READY, SYNCHRONIZED, RESTART_REQUIRED];
+const OWN_CONDITIONS: readonly string[] = [READY, SYNCHRONIZED, RESTART_REQUIRED];
 
-/** What is printed of a VM that does not come up, by reason; else the reason itself. Source: KubeVirt, where it has the word. */
-const PRINTED: Readonly<Record<string, string>> = {
+/** `printableStatus` by sync error; by default the reason itself. KubeVirt's values where it has one. */
+const PRINTABLE_STATUS: Readonly<Record<string, string>> = {
   UnsupportedSpec: "ErrorUnsupportedSpec",
   FailedCreate: "ErrorCreateRefused",
   NameTaken: "ErrorNameTaken",
@@ -56,33 +58,36 @@ const PRINTED: Readonly<Record<string, string>> = {
   HotPlugNetworkInterfaceError: "Starting",
 };
 
-/** What the word for people is chosen from. */
-interface Printed {
+interface PrintableStatusFacts {
   readonly syncError: SyncError | undefined;
   readonly startFailure: StartFailure | undefined;
   readonly waitsForBinding: boolean;
 }
 
-function statusOfStart(syncError: SyncError | undefined): string {
-  return syncError === undefined ? "Starting" : (PRINTED[syncError.reason] ?? syncError.reason);
+function startStatus(syncError: SyncError | undefined): string {
+  return syncError === undefined
+    ? "Starting"
+    : (PRINTABLE_STATUS[syncError.reason] ?? syncError.reason);
 }
 
-/** What stands in the way goes before what is waited for. */
-function statusOfVmiStart({ syncError, waitsForBinding }: Printed): string {
+/** An error takes precedence over waiting. */
+function vmiStartStatus({ syncError, waitsForBinding }: PrintableStatusFacts): string {
   return syncError === undefined && waitsForBinding
     ? "WaitingForVolumeBinding"
-    : statusOfStart(syncError);
+    : startStatus(syncError);
 }
 
-function statusWithoutVmi(vm: VirtualMachine, { syncError, startFailure }: Printed): string {
+function statusWithoutVmi(
+  vm: VirtualMachine,
+  { syncError, startFailure }: PrintableStatusFacts,
+): string {
   const { step } = decideRun(runFactsOf(vm, undefined));
   if (step !== "start") return "Stopped";
   const pauses = syncError === undefined && startFailure !== undefined;
-  return pauses ? "CrashLoopBackOff" : statusOfStart(syncError);
+  return pauses ? "CrashLoopBackOff" : startStatus(syncError);
 }
 
-/** Undefined: it does not run yet. */
-function statusOfLife(vmi: VirtualMachineInstance): string | undefined {
+function runningStatus(vmi: VirtualMachineInstance): string | undefined {
   const { status } = vmi;
   if (status?.phase === "Unknown") return status.phase;
   if (openMigration(vmi) !== undefined) return "Migrating";
@@ -90,14 +95,14 @@ function statusOfLife(vmi: VirtualMachineInstance): string | undefined {
   return status?.phase === "Running" ? "Running" : undefined;
 }
 
-/** For people; KubeVirt's words where it has one. Source: KubeVirt VirtualMachinePrintableStatus. */
-function printableStatus({ vm, vmi }: VmSituation, printed: Printed): string {
+/** KubeVirt's values where it has one. Source: KubeVirt VirtualMachinePrintableStatus. */
+function printableStatus({ vm, vmi }: VmStatusFacts, printed: PrintableStatusFacts): string {
   if (vm.metadata.deletionTimestamp !== undefined) return "Terminating";
   if (vmi === undefined) return statusWithoutVmi(vm, printed);
   if (isVmiFinal(vmi)) return printed.startFailure === undefined ? "Stopped" : "CrashLoopBackOff";
   const isStopped = decideRun(runFactsOf(vm, vmi)).step === "stop";
   if (isStopped || vmi.metadata.deletionTimestamp !== undefined) return "Stopping";
-  return statusOfLife(vmi) ?? statusOfVmiStart(printed);
+  return runningStatus(vmi) ?? vmiStartStatus(printed);
 }
 
 /** Source: KubeVirt syncReadyConditionFromVMI. */
@@ -112,23 +117,23 @@ function readyCondition(vmi: VirtualMachineInstance | undefined): NewCondition {
   return { type: READY, status: "False", reason: "VMIConditionMissing", message };
 }
 
-/** Of what is not there nobody knows what the next start makes of it. */
-function changedFields(situation: VmSituation): readonly string[] {
+/** Empty while an instancetype or preference is missing, because the next start is unknown. */
+function changedFields(situation: VmStatusFacts): readonly string[] {
   const { vm, vmi, parts } = situation;
   if (vmi === undefined || (parts?.missing ?? []).length > 0) return [];
   return restartRequiredFields(parts?.expanded ?? vm, vmi, situation);
 }
 
-function restartRequired(situation: VmSituation): readonly NewCondition[] {
+function restartRequired(situation: VmStatusFacts): readonly NewCondition[] {
   const fields = changedFields(situation);
   if (fields.length === 0) return [];
   const message = `changed fields take effect at the next start: ${fields.join(", ")}`;
   return [{ type: RESTART_REQUIRED, status: "True", reason: "NonLiveFieldsChanged", message }];
 }
 
-/** The VM's own, then what its VMI has beside. */
-function conditionsOf(
-  situation: VmSituation,
+/** The VM's own conditions, then the VMI's others. */
+function listConditions(
+  situation: VmStatusFacts,
   syncError: SyncError | undefined,
   now: string,
 ): Conditions {
@@ -138,19 +143,21 @@ function conditionsOf(
     ...restartRequired(situation),
     ...synchronizedCondition(syncError),
   ];
-  const others = (vmi?.status?.conditions ?? []).filter(({ type }) => !OWN.includes(type));
-  return [...withTimes(own, vm.status?.conditions, now), ...others];
+  const others = (vmi?.status?.conditions ?? []).filter(
+    ({ type }) => !OWN_CONDITIONS.includes(type),
+  );
+  return [...withTransitionTimes(own, vm.status?.conditions, now), ...others];
 }
 
-/** What the VMI was told goes before what was known: it was laid out by it. */
-function versionOf(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): number {
+/** The VMI's version takes precedence, because its devices are placed by it. */
+function topologyVersion(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): number {
   const told = vmi === undefined ? undefined : keptTopology(vmi)?.version;
   return told ?? vm.status?.pcieTopology?.version ?? TOPOLOGY_VERSION;
 }
 
 /**
- * Where the devices are: what the VMI reports goes before what was known; an iface that is no longer declared is forgotten.
- * Devices that are no ifaces are where the VMI was told. A VMI whose ifaces are not placed yet says nothing of them.
+ * PCI addresses of the devices. The VMI's report takes precedence; interfaces that are no longer declared are dropped.
+ * Other devices are where the VMI's annotation puts them. A VMI without addresses changes nothing.
  */
 function topologyFields(
   vm: VirtualMachine,
@@ -166,10 +173,10 @@ function topologyFields(
   const devices = told ?? before?.devices;
   if (before === undefined && interfaces.length === 0 && devices === undefined) return {};
   const others = devices === undefined ? {} : { devices };
-  return { pcieTopology: { version: versionOf(vm, vmi), interfaces, ...others } };
+  return { pcieTopology: { version: topologyVersion(vm, vmi), interfaces, ...others } };
 }
 
-/** What is remembered of running; a member that is to go is undefined. */
+/** Fields about the run strategy. An undefined member is to be removed. */
 function runFields(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
@@ -184,16 +191,15 @@ function runFields(
   };
 }
 
-/** virt-controller's part of a VM's status; a member that is undefined is to be taken away. */
+/** virt-controller's part of a VM's status. An undefined member is to be removed. */
 export type NewVmStatus = { readonly [K in keyof VmStatus]: VmStatus[K] | undefined };
 
-/** The VM's status; `now` is RFC 3339. */
-export function vmStatus(situation: VmSituation, now: string): NewVmStatus {
+export function vmStatus(situation: VmStatusFacts, now: string): NewVmStatus {
   const { vm, vmi, bindings, waitsForBinding } = situation;
-  const macs = keptMacsOf(vm, vmi, bindings);
+  const macs = collectRetainedMacs(vm, vmi, bindings);
   const addresses = keptAddressesOf(vm, vmi);
   const syncError = vmSyncError(situation);
-  const conditions = conditionsOf(situation, syncError, now);
+  const conditions = listConditions(situation, syncError, now);
   const run = runFields(vm, vmi, now);
   const { startFailure } = run;
   const next = {
@@ -207,5 +213,54 @@ export function vmStatus(situation: VmSituation, now: string): NewVmStatus {
     ...run,
     observedGeneration: vm.metadata.generation ?? 0,
   };
-  return { ...next, interfaceHistory: keptHistory({ vm, vmi }, next, now) };
+  return { ...next, interfaceHistory: nextVmHistory({ vm, vmi }, next, now) };
+}
+
+/** Fields whose changes may wait; `pcieTopology` only if it has no new address. */
+const DEFERRABLE_FIELDS: readonly string[] = [
+  "observedGeneration",
+  "pcieTopology",
+  "interfaceHistory",
+];
+
+function isPending(vmi: VirtualMachineInstance, name: string): boolean {
+  return findByName(vmi.status?.interfaces, name)?.hotplug?.phase !== "Ready";
+}
+
+function isChanging(vm: VirtualMachine, vmi: VirtualMachineInstance): boolean {
+  if (vmi.status?.phase !== "Running" || isOver(vmi)) return false;
+  return (
+    ifacesOf(vm.spec.template.spec).some(isAbsent) ||
+    ifacesOf(vmi.spec).some((iface) => isAbsent(iface) || isPending(vmi, iface.name))
+  );
+}
+
+/** Whether the topology has no new address. New addresses must be stored at once; removed ones can wait. */
+function hasNoNewAddress(
+  before: PcieTopology | undefined,
+  next: PcieTopology | undefined,
+): boolean {
+  if (before === undefined || next === undefined) return before === next;
+  const { interfaces: known, ...others } = before;
+  const { interfaces: told, ...otherNext } = next;
+  return (
+    isEqual(others, otherNext) && told.every((place) => known.some((each) => isEqual(each, place)))
+  );
+}
+
+/**
+ * Whether writing the status can wait because more changes follow soon: the guest's NICs are being plugged or unplugged,
+ * and `next` changes nothing important.
+ */
+export function canVmStatusWait(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance | undefined,
+  next: NewVmStatus,
+): boolean {
+  if (vmi === undefined || vm.status === undefined || !isChanging(vm, vmi)) return false;
+  const stored = new Map<string, unknown>(Object.entries(vm.status));
+  const isSame = Object.entries(next).every(
+    ([field, value]) => DEFERRABLE_FIELDS.includes(field) || isEqual(stored.get(field), value),
+  );
+  return isSame && hasNoNewAddress(vm.status.pcieTopology, next.pcieTopology);
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What virt-controller reports of a VMI: its own fields of the status only.
 import {
   isPodFinished,
   isVmiFinal,
@@ -11,14 +10,14 @@ import {
   type VirtualMachineInstance,
   type VmiPhase,
   type VmiStatus,
+  type PersistentVolumeClaim,
 } from "@patchbay/api";
 import { ADDRESS_CHANGED, addressesCondition } from "../addresses/kept-addresses.ts";
 import { attachmentStatuses, type PodNetworkFacts } from "./ifaces/attachments.ts";
-import type { NodeLoss } from "../node/node-loss.ts";
-import { GUEST_HELD, heldCondition, heldMessage } from "../migration/control/held.ts";
+import { type NodeLoss, hasRun } from "../node/node-loss.ts";
+import { GUEST_HELD, heldCondition, heldMessage } from "../migration/incoming.ts";
 import { EVICTION_REQUESTED, evictionCondition } from "../migration/evacuation.ts";
 import { openMigration } from "../migration/owner.ts";
-import { hasRun } from "../node/has-run.ts";
 import { failedHookOf } from "../plan/pod/hook-sidecars.ts";
 import { hasLostImage } from "../plan/pod/image-files.ts";
 import { podNetworkElements } from "../plan/vm/vmi.ts";
@@ -27,22 +26,54 @@ import {
   PAUSED,
   READY,
   SYNCHRONIZED,
-  withTimes,
+  withTransitionTimes,
   type Conditions,
   type NewCondition,
 } from "./conditions.ts";
 import { LIVE_MIGRATABLE, liveMigratableCondition } from "./live-migratable.ts";
-import { volumeStatuses } from "./volumes.ts";
 import {
   findWaiting,
   hookFailure,
   podFailure,
   synchronizedCondition,
   vmiSyncError,
-  type VmiSituation,
+  type VmiStatusFacts,
 } from "./sync-error.ts";
+import { claimModeOf } from "../spec/disk-files.ts";
+import { claimNameOf, disksOf } from "../spec/disks.ts";
+import { findByName } from "../spec/nics.ts";
 
-/** The fields of a VMI's status that virt-controller writes. */
+type VolumeStatus = NonNullable<VmiStatus["volumeStatus"]>[number];
+
+type ClaimInfo = NonNullable<VolumeStatus["persistentVolumeClaimInfo"]>;
+
+function claimInfo(claim: PersistentVolumeClaim): ClaimInfo {
+  const { capacity } = claim.status ?? {};
+  const { accessModes, resources } = claim.spec;
+  return {
+    claimName: claim.metadata.name,
+    volumeMode: claimModeOf(claim),
+    ...(accessModes === undefined ? {} : { accessModes: [...accessModes] }),
+    ...(capacity === undefined ? {} : { capacity: { ...capacity } }),
+    ...(resources?.requests === undefined ? {} : { requests: { ...resources.requests } }),
+  };
+}
+
+/** One entry for each disk, from which virt-handler learns whether a claim is a device or a file system. Missing claims keep their last entry. */
+export function volumeStatuses(
+  { spec, status }: VirtualMachineInstance,
+  claims: ReadonlyMap<string, PersistentVolumeClaim>,
+): readonly VolumeStatus[] {
+  return disksOf(spec).map(({ name, source }) => {
+    const before = findByName(status?.volumeStatus, name);
+    const claim = claims.get(claimNameOf(source) ?? "");
+    return {
+      ...(before ?? { name, target: "" }),
+      ...(claim === undefined ? {} : { persistentVolumeClaimInfo: claimInfo(claim) }),
+    };
+  });
+}
+
 export type OwnVmiStatus = Pick<
   VmiStatus,
   | "phase"
@@ -55,7 +86,6 @@ export type OwnVmiStatus = Pick<
   | "conditions"
 >;
 
-/** What the pod says of its networks. */
 export function podNetworkFacts(pod: Pod): PodNetworkFacts {
   const annotations = pod.metadata.annotations ?? {};
   return {
@@ -68,8 +98,8 @@ export function podNetworkFacts(pod: Pod): PodNetworkFacts {
   };
 }
 
-/** How the guest has ended with its container, which may be over before the others of the pod. */
-export function endOf(pod: Pod): VmiPhase | undefined {
+/** How the guest ended, by its container. Other containers of the pod may still run. */
+export function findGuestEnd(pod: Pod): VmiPhase | undefined {
   if (isPodFinished(pod)) return pod.status?.phase === "Succeeded" ? "Succeeded" : "Failed";
   const { containerStatuses = [] } = pod.status ?? {};
   const compute = containerStatuses.find(({ name }) => name === names.LAUNCHER_CONTAINER);
@@ -78,23 +108,23 @@ export function endOf(pod: Pod): VmiPhase | undefined {
   return terminated.exitCode === 0 ? "Succeeded" : "Failed";
 }
 
-/** While a migration is open, what becomes of a pod says nothing of the guest: it may be in the other one. */
-function phaseWithPod({ vmi, nodeLoss }: VmiSituation, pod: Pod): VmiPhase {
-  const end = openMigration(vmi) === undefined ? endOf(pod) : undefined;
+/** While a migration is open, the end of one pod does not show that the guest ended: it may be in the other pod. */
+function phaseWithPod({ vmi, nodeLoss }: VmiStatusFacts, pod: Pod): VmiPhase {
+  const end = openMigration(vmi) === undefined ? findGuestEnd(pod) : undefined;
   if (end !== undefined) return end;
   if (nodeLoss !== undefined) return "Unknown";
-  // What has run goes on to run by virt-handler's word, which was withdrawn while nobody heard it.
+  // After Unknown, the phase that virt-handler last wrote counts again.
   if (hasRun(vmi)) return "Running";
-  // Without its hook the guest would be another.
+  // The guest must not start without its hook.
   if (failedHookOf(pod) !== undefined) return "Failed";
   return pod.status?.phase === "Running" ? "Scheduled" : "Scheduling";
 }
 
 /**
- * Up to Scheduled, the end of the owner's pod, and Unknown while its node does not answer; Running belongs to
- * virt-handler. A pod that is gone is a failure, unless a migration is open.
+ * Phases up to Scheduled, the end of the guest's pod, and Unknown while its node does not respond. virt-handler writes
+ * Running. A missing pod is a failure unless a migration is open.
  */
-function phaseOfVmi(situation: VmiSituation, pod: Pod | undefined): VmiPhase {
+function findPhase(situation: VmiStatusFacts, pod: Pod | undefined): VmiPhase {
   const { vmi } = situation;
   const current = vmi.status?.phase ?? "";
   if (isVmiFinal(vmi)) return current;
@@ -103,11 +133,11 @@ function phaseOfVmi(situation: VmiSituation, pod: Pod | undefined): VmiPhase {
   return openMigration(vmi) === undefined ? "Failed" : current;
 }
 
-/** Its reason, once its pod is gone. */
+/** Reason of a VMI whose pod was lost. */
 const LOST_REASON: NodeLoss["reason"] = "NodeUnresponsive";
 
-/** When each phase was seen first. Source: KubeVirt VirtualMachineInstancePhaseTransitionTimestamp. */
-function transitionsOf(
+/** The first time of each phase. Source: KubeVirt VirtualMachineInstancePhaseTransitionTimestamp. */
+function phaseTransitions(
   vmi: VirtualMachineInstance,
   phase: VmiPhase,
   now: string,
@@ -117,8 +147,8 @@ function transitionsOf(
   return isKnown ? before : [...before, { phase, phaseTransitionTimestamp: now }];
 }
 
-/** Types that virt-controller writes; others' are left alone. */
-const OWN: readonly string[] = [
+/** Condition types that virt-controller writes. Others stay unchanged. */
+const OWN_CONDITIONS: readonly string[] = [
   READY,
   SYNCHRONIZED,
   ADDRESS_CHANGED,
@@ -127,35 +157,35 @@ const OWN: readonly string[] = [
   EVICTION_REQUESTED,
 ];
 
-/** Of a guest that runs, or ran when it was last heard of. */
-function migrationCondition({ vmi, storage, network }: VmiSituation, phase: VmiPhase) {
+/** Only for guests that run, or ran before their node became unreachable. */
+function migrationCondition({ vmi, storage, network }: VmiStatusFacts, phase: VmiPhase) {
   if (phase !== "Running" && phase !== "Unknown") return [];
   const { bindings } = network;
   return [liveMigratableCondition({ vmi, claims: storage.claims, bindings })];
 }
 
-/** What the launcher's probes say of a guest that runs. Source: KubeVirt syncReadyConditionFromPod. */
-function readyByPod(pod: Pod | undefined): NewCondition {
+/** Readiness of a running guest, by the launcher's probes. Source: KubeVirt syncReadyConditionFromPod. */
+function podReadyCondition(pod: Pod | undefined): NewCondition {
   const told = pod?.status?.conditions?.find(({ type }) => type === READY);
   if (told?.status !== "False") return { type: READY, status: "True" };
   const { reason = "ContainersNotReady", message = "the launcher pod is not ready" } = told;
   return { type: READY, status: "False", reason, message };
 }
 
-/** Nobody is answered by a guest that stands still. Source: KubeVirt readiness gate kubevirt.io/virtual-machine-unpaused. */
-function readyOfRunning({ vmi, pod }: VmiSituation): NewCondition {
+/** A paused guest is not ready. Source: KubeVirt readiness gate kubevirt.io/virtual-machine-unpaused. */
+function runningReadyCondition({ vmi, pod }: VmiStatusFacts): NewCondition {
   const held = heldMessage(openMigration(vmi));
   if (held !== undefined) {
     return { type: READY, status: "False", reason: GUEST_HELD, message: held };
   }
   const isPaused = findCondition(vmi.status?.conditions, PAUSED)?.status === "True";
-  if (!isPaused) return readyByPod(pod);
+  if (!isPaused) return podReadyCondition(pod);
   const message = "the guest is paused: its processors stand still";
   return { type: READY, status: "False", reason: "ReadinessGatesNotReady", message };
 }
 
-function readyCondition(situation: VmiSituation, phase: VmiPhase): NewCondition {
-  if (phase === "Running") return readyOfRunning(situation);
+function readyCondition(situation: VmiStatusFacts, phase: VmiPhase): NewCondition {
+  if (phase === "Running") return runningReadyCondition(situation);
   const { vmi, pod, nodeLoss } = situation;
   const told = nodeLoss ?? vmi.status?.hindrance ?? podFailure(pod) ?? findWaiting(pod);
   return {
@@ -166,8 +196,8 @@ function readyCondition(situation: VmiSituation, phase: VmiPhase): NewCondition 
   };
 }
 
-function conditionsOf(
-  facts: VmiSituation,
+function listConditions(
+  facts: VmiStatusFacts,
   { phase, attachments = [] }: Pick<OwnVmiStatus, "phase" | "attachments">,
   now: string,
 ): Conditions {
@@ -182,32 +212,31 @@ function conditionsOf(
     ...heldCondition(openMigration(vmi)),
     ...evictionCondition(vmi),
   ];
-  const others = (stored ?? []).filter(({ type }) => !OWN.includes(type));
-  return [...withTimes(own, stored, now), ...others];
+  const others = (stored ?? []).filter(({ type }) => !OWN_CONDITIONS.includes(type));
+  return [...withTransitionTimes(own, stored, now), ...others];
 }
 
-/** What is known of each volume; nothing where there are no volumes. */
-function volumeFields({ vmi, storage }: VmiSituation): Pick<VmiStatus, "volumeStatus"> {
+function volumeFields({ vmi, storage }: VmiStatusFacts): Pick<VmiStatus, "volumeStatus"> {
   const statuses = volumeStatuses(vmi, storage.claims);
   return statuses.length === 0 ? {} : { volumeStatus: [...statuses] };
 }
 
-/** Why a VMI has failed, as far as its node says so, or does not; the pod may be gone before the VMI. */
-function reasonOf({ vmi, pod }: VmiSituation, phase: VmiPhase): Pick<VmiStatus, "reason"> {
+/** Why a VMI has failed. Kept in the status, because the pod may be deleted before the VMI. */
+function failureReason({ vmi, pod }: VmiStatusFacts, phase: VmiPhase): Pick<VmiStatus, "reason"> {
   const lost = vmi.status?.phase === "Unknown" ? LOST_REASON : undefined;
   const failure = podFailure(pod) ?? hookFailure(vmi, pod);
   const reason = failure?.reason ?? lost ?? vmi.status?.reason;
   return phase === "Failed" && reason !== undefined ? { reason } : {};
 }
 
-/** A pod that lost its kernel never has the guest: it goes, and another one comes. */
-function findLauncher({ vmi, pod }: VmiSituation): Pod | undefined {
+/** A pod that lost an image volume never runs the guest. It is replaced. */
+function findLauncher({ vmi, pod }: VmiStatusFacts): Pod | undefined {
   const isReplaced = vmi.status?.activePods === undefined && pod !== undefined;
   return isReplaced && hasLostImage(pod) ? undefined : pod;
 }
 
-/** The pods of the guest; while it moves there are two, of which its migration tells. */
-function activePodsOf(
+/** The guest's pod. While a migration is open, the migration writes both pods. */
+function activePodFields(
   vmi: VirtualMachineInstance,
   pod: Pod | undefined,
 ): Pick<OwnVmiStatus, "activePods"> {
@@ -217,25 +246,24 @@ function activePodsOf(
   return isMoving || node === undefined || uid === undefined ? {} : { activePods: { [uid]: node } };
 }
 
-/** virt-controller's part of the status; `now` is RFC 3339. */
-export function ownVmiStatus(facts: VmiSituation, now: string): OwnVmiStatus {
+export function ownVmiStatus(facts: VmiStatusFacts, now: string): OwnVmiStatus {
   const { vmi } = facts;
   const pod = findLauncher(facts);
   const node = pod?.spec.nodeName;
   const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences };
   const attachments =
     pod === undefined ? undefined : attachmentStatuses(owner, podNetworkFacts(pod), facts.nodeLoss);
-  const phase = phaseOfVmi(facts, pod);
+  const phase = findPhase(facts, pod);
   return {
     phase,
-    ...reasonOf(facts, phase),
-    phaseTransitionTimestamps: transitionsOf(vmi, phase, now),
+    ...failureReason(facts, phase),
+    phaseTransitionTimestamps: phaseTransitions(vmi, phase, now),
     ...(node === undefined ? {} : { nodeName: node }),
-    ...activePodsOf(vmi, pod),
+    ...activePodFields(vmi, pod),
     ...(attachments === undefined || attachments.length === 0
       ? {}
       : { attachments: [...attachments] }),
     ...volumeFields(facts),
-    conditions: conditionsOf(facts, { phase, attachments: [...(attachments ?? [])] }, now),
+    conditions: listConditions(facts, { phase, attachments: [...(attachments ?? [])] }, now),
   };
 }

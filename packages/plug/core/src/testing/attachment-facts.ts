@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod's attachments are decided from, in few words.
 import type { NetworkSelection } from "@patchbay/api";
 import type {
   AttachmentAction,
@@ -9,7 +8,7 @@ import type {
 
 export type Facts = AttachmentFacts<OwnedAttachment>;
 
-/** Of a pod that lives; its elements, and what differs from one that has nothing. */
+/** Facts about a running pod with these elements. */
 export function facts(elements: readonly NetworkSelection[], more: Partial<Facts> = {}): Facts {
   const networks = { ok: true, elements } as const;
   return {
@@ -24,7 +23,7 @@ export function facts(elements: readonly NetworkSelection[], more: Partial<Facts
   };
 }
 
-/** Attached by net-agent, in the pod's sandbox. */
+/** An attachment by net-agent in the pod's current sandbox. */
 export function owned(
   network: string,
   interfaceName: string,
@@ -33,7 +32,7 @@ export function owned(
   return { network, interfaceName, state: "attached", isStale: false, isAdopted: false, ...more };
 }
 
-/** An action as tables write it. */
+/** Short text for test tables. */
 export function printAction(action: AttachmentAction<OwnedAttachment>): string {
   switch (action.kind) {
     case "add":

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// How Patchbay answers one row of KubeVirt's own test tables.
+// Patchbay's results for the rows of KubeVirt's own test tables.
 import type { Iface, Network, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { withNics } from "../spec/nics.ts";
 
-/** The answer to a row. */
 export type Case =
-  /** KubeVirt's. */
+  /** Same result as KubeVirt. */
   | { readonly kind: "same"; readonly run: Run }
   | { readonly kind: "ours"; readonly run: Run; readonly value: unknown; readonly why: string };
 
-/** Cases of one area, by the name of the row. */
+/** Cases by the name of the row. */
 export type Cases = Readonly<Record<string, Case>>;
 
-// Rows differ from area to area; each run says what it reads.
+// Rows differ between areas; each run declares the input it reads.
 type Run = (input: never) => unknown;
 
 export function same(run: Run): Case {
@@ -24,10 +23,10 @@ export function ours(why: string, value: unknown, run: Run): Case {
   return { kind: "ours", run, value, why };
 }
 
-/** NICs as rows write them. */
+/** NICs in a row. */
 export interface RowNics {
   readonly interfaces: readonly Iface[];
-  /** Default: a network of the same name for each. */
+  /** Default: a network of the same name for each interface. */
   readonly networks?: readonly Network[] | null;
 }
 
@@ -35,7 +34,7 @@ function networkFor({ name }: Iface): Network {
   return name === "default" ? { name, pod: {} } : { name, multus: { networkName: "nad" } };
 }
 
-/** A running VMI with the NICs of a row. */
+/** A running VMI with the row's NICs. */
 export function vmiOf(
   { interfaces, networks }: RowNics,
   status: VmiStatus = {},

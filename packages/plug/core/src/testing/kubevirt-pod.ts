@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows about the pod's annotation and about what is reported of NICs.
+// Rows about the pod's annotation and `status.interfaces`.
 import {
   printNetworks,
   type IfaceStatus,
@@ -9,7 +9,7 @@ import {
 } from "@patchbay/api";
 import { collectIfaceFacts, type IfaceSources } from "../iface/collect.ts";
 import { aliasOf } from "../iface/names.ts";
-import { travelView } from "../migration/control/travellers.ts";
+import { targetPodView } from "../migration/control/target-nics.ts";
 import { attachmentStatuses } from "../status/ifaces/attachments.ts";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";
 import { ifaceStatuses } from "../status/ifaces/ifaces.ts";
@@ -30,7 +30,7 @@ function annotationOf(row: AnnotationRow): unknown {
   return { [KEY]: elementsOf(row) };
 }
 
-/** Nothing is written where nothing changes. */
+/** The annotation if it changes. */
 function writtenOf(row: AnnotationRow): unknown {
   const elements = elementsOf(row);
   const changes = printNetworks(elements) !== printNetworks(row.currentAnnotation ?? []);
@@ -38,11 +38,11 @@ function writtenOf(row: AnnotationRow): unknown {
 }
 
 interface TargetRow extends RowNics {
-  /** NICs of the source's pod, in the order of the networks. */
+  /** Pod NICs on the source, in the order of the networks. */
   readonly sourceStatuses: readonly string[];
 }
 
-/** Of the pod to which a guest with those NICs moves. */
+/** The annotation of a migration's target pod. */
 function targetAnnotationOf(row: TargetRow): unknown {
   const { interfaces, networks, sourceStatuses } = row;
   const qualifiedNetworks = (networks ?? []).map(qualified);
@@ -59,7 +59,7 @@ function targetAnnotationOf(row: TargetRow): unknown {
     queueCount: 1,
   }));
   const status = { ...vmi.status, attachments, interfaces: reported };
-  return { [KEY]: planPodNetworks({ vmi: travelView({ ...vmi, status }), bindings: {} }, []) };
+  return { [KEY]: planPodNetworks({ vmi: targetPodView({ ...vmi, status }), bindings: {} }, []) };
 }
 
 export const ANNOTATION_CASES: Cases = {
@@ -108,7 +108,7 @@ interface StatusRow {
 
 const MAC = "02:00:00:00:00:01";
 
-/** What KubeVirt remembers of domain and guest in the status, Patchbay sees: the same NICs, and the guest's word on them. */
+/** Converts the status that KubeVirt keeps into what Patchbay observes: the same NICs, with the guest agent's report. */
 function seenOf(status: readonly IfaceStatus[]): Pick<IfaceSources, "nics" | "guest"> {
   const inDomain = status.filter(({ infoSource }) => infoSource?.includes("domain") === true);
   const heard = inDomain.filter(({ infoSource }) => infoSource?.includes("guest-agent") === true);
@@ -120,7 +120,7 @@ function seenOf(status: readonly IfaceStatus[]): Pick<IfaceSources, "nics" | "gu
   };
 }
 
-/** What virt-controller tells of the pod and virt-handler reports: names and sources. */
+/** Names and info sources after both controllers have written the status. */
 function statusOf({ networks, status, networkStatus }: StatusRow): unknown {
   const interfaces = networks.map(({ name }) => ({ name, bridge: {} }));
   const own = networks.map((network) => qualified(network));
@@ -143,7 +143,7 @@ function statusOf({ networks, status, networkStatus }: StatusRow): unknown {
   );
 }
 
-/** Patchbay compares NAMESPACE/NAME, as Multus writes it; the rows leave the namespace out. */
+/** Patchbay compares NAMESPACE/NAME as Multus writes it; the rows omit the namespace. */
 function inNamespace(name: string): string {
   return name.includes("/") || name === "" ? name : `default/${name}`;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows about KubeVirt's queue of requests in a VM's status: here each is written into the specification at once.
+// Rows about KubeVirt's queue of requests in a VM's status. Patchbay writes each request into the spec at once.
 import { isAbsent, type Iface, type Network } from "@patchbay/api";
 import type { NicPlan } from "../plan/request/refusal.ts";
 import { add, aVm, aVmi, POD_IFACE, POD_NETWORK, remove } from "./nic-requests.ts";
@@ -26,7 +26,7 @@ function nadOf(name: string): string {
   return `${name}-nad`;
 }
 
-/** A NIC that is to be removed has to be there. */
+/** Adds a NIC for each removal, because it must exist. */
 function nicsBefore(requests: readonly QueuedRequest[]): Nics {
   const names = requests.flatMap(({ removeInterfaceOptions: options }) => options?.name ?? []);
   return {
@@ -44,14 +44,14 @@ function written(plan: NicPlan, nics: Nics): Nics {
     plan.operations.flatMap((each) =>
       each.op === "add" && each.path.endsWith(end) ? [each.value] : [],
     )[0];
-  // The plan writes both lists whole.
+  // The plan writes both lists completely.
   return {
     networks: (valueAt("/networks") ?? nics.networks) as readonly Network[],
     ifaces: (valueAt("/interfaces") ?? nics.ifaces) as readonly Iface[],
   };
 }
 
-/** The names of a VM's NICs after the requests, those that are unplugged with a minus. */
+/** Names of a VM's NICs after the requests. Unplugged ones have a minus. */
 export function nicsAfterRequests({ request, existing }: QueueRow): readonly string[] {
   const requests = [...existing, request];
   const before = nicsBefore(requests);

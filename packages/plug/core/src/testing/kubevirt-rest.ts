@@ -22,7 +22,7 @@ interface AdmissionRow extends Omit<Iface, "name"> {
 
 const NO_FIELDS = ["interfaces", "networks", "bridgeOnPodNetworkAllowed", "portRangesGate"];
 
-/** Rows with a field only are about one NIC on the pod network, bound as KubeVirt's test has it; gates are KubeVirt's. */
+/** Rows without interfaces are about one NIC on the pod network, with the binding of KubeVirt's test. */
 function nicsOf(row: AdmissionRow): {
   readonly interfaces: readonly Iface[];
   readonly networks: readonly Network[];
@@ -112,7 +112,7 @@ interface NodeRow {
   readonly status?: readonly IfaceStatus[];
 }
 
-/** Bridge and tap stand for what the domain or the pod has; a device for what the domain has. */
+/** Bridge and tap exist if the status has the interface; the device if the domain has it. */
 function factsOf(iface: Iface, status: IfaceStatus | undefined): IfaceFacts {
   const inDomain = status?.infoSource?.includes("domain") === true;
   const device = { alias: iface.name, mac: "02:00:00:00:00:01", linkUp: true, queues: 1 };
@@ -128,7 +128,7 @@ function factsOf(iface: Iface, status: IfaceStatus | undefined): IfaceFacts {
   };
 }
 
-/** NICs whose links are to be made or taken apart now. */
+/** NICs whose links are created or removed next. */
 function linkWork({ interfaces, status = [] }: NodeRow): readonly string[] {
   return interfaces
     .map((iface) =>
@@ -141,7 +141,7 @@ function linkWork({ interfaces, status = [] }: NodeRow): readonly string[] {
     .map(({ name }) => name);
 }
 
-/** NICs whose links the target of a migration makes. */
+/** NICs whose links a migration's target creates. */
 function targetWork({ interfaces }: NodeRow): readonly string[] {
   const ifaces = interfaces.map((iface) => factsOf(iface, undefined));
   const steps = planNodeVm(factsOfNode(ifaces, { role: "target" }));
@@ -159,7 +159,7 @@ interface EvaluatorRow extends Partial<RowNics> {
   readonly status?: readonly IfaceStatus[];
 }
 
-/** Whether the NICs wait for a migration, as the VMI's condition says; nothing said is KubeVirt's "Unknown". */
+/** Whether NICs wait for a migration, by the VMI's condition. A missing condition is KubeVirt's "Unknown". */
 function migrationRequired({ interfaces, networks, status = [] }: EvaluatorRow): unknown {
   const bound = (networks ?? []).map(({ name }) => ({ name, bridge: {} }));
   const nics = { interfaces: interfaces ?? bound, networks: networks ?? null };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows about what a VM's edit means for its VMI, and about restarts.
+// Rows about how an edit of a VM affects its VMI, and about restarts.
 import type { Iface, IfaceStatus, Network, VirtualMachineInstance } from "@patchbay/api";
 import { aVm } from "@patchbay/support";
 import { planPodNetworks } from "../plan/pod/pod-networks.ts";
@@ -40,7 +40,7 @@ function namesOf(nics: Pick<Nics, "ifaces">): readonly string[] {
   return nics.ifaces.map(({ name }) => name);
 }
 
-/** One pass of virt-controller: the VMI follows the VM, then the template is tidied. */
+/** One pass of virt-controller: updates the VMI from the VM, then the template. */
 function sync(row: SyncRow) {
   const vmi = toVmi(row);
   const template = templateOf(row, vmi);
@@ -77,7 +77,7 @@ function statesOf(row: SyncRow): unknown {
   return { vmiState: Object.fromEntries(states) as unknown };
 }
 
-/** Both sides name the iface; the VM wants the row's state. */
+/** Both objects have the interface; the VM requests the row's state. */
 function stateAfter({ vmi_state = "", vm_state }: SyncRow): unknown {
   const iface: Iface = { name: "net1", bridge: {}, state: vmi_state };
   const vmi = vmiOf({ interfaces: [iface] }, { interfaces: [{ name: "net1" }] });
@@ -91,7 +91,7 @@ interface SwapRow {
   readonly vm_networks: readonly Network[];
 }
 
-/** One NIC on each network, bridged but for the pod's. */
+/** One NIC on each network, bridged except on the pod network. */
 function swappedNetworks({ vmi_networks, vm_networks }: SwapRow): unknown {
   const interfaces = vmi_networks.map(({ name, pod }): Iface =>
     pod === undefined ? { name, bridge: {} } : POD,
@@ -107,7 +107,7 @@ interface OldRow {
   readonly status: readonly string[];
 }
 
-/** Version 1.1.1 asked whether the pod's annotation has to change. */
+/** KubeVirt 1.1.1 tested whether the pod's annotation must change. */
 function annotationChange({ interfaces, status }: OldRow): unknown {
   const there = vmiOf({ interfaces: interfaces.filter(({ name }) => status.includes(name)) });
   const current = planPodNetworks({ vmi: there, bindings: {} }, []);
@@ -177,7 +177,7 @@ interface Nicked {
   readonly networks?: readonly Network[];
 }
 
-/** Whether the VM must be restarted for what is in it now. */
+/** Whether the VM needs a restart for its current template. */
 function needsRestart(vmi: Nicked, vm: Nicked): boolean {
   const { spec } = vmiOf(vm);
   const plain = aVm();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cluster has that says nothing of launchers and has no claims.
+// Facts about a cluster with default settings.
 import {
   networkConfigOf,
   overcommitConfigOf,
@@ -9,7 +9,7 @@ import {
 import type { LauncherSettings } from "../plan/pod/launcher-pod.ts";
 import type { StorageFacts } from "../plan/vm/storage.ts";
 
-/** Emulated guests, images as volumes. */
+/** Emulated guests, image volumes. */
 export const SETTINGS: LauncherSettings = {
   image: "launcher",
   useEmulation: true,
@@ -19,13 +19,12 @@ export const SETTINGS: LauncherSettings = {
   overcommit: overcommitConfigOf(undefined),
 };
 
-/** No claims. */
 export const NO_STORAGE: StorageFacts = {
   claims: new Map(),
   config: storageConfigOf(undefined),
 };
 
-/** Of a cluster that says nothing. */
+/** A cluster with default settings. */
 export const CLUSTER = {
   network: networkConfigOf(undefined),
   storage: NO_STORAGE,
@@ -33,7 +32,7 @@ export const CLUSTER = {
   absences: new Map(),
 } as const;
 
-/** A claim that is bound, of 1 GiB. */
+/** A bound claim of 1 GiB. */
 export function aClaim(
   name: string,
   more: Partial<Pick<PersistentVolumeClaim, "spec" | "status">> & {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts of a VMI's migrations, of which each test shows only what matters.
+// Facts about a VMI's migrations.
 import {
   migrationConfigOf,
   networkConfigOf,
@@ -16,12 +16,12 @@ import type { VmiFacts } from "../plan/vm/vmi.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** When it is, in all of them. */
+/** Current time in all tests. */
 export const NOW = "2026-01-01T00:10:00.000Z";
-/** When the migration was asked for, and its target's pod made. */
+/** Creation time of the migration and its target pod. */
 export const ASKED = "2026-01-01T00:09:00.000Z";
 
-/** A migration of `aVmi` that has been kept. */
+/** A migration of `aVmi` with its finalizer. */
 export function aMigration(
   phase?: NonNullable<Migration["status"]>["phase"],
   metadata: Partial<Migration["metadata"]> = {},
@@ -43,7 +43,7 @@ export function aMigration(
   };
 }
 
-/** A running VMI that can be migrated. */
+/** A running, migratable VMI. */
 export function aGuest(status: VmiStatus = {}): VirtualMachineInstance {
   return aVmi({
     status: {
@@ -56,13 +56,13 @@ export function aGuest(status: VmiStatus = {}): VirtualMachineInstance {
   });
 }
 
-/** The pod that the guest is in. */
+/** The source pod. */
 export function aSource(): Pod {
   const pod = aPod();
   return { ...pod, metadata: { ...pod.metadata, name: launcherPodName(aVmi()) } };
 }
 
-/** The pod that it goes to, on node2. */
+/** The target pod, on node2. */
 export function aTarget(change: Partial<Pod["status"]> = {}, nodeName?: string): Pod {
   const pod = aPod();
   const name = launcherPodName(aVmi(), "m1");
@@ -74,7 +74,7 @@ export function aTarget(change: Partial<Pod["status"]> = {}, nodeName?: string):
   };
 }
 
-/** What `aGuest` and its pod come to. */
+/** Facts about `aGuest` and its pod. */
 export function aGuestFacts(
   vmi: VirtualMachineInstance = aGuest(),
   pod: Pod | undefined = aSource(),
@@ -92,7 +92,7 @@ export function aGuestFacts(
   };
 }
 
-/** A migration that nothing was made for yet. */
+/** Facts about a migration without a target pod. */
 export function someFacts(change: Partial<MigrationFacts> = {}): MigrationFacts {
   return {
     key: "default/vm1",
@@ -113,7 +113,7 @@ export function someFacts(change: Partial<MigrationFacts> = {}): MigrationFacts 
   };
 }
 
-/** One that both nodes were told of. */
+/** Facts about an open migration, which both nodes know. */
 export function openFacts(
   state: MigrationState = {},
   change: Partial<MigrationFacts> = {},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Service that leads to VMs on network `default/blue`, and what it rests on: each row shows what matters.
+// A Service for VMs on network `default/blue`, with its definition and VMIs.
 import {
   names,
   type Attachment,
@@ -10,7 +10,7 @@ import {
 } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 
-/** Its definition gives addresses of 10.77.1.0/24 and fd77::/64. */
+/** Assigns addresses of 10.77.1.0/24 and fd77::/64. */
 export function aBlueDefinition(
   config: object = {
     type: "bridge",
@@ -50,7 +50,7 @@ export function aNetworkService(
   };
 }
 
-/** VMI `default/NAME` with the label `app=web`, ready, whose iface `nic` has these addresses on `default/blue`. */
+/** A ready VMI `default/NAME` with the label `app=web`, whose interface `nic` has these addresses on `default/blue`. */
 export function aServedVmi(
   name: string,
   ips: readonly string[],

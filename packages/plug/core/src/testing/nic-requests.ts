@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// VMs and VMIs on the pod network, with or without a NIC `blue`, and what requests to plug and unplug do to them.
+// VMs and VMIs on the pod network, with or without a NIC `blue`, and plug and unplug requests.
 import type {
   Iface,
   Network,
@@ -68,7 +68,7 @@ export function remove(target: NicTarget, name = "blue"): NicPlan {
   return planRemoveIface({ target, request: { name } });
 }
 
-/** What the patch leaves behind. */
+/** The values that the patch writes. */
 export function writtenNics(plan: NicPlan): unknown {
   return plan.kind === "patch"
     ? plan.operations.flatMap((each) => (each.op === "add" ? [each.value] : []))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A VMI and its ifaces as their node sees them, for tests of what is planned there.
+// A VMI and its interfaces as virt-handler observes them.
 import { networkConfigOf, type Attachment, type Iface } from "@patchbay/api";
 import type { DomainFacts } from "@patchbay/domain";
 import { aVmi } from "@patchbay/support";
@@ -17,10 +17,10 @@ export const IN_POD: Partial<LinkFacts> = { podInterface: true, mtu: 1450 };
 export const WIRED: Partial<LinkFacts> = { ...IN_POD, tap: true, bridge: true, wired: true };
 export const IN_USE: Partial<LinkFacts> = { ...WIRED, tapOpen: true };
 
-/** An iface by what is known of it; default: declared, and nothing more. */
+/** Options for an interface. By default it is declared, and nothing exists. */
 export interface Sketch {
   readonly name?: string;
-  /** Of the entry in the spec; null: there is none any more. */
+  /** Entry in the spec; null if it was deleted. */
   readonly iface?: Partial<Iface> | null;
   /** Default: bridge. */
   readonly binding?: IfaceFacts["binding"];
@@ -29,7 +29,7 @@ export interface Sketch {
   readonly device?: Partial<DeviceFacts>;
 }
 
-/** The facts of one iface, whose NIC in the pod is called `pod0NAME`. */
+/** Facts about one interface, whose pod NIC is `pod0NAME`. */
 export function anIface(sketch: Sketch = {}): IfaceFacts {
   const { name = "a", iface = {}, binding = { kind: "bridge" }, links = {} } = sketch;
   const { attachment, device } = sketch;
@@ -69,12 +69,11 @@ export function aDomain(ports = 4): DomainFacts {
   };
 }
 
-/** A domain that runs. */
 export function running(facts = aDomain()): DomainSnapshot {
   return { running: true, isPaused: false, crashed: false, facts };
 }
 
-/** All facts of a VMI that has not run yet, and of its ifaces. */
+/** Facts about a VMI that has not run yet. */
 export function factsOf(
   ifaces: readonly IfaceFacts[],
   change: Partial<NodeVmFacts> = {},
@@ -93,7 +92,7 @@ export function factsOf(
   };
 }
 
-/** What is planned where no domain is. */
+/** The plan without a domain. */
 export function plan(
   ifaces: readonly IfaceFacts[],
   change: Partial<NodeVmFacts> = {},
@@ -101,7 +100,7 @@ export function plan(
   return planNodeVm(factsOf(ifaces, change));
 }
 
-/** What is planned while the VM runs. */
+/** The plan for a running VM. */
 export function live(
   ifaces: readonly IfaceFacts[],
   change: Partial<NodeVmFacts> = {},
@@ -109,7 +108,7 @@ export function live(
   return plan(ifaces, { domain: running(), ...change });
 }
 
-/** Each step and whose it is. */
+/** Each step with its interface. */
 export function stepsOf(actions: readonly NodeAction[]): readonly string[] {
   return actions.map((action) =>
     "iface" in action ? `${action.kind} ${action.iface}` : action.kind,

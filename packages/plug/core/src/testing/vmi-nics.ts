@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The networks and ifaces that a VMI has after one look at its VM, when the API server takes them all.
+// The networks and interfaces of a VMI after one pass over its VM, if the API server accepts all changes.
 import type { BindingRegistry, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
 import type { Nics } from "../spec/nics.ts";
 import { planNicsChange, withPlug } from "../plan/vm/nics.ts";

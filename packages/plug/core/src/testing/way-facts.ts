@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways of NICs as they are seen: whole, but for what a test changes.
+// Paths of NICs for tests of the doctor: healthy except for one change.
 import { expect } from "vitest";
 import { diagnose } from "../doctor/diagnose.ts";
 import type {
   FrameTrace,
   SeenWay,
-  WayFacts,
+  PathFacts,
   WayLink,
   WayLinks,
   WiringLack,
@@ -13,12 +13,12 @@ import type {
 import type { DoctorReason } from "../doctor/reasons.ts";
 import { HOPS, type HopName } from "../doctor/report.ts";
 
-/** The device's. */
+/** The device's MAC. */
 export const MAC = "02:00:00:00:5e:01";
-/** Somebody else's. */
+/** Another host's MAC. */
 export const OTHER = "02:00:00:00:5e:99";
 
-/** A link that is in order. */
+/** A healthy link. */
 export function link(name: string, more: Partial<WayLink> = {}): WayLink {
   return {
     name,
@@ -45,7 +45,7 @@ const LINKS: WayLinks = {
   onNode: "peer",
 };
 
-/** Of frames that came all the way, and their answers too. */
+/** A probe that reached its target, with all replies. */
 export function trace(probe: FrameTrace["probe"], more: Partial<FrameTrace> = {}): FrameTrace {
   const isInward = probe.startsWith("inward") || probe === "ping" || probe === "connect";
   return {
@@ -60,12 +60,12 @@ export function trace(probe: FrameTrace["probe"], more: Partial<FrameTrace> = {}
   };
 }
 
-/** Of frames that nobody answered, and where they were seen. */
+/** A probe without a reply, and the hops that saw it. */
 export function asked(probe: FrameTrace["probe"], ...hops: readonly HopName[]): FrameTrace {
   return trace(probe, { asked: hops, answered: [], by: [], to: [] });
 }
 
-/** The guest asked from the pod's own bridge. */
+/** Probes of the guest from the pod's bridge. */
 export const FROM_POD: readonly FrameTrace[] = (
   ["inward", "inwardLarge", "ping", "connect"] as const
 ).map((probe) => trace(probe, { asked: ["tap"], answered: ["tap", "podBridge", "podNic"] }));
@@ -80,14 +80,14 @@ const TRACES: readonly FrameTrace[] = [
 
 type Loose<T> = { readonly [Key in keyof T]?: T[Key] | undefined };
 
-/** What is otherwise; undefined: it is not there. */
-export interface WayChange extends Loose<Omit<WayFacts, "seen">> {
+/** Differences from a healthy path. Undefined removes a fact. */
+export interface WayChange extends Loose<Omit<PathFacts, "seen">> {
   readonly links?: Loose<WayLinks>;
-  /** In the place of those of their probes. */
+  /** Replace the traces of the same probes. */
   readonly traces?: readonly FrameTrace[];
   readonly lacks?: readonly WiringLack[];
   readonly seen?: Loose<SeenWay>;
-  /** Nothing of the kernel carries it. */
+  /** No kernel link carries the interface. */
   readonly isUnseen?: true;
 }
 
@@ -96,11 +96,11 @@ function changed<T extends object>(whole: T, change: Loose<T> = {}): T {
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined)) as T;
 }
 
-/** The facts of a way that is whole but for the change. */
-export function wayFacts(change: WayChange): WayFacts {
+/** Facts about a path with the change. */
+export function wayFacts(change: WayChange): PathFacts {
   const { links, traces = [], lacks = [], seen, isUnseen, ...more } = change;
   const others = TRACES.filter(({ probe }) => !traces.some((one) => one.probe === probe));
-  const whole: WayFacts = {
+  const whole: PathFacts = {
     binding: "bridge",
     device: { linkUp: true, mac: MAC, mtu: 1500 },
     guest: { macs: [MAC], addresses: ["10.9.0.1"], hasDefaultRoute: true },
@@ -121,19 +121,19 @@ export function wayFacts(change: WayChange): WayFacts {
   return isUnseen === true || way === undefined ? unseen : { ...unseen, seen: way };
 }
 
-/** Something that is missing. */
+/** A wiring fault. */
 export function lack(what: WiringLack["what"], at: string): readonly WiringLack[] {
   return [{ link: at, what, words: "ip link set" }];
 }
 
-/** What is otherwise, and which hop is the first that is dead; without one all are well. */
+/** A change, and the first dead hop. Without a hop all must be alive. */
 export type WayRow = readonly [
   name: string,
   change: WayChange,
   want?: readonly [HopName, DoctorReason],
 ];
 
-/** Rows as tests take them. */
+/** Rows for `test.each`. */
 export function casesOf(rows: readonly WayRow[]): readonly {
   readonly name: string;
   readonly change: WayChange;
@@ -142,7 +142,6 @@ export function casesOf(rows: readonly WayRow[]): readonly {
   return rows.map(([name, change, want]) => ({ name, change, want }));
 }
 
-/** Expects what a row says. */
 export function expectRow(change: WayChange, want: WayRow[2]): void {
   const { hops, firstDead } = diagnose(wayFacts(change));
   expect(hops.map(({ hop }) => hop)).toEqual(HOPS);

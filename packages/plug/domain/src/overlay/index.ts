@@ -5,7 +5,6 @@ import Builder from "fast-xml-builder";
 import { XMLParser } from "fast-xml-parser";
 import { checkDocument, reasonOf } from "../xml/check-document.ts";
 
-/** A domain of libvirt has seven levels. */
 const MAX_DEPTH = 32;
 
 /** Without comments and processing instructions. `text` is trimmed and joined. */
@@ -108,13 +107,10 @@ export interface DomainChange {
   /** New and old value; empty for an element. */
   readonly to: string;
   readonly from: string;
-  /** Set if an element was added or is missing. */
   readonly element?: XmlElement;
-  /** The enclosing original elements, innermost first. */
   readonly within: readonly XmlElement[];
 }
 
-/** The merged element and its differences from the original. */
 interface MergedElement {
   readonly root: XmlElement;
   readonly changes: readonly DomainChange[];
@@ -151,7 +147,6 @@ function identityOf(element: XmlElement): string | undefined {
   );
 }
 
-/** The position of an element in the document. */
 interface Position {
   readonly path: readonly string[];
   readonly where: string;
@@ -168,7 +163,6 @@ function toChildPosition(position: Position, element: XmlElement): Position {
   };
 }
 
-/** Compares an attribute, or the text if there is no name. */
 function valueChange(
   position: Position,
   name: string | undefined,
@@ -195,7 +189,6 @@ function mergeAttributes(
   return { attributes, changes };
 }
 
-/** Removes the element that matches `given` from `left`, and returns it. */
 function takeMatch(original: XmlElement, remaining: XmlElement[]): XmlElement | undefined {
   const identity = identityOf(original);
   const index = remaining.findIndex(
@@ -258,7 +251,7 @@ function mergeElement(
   return { root: { name: original.name, attributes, children, text }, changes };
 }
 
-/** Merges `answered` into `given`. Their root elements have the same name. */
+/** Merges `returned` into `original`. Their root elements have the same name. */
 export function layOver(original: XmlElement, returned: XmlElement): MergedElement {
   return mergeElement(
     original,

@@ -5,9 +5,7 @@
 export interface PciAddress {
   /** 0..255; on PCIe the index of the port's controller. */
   readonly bus: number;
-  /** 0..31 */
   readonly slot: number;
-  /** 0..7 */
   readonly function: number;
 }
 
@@ -24,7 +22,6 @@ export interface PciBridge {
   readonly address: PciAddress;
 }
 
-/** Machine types whose PCI layout Patchbay knows. */
 export type MachineFamily = "q35" | "pc";
 
 /** Returns undefined if Patchbay does not know the PCI layout. Source: QEMU `-machine help`. */
@@ -37,7 +34,6 @@ export function machineFamilyOf(machine: string): MachineFamily | undefined {
 /** Source: PCI Local Bus Specification 3.0 section 3.2.2.3. */
 const LAST_SLOT = 31;
 
-/** Returns function 0 of the slots `first` to `last`. */
 export function slotAddresses(bus: number, first: number, last = LAST_SLOT): readonly PciAddress[] {
   return Array.from({ length: last - first + 1 }, (_unused, position) => ({
     bus,
@@ -109,7 +105,6 @@ export function hasPorts({ family, onRootComplex }: Machine): boolean {
   return family === "q35" && !onRootComplex;
 }
 
-/** Addresses for a device without special needs, best first. */
 export function defaultAddresses(machine: Machine): readonly PciAddress[] {
   if (hasPorts(machine)) return PORT_ADDRESSES;
   return machine.family === "pc" ? PC_ADDRESSES : ROOT_COMPLEX_ADDRESSES;

@@ -5,17 +5,14 @@ import type { DomainFacts, PciControllerFacts } from "../xml/parse.ts";
 import { slotAddresses, type PciAddress, FIRST_SLOT } from "./addresses.ts";
 
 interface PortCount {
-  /** Addresses for NICs, free or used. */
   readonly total: number;
   /** NICs that can still be plugged: free addresses, limited by the guest's interrupt vectors. */
   readonly free: number;
 }
 
-/** Ports for one device each. */
 const PORTS = new Set(["pcie-root-port", "pcie-switch-downstream-port"]);
 /** Conventional buses with one device per slot. Source: libvirt pci-hotplug.rst */
 const BRIDGES = new Set(["pci-bridge", "pcie-to-pci-bridge"]);
-/** The NIC that capacity is counted for. */
 const DEFAULT_NIC: InterruptUser = { model: "virtio", queues: 1 };
 
 function listControllerAddresses(controller: PciControllerFacts): readonly PciAddress[] {

@@ -49,7 +49,6 @@ const VECTORS_PER_VCPU = 196;
 
 export interface InterruptUser {
   readonly model: string;
-  /** Queue pairs. */
   readonly queues: number;
 }
 

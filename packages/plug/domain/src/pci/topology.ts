@@ -35,7 +35,6 @@ export type FixedDevice =
 
 /** The rules of one layout version. A VM keeps the version of its first start, so entries never change; new rules need a new version. */
 interface Layout {
-  /** Devices of every domain, at the first addresses. */
   readonly always: readonly FixedDevice[];
   /** Whether guest memory can be shared (memfd), which cannot change while the guest runs. */
   readonly sharesMemory: boolean;
@@ -46,7 +45,6 @@ interface Layout {
   readonly hasKubeVirtDefaults: boolean;
 }
 
-/** The version for VMs that start for the first time. */
 export const TOPOLOGY_VERSION = 3;
 
 const NEWEST: Layout = { always: ["guestAgent"], sharesMemory: true, hasKubeVirtDefaults: true };
@@ -63,7 +61,6 @@ export function layoutOf(version: number): Layout {
 }
 
 interface Preferences {
-  /** The previous address. */
   readonly kept?: PciAddress;
   /** The address that the VM's specification requests; has priority over `kept`. */
   readonly asked?: PciAddress;
@@ -78,14 +75,12 @@ export interface DeviceToPlace extends Preferences {
 }
 
 interface TopologyRequest extends Machine {
-  /** Layout version. */
   readonly version: number;
   readonly vcpus: number;
   /** Number of free ports for hot-plug; unused on `pc`, where every free slot takes a NIC. */
   readonly reserve: number;
   /** Without those that the layout adds. Addresses are assigned in this order, before those of NICs. */
   readonly devices: readonly DeviceToPlace[];
-  /** In the order of the definition. */
   readonly nics: readonly NicToPlace[];
 }
 
@@ -93,14 +88,11 @@ export interface Topology {
   readonly ports: readonly RootPort[];
   /** For devices that request a conventional slot. */
   readonly bridges: readonly PciBridge[];
-  /** By the NIC's name. */
   readonly addresses: ReadonlyMap<string, PciAddress>;
-  /** Devices other than NICs. */
   readonly fixed: ReadonlyMap<FixedDevice, PciAddress>;
 }
 
 export interface TopologyProblem {
-  /** The affected NIC. */
   readonly nic?: string;
   /** The affected other device; without NIC and device, the whole domain. */
   readonly device?: FixedDevice;
@@ -111,7 +103,6 @@ export type PlannedTopology =
   | { readonly ok: true; readonly topology: Topology }
   | { readonly ok: false; readonly problems: readonly TopologyProblem[] };
 
-/** A NIC or device without an address. */
 interface DevicePlacement extends Preferences {
   readonly label: string;
   readonly of: Omit<TopologyProblem, "message">;
@@ -153,9 +144,7 @@ class Placement {
   readonly addresses = new Map<string, PciAddress>();
   readonly fixed = new Map<FixedDevice, PciAddress>();
   readonly problems: TopologyProblem[] = [];
-  /** Keyed by bus. */
   readonly bridges = new Map<number, PciBridge>();
-  /** Owner by printed address. */
   readonly #ownerByAddress = new Map<string, string>();
   readonly #placed = new Set<DevicePlacement>();
   readonly #machine: Machine;
@@ -201,7 +190,6 @@ class Placement {
     return isBehindBridge(asked, this.#machine) ? this.#addBridge(asked.bus) : undefined;
   }
 
-  /** Makes a bus conventional, or returns why that is impossible. */
   #addBridge(bus: number): string | undefined {
     if (this.bridges.has(bus)) return undefined;
     const address = bridgeAddress(bus);
@@ -261,7 +249,6 @@ function place(request: TopologyRequest): Placement {
   return placement;
 }
 
-/** Devices with a requested slot of bus 0 that the ports need. */
 function devicesInSlots(
   { devices, nics }: TopologyRequest,
   slots: number,
@@ -275,7 +262,6 @@ function devicesInSlots(
   );
 }
 
-/** Reports devices that leave too few slots of bus 0 to the ports. */
 function reportTooFewSlots(request: TopologyRequest, placement: Placement, needed: number): void {
   const slots = Math.ceil(needed / FUNCTIONS_PER_SLOT);
   const conflicting = devicesInSlots(request, slots);
@@ -289,7 +275,6 @@ function reportTooFewSlots(request: TopologyRequest, placement: Placement, neede
   placement.problems.push({ message: `${ports} take the slots of a device on bus 0` });
 }
 
-/** Ports get the slots below the lowest device on bus 0. */
 function countPortsThatFit(addresses: readonly PciAddress[]): number {
   const slots = addresses
     .filter(({ bus, slot }) => bus === 0 && slot >= FIRST_SLOT)

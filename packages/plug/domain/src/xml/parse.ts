@@ -54,7 +54,6 @@ export interface NicFacts {
   readonly alias: string;
   readonly mac: string;
   readonly tapName?: string;
-  /** vhost-user socket in the launcher. */
   readonly socketPath?: string;
   readonly pciAddress?: PciAddress;
   readonly linkUp: boolean;
@@ -67,13 +66,10 @@ export interface NicFacts {
   readonly hasBootRom?: true;
 }
 
-/** A PCI controller and its bus. */
 export interface PciControllerFacts {
   /** Number of its bus. */
   readonly index: number;
-  /** For example `pcie-root-port`. */
   readonly model: string;
-  /** False if hot-plug is disabled. */
   readonly hotplug: boolean;
 }
 
@@ -83,18 +79,14 @@ export interface DomainFacts {
   /** Set if QEMU aborts when a NIC is reset or removed after its tap was deleted. */
   readonly abortsWithoutTap?: true;
   readonly nics: readonly NicFacts[];
-  /** Ascending by index. */
   readonly controllers: readonly PciControllerFacts[];
-  /** All PCI addresses in use. */
   readonly pciAddresses: readonly PciAddress[];
   /** Devices other than NICs behind ports. */
   readonly devices: readonly DeviceKind[];
   readonly vcpus: number;
   /** Whether other processes can share guest memory, as vhost-user requires. */
   readonly sharesMemory: boolean;
-  /** Whether MSI-X vectors of virtio NICs are disabled. */
   readonly hasNoNicVectors?: true;
-  /** Whether the guest agent is connected. */
   readonly agentConnected: boolean;
   /** Files and sockets in the launcher, without those of NICs. */
   readonly paths: readonly string[];
@@ -235,7 +227,6 @@ function vcpusOf(root: Node): number {
   return parseNumber(text, "vcpus");
 }
 
-/** Written by `printDomain`. */
 const WITHOUT_VECTORS = "virtio-net-pci-base.vectors=0";
 
 /** QEMU arguments that libvirt passes through. */

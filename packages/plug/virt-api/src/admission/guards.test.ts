@@ -27,7 +27,7 @@ function printPod({ namespace, name, uid }: TokenPod): string {
 }
 
 function judge(user: User, before: object, after: object = { ...before, phase: "Running" }) {
-  const pods = { nodeOfPod: (pod: TokenPod) => Promise.resolve(NODES[printPod(pod)]) };
+  const pods = { findPodNode: (pod: TokenPod) => Promise.resolve(NODES[printPod(pod)]) };
   return guardStatus(pods, {
     uid: "1",
     kind: "VirtualMachineInstance",
@@ -246,7 +246,7 @@ test.each([
   const nodeOfPod = () => Promise.resolve("a");
   const status = { status: OLD };
   const verdict = await guardStatus(
-    { nodeOfPod },
+    { findPodNode: nodeOfPod },
     {
       uid: "1",
       kind: "VirtualMachineInstance",

@@ -11,46 +11,44 @@ import {
   NODE_VM_FIELDS,
   type NodeRole,
 } from "@patchbay/core";
-import { AGENT, nodeOfAgent, type Pods } from "../callers.ts";
-import { ALLOWED, fieldsOf, type AdmissionRequest, type Verdict } from "./review.ts";
+import { AGENT_ACCOUNT, findAgentNode, type PodLookup } from "../callers.ts";
+import { ALLOWED, asObject, type AdmissionRequest, type Verdict } from "./review.ts";
 
 /** Fields of virt-handler; see docs/reference/ownership.md. */
 const OWN_FIELDS: readonly string[] = NODE_VM_FIELDS;
 
 function statusOf(object: unknown): Readonly<Record<string, unknown>> {
-  return fieldsOf(fieldsOf(object)["status"]);
+  return asObject(asObject(object)["status"]);
 }
 
 /** Nodes that owned the VMI before this write. Until `nodeName` is set, these are the nodes of its pods. */
-function ownersOf(oldObject: unknown): readonly unknown[] {
+function findOwnerNodes(oldObject: unknown): readonly unknown[] {
   const { nodeName, activePods } = statusOf(oldObject);
-  return nodeName === undefined ? Object.values(fieldsOf(activePods)) : [nodeName];
+  return nodeName === undefined ? Object.values(asObject(activePods)) : [nodeName];
 }
 
-/** Target node of the open migration before this write. */
-function targetOf(oldObject: unknown): string | undefined {
+function findTargetNode(oldObject: unknown): string | undefined {
   // virt-controller created it, and the API server validated it against the schema.
-  const told = statusOf(oldObject)["migrationState"] as MigrationState | undefined;
-  return migrationIn(told)?.targetNode;
+  const state = statusOf(oldObject)["migrationState"] as MigrationState | undefined;
+  return migrationIn(state)?.targetNode;
 }
 
-function roleOf(oldObject: unknown, node: string): NodeRole | undefined {
-  if (ownersOf(oldObject).includes(node)) return "owner";
-  return targetOf(oldObject) === node ? "target" : undefined;
+function findRole(oldObject: unknown, node: string): NodeRole | undefined {
+  if (findOwnerNodes(oldObject).includes(node)) return "owner";
+  return findTargetNode(oldObject) === node ? "target" : undefined;
 }
 
-function refuse(message: string): Verdict {
+function deny(message: string): Verdict {
   return { allowed: false, code: 403, message, causes: [] };
 }
 
-/** A status field that this write changes. */
 interface Change {
   readonly field: string;
   readonly from: unknown;
   readonly to: unknown;
 }
 
-function changesOf(
+function findChanges(
   before: Readonly<Record<string, unknown>>,
   after: Readonly<Record<string, unknown>>,
 ): readonly Change[] {
@@ -60,44 +58,43 @@ function changesOf(
     .filter(({ from, to }) => !isEqual(from, to));
 }
 
-/** Conditions of other writers. */
 function foreignConditions(conditions: unknown): readonly unknown[] {
   const all: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
   return all.filter((condition) => {
-    const { type } = fieldsOf(condition);
+    const { type } = asObject(condition);
     return typeof type !== "string" || !NODE_VM_CONDITIONS.includes(type);
   });
 }
 
 const MIGRATION = "migrationState";
 
-/** Splits a change of `migrationState` into its members. */
-function withMembers(changes: readonly Change[]): readonly Change[] {
+function splitMigration(changes: readonly Change[]): readonly Change[] {
   return changes.flatMap((change) => {
     if (change.field !== MIGRATION) return [change];
-    const members = changesOf(fieldsOf(change.from), fieldsOf(change.to));
+    const members = findChanges(asObject(change.from), asObject(change.to));
     return members.map((member) => ({ ...member, field: `${MIGRATION}.${member.field}` }));
   });
 }
 
-/** No fields without an open migration. */
 function migrationFieldsOf(role: NodeRole, oldObject: unknown): readonly string[] {
-  const fields = targetOf(oldObject) === undefined ? [] : NODE_MIGRATION_FIELDS[role];
+  const fields = findTargetNode(oldObject) === undefined ? [] : NODE_MIGRATION_FIELDS[role];
   return fields.map((field) => `${MIGRATION}.${field}`);
 }
 
-function isOwners({ field, from, to }: Change): boolean {
+function isOwnerChange({ field, from, to }: Change): boolean {
   if (field === "conditions") return isEqual(foreignConditions(from), foreignConditions(to));
   return field === "phase" ? isNodesPhase(from, to) : OWN_FIELDS.includes(field);
 }
 
-/** Returns the first change that the node may not make. */
-function wrongIn({ oldObject, object }: AdmissionRequest, role: NodeRole): Change | undefined {
-  const ofMigration = migrationFieldsOf(role, oldObject);
-  const isOwn = (change: Change): boolean =>
-    ofMigration.includes(change.field) || (role === "owner" && isOwners(change));
-  return withMembers(changesOf(statusOf(oldObject), statusOf(object))).find(
-    (change) => !isOwn(change),
+function findForbiddenChange(
+  { oldObject, object }: AdmissionRequest,
+  role: NodeRole,
+): Change | undefined {
+  const migrationFields = migrationFieldsOf(role, oldObject);
+  const isAllowed = (change: Change): boolean =>
+    migrationFields.includes(change.field) || (role === "owner" && isOwnerChange(change));
+  return splitMigration(findChanges(statusOf(oldObject), statusOf(object))).find(
+    (change) => !isAllowed(change),
   );
 }
 
@@ -107,22 +104,22 @@ function printChange({ field, from, to }: Change): string {
   return `status.phase: ${next ?? ""} after ${old ?? ""}`;
 }
 
-function judge(request: AdmissionRequest, node: string | undefined): Verdict {
+function checkAgent(request: AdmissionRequest, node: string | undefined): Verdict {
   const { user } = request;
   if (node === undefined) {
-    return refuse(
+    return deny(
       `User "${user.name}" does not say which node it serves: neither by a bound token nor by a group ${names.NODE_GROUP_PREFIX}NODE`,
     );
   }
-  const role = roleOf(request.oldObject, node);
+  const role = findRole(request.oldObject, node);
   if (role === undefined) {
-    return refuse(`User "${user.name}" of node "${node}" may not write objects of another node`);
+    return deny(`User "${user.name}" of node "${node}" may not write objects of another node`);
   }
-  const wrong = wrongIn(request, role);
-  return wrong === undefined
+  const forbidden = findForbiddenChange(request, role);
+  return forbidden === undefined
     ? ALLOWED
-    : refuse(
-        `User "${user.name}" may not write ${printChange(wrong)}: virt-handler does not own it`,
+    : deny(
+        `User "${user.name}" may not write ${printChange(forbidden)}: virt-handler does not own it`,
       );
 }
 
@@ -130,32 +127,32 @@ function judge(request: AdmissionRequest, node: string | undefined): Verdict {
  * Checks writes of a VMI's status by agents; allows all others.
  * @throws AppError with the API server's response, when the agent's pod cannot be read
  */
-export async function guardStatus(pods: Pods, request: AdmissionRequest): Promise<Verdict> {
+export async function guardStatus(pods: PodLookup, request: AdmissionRequest): Promise<Verdict> {
   const { kind, user } = request;
-  if (kind !== VIRTUAL_MACHINE_INSTANCES.kind || user.name !== AGENT) return ALLOWED;
-  return judge(request, await nodeOfAgent(user, pods));
+  if (kind !== VIRTUAL_MACHINE_INSTANCES.kind || user.name !== AGENT_ACCOUNT) return ALLOWED;
+  return checkAgent(request, await findAgentNode(user, pods));
 }
 
 /** Fields of a launcher pod that Patchbay trusts. `patchbay install` and standalone match the same fields. */
-const GUARDED = [
+const TRUSTED_FIELDS = [
   ["labels", names.KUBEVIRT_LABEL],
   ["annotations", names.NETWORK_STATUS_ANNOTATION],
   ["annotations", names.ATTACHMENT_ERRORS_ANNOTATION],
 ] as const;
 
-function wordOf(object: unknown, place: string, key: string): unknown {
-  return fieldsOf(fieldsOf(fieldsOf(object)["metadata"])[place])[key];
+function readMetadata(object: unknown, place: string, key: string): unknown {
+  return asObject(asObject(asObject(object)["metadata"])[place])[key];
 }
 
 function isLauncher(object: unknown): boolean {
-  return wordOf(object, "labels", names.KUBEVIRT_LABEL) === names.LAUNCHER_LABEL_VALUE;
+  return readMetadata(object, "labels", names.KUBEVIRT_LABEL) === names.LAUNCHER_LABEL_VALUE;
 }
 
 /** Rejects changes of trusted fields. The label that marks launchers is one of them, so it cannot be removed first. */
 export function guardLauncher({ object, oldObject }: AdmissionRequest): Verdict {
   if (!isLauncher(oldObject)) return ALLOWED;
-  const changed = GUARDED.find(
-    ([place, key]) => wordOf(object, place, key) !== wordOf(oldObject, place, key),
+  const changed = TRUSTED_FIELDS.find(
+    ([place, key]) => readMetadata(object, place, key) !== readMetadata(oldObject, place, key),
   );
   if (changed === undefined) return ALLOWED;
   const [place, key] = changed;

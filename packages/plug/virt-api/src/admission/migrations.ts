@@ -14,23 +14,20 @@ import {
   migrationProblem,
 } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import { ALLOWED, fieldsOf, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
+import { ALLOWED, asObject, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 
 /** Source: Kubernetes policy/v1 Eviction. */
 const EVICTION = "Eviction";
 
 const CONTROLLER = `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`;
 
-function judgeChange({ object, oldObject }: AdmissionRequest): Verdict {
-  if (isEqual(fieldsOf(object)["spec"], fieldsOf(oldObject)["spec"])) return ALLOWED;
+function validateChange({ object, oldObject }: AdmissionRequest): Verdict {
+  if (isEqual(asObject(object)["spec"], asObject(oldObject)["spec"])) return ALLOWED;
   const message = "update of Migration object's spec is restricted";
   return toVerdict([{ reason: "FieldValueNotSupported", field: "spec", message }]);
 }
 
-/**
- * Migrations for node drains have the highest priority, so only virt-controller may set it. Source: KubeVirt
- * migration-create-admitter.go.
- */
+/** Only virt-controller may set the priority of node drains. Source: KubeVirt migration-create-admitter.go. */
 function priorityProblem(
   priority: unknown,
   { user }: Pick<AdmissionRequest, "user">,
@@ -56,29 +53,32 @@ async function findInFlight(
   return inFlightProblem(vmi, items);
 }
 
-async function judgeMigration(
-  { known, store }: Pick<Deps, "known" | "store">,
+async function validateMigration(
+  { cachedReader, store }: Pick<Deps, "cachedReader" | "store">,
   request: AdmissionRequest,
 ): Promise<Verdict> {
-  if (request.operation === "UPDATE") return judgeChange(request);
-  const { vmiName, priority } = fieldsOf(fieldsOf(request.object)["spec"]);
-  const urgent = priorityProblem(priority, request);
-  if (urgent !== undefined) return urgent;
+  if (request.operation === "UPDATE") return validateChange(request);
+  const { vmiName, priority } = asObject(asObject(request.object)["spec"]);
+  const priorityDenial = priorityProblem(priority, request);
+  if (priorityDenial !== undefined) return priorityDenial;
   const key = {
     namespace: request.namespace,
     name: typeof vmiName === "string" ? vmiName : "",
   };
-  const vmi = key.name === "" ? undefined : await known.find(VIRTUAL_MACHINE_INSTANCES, key);
+  const vmi = key.name === "" ? undefined : await cachedReader.find(VIRTUAL_MACHINE_INSTANCES, key);
   const problem = migrationProblem(vmi, key);
   const message = problem ?? (vmi && (await findInFlight({ store }, vmi)));
   return message === undefined ? ALLOWED : { allowed: false, code: 400, message, causes: [] };
 }
 
-type Leaving = Pick<Deps, "known" | "findByLauncher" | "evictionStrategy" | "log" | "store">;
+type MigrationDeps = Pick<
+  Deps,
+  "cachedReader" | "findByLauncher" | "evictionStrategy" | "log" | "store"
+>;
 
 /** Marks the VMI for evacuation, which virt-controller carries out. The test prevents a mark if the guest has left the node meanwhile. */
 async function markEvacuation(
-  { store, log }: Leaving,
+  { store, log }: MigrationDeps,
   { metadata }: VirtualMachineInstance,
   nodeName: string,
 ): Promise<void> {
@@ -93,8 +93,8 @@ async function markEvacuation(
 }
 
 /** Also denies the eviction when this function fails: the API server evicts the pod if a webhook returns an error. */
-async function judgeEviction(
-  deps: Leaving,
+async function validateEviction(
+  deps: MigrationDeps,
   { namespace, name, dryRun }: AdmissionRequest,
 ): Promise<Verdict> {
   const vmi = deps.findByLauncher({ namespace, name });
@@ -105,17 +105,16 @@ async function judgeEviction(
     if (evacuates !== undefined && dryRun !== true) await markEvacuation(deps, vmi, evacuates);
     return { allowed: false, code: 429, message, causes: [] };
   } catch (error) {
-    const why = `VMI ${vmi.metadata.name} cannot be told to leave its node; try again: ${messageOf(error)}`;
-    return { allowed: false, code: 429, message: why, causes: [] };
+    const reason = `VMI ${vmi.metadata.name} cannot be told to leave its node; try again: ${messageOf(error)}`;
+    return { allowed: false, code: 429, message: reason, causes: [] };
   }
 }
 
-/** Returns undefined for other kinds. */
-export async function judgeLeaving(
-  deps: Leaving,
+export async function validateMigrationOrEviction(
+  deps: MigrationDeps,
   request: AdmissionRequest,
 ): Promise<Verdict | undefined> {
-  if (request.kind === EVICTION) return judgeEviction(deps, request);
+  if (request.kind === EVICTION) return validateEviction(deps, request);
   if (request.kind !== VIRTUAL_MACHINE_INSTANCE_MIGRATIONS.kind) return undefined;
-  return judgeMigration(deps, request);
+  return validateMigration(deps, request);
 }

@@ -28,7 +28,7 @@ import {
   withNics,
 } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import { inferencesOf } from "../expansion.ts";
+import { inferVm } from "../expansion.ts";
 import { type AdmissionRequest, type Verdict, ALLOWED } from "./review.ts";
 import { vmiSpecOf, type Subject, findSubject, isUnchanged, metadataOf } from "./subject.ts";
 
@@ -51,18 +51,19 @@ function matcherOperations(
 }
 
 /** Adds missing kinds of instancetype and preference, and what the VM's volumes infer. `inferred` is the subject with all inferences. */
-function matcherPatch(subject: Subject, inferred: Subject): readonly JsonPatchOperation[] {
+function buildMatcherPatch(subject: Subject, inferred: Subject): readonly JsonPatchOperation[] {
   if (subject.kind === "vmi" || inferred.kind === "vmi") return [];
   const path = `${basePathOf(subject)}/domain/memory`;
-  const had = "memory" in vmiSpecOf(subject).domain;
+  const hadMemory = "memory" in vmiSpecOf(subject).domain;
   return [
     ...PARTS.flatMap((part) => matcherOperations(subject.vm, inferred.vm, part)),
-    ...(had && !("memory" in vmiSpecOf(inferred).domain) ? [{ op: "remove", path } as const] : []),
+    ...(hadMemory && !("memory" in vmiSpecOf(inferred).domain)
+      ? [{ op: "remove", path } as const]
+      : []),
   ];
 }
 
-/** Infers instancetype and preference from the VM's volumes; returns a message if that fails. */
-async function inferredSubject(
+async function inferSubject(
   deps: Deps,
   { namespace }: AdmissionRequest,
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
@@ -70,7 +71,7 @@ async function inferredSubject(
   if (subject.kind === "vmi") return subject;
   // The validating webhook reports these causes.
   if (matcherCauses(subject.vm, old?.kind === "vm" ? old.vm : undefined).length > 0) return subject;
-  const inferred = await inferencesOf(deps.store, inNamespace(subject.vm, namespace));
+  const inferred = await inferVm(deps.store, inNamespace(subject.vm, namespace));
   return inferred.kind === "refused" ? inferred.message : inferred;
 }
 
@@ -79,18 +80,17 @@ interface Nic {
   readonly iface: Iface;
 }
 
-interface Filled {
+interface Defaults {
   readonly patch: readonly JsonPatchOperation[];
   readonly warnings: readonly string[];
 }
 
-const NOTHING: Filled = { patch: [], warnings: [] };
-/** Warning for an update that would remove the NIC. */
-const KEPT =
+const NO_DEFAULTS: Defaults = { patch: [], warnings: [] };
+const NIC_RETAINED_WARNING =
   "the interface on the pod's network stays, as for every VM that declares none; set autoattachPodInterface: false to have none";
 
 /** Reads the preference if the VM does not opt out itself. The validating webhook reports a missing preference. */
-async function isUnwanted(deps: Deps, subject: Subject, namespace: string): Promise<boolean> {
+async function isOptedOut(deps: Deps, subject: Subject, namespace: string): Promise<boolean> {
   const own = vmiSpecOf(subject).domain.devices?.autoattachPodInterface;
   if (own !== undefined || subject.kind === "vmi") return own === false;
   const { apiVersion, kind, metadata, spec } = inNamespace(subject.vm, namespace);
@@ -101,7 +101,7 @@ async function isUnwanted(deps: Deps, subject: Subject, namespace: string): Prom
   return parts.preference?.devices?.preferredAutoattachPodInterface === false;
 }
 
-function nicPatch(base: string, { domain }: VmiSpec, nic: Nic): readonly JsonPatchOperation[] {
+function buildNicPatch(base: string, { domain }: VmiSpec, nic: Nic): readonly JsonPatchOperation[] {
   const path = `${base}/domain/devices`;
   const interfaces = [nic.iface];
   return [
@@ -114,7 +114,7 @@ function nicPatch(base: string, { domain }: VmiSpec, nic: Nic): readonly JsonPat
 }
 
 /** New objects get a NIC. Existing objects keep theirs, so that a manifest without NICs can be applied again. */
-function nicFor(
+function findDefaultNic(
   deps: Deps,
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
 ): Nic | undefined {
@@ -124,18 +124,19 @@ function nicFor(
 }
 
 /** Adds the default NIC to an object without NICs. Patchbay's own services write objects as they should be. */
-async function fillAutoNic(
+async function addDefaultNic(
   deps: Deps,
   { namespace, user }: AdmissionRequest,
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
-): Promise<Filled> {
+): Promise<Defaults> {
   const spec = vmiSpecOf(subject);
-  if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX) || !declaresNoNics(spec)) return NOTHING;
-  const nic = nicFor(deps, { subject, old });
-  if (nic === undefined) return NOTHING;
-  if (await isUnwanted(deps, subject, namespace)) return NOTHING;
-  const patch = nicPatch(basePathOf(subject), spec, nic);
-  return { patch, warnings: old === undefined ? [] : [KEPT] };
+  if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX) || !declaresNoNics(spec))
+    return NO_DEFAULTS;
+  const nic = findDefaultNic(deps, { subject, old });
+  if (nic === undefined) return NO_DEFAULTS;
+  if (await isOptedOut(deps, subject, namespace)) return NO_DEFAULTS;
+  const patch = buildNicPatch(basePathOf(subject), spec, nic);
+  return { patch, warnings: old === undefined ? [] : [NIC_RETAINED_WARNING] };
 }
 
 /** The object may omit its namespace. */
@@ -161,7 +162,7 @@ async function findRunningSpec(
   try {
     const key = { namespace, name };
     const options = { timeoutMs: LOOKUP_TIMEOUT_MS };
-    const vmi = await deps.known.find(VIRTUAL_MACHINE_INSTANCES, key, options);
+    const vmi = await deps.cachedReader.find(VIRTUAL_MACHINE_INSTANCES, key, options);
     return vmi !== undefined && isOwnedBy(vmi, subject.vm) ? vmi.spec : undefined;
   } catch (error) {
     deps.log.warn("cannot look for an earlier MAC", {
@@ -172,7 +173,7 @@ async function findRunningSpec(
   }
 }
 
-async function earlierSpecs(
+async function findEarlierSpecs(
   deps: Deps,
   request: AdmissionRequest,
   subject: Subject,
@@ -189,8 +190,7 @@ function addedFields(before: Iface, after: Iface, path: string): readonly JsonPa
     .map((field) => ({ op: "add", path: `${path}/${field}`, value: after[field] }));
 }
 
-/** Sets binding and MAC of each interface on a secondary network. */
-async function nicsPatchOf(
+async function buildNicsPatch(
   deps: Deps,
   request: AdmissionRequest,
   subject: Subject,
@@ -199,7 +199,7 @@ async function nicsPatchOf(
   const before = ifacesOf(spec);
   const networks = networksOf(spec);
   const bound = before.map((iface) => withDefaultBinding(iface, networks));
-  const earlier = before.some(lacksMac) ? await earlierSpecs(deps, request, subject) : [];
+  const earlier = before.some(lacksMac) ? await findEarlierSpecs(deps, request, subject) : [];
   const after = withMacs(withNics(spec, networks, bound), {
     namespace: request.namespace,
     earlier,
@@ -216,17 +216,17 @@ export async function mutate(deps: Deps, request: AdmissionRequest): Promise<Ver
   if (subject === undefined || metadataOf(subject).deletionTimestamp !== undefined) return ALLOWED;
   const old = findSubject(request.kind, request.oldObject);
   if (isUnchanged(subject, old)) return ALLOWED;
-  const inferred = await inferredSubject(deps, request, { subject, old });
+  const inferred = await inferSubject(deps, request, { subject, old });
   if (typeof inferred === "string")
     return { allowed: false, code: 400, message: inferred, causes: [] };
-  const auto = await fillAutoNic(deps, request, { subject: inferred, old });
+  const auto = await addDefaultNic(deps, request, { subject: inferred, old });
   return {
     allowed: true,
     ...(auto.warnings.length === 0 ? {} : { warnings: auto.warnings }),
     patch: [
-      ...matcherPatch(subject, inferred),
+      ...buildMatcherPatch(subject, inferred),
       ...auto.patch,
-      ...(await nicsPatchOf(deps, request, subject)),
+      ...(await buildNicsPatch(deps, request, subject)),
     ],
   };
 }

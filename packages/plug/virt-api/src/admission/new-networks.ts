@@ -3,7 +3,7 @@
 import { names, type Network, type VmiSpec } from "@patchbay/api";
 import { findByName, networksOf } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import { foreignNetworkProblem } from "../networks.ts";
+import { findForeignNetworkProblem } from "../networks.ts";
 import type { AdmissionRequest, Verdict } from "./review.ts";
 
 export interface Specs {
@@ -11,7 +11,6 @@ export interface Specs {
   readonly old: VmiSpec | undefined;
 }
 
-/** In the order of the specification. */
 export function newNetworks({ spec, old }: Specs): readonly Network[] {
   return networksOf(spec).filter(({ name, multus }) => {
     const before = findByName(old?.networks, name);
@@ -20,7 +19,7 @@ export function newNetworks({ spec, old }: Specs): readonly Network[] {
 }
 
 /** Returns a denial, or undefined. Does not check networks that were stored before. */
-export async function refuseForeignNetworks(
+export async function denyForeignNetworks(
   deps: Deps,
   request: AdmissionRequest,
   specs: Specs,
@@ -30,7 +29,7 @@ export async function refuseForeignNetworks(
   if (user.name.startsWith(names.SERVICE_ACCOUNT_PREFIX)) return undefined;
   for (const network of newNetworks(specs)) {
     const networkName = network.multus?.networkName ?? "";
-    const message = await foreignNetworkProblem(deps, user, { networkName, namespace });
+    const message = await findForeignNetworkProblem(deps, user, { networkName, namespace });
     if (message !== undefined) return { allowed: false, code: 403, message, causes: [] };
   }
   return undefined;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is read out of an AdmissionReview, and what is answered.
 import { describe, expect, test } from "vitest";
-import { ALLOWED, fieldsOf, parseReview, printReview, toVerdict, type Verdict } from "./review.ts";
+import { ALLOWED, asObject, parseReview, printReview, toVerdict, type Verdict } from "./review.ts";
 
 const CAUSE = { reason: "FieldValueInvalid", field: "spec", message: "is bad" } as const;
 const OTHER = { ...CAUSE, message: "is worse" };
@@ -66,7 +66,7 @@ test.each([
   { value: null, want: {} },
   { value: "text", want: {} },
 ])("the fields of $value are $want", ({ value, want }) => {
-  expect(fieldsOf(value)).toEqual(want);
+  expect(asObject(value)).toEqual(want);
 });
 
 describe("causes", () => {

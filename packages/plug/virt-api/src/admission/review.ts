@@ -43,25 +43,24 @@ export type Verdict =
 
 export const ALLOWED: Verdict = { allowed: true };
 
-/** Returns an empty object for other types. */
-export function fieldsOf(value: unknown): JsonObject {
+export function asObject(value: unknown): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-function textOf(value: unknown): string {
+function asText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-function textsOf(value: unknown): readonly string[] {
-  return Array.isArray(value) ? value.map(textOf).filter((text) => text !== "") : [];
+function asTexts(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.map(asText).filter((text) => text !== "") : [];
 }
 
-function userOf(value: unknown): User {
-  const { username, groups, extra } = fieldsOf(value);
-  const claims = Object.entries(fieldsOf(extra)).map(([name, texts]) => [name, textsOf(texts)]);
+function parseUser(value: unknown): User {
+  const { username, groups, extra } = asObject(value);
+  const claims = Object.entries(asObject(extra)).map(([name, texts]) => [name, asTexts(texts)]);
   return {
-    name: textOf(username),
-    groups: textsOf(groups),
+    name: asText(username),
+    groups: asTexts(groups),
     // The entries are pairs of a name and texts.
     extra: Object.fromEntries(claims) as NonNullable<User["extra"]>,
   };
@@ -69,9 +68,9 @@ function userOf(value: unknown): User {
 
 /** @throws AppError with API_MALFORMED when the body is not an AdmissionReview */
 export function parseReview(body: unknown): AdmissionRequest {
-  const request = fieldsOf(fieldsOf(body)["request"]);
+  const request = asObject(asObject(body)["request"]);
   const operation = request["operation"];
-  const uid = textOf(request["uid"]);
+  const uid = asText(request["uid"]);
   if (uid === "" || (operation !== "CREATE" && operation !== "UPDATE")) {
     const reason = "request.uid or an operation CREATE or UPDATE is missing";
     throw new AppError("API_MALFORMED", { what: "the AdmissionReview", reason });
@@ -79,12 +78,12 @@ export function parseReview(body: unknown): AdmissionRequest {
   return {
     uid,
     operation,
-    kind: textOf(fieldsOf(request["kind"])["kind"]),
-    subresource: textOf(request["subResource"]),
+    kind: asText(asObject(request["kind"])["kind"]),
+    subresource: asText(request["subResource"]),
     ...(request["dryRun"] === true && { dryRun: true }),
-    namespace: textOf(request["namespace"]),
-    name: textOf(request["name"]),
-    user: userOf(request["userInfo"]),
+    namespace: asText(request["namespace"]),
+    name: asText(request["name"]),
+    user: parseUser(request["userInfo"]),
     object: request["object"],
     oldObject: request["oldObject"],
   };
@@ -98,7 +97,7 @@ const REASONS = {
   429: "TooManyRequests",
 } as const;
 
-function statusOf(verdict: Extract<Verdict, { allowed: false }>): object {
+function toStatus(verdict: Extract<Verdict, { allowed: false }>): object {
   const { code, message, causes } = verdict;
   return {
     metadata: {},
@@ -110,7 +109,7 @@ function statusOf(verdict: Extract<Verdict, { allowed: false }>): object {
   };
 }
 
-function allowedFields(verdict: Extract<Verdict, { allowed: true }>): object {
+function printAllowed(verdict: Extract<Verdict, { allowed: true }>): object {
   const { warnings = [], patch = [] } = verdict;
   const text = Buffer.from(printGoJson(patch)).toString("base64");
   return {
@@ -127,12 +126,11 @@ export function printReview(request: AdmissionRequest, verdict: Verdict): object
     response: {
       uid: request.uid,
       allowed: verdict.allowed,
-      ...(verdict.allowed ? allowedFields(verdict) : { status: statusOf(verdict) }),
+      ...(verdict.allowed ? printAllowed(verdict) : { status: toStatus(verdict) }),
     },
   };
 }
 
-/** Allows the request if there are no causes. */
 export function toVerdict(causes: readonly Cause[], warnings: readonly string[] = []): Verdict {
   if (causes.length === 0) return { allowed: true, warnings };
   const message = causes.map((cause) => cause.message).join(", ");
@@ -142,7 +140,6 @@ export function toVerdict(causes: readonly Cause[], warnings: readonly string[] 
 export interface Decision {
   readonly webhook: "mutate" | "validate";
   readonly operation: "CREATE" | "UPDATE";
-  /** `failed`: an error in this process. */
   readonly decision: "allowed" | "denied" | "failed";
 }
 

@@ -11,14 +11,12 @@ import {
 } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 
-/** The VM or VMI to check. */
-export interface TwinQuestion {
+export interface TwinCheck {
   readonly namespace: string;
   readonly name: string;
   readonly spec: VmiSpec;
   /** Stored specification: an existing MAC is not rejected later. */
   readonly old: VmiSpec | undefined;
-  /** Path of the VMI specification. */
   readonly base: string;
   /** The VM has no guest and does not start automatically. A MAC in use is only a warning, and rejected at the start. */
   readonly isHalted?: boolean;
@@ -28,52 +26,51 @@ export interface TwinQuestion {
 
 type TwinDeps = Pick<Deps, "listMacOwners" | "segmentOf">;
 
-function sayTwin(twin: MacTwin, { namespace }: TwinQuestion): string {
+function describeTwin(twin: MacTwin, { namespace }: TwinCheck): string {
   const where = twin.isOtherNetwork ? "the bridge of network" : "network";
   return `MAC address ${twin.mac} is in use on ${where} ${twin.network} by ${nameMacOwner(twin.owner, namespace)}`;
 }
 
-function fieldOf({ index }: MacTwin, { base }: TwinQuestion): string {
+function macPath({ index }: MacTwin, { base }: TwinCheck): string {
   return `${base}.domain.devices.interfaces[${String(index)}].macAddress`;
 }
 
-function macIn(spec: VmiSpec | undefined, name: string): string {
+function findMac(spec: VmiSpec | undefined, name: string): string {
   const iface = spec && findByName(ifacesOf(spec), name);
   return normalizeMac(iface?.macAddress ?? "");
 }
 
 /** Returns for each interface whether its MAC is new or used for the first time. */
-function listNewMacs({ spec, old, isHalted, wasHalted }: TwinQuestion): readonly boolean[] {
+function listNewMacs({ spec, old, isHalted, wasHalted }: TwinCheck): readonly boolean[] {
   const isStarting = wasHalted === true && isHalted !== true;
-  return ifacesOf(spec).map(({ name }) => isStarting || macIn(old, name) !== macIn(spec, name));
+  return ifacesOf(spec).map(({ name }) => isStarting || findMac(old, name) !== findMac(spec, name));
 }
 
-function findNewTwins(deps: TwinDeps, question: TwinQuestion): readonly MacTwin[] {
-  const isNew = listNewMacs(question);
+function findNewTwins(deps: TwinDeps, check: TwinCheck): readonly MacTwin[] {
+  const isNew = listNewMacs(check);
   if (!isNew.includes(true)) return [];
-  const macs = ifacesOf(question.spec).map(({ macAddress = "" }) => normalizeMac(macAddress));
-  return findMacTwins(question, deps.listMacOwners(macs), deps.segmentOf).filter(
+  const macs = ifacesOf(check.spec).map(({ macAddress = "" }) => normalizeMac(macAddress));
+  return findMacTwins(check, deps.listMacOwners(macs), deps.segmentOf).filter(
     ({ index }) => isNew[index] === true,
   );
 }
 
-/** Reports new MACs that a running VM uses, if this VM is to run too. */
-export function twinCauses(deps: TwinDeps, question: TwinQuestion): readonly Cause[] {
-  if (question.isHalted === true) return [];
-  return findNewTwins(deps, question)
+export function twinCauses(deps: TwinDeps, check: TwinCheck): readonly Cause[] {
+  if (check.isHalted === true) return [];
+  return findNewTwins(deps, check)
     .filter(({ isOwnerHalted }) => !isOwnerHalted)
     .map((twin) => ({
       reason: "FieldValueDuplicate",
-      field: fieldOf(twin, question),
-      message: sayTwin(twin, question),
+      field: macPath(twin, check),
+      message: describeTwin(twin, check),
     }));
 }
 
 /** Ports of a bond share a MAC, possibly on one bridge, so this is only a warning. Any two other NICs would receive each other's frames. */
-function ownTwinWarnings(deps: TwinDeps, question: TwinQuestion): readonly string[] {
-  const { spec, base } = question;
-  const isNew = listNewMacs(question);
-  return findOwnMacTwins(question, deps.segmentOf)
+function ownTwinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
+  const { spec, base } = check;
+  const isNew = listNewMacs(check);
+  return findOwnMacTwins(check, deps.segmentOf)
     .filter(({ index, earlier }) => isNew[index] === true || isNew[earlier] === true)
     .map(({ index, earlier, mac, networks }) => {
       const field = `${base}.domain.devices.interfaces[${String(index)}].macAddress`;
@@ -83,12 +80,12 @@ function ownTwinWarnings(deps: TwinDeps, question: TwinQuestion): readonly strin
 }
 
 /** Reports new MACs that two VMs share of which at most one runs, and MACs that one VM uses twice on a bridge. */
-export function twinWarnings(deps: TwinDeps, question: TwinQuestion): readonly string[] {
-  const ofVms = findNewTwins(deps, question)
-    .filter(({ isOwnerHalted }) => isOwnerHalted || question.isHalted === true)
+export function twinWarnings(deps: TwinDeps, check: TwinCheck): readonly string[] {
+  const vmWarnings = findNewTwins(deps, check)
+    .filter(({ isOwnerHalted }) => isOwnerHalted || check.isHalted === true)
     .map(
       (twin) =>
-        `${fieldOf(twin, question)}: ${sayTwin(twin, question)}; only one of the two VMs can run at a time`,
+        `${macPath(twin, check)}: ${describeTwin(twin, check)}; only one of the two VMs can run at a time`,
     );
-  return [...ofVms, ...ownTwinWarnings(deps, question)];
+  return [...vmWarnings, ...ownTwinWarnings(deps, check)];
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /validate: dispatches by kind, and validates the kinds without a file of their own.
 import { isEqual, readDataVolume } from "@patchbay/core";
-import { fieldsOf, toVerdict, type AdmissionRequest, type Verdict, ALLOWED } from "./review.ts";
+import { asObject, toVerdict, type AdmissionRequest, type Verdict, ALLOWED } from "./review.ts";
 import {
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
@@ -19,18 +19,18 @@ import {
 } from "@patchbay/api";
 import { parseNetworkConfig } from "@patchbay/cni";
 import type { Deps } from "../deps.ts";
-import { judgeLeaving } from "./migrations.ts";
+import { validateMigrationOrEviction } from "./migrations.ts";
 import { guardLauncher, guardStatus } from "./guards.ts";
-import { refuseForeignNetworks } from "./new-networks.ts";
+import { denyForeignNetworks } from "./new-networks.ts";
 import { findSubject, isUnchanged, vmiSpecOf, type Subject } from "./subject.ts";
 import { validateVm, validateVmi } from "./vm.ts";
 
 function specOf(object: unknown): unknown {
-  return fieldsOf(object)["spec"];
+  return asObject(object)["spec"];
 }
 
 /** On standalone machines only; in clusters CDI validates DataVolumes. Source of the immutable specification: CDI datavolume-validate. */
-function judgeDataVolume(request: AdmissionRequest): Verdict {
+function validateDataVolume(request: AdmissionRequest): Verdict {
   const { namespace, operation, object, oldObject } = request;
   const spec = specOf(object);
   if (operation === "CREATE") {
@@ -43,48 +43,45 @@ function judgeDataVolume(request: AdmissionRequest): Verdict {
   return toVerdict([{ reason: "FieldValueForbidden", field: "spec", message }]);
 }
 
-function judgeInstancetype(spec: unknown): Verdict {
+function validateInstancetype(spec: unknown): Verdict {
   // The API server validated the specification against its schema.
   return toVerdict(instancetypeCauses(spec as InstancetypeSpec));
 }
 
-function judgePreference(given: unknown): Verdict {
+function validatePreference(given: unknown): Verdict {
   // The API server validated the specification against its schema.
   const spec = given as PreferenceSpec;
   return toVerdict(preferenceCauses(spec), preferenceWarnings(spec));
 }
 
-const JUDGES: Readonly<Record<string, (spec: unknown) => Verdict>> = {
-  [INSTANCETYPES.kind]: judgeInstancetype,
-  [CLUSTER_INSTANCETYPES.kind]: judgeInstancetype,
-  [PREFERENCES.kind]: judgePreference,
-  [CLUSTER_PREFERENCES.kind]: judgePreference,
+const VALIDATORS: Readonly<Record<string, (spec: unknown) => Verdict>> = {
+  [INSTANCETYPES.kind]: validateInstancetype,
+  [CLUSTER_INSTANCETYPES.kind]: validateInstancetype,
+  [PREFERENCES.kind]: validatePreference,
+  [CLUSTER_PREFERENCES.kind]: validatePreference,
 };
 
 /** Handles instancetypes, preferences, DataVolumes and rejected kinds; undefined for others. */
-function judgeByKind(request: AdmissionRequest): Verdict | undefined {
+function validateOtherKind(request: AdmissionRequest): Verdict | undefined {
   const { kind, object } = request;
-  if (kind === DATA_VOLUMES.kind) return judgeDataVolume(request);
+  if (kind === DATA_VOLUMES.kind) return validateDataVolume(request);
   const message = refusalOf(kind);
   if (message !== undefined) return { allowed: false, code: 403, message, causes: [] };
-  return Object.hasOwn(JUDGES, kind) ? JUDGES[kind]?.(fieldsOf(object)["spec"]) : undefined;
+  return Object.hasOwn(VALIDATORS, kind) ? VALIDATORS[kind]?.(asObject(object)["spec"]) : undefined;
 }
 
-function textIn(fields: Readonly<Record<string, unknown>>, name: string): string {
+function readText(fields: Readonly<Record<string, unknown>>, name: string): string {
   const text = fields[name];
   return typeof text === "string" ? text : "";
 }
 
-/**
- * Warns if nothing can attach to the network. The definition is stored in any case, because other programs may read
- * it. Only nodes know which plugins exist.
- */
-function warnOfDefinition({ namespace, object, oldObject }: AdmissionRequest): Verdict {
-  const spec = fieldsOf(fieldsOf(object)["spec"]);
-  if (isEqual(spec, fieldsOf(oldObject)["spec"])) return ALLOWED;
-  const name = textIn(fieldsOf(fieldsOf(object)["metadata"]), "name");
+/** Only warns of an unusable network, because other programs may read the definition. */
+function warnAboutDefinition({ namespace, object, oldObject }: AdmissionRequest): Verdict {
+  const spec = asObject(asObject(object)["spec"]);
+  if (isEqual(spec, asObject(oldObject)["spec"])) return ALLOWED;
+  const name = readText(asObject(asObject(object)["metadata"]), "name");
   const title = `NetworkAttachmentDefinition ${namespace}/${name}`;
-  const text = textIn(spec, "config");
+  const text = readText(spec, "config");
   if (text === "") {
     const warning = `${title} has no spec.config: interfaces are attached to it only on nodes with a file that defines a network of that name, in the directory of net-agent's flag --definition-dir`;
     return { allowed: true, warnings: [warning] };
@@ -97,7 +94,7 @@ function warnOfDefinition({ namespace, object, oldObject }: AdmissionRequest): V
   return { allowed: true, warnings: [warning] };
 }
 
-function judge(
+function validateSubject(
   deps: Deps,
   request: AdmissionRequest,
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
@@ -110,18 +107,17 @@ function judge(
   return validateVmi(deps, request, { vmi, old: old?.kind === "vmi" ? old.vmi : undefined });
 }
 
-/** The object is valid according to its schema. */
 export async function validate(deps: Deps, request: AdmissionRequest): Promise<Verdict> {
   if (request.subresource === "status") return guardStatus(deps, request);
-  if (request.kind === NETWORK_ATTACHMENT_DEFINITIONS.kind) return warnOfDefinition(request);
+  if (request.kind === NETWORK_ATTACHMENT_DEFINITIONS.kind) return warnAboutDefinition(request);
   if (request.kind === PODS.kind) return guardLauncher(request);
-  const verdict = judgeByKind(request) ?? (await judgeLeaving(deps, request));
+  const verdict = validateOtherKind(request) ?? (await validateMigrationOrEviction(deps, request));
   if (verdict !== undefined) return verdict;
   const subject = findSubject(request.kind, request.object);
   if (subject === undefined) return ALLOWED;
   const old = findSubject(request.kind, request.oldObject);
   if (isUnchanged(subject, old)) return ALLOWED;
   const specs = { spec: vmiSpecOf(subject), old: old === undefined ? undefined : vmiSpecOf(old) };
-  const refusal = await refuseForeignNetworks(deps, request, specs);
-  return refusal ?? judge(deps, request, { subject, old });
+  const denial = await denyForeignNetworks(deps, request, specs);
+  return denial ?? validateSubject(deps, request, { subject, old });
 }

@@ -30,7 +30,7 @@ import {
   refuseVmiChange,
 } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
-import { expansionOf } from "../expansion.ts";
+import { expandVm } from "../expansion.ts";
 import {
   capacityWarnings,
   dataVolumeWarnings,
@@ -38,7 +38,7 @@ import {
   missingNetworkWarnings,
 } from "./warnings.ts";
 import { ALLOWED, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
-import { twinCauses, twinWarnings, type TwinQuestion } from "./twins.ts";
+import { twinCauses, twinWarnings, type TwinCheck } from "./twins.ts";
 import type { Specs } from "./new-networks.ts";
 
 const BASE = "spec.template.spec";
@@ -57,13 +57,13 @@ interface ExpandedVms extends Vms {
 /** Skips expansion for Patchbay's own services, which validated the VM or copied it. */
 async function expandBoth(deps: Deps, vms: Vms, isService: boolean): Promise<ExpandedVms> {
   if (isService) return { ...vms, causes: [] };
-  const [now, before] = await Promise.all([
-    expansionOf(deps.store, vms.vm),
-    vms.old && expansionOf(deps.store, vms.old),
+  const [expanded, before] = await Promise.all([
+    expandVm(deps.store, vms.vm),
+    vms.old && expandVm(deps.store, vms.old),
   ]);
   const known = new Set(before?.causes.map(({ message }) => message));
-  const causes = now.causes.filter(({ message }) => !known.has(message));
-  return { vm: now.vm, old: before?.vm, causes };
+  const causes = expanded.causes.filter(({ message }) => !known.has(message));
+  return { vm: expanded.vm, old: before?.vm, causes };
 }
 
 function addsIface({ spec, old = spec }: Specs): boolean {
@@ -73,7 +73,6 @@ function addsIface({ spec, old = spec }: Specs): boolean {
   });
 }
 
-/** Returns the VM's VMI if the update adds an interface to it. */
 async function findVmiToPlug(
   deps: Deps,
   vm: VirtualMachine,
@@ -82,7 +81,7 @@ async function findVmiToPlug(
   if (deps.networkConfig().isStaged || !addsIface(specs)) return undefined;
   const { name, namespace = "" } = vm.metadata;
   try {
-    const vmi = await deps.known.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });
+    const vmi = await deps.cachedReader.find(VIRTUAL_MACHINE_INSTANCES, { namespace, name });
     return vmi !== undefined && isOwnedBy(vmi, vm) && !isOver(vmi) ? vmi : undefined;
   } catch (error) {
     // The VMI is needed for a warning only, and virt-controller checks again before it plugs.
@@ -92,11 +91,11 @@ async function findVmiToPlug(
 }
 
 function addressCauses({ vm, old }: Vms, config: NetworkConfig): readonly Cause[] {
-  const toStart = (each: VirtualMachine): VirtualMachineInstance => vmiOf(each, config.bindings);
-  return pciAddressCauses({ vmi: toStart(vm), base: BASE }, old && toStart(old), config);
+  const buildVmi = (each: VirtualMachine): VirtualMachineInstance => vmiOf(each, config.bindings);
+  return pciAddressCauses({ vmi: buildVmi(vm), base: BASE }, old && buildVmi(old), config);
 }
 
-function twinQuestionOf(deps: Deps, { namespace }: AdmissionRequest, vms: Vms): TwinQuestion {
+function buildTwinCheck(deps: Deps, { namespace }: AdmissionRequest, vms: Vms): TwinCheck {
   const { vm, old } = vms;
   const { name } = vm.metadata;
   const hasGuest = deps.hasGuest({ namespace, name });
@@ -127,7 +126,7 @@ function causesOf(
       ? []
       : pluggedBindingCauses({ before: before ?? vmi.spec, after: spec, base: BASE }, bindings)),
     ...addressCauses({ vm, old }, config),
-    ...twinCauses(deps, twinQuestionOf(deps, request, { vm, old })),
+    ...twinCauses(deps, buildTwinCheck(deps, request, { vm, old })),
   ];
 }
 
@@ -144,7 +143,7 @@ async function warningsOf(
   const config = deps.networkConfig();
   const specs = specsOf({ vm, old });
   return [
-    ...twinWarnings(deps, twinQuestionOf(deps, request, { vm, old })),
+    ...twinWarnings(deps, buildTwinCheck(deps, request, { vm, old })),
     ...unactedWarnings({ kind: "vm", vm }, old && { kind: "vm", vm: old }, config),
     ...(await dataVolumeWarnings(deps, { spec: vm.spec, old: old?.spec })),
     ...(await missingNetworkWarnings(deps, specs, namespace)),
@@ -177,7 +176,7 @@ interface Vmis {
   readonly old: VirtualMachineInstance | undefined;
 }
 
-function restrictionOf({ user }: AdmissionRequest, { vmi, old }: Vmis): Verdict | undefined {
+function findRestriction({ user }: AdmissionRequest, { vmi, old }: Vmis): Verdict | undefined {
   const refusal = old && refuseVmiChange({ old, vmi, user: user.name });
   return refusal && { allowed: false, ...refusal };
 }
@@ -190,12 +189,12 @@ export async function validateVmi(
 ): Promise<Verdict> {
   const { vmi, old } = vmis;
   if (vmi.metadata.deletionTimestamp !== undefined) return ALLOWED;
-  const restriction = restrictionOf(request, vmis);
+  const restriction = findRestriction(request, vmis);
   if (restriction !== undefined) return restriction;
   const specs = { spec: vmi.spec, old: old?.spec };
   const { namespace } = request;
   const isOwned = ownerVmOf(vmi) !== undefined;
-  const question = { ...specs, namespace, name: vmi.metadata.name, base: "spec" };
+  const check = { ...specs, namespace, name: vmi.metadata.name, base: "spec" };
   const config = deps.networkConfig();
   const { bindings } = config;
   const causes = [
@@ -211,13 +210,13 @@ export async function validateVmi(
     // MACs and PCI addresses of an owned VMI were validated with its VM.
     ...(isOwned
       ? []
-      : [...pciAddressCauses({ vmi, base: "spec" }, old, config), ...twinCauses(deps, question)]),
+      : [...pciAddressCauses({ vmi, base: "spec" }, old, config), ...twinCauses(deps, check)]),
   ];
   if (causes.length > 0 || isOwned) return toVerdict(causes, []);
   return toVerdict(
     [],
     [
-      ...twinWarnings(deps, question),
+      ...twinWarnings(deps, check),
       ...unactedWarnings({ kind: "vmi", vmi }, old && { kind: "vmi", vmi: old }, config),
       ...(await missingNetworkWarnings(deps, specs, namespace)),
       ...capacityWarnings(vmi, vmi.spec, bindings),

@@ -30,81 +30,89 @@ import { newNetworks, type Specs } from "./new-networks.ts";
 /** Limit of fields per warning, so that all warnings reach the client. */
 const NAMED_MAX = 10;
 
-interface Told extends UnactedFields {
-  /** Bindings and hooks that are not available. */
-  readonly refused: readonly FieldProblem[];
+interface FieldWarnings extends UnactedFields {
+  readonly unavailable: readonly FieldProblem[];
 }
 
-const NOTHING: Told = { unbuilt: [], harmless: [], refused: [] };
+const NO_WARNINGS: FieldWarnings = { unbuilt: [], harmless: [], unavailable: [] };
 
 type SubjectMetadata = Parameters<typeof hookSidecarProblems>[0];
 
 /** Hooks on the VM itself have no effect; the template's metadata holds them. */
-function unreadHooks(metadata: SubjectMetadata): readonly string[] {
+function findIgnoredHooks(metadata: SubjectMetadata): readonly string[] {
   const name = names.HOOK_SIDECARS_ANNOTATION;
   return metadata?.annotations?.[name] === undefined ? [] : [`metadata.annotations[${name}]`];
 }
 
 /** The launcher's networks come from the specification. */
-function unreadNetworks(base: string, metadata: SubjectMetadata): readonly string[] {
+function findIgnoredNetworks(base: string, metadata: SubjectMetadata): readonly string[] {
   const name = names.NETWORKS_ANNOTATION;
   if (metadata?.annotations?.[name] === undefined) return [];
   return [`${base}.annotations[${name}] (declare the networks in spec.networks beside it)`];
 }
 
-function fieldsOf(subject: Subject, { bindings, allowsHooks }: NetworkConfig): Told {
-  const refusedAt = (base: string, metadata: SubjectMetadata): Told["refused"] => [
+function collectWarnings(
+  subject: Subject,
+  { bindings, allowsHooks }: NetworkConfig,
+): FieldWarnings {
+  const findUnavailable = (
+    base: string,
+    metadata: SubjectMetadata,
+  ): FieldWarnings["unavailable"] => [
     ...bindingProblems(vmiSpecOf(subject), `${base}spec`, bindings),
     ...hookSidecarProblems(metadata, `${base}metadata`, allowsHooks),
   ];
   if (subject.kind === "vm") {
     const { template } = subject.vm.spec;
     const { unbuilt, harmless } = unactedFieldsOfVm(subject.vm.spec);
-    const refused = refusedAt("spec.template.", template.metadata);
-    const unread = [
-      ...unreadHooks(metadataOf(subject)),
-      ...unreadNetworks("spec.template.metadata", template.metadata),
+    const unavailable = findUnavailable("spec.template.", template.metadata);
+    const ignored = [
+      ...findIgnoredHooks(metadataOf(subject)),
+      ...findIgnoredNetworks("spec.template.metadata", template.metadata),
     ];
-    return { unbuilt, harmless: [...harmless, ...unread], refused };
+    return { unbuilt, harmless: [...harmless, ...ignored], unavailable };
   }
   const { unbuilt, harmless } = unactedFieldsOfVmi(subject.vmi.spec, "spec");
   const { metadata } = subject.vmi;
-  const unread = unreadNetworks("metadata", metadata);
-  return { unbuilt, harmless: [...harmless, ...unread], refused: refusedAt("", metadata) };
+  const ignored = findIgnoredNetworks("metadata", metadata);
+  return {
+    unbuilt,
+    harmless: [...harmless, ...ignored],
+    unavailable: findUnavailable("", metadata),
+  };
 }
 
-function sayFields(fields: readonly string[]): string {
+function printFields(fields: readonly string[]): string {
   const more = fields.length - NAMED_MAX;
   const named = fields.slice(0, NAMED_MAX).join(", ");
   return more > 0 ? `${named} and ${String(more)} more` : named;
 }
 
-function isSame(one: FieldProblem, other: FieldProblem): boolean {
+function isSameProblem(one: FieldProblem, other: FieldProblem): boolean {
   return one.field === other.field && one.message === other.message;
 }
 
-/**
- * Returns one warning for all fields that prevent a start, one for each unavailable binding or hook, and one for all
- * fields without effect. Skips what was stored before.
- */
+/** Warns of new fields that prevent a start, of unavailable bindings and hooks, and of fields without effect. */
 export function unactedWarnings(
   subject: Subject,
   old: Subject | undefined,
   config: NetworkConfig,
 ): readonly string[] {
-  const now = fieldsOf(subject, config);
-  const before = old === undefined ? NOTHING : fieldsOf(old, config);
+  const now = collectWarnings(subject, config);
+  const before = old === undefined ? NO_WARNINGS : collectWarnings(old, config);
   const known = new Set([...before.unbuilt.map(({ field }) => field), ...before.harmless]);
   const unbuilt = now.unbuilt.map(({ field }) => field).filter((field) => !known.has(field));
   const harmless = now.harmless.filter((field) => !known.has(field));
-  const refused = now.refused.filter(
-    (problem) => !before.refused.some((it) => isSame(it, problem)),
+  const unavailable = now.unavailable.filter(
+    (problem) => !before.unavailable.some((it) => isSameProblem(it, problem)),
   );
-  const kept = `the ${subject.kind === "vm" ? "VM" : "VMI"} is stored but cannot be started`;
+  const prefix = `the ${subject.kind === "vm" ? "VM" : "VMI"} is stored but cannot be started`;
   return [
-    ...(unbuilt.length === 0 ? [] : [`${kept}: not supported yet: ${sayFields(unbuilt)}`]),
-    ...refused.slice(0, NAMED_MAX).map(({ field, message }) => `${kept}: ${field}: ${message}`),
-    ...(harmless.length === 0 ? [] : [`stored without effect: ${sayFields(harmless)}`]),
+    ...(unbuilt.length === 0 ? [] : [`${prefix}: not supported yet: ${printFields(unbuilt)}`]),
+    ...unavailable
+      .slice(0, NAMED_MAX)
+      .map(({ field, message }) => `${prefix}: ${field}: ${message}`),
+    ...(harmless.length === 0 ? [] : [`stored without effect: ${printFields(harmless)}`]),
   ];
 }
 
@@ -136,7 +144,6 @@ export async function dataVolumeWarnings(
   return [`the VM is stored but cannot be started: ${messageOf(error)}`];
 }
 
-/** Warns for each new network whose NetworkAttachmentDefinition is missing. */
 export async function missingNetworkWarnings(
   deps: Deps,
   specs: Specs,
@@ -147,16 +154,16 @@ export async function missingNetworkWarnings(
       const name = network.multus?.networkName ?? "";
       if (parseNadName(name) === undefined) return [];
       try {
-        if (await hasNad(deps.known, name, namespace)) return [];
+        if (await hasNad(deps.cachedReader, name, namespace)) return [];
       } catch (error) {
         deps.log.warn("cannot look for a network", { network: name, err: messageOf(error) });
         return [];
       }
       const full = networkNameOf(network, namespace) ?? name;
       const nearest = nearestNetwork(deps, name, namespace);
-      const near = nearest === undefined ? "" : ` (the nearest name is "${nearest}")`;
+      const suggestion = nearest === undefined ? "" : ` (the nearest name is "${nearest}")`;
       return [
-        `network "${network.name}": NetworkAttachmentDefinition "${full}" does not exist yet${near}; the interface waits for it`,
+        `network "${network.name}": NetworkAttachmentDefinition "${full}" does not exist yet${suggestion}; the interface waits for it`,
       ];
     }),
   );

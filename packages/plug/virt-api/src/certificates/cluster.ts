@@ -23,13 +23,13 @@ import {
   type StartableCache,
 } from "@patchbay/kube";
 import type { Cache, ObjectKey } from "@patchbay/core/ports";
-import { credentialsOfOwnAuthority, type ReadCredentials } from "../handlers/credentials.ts";
+import { createIssuedCredentials, type ReadCredentials } from "../handlers/credentials.ts";
 import type { Version } from "../routes/table.ts";
-import { apiServiceKey, keepCertificates } from "./reconcile.ts";
+import { apiServiceKey, reconcileCertificates } from "./reconcile.ts";
 import {
-  authorityInSecret,
+  readAuthorityFrom,
   type ReadAuthority,
-  contentsOf,
+  readContents,
   HANDLERS_KEY,
   SECRET_KEY,
 } from "./secret.ts";
@@ -46,9 +46,9 @@ function followCache<T extends KubeObject>(cache: Cache<T>): Source<unknown>["fo
   };
 }
 
-export function certificateInSecret(secrets: Cache<Secret>): Source<KeyPair> {
+export function createCertificateSource(secrets: Cache<Secret>): Source<KeyPair> {
   const read = (): Promise<KeyPair> => {
-    const { certPem, keyPem } = contentsOf(secrets.find(SECRET_KEY) ?? {});
+    const { certPem, keyPem } = readContents(secrets.find(SECRET_KEY) ?? {});
     if (certPem !== "" && keyPem !== "") return Promise.resolve({ certPem, keyPem });
     const object = `${SECRET_KEY.namespace}/${SECRET_KEY.name}`;
     const resource = "the certificate in secret";
@@ -58,17 +58,17 @@ export function certificateInSecret(secrets: Cache<Secret>): Source<KeyPair> {
 }
 
 /** An empty list allows every client of the CA; undefined if malformed. */
-function namesIn(text: string | undefined): readonly string[] | undefined {
+function parseNames(text: string | undefined): readonly string[] | undefined {
   const parsed = parseJson(text ?? "[]");
-  const isNames = Array.isArray(parsed) && parsed.every((name) => typeof name === "string");
-  return isNames ? parsed : undefined;
+  const isValid = Array.isArray(parsed) && parsed.every((name) => typeof name === "string");
+  return isValid ? parsed : undefined;
 }
 
 /** Trusts nobody if the ConfigMap is missing or malformed. */
-export function trustInConfigMap(configMaps: Cache<ConfigMap>): Source<Trust> {
+export function createTrustSource(configMaps: Cache<ConfigMap>): Source<Trust> {
   const read = (): Promise<Trust> => {
     const data = configMaps.find(AUTHENTICATION_KEY)?.data ?? {};
-    const names = namesIn(data["requestheader-allowed-names"]);
+    const names = parseNames(data["requestheader-allowed-names"]);
     const caPem = names === undefined ? "" : (data["requestheader-client-ca-file"] ?? "");
     return Promise.resolve({ caPem, names: names ?? [] });
   };
@@ -76,7 +76,7 @@ export function trustInConfigMap(configMaps: Cache<ConfigMap>): Source<Trust> {
 }
 
 /** Watches a single object, because the role permits no others. */
-function watchOne<T extends KubeObject>(
+function watchObject<T extends KubeObject>(
   { client, log, signal }: DaemonContext,
   type: ResourceType<T>,
   { namespace, name }: ObjectKey,
@@ -88,9 +88,8 @@ function watchOne<T extends KubeObject>(
   return cache;
 }
 
-/** Resolves once the ConfigMap was read. */
 export async function followFrontProxy(context: DaemonContext): Promise<Source<Trust>> {
-  const configMaps = watchOne(context, CONFIG_MAPS, AUTHENTICATION_KEY);
+  const configMaps = watchObject(context, CONFIG_MAPS, AUTHENTICATION_KEY);
   await waitForCaches([configMaps], context.signal);
   if (!context.signal.aborted && configMaps.find(AUTHENTICATION_KEY) === undefined) {
     const { namespace, name } = AUTHENTICATION_KEY;
@@ -101,14 +100,13 @@ export async function followFrontProxy(context: DaemonContext): Promise<Source<T
       },
     );
   }
-  return trustInConfigMap(configMaps);
+  return createTrustSource(configMaps);
 }
 
-/** Resolves when the source is readable or the signal is aborted. */
 async function untilReadable(source: Source<KeyPair>, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
-  const over = new AbortController();
-  const look = (): void => {
+  const settled = new AbortController();
+  const check = (): void => {
     source.read().then(
       () => {
         resolve(undefined);
@@ -123,10 +121,10 @@ async function untilReadable(source: Source<KeyPair>, signal: AbortSignal): Prom
     },
     { once: true },
   );
-  source.follow(look, over.signal);
-  look();
+  source.follow(check, settled.signal);
+  check();
   await promise;
-  over.abort();
+  settled.abort();
 }
 
 /** `serving` is the server certificate, `toHandlers` the client certificate for virt-handlers. */
@@ -137,18 +135,18 @@ export interface OwnCertificates {
 }
 
 /** Creates and renews virt-api's certificates until the signal is aborted. Resolves when a serving certificate exists. */
-export async function keepOwnCertificates(context: DaemonContext): Promise<OwnCertificates> {
+export async function manageOwnCertificates(context: DaemonContext): Promise<OwnCertificates> {
   const { client, clock, log, health, signal } = context;
   const watch = health.watchLoop("certificates");
   const webhooks = { name: names.WEBHOOKS_NAME };
-  const apiServiceOf = (version: Version) =>
-    watchOne(context, API_SERVICES, apiServiceKey(version));
-  const apiServices = { v1: apiServiceOf("v1"), v1alpha3: apiServiceOf("v1alpha3") };
+  const watchApiService = (version: Version) =>
+    watchObject(context, API_SERVICES, apiServiceKey(version));
+  const apiServices = { v1: watchApiService("v1"), v1alpha3: watchApiService("v1alpha3") };
   const caches = {
-    secrets: watchOne(context, SECRETS, SECRET_KEY),
-    handlers: watchOne(context, SECRETS, HANDLERS_KEY),
-    mutating: watchOne(context, MUTATING_WEBHOOKS, webhooks),
-    validating: watchOne(context, VALIDATING_WEBHOOKS, webhooks),
+    secrets: watchObject(context, SECRETS, SECRET_KEY),
+    handlers: watchObject(context, SECRETS, HANDLERS_KEY),
+    mutating: watchObject(context, MUTATING_WEBHOOKS, webhooks),
+    validating: watchObject(context, VALIDATING_WEBHOOKS, webhooks),
   };
   const watched = [...Object.values(apiServices), ...Object.values(caches)];
   await waitForCaches(watched, signal);
@@ -160,14 +158,14 @@ export async function keepOwnCertificates(context: DaemonContext): Promise<OwnCe
     });
   }
   queue.add(key);
-  const reconcile = (): ReturnType<typeof keepCertificates> =>
-    keepCertificates({ ...caches, apiServices, store: client.store, clock, log });
+  const reconcile = (): ReturnType<typeof reconcileCertificates> =>
+    reconcileCertificates({ ...caches, apiServices, store: client.store, clock, log });
   void runReconciler({ name: "certificates", queue, reconcile, log, clock, watch }, signal);
-  const serving = certificateInSecret(caches.secrets);
+  const serving = createCertificateSource(caches.secrets);
   await untilReadable(serving, signal);
   return {
     serving,
-    toHandlers: credentialsOfOwnAuthority(caches.secrets, clock),
-    authority: authorityInSecret(caches.secrets, clock),
+    toHandlers: createIssuedCredentials(caches.secrets, clock),
+    authority: readAuthorityFrom(caches.secrets, clock),
   };
 }

@@ -8,7 +8,11 @@ const KNOWN = { target: "v1", isCurrent: true } as const;
 const UNKNOWN = { target: "mutating", isCurrent: false } as const;
 
 function planOf(facts: Partial<CertificateFacts>) {
-  const { actions, lookAgainMs } = planCertificates({ nowMs: 1000 * DAY, targets: [], ...facts });
+  const { actions, nextCheckMs: lookAgainMs } = planCertificates({
+    nowMs: 1000 * DAY,
+    targets: [],
+    ...facts,
+  });
   return {
     steps: actions.map((action) => ("target" in action ? action.target : action.kind)),
     days: lookAgainMs / DAY,

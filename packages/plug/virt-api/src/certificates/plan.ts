@@ -32,43 +32,41 @@ export type CertificateAction =
   | { readonly kind: "issueHandlers" }
   | { readonly kind: "issueServing" };
 
-/** The steps in order, and the delay until the next check if nothing changes. */
 export interface CertificatePlan {
   readonly actions: readonly CertificateAction[];
-  readonly lookAgainMs: number;
+  readonly nextCheckMs: number;
 }
 
 /** Fallback for a missed watch event after a write. */
-const AFTER_WRITE_MS = 60_000;
+const RECHECK_AFTER_WRITE_MS = 60_000;
 
 /** Milliseconds until the renewal; 0 if there is nothing to renew yet. */
-function timeLeft(endMs: number | undefined, beforeMs: number, nowMs: number): number {
+function msUntilRenewal(endMs: number | undefined, beforeMs: number, nowMs: number): number {
   return endMs === undefined ? 0 : Math.max(0, endMs - beforeMs - nowMs);
 }
 
-/**
- * Creates the CA first, then distributes it, and only then issues certificates with it. So virt-api never serves a
- * certificate that the API server does not trust.
- */
+/** Distributes a new CA before it issues certificates, so that the API server always trusts virt-api. */
 export function planCertificates(facts: CertificateFacts): CertificatePlan {
   const { nowMs, targets } = facts;
-  const authorityLeftMs = timeLeft(facts.authorityEndMs, AUTHORITY_RENEW_BEFORE_MS, nowMs);
+  const authorityLeftMs = msUntilRenewal(facts.authorityEndMs, AUTHORITY_RENEW_BEFORE_MS, nowMs);
   if (authorityLeftMs === 0) {
-    return { actions: [{ kind: "makeAuthority" }], lookAgainMs: AFTER_WRITE_MS };
+    return { actions: [{ kind: "makeAuthority" }], nextCheckMs: RECHECK_AFTER_WRITE_MS };
   }
   const stale = targets.filter(({ isCurrent }) => !isCurrent);
-  const told = stale.map(({ target }) => ({ kind: "writeBundle", target }) as const);
-  const servingLeftMs = timeLeft(facts.servingEndMs, SERVING_RENEW_BEFORE_MS, nowMs);
+  const bundleWrites = stale.map(({ target }) => ({ kind: "writeBundle", target }) as const);
+  const servingLeftMs = msUntilRenewal(facts.servingEndMs, SERVING_RENEW_BEFORE_MS, nowMs);
   const { handlers } = facts;
   const handlersLeftMs =
-    handlers === undefined ? Infinity : timeLeft(handlers.endMs, SERVING_RENEW_BEFORE_MS, nowMs);
+    handlers === undefined
+      ? Infinity
+      : msUntilRenewal(handlers.endMs, SERVING_RENEW_BEFORE_MS, nowMs);
   const issued = [
     ...(handlersLeftMs === 0 ? [{ kind: "issueHandlers" } as const] : []),
     ...(servingLeftMs === 0 ? [{ kind: "issueServing" } as const] : []),
   ];
   const leftMs = Math.min(authorityLeftMs, servingLeftMs, handlersLeftMs);
   return {
-    actions: [...told, ...issued],
-    lookAgainMs: issued.length > 0 ? AFTER_WRITE_MS : leftMs,
+    actions: [...bundleWrites, ...issued],
+    nextCheckMs: issued.length > 0 ? RECHECK_AFTER_WRITE_MS : leftMs,
   };
 }

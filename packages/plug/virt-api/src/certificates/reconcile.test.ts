@@ -18,9 +18,9 @@ import { createFakeClock } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";
 import { VERSIONS } from "../routes/table.ts";
-import { AUTHENTICATION_KEY, certificateInSecret, trustInConfigMap } from "./cluster.ts";
-import { keepCertificates } from "./reconcile.ts";
-import { contentsOf, HANDLERS_KEY, readKept, SECRET_KEY, SERVER_NAME } from "./secret.ts";
+import { AUTHENTICATION_KEY, createCertificateSource, createTrustSource } from "./cluster.ts";
+import { reconcileCertificates } from "./reconcile.ts";
+import { readContents, HANDLERS_KEY, readCertificates, SECRET_KEY, SERVER_NAME } from "./secret.ts";
 
 const DAY = 24 * 3_600_000;
 const WEBHOOKS = {
@@ -87,7 +87,7 @@ function starter() {
     await fill(caches.mutating, MUTATING_WEBHOOKS);
     await fill(caches.validating, VALIDATING_WEBHOOKS);
   };
-  const pass = () => keepCertificates(deps); // the caches are those of their kinds
+  const pass = () => reconcileCertificates(deps); // the caches are those of their kinds
   const settle = async () => {
     let before = -1;
     while (before !== store.calls.length) {
@@ -101,7 +101,7 @@ function starter() {
 }
 
 async function kept() {
-  return readKept((await store.find(SECRETS, SECRET_KEY)) ?? {});
+  return readCertificates((await store.find(SECRETS, SECRET_KEY)) ?? {});
 }
 
 async function bundles(): Promise<readonly unknown[]> {
@@ -131,7 +131,7 @@ describe("an empty Secret", () => {
     await starter().settle();
     const { contents } = await kept();
     const secret = await store.find(SECRETS, HANDLERS_KEY);
-    const given = contentsOf(secret ?? {});
+    const given = readContents(secret ?? {});
     expect(Object.keys(secret?.data ?? {})).toEqual(["ca.crt", "tls.crt", "tls.key"]);
     expect(given.bundlePem).toBe(contents.bundlePem);
     const certificate = new X509Certificate(given.certPem);
@@ -220,7 +220,7 @@ describe("what is there", () => {
 describe("what TLS reads", () => {
   test("is the Secret's, and changes with it", async () => {
     const one = starter();
-    const source = certificateInSecret(one.secrets);
+    const source = createCertificateSource(one.secrets);
     await expect(source.read()).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
     const stop = new AbortController();
     let changes = 0;
@@ -242,7 +242,7 @@ describe("what TLS reads", () => {
     { name: "names that are no list", text: "{", want: [], ca: "" },
   ])("of the front proxy: $name", async ({ text, want, ca }) => {
     const cache = createFakeCache<ConfigMap>();
-    const source = trustInConfigMap(cache);
+    const source = createTrustSource(cache);
     expect(await source.read()).toEqual({ caPem: "", names: [] });
     const data = {
       "requestheader-client-ca-file": "PEM",

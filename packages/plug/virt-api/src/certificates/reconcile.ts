@@ -23,15 +23,15 @@ import {
 import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
 import { VERSIONS, type Version } from "../routes/table.ts";
 import {
-  endOfHandlers,
+  findHandlersEnd,
   HANDLERS_KEY,
-  livingAuthorities,
+  listValidAuthorities,
   printContents,
-  readKept,
+  readCertificates,
   SECRET_KEY,
   SERVER_NAME,
   type Contents,
-  type Kept,
+  type ValidCertificates,
 } from "./secret.ts";
 import {
   planCertificates,
@@ -57,7 +57,7 @@ function isVersion(target: Target): target is Version {
   return VERSIONS.some((version) => version === target);
 }
 
-interface KeeperCaches {
+interface CertificateCaches {
   readonly secrets: Cache<Secret>;
   /** Secret of virt-handlers; older installations have none. */
   readonly handlers: Cache<Secret>;
@@ -66,21 +66,20 @@ interface KeeperCaches {
   readonly validating: Cache<WebhookConfiguration>;
 }
 
-interface KeeperDeps extends KeeperCaches {
+interface ReconcileDeps extends CertificateCaches {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-interface Seen {
+interface Observation {
   readonly secret: Secret;
   readonly handlers: Secret | undefined;
-  readonly kept: Kept;
-  /** Base64, as in webhooks and APIServices. */
+  readonly certificates: ValidCertificates;
   readonly caBundle: string;
 }
 
-function bundlesIn(target: Target, caches: KeeperCaches): readonly unknown[] | undefined {
+function findBundles(target: Target, caches: CertificateCaches): readonly unknown[] | undefined {
   if (isVersion(target)) {
     const found = caches.apiServices[target].find(apiServiceKey(target));
     return found === undefined ? undefined : [found.spec.caBundle];
@@ -89,33 +88,36 @@ function bundlesIn(target: Target, caches: KeeperCaches): readonly unknown[] | u
   return webhooks?.map(({ clientConfig }) => clientConfig.caBundle);
 }
 
-function observe(deps: KeeperDeps): Seen {
+function observe(deps: ReconcileDeps): Observation {
   const secret = deps.secrets.find(SECRET_KEY);
   if (secret === undefined) {
     const object = `${SECRET_KEY.namespace}/${SECRET_KEY.name}`;
     throw new AppError("KUBE_NOT_FOUND", { resource: "secret", object });
   }
-  const kept = readKept(secret);
+  const certificates = readCertificates(secret);
   const handlers = deps.handlers.find(HANDLERS_KEY);
   return {
     secret,
     handlers,
-    kept,
-    caBundle: Buffer.from(kept.contents.bundlePem).toString("base64"),
+    certificates,
+    caBundle: Buffer.from(certificates.contents.bundlePem).toString("base64"),
   };
 }
 
-function handlerFacts({ handlers, kept }: Seen): Pick<CertificateFacts, "handlers"> {
+function collectHandlerFacts({
+  handlers,
+  certificates,
+}: Observation): Pick<CertificateFacts, "handlers"> {
   if (handlers === undefined) return {};
-  const endMs = endOfHandlers(handlers, kept);
+  const endMs = findHandlersEnd(handlers, certificates);
   return { handlers: endMs === undefined ? {} : { endMs } };
 }
 
-function factsOf(seen: Seen, deps: KeeperDeps): CertificateFacts {
-  const { kept, caBundle } = seen;
-  const { authority, serving } = kept;
+function collectFacts(observation: Observation, deps: ReconcileDeps): CertificateFacts {
+  const { certificates, caBundle } = observation;
+  const { authority, serving } = certificates;
   const targets = ([...VERSIONS, "mutating", "validating"] as const).flatMap((target) => {
-    const bundles = bundlesIn(target, deps);
+    const bundles = findBundles(target, deps);
     if (bundles === undefined) return [];
     return [{ target, isCurrent: bundles.every((bundle) => bundle === caBundle) }];
   });
@@ -123,16 +125,15 @@ function factsOf(seen: Seen, deps: KeeperDeps): CertificateFacts {
     nowMs: deps.clock.now(),
     ...(authority !== undefined && { authorityEndMs: authority.endMs }),
     ...(serving !== undefined && { servingEndMs: serving.endMs }),
-    ...handlerFacts(seen),
+    ...collectHandlerFacts(observation),
     targets,
   };
 }
 
-/** Fails if the Secret changed since it was read. */
 async function writeData(
   { metadata }: Secret,
   data: Readonly<Record<string, string>>,
-  { store }: KeeperDeps,
+  { store }: ReconcileDeps,
 ): Promise<void> {
   const operations: readonly JsonPatchOperation[] = [
     { op: "test", path: "/metadata/resourceVersion", value: metadata.resourceVersion },
@@ -141,23 +142,27 @@ async function writeData(
   await store.patch(SECRETS, metadata, { type: "json", operations });
 }
 
-function writeSecret(seen: Seen, contents: Contents, deps: KeeperDeps): Promise<void> {
-  return writeData(seen.secret, printContents(contents), deps);
+function writeSecret(
+  observation: Observation,
+  contents: Contents,
+  deps: ReconcileDeps,
+): Promise<void> {
+  return writeData(observation.secret, printContents(contents), deps);
 }
 
-async function makeAuthority(seen: Seen, deps: KeeperDeps): Promise<void> {
-  const { contents } = seen.kept;
-  const made = await createAuthority(AUTHORITY_NAME, deps.clock);
+async function makeAuthority(observation: Observation, deps: ReconcileDeps): Promise<void> {
+  const { contents } = observation.certificates;
+  const created = await createAuthority(AUTHORITY_NAME, deps.clock);
   // Certificates of the previous CAs remain valid until they are replaced.
-  const others = livingAuthorities(contents.bundlePem, deps.clock.now());
-  const bundlePem = [made.certPem, ...others].join("");
-  await writeSecret(seen, { ...contents, bundlePem, caKeyPem: made.keyPem }, deps);
+  const previous = listValidAuthorities(contents.bundlePem, deps.clock.now());
+  const bundlePem = [created.certPem, ...previous].join("");
+  await writeSecret(observation, { ...contents, bundlePem, caKeyPem: created.keyPem }, deps);
 }
 
 function issueFor(
   authority: IssuedCertificate,
   commonName: string,
-  deps: KeeperDeps,
+  deps: ReconcileDeps,
 ): Promise<IssuedCertificate> {
   return issueCertificate(loadAuthority(authority, deps.clock), {
     commonName,
@@ -169,16 +174,19 @@ function issueFor(
   });
 }
 
-async function issueServing(seen: Seen, deps: KeeperDeps): Promise<void> {
-  const { contents, authority } = seen.kept;
+async function issueServing(observation: Observation, deps: ReconcileDeps): Promise<void> {
+  const { contents, authority } = observation.certificates;
   if (authority === undefined) return;
   const { certPem, keyPem } = await issueFor(authority, SERVER_NAME, deps);
-  await writeSecret(seen, { ...contents, certPem, keyPem }, deps);
+  await writeSecret(observation, { ...contents, certPem, keyPem }, deps);
 }
 
 /** One certificate for all nodes, with the CA bundle for virt-api's client certificates and without a CA key. */
-async function issueHandlers({ kept, handlers }: Seen, deps: KeeperDeps): Promise<void> {
-  const { contents, authority } = kept;
+async function issueHandlers(
+  { certificates, handlers }: Observation,
+  deps: ReconcileDeps,
+): Promise<void> {
+  const { contents, authority } = certificates;
   if (authority === undefined || handlers === undefined) return;
   const { certPem, keyPem } = await issueFor(authority, HANDLER_SERVER_NAME, deps);
   const { bundlePem } = contents;
@@ -196,7 +204,11 @@ function webhookOperations(
   ]);
 }
 
-async function writeBundle(target: Target, { caBundle }: Seen, deps: KeeperDeps): Promise<void> {
+async function writeBundle(
+  target: Target,
+  { caBundle }: Observation,
+  deps: ReconcileDeps,
+): Promise<void> {
   const { store } = deps;
   if (isVersion(target)) {
     const fields = { spec: { caBundle } };
@@ -208,16 +220,20 @@ async function writeBundle(target: Target, { caBundle }: Seen, deps: KeeperDeps)
   await store.patch(type, WEBHOOKS, { type: "json", operations });
 }
 
-async function act(action: CertificateAction, seen: Seen, deps: KeeperDeps): Promise<void> {
+async function runAction(
+  action: CertificateAction,
+  observation: Observation,
+  deps: ReconcileDeps,
+): Promise<void> {
   switch (action.kind) {
     case "makeAuthority":
-      return makeAuthority(seen, deps);
+      return makeAuthority(observation, deps);
     case "writeBundle":
-      return writeBundle(action.target, seen, deps);
+      return writeBundle(action.target, observation, deps);
     case "issueHandlers":
-      return issueHandlers(seen, deps);
+      return issueHandlers(observation, deps);
     case "issueServing":
-      return issueServing(seen, deps);
+      return issueServing(observation, deps);
   }
 }
 
@@ -226,12 +242,12 @@ async function act(action: CertificateAction, seen: Seen, deps: KeeperDeps): Pro
  * @throws AppError with KUBE_NOT_FOUND while the Secret is not installed, KUBE_CONFLICT when another process was
  * faster
  */
-export async function keepCertificates(deps: KeeperDeps): Promise<Next> {
-  const seen = observe(deps);
-  const { actions, lookAgainMs } = planCertificates(factsOf(seen, deps));
+export async function reconcileCertificates(deps: ReconcileDeps): Promise<Next> {
+  const observation = observe(deps);
+  const { actions, nextCheckMs } = planCertificates(collectFacts(observation, deps));
   for (const action of actions) {
-    await act(action, seen, deps);
+    await runAction(action, observation, deps);
     deps.log.info("certificates kept", { ...action });
   }
-  return after(lookAgainMs);
+  return after(nextCheckMs);
 }

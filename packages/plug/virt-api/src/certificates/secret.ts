@@ -28,7 +28,7 @@ export const HANDLERS_KEY = {
 export const SERVER_NAME = `${names.VIRT_API_SERVICE}.${names.SERVICES_NAMESPACE}.svc`;
 
 /** Source: Kubernetes kubernetes.io/tls; cert-manager for the CA. */
-const MEMBERS = {
+const SECRET_KEYS = {
   bundlePem: "ca.crt",
   caKeyPem: "ca.key",
   certPem: "tls.crt",
@@ -36,40 +36,37 @@ const MEMBERS = {
 } as const;
 
 /** PEM; empty if missing. */
-export type Contents = Readonly<Record<keyof typeof MEMBERS, string>>;
+export type Contents = Readonly<Record<keyof typeof SECRET_KEYS, string>>;
 
-/** The valid parts of a Secret. */
-export interface Kept {
+export interface ValidCertificates {
   readonly contents: Contents;
   /** The signing CA: the first of the bundle, if its key matches. */
   readonly authority?: IssuedCertificate & { readonly endMs: number };
-  /** The serving certificate, if this CA signed it for the Service's name. */
   readonly serving?: KeyPair & { readonly endMs: number };
 }
 
 /** Decodes leniently: invalid base64 is skipped. */
-export function contentsOf({ data }: Pick<Secret, "data">): Contents {
+export function readContents({ data }: Pick<Secret, "data">): Contents {
   const read = (member: string): string =>
     Buffer.from(data?.[member] ?? "", "base64").toString("utf8");
   return {
-    bundlePem: read(MEMBERS.bundlePem),
-    caKeyPem: read(MEMBERS.caKeyPem),
-    certPem: read(MEMBERS.certPem),
-    keyPem: read(MEMBERS.keyPem),
+    bundlePem: read(SECRET_KEYS.bundlePem),
+    caKeyPem: read(SECRET_KEYS.caKeyPem),
+    certPem: read(SECRET_KEYS.certPem),
+    keyPem: read(SECRET_KEYS.keyPem),
   };
 }
 
-/** Omits unset members. */
 export function printContents(contents: Partial<Contents>): Readonly<Record<string, string>> {
-  const members = (Object.keys(MEMBERS) as readonly (keyof Contents)[]).flatMap((name) => {
+  const members = (Object.keys(SECRET_KEYS) as readonly (keyof Contents)[]).flatMap((name) => {
     const text = contents[name];
-    return text === undefined ? [] : [[MEMBERS[name], Buffer.from(text).toString("base64")]];
+    return text === undefined ? [] : [[SECRET_KEYS[name], Buffer.from(text).toString("base64")]];
   });
   return Object.fromEntries(members) as Readonly<Record<string, string>>;
 }
 
 /** Treats malformed PEM, which a user or another program may have written, as missing. */
-function unlessUnreadable<T>(read: () => T | undefined): T | undefined {
+function ignoreInvalidPem<T>(read: () => T | undefined): T | undefined {
   try {
     return read();
   } catch (error) {
@@ -78,47 +75,48 @@ function unlessUnreadable<T>(read: () => T | undefined): T | undefined {
   }
 }
 
-function authorityIn({ bundlePem, caKeyPem: keyPem }: Contents): Kept["authority"] {
+function findAuthority({ bundlePem, caKeyPem: keyPem }: Contents): ValidCertificates["authority"] {
   const [certPem] = splitBundle(bundlePem);
   if (certPem === undefined || !isKeyOf(certPem, keyPem)) return undefined;
   return { certPem, keyPem, endMs: endOfCertificate(certPem) };
 }
 
-function servingIn(
+function findServing(
   { certPem, keyPem }: Contents,
   authorityPem: string,
   host: string,
-): Kept["serving"] {
-  const isGood = isIssuedFor(certPem, authorityPem, host) && isKeyOf(certPem, keyPem);
-  return isGood ? { certPem, keyPem, endMs: endOfCertificate(certPem) } : undefined;
+): ValidCertificates["serving"] {
+  const isValid = isIssuedFor(certPem, authorityPem, host) && isKeyOf(certPem, keyPem);
+  return isValid ? { certPem, keyPem, endMs: endOfCertificate(certPem) } : undefined;
 }
 
-export function readKept(secret: Pick<Secret, "data">): Kept {
-  const contents = contentsOf(secret);
-  const authority = unlessUnreadable(() => authorityIn(contents));
+export function readCertificates(secret: Pick<Secret, "data">): ValidCertificates {
+  const contents = readContents(secret);
+  const authority = ignoreInvalidPem(() => findAuthority(contents));
   if (authority === undefined) return { contents };
-  const serving = unlessUnreadable(() => servingIn(contents, authority.certPem, SERVER_NAME));
+  const serving = ignoreInvalidPem(() => findServing(contents, authority.certPem, SERVER_NAME));
   return { contents, authority, ...(serving !== undefined && { serving }) };
 }
 
 /** Returns undefined unless the present CA signed the certificate and the bundle is up to date. */
-export function endOfHandlers(
+export function findHandlersEnd(
   secret: Pick<Secret, "data">,
-  { authority, contents }: Kept,
+  { authority, contents }: ValidCertificates,
 ): number | undefined {
-  const given = contentsOf(secret);
-  if (authority === undefined || given.bundlePem !== contents.bundlePem) return undefined;
-  return unlessUnreadable(() => servingIn(given, authority.certPem, HANDLER_SERVER_NAME))?.endMs;
+  const handlerContents = readContents(secret);
+  if (authority === undefined || handlerContents.bundlePem !== contents.bundlePem) return undefined;
+  return ignoreInvalidPem(() =>
+    findServing(handlerContents, authority.certPem, HANDLER_SERVER_NAME),
+  )?.endMs;
 }
 
 /** Lists the CAs of a bundle that have not expired, newest first. */
-export function livingAuthorities(bundlePem: string, nowMs: number): readonly string[] {
+export function listValidAuthorities(bundlePem: string, nowMs: number): readonly string[] {
   return splitBundle(bundlePem).filter(
-    (pem) => (unlessUnreadable(() => endOfCertificate(pem)) ?? 0) > nowMs,
+    (pem) => (ignoreInvalidPem(() => endOfCertificate(pem)) ?? 0) > nowMs,
   );
 }
 
-/** The signing CA and the bundle of trusted CAs, PEM. */
 interface OwnAuthority {
   readonly authority: Authority;
   readonly bundlePem: string;
@@ -128,13 +126,13 @@ interface OwnAuthority {
 export type ReadAuthority = () => Promise<OwnAuthority | undefined>;
 
 /** @throws AppError with KUBE_NOT_FOUND from the returned function, while there is no CA */
-export function authorityInSecret(
+export function readAuthorityFrom(
   secrets: Cache<Secret>,
   clock: Pick<Clock, "now">,
 ): () => Promise<OwnAuthority> {
   return async () => {
     await Promise.resolve();
-    const { authority, contents } = readKept(secrets.find(SECRET_KEY) ?? {});
+    const { authority, contents } = readCertificates(secrets.find(SECRET_KEY) ?? {});
     if (authority !== undefined) {
       return { authority: loadAuthority(authority, clock), bundlePem: contents.bundlePem };
     }

@@ -77,7 +77,7 @@ beforeEach(async () => {
     { type: VIRTUAL_MACHINE_INSTANCES, cache: vmis },
     { type: NETWORK_ATTACHMENT_DEFINITIONS, cache: nads },
   ]);
-  deps = depsOn(store, { known, ownWrites });
+  deps = depsOn(store, { cachedReader: known, ownWrites });
   await catchUp();
 });
 

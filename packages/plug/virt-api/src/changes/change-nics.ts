@@ -12,18 +12,16 @@ import {
   type Answer,
 } from "../http/answers.ts";
 import type { Deps } from "../deps.ts";
-import { insist } from "./retry.ts";
-import { aboutTarget, findOwner, observeTarget, typeOf } from "./targets.ts";
+import { retryOnConflict } from "./retry.ts";
+import { aboutTarget, findOwner, observeTarget, resourceTypeOf } from "./targets.ts";
 
 export interface NicChange {
-  /** The kind in the path of the request. */
-  readonly asked: NicTarget["kind"];
+  readonly kind: NicTarget["kind"];
   readonly plan: (target: NicTarget) => NicPlan | Promise<NicPlan>;
-  /** Logs a change that was made. */
-  readonly done: (target: NicTarget, call: Call) => void;
+  readonly logChange: (target: NicTarget, call: Call) => void;
 }
 
-interface Asked {
+interface NicRequest {
   readonly change: NicChange;
   readonly call: Call;
 }
@@ -34,14 +32,14 @@ type Planned =
 type PatchPlan = Extract<NicPlan, { kind: "patch" }>;
 
 /** Writes a request on a VMI to its VM, which is the source of truth. */
-async function toWritable(reader: Reader, target: NicTarget): Promise<NicTarget> {
+async function findWritable(reader: Reader, target: NicTarget): Promise<NicTarget> {
   if (target.kind === "vm") return target;
   const vm = await findOwner(reader, target.vmi);
   return vm === undefined ? target : { kind: "vm", vm, vmi: target.vmi };
 }
 
 /** With rollout strategy Stage, changes wait for the next start and do not affect the guest. */
-function asRolledOut(target: NicTarget, { isStaged }: NetworkConfig): NicTarget {
+function applyRollout(target: NicTarget, { isStaged }: NetworkConfig): NicTarget {
   return isStaged && target.kind === "vm" ? { kind: "vm", vm: target.vm } : target;
 }
 
@@ -54,21 +52,23 @@ async function write(
   const object = target.kind === "vm" ? target.vm : target.vmi;
   const key = { namespace: call.namespace, name: object.metadata.name };
   const patch = { type: "json", operations: plan.operations } as const;
-  const made = await deps.store.patch(typeOf(target.kind), key, patch, { dryRun: call.dryRun });
-  if (!call.dryRun) deps.ownWrites.note(made);
+  const updated = await deps.store.patch(resourceTypeOf(target.kind), key, patch, {
+    dryRun: call.dryRun,
+  });
+  if (!call.dryRun) deps.ownWrites.note(updated);
 }
 
-async function planOn(
+async function observeAndPlan(
   reader: Reader,
-  { change, call }: Asked,
+  { change, call }: NicRequest,
   config: NetworkConfig,
 ): Promise<Planned> {
-  const about = aboutTarget(change.asked, call);
-  const asked = await observeTarget(reader, change.asked, call);
-  if (asked === undefined) return { kind: "answer", answer: toNotFoundAnswer(about) };
-  const problem = targetProblem(asked);
+  const about = aboutTarget(change.kind, call);
+  const requested = await observeTarget(reader, change.kind, call);
+  if (requested === undefined) return { kind: "answer", answer: toNotFoundAnswer(about) };
+  const problem = targetProblem(requested);
   if (problem !== undefined) return { kind: "answer", answer: toRefusalAnswer(problem, about) };
-  const target = asRolledOut(await toWritable(reader, asked), config);
+  const target = applyRollout(await findWritable(reader, requested), config);
   const plan = await change.plan(target);
   switch (plan.kind) {
     case "refused":
@@ -80,10 +80,14 @@ async function planOn(
   }
 }
 
-async function carryOut(deps: Deps, { change, call }: Asked, planned: Planned): Promise<Answer> {
+async function carryOut(
+  deps: Deps,
+  { change, call }: NicRequest,
+  planned: Planned,
+): Promise<Answer> {
   if (planned.kind === "answer") return planned.answer;
   await write(deps, planned, call);
-  if (!call.dryRun) change.done(planned.target, call);
+  if (!call.dryRun) change.logChange(planned.target, call);
   return toAcceptedAnswer(planned.plan.message);
 }
 
@@ -91,27 +95,27 @@ async function carryOut(deps: Deps, { change, call }: Asked, planned: Planned): 
  * Whether a plan on cached objects is safe. A patch that affects a running guest is, because it tests the lists that
  * it changes. Responses without a change, about a stopped guest, or about a VMI without its VM need fresh objects.
  */
-function holds(planned: Planned): boolean {
+function isSafeOnCache(planned: Planned): boolean {
   if (planned.kind !== "write" || planned.plan.effect !== "live") return false;
   const { target } = planned;
   return target.kind === "vm" || ownerVmOf(target.vmi) === undefined;
 }
 
-async function tryOnWhatIsKnown(deps: Deps, asked: Asked): Promise<Answer | "again"> {
-  const planned = await planOn(deps.known, asked, deps.networkConfig());
-  return holds(planned) ? carryOut(deps, asked, planned) : "again";
+async function tryOnCache(deps: Deps, request: NicRequest): Promise<Answer | "again"> {
+  const planned = await observeAndPlan(deps.cachedReader, request, deps.networkConfig());
+  return isSafeOnCache(planned) ? carryOut(deps, request, planned) : "again";
 }
 
-async function tryOnce(deps: Deps, asked: Asked): Promise<Answer> {
-  return carryOut(deps, asked, await planOn(deps.store, asked, deps.networkConfig()));
+async function tryOnce(deps: Deps, request: NicRequest): Promise<Answer> {
+  return carryOut(deps, request, await observeAndPlan(deps.store, request, deps.networkConfig()));
 }
 
 /** Reads, plans and writes; starts again if the tests of the patch fail. Rejects with the errors of the store. */
 export function changeNics(deps: Deps, change: NicChange, call: Call): Promise<Answer> {
-  const asked = { change, call };
+  const request = { change, call };
   const attempt = (count: number): Promise<Answer | "again"> =>
-    count === 0 ? tryOnWhatIsKnown(deps, asked) : tryOnce(deps, asked);
+    count === 0 ? tryOnCache(deps, request) : tryOnce(deps, request);
   return deps.mutex.runExclusive(`${call.namespace}/${call.name}`, () =>
-    insist(attempt, deps, aboutTarget(change.asked, call)),
+    retryOnConflict(attempt, deps, aboutTarget(change.kind, call)),
   );
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isLostRace } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
-import { toLostAnswer, type About, type Answer } from "../http/answers.ts";
+import { toConflictAnswer, type About, type Answer } from "../http/answers.ts";
 
 /** More conflicts in a row indicate a fault of another writer. */
 const ATTEMPTS_MAX = 10;
 
-function wordsOf(lost: unknown): string {
-  const { message } = isLostRace(lost) ? lost.details : {};
+function findServerMessage(conflict: unknown): string {
+  const { message } = isLostRace(conflict) ? conflict.details : {};
   return typeof message === "string" ? message : "";
 }
 
@@ -15,22 +15,22 @@ function wordsOf(lost: unknown): string {
  * Repeats an attempt after conflicts. `attempt` gets the number of earlier attempts; it returns "again" or throws on
  * a conflict. Finally responds with, and logs, the server's message.
  */
-export async function insist(
+export async function retryOnConflict(
   attempt: (count: number) => Promise<Answer | "again">,
   { log }: Pick<Deps, "log">,
   about: About,
 ): Promise<Answer> {
-  let lost: unknown;
+  let conflict: unknown;
   for (let count = 0; count < ATTEMPTS_MAX; count += 1) {
     try {
       const answer = await attempt(count);
       if (answer !== "again") return answer;
     } catch (error) {
       if (!isLostRace(error)) throw error;
-      lost = error;
+      conflict = error;
     }
   }
-  const reason = wordsOf(lost);
+  const reason = findServerMessage(conflict);
   log.warn("every race lost", { resource: about.type.resource, object: about.name, reason });
-  return toLostAnswer(about, reason);
+  return toConflictAnswer(about, reason);
 }

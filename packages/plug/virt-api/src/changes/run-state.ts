@@ -16,21 +16,24 @@ import {
   type Answer,
 } from "../http/answers.ts";
 import type { Deps } from "../deps.ts";
-import { insist } from "./retry.ts";
+import { retryOnConflict } from "./retry.ts";
 import { twinCauses } from "../admission/twins.ts";
-import { expansionOf } from "../expansion.ts";
+import { expandVm } from "../expansion.ts";
 import { findVmWithVmi } from "./targets.ts";
 
 type Accepted = Exclude<RunStatePlan, { kind: "refused" }>;
 
-/** The changes of the VM's status. */
-interface Asked {
+interface StatusChange {
   readonly requests?: readonly StateChangeRequest[];
   readonly endsPause?: true;
 }
 
 /** Source: KubeVirt VirtualMachineStateChangeRequest. */
-async function writeStatus(deps: Deps, { requests, endsPause }: Asked, call: Call): Promise<void> {
+async function writeStatus(
+  deps: Deps,
+  { requests, endsPause }: StatusChange,
+  call: Call,
+): Promise<void> {
   const status = {
     ...(requests !== undefined && { stateChangeRequests: requests }),
     ...(endsPause === true && { startFailure: null }),
@@ -73,8 +76,8 @@ export interface RunStateChange {
 function findMacsInUse(deps: Deps, call: Call, vm: VirtualMachine): readonly FieldProblem[] {
   const { namespace, name } = call;
   const { spec } = vm.spec.template;
-  const question = { namespace, name, spec, old: undefined, base: "spec.template.spec" };
-  return twinCauses(deps, question).map(({ field, message }) => ({ field, message }));
+  const check = { namespace, name, spec, old: undefined, base: "spec.template.spec" };
+  return twinCauses(deps, check).map(({ field, message }) => ({ field, message }));
 }
 
 async function tryOnce(
@@ -85,7 +88,7 @@ async function tryOnce(
   const about = { type: VIRTUAL_MACHINES, name: call.name };
   const facts = await findVmWithVmi(deps.store, call);
   if (facts === undefined) return toNotFoundAnswer(about);
-  const expansion = await expansionOf(deps.store, facts.vm);
+  const expansion = await expandVm(deps.store, facts.vm);
   const macsInUse = findMacsInUse(deps, call, expansion.vm);
   const planned = plan({ ...facts, expansion, macsInUse, config: deps.networkConfig() });
   if (planned.kind === "refused") return toRefusalAnswer(planned.refusal, about);
@@ -95,10 +98,7 @@ async function tryOnce(
   return toAcceptedAnswer(planned.message);
 }
 
-/**
- * Reads the VM, plans and writes, and repeats this after a conflict. Logs the plan's message. A malformed body is
- * 400, even if the VM does not exist.
- */
+/** Repeats reading, planning and writing after a conflict. A malformed body is 400, even without a VM. */
 export function changeRunState(deps: Deps, call: Call, change: RunStateChange): Promise<Answer> {
   const about = { type: VIRTUAL_MACHINES, name: call.name };
   const parsed = change.parse(call.body);
@@ -106,6 +106,6 @@ export function changeRunState(deps: Deps, call: Call, change: RunStateChange): 
   const plan = (facts: RunStateFacts): RunStatePlan =>
     change.plan({ ...facts, options: parsed.value });
   return deps.mutex.runExclusive(`${call.namespace}/${call.name}`, () =>
-    insist(() => tryOnce(deps, call, plan), deps, about),
+    retryOnConflict(() => tryOnce(deps, call, plan), deps, about),
   );
 }

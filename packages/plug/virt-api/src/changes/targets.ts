@@ -13,16 +13,14 @@ import type { Reader } from "@patchbay/kube";
 import type { ObjectKey } from "@patchbay/core/ports";
 import type { About } from "../http/answers.ts";
 
-export function typeOf(kind: NicTarget["kind"]): ResourceType<KubeObject> {
+export function resourceTypeOf(kind: NicTarget["kind"]): ResourceType<KubeObject> {
   return kind === "vm" ? VIRTUAL_MACHINES : VIRTUAL_MACHINE_INSTANCES;
 }
 
-/** Also for objects that do not exist. */
 export function aboutTarget(kind: NicTarget["kind"], { name }: Pick<ObjectKey, "name">): About {
-  return { type: typeOf(kind), name };
+  return { type: resourceTypeOf(kind), name };
 }
 
-/** Returns undefined if there is no VM. */
 export async function findVmWithVmi(
   reader: Reader,
   key: ObjectKey,
@@ -47,7 +45,6 @@ export async function findOwner(
   return vm?.metadata.uid === owner.uid ? vm : undefined;
 }
 
-/** Returns undefined if the object does not exist. */
 export async function observeTarget(
   reader: Reader,
   kind: NicTarget["kind"],

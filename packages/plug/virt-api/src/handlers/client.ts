@@ -27,14 +27,13 @@ export interface HandlerAddress {
   readonly port: number;
 }
 
-/** Returns undefined if no virt-handler runs on the node. */
 export type FindHandler = (node: string) => Promise<HandlerAddress | undefined>;
 
 /** The same port as in the manifests. */
 const HANDLER_PORT = 8186;
 const HANDLERS = "app.kubernetes.io/name=virt-handler";
 
-function isThere({ metadata, status }: Pod): boolean {
+function isRunning({ metadata, status }: Pod): boolean {
   return metadata.deletionTimestamp === undefined && status?.phase === "Running";
 }
 
@@ -46,7 +45,7 @@ export function findByPods(store: Store): FindHandler {
       labelSelector: HANDLERS,
       fieldSelector: `spec.nodeName=${node}`,
     });
-    const host = items.find(isThere)?.status?.podIP ?? "";
+    const host = items.find(isRunning)?.status?.podIP ?? "";
     return host === "" ? undefined : { host, port: HANDLER_PORT };
   };
 }
@@ -58,18 +57,17 @@ export interface HandlerAnswer {
 }
 
 /** @throws AppError with API_NODE_UNREACHABLE when virt-handler is missing, does not respond in time, or has an invalid certificate */
-export type AskHandler = (
+export type SendToHandler = (
   node: string,
   key: ObjectKey,
   request: GuestRequest | DoctorRequest,
 ) => Promise<HandlerAnswer>;
 
 interface DoctorRequest {
-  /** Name of the interface to examine. */
   readonly examine: string;
 }
 
-export interface HandlerWays {
+export interface HandlerAccess {
   readonly find: FindHandler;
   readonly credentials: ReadCredentials;
 }
@@ -79,13 +77,19 @@ const REQUEST_TIMEOUT_MS = 10_000;
 /** In characters. */
 const ANSWER_MAX = 1024 * 1024;
 
-interface Question extends HandlerAddress {
+interface HandlerCall extends HandlerAddress {
   readonly path: string;
   readonly method: string;
   readonly credentials: HandlerCredentials;
 }
 
-function exchange({ host, port, path, method, credentials }: Question): Promise<[number, string]> {
+function exchange({
+  host,
+  port,
+  path,
+  method,
+  credentials,
+}: HandlerCall): Promise<[number, string]> {
   const { certPem: cert, keyPem: key, caPem: ca } = credentials;
   const { promise, resolve, reject } = Promise.withResolvers<[number, string]>();
   const call = httpsRequest(
@@ -103,13 +107,13 @@ function exchange({ host, port, path, method, credentials }: Question): Promise<
       agent: false,
     },
     (response) => {
-      let said = "";
+      let text = "";
       response.setEncoding("utf8").on("data", (chunk: string) => {
-        said += chunk;
-        if (said.length > ANSWER_MAX) call.destroy(new Error("the answer is too long"));
+        text += chunk;
+        if (text.length > ANSWER_MAX) call.destroy(new Error("the answer is too long"));
       });
       response.on("end", () => {
-        resolve([response.statusCode ?? 0, said]);
+        resolve([response.statusCode ?? 0, text]);
       });
     },
   );
@@ -126,8 +130,8 @@ function parseAnswer(text: string): HandlerAnswer["body"] {
 }
 
 /** @throws AppError with API_NODE_UNREACHABLE when no virt-handler runs on the node, and for all errors of `use` */
-async function reachHandler<T>(
-  { find, credentials }: HandlerWays,
+async function withHandler<T>(
+  { find, credentials }: HandlerAccess,
   node: string,
   use: (address: HandlerAddress, credentials: HandlerCredentials) => Promise<T>,
 ): Promise<T> {
@@ -145,19 +149,19 @@ async function reachHandler<T>(
 function requestPath(
   key: ObjectKey,
   request: GuestRequest | DoctorRequest,
-): Pick<Question, "path" | "method"> {
+): Pick<HandlerCall, "path" | "method"> {
   if (typeof request !== "string") {
     return { path: doctorPath(key, request.examine), method: "GET" };
   }
   return { path: guestPath(key, request), method: GUEST_REQUESTS[request].toUpperCase() };
 }
 
-export function createAskHandler(ways: HandlerWays): AskHandler {
+export function createSendToHandler(access: HandlerAccess): SendToHandler {
   return (node, key, request) =>
-    reachHandler(ways, node, async (address, credentials) => {
-      const asked = requestPath(key, request);
-      const question = { ...address, ...asked, credentials };
-      const [code, text] = await exchange(question);
+    withHandler(access, node, async (address, credentials) => {
+      const route = requestPath(key, request);
+      const call = { ...address, ...route, credentials };
+      const [code, text] = await exchange(call);
       return { code, body: parseAnswer(text) };
     });
 }
@@ -209,7 +213,6 @@ function connect(
     call.destroy(new Error(`no answer within ${String(CONNECT_TIMEOUT_MS)} ms`));
   });
   call.on("upgrade", (_response, stream, head) => {
-    // A guest may be silent for any time.
     stream.setTimeout(0);
     stream.setKeepAlive(true, PROBE_AFTER_MS);
     stream.on("error", () => stream.destroy());
@@ -229,9 +232,9 @@ function streamPath(key: ObjectKey, request: StreamRequest | CaptureRequest): st
   return request.stream === CAPTURE ? capturePath(key, request) : guestStreamPath(key, request);
 }
 
-export function createOpenHandlerStream(ways: HandlerWays): OpenHandlerStream {
+export function createOpenHandlerStream(access: HandlerAccess): OpenHandlerStream {
   return (node, key, request) =>
-    reachHandler(ways, node, (address, credentials) =>
+    withHandler(access, node, (address, credentials) =>
       connect(address, streamPath(key, request), credentials),
     );
 }

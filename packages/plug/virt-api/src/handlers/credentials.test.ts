@@ -7,7 +7,7 @@ import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { createAuthority, type Authority } from "@patchbay/pki";
 import { beforeEach, expect, test } from "vitest";
 import { printContents, SECRET_KEY } from "../certificates/secret.ts";
-import { credentialsInFiles, credentialsOfOwnAuthority } from "./credentials.ts";
+import { createFileCredentials, createIssuedCredentials } from "./credentials.ts";
 
 const DAY = 24 * 3_600_000;
 
@@ -32,7 +32,7 @@ function secretOf({ certPem, keyPem }: Authority): Secret {
 test("they are a client's, signed by the authority, and stay while they are good", async () => {
   const secrets = createFakeCache<Secret>();
   secrets.put(secretOf(authority));
-  const read = credentialsOfOwnAuthority(secrets, clock);
+  const read = createIssuedCredentials(secrets, clock);
   const first = await read();
   const certificate = new X509Certificate(first.certPem);
   expect(certificate.subject).toContain("CN=virt-api");
@@ -47,14 +47,14 @@ test("they are a client's, signed by the authority, and stay while they are good
 });
 
 test("without an authority there are none", async () => {
-  const read = credentialsOfOwnAuthority(createFakeCache<Secret>(), clock);
+  const read = createIssuedCredentials(createFakeCache<Secret>(), clock);
   await expect(read()).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
 });
 
 test("files are read each time, and one that is not there is named", async () => {
   const files = createFakeFiles();
   const paths = { certFile: "/c", keyFile: "/k", caFile: "/ca" };
-  const read = credentialsInFiles(files, paths);
+  const read = createFileCredentials(files, paths);
   await files.writeAtomic("/c", "cert");
   await files.writeAtomic("/k", "key");
   await expect(read()).rejects.toMatchObject({ details: { path: "/ca" } });

@@ -5,7 +5,7 @@ import { certificateInFiles, trustInFile } from "@patchbay/daemon";
 import { endOfCertificate, issueCertificate } from "@patchbay/pki";
 import type { Secret } from "@patchbay/api";
 import type { Cache, Clock, Files } from "@patchbay/core/ports";
-import { authorityInSecret } from "../certificates/secret.ts";
+import { readAuthorityFrom } from "../certificates/secret.ts";
 
 /** PEM; keyPem is a secret. */
 export interface HandlerCredentials {
@@ -14,7 +14,6 @@ export interface HandlerCredentials {
   readonly caPem: string;
 }
 
-/** Returns valid credentials. */
 export type ReadCredentials = () => Promise<HandlerCredentials>;
 
 /** Files that another program manages. */
@@ -25,7 +24,7 @@ export interface CredentialFiles {
 }
 
 /** @throws AppError with OS_FILE_FAILED from the returned function */
-export function credentialsInFiles(files: Files, paths: CredentialFiles): ReadCredentials {
+export function createFileCredentials(files: Files, paths: CredentialFiles): ReadCredentials {
   const certificate = certificateInFiles(files, paths);
   const authority = trustInFile(files, { caFile: paths.caFile, names: [] });
   return async () => ({
@@ -39,20 +38,20 @@ const VALID_DAYS = 2;
 const RENEW_BEFORE_MS = 24 * 3_600_000;
 
 /**
- * Each virt-api issues its own certificate with the shared CA and never stores it. The returned function throws
- * AppError with KUBE_NOT_FOUND while there is no CA.
+ * Each virt-api issues its own certificate with the shared CA and never stores it.
+ * @throws AppError with KUBE_NOT_FOUND from the returned function, while there is no CA
  */
-export function credentialsOfOwnAuthority(
+export function createIssuedCredentials(
   secrets: Cache<Secret>,
   clock: Pick<Clock, "now">,
 ): ReadCredentials {
-  let made: HandlerCredentials | undefined;
-  const read = authorityInSecret(secrets, clock);
+  let cached: HandlerCredentials | undefined;
+  const read = readAuthorityFrom(secrets, clock);
   return async () => {
     const { authority, bundlePem: caPem } = await read();
-    const isGood =
-      made?.caPem === caPem && endOfCertificate(made.certPem) - clock.now() > RENEW_BEFORE_MS;
-    if (made !== undefined && isGood) return made;
+    const isValid =
+      cached?.caPem === caPem && endOfCertificate(cached.certPem) - clock.now() > RENEW_BEFORE_MS;
+    if (cached !== undefined && isValid) return cached;
     const issued = await issueCertificate(authority, {
       commonName: HANDLER_CLIENT_NAME,
       organizations: [],
@@ -61,7 +60,7 @@ export function credentialsOfOwnAuthority(
       ipAddresses: [],
       validDays: VALID_DAYS,
     });
-    made = { ...issued, caPem };
-    return made;
+    cached = { ...issued, caPem };
+    return cached;
   };
 }

@@ -3,7 +3,7 @@
 import { VIRTUAL_MACHINES } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
-import { toAcceptedAnswer, toErrorAnswer, toFailureAnswer, toLostAnswer } from "./answers.ts";
+import { toAcceptedAnswer, toErrorAnswer, toFailureAnswer, toConflictAnswer } from "./answers.ts";
 
 const ABOUT = { type: VIRTUAL_MACHINES, name: "vm" };
 const DETAILS = { name: "vm", group: "kubevirt.io", kind: "virtualmachines" };
@@ -70,11 +70,11 @@ describe("a failure", () => {
   });
 
   test("of races that are never won is a conflict that may be tried again", () => {
-    expect(toLostAnswer(ABOUT, "")).toMatchObject({
+    expect(toConflictAnswer(ABOUT, "")).toMatchObject({
       code: 409,
       body: { message: expect.stringMatching(/try again$/) as string, details: DETAILS },
     });
-    expect(toLostAnswer(ABOUT, "the test failed")).toMatchObject({
+    expect(toConflictAnswer(ABOUT, "the test failed")).toMatchObject({
       body: { message: expect.stringMatching(/try again \(the test failed\)$/) as string },
     });
   });

@@ -27,7 +27,6 @@ export interface Answer {
   readonly type?: string;
 }
 
-/** The object of the response. */
 export interface About {
   readonly type: ResourceType<KubeObject>;
   readonly name: string;
@@ -97,17 +96,15 @@ export function toNotFoundAnswer(about: About): Answer {
   });
 }
 
-/** Forwards an error of virt-handler. */
 export function toNodeAnswer({ code, body }: HandlerAnswer, about: About): Answer {
   const { message } = body;
-  const words = typeof message === "string" ? message : "the node gave no reason";
-  return toFailureAnswer({ code, message: words, about });
+  const text = typeof message === "string" ? message : "the node gave no reason";
+  return toFailureAnswer({ code, message: text, about });
 }
 
-/** 409 after repeated conflicts. */
-export function toLostAnswer(about: About, words: string): Answer {
-  const lost = `${about.type.resource} "${about.name}" is being changed by others; try again`;
-  const message = words === "" ? lost : `${lost} (${words})`;
+export function toConflictAnswer(about: About, text: string): Answer {
+  const conflict = `${about.type.resource} "${about.name}" is being changed by others; try again`;
+  const message = text === "" ? conflict : `${conflict} (${text})`;
   return toFailureAnswer({ code: 409, message, about });
 }
 
@@ -148,10 +145,10 @@ function causesOf(error: AppError): readonly Cause[] {
 export function toErrorAnswer(error: unknown): Answer {
   if (!isAppError(error)) return toFailureAnswer({ code: 500, message: "internal error" });
   const { status, message } = error.details;
-  const said = error.code.startsWith("KUBE_") && typeof status === "number";
+  const isForwarded = error.code.startsWith("KUBE_") && typeof status === "number";
   return toFailureAnswer({
-    code: said ? status : CATALOGUE[error.code].http,
-    message: said && typeof message === "string" ? message : error.message,
+    code: isForwarded ? status : CATALOGUE[error.code].http,
+    message: isForwarded && typeof message === "string" ? message : error.message,
     causes: causesOf(error),
   });
 }

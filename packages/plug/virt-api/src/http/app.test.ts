@@ -18,7 +18,7 @@ import { createMetrics } from "@patchbay/telemetry";
 import { createDecisionCounter } from "../admission/review.ts";
 import { ActiveStreams } from "../streams/active.ts";
 import { parseStreamUrl } from "../streams/paths.ts";
-import { callNameOf, counted } from "./app.ts";
+import { callNameOf, countRequests } from "./app.ts";
 
 const BASE = "/apis/subresources.kubevirt.io/v1";
 const VM_PATH = `${BASE}/namespaces/ns/virtualmachines/vm`;
@@ -373,7 +373,7 @@ test("each number that the docs say virt-api alone tells moves with a request", 
   const metrics = createMetrics("virt-api");
   const request = Object.assign(new IncomingMessage(new Socket()), { url: "/validate" });
   const names = metricNamesOf("virt-api").filter((name) => !OF_EACH.test(name));
-  counted(() => undefined, metrics)(request, new ServerResponse(request));
+  countRequests(() => undefined, metrics)(request, new ServerResponse(request));
   const question = { webhook: "validate", operation: "CREATE" } as const;
   createDecisionCounter(metrics)({ ...question, decision: "denied" });
   const active = new ActiveStreams();
@@ -382,7 +382,7 @@ test("each number that the docs say virt-api alone tells moves with a request", 
     const target = parseStreamUrl(
       `${VM.replace("virtualmachines", "virtualmachineinstances")}/${path}`,
     );
-    if (target !== undefined) active.enter(target);
+    if (target !== undefined) active.register(target);
   }
   const text = await metrics.print();
   expect(names.flatMap((name) => samplesIn(text, name))).toEqual([

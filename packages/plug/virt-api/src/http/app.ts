@@ -41,7 +41,7 @@ import {
   swaggerOf,
 } from "../routes/discovery.ts";
 
-const NOBODY: User = { name: "", groups: [] };
+const ANONYMOUS: User = { name: "", groups: [] };
 
 /**
  * Returns undefined without a body.
@@ -74,7 +74,7 @@ function toCall(request: Request, frontProxy: ClientAuthority | undefined): Call
   return {
     namespace: parameterOf(request, "namespace"),
     name: parameterOf(request, "name"),
-    user: findRemoteUser(frontProxy, request) ?? NOBODY,
+    user: findRemoteUser(frontProxy, request) ?? ANONYMOUS,
     dryRun: isDryRun(request, body),
     query: new URL(request.url, "http://virt-api").searchParams,
     body,
@@ -98,7 +98,7 @@ export function callNameOf(url: string): string {
   return CALLS.has(name) ? name : "other";
 }
 
-export function counted(
+export function countRequests(
   answer: RequestListener,
   metrics: Pick<Metrics, "countServed">,
 ): RequestListener {
@@ -127,9 +127,9 @@ export interface Callers {
   readonly webhooks?: ClientAuthority;
 }
 
-function refuseUnless(isKnown: (request: Request) => boolean): RequestHandler {
+function rejectUnless(isAuthenticated: (request: Request) => boolean): RequestHandler {
   return (request, response, next) => {
-    if (isKnown(request)) next();
+    if (isAuthenticated(request)) next();
     else send(response, toFailureAnswer({ code: 401, message: "Unauthorized" }));
   };
 }
@@ -140,20 +140,20 @@ function serve(handle: CallHandler, callers: Callers): RequestHandler {
   };
 }
 
-const JUDGES = { mutate, validate } satisfies Record<string, Judge>;
+const WEBHOOKS = { mutate, validate } satisfies Record<string, Webhook>;
 
-type Judge = (deps: Deps, request: AdmissionRequest) => Promise<Verdict>;
+type Webhook = (deps: Deps, request: AdmissionRequest) => Promise<Verdict>;
 
-function serveReview(deps: Deps, webhook: keyof typeof JUDGES): RequestHandler {
+function serveReview(deps: Deps, webhook: keyof typeof WEBHOOKS): RequestHandler {
   return async (request, response) => {
     const review = parseReview(parseBody(request));
-    const counted = { webhook, operation: review.operation };
+    const labels = { webhook, operation: review.operation };
     try {
-      const verdict = await JUDGES[webhook](deps, review);
-      deps.countDecision({ ...counted, decision: verdict.allowed ? "allowed" : "denied" });
+      const verdict = await WEBHOOKS[webhook](deps, review);
+      deps.countDecision({ ...labels, decision: verdict.allowed ? "allowed" : "denied" });
       response.json(printReview(review, verdict));
     } catch (error) {
-      deps.countDecision({ ...counted, decision: "failed" });
+      deps.countDecision({ ...labels, decision: "failed" });
       throw error;
     }
   };
@@ -220,9 +220,9 @@ function answerErrors(deps: Deps): ErrorRequestHandler {
 }
 
 function serveAdmission(app: Express, deps: Deps, { webhooks }: Callers): void {
-  const isKnown = (request: Request): boolean => webhooks?.vouchesFor(request) ?? true;
+  const isAuthenticated = (request: Request): boolean => webhooks?.vouchesFor(request) ?? true;
   for (const webhook of ["mutate", "validate"] as const) {
-    app.post(`/${webhook}`, refuseUnless(isKnown), TEXT_BODY, serveReview(deps, webhook));
+    app.post(`/${webhook}`, rejectUnless(isAuthenticated), TEXT_BODY, serveReview(deps, webhook));
   }
 }
 
@@ -230,7 +230,7 @@ function serveGroup(app: Express, deps: Deps, callers: Callers): void {
   const { frontProxy } = callers;
   app.use(
     ["/apis", "/openapi"],
-    refuseUnless((request) => findRemoteUser(frontProxy, request) !== undefined),
+    rejectUnless((request) => findRemoteUser(frontProxy, request) !== undefined),
     TEXT_BODY,
   );
   serveDiscovery(app);
@@ -238,7 +238,6 @@ function serveGroup(app: Express, deps: Deps, callers: Callers): void {
   serveRoutes(app, deps, callers);
 }
 
-/** The application holds no state. */
 export function createApp(deps: Deps, callers: Callers): Express {
   const app = express();
   app.disable("x-powered-by");

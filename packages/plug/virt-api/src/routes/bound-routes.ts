@@ -3,11 +3,11 @@
 import { RELAY_CERTIFICATE } from "@patchbay/core";
 import type { Deps } from "../deps.ts";
 import { addIface, removeIface } from "./ifaces.ts";
-import { askGuest, examine } from "./guest.ts";
+import { requestGuest, examine } from "./guest.ts";
 import type { CallHandler } from "../http/answers.ts";
 import { evacuateCancel, migrate, restart, start, stop } from "./lifecycle.ts";
 import { expandSpec, expandVmSpec } from "./expand-spec.ts";
-import { guestfs, healthz, version, refused, streamOnly } from "./general.ts";
+import { guestfs, healthz, version, rejectFeature, streamOnly } from "./general.ts";
 import { relayCertificate } from "./relay-certificate.ts";
 import { screenshot } from "../screen/screenshot.ts";
 import {
@@ -48,16 +48,16 @@ function subresourcesOf(deps: Deps): { readonly [R in Resource]: Handlers<(typeo
       console: streamOnly,
       doctor: examine(deps),
       "evacuate/cancel": evacuateCancel(deps, "vmi"),
-      filesystemlist: askGuest(deps, "filesystemlist"),
-      guestosinfo: askGuest(deps, "guestosinfo"),
-      interfacetraffic: askGuest(deps, "interfacetraffic"),
-      pause: askGuest(deps, "pause"),
+      filesystemlist: requestGuest(deps, "filesystemlist"),
+      guestosinfo: requestGuest(deps, "guestosinfo"),
+      interfacetraffic: requestGuest(deps, "interfacetraffic"),
+      pause: requestGuest(deps, "pause"),
       ...FORWARDING,
       removeinterface: removeIface(deps, "vmi"),
-      reset: askGuest(deps, "reset"),
-      softreboot: askGuest(deps, "softreboot"),
-      unpause: askGuest(deps, "unpause"),
-      userlist: askGuest(deps, "userlist"),
+      reset: requestGuest(deps, "reset"),
+      softreboot: requestGuest(deps, "softreboot"),
+      unpause: requestGuest(deps, "unpause"),
+      userlist: requestGuest(deps, "userlist"),
       vnc: streamOnly,
       "vnc/screenshot": screenshot(deps),
     },
@@ -81,7 +81,6 @@ export interface BoundRoute extends Route {
   readonly handle: CallHandler;
 }
 
-/** Routes without a handler are rejected. */
 export function boundRoutes(deps: Deps): readonly BoundRoute[] {
   const handlers = new Map<string, CallHandler>([
     ...Object.entries(subresourcesOf(deps)).flatMap(([resource, own]) =>
@@ -96,6 +95,6 @@ export function boundRoutes(deps: Deps): readonly BoundRoute[] {
   ]);
   return ROUTES.map((route) => ({
     ...route,
-    handle: handlers.get(route.path) ?? refused(route.about),
+    handle: handlers.get(route.path) ?? rejectFeature(route.about),
   }));
 }

@@ -28,15 +28,14 @@ const GROUP = {
   preferredVersion: groupVersionOf(VERSIONS[0]),
 };
 
-/** A served subresource. Rejected ones are not listed. */
-interface Offer {
+interface ServedSubresource {
   readonly resource: Resource;
   readonly subresource: string;
   readonly verb: string;
 }
 
 /** Drops path parameters, so that each subresource is listed once. */
-function offersOf(resource: Resource): readonly Offer[] {
+function listSubresources(resource: Resource): readonly ServedSubresource[] {
   const verbs = new Map(
     Object.entries<Entry>(SERVED[resource]).map(([path, { method }]) => [
       path.replace(/\/\{.*$/, ""),
@@ -46,7 +45,9 @@ function offersOf(resource: Resource): readonly Offer[] {
   return [...verbs].map(([subresource, verb]) => ({ resource, subresource, verb }));
 }
 
-const OFFERS: readonly Offer[] = (Object.keys(KINDS) as readonly Resource[]).flatMap(offersOf);
+const SERVED_SUBRESOURCES: readonly ServedSubresource[] = (
+  Object.keys(KINDS) as readonly Resource[]
+).flatMap(listSubresources);
 
 const NAMESPACED = Object.entries(IN_NAMESPACE).map(([name, { method }]) => ({
   name,
@@ -60,7 +61,7 @@ export const API_GROUP: object = { kind: "APIGroup", apiVersion: "v1", ...GROUP 
 
 /** `/apis/subresources.kubevirt.io/VERSION` */
 export function resourceListOf(version: string): object {
-  const subresources = OFFERS.map(({ resource, subresource, verb }) => ({
+  const subresources = SERVED_SUBRESOURCES.map(({ resource, subresource, verb }) => ({
     name: `${resource}/${subresource}`,
     singularName: "",
     namespaced: true,
@@ -95,7 +96,7 @@ function aggregatedVersionOf(version: string): object {
   // aggregated discovery.
   const owners = (Object.keys(KINDS) as readonly Resource[]).map((owner) => ({
     ...aggregatedResource(owner, [], {}),
-    subresources: OFFERS.filter(({ resource }) => resource === owner).map(
+    subresources: SERVED_SUBRESOURCES.filter(({ resource }) => resource === owner).map(
       ({ subresource, verb }) => ({ subresource, responseKind: kindOf(owner), verbs: [verb] }),
     ),
   }));
@@ -112,12 +113,12 @@ interface AggregatedDiscovery {
 
 /** `/apis` as aggregated discovery; undefined if the client does not accept it. Source: apidiscovery.k8s.io APIGroupDiscoveryList. */
 export function aggregatedFor(accept: string): AggregatedDiscovery | undefined {
-  const asked = accept
+  const accepted = accept
     .split(",")
     .map((type) => type.split(";").map((part) => part.trim()))
     .find((parts) => parts.includes(`g=${AGGREGATED_GROUP}`));
-  const format = ["v2", "v2beta1"].find((version) => asked?.includes(`v=${version}`) === true);
-  if (format === undefined || asked?.includes("as=APIGroupDiscoveryList") !== true)
+  const format = ["v2", "v2beta1"].find((version) => accepted?.includes(`v=${version}`) === true);
+  if (format === undefined || accepted?.includes("as=APIGroupDiscoveryList") !== true)
     return undefined;
   const group = {
     metadata: { name: names.SUBRESOURCES_GROUP },
@@ -192,7 +193,6 @@ export function swaggerOf(release: string): object {
   };
 }
 
-/** `/openapi/v3/apis/subresources.kubevirt.io/VERSION` */
 export function openApi3Of(version: string, release: string): object {
   const paths = pathsOf(version, "v3");
   return { openapi: "3.0.0", info: infoOf(release), paths, components: { schemas: {} } };

@@ -11,9 +11,9 @@ import {
   type VirtualMachine,
 } from "@patchbay/api";
 import { matcherCauses, PARTS, withNics } from "@patchbay/core";
-import { fieldsOf } from "../admission/review.ts";
+import { asObject } from "../admission/review.ts";
 import { findSubject } from "../admission/subject.ts";
-import { expansionOf, inferencesOf } from "../expansion.ts";
+import { expandVm, inferVm } from "../expansion.ts";
 import {
   toFailureAnswer,
   toNotFoundAnswer,
@@ -22,19 +22,19 @@ import {
 } from "../http/answers.ts";
 import type { Deps } from "../deps.ts";
 
-function refused(causes: readonly Cause[]): Answer {
+function toRejection(causes: readonly Cause[]): Answer {
   const message = causes.map((cause) => cause.message).join(", ");
   return toFailureAnswer({ code: 400, message });
 }
 
 /** Returns a VM without instancetype and preference unchanged. */
-async function expanded(deps: Deps, vm: VirtualMachine): Promise<Answer> {
+async function expand(deps: Deps, vm: VirtualMachine): Promise<Answer> {
   const matchers = matcherCauses(vm, undefined);
-  if (matchers.length > 0) return refused(matchers);
-  const inferred = await inferencesOf(deps.store, vm);
+  if (matchers.length > 0) return toRejection(matchers);
+  const inferred = await inferVm(deps.store, vm);
   if (inferred.kind === "refused") return toFailureAnswer({ code: 400, message: inferred.message });
-  const { vm: body, causes } = await expansionOf(deps.store, inferred.vm);
-  return causes.length === 0 ? { code: 200, body } : refused(causes);
+  const { vm: body, causes } = await expandVm(deps.store, inferred.vm);
+  return causes.length === 0 ? { code: 200, body } : toRejection(causes);
 }
 
 /** 404 without a VM; 400 if instancetype or preference are missing or conflict with the VM. */
@@ -43,12 +43,11 @@ export function expandSpec(deps: Deps): CallHandler {
     const vm = await deps.store.find(VIRTUAL_MACHINES, call);
     return vm === undefined
       ? toNotFoundAnswer({ type: VIRTUAL_MACHINES, name: call.name })
-      : expanded(deps, vm);
+      : expand(deps, vm);
   };
 }
 
-/** Adds the NIC that admission would add. */
-function asCreated(vm: VirtualMachine, binding: AutoBinding): VirtualMachine {
+function withDefaultNic(vm: VirtualMachine, binding: AutoBinding): VirtualMachine {
   const { template } = vm.spec;
   const auto = declaresNoNics(template.spec) ? autoNicOf(template.spec, binding) : undefined;
   if (auto === undefined) return vm;
@@ -56,15 +55,14 @@ function asCreated(vm: VirtualMachine, binding: AutoBinding): VirtualMachine {
   return { ...vm, spec: { ...vm.spec, template: { ...template, spec } } };
 }
 
-function withNic(answer: Answer, binding: AutoBinding): Answer {
-  // Only a VM has this code.
+function addNicToAnswer(answer: Answer, binding: AutoBinding): Answer {
   return answer.code === 200
-    ? { ...answer, body: asCreated(answer.body as VirtualMachine, binding) }
+    ? { ...answer, body: withDefaultNic(answer.body as VirtualMachine, binding) }
     : answer;
 }
 
 /** The message is KubeVirt's. */
-function notValid(fields: readonly string[]): Answer {
+function toInvalidVmAnswer(fields: readonly string[]): Answer {
   const message = "Object is not a valid VirtualMachine";
   const causes = fields.map((field) => ({
     reason: "FieldValueInvalid" as const,
@@ -75,13 +73,13 @@ function notValid(fields: readonly string[]): Answer {
 }
 
 /** Sets the namespace of the VM in the body, or returns an error. */
-function sentVm(body: unknown, namespace: string): VirtualMachine | Answer {
-  const { spec } = fieldsOf(body);
-  const misshapen = misshapenFields(spec);
+function parseSentVm(body: unknown, namespace: string): VirtualMachine | Answer {
+  const { spec } = asObject(body);
+  const invalidFields = misshapenFields(spec);
   const subject = findSubject(VIRTUAL_MACHINES.kind, body);
-  if (subject?.kind !== "vm" || misshapen.length > 0) {
-    const takesNothing = PARTS.every((part) => fieldsOf(spec)[part] === undefined);
-    return takesNothing ? { code: 200, body } : notValid(misshapen);
+  if (subject?.kind !== "vm" || invalidFields.length > 0) {
+    const hasNoParts = PARTS.every((part) => asObject(spec)[part] === undefined);
+    return hasNoParts ? { code: 200, body } : toInvalidVmAnswer(invalidFields);
   }
   const { vm } = subject;
   const own = vm.metadata.namespace ?? namespace;
@@ -93,10 +91,10 @@ function sentVm(body: unknown, namespace: string): VirtualMachine | Answer {
 /** Expands the VM in the body, which need not exist. Looks up its references in the namespace of the request. */
 export function expandVmSpec(deps: Deps): CallHandler {
   return async ({ body, namespace }) => {
-    if (fieldsOf(body)["kind"] !== VIRTUAL_MACHINES.kind)
+    if (asObject(body)["kind"] !== VIRTUAL_MACHINES.kind)
       return toFailureAnswer({ code: 400, message: "the request body is no VirtualMachine" });
-    const sent = sentVm(body, namespace);
+    const sent = parseSentVm(body, namespace);
     if ("code" in sent) return sent;
-    return withNic(await expanded(deps, sent), deps.networkConfig().autoBinding);
+    return addNicToAnswer(await expand(deps, sent), deps.networkConfig().autoBinding);
   };
 }

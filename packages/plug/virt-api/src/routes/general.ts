@@ -34,7 +34,7 @@ export const guestfs: CallHandler = () => {
 };
 
 /** 400, like KubeVirt with a disabled feature gate. Reads and changes nothing. */
-export function refused(feature: string): CallHandler {
+export function rejectFeature(feature: string): CallHandler {
   const message = `Patchbay does not have ${feature}; nothing was changed`;
   return () => Promise.resolve(toFailureAnswer({ code: 400, message }));
 }

@@ -27,7 +27,7 @@ function put(status: VmiStatus): void {
 
 function ask(query: string, answer = { code: 200, body: REPORT as object }) {
   const deps = depsOn(store, {
-    askHandler: (node, _key, request) => {
+    sendToHandler: (node, _key, request) => {
       asked.push([node, request]);
       return Promise.resolve({ ...answer, body: { ...answer.body } });
     },

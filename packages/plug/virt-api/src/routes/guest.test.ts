@@ -7,7 +7,7 @@ import { beforeEach, expect, test } from "vitest";
 import { aCall } from "../testing/call.ts";
 import { depsOn } from "../testing/deps.ts";
 import { aVmi } from "../testing/objects.ts";
-import { askGuest } from "./guest.ts";
+import { requestGuest } from "./guest.ts";
 
 const AGENT = { type: "AgentConnected", status: "True" } as const;
 const PAUSED = { type: "Paused", status: "True" } as const;
@@ -26,12 +26,12 @@ function put(status: VmiStatus): void {
 
 function ask(request: GuestRequest, dryRun = false, answer: object = { code: 200, body: {} }) {
   const deps = depsOn(store, {
-    askHandler: (node, { namespace, name }, what) => {
+    sendToHandler: (node, { namespace, name }, what) => {
       asked.push(`${node} ${String(namespace)}/${name} ${JSON.stringify(what)}`);
       return Promise.resolve({ code: 200, body: {}, ...answer });
     },
   });
-  return askGuest(deps, request)(aCall({ dryRun }));
+  return requestGuest(deps, request)(aCall({ dryRun }));
 }
 
 const RUNNING: VmiStatus = { phase: "Running", nodeName: "node1", conditions: [AGENT] };
@@ -79,6 +79,6 @@ test("a VMI that is not so is refused, and one that is not there is not found", 
 test("a node that does not answer is an error that says so", async () => {
   put(RUNNING);
   const error = new AppError("API_NODE_UNREACHABLE", { node: "node1", reason: "no" });
-  const deps = depsOn(store, { askHandler: () => Promise.reject(error) });
-  await expect(askGuest(deps, "reset")(aCall())).rejects.toBe(error);
+  const deps = depsOn(store, { sendToHandler: () => Promise.reject(error) });
+  await expect(requestGuest(deps, "reset")(aCall())).rejects.toBe(error);
 });

@@ -38,7 +38,7 @@ function toAnswer({ code, body }: HandlerAnswer, request: GuestRequest, about: A
 }
 
 /** 200; 409 or 400 if the guest's state forbids the request, with KubeVirt's message; 503 if the node does not respond. */
-export function askGuest(deps: Deps, request: GuestRequest): CallHandler {
+export function requestGuest(deps: Deps, request: GuestRequest): CallHandler {
   return async (call) => {
     const about = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };
     const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, call);
@@ -47,7 +47,7 @@ export function askGuest(deps: Deps, request: GuestRequest): CallHandler {
     if (problem !== undefined) return toRefusalAnswer(problem, about);
     if (call.dryRun && GUEST_REQUESTS[request] === "put") return toDoneAnswer(DONE[request] ?? "");
     const key = { namespace: call.namespace, name: call.name };
-    const answer = await deps.askHandler(vmi.status?.nodeName ?? "", key, request);
+    const answer = await deps.sendToHandler(vmi.status?.nodeName ?? "", key, request);
     const fields = { vmi: `${call.namespace}/${call.name}`, request, user: call.user.name };
     if (answer.code < 400 && GUEST_REQUESTS[request] === "put")
       deps.log.info("asked a guest", fields);
@@ -59,19 +59,16 @@ function toProblemsAnswer(problems: readonly string[]): Answer {
   return toFailureAnswer({ code: 400, message: problems.join("; ") });
 }
 
-/**
- * 200 with a DoctorReport; 400, 404 or 409 if there is nothing to examine; 429 during another examination; 503 if the
- * node does not respond.
- */
+/** 200; 400, 404 or 409 if there is nothing to examine; 429 during another examination; 503 if the node is down. */
 export function examine(deps: Deps): CallHandler {
   return async ({ namespace, name, query }) => {
     const about = { type: VIRTUAL_MACHINE_INSTANCES, name };
-    const asked = parseDoctorQuery(query);
-    if ("problems" in asked) return toProblemsAnswer(asked.problems);
+    const parsed = parseDoctorQuery(query);
+    if ("problems" in parsed) return toProblemsAnswer(parsed.problems);
     const key = { namespace, name };
     const vmi = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, key);
     if (vmi === undefined) return toNotFoundAnswer(about);
-    const { iface } = asked;
+    const { iface } = parsed;
     if (findByName(ifacesOf(vmi.spec), iface) === undefined) {
       const message = `interface: the VM has no interface ${iface}`;
       return toFailureAnswer({ code: 404, message, about });
@@ -79,7 +76,7 @@ export function examine(deps: Deps): CallHandler {
     const problem = runningProblem(vmi);
     if (problem !== undefined) return toRefusalAnswer(problem, about);
     const { nodeName = "" } = vmi.status ?? {};
-    const answer = await deps.askHandler(nodeName, key, { examine: iface });
+    const answer = await deps.sendToHandler(nodeName, key, { examine: iface });
     return answer.code >= 400 ? toNodeAnswer(answer, about) : { code: 200, body: answer.body };
   };
 }

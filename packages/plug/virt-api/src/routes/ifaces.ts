@@ -12,33 +12,39 @@ import { type Call, type CallHandler, toFailureAnswer, toRefusalAnswer } from ".
 import type { Deps } from "../deps.ts";
 import { changeNics } from "../changes/change-nics.ts";
 import { aboutTarget } from "../changes/targets.ts";
-import { hasNad, nearestNetwork, foreignNetworkProblem } from "../networks.ts";
+import { hasNad, nearestNetwork, findForeignNetworkProblem } from "../networks.ts";
 
-/** Changes the VM that owns a VMI instead of the VMI. */
-export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
+export function addIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
   return async (call: Call) => {
     const parsed = parseAddIface(call.body);
-    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, aboutTarget(asked, call));
+    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, aboutTarget(kind, call));
     const request = parsed.value;
     const network = request.networkAttachmentDefinitionName;
-    const named = { networkName: network, namespace: call.namespace };
-    const message = await foreignNetworkProblem(deps, call.user, named);
+    const reference = { networkName: network, namespace: call.namespace };
+    const message = await findForeignNetworkProblem(deps, call.user, reference);
     if (message !== undefined) return toFailureAnswer({ code: 403, message });
     // Runs in parallel with reading the VM; the plan awaits it.
-    const nad = hasNad(deps.known, network, call.namespace);
+    const nad = hasNad(deps.cachedReader, network, call.namespace);
     const newMac = macFor(new Set(), deps.randomBytes);
     const answer = changeNics(
       deps,
       {
-        asked,
+        kind,
         plan: async (target) => {
           const { bindings } = deps.networkConfig();
           const nadExists = await nad;
-          const near = nadExists ? undefined : nearestNetwork(deps, network, call.namespace);
-          const facts = { target, request, newMac, nadExists, nearestNetwork: near, bindings };
+          const suggestion = nadExists ? undefined : nearestNetwork(deps, network, call.namespace);
+          const facts = {
+            target,
+            request,
+            newMac,
+            nadExists,
+            nearestNetwork: suggestion,
+            bindings,
+          };
           return planAddIface(facts);
         },
-        done: (target) => {
+        logChange: (target) => {
           const object = `${call.namespace}/${call.name}`;
           deps.log.info("interface is to be plugged", {
             [target.kind]: object,
@@ -55,18 +61,17 @@ export function addIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
   };
 }
 
-/** Changes the VM that owns a VMI instead of the VMI. */
-export function removeIface(deps: Deps, asked: NicTarget["kind"]): CallHandler {
+export function removeIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
   return async (call: Call) => {
     const parsed = parseRemoveIface(call.body);
-    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, aboutTarget(asked, call));
+    if (!parsed.ok) return toRefusalAnswer(parsed.refusal, aboutTarget(kind, call));
     const request = parsed.value;
     return changeNics(
       deps,
       {
-        asked,
+        kind,
         plan: (target) => planRemoveIface({ target, request }),
-        done: (target) => {
+        logChange: (target) => {
           const object = `${call.namespace}/${call.name}`;
           deps.log.info("interface is to be unplugged", {
             [target.kind]: object,

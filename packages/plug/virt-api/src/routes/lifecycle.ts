@@ -31,7 +31,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
 } from "@patchbay/api";
 import { findVmWithVmi, aboutTarget, observeTarget } from "../changes/targets.ts";
-import { insist } from "../changes/retry.ts";
+import { retryOnConflict } from "../changes/retry.ts";
 
 /** 202; 409 if a guest runs or the run strategy starts it anyway; 422 if the VM cannot start. */
 export function start(deps: Deps): CallHandler {
@@ -48,7 +48,6 @@ export function restart(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseRestartBody, plan: planRestart });
 }
 
-/** Random bytes in a migration's name. */
 const NAME_BYTES = 5;
 
 function migrationOf(
@@ -57,9 +56,9 @@ function migrationOf(
   { randomBytes }: Pick<Deps, "randomBytes">,
 ): VirtualMachineInstanceMigration {
   const type = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
-  const chance = Buffer.from(randomBytes(NAME_BYTES)).toString("hex");
+  const suffix = Buffer.from(randomBytes(NAME_BYTES)).toString("hex");
   // Source: KubeVirt MigrateVMRequestHandler, generateName.
-  const metadata = { name: `kubevirt-migrate-vm-${chance}`, namespace };
+  const metadata = { name: `kubevirt-migrate-vm-${suffix}`, namespace };
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
 }
 
@@ -108,6 +107,6 @@ export function evacuateCancel(deps: Deps, kind: NicTarget["kind"]): CallHandler
     const about = aboutTarget(kind, call);
     const members = membersOf(call.body);
     if (!members.ok) return Promise.resolve(toRefusalAnswer(members.refusal, about));
-    return insist(() => cancel(deps, kind, call), deps, about);
+    return retryOnConflict(() => cancel(deps, kind, call), deps, about);
   };
 }

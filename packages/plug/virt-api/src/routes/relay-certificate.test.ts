@@ -37,7 +37,7 @@ function ask(
 ) {
   const deps = depsOn(createFakeStore(), {
     relayAuthority: () => Promise.resolve({ authority, bundlePem: "all" }),
-    nodeOfPod: ({ name, uid }) =>
+    findPodNode: ({ name, uid }) =>
       Promise.resolve(name === "virt-handler-x" && uid === "u1" ? "node-of-pod" : undefined),
     ...others,
   });

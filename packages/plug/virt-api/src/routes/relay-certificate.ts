@@ -5,7 +5,7 @@ import { createPublicKey } from "node:crypto";
 import { isJsonObject, names } from "@patchbay/api";
 import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core";
 import { certifyKey } from "@patchbay/pki";
-import { AGENT, nodeOfAgent } from "../callers.ts";
+import { AGENT_ACCOUNT, findAgentNode } from "../callers.ts";
 import { SERVER_NAME } from "../certificates/secret.ts";
 import type { Deps } from "../deps.ts";
 import { toFailureAnswer, type Answer, type Call, type CallHandler } from "../http/answers.ts";
@@ -14,27 +14,27 @@ import { toFailureAnswer, type Answer, type Call, type CallHandler } from "../ht
 const VALID_DAYS = 2;
 
 /** Names of other clients of the same CA. A node with such a name could impersonate them. */
-const TAKEN: readonly string[] = [HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME, SERVER_NAME];
+const RESERVED_NAMES: readonly string[] = [HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME, SERVER_NAME];
 
 /** Returns undefined unless the key is on P-256. */
-function publicKeyIn(body: unknown): string | undefined {
+function parsePublicKey(body: unknown): string | undefined {
   const text = isJsonObject(body) ? body["publicKey"] : undefined;
   if (typeof text !== "string") return undefined;
   try {
     const key = createPublicKey(text);
-    const isKnown = key.asymmetricKeyDetails?.namedCurve === "prime256v1";
-    return isKnown ? key.export({ type: "spki", format: "pem" }).toString() : undefined;
+    const isSupported = key.asymmetricKeyDetails?.namedCurve === "prime256v1";
+    return isSupported ? key.export({ type: "spki", format: "pem" }).toString() : undefined;
   } catch {
     return undefined; // not a key
   }
 }
 
-function refuse(message: string): Answer {
+function deny(message: string): Answer {
   return toFailureAnswer({ code: 403, message });
 }
 
 async function sign(node: string, { body }: Call, deps: Deps): Promise<Answer> {
-  const publicKeyPem = publicKeyIn(body);
+  const publicKeyPem = parsePublicKey(body);
   if (publicKeyPem === undefined) {
     const message = "publicKey must be the public half of a key on P-256, as PEM";
     return toFailureAnswer({ code: 400, message });
@@ -61,13 +61,13 @@ async function sign(node: string, { body }: Call, deps: Deps): Promise<Answer> {
 export function relayCertificate(deps: Deps): CallHandler {
   return async (call) => {
     const { user } = call;
-    if (user.name !== AGENT) return refuse(`User "${user.name}" is no agent of a node`);
-    const node = await nodeOfAgent(user, deps);
+    if (user.name !== AGENT_ACCOUNT) return deny(`User "${user.name}" is no agent of a node`);
+    const node = await findAgentNode(user, deps);
     if (node === undefined) {
-      return refuse(`User "${user.name}" does not say by its token which node it serves`);
+      return deny(`User "${user.name}" does not say by its token which node it serves`);
     }
-    if (TAKEN.includes(node))
-      return refuse(`node "${node}" has the name of another part of Patchbay`);
+    if (RESERVED_NAMES.includes(node))
+      return deny(`node "${node}" has the name of another part of Patchbay`);
     return sign(node, call, deps);
   };
 }

@@ -9,7 +9,6 @@ export const VERSIONS = ["v1", "v1alpha3"] as const;
 
 export type Version = (typeof VERSIONS)[number];
 
-/** As in OpenAPI. */
 export type Method = "get" | "put";
 
 export interface Entry {
@@ -25,46 +24,45 @@ export const KINDS = {
 
 export type Resource = keyof typeof KINDS;
 
-const FORWARDS = { method: "get", about: "Connects to a port of the guest, by WebSocket" } as const;
+const FORWARD = { method: "get", about: "Connects to a port of the guest, by WebSocket" } as const;
 const FORWARDING = {
-  "portforward/{port}": FORWARDS,
-  "portforward/{port}/{protocol}": FORWARDS,
+  "portforward/{port}": FORWARD,
+  "portforward/{port}/{protocol}": FORWARD,
 } as const;
-const STAYS = {
+const CANCEL_EVACUATION = {
   method: "put",
   about: "Cancels the evacuation of a guest from its node",
 } as const;
-const PLUGS = { method: "put", about: "Plugs a NIC" } as const;
-const UNPLUGS = { method: "put", about: "Unplugs a NIC" } as const;
+const PLUG = { method: "put", about: "Plugs a NIC" } as const;
+const UNPLUG = { method: "put", about: "Unplugs a NIC" } as const;
 
-/** By kind and subresource. */
 export const SERVED = {
   virtualmachines: {
-    addinterface: PLUGS,
-    "evacuate/cancel": STAYS,
+    addinterface: PLUG,
+    "evacuate/cancel": CANCEL_EVACUATION,
     "expand-spec": {
       method: "get",
       about: "Returns the VM with its instancetype and preference applied",
     },
     migrate: { method: "put", about: "Live-migrates the VM" },
     ...FORWARDING,
-    removeinterface: UNPLUGS,
+    removeinterface: UNPLUG,
     restart: { method: "put", about: "Restarts the VM" },
     start: { method: "put", about: "Starts the VM" },
     stop: { method: "put", about: "Stops the VM" },
   },
   virtualmachineinstances: {
-    addinterface: PLUGS,
+    addinterface: PLUG,
     capture: { method: "get", about: "Shows packets of an interface, by WebSocket" },
     console: { method: "get", about: "Connects to the serial console, by WebSocket" },
-    "evacuate/cancel": STAYS,
+    "evacuate/cancel": CANCEL_EVACUATION,
     doctor: { method: "get", about: "Tells at which hop frames of an interface die" },
     filesystemlist: { method: "get", about: "Tells the guest's file systems" },
     guestosinfo: { method: "get", about: "Tells what the guest's agent knows" },
     interfacetraffic: { method: "get", about: "Tells what went through each NIC" },
     pause: { method: "put", about: "Pauses the VM" },
     ...FORWARDING,
-    removeinterface: UNPLUGS,
+    removeinterface: UNPLUG,
     reset: { method: "put", about: "Resets the VM, as its reset button would" },
     softreboot: { method: "put", about: "Asks the guest to reboot" },
     unpause: { method: "put", about: "Resumes the VM" },
@@ -85,7 +83,6 @@ export const GENERAL = {
   version: { method: "get", about: "Tells the version of virt-api" },
 } as const satisfies Readonly<Record<string, Entry>>;
 
-/** Routes below a namespace. */
 export const IN_NAMESPACE = {
   "expand-vm-spec": {
     method: "put",
@@ -93,45 +90,51 @@ export const IN_NAMESPACE = {
   },
 } as const satisfies Readonly<Record<string, Entry>>;
 
-/** Maps the paths of a missing feature to its name. */
-function missing(about: string, method: Method, ...paths: readonly string[]): [string, Entry][] {
+function missingFeature(
+  about: string,
+  method: Method,
+  ...paths: readonly string[]
+): [string, Entry][] {
   return paths.map((path) => [path, { method, about }]);
 }
 
-const DISKS = missing("plugging disks (HotplugVolumes)", "put", "addvolume", "removevolume");
-const GRAPH = missing("the object graph (ObjectGraph)", "get", "objectgraph");
+const DISKS = missingFeature("plugging disks (HotplugVolumes)", "put", "addvolume", "removevolume");
+const GRAPH = missingFeature("the object graph (ObjectGraph)", "get", "objectgraph");
 /** virtctl creates the claim before it sends the request, so the message says how to delete it. */
 const MEMORY_DUMP =
   "memory dumps (delete a claim that --create-claim has just made: kubectl delete pvc CLAIM)";
-/** Subresources of KubeVirt that Patchbay rejects. */
 export const REFUSED: Readonly<Record<Resource, Readonly<Record<string, Entry>>>> = {
   virtualmachines: Object.fromEntries([
     ...DISKS,
-    ...missing(MEMORY_DUMP, "put", "memorydump"),
-    ...missing("memory dumps", "put", "removememorydump"),
+    ...missingFeature(MEMORY_DUMP, "put", "memorydump"),
+    ...missingFeature("memory dumps", "put", "removememorydump"),
     ...GRAPH,
   ]),
   virtualmachineinstances: Object.fromEntries([
     ...DISKS,
-    ...missing("backup", "put", "backup", "redefine-checkpoint"),
-    ...missing("freezing file systems", "put", "freeze", "unfreeze"),
+    ...missingFeature("backup", "put", "backup", "redefine-checkpoint"),
+    ...missingFeature("freezing file systems", "put", "freeze", "unfreeze"),
     ...GRAPH,
-    ...missing(
+    ...missingFeature(
       "AMD SEV (launchSecurity)",
       "get",
       "sev/fetchcertchain",
       "sev/querylaunchmeasurement",
     ),
-    ...missing("AMD SEV (launchSecurity)", "put", "sev/setupsession", "sev/injectlaunchsecret"),
-    ...missing("USB redirection (clientPassthrough)", "get", "usbredir"),
-    ...missing("VSOCK (autoattachVSOCK)", "get", "vsock"),
+    ...missingFeature(
+      "AMD SEV (launchSecurity)",
+      "put",
+      "sev/setupsession",
+      "sev/injectlaunchsecret",
+    ),
+    ...missingFeature("USB redirection (clientPassthrough)", "get", "usbredir"),
+    ...missingFeature("VSOCK (autoattachVSOCK)", "get", "vsock"),
   ]),
 };
 
 export interface Route extends Entry {
   /** Below the version, with OpenAPI parameters. */
   readonly path: string;
-  /** Label of the request metric, for example `start`. */
   readonly call: string;
   readonly kind?: (typeof KINDS)[Resource];
   readonly isRefused: boolean;

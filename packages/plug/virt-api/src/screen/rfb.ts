@@ -27,12 +27,11 @@ const SIDE_MAX = 5120;
 /** Limit for the desktop name and for clipboard text, in characters. */
 const TEXT_MAX = 1024 * 1024;
 
-function refuse(reason: string): never {
+function fail(reason: string): never {
   throw new AppError("API_SCREEN_UNREADABLE", { reason });
 }
 
-/** Reads a given number of bytes from a stream. */
-class Bytes {
+class ByteReader {
   readonly #chunks: AsyncIterator<Buffer>;
   #rest: Buffer = Buffer.alloc(0);
 
@@ -45,7 +44,7 @@ class Bytes {
     const chunks = [this.#rest];
     for (let length = this.#rest.length; length < count;) {
       const next = await this.#chunks.next();
-      if (next.done === true) refuse("it has ended; somebody may have it for themselves alone");
+      if (next.done === true) fail("it has ended; somebody may have it for themselves alone");
       chunks.push(next.value);
       length += next.value.length;
     }
@@ -55,7 +54,7 @@ class Bytes {
   }
 
   async skipText(length: number): Promise<void> {
-    if (length > TEXT_MAX) refuse("it says too much");
+    if (length > TEXT_MAX) fail("it says too much");
     await this.take(length);
   }
 }
@@ -65,20 +64,19 @@ interface Size {
   readonly height: number;
 }
 
-async function greet(stream: Duplex, bytes: Bytes): Promise<Size> {
-  const version = (await bytes.take(VERSION.length)).toString("latin1");
-  if (version !== VERSION) refuse("it does not speak RFB 3.8");
+async function handshake(stream: Duplex, reader: ByteReader): Promise<Size> {
+  const version = (await reader.take(VERSION.length)).toString("latin1");
+  if (version !== VERSION) fail("it does not speak RFB 3.8");
   stream.write(VERSION);
-  const [count = 0] = await bytes.take(1);
-  if (!(await bytes.take(count)).includes(1)) refuse("it wants a password");
+  const [count = 0] = await reader.take(1);
+  if (!(await reader.take(count)).includes(1)) fail("it wants a password");
   stream.write(NO_SECURITY);
-  if ((await bytes.take(4)).readUInt32BE() !== 0) refuse("it lets nobody in");
+  if ((await reader.take(4)).readUInt32BE() !== 0) fail("it lets nobody in");
   stream.write(SHARED);
-  const start = await bytes.take(24);
-  await bytes.skipText(start.readUInt32BE(20)); // desktop name
+  const start = await reader.take(24);
+  await reader.skipText(start.readUInt32BE(20)); // desktop name
   const [width, height] = [start.readUInt16BE(0), start.readUInt16BE(2)];
-  if (Math.min(width, height) === 0 || Math.max(width, height) > SIDE_MAX)
-    refuse("its size is none");
+  if (Math.min(width, height) === 0 || Math.max(width, height) > SIDE_MAX) fail("its size is none");
   return { width, height };
 }
 
@@ -101,33 +99,33 @@ function requestFor({ width, height }: Size): Buffer {
 }
 
 /** Skips to the next framebuffer update; returns its number of rectangles. Source: RFC 6143, 7.6 */
-async function nextUpdate(bytes: Bytes): Promise<number> {
+async function nextUpdate(reader: ByteReader): Promise<number> {
   for (;;) {
-    const [type] = await bytes.take(1);
+    const [type] = await reader.take(1);
     switch (type) {
       case 0:
-        return (await bytes.take(3)).readUInt16BE(1);
+        return (await reader.take(3)).readUInt16BE(1);
       case 2: // a bell
         break;
       case 3:
-        await bytes.skipText((await bytes.take(7)).readUInt32BE(3));
+        await reader.skipText((await reader.take(7)).readUInt32BE(3));
         break;
       case undefined:
       default:
-        refuse("it says what nobody asked for");
+        fail("it says what nobody asked for");
     }
   }
 }
 
-async function readPart(bytes: Bytes, { width, height, pixels }: Picture): Promise<void> {
-  const head = await bytes.take(12);
+async function readPart(reader: ByteReader, { width, height, pixels }: Picture): Promise<void> {
+  const head = await reader.take(12);
   const [x, y] = [head.readUInt16BE(0), head.readUInt16BE(2)];
   const [columns, rows] = [head.readUInt16BE(4), head.readUInt16BE(6)];
   if (head.readInt32BE(8) !== 0 || x + columns > width || y + rows > height) {
-    refuse("it shows what is not on it");
+    fail("it shows what is not on it");
   }
   for (let row = 0; row < rows; row += 1) {
-    const line = await bytes.take(columns * BYTES_PER_PIXEL);
+    const line = await reader.take(columns * BYTES_PER_PIXEL);
     line.copy(pixels, ((y + row) * width + x) * BYTES_PER_PIXEL);
   }
 }
@@ -141,14 +139,15 @@ export async function takePicture(
   { movesCursor = false }: PictureOptions = {},
 ): Promise<Picture> {
   try {
-    const bytes = new Bytes(stream);
-    const size = await greet(stream, bytes);
+    const reader = new ByteReader(stream);
+    const size = await handshake(stream, reader);
     const setFormat = Buffer.concat([Buffer.from([0, 0, 0, 0]), PIXEL_FORMAT]);
     const setEncodings = Buffer.from([2, 0, 0, 1, 0, 0, 0, 0]); // raw encoding only
     const moves = movesCursor ? [pointerAt(0, 0), pointerAt(1, 1)] : [];
     stream.write(Buffer.concat([setFormat, setEncodings, ...moves, requestFor(size)]));
     const picture = { ...size, pixels: Buffer.alloc(size.width * size.height * BYTES_PER_PIXEL) };
-    for (let left = await nextUpdate(bytes); left > 0; left -= 1) await readPart(bytes, picture);
+    for (let remaining = await nextUpdate(reader); remaining > 0; remaining -= 1)
+      await readPart(reader, picture);
     return picture;
   } catch (cause) {
     if (cause instanceof AppError) throw cause;

@@ -19,9 +19,8 @@ import {
 
 const deflated = promisify(deflate);
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-/** Per color channel. */
 const BITS = 8;
-const TRUE_COLOUR = 2;
+const TRUE_COLOR = 2;
 
 function chunk(type: string, data: Buffer): Buffer {
   const body = Buffer.concat([Buffer.from(type), data]);
@@ -49,7 +48,7 @@ export async function toPng(picture: Picture): Promise<Buffer> {
   header.writeUInt32BE(picture.width, 0);
   header.writeUInt32BE(picture.height, 4);
   header.writeUInt8(BITS, 8);
-  header.writeUInt8(TRUE_COLOUR, 9);
+  header.writeUInt8(TRUE_COLOR, 9);
   return Buffer.concat([
     SIGNATURE,
     chunk("IHDR", header),
@@ -62,17 +61,17 @@ export async function toPng(picture: Picture): Promise<Buffer> {
 const TIMEOUT_MS = 10_000;
 
 async function pictureOf(screen: Duplex, options: PictureOptions): Promise<Answer> {
-  const late = AbortSignal.timeout(TIMEOUT_MS);
+  const timeout = AbortSignal.timeout(TIMEOUT_MS);
   const end = (): void => {
     const reason = `no picture within ${String(TIMEOUT_MS)} ms`;
     screen.destroy(new AppError("API_SCREEN_UNREADABLE", { reason }));
   };
-  late.addEventListener("abort", end, { once: true });
+  timeout.addEventListener("abort", end, { once: true });
   try {
     const picture = await takePicture(screen, options);
     return { code: 200, body: await toPng(picture), type: "image/png" };
   } finally {
-    late.removeEventListener("abort", end);
+    timeout.removeEventListener("abort", end);
     screen.destroy();
   }
 }

@@ -30,10 +30,10 @@ function told(active: ActiveStreams): readonly string[] {
 
 test("what is open is told, of each kind and VMI", () => {
   const active = new ActiveStreams();
-  const leave = active.enter(CONSOLE);
-  active.enter({ ...CONSOLE, kind: "guest", stream: "vnc", preservesSession: true });
-  active.enter(PORT);
-  active.enter(PORT);
+  const leave = active.register(CONSOLE);
+  active.register({ ...CONSOLE, kind: "guest", stream: "vnc", preservesSession: true });
+  active.register(PORT);
+  active.register(PORT);
   expect(told(active)).toEqual([
     "kubevirt_console_active_connections vm 1",
     "kubevirt_vnc_active_connections vm 1",
@@ -46,9 +46,9 @@ test("what is open is told, of each kind and VMI", () => {
 
 test("one VMI has no more than its share, and all together none that would be too many", () => {
   const active = new ActiveStreams();
-  for (let index = 0; index < 32; index += 1) expect(active.enter(PORT)).toBeDefined();
-  expect(active.enter(PORT)).toBeUndefined();
+  for (let index = 0; index < 32; index += 1) expect(active.register(PORT)).toBeDefined();
+  expect(active.register(PORT)).toBeUndefined();
   let count = 32;
-  for (; active.enter({ ...CONSOLE, name: `vm-${String(count)}` }) !== undefined; count += 1);
+  for (; active.register({ ...CONSOLE, name: `vm-${String(count)}` }) !== undefined; count += 1);
   expect(count).toBe(1024);
 });

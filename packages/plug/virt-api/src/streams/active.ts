@@ -35,7 +35,7 @@ export class ActiveStreams {
   readonly #open = new Set<StreamTarget>();
 
   /** Registers a stream; returns the function that unregisters it, or undefined at the limit. */
-  enter(target: StreamTarget): (() => void) | undefined {
+  register(target: StreamTarget): (() => void) | undefined {
     const ofVmi = [...this.#open].filter(
       ({ namespace, name }) => namespace === target.namespace && name === target.name,
     );
@@ -47,7 +47,6 @@ export class ActiveStreams {
     };
   }
 
-  /** Number of open streams by kind and VMI. */
   families(): readonly MetricFamily[] {
     return Object.entries(FAMILIES).map(([kind, { name, help }]) => {
       const counts = new Map<string, number>();

@@ -35,25 +35,24 @@ function parseForward(parts: readonly string[]): ForwardRequest | undefined {
   return protocol === "tcp" || protocol === "udp" ? { port: Number(port), protocol } : undefined;
 }
 
-interface Named {
+interface ParsedPath {
   readonly of: Pick<StreamTarget, "namespace" | "name" | "isVm">;
   readonly what: string;
 }
 
 /** Parses the raw path, which the API server authorized: a URL parser would resolve `..` into other namespaces. */
-function parsePath(path: string): Named | undefined {
+function parsePath(path: string): ParsedPath | undefined {
   const found = PATH.exec(path);
   if (found === null) return undefined;
   const [, namespace = "", resource, name = "", what = ""] = found;
   return { of: { namespace, name, isVm: resource === "virtualmachines" }, what };
 }
 
-/** Returns undefined for other paths. */
 export function parseStreamUrl(url: string): StreamTarget | undefined {
   const [path = "", query = ""] = url.split(/\?(.*)/s);
-  const named = parsePath(path);
-  if (named === undefined) return undefined;
-  const { of, what } = named;
+  const parsed = parsePath(path);
+  if (parsed === undefined) return undefined;
+  const { of, what } = parsed;
   const [first, ...parts] = what.split("/");
   if (first === "portforward") {
     const forward = parseForward(parts);

@@ -42,18 +42,14 @@ const FRAME_MAX = 1024 * 1024;
 export interface StreamDeps {
   readonly deps: Deps;
   readonly active: ActiveStreams;
-  /** Authenticates users; without it, every request is rejected. */
   readonly frontProxy: ClientAuthority | undefined;
   readonly clock: Clock;
-  /** Closes all streams on abort. */
   readonly signal: AbortSignal;
 }
 
-/** A connection that requests an upgrade. */
-interface Asked {
+interface UpgradeRequest {
   readonly request: IncomingMessage;
   readonly socket: Duplex;
-  /** Data after the request. */
   readonly head: Buffer;
 }
 
@@ -85,7 +81,6 @@ interface StreamCall {
   readonly user: User;
 }
 
-/** The VMI, and the object for responses: a VM or VMI. */
 interface Subject {
   readonly vmi: VirtualMachineInstance;
   readonly about: About;
@@ -158,7 +153,7 @@ const WEB_SOCKETS = new WebSocketServer({
 
 /** Upgrades to a WebSocket and joins it to the guest until either closes; resolves with the bytes transferred, if any. */
 function join(
-  { request, socket, head }: Asked,
+  { request, socket, head }: UpgradeRequest,
   guest: Duplex,
   { clock, signal }: StreamDeps,
 ): Promise<Partial<Traffic>> {
@@ -186,23 +181,26 @@ function join(
   return promise;
 }
 
-/** Opens the target and resolves when the stream has ended. */
-async function carry(asked: Asked, call: StreamCall, streams: StreamDeps): Promise<void> {
+async function runStream(
+  upgrade: UpgradeRequest,
+  call: StreamCall,
+  streams: StreamDeps,
+): Promise<void> {
   const { deps, clock } = streams;
   const opened = await openTarget(call, deps);
   if ("answer" in opened) {
-    answer(asked.socket, opened.answer);
+    answer(upgrade.socket, opened.answer);
     return;
   }
   const fields = fieldsOf(call);
-  const begunMs = clock.monotonicMs();
+  const startMs = clock.monotonicMs();
   deps.log.info("opened a stream to a guest", fields);
-  const traffic = await join(asked, opened.guest, streams);
-  const seconds = Math.round((clock.monotonicMs() - begunMs) / 1000);
+  const traffic = await join(upgrade, opened.guest, streams);
+  const seconds = Math.round((clock.monotonicMs() - startMs) / 1000);
   deps.log.info("closed a stream to a guest", { ...fields, seconds, ...traffic });
 }
 
-function refusalOf(code: 401 | 404 | 429): Answer {
+function toRejection(code: 401 | 404 | 429): Answer {
   const message = {
     401: "Unauthorized",
     404: "the server could not find the requested resource",
@@ -211,23 +209,23 @@ function refusalOf(code: 401 | 404 | 429): Answer {
   return toFailureAnswer({ code, message });
 }
 
-async function serve(asked: Asked, streams: StreamDeps): Promise<void> {
-  const { request, socket } = asked;
+async function serve(upgrade: UpgradeRequest, streams: StreamDeps): Promise<void> {
+  const { request, socket } = upgrade;
   const user = findRemoteUser(streams.frontProxy, request);
   const target = parseStreamUrl(request.url ?? "");
   if (user === undefined || target === undefined) {
-    answer(socket, refusalOf(user === undefined ? 401 : 404));
+    answer(socket, toRejection(user === undefined ? 401 : 404));
     return;
   }
-  const leave = streams.active.enter(target);
-  if (leave === undefined) {
-    answer(socket, refusalOf(429));
+  const unregister = streams.active.register(target);
+  if (unregister === undefined) {
+    answer(socket, toRejection(429));
     return;
   }
   try {
-    await carry(asked, { target, user }, streams);
+    await runStream(upgrade, { target, user }, streams);
   } finally {
-    leave();
+    unregister();
   }
 }
 

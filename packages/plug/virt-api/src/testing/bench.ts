@@ -161,7 +161,7 @@ export async function startBench(findStore: () => Store): Promise<Bench> {
     get store() {
       return findStore();
     },
-    get known() {
+    get cachedReader() {
       return findStore();
     },
   };

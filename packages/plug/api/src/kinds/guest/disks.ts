@@ -313,7 +313,6 @@ export interface TemplateMetadata {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
-/** Entry of a VM's `spec.dataVolumeTemplates`. */
 export const DataVolumeTemplateSchema = Type.Object(
   {
     apiVersion: harmless(text("API version.")),

@@ -73,7 +73,6 @@ export interface Lease extends KubeObject {
     readonly leaseDurationSeconds?: number;
     readonly renewTime?: string;
     readonly acquireTime?: string;
-    /** Number of changes of the holder. */
     readonly leaseTransitions?: number;
   };
 }
@@ -95,7 +94,6 @@ export interface ApiService extends KubeObject {
   readonly status?: { readonly conditions?: readonly Condition[] };
 }
 
-/** A mutating or validating webhook configuration. */
 export interface WebhookConfiguration extends KubeObject {
   readonly webhooks?: readonly {
     readonly name: string;

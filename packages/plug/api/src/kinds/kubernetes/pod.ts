@@ -9,13 +9,11 @@ export interface KeyToPath {
   readonly mode?: number;
 }
 
-/** For example `metadata.name`. */
 interface ObjectFieldSelector {
   readonly apiVersion?: string;
   readonly fieldPath: string;
 }
 
-/** For example `limits.memory`, in units of `divisor`. */
 export interface ResourceFieldSelector {
   readonly containerName?: string;
   readonly resource: string;
@@ -98,7 +96,6 @@ export interface EnvVar {
   };
 }
 
-/** All keys of a ConfigMap or Secret as variables. */
 export interface EnvFromSource {
   readonly prefix?: string;
   readonly configMapRef?: { readonly name?: string; readonly optional?: boolean };
@@ -212,7 +209,6 @@ export interface ContainerStatus {
   readonly restartCount: number;
   readonly containerID?: string;
   readonly state: ContainerStateDetails;
-  /** State of the previous run. */
   readonly lastState?: ContainerStateDetails;
 }
 
@@ -280,7 +276,6 @@ export interface Pod extends KubeObject {
   };
 }
 
-/** Whether all containers ended for good. */
 export function isPodFinished(pod: Pod): boolean {
   return pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
 }

@@ -32,7 +32,6 @@ export interface Endpoint {
     readonly serving?: boolean;
     readonly terminating?: boolean;
   };
-  /** Name below the Service's DNS name. */
   readonly hostname?: string;
   readonly nodeName?: string;
   readonly targetRef?: {
@@ -61,7 +60,6 @@ export interface EndpointsAddress extends Pick<Endpoint, "hostname" | "nodeName"
   readonly ip: string;
 }
 
-/** Addresses with the same ports. */
 export interface EndpointsSubset {
   readonly addresses?: readonly EndpointsAddress[];
   readonly notReadyAddresses?: readonly EndpointsAddress[];

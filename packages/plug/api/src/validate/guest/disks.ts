@@ -271,9 +271,7 @@ const cacheSuitsSharing = forEachDisk(({ shareable, cache = "" }, path) =>
 
 /** A claim or file that several volumes can reference. */
 interface Use {
-  /** Description for messages. */
   readonly what: string;
-  /** Path below the volume. */
   readonly field: string;
   readonly isWritten: boolean;
   readonly isShared: boolean;

@@ -57,7 +57,6 @@ const hasOneSource = forEachVolume((volume, path) => {
   });
 });
 
-/** Required fields of each source, below the volume. */
 const REQUIRED: readonly (readonly [field: string, of: (volume: Volume) => string | undefined])[] =
   [
     ["configMap.name", ({ configMap }) => configMap && (configMap.name ?? "")],
@@ -154,7 +153,6 @@ const KINDS = ["cloudInitNoCloud", "cloudInitConfigDrive"] as const;
 
 type CloudInit = NonNullable<Volume[(typeof KINDS)[number]]>;
 
-/** User data or network data, in its alternative forms. */
 interface CloudInitData {
   readonly key: "userData" | "networkData";
   readonly text: string;
@@ -185,7 +183,6 @@ function formsOf({ text, base64, secret }: CloudInitData): number {
   return [text, base64, secret].filter((form) => form !== "").length;
 }
 
-/** KubeVirt's messages. */
 const ONE_FORM = {
   userData: "must have only one userdatasource set.",
   networkData: "must have only one networkdata source set.",

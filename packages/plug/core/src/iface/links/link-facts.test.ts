@@ -2,8 +2,14 @@
 // What the links say of an iface whose tap is not ours to make.
 import type { BindingRegistry, Iface } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { NO_LINKS } from "../facts.ts";
-import { bindingFactsOf, linkFactsOf, type KernelLink } from "./link-facts.ts";
+import { NO_LINKS, type IfaceFacts } from "../facts.ts";
+import {
+  collectBindingFacts,
+  collectLinkFacts,
+  type KernelLink,
+  deviceTapsOf,
+  linkFilterOf,
+} from "./link-facts.ts";
 import { wiringOf } from "./wiring.ts";
 
 const MAC = "02:00:00:00:00:01";
@@ -40,7 +46,7 @@ describe("the device opens what the plugin made", () => {
       asked: NAMED.podInterfaceName,
     },
   ])("$name", ({ links, want, asked }) => {
-    const found = linkFactsOf(facts, { links });
+    const found = collectLinkFacts(facts, { links });
     expect(found).toMatchObject({ ...want, tap: false, bridge: false });
     expect(wiringOf({ ...facts, links: found })).toMatchObject({
       kind: "tap",
@@ -51,7 +57,7 @@ describe("the device opens what the plugin made", () => {
 
   test("and nothing while nobody knows what it would be called", () => {
     const sources = { links: [link(TAP)] };
-    expect(linkFactsOf({ ...facts, podInterfaceName: "" }, sources)).toEqual(NO_LINKS);
+    expect(collectLinkFacts({ ...facts, podInterfaceName: "" }, sources)).toEqual(NO_LINKS);
   });
 });
 
@@ -65,8 +71,8 @@ describe("how an iface was bound, its links tell", () => {
     { name: "nothing says nothing", links: [], want: "bridge" },
   ])("$name", ({ links, want }) => {
     const sources = { links: links.map((name) => link(name)), bindings: BINDINGS };
-    expect(bindingFactsOf(NAMED, {}, sources)).toEqual({ kind: want });
-    expect(bindingFactsOf(NAMED, { iface: REFUSED }, sources)).toMatchObject({
+    expect(collectBindingFacts(NAMED, {}, sources)).toEqual({ kind: want });
+    expect(collectBindingFacts(NAMED, { iface: REFUSED }, sources)).toMatchObject({
       kind: "refused",
       left: want,
     });
@@ -75,13 +81,99 @@ describe("how an iface was bound, its links tell", () => {
   test("but not while it says so itself", () => {
     const sources = { links: [link(BRIDGE)], bindings: BINDINGS };
     const iface: Iface = { name: "one", binding: { name: "own" } };
-    expect(bindingFactsOf(NAMED, { iface }, sources)).toEqual({ kind: "tap" });
+    expect(collectBindingFacts(NAMED, { iface }, sources)).toEqual({ kind: "tap" });
   });
 
   test("so that nothing of a plugin's is taken for ours", () => {
     const sources = { links: [link(TAP)], bindings: BINDINGS };
     const iface = { ...REFUSED, state: "absent" };
-    const binding = bindingFactsOf(NAMED, { iface }, sources);
-    expect(linkFactsOf({ ...NAMED, iface, binding }, sources)).toMatchObject({ tap: false });
+    const binding = collectBindingFacts(NAMED, { iface }, sources);
+    expect(collectLinkFacts({ ...NAMED, iface, binding }, sources)).toMatchObject({ tap: false });
   });
+});
+
+const device = { alias: "ua-one", mac: "02:00:00:00:00:01", linkUp: true, queues: 1 };
+const WITHOUT_DEVICE: IfaceFacts = {
+  name: "one",
+  podInterfaceName: "pod1",
+  binding: { kind: "bridge" },
+  links: { ...NO_LINKS, tap: true, tapOpen: true, tapIndex: 4 },
+};
+const IFACE: IfaceFacts = { ...WITHOUT_DEVICE, device };
+const CLOSED = { ...IFACE, links: { ...IFACE.links, tapOpen: false, tapIndex: 9 } };
+const NO_TAP = { ...IFACE, links: NO_LINKS };
+
+test.each([
+  { name: "that it has open", iface: IFACE, before: 3, want: 4 },
+  { name: "with which it was seen, while another has its name", iface: CLOSED, before: 4, want: 4 },
+  { name: "with which it was seen, while it is gone", iface: NO_TAP, before: 4, want: 4 },
+  { name: "of none, while none was open", iface: CLOSED, before: undefined, want: undefined },
+  { name: "of none, when the device is gone", iface: WITHOUT_DEVICE, before: 4, want: undefined },
+])("a device is remembered with the tap $name", ({ iface, before, want }) => {
+  const known = new Map(before === undefined ? [] : [["one", before]]);
+  expect(deviceTapsOf([iface], known).get("one")).toBe(want);
+});
+
+const HASH = "0123456789a";
+const ONE: IfaceFacts = {
+  name: "one",
+  podInterfaceName: `pod${HASH}`,
+  binding: { kind: "bridge" },
+  links: NO_LINKS,
+};
+const ATTACHED: IfaceFacts = {
+  ...ONE,
+  attachment: { name: "one", podInterfaceName: ONE.podInterfaceName, state: "Attached" },
+};
+const LINKS = [
+  { name: "lo", index: 1 },
+  { name: "eth0", index: 2 },
+  { name: ONE.podInterfaceName, index: 3 },
+  { name: `k6t-${HASH}`, index: 4 },
+  { name: `tap${HASH}`, index: 5 },
+];
+
+describe("after a look at a NIC that is attached", () => {
+  const isRelevant = linkFilterOf([ATTACHED], LINKS);
+
+  test.each([
+    { name: "its NIC in the pod, whatever it is called now", change: { index: 3, name: "x" } },
+    { name: "its bridge", change: { index: 4 } },
+    { name: "its tap", change: { index: 5 } },
+    { name: "a NIC in the pod of its name", change: { index: 9, name: ONE.podInterfaceName } },
+    { name: "a new tap of its name", change: { index: 9, name: `tap${HASH}` } },
+    { name: "a link that is called as those of another iface", change: { index: 9, name: "tap0" } },
+  ])("a change of $name is worth another", ({ change }) => {
+    expect(isRelevant([{ index: 1, name: "lo" }, change])).toBe(true);
+  });
+
+  test.each([
+    { name: "of a link that carries no iface", changes: [{ index: 2, name: "eth0" }] },
+    { name: "of a link that nobody knows", changes: [{ index: 9 }] },
+    { name: "at all", changes: [] },
+  ])("no change $name is", ({ changes }) => {
+    expect(isRelevant(changes)).toBe(false);
+  });
+
+  test("anything may be", () => {
+    expect(isRelevant("unknown")).toBe(true);
+  });
+});
+
+test.each([
+  { name: "is being attached", iface: ONE, want: false },
+  { name: "is being removed from the pod", iface: { ...ONE, links: NO_LINKS }, want: false },
+  {
+    name: "still has its bridge",
+    iface: { ...ONE, links: { ...NO_LINKS, bridge: true } },
+    want: true,
+  },
+  { name: "still has its tap", iface: { ...ONE, links: { ...NO_LINKS, tap: true } }, want: true },
+])("the pod's NIC of one that $name: $want", ({ iface, want }) => {
+  expect(linkFilterOf([iface], LINKS)([{ index: 3 }])).toBe(want);
+});
+
+test("the tap of a plugin is relevant by its name", () => {
+  const links = { ...NO_LINKS, tapName: "plugged" };
+  expect(linkFilterOf([{ ...ATTACHED, links }], LINKS)([{ index: 9, name: "plugged" }])).toBe(true);
 });

@@ -1,46 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the links in a pod say of one iface.
 import type { BindingRegistry, Iface, Network } from "@patchbay/api";
 import { isIpv6LinkLocal } from "../../addresses/lease.ts";
 import type { Binding, BindingKind, BindingRefusal } from "../../bindings/binding.ts";
 import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { sendGuardOf } from "../../bindings/send-guard.ts";
 import { findByName } from "../../spec/nics.ts";
-import type { DeviceTaps } from "./device-taps.ts";
 import { NO_LINKS, type IfaceFacts, type LinkFacts } from "../facts.ts";
-import { madeTapOf, namesOf } from "../names.ts";
-import { PORT_SECURITY_NOT_KEPT, socketProblem, type SeenSocket } from "./vhost-socket.ts";
+import { madeTapOf, namesOf, isOwnLinkName } from "../names.ts";
+import { PORT_SECURITY_NOT_ENFORCED, socketProblem, type SeenSocket } from "./vhost-socket.ts";
 import { moduleOf, type WiredIface } from "./wiring.ts";
 
-/** A link as the kernel has it. */
 export interface KernelLink {
   readonly name: string;
   readonly index?: number;
   /** Bytes. */
   readonly mtu: number;
-  /** Of a tap: somebody has it open. */
+  /** For a tap: a process has it open. */
   readonly carrier: boolean;
   /** ADDRESS/LENGTH. */
   readonly addresses?: readonly string[];
   readonly mac?: string;
-  /** Name of the bridge that it is a port of. */
   readonly master?: string;
-  /** Of a tap: whether it takes one pair of queues, or several. */
+  /** For a tap: whether it has one queue pair or several. */
   readonly takesQueues?: "one" | "many";
 }
 
-/** The links, and what else is needed to know them. */
-export interface LinkSources {
+interface LinkSources {
   readonly links: readonly KernelLink[];
   readonly sockets?: ReadonlyMap<string, SeenSocket>;
-  /** Whether the guest runs under software emulation; absent: it does not. */
   readonly isEmulated?: boolean;
-  /** With which tap, or socket, each device was seen last; absent where nobody remembers. */
+  /** Index of the tap or socket that each device was last observed with. */
   readonly deviceTaps?: DeviceTaps;
 }
 
-/** Whether the tap, or the socket, is the one that the device has open, as far as anybody remembers. */
-function isDevices(
+/** Whether the device has this tap or socket open. Assumed if no earlier observation is known. */
+function isOpenedByDevice(
   { name }: WiredIface,
   index: number | undefined,
   { deviceTaps }: LinkSources,
@@ -49,20 +43,18 @@ function isDevices(
   return known === undefined || known === index;
 }
 
-/** What is seen of what the device opens. */
 function openFacts(
   iface: WiredIface,
   tap: KernelLink | undefined,
   sources: LinkSources,
 ): Pick<LinkFacts, "tapOpen" | "tapIndex"> {
   return {
-    tapOpen: tap?.carrier === true && isDevices(iface, tap.index, sources),
+    tapOpen: tap?.carrier === true && isOpenedByDevice(iface, tap.index, sources),
     ...(tap?.index === undefined ? {} : { tapIndex: tap.index }),
   };
 }
 
-/** What the pod NIC says of itself, where there is one. */
-function nicFactsOf(
+function podNicFacts(
   nic: KernelLink | undefined,
 ): Pick<LinkFacts, "mac" | "index" | "hasAddresses" | "addresses"> {
   const { mac, index, master, addresses = [] } = nic ?? {};
@@ -74,8 +66,7 @@ function nicFactsOf(
   };
 }
 
-/** What the device opens, where it is ours to make. */
-function madeLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
+function ownLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const { links } = sources;
   const { podInterfaceName, bridgeName, ...names } = namesOf(iface.name, iface.podInterfaceName);
   const tapName = madeTapOf(iface.name, podInterfaceName);
@@ -83,7 +74,7 @@ function madeLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
   const tap = findByName(links, tapName);
   const own = {
     mtu: nic?.mtu ?? 0,
-    ...nicFactsOf(nic),
+    ...podNicFacts(nic),
     ...(tapName === names.tapName ? {} : { tapName }),
   };
   return {
@@ -96,8 +87,8 @@ function madeLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
   };
 }
 
-/** What the device opens, where the network's plugin made it: nothing of it is ours. */
-function foundLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
+/** The network's plugin created the links, so none of them is ours. */
+function pluginLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const { links } = sources;
   const names = namesOf(iface.name, iface.podInterfaceName);
   const nic = findByName(links, names.podInterfaceName);
@@ -105,7 +96,7 @@ function foundLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
   const tap = findByName(links, tapName);
   const own = {
     mtu: tap?.mtu ?? 0,
-    ...nicFactsOf(nic),
+    ...podNicFacts(nic),
     tapName,
     ...(tap?.takesQueues === undefined ? {} : { takesQueues: tap.takesQueues }),
   };
@@ -119,59 +110,59 @@ function foundLinksOf(iface: WiredIface, sources: LinkSources): LinkFacts {
   };
 }
 
-/** A hook knows what the device hangs on, and nobody else. */
-function hookLinksOf({ podInterfaceName }: WiredIface, { links }: LinkSources): LinkFacts {
+function hookLinkFacts({ podInterfaceName }: WiredIface, { links }: LinkSources): LinkFacts {
   const nic = findByName(links, podInterfaceName);
   const seen = { podInterface: nic !== undefined, tapOpen: true, mtu: nic?.mtu ?? 0 };
-  return { ...NO_LINKS, ...seen, ...nicFactsOf(nic) };
+  return { ...NO_LINKS, ...seen, ...podNicFacts(nic) };
 }
 
-/** Whether the guest is held to what it may send. */
-function isJudged({ iface, network, security: cluster }: WiredIface): boolean {
+/** Whether port security restricts the guest. */
+function isGuarded({ iface, network, security: cluster }: WiredIface): boolean {
   if (iface === undefined || network === undefined || cluster === undefined) return false;
   return sendGuardOf({ iface, network, cluster, mac: "", addresses: [] }) !== undefined;
 }
 
-/** A socket in the place of links: nobody has it but the device, which has lost it when it was made anew. */
-function socketFactsOf(iface: WiredIface, sources: LinkSources): LinkFacts {
+/** A socket instead of links. Only the device connects to it, and loses the connection if the socket is recreated. */
+function socketLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const seen = sources.sockets?.get(iface.podInterfaceName);
-  const problem = isJudged(iface) ? PORT_SECURITY_NOT_KEPT : socketProblem(iface.attachment, seen);
+  const problem = isGuarded(iface)
+    ? PORT_SECURITY_NOT_ENFORCED
+    : socketProblem(iface.attachment, seen);
   const isThere = seen?.id !== undefined && problem === undefined;
   return {
     ...NO_LINKS,
     podInterface: isThere,
     wired: isThere && seen.state === "ready",
-    tapOpen: isThere && isDevices(iface, seen.id, sources),
+    tapOpen: isThere && isOpenedByDevice(iface, seen.id, sources),
     ...(isThere && { tapIndex: seen.id }),
-    // libvirt asks for interrupt vectors where there are several, which end an emulated QEMU. Source: measured, libvirt 9.0.
+    // With several queues libvirt requests interrupt vectors, which crash an emulated QEMU. Source: measured, libvirt 9.0.
     ...(sources.isEmulated === true && { takesQueues: "one" }),
     ...(problem !== undefined && { socketProblem: problem }),
   };
 }
 
-const FACTS: Readonly<Record<BindingKind, (iface: WiredIface, sources: LinkSources) => LinkFacts>> =
-  {
-    bridge: madeLinksOf,
-    masquerade: madeLinksOf,
-    managedTap: madeLinksOf,
-    tap: foundLinksOf,
-    vhostuser: socketFactsOf,
-    hook: hookLinksOf,
-  };
+const LINK_FACTS_BY_BINDING: Readonly<
+  Record<BindingKind, (iface: WiredIface, sources: LinkSources) => LinkFacts>
+> = {
+  bridge: ownLinkFacts,
+  masquerade: ownLinkFacts,
+  managedTap: ownLinkFacts,
+  tap: pluginLinkFacts,
+  vhostuser: socketLinkFacts,
+  hook: hookLinkFacts,
+};
 
-/** The links of an iface. */
-export function linkFactsOf(iface: WiredIface, sources: LinkSources): LinkFacts {
+export function collectLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   if (iface.podInterfaceName === "") return NO_LINKS;
-  return FACTS[moduleOf(iface).kind](iface, sources);
+  return LINK_FACTS_BY_BINDING[moduleOf(iface).kind](iface, sources);
 }
 
-/** An iface as far as its links tell of it. */
 type NamedIface = Pick<WiredIface, "name" | "podInterfaceName"> & {
   readonly device?: IfaceFacts["device"];
 };
 
-/** What nobody says any more the links and the device tell: a tap without our bridge is the plugin's. */
-function kindLeft(
+/** Infers the binding of a deleted interface. A tap without our bridge was created by a plugin. */
+function inferBindingKind(
   { name, podInterfaceName, device }: NamedIface,
   links: readonly KernelLink[],
 ): BindingKind {
@@ -181,14 +172,64 @@ function kindLeft(
   return tap !== undefined && bridge === undefined ? "tap" : "bridge";
 }
 
-/** How an iface is bound, or why it cannot be, and how it was then. */
-export function bindingFactsOf(
+export function collectBindingFacts(
   named: NamedIface,
   declared: { readonly iface?: Iface; readonly network?: Network },
   { links, bindings }: Pick<LinkSources, "links"> & { readonly bindings: BindingRegistry },
 ): Binding | BindingRefusal {
   const { iface, network } = declared;
-  if (iface === undefined) return { kind: kindLeft(named, links) };
+  if (iface === undefined) return { kind: inferBindingKind(named, links) };
   const binding = bindingOf(iface, network, bindings);
-  return binding.kind === "refused" ? { ...binding, left: kindLeft(named, links) } : binding;
+  return binding.kind === "refused"
+    ? { ...binding, left: inferBindingKind(named, links) }
+    : binding;
+}
+
+/** Index of the tap that each device was observed with, by interface. A new tap with the same name is not open in QEMU. */
+export type DeviceTaps = ReadonlyMap<string, number>;
+
+/** Updates the indices after an observation. A removed device is forgotten: it opens its tap again when it is re-added. */
+export function deviceTapsOf(ifaces: readonly IfaceFacts[], before: DeviceTaps): DeviceTaps {
+  return new Map(
+    ifaces.flatMap(({ name, device, links }): readonly (readonly [string, number])[] => {
+      const index = links.tapOpen ? links.tapIndex : before.get(name);
+      return device === undefined || index === undefined ? [] : [[name, index]];
+    }),
+  );
+}
+
+interface ChangedLink {
+  readonly index: number;
+  readonly name?: string;
+}
+
+interface ObservedLink {
+  readonly name: string;
+  readonly index: number;
+}
+
+/** Ignores a pod NIC while CNI is adding it: it changes often, and the attachment's state reports the end. */
+function watchedNames(iface: IfaceFacts): readonly string[] {
+  const { podInterfaceName, tapName } = namesOf(iface.name, iface.podInterfaceName);
+  const { tap, bridge } = iface.links;
+  if (iface.attachment?.state !== "Attached" && !tap && !bridge) return [];
+  return [podInterfaceName, iface.links.tapName ?? tapName];
+}
+
+/**
+ * Returns a wake filter for link changes after an observation of `links`. Observed links match by index, because a link
+ * may be renamed; other links match by name. `unknown` always wakes.
+ */
+export function linkFilterOf(
+  ifaces: readonly IfaceFacts[],
+  links: readonly ObservedLink[],
+): (changes: readonly ChangedLink[] | "unknown") => boolean {
+  const names = new Set(ifaces.flatMap(watchedNames));
+  const isRelevant = (name: string): boolean => names.has(name) || isOwnLinkName(name);
+  const indices = new Set(links.filter(({ name }) => isRelevant(name)).map(({ index }) => index));
+  return (changes) =>
+    changes === "unknown" ||
+    changes.some(
+      ({ index, name }) => indices.has(index) || (name !== undefined && isRelevant(name)),
+    );
 }

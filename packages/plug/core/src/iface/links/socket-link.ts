@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a launcher calls a socket. A door of its own (`@patchbay/core/socket-link`): who makes the link loads no decision.
+// Names of vhost-user sockets in the launcher. A separate entry point, so that programs that create the link load nothing else.
 
-/** What the launcher calls the socket of that NIC of its pod: the same on each node to which the guest may move. */
+/** The launcher's name for a pod NIC's socket. It is the same on each node, so a migrated domain still finds its socket. */
 export function socketLinkOf(podInterfaceName: string): string {
   return `vhost-${podInterfaceName}`;
 }

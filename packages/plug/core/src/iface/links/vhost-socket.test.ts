@@ -2,11 +2,16 @@
 import type { Attachment, BindingRegistry, VirtualMachineInstance } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { NO_VIEW } from "../../guest/view.ts";
+import { NO_VIEW } from "../../guest/agent-view.ts";
 import { isForVhostUser } from "../../bindings/resolve-binding.ts";
 import { collectIfaceFacts } from "../collect.ts";
 import type { LinkFacts } from "../facts.ts";
-import { socketProblem, vhostSocketsOf, type SeenSocket } from "./vhost-socket.ts";
+import {
+  socketProblem,
+  vhostSocketsOf,
+  type SeenSocket,
+  dataplaneGroupProblem,
+} from "./vhost-socket.ts";
 
 const PATH = "/run/patchbay/vhost-user/uid-1/pod1.sock";
 const REGISTRY: BindingRegistry = {
@@ -184,4 +189,20 @@ test.each([
   const { spec } = vmiWith(binding, CLIENT);
   const asking = { ...spec, domain: { ...spec.domain, resources: { limits } } };
   expect(isForVhostUser(asking, REGISTRY)).toBe(want);
+});
+
+test.each([
+  { gid: 0, says: undefined },
+  { gid: 1, says: undefined },
+  { gid: 2 ** 32 - 2, says: undefined },
+  { gid: 2 ** 32 - 1, says: "it must be the number of a group" },
+  { gid: -1, says: "it must be the number of a group" },
+  { gid: 1.5, says: "it must be the number of a group" },
+  { gid: Number.NaN, says: "it must be the number of a group" },
+  {
+    gid: 107,
+    says: "it is the launchers' own, each of which could make sockets for others then",
+  },
+])("of group $gid is said: $says", ({ gid, says }) => {
+  expect(dataplaneGroupProblem(gid)).toBe(says);
 });

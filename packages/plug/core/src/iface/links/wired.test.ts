@@ -2,11 +2,11 @@
 // Which wirings the pod network is asked for, and what its answer says of the ifaces.
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { NO_VIEW } from "../../guest/view.ts";
+import { NO_VIEW } from "../../guest/agent-view.ts";
 import { collectIfaceFacts, type IfaceSources } from "../collect.ts";
 import type { IfaceFacts } from "../facts.ts";
 import type { KernelLink } from "./link-facts.ts";
-import { expectedWirings, withWired } from "./wired.ts";
+import { expectedWirings, withWired } from "./wiring.ts";
 
 const POD_NIC = "pod7692c3ad354";
 const TAP = "tap7692c3ad354";

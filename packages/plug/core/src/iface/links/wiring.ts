@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which links carry an iface, and for which MAC.
-import type { ClusterSecurity } from "@patchbay/api";
+import type { ClusterSecurity, Attachment } from "@patchbay/api";
 import type { GuestLease } from "../../addresses/lease.ts";
 import { BINDINGS, type BindingModule, type WiringFacts } from "../../bindings/binding.ts";
-import type { SeenWiring } from "../../bindings/pod-wiring.ts";
+import type { SeenWiring, LeftWiring } from "../../bindings/pod-wiring.ts";
 import { addressAlone, sendGuardOf } from "../../bindings/send-guard.ts";
 import type { IfaceFacts, LinkFacts } from "../facts.ts";
 import { macOf, type MacFacts } from "../mac.ts";
-import { namesOf } from "../names.ts";
+import { namesOf, DEFAULT_POD_INTERFACE, podInterfaceOfLink } from "../names.ts";
+import type { NicFacts } from "@patchbay/domain";
 
-/** What the links of an iface depend on. */
 export type WiredIface = Pick<
   IfaceFacts,
   | "name"
@@ -25,18 +24,17 @@ export type WiredIface = Pick<
     readonly links?: Partial<Pick<LinkFacts, "mac" | "mtu" | "tapName" | "addresses">>;
   };
 
-/** How the links of an iface are handled. One that is refused now may have some that were made when it was not. */
+/** The binding module for the interface's links. A refused interface may have links from before it was refused. */
 export function moduleOf({ binding }: Pick<IfaceFacts, "binding">): BindingModule {
   return BINDINGS[binding.kind === "refused" ? (binding.left ?? "bridge") : binding.kind];
 }
 
-/** Whether a hook makes the NIC, so that nothing is made around it. */
 export function isByHook({ binding }: Pick<IfaceFacts, "binding">): boolean {
   return binding.kind === "hook";
 }
 
-/** What a binding decides by. A guest that has the NIC sends with the MAC of its device, whatever the spec says by now. */
-function wiringFactsOf(facts: WiredIface): WiringFacts {
+/** The device's MAC counts before the spec's: the running guest sends with it. */
+function toWiringFacts(facts: WiredIface): WiringFacts {
   const { iface, network, links = {}, remembered } = facts;
   const names = namesOf(facts.name, facts.podInterfaceName);
   return {
@@ -52,15 +50,15 @@ function wiringFactsOf(facts: WiredIface): WiringFacts {
   };
 }
 
-const NOTHING_SAID: ClusterSecurity = { mode: "Off", enforced: false };
-/** Behind the pod's addresses the guest is alone with its gateway: what it calls itself on that link is its own matter. */
+const NO_PORT_SECURITY: ClusterSecurity = { mode: "Off", enforced: false };
+/** Behind the pod's addresses the guest is alone with its gateway, so any link-local address is harmless. */
 const ANY_LINK_LOCAL = "fe80::/10";
 
 /**
- * What is the guest's to claim: what the kernel had on the pod NIC. The pod's annotations are words, which whoever may
- * edit pods can write.
+ * Addresses that the guest may claim: those that the kernel had on the pod NIC. The pod's annotations do not count,
+ * because everyone who may edit pods can write them.
  */
-function givenAddressesOf(wiring: SeenWiring, facts: WiredIface): readonly string[] {
+function listClaimableAddresses(wiring: SeenWiring, facts: WiredIface): readonly string[] {
   if (wiring.kind === "masquerade") {
     const guests = [wiring.ipv4, wiring.ipv6].flatMap((subnet) => subnet?.guest ?? []);
     return [...guests, ANY_LINK_LOCAL];
@@ -69,31 +67,136 @@ function givenAddressesOf(wiring: SeenWiring, facts: WiredIface): readonly strin
   return [...new Set(given.map(addressAlone))];
 }
 
-/** The links of an iface, and what its guest may send; undefined: it needs none. */
+/** The links of an interface, with its send guard. Undefined if it needs none. */
 export function wiringOf(facts: WiredIface): SeenWiring | undefined {
-  const { iface, network, awaitedIn, security: cluster = NOTHING_SAID } = facts;
-  const made = moduleOf(facts).wiringOf(wiringFactsOf(facts));
+  const { iface, network, awaitedIn, security: cluster = NO_PORT_SECURITY } = facts;
+  const made = moduleOf(facts).wiringOf(toWiringFacts(facts));
   const wiring = made && { ...made, ...(awaitedIn !== undefined && { awaitedIn }) };
   if (wiring === undefined || iface === undefined || network === undefined) return wiring;
-  const addresses = givenAddressesOf(wiring, facts);
+  const addresses = listClaimableAddresses(wiring, facts);
   const guard = sendGuardOf({ iface, network, cluster, mac: wiring.mac, addresses });
   return guard === undefined ? wiring : { ...wiring, guard };
 }
 
-/** What the pod gives the guest by DHCP at an iface; undefined: nothing. */
 export function leaseOf(facts: WiredIface): GuestLease | undefined {
-  return moduleOf(facts).leaseOf(wiringFactsOf(facts));
+  return moduleOf(facts).leaseOf(toWiringFacts(facts));
 }
 
-/** What of an iface is the NIC's in the pod, and so of one network. */
-type OfNic = "attachment" | "remembered" | "swap";
-const OF_NIC: readonly string[] = ["attachment", "remembered", "swap"] satisfies OfNic[];
+/** Members that belong to the pod NIC, not to the interface. */
+type PodNicMember = "attachment" | "remembered" | "swap";
+const POD_NIC_MEMBERS: readonly string[] = [
+  "attachment",
+  "remembered",
+  "swap",
+] satisfies PodNicMember[];
 
-/** The iface as it is on the network to which it is to move. */
+/** Returns the interface as it will be after the network swap. */
 export function onSwap<Facts extends object, There>(
   facts: Facts & { readonly swap: There },
-): Omit<Facts, OfNic> & There {
-  const others = Object.entries(facts).filter(([key]) => !OF_NIC.includes(key));
-  // What is left out is left out of the type.
-  return { ...(Object.fromEntries(others) as Omit<Facts, OfNic>), ...facts.swap };
+): Omit<Facts, PodNicMember> & There {
+  const others = Object.entries(facts).filter(([key]) => !POD_NIC_MEMBERS.includes(key));
+  // The type omits the same members.
+  return { ...(Object.fromEntries(others) as Omit<Facts, PodNicMember>), ...facts.swap };
+}
+
+type OnNetwork = WiredIface & { readonly links: LinkFacts };
+
+function listWirings(iface: OnNetwork): readonly SeenWiring[] {
+  return iface.links.podInterface && !isByHook(iface) ? [wiringOf(iface) ?? []].flat() : [];
+}
+
+/** The wirings that should exist: one for each pod NIC, including the target of a network swap. */
+export function expectedWirings(ifaces: readonly IfaceFacts[]): readonly SeenWiring[] {
+  return ifaces.flatMap((iface) => {
+    const { swap } = iface;
+    const there = swap === undefined ? [] : listWirings(onSwap({ ...iface, swap }));
+    return [...listWirings(iface), ...there];
+  });
+}
+
+/** Sockets have no kernel link; `wired` is already known for them. */
+function withWiredLinks(
+  iface: Pick<IfaceFacts, "name" | "podInterfaceName" | "links" | "binding">,
+  wiredTaps: ReadonlySet<string>,
+): LinkFacts {
+  const { name, podInterfaceName, links } = iface;
+  if (moduleOf(iface).kind === "vhostuser") return links;
+  const tapName = links.tapName ?? namesOf(name, podInterfaceName).tapName;
+  return { ...links, wired: links.podInterface && wiredTaps.has(tapName) };
+}
+
+/** Sets `wired`. `wiredTaps` names the taps of the wirings that the pod network found complete. */
+export function withWired(
+  ifaces: readonly IfaceFacts[],
+  wiredTaps: ReadonlySet<string>,
+): readonly IfaceFacts[] {
+  return ifaces.map((iface) => {
+    // A hook's NIC has no wiring, so it is always complete.
+    const links = isByHook(iface)
+      ? { ...iface.links, wired: iface.links.podInterface }
+      : withWiredLinks(iface, wiredTaps);
+    const { name, binding, swap } = iface;
+    if (swap === undefined) return { ...iface, links };
+    return {
+      ...iface,
+      links,
+      swap: { ...swap, links: withWiredLinks({ name, binding, ...swap }, wiredTaps) },
+    };
+  });
+}
+
+interface PodLink {
+  readonly name: string;
+  readonly kind: string;
+  /** For a tap: a process has it open. */
+  readonly carrier: boolean;
+}
+
+/** Everything that can own links in a pod. */
+export interface LinkOwners {
+  readonly ifaces: readonly IfaceFacts[];
+  readonly attachments: readonly Attachment[];
+  readonly nics: readonly Pick<NicFacts, "tapName">[];
+}
+
+const BRIDGE = "bridge";
+const TAP = "tun";
+
+function isOwnLink({ name, kind }: PodLink): boolean {
+  return podInterfaceOfLink(name) !== undefined && (kind === BRIDGE || kind === TAP);
+}
+
+/** Pod NICs that the interface has links around. During and after a swap, its tap may be named after another pod NIC. */
+function listPodNics({ podInterfaceName, links, swap, left = [] }: IfaceFacts): readonly string[] {
+  const ofTap = podInterfaceOfLink(links.tapName ?? "");
+  return [podInterfaceName, ofTap ?? [], swap?.podInterfaceName ?? [], left].flat();
+}
+
+function listOwnedPodNics({ ifaces, attachments, nics }: LinkOwners): ReadonlySet<string> {
+  return new Set([
+    ...ifaces.flatMap(listPodNics),
+    ...attachments.map(({ podInterfaceName }) => podInterfaceName),
+    ...nics.flatMap(({ tapName = "" }) => podInterfaceOfLink(tapName) ?? []),
+  ]);
+}
+
+/**
+ * Returns wirings without an owner, by pod NIC. Skips open taps, which are in use, and a `tap0` without a bridge, because
+ * other programs use that name too.
+ */
+export function orphanedWirings(
+  links: readonly PodLink[],
+  owners: LinkOwners,
+): readonly LeftWiring[] {
+  const owned = listOwnedPodNics(owners);
+  const ours = links.filter(isOwnLink);
+  const around = new Set(ours.map(({ name }) => podInterfaceOfLink(name) ?? ""));
+  return [...around].sort().flatMap((podInterfaceName): readonly LeftWiring[] => {
+    const { bridgeName, tapName } = namesOf("", podInterfaceName);
+    const has = (name: string): boolean => ours.some((link) => link.name === name);
+    const isOpen = ours.some((link) => link.name === tapName && link.carrier);
+    const isNobodys = podInterfaceName === DEFAULT_POD_INTERFACE && !has(bridgeName);
+    if (owned.has(podInterfaceName) || isOpen || isNobodys) return [];
+    return [{ kind: "bridge", podInterfaceName, bridgeName, tapName }];
+  });
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an instancetype makes of a template, and with which of its fields it does not go together. Source: KubeVirt
-// pkg/instancetype/apply.
+// Applies an instancetype to a template, and reports conflicting fields. Source: KubeVirt pkg/instancetype/apply.
 import {
   parseQuantity,
   type Cause,
@@ -9,36 +8,45 @@ import {
   type VmiSpec,
   type VmSpec,
 } from "@patchbay/api";
-import { isUnsaid, said } from "./said.ts";
-import { topologyOf } from "./topology.ts";
+import { chooseTopology } from "./topology.ts";
 
-/** A VMI as the template of a VM declares it. */
+export function omitUnset<T extends object>(
+  members: T,
+): { readonly [K in keyof T]?: Exclude<T[K], undefined> } {
+  const entries = Object.entries(members).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { readonly [K in keyof T]?: Exclude<T[K], undefined> };
+}
+
+/** Whether a value is Go's zero value, which KubeVirt treats as unset. */
+export function isUnset(value: unknown): boolean {
+  return value === undefined || value === "" || value === false || value === 0;
+}
+
 export type Template = VmSpec["template"];
 
-/** A field of the template that the instancetype decides: whether it does, and whether the template says it too. */
-interface Decided {
+interface ControlledField {
   readonly field: string;
   readonly clashes: (spec: VmiSpec, its: InstancetypeSpec) => boolean;
 }
 
 type Domain = VmiSpec["domain"];
 
-function decided(field: string, clashes: Decided["clashes"]): Decided {
+function controlled(field: string, clashes: ControlledField["clashes"]): ControlledField {
   return { field, clashes };
 }
 
-/** One that the instancetype decides only where it says something. */
-function ifBoth(
+/** Conflicts if both the instancetype and the template set the field. */
+function controlledIfSet(
   field: string,
   its: (its: InstancetypeSpec) => unknown,
   own: (spec: VmiSpec) => unknown,
-): Decided {
-  return decided(field, (spec, type) => !isUnsaid(its(type)) && !isUnsaid(own(spec)));
+): ControlledField {
+  return controlled(field, (spec, type) => !isUnset(its(type)) && !isUnset(own(spec)));
 }
 
-/** One that it always decides. */
-function ifSaid(field: string, own: (domain: Domain) => unknown): Decided {
-  return decided(field, ({ domain }) => !isUnsaid(own(domain)));
+/** Conflicts whenever the template sets the field. */
+function alwaysControlled(field: string, own: (domain: Domain) => unknown): ControlledField {
+  return controlled(field, ({ domain }) => !isUnset(own(domain)));
 }
 
 function isFilled(list: unknown): boolean {
@@ -46,115 +54,115 @@ function isFilled(list: unknown): boolean {
 }
 
 /** In KubeVirt's order. */
-const DECIDED: readonly Decided[] = [
-  ifBoth(
+const CONTROLLED_FIELDS: readonly ControlledField[] = [
+  controlledIfSet(
     "nodeSelector",
     (its) => its.nodeSelector,
     (spec) => spec.nodeSelector,
   ),
-  ifBoth(
+  controlledIfSet(
     "schedulerName",
     (its) => its.schedulerName,
     (spec) => spec.schedulerName,
   ),
-  decided(
+  controlled(
     "domain.resources.requests.cpu",
     ({ domain }) => domain.resources?.requests?.["cpu"] !== undefined,
   ),
-  decided(
+  controlled(
     "domain.resources.limits.cpu",
     ({ domain }) => domain.resources?.limits?.["cpu"] !== undefined,
   ),
-  ifSaid("domain.cpu.sockets", ({ cpu }) => cpu?.sockets),
-  ifSaid("domain.cpu.cores", ({ cpu }) => cpu?.cores),
-  ifSaid("domain.cpu.threads", ({ cpu }) => cpu?.threads),
-  ifBoth(
+  alwaysControlled("domain.cpu.sockets", ({ cpu }) => cpu?.sockets),
+  alwaysControlled("domain.cpu.cores", ({ cpu }) => cpu?.cores),
+  alwaysControlled("domain.cpu.threads", ({ cpu }) => cpu?.threads),
+  controlledIfSet(
     "domain.cpu.model",
     (its) => its.cpu.model,
     ({ domain }) => domain.cpu?.model,
   ),
-  decided(
+  controlled(
     "domain.cpu.dedicatedCpuPlacement",
     ({ domain }, its) =>
-      its.cpu.dedicatedCPUPlacement !== undefined && !isUnsaid(domain.cpu?.dedicatedCpuPlacement),
+      its.cpu.dedicatedCPUPlacement !== undefined && !isUnset(domain.cpu?.dedicatedCpuPlacement),
   ),
-  decided(
+  controlled(
     "domain.cpu.isolateEmulatorThread",
     ({ domain }, its) =>
-      its.cpu.isolateEmulatorThread !== undefined && !isUnsaid(domain.cpu?.isolateEmulatorThread),
+      its.cpu.isolateEmulatorThread !== undefined && !isUnset(domain.cpu?.isolateEmulatorThread),
   ),
-  ifBoth(
+  controlledIfSet(
     "domain.cpu.numa",
     (its) => its.cpu.numa,
     ({ domain }) => domain.cpu?.numa,
   ),
-  ifBoth(
+  controlledIfSet(
     "domain.cpu.realtime",
     (its) => its.cpu.realtime,
     ({ domain }) => domain.cpu?.realtime,
   ),
-  ifSaid("domain.memory.guest", ({ memory }) => memory?.guest),
-  ifBoth(
+  alwaysControlled("domain.memory.guest", ({ memory }) => memory?.guest),
+  controlledIfSet(
     "domain.memory.hugepages",
     (its) => its.memory.hugepages,
     ({ domain }) => domain.memory?.hugepages,
   ),
-  ifBoth(
+  controlledIfSet(
     "domain.memory.maxGuest",
     (its) => its.memory.maxGuest,
     ({ domain }) => domain.memory?.maxGuest,
   ),
-  decided(
+  controlled(
     "domain.resources.requests.memory",
     ({ domain }) => domain.resources?.requests?.["memory"] !== undefined,
   ),
-  decided(
+  controlled(
     "domain.resources.limits.memory",
     ({ domain }) => domain.resources?.limits?.["memory"] !== undefined,
   ),
-  ifBoth(
+  controlledIfSet(
     "domain.ioThreadsPolicy",
     (its) => its.ioThreadsPolicy,
     ({ domain }) => domain.ioThreadsPolicy,
   ),
-  ifBoth(
+  controlledIfSet(
     "domain.ioThreads",
     (its) => its.ioThreads,
     ({ domain }) => domain.ioThreads,
   ),
-  ifBoth(
+  controlledIfSet(
     "domain.launchSecurity",
     (its) => its.launchSecurity,
     ({ domain }) => domain.launchSecurity,
   ),
-  decided(
+  controlled(
     "domain.devices.gpus",
     ({ domain }, its) => isFilled(its.gpus) && isFilled(domain.devices?.gpus),
   ),
-  decided(
+  controlled(
     "domain.devices.hostDevices",
     ({ domain }, its) => isFilled(its.hostDevices) && isFilled(domain.devices?.hostDevices),
   ),
 ];
 
-/** An annotation that both name has one value. */
-function annotationFields({ metadata }: Template, its: InstancetypeSpec): readonly string[] {
+/** Annotations that both set, to different values. */
+function conflictingAnnotations({ metadata }: Template, its: InstancetypeSpec): readonly string[] {
   const own = metadata?.annotations ?? {};
   return Object.entries(its.annotations ?? {})
     .filter(([key, value]) => own[key] !== undefined && own[key] !== value)
     .map(([key]) => `annotations.${key}`);
 }
 
-/** Fields of a template at `base` that its instancetype decides. Source: KubeVirt, whose words these are. */
+/** Returns the conflicting fields, relative to `base`. The messages are KubeVirt's. */
 export function conflictCauses(
   template: Template,
   its: InstancetypeSpec,
   base: string,
 ): readonly Cause[] {
-  const fields = DECIDED.filter(({ clashes }) => clashes(template.spec, its));
+  const fields = CONTROLLED_FIELDS.filter(({ clashes }) => clashes(template.spec, its));
   const paths = [
     ...fields.map(({ field }) => `${base}.${field}`),
-    ...annotationFields(template, its),
+    ...conflictingAnnotations(template, its),
   ];
   return paths.map((field) => ({
     reason: "FieldValueInvalid",
@@ -165,7 +173,7 @@ export function conflictCauses(
 
 const BYTES_PER_MIB = 2 ** 20;
 
-/** What is requested of the node, as KubeVirt rounds it: in single precision. */
+/** Memory requested from the node. Rounds in single precision as KubeVirt does. */
 function requestedMemory({ guest, overcommitPercent = 0 }: InstancetypeSpec["memory"]) {
   if (overcommitPercent === 0) return {};
   const part = Math.fround(1 - Math.fround(Math.fround(overcommitPercent) / 100));
@@ -174,13 +182,13 @@ function requestedMemory({ guest, overcommitPercent = 0 }: InstancetypeSpec["mem
   return { memory };
 }
 
-function resourcesOf({ resources }: Domain, its: InstancetypeSpec): Pick<Domain, "resources"> {
+function sizedResources({ resources }: Domain, its: InstancetypeSpec): Pick<Domain, "resources"> {
   const requested = requestedMemory(its.memory);
   if (requested.memory === undefined) return resources === undefined ? {} : { resources };
   return { resources: { ...resources, requests: { ...resources?.requests, ...requested } } };
 }
 
-function cpuOf(
+function sizedCpu(
   { cpu }: Domain,
   { cpu: its }: InstancetypeSpec,
   preference: PreferenceSpec | undefined,
@@ -188,13 +196,13 @@ function cpuOf(
   const { model, maxSockets, dedicatedCPUPlacement, isolateEmulatorThread, numa, realtime } = its;
   return {
     ...cpu,
-    ...said({ model, maxSockets, isolateEmulatorThread, numa, realtime }),
-    ...said({ dedicatedCpuPlacement: dedicatedCPUPlacement }),
-    ...topologyOf(its.guest, preference),
+    ...omitUnset({ model, maxSockets, isolateEmulatorThread, numa, realtime }),
+    ...omitUnset({ dedicatedCpuPlacement: dedicatedCPUPlacement }),
+    ...chooseTopology(its.guest, preference),
   };
 }
 
-function devicesOf({ devices }: Domain, its: InstancetypeSpec): Pick<Domain, "devices"> {
+function sizedDevices({ devices }: Domain, its: InstancetypeSpec): Pick<Domain, "devices"> {
   const lists = {
     ...(isFilled(its.gpus) ? { gpus: its.gpus } : {}),
     ...(isFilled(its.hostDevices) ? { hostDevices: its.hostDevices } : {}),
@@ -204,7 +212,7 @@ function devicesOf({ devices }: Domain, its: InstancetypeSpec): Pick<Domain, "de
   return { devices: { ...devices, ...lists } };
 }
 
-function domainOf(
+function sizedDomain(
   domain: Domain,
   its: InstancetypeSpec,
   preference: PreferenceSpec | undefined,
@@ -213,15 +221,15 @@ function domainOf(
   const { ioThreadsPolicy, ioThreads, launchSecurity } = its;
   return {
     ...domain,
-    cpu: cpuOf(domain, its, preference),
-    memory: { ...domain.memory, guest, ...said({ hugepages, maxGuest }) },
-    ...resourcesOf(domain, its),
-    ...devicesOf(domain, its),
-    ...said({ ioThreadsPolicy, ioThreads, launchSecurity }),
+    cpu: sizedCpu(domain, its, preference),
+    memory: { ...domain.memory, guest, ...omitUnset({ hugepages, maxGuest }) },
+    ...sizedResources(domain, its),
+    ...sizedDevices(domain, its),
+    ...omitUnset({ ioThreadsPolicy, ioThreads, launchSecurity }),
   };
 }
 
-/** The template with what the instancetype decides; nothing of that may be said in it: `conflictCauses`. */
+/** Applies the instancetype. Expects a template without conflicts; see {@link conflictCauses}. */
 export function withInstancetype(
   template: Template,
   its: InstancetypeSpec,
@@ -233,11 +241,11 @@ export function withInstancetype(
     its.annotations === undefined ? template.metadata : { ...template.metadata, annotations };
   return {
     ...template,
-    ...said({ metadata }),
+    ...omitUnset({ metadata }),
     spec: {
       ...template.spec,
-      ...said({ nodeSelector, schedulerName }),
-      domain: domainOf(template.spec.domain, its, preference),
+      ...omitUnset({ nodeSelector, schedulerName }),
+      domain: sizedDomain(template.spec.domain, its, preference),
     },
   };
 }

@@ -2,7 +2,7 @@
 // How vCPUs are arranged. Source of the rows: KubeVirt pkg/instancetype/apply/cpu.go.
 import type { PreferenceSpec } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { spreadCauses, topologyOf } from "./topology.ts";
+import { spreadCauses, chooseTopology } from "./topology.ts";
 
 type Cpu = NonNullable<PreferenceSpec["cpu"]>;
 
@@ -34,7 +34,7 @@ test.each<{ vcpus: number; cpu?: Cpu; ratio?: number; want: readonly [number, nu
     ...(cpu === undefined ? {} : { cpu }),
     ...(ratio === undefined ? {} : { preferSpreadSocketToCoreRatio: ratio }),
   };
-  expect(topologyOf(vcpus, preference)).toEqual({ sockets, cores, threads });
+  expect(chooseTopology(vcpus, preference)).toEqual({ sockets, cores, threads });
   expect(vcpus === 1 ? [] : spreadCauses(vcpus, preference)).toEqual([]);
 });
 

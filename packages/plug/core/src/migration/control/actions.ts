@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steps does virt-controller take for the migrations of a VMI?
 import type { Pod, VirtualMachineInstanceMigration, VmiStatus } from "@patchbay/api";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Members of the VMI's status that are written with its migration's state; an undefined one is taken away. */
-export interface ToldMembers {
+/** Fields of the VMI's status that are written together. An undefined field is removed. */
+export interface VmiMigrationFields {
   readonly migrationState?: VmiStatus["migrationState"];
   readonly activePods?: VmiStatus["activePods"];
   readonly nodeName?: VmiStatus["nodeName"];
@@ -15,15 +14,14 @@ export interface ToldMembers {
   readonly evacuationNodeName?: VmiStatus["evacuationNodeName"];
 }
 
-/** One step; each may be repeated. */
 export type MigrationAction =
-  /** It is kept until nothing is left of it, and found by its VMI. */
+  /** Adds the finalizer and the label with the VMI's name. */
   | { readonly kind: "markMigration"; readonly migration: Migration }
   | { readonly kind: "createTargetPod"; readonly pod: Pod }
   | { readonly kind: "patchTargetNetworks"; readonly pod: Pod; readonly to: string }
-  /** Both nodes are told, by the VMI. */
-  | { readonly kind: "tellMigration"; readonly members: ToldMembers }
-  /** So are those who choose VMIs by their labels. */
+  /** Writes the VMI's status, which both nodes read. */
+  | { readonly kind: "tellMigration"; readonly members: VmiMigrationFields }
+  /** Updates the VMI's labels, which select the VMIs that each node watches. */
   | { readonly kind: "labelMigration" }
   | {
       readonly kind: "deleteLauncher";
@@ -33,5 +31,5 @@ export type MigrationAction =
       readonly graceSeconds: number;
     }
   | { readonly kind: "releaseMigration"; readonly migration: Migration }
-  /** Nobody looks at the oldest any more. */
+  /** Deletes the oldest finished migration. */
   | { readonly kind: "deleteMigration"; readonly migration: Migration };

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The target's pod has room for all that the guest has: its ports are its own, which it brings along, also where none is free.
-import { networkConfigOf, type VirtualMachineInstance } from "@patchbay/api";
-import { aVmi } from "@patchbay/support";
+import {
+  networkConfigOf,
+  type VirtualMachineInstance,
+  type Container,
+  type ContainerStatus,
+  type Pod,
+} from "@patchbay/api";
+import { aVmi, aPod } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { podNetworkElements } from "../../plan/vm/vmi.ts";
 import { aGuestFacts, aMigration } from "../../testing/migration-facts.ts";
-import { targetPodOf } from "./target-pod.ts";
+import { buildTargetPod, withSourceImages } from "./target-pod.ts";
 
 interface Guest {
   readonly ports: { readonly total: number; readonly free: number };
@@ -47,7 +53,7 @@ test.each<{ name: string } & Guest>([
   { name: "no port is free", ports: { total: 3, free: 0 } },
   { name: "its NICs could not be plugged", ports: { total: 34, free: 32 }, model: "pcnet" },
 ])("it asks for each network of the guest: $name", (guest) => {
-  const pod = targetPodOf(aGuestFacts(aFullGuest(guest)), aMigration());
+  const pod = buildTargetPod(aGuestFacts(aFullGuest(guest)), aMigration());
   expect(podNetworkElements(pod).map(({ name }) => name)).toEqual(["blue", "red"]);
 });
 
@@ -55,7 +61,7 @@ test.each<{ name: string } & Guest>([
 function limitOf(guest: Guest, pcieRootPorts: number): number {
   const facts = aGuestFacts(aFullGuest(guest));
   const network = { ...networkConfigOf(undefined), pcieRootPorts };
-  const { spec } = targetPodOf({ ...facts, network }, aMigration());
+  const { spec } = buildTargetPod({ ...facts, network }, aMigration());
   return Number.parseInt(spec.containers[0]?.resources?.limits?.["memory"] ?? "", 10);
 }
 
@@ -69,4 +75,85 @@ test("slots of a conventional bus are no ports", () => {
   const guest = { machine: "pc", ports: { total: 30, free: 20 } };
   expect(limitOf(guest, 0)).toBe(limitOf(guest, 128));
   expect(limitOf(guest, 0)).toBeLessThan(limitOf({ ports: { total: 67, free: 60 } }, 0));
+});
+
+const DIGEST = `sha256:${"0a".repeat(32)}`;
+
+function podWith(container: Container, imageID?: string): Pod {
+  const pod = aPod();
+  const { name } = container;
+  const told: readonly ContainerStatus[] =
+    imageID === undefined
+      ? []
+      : [{ name, image: "", imageID, ready: true, restartCount: 0, state: {} }];
+  return {
+    ...pod,
+    spec: {
+      ...pod.spec,
+      containers: container.name === "compute" ? [container] : [],
+      initContainers: [container],
+    },
+    status: { ...pod.status, initContainerStatuses: told },
+  };
+}
+
+test.each<{
+  name: string;
+  container?: Partial<Container>;
+  source?: string;
+  imageID?: string;
+  want: string;
+}>([
+  { name: "a tag", imageID: `r.example/disk@${DIGEST}`, want: `r.example:5000/disk@${DIGEST}` },
+  {
+    name: "a runtime that says how it was pulled",
+    imageID: `docker-pullable://r.example/disk@${DIGEST}`,
+    want: `r.example:5000/disk@${DIGEST}`,
+  },
+  {
+    name: "no tag",
+    container: { image: "r.example:5000/disk" },
+    source: "r.example:5000/disk",
+    imageID: `r.example/disk@${DIGEST}`,
+    want: `r.example:5000/disk@${DIGEST}`,
+  },
+  { name: "an image that no registry has", imageID: DIGEST, want: "r.example:5000/disk:1" },
+  { name: "nothing that is told", want: "r.example:5000/disk:1" },
+  {
+    name: "a node that may not ask a registry",
+    container: { imagePullPolicy: "Never" },
+    imageID: `r.example/disk@${DIGEST}`,
+    want: "r.example:5000/disk:1",
+  },
+  {
+    name: "a digest that was given",
+    container: { image: `r.example/disk@${DIGEST}` },
+    source: `r.example/disk@${DIGEST}`,
+    imageID: `r.example/disk@sha256:${"1b".repeat(32)}`,
+    want: `r.example/disk@${DIGEST}`,
+  },
+  {
+    name: "another image than the source's",
+    source: "r.example:5000/other:1",
+    imageID: `r.example/disk@${DIGEST}`,
+    want: "r.example:5000/disk:1",
+  },
+  {
+    name: "a source that was a target itself",
+    source: `r.example:5000/disk@${DIGEST}`,
+    imageID: `r.example/disk@${DIGEST}`,
+    want: `r.example:5000/disk@${DIGEST}`,
+  },
+  {
+    name: "the launcher's own",
+    container: { name: "compute" },
+    imageID: `r.example/disk@${DIGEST}`,
+    want: "r.example:5000/disk:1",
+  },
+])("$name", ({ container = {}, source, imageID, want }) => {
+  const made: Container = { name: "disk", image: "r.example:5000/disk:1", ...container };
+  const { image } = made;
+  const from = podWith({ ...made, image: source ?? image }, imageID);
+  const { initContainers = [] } = withSourceImages(podWith(made), from).spec;
+  expect(initContainers.map((each) => each.image)).toEqual([want]);
 });

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launcher pod that a guest goes to: its VMI's, on another node. Source: KubeVirt pkg/virt-controller/watch/migration.
+// The launcher pod on the target node. Source: KubeVirt pkg/virt-controller/watch/migration.
 import {
   names,
   type Pod,
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
+  type Container,
 } from "@patchbay/api";
 import { machineFamilyOf } from "@patchbay/domain";
 import { machineOf } from "../../spec/machine.ts";
@@ -12,13 +13,65 @@ import { launcherPodOf, type LauncherRequest } from "../../plan/pod/launcher-pod
 import { hasImageVolume } from "../../plan/pod/image-files.ts";
 import { launcherRequestOf, type VmiFacts } from "../../plan/vm/vmi.ts";
 import { launcherPodName } from "../owner.ts";
-import { withImagesOf } from "../source-images.ts";
-import { travelView } from "./travellers.ts";
+import { targetPodView } from "./target-nics.ts";
 
-/** On a node: its name, by which pods are kept apart. Source: Kubernetes well-known labels. */
+/** Image ID of an image from a registry. Images that were imported on the node have no such ID. */
+const IMAGE_WITH_DIGEST = /^(?:[a-z-]+:\/\/)?[^\s@]+@(sha256:[0-9a-f]{64})$/;
+/** The part after the repository: a tag after the last slash (an earlier colon precedes a port), or a digest. */
+const IMAGE_VERSION = /(?::[^:/@]+)?(?:@[^@]+)?$/;
+
+function parseDigest(imageId: string): string | undefined {
+  return IMAGE_WITH_DIGEST.exec(imageId)?.[1];
+}
+
+function parseRepository({ image }: Container): string {
+  return image.replace(IMAGE_VERSION, "");
+}
+
+/** Pinned images stay: a node that may not pull has the image under the given name only. */
+function isPinned({ image, imagePullPolicy }: Container): boolean {
+  return imagePullPolicy === "Never" || image.includes("@");
+}
+
+function both<T>(some: readonly T[] = [], others: readonly T[] = []): readonly T[] {
+  return [...some, ...others];
+}
+
+/** Pins the container to the digest that the source's container of the same name runs. */
+function pinImage(container: Container, { spec, status }: Pod): Container {
+  const { name } = container;
+  const repository = parseRepository(container);
+  const made = both(spec.containers, spec.initContainers);
+  const isSame = made.some((each) => each.name === name && parseRepository(each) === repository);
+  const told = both(status?.containerStatuses, status?.initContainerStatuses);
+  const digest = parseDigest(told.find((each) => each.name === name)?.imageID ?? "");
+  if (!isSame || digest === undefined || isPinned(container)) return container;
+  return { ...container, image: `${repository}@${digest}` };
+}
+
+/**
+ * Pins the target pod's images to those of the source pod, even if a tag has moved: otherwise the guest would find another
+ * disk or other files. The launcher's own image is not pinned, because it decides the launcher version to migrate to.
+ * Source: KubeVirt pkg/container-disk, ExtractImageIDsFromSourcePod.
+ */
+export function withSourceImages(pod: Pod, source: Pod): Pod {
+  const own = pod.spec.containers.find(({ name }) => name === names.LAUNCHER_CONTAINER)?.image;
+  const pinned = (container: Container): Container =>
+    container.image === own ? container : pinImage(container, source);
+  const { initContainers } = pod.spec;
+  return {
+    ...pod,
+    spec: {
+      ...pod.spec,
+      containers: pod.spec.containers.map(pinned),
+      ...(initContainers === undefined ? {} : { initContainers: initContainers.map(pinned) }),
+    },
+  };
+}
+
+/** Topology key for pod anti-affinity. Source: Kubernetes well-known labels. */
 const HOSTNAME = "kubernetes.io/hostname";
 
-/** As virt-controller writes it, and as a VMI may say it itself. */
 interface Affinity {
   readonly podAntiAffinity?: {
     readonly requiredDuringSchedulingIgnoredDuringExecution?: readonly object[];
@@ -27,8 +80,8 @@ interface Affinity {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Not on a node with another launcher of the VMI. */
-function apartFrom({ metadata, spec }: VirtualMachineInstance): Affinity {
+/** Keeps the target pod off nodes with another launcher of the VMI. */
+function awayFromLaunchers({ metadata, spec }: VirtualMachineInstance): Affinity {
   const affinity: Affinity = spec.affinity ?? {};
   const required = "requiredDuringSchedulingIgnoredDuringExecution";
   const term = {
@@ -42,8 +95,8 @@ function apartFrom({ metadata, spec }: VirtualMachineInstance): Affinity {
   };
 }
 
-/** Labels that the target's node has, with those for the guest's processors: the VM's word counts. */
-export function targetSelectorOf(
+/** The node selector. The VM's own selector takes precedence. */
+export function targetNodeSelector(
   { spec }: VirtualMachineInstance,
   migration: VirtualMachineInstanceMigration,
   ofCpu: Labels,
@@ -51,57 +104,56 @@ export function targetSelectorOf(
   return { ...ofCpu, ...migration.spec.addedNodeSelector, ...spec.nodeSelector };
 }
 
-/** The VMI says where it is, which its target is not. */
-const OF_SOURCE: readonly string[] = [names.NODE_NAME_LABEL, names.MIGRATION_TARGET_NODE_LABEL];
+const SOURCE_LABELS: readonly string[] = [names.NODE_NAME_LABEL, names.MIGRATION_TARGET_NODE_LABEL];
 
-function labelsOf(
+function targetLabels(
   pod: Pod,
   { metadata }: VirtualMachineInstanceMigration,
 ): Readonly<Record<string, string>> {
   const others = Object.entries(pod.metadata.labels ?? {}).filter(
-    ([key]) => !OF_SOURCE.includes(key),
+    ([key]) => !SOURCE_LABELS.includes(key),
   );
   return { ...Object.fromEntries(others), [names.MIGRATION_JOB_LABEL]: metadata.uid ?? "" };
 }
 
-/** Ports come with the guest, as many as it was started with, whatever guests are given that start now. */
-function portsOf({ vmi }: VmiFacts, planned: number): number {
-  // Slots of a conventional bus are counted as well, and take nothing.
+/** The guest keeps its number of PCIe ports, whatever new guests get. */
+function countTargetPorts({ vmi }: VmiFacts, planned: number): number {
+  // Slots of a conventional PCI bus count too, but need no ports.
   const hasPorts = machineFamilyOf(machineOf(vmi.spec.domain)) !== "pc";
   return hasPorts ? Math.max(planned, vmi.status?.pciePorts?.total ?? 0) : planned;
 }
 
-/** Files of images come as they came to the source: a guest finds its own at the same places. */
-function requestOf(facts: VmiFacts): LauncherRequest {
+/** Mounts images in the same way as the source, so that the guest finds its files at the same paths. */
+function targetRequest(facts: VmiFacts): LauncherRequest {
   const planned = launcherRequestOf(facts);
-  const request = { ...planned, ports: portsOf(facts, planned.ports) };
+  const request = { ...planned, ports: countTargetPorts(facts, planned.ports) };
   const { pod } = facts;
   return pod === undefined ? request : { ...request, keepsImageVolumes: hasImageVolume(pod) };
 }
 
-/** Made from the same template as the owner's, with the same images, for what the guest has now. */
-export function targetPodOf(
+/** Builds the target pod from the VMI's current template, the source's images and the guest's current NICs. */
+export function buildTargetPod(
   facts: VmiFacts,
   migration: VirtualMachineInstanceMigration,
   ofCpu: Labels = {},
 ): Pod {
   const { vmi, pod: source } = facts;
-  const made = launcherPodOf(travelView(vmi), requestOf(facts));
-  const pod = source === undefined ? made : withImagesOf(made, source);
+  const made = launcherPodOf(targetPodView(vmi), targetRequest(facts));
+  const pod = source === undefined ? made : withSourceImages(made, source);
   const { uid, name } = migration.metadata;
-  const nodeSelector = targetSelectorOf(vmi, migration, ofCpu);
+  const nodeSelector = targetNodeSelector(vmi, migration, ofCpu);
   return {
     ...pod,
     metadata: {
       ...pod.metadata,
       name: launcherPodName(vmi, uid ?? ""),
-      labels: labelsOf(pod, migration),
+      labels: targetLabels(pod, migration),
       annotations: { ...pod.metadata.annotations, [names.MIGRATION_JOB_NAME_ANNOTATION]: name },
     },
     spec: {
       ...pod.spec,
       ...(Object.keys(nodeSelector).length === 0 ? {} : { nodeSelector }),
-      affinity: apartFrom(vmi),
+      affinity: awayFromLaunchers(vmi),
     },
   };
 }

@@ -10,20 +10,19 @@ import {
   openFacts,
   someFacts,
 } from "../../testing/migration-facts.ts";
-import type { Course } from "./course.ts";
+import type { Decision } from "./decision.ts";
 import { stateIn } from "./facts.ts";
-import { migrationNotes } from "./notes.ts";
-import { migrationStatus } from "./tell-migration.ts";
-import { toldLabels, toldMembers } from "./tell-vmi.ts";
+import { migrationNotes, migrationStatus } from "./migration-status.ts";
+import { toldLabels, buildVmiFields } from "./vmi-status.ts";
 
 const STARTED = { startTimestamp: NOW };
 const LISTENS = { targetNodeAddress: "192.0.2.2", targetDirectMigrationNodePorts: { "1": 0 } };
-const FAIL: Course = { kind: "fail", why: "no way" };
+const FAIL: Decision = { kind: "fail", why: "no way" };
 
 describe("the VMI", () => {
   test("is told of both pods in one write", () => {
     const facts = someFacts({ targetPod: aTarget() });
-    expect(toldMembers(facts, { kind: "open" })).toMatchObject({
+    expect(buildVmiFields(facts, { kind: "open" })).toMatchObject({
       migrationState: {
         migrationUid: "m1",
         sourceNode: "node1",
@@ -34,7 +33,7 @@ describe("the VMI", () => {
     });
   });
 
-  test.each<{ name: string; course: Course; want: object }>([
+  test.each<{ name: string; course: Decision; want: object }>([
     {
       name: "the guest has come",
       course: { kind: "succeed" },
@@ -58,7 +57,7 @@ describe("the VMI", () => {
       want: { migrationState: { abortRequested: true } },
     },
   ])("is told that $name, and what was of use on the way goes", ({ course, want }) => {
-    const told = toldMembers(openFacts(STARTED), course);
+    const told = buildVmiFields(openFacts(STARTED), course);
     expect(told).toMatchObject(want);
     const isOver = told.migrationState?.completed === true;
     expect(told.migrationState?.targetAttachments === undefined).toBe(isOver);
@@ -69,18 +68,18 @@ describe("the VMI", () => {
     const endOf = (state: MigrationState) => {
       const facts = openFacts(state);
       const guest = facts.guest && { ...facts.guest, pod: undefined };
-      return toldMembers({ ...facts, guest }, { kind: "goOn" }).migrationState
+      return buildVmiFields({ ...facts, guest }, { kind: "goOn" }).migrationState
         ?.sourceEndedTimestamp;
     };
     expect([endOf(STARTED), endOf(before)]).toEqual([NOW, before.sourceEndedTimestamp]);
   });
 
-  test.each<{ name: string; course: Course }>([
+  test.each<{ name: string; course: Decision }>([
     { name: "before both nodes were told", course: FAIL },
     { name: "while it waits", course: { kind: "wait" } },
     { name: "while the pod is made", course: { kind: "begin" } },
   ])("is told nothing $name", ({ course }) => {
-    expect(toldMembers(someFacts(), course)).toEqual({});
+    expect(buildVmiFields(someFacts(), course)).toEqual({});
   });
 
   const TARGET = "kubevirt.io/migrationTargetNodeName";
@@ -105,7 +104,13 @@ describe("the VMI", () => {
 });
 
 describe("the migration", () => {
-  test.each<{ name: string; course: Course; state?: MigrationState; failed?: true; want: string }>([
+  test.each<{
+    name: string;
+    course: Decision;
+    state?: MigrationState;
+    failed?: true;
+    want: string;
+  }>([
     { name: "it waits", course: { kind: "wait" }, want: "Pending" },
     { name: "its pod was made", course: { kind: "begin" }, want: "Scheduling" },
     { name: "its pod was refused", course: { kind: "begin" }, failed: true, want: "Pending" },
@@ -193,7 +198,7 @@ describe("the migration", () => {
 });
 
 describe("events", () => {
-  const notesOf = (course: Course, facts = openFacts(STARTED)): readonly string[] => {
+  const notesOf = (course: Decision, facts = openFacts(STARTED)): readonly string[] => {
     const before = aMigration("TargetReady");
     const state = stateIn(facts);
     const status = migrationStatus({ migration: before, course, state, failures: [], now: NOW });

@@ -11,7 +11,7 @@ import {
   interfaceOfOthers,
   swapNeedsMigration,
   type Told,
-} from "../../reasons/words.ts";
+} from "../../reasons/messages.ts";
 import {
   listWanted,
   splitDuplicates,

@@ -6,8 +6,8 @@ import { describe, expect, test } from "vitest";
 import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { collectIfaceFacts, type IfaceSources } from "../../iface/collect.ts";
 import { phaseOf } from "../../iface/phase.ts";
-import { expectedWirings, withWired } from "../../iface/links/wired.ts";
-import { NO_VIEW } from "../../guest/view.ts";
+import { expectedWirings, withWired } from "../../iface/links/wiring.ts";
+import { NO_VIEW } from "../../guest/agent-view.ts";
 import { withNics } from "../../spec/nics.ts";
 import { planNodeVm, type NodeVmFacts } from "./node-vm.ts";
 

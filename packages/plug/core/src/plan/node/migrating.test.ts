@@ -14,9 +14,8 @@ import {
   WIRED,
 } from "../../testing/node-scene.ts";
 import { isNodesWord, nodeVmStatus } from "../../status/node-vm.ts";
-import { hindranceOfWait } from "../../status/hindrance.ts";
-import { announcedNics } from "../../migration/announced-nics.ts";
-import { arrivedWirings, leftWirings } from "../../migration/arrived-wirings.ts";
+import { hindranceOfWait } from "../../status/blocked-reason.ts";
+import { announcedNics, arrivedWirings, leftWirings } from "../../migration/migrated-nics.ts";
 import { planNodeVm, type DomainSnapshot } from "./node-vm.ts";
 
 const MOVE: MigrationState = { migrationUid: "m1", sourceNode: "a", targetNode: "b" };

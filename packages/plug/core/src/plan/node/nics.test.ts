@@ -3,7 +3,7 @@
 import { printNic } from "@patchbay/domain";
 import { describe, expect, test } from "vitest";
 import type { IfaceFacts, LinkFacts } from "../../iface/facts.ts";
-import { hindranceOfWait } from "../../status/hindrance.ts";
+import { hindranceOfWait } from "../../status/blocked-reason.ts";
 import {
   aDomain,
   anIface,

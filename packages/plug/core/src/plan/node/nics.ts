@@ -11,7 +11,7 @@ import type { NicPlace } from "../../pcie/live-places.ts";
 import { modelOf } from "../../pcie/topology.ts";
 import type { BridgeWiring, PodWiring } from "../../bindings/pod-wiring.ts";
 import type { SocketReason, VhostSocket } from "../../iface/links/vhost-socket.ts";
-import { REQUESTS_MAX } from "../../reasons/words.ts";
+import { REQUESTS_MAX } from "../../reasons/messages.ts";
 
 interface NicOptions extends NicPlace {
   readonly hasBootRom?: true;

@@ -13,7 +13,7 @@ import type { DnsSettings } from "../../addresses/resolver.ts";
 import { servedNics, type ServedNic } from "../../addresses/served-nic.ts";
 import { toRemovableWiring, type LeftWiring, type PodWiring } from "../../bindings/pod-wiring.ts";
 import { isEqual } from "../../equal.ts";
-import type { LinkView } from "../../guest/view.ts";
+import type { LinkView } from "../../guest/agent-view.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { aliasOf } from "../../iface/names.ts";
 import { isWanted, letsGo, phaseOf } from "../../iface/phase.ts";
@@ -22,7 +22,7 @@ import { planLivePlaces, type NicPlace, type NoPlace } from "../../pcie/live-pla
 import { queuesOf } from "../../pcie/topology.ts";
 import { planDomain } from "./domain.ts";
 import { openMigration, type NodeRole } from "../../migration/owner.ts";
-import { hasRun } from "../../node/has-run.ts";
+import { hasRun } from "../../node/node-loss.ts";
 import { findByName } from "../../spec/nics.ts";
 import {
   planLinkSocket,

@@ -15,7 +15,7 @@ import { NEEDS_START } from "./spec-edits.ts";
 import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { isEqual } from "../../equal.ts";
 import { reservePorts, ioPortProblem } from "../../pcie/ports.ts";
-import { noFreePort } from "../../reasons/words.ts";
+import { noFreePort } from "../../reasons/messages.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "../../spec/nics.ts";
 import type { AddIfaceRequest } from "./nic-body.ts";
 import { refuse, type NicPlan } from "./refusal.ts";

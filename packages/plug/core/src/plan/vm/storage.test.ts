@@ -10,7 +10,7 @@ import {
 } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { volumeStatuses } from "../../status/volumes.ts";
+import { volumeStatuses } from "../../status/vmi.ts";
 import { vmiSyncError } from "../../status/sync-error.ts";
 import { aClaim, CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
 import { storageHindrance, waitsForBinding, type StorageFacts } from "./storage.ts";

@@ -21,11 +21,10 @@ import {
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { withLastAddresses } from "../../addresses/kept-addresses.ts";
 import { isEqual } from "../../equal.ts";
-import { withKeptMacs } from "../../iface/kept-macs.ts";
+import { withKeptMacs } from "../../iface/mac.ts";
 import { printDevices } from "../../pcie/topology.ts";
 import { labelValueOf } from "../../spec/guest-names.ts";
-import type { PartsFacts } from "../../instancetype/facts.ts";
-import type { RefsPlan } from "../../instancetype/plan-refs.ts";
+import type { PartsFacts, RefsPlan } from "../../instancetype/facts.ts";
 import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../../spec/nics.ts";
 import { planNicsChange, planOwnNics, planTemplateNics, type NicsChange } from "./nics.ts";
 import { decideRun, runFactsOf } from "./run-strategy.ts";

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Storage of claims on this machine: what must outlive pods, and the machine's next start.
+// Storage of claims on a standalone machine. It survives pods and reboots.
 
-/** What a claim is given, and how large. */
 export interface ClaimSize {
-  /** Files: a file system that takes so much data. Device: as many bytes as that. */
+  /** Files: a file system for that amount of data. Device: exactly that many bytes. */
   readonly kind: "files" | "device";
   readonly sizeBytes: number;
 }
 
 /**
- * Keeps each claim's storage in a sparse file, which is the wall around it. Everything may be repeated. Paths are absolute,
- * and what is above them is nobody's but ours. What is in a file is never judged, mended beyond what its file system's own
- * journal says, or made anew.
+ * Stores each claim in a sparse file, which limits its size. All calls are idempotent. Paths are absolute, and their
+ * parent directories belong to Patchbay. File contents are never inspected, recreated or repaired, except that mounting
+ * replays the file system's journal.
  * @throws AppError with an `OS_` code
  */
 export interface ClaimDisk {
-  /** Makes the file, in which nothing is yet; one that is there stays as it is. It is on the disk when this resolves. */
+  /** Creates an empty file. An existing file stays unchanged. Resolves when it is on disk. */
   make(file: string, size: ClaimSize): Promise<void>;
   /**
-   * Mounts a file of files at the directory, which is made; one that is mounted there stays so. All files get the group,
-   * which may write, unless the directory has it: it is named only while nobody else can change what is in there.
+   * Mounts the file at the directory, which is created. If `group` is set and the directory has another one, all files get
+   * that group with write permission. Set it only while nothing else can modify the files.
    */
   mount(file: string, at: { readonly directory: string; readonly group?: number }): Promise<void>;
-  /** The device whose bytes are those of the file; the same for as long as it is not released. */
+  /** Attaches the file as a loop device. The device is the same until it is released. */
   attach(file: string): Promise<string>;
-  /** Ends what `mount` and `attach` have made for the file; not there is success. */
+  /** Reverts `mount` and `attach`. A missing file is success. */
   release(file: string, directory: string): Promise<void>;
 }

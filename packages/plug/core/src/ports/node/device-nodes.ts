@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device nodes beside those of the machine, for somebody who may not open these.
+// Copies of the machine's device nodes, with other owners.
 
-/** A device node that is to be like another but in whose it is. */
 export interface DeviceCopy {
-  /** The machine's own node; a symbolic link is none. */
+  /** The machine's node. A symbolic link is not accepted. */
   readonly source: string;
-  /** Where the copy is; the directory is made, root's and open to be read. */
+  /** Path of the copy. Its directory is created, owned by root and readable by all. */
   readonly path: string;
   readonly uid: number;
   readonly gid: number;
-  /** Permission bits. */
   readonly mode: number;
 }
 
-/** What has become of a copy; `removed`: there is no device at its source, and now none at its path. */
+/** `removed`: the source does not exist, so the copy was removed. */
 export type CopyResult = "unchanged" | "made" | "removed";
 
-/** Makes device nodes. Paths are absolute. */
+/** Creates device nodes. Paths are absolute. */
 export interface DeviceNodes {
   /**
-   * Keeps a node of the source's type and numbers at the path: made anew, all at once, where anything about it is another.
-   * May be repeated, not twice at a time for one path. Equivalent to: `mknod`, `chown`, `mv`
+   * Ensures a copy of the source's type and numbers. Replaces it atomically if anything differs. Idempotent, but must not
+   * run twice at a time for one path. Equivalent to: `mknod`, `chown`, `mv`
    * @throws AppError with an `OS_` code
    */
   keepCopy(copy: DeviceCopy): Promise<CopyResult>;

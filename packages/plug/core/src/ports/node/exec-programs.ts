@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that were started in containers beside their own, of which CRI tells nothing once they run.
+// Programs started by exec in containers. CRI does not list them.
 
-/**
- * The programs of exec, as the runtime knows them.
- * @throws AppError of every call: CRI_UNAVAILABLE, CRI_FAILED (UNIMPLEMENTED where a runtime does not tell), CRI_TIMED_OUT
- */
+/** @throws AppError of every call: CRI_UNAVAILABLE, CRI_FAILED (UNIMPLEMENTED if the runtime does not list them), CRI_TIMED_OUT */
 export interface ExecPrograms {
-  /** Ids of those that run; none of a container that is gone. */
+  /** IDs of running programs. Empty for a missing container. */
   list(containerId: string): Promise<readonly string[]>;
-  /** Ends one by SIGKILL, not what it has started; gone is success. */
+  /** Kills the program (SIGKILL), but not its children. A missing program is success. */
   kill(containerId: string, id: string): Promise<void>;
 }

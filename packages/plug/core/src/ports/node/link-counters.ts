@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What has gone through the links of a network namespace.
+// Traffic counters of links.
 import type { LinkCounts } from "../../metrics/traffic.ts";
 import type { NetnsHandle } from "../namespaces.ts";
 
-/** Reads counters; takes no program and no wait. */
+/** Reads counters without starting a program. */
 export interface LinkCounters {
   /**
-   * Counters of all links, in the kernel's order; of at most 1,000 of them. The descriptor may be closed as soon as this
-   * was called.
+   * Counters of up to 1,000 links, in the kernel's order. The descriptor may be closed once the call was made.
    * @throws AppError with OS_FILE_FAILED, OS_DESCRIPTOR_STALE
    */
   read(netns: NetnsHandle): Promise<readonly LinkCounts[]>;

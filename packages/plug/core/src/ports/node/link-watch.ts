@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells that links of a network namespace have changed.
+// Link events of a network namespace.
 import type { NetnsHandle } from "../namespaces.ts";
 
-/** A link that came, went or changed, or of which an address or a forwarding entry did. */
+/** A link that was added, removed or changed, or whose addresses or forwarding entries changed. */
 export interface ChangedLink {
   readonly index: number;
-  /** Its last name; absent where the kernel did not say it. */
+  /** Its last name. Unset if the kernel did not report one. */
   readonly name?: string;
 }
 
-/** Each link once; `unknown`: more has happened than could be told, so that any may have changed. */
+/** Each link once. `unknown`: events were lost, so any link may have changed. */
 export type LinkChanges = readonly ChangedLink[] | "unknown";
 
-/** A namespace that is watched. */
 export interface WatchedLinks {
-  /** What happened until now is not told any more: whoever calls this looks afterwards. */
+  /** Drops pending events. The caller reads the links afterwards. */
   catchUp(): void;
 }
 
-/** Watches links. Equivalent to: `ip monitor link address neigh`. */
+/** Equivalent to: `ip monitor link address neigh`. */
 export interface LinkWatch {
   /**
-   * Calls `changed` when links of the namespace have changed after this call, until aborted. The first change is told at
-   * once, what follows it within a second however much it is.
-   * @throws AppError with OS_FILE_FAILED when no more can be watched, OS_DESCRIPTOR_STALE
+   * Calls `changed` after link changes until aborted: at once for the first, and within a second for all that follow.
+   * @throws AppError with OS_FILE_FAILED when no more namespaces can be watched, OS_DESCRIPTOR_STALE
    */
   watch(
     netns: NetnsHandle,

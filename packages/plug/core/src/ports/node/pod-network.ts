@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the node loop needs from the kernel, in a pod's network namespace.
+// Links in a pod's network namespace.
 import type { RememberedAddresses } from "../../addresses/lease.ts";
 import type { BridgeWiring, LeftWiring, PodWiring, SeenWiring } from "../../bindings/pod-wiring.ts";
 import type { NetnsHandle } from "../namespaces.ts";
 
-/** A kernel device. Source: `ip -j -d link`. */
+/** A kernel link. Source: `ip -j -d link`. */
 export interface Link {
   readonly name: string;
   readonly index: number;
@@ -14,95 +14,95 @@ export interface Link {
   /** Bytes. */
   readonly mtu: number;
   readonly up: boolean;
-  /** Of a tap: somebody has it open. */
+  /** For a tap: a process has it open. */
   readonly carrier: boolean;
-  /** ADDRESS/LENGTH, of every scope, in the order of the kernel. */
+  /** ADDRESS/LENGTH, of all scopes, in the kernel's order. */
   readonly addresses: readonly string[];
   /** Name of the bridge that it is a port of. */
   readonly master?: string;
-  /** Of a tap: whether it takes one pair of queues, or several. */
+  /** For a tap: whether it has one queue pair or several. */
   readonly takesQueues?: "one" | "many";
 }
 
-/** What was in a pod's namespace at one moment. */
+/** A snapshot of a pod's namespace. */
 export interface PodView {
   /** All links, sorted by name. */
   readonly links: readonly Link[];
-  /** Whether everything that `wireTap` makes is there: every flag, every entry of the forwarding database. */
+  /** Whether all that `wireTap` creates exists: every flag and every forwarding entry. */
   readonly isWired: (wiring: SeenWiring) => boolean;
 }
 
-/** What a NIC had before somebody else used it. */
+/** A NIC's settings before another component used it. */
 export interface LentNic {
   readonly name: string;
-  /** Absent: it is left as it is. */
+  /** Unset: leave it unchanged. */
   readonly mac?: string;
   /** ADDRESS/LENGTH. */
   readonly addresses: readonly string[];
 }
 
-/** A NIC that somebody else has given another name. */
+/** A NIC that another component has renamed. */
 export interface RenamedNic {
-  /** What it is called now. */
+  /** Current name. */
   readonly name: string;
-  /** What it is to be called again. */
+  /** Name to restore. */
   readonly before: string;
-  /** The MAC that it is to have again. */
+  /** MAC to restore. */
   readonly mac?: string;
 }
 
-/** A guest's NIC as its network is told of it. */
+/** A guest's NIC to announce on its network. */
 export interface AnnouncedNic {
-  /** By which it is told. */
+  /** The pod NIC to announce through. */
   readonly podInterfaceName: string;
-  /** The guest's. */
+  /** The guest's MAC. */
   readonly mac: string;
-  /** ADDRESS or ADDRESS/LENGTH that are the guest's for certain. */
+  /** ADDRESS or ADDRESS/LENGTH that belong to the guest for certain. */
   readonly addresses: readonly string[];
 }
 
-/** Makes and removes links in a pod. Everything may be repeated. */
+/** Creates and removes links in a pod. All calls are idempotent. */
 export interface PodNetwork {
   look(netns: NetnsHandle): Promise<PodView>;
   /** All links, sorted by name. */
   listLinks(netns: NetnsHandle): Promise<readonly Link[]>;
   /**
-   * Makes what stands between the pod NIC and the guest: the recipes of docs/design/pod-links.md.
+   * Creates the links between pod NIC and guest: the recipes of docs/design/pod-links.md.
    * @throws AppError with PODNET_LINK_MISSING, PODNET_NETWORK_CANNOT_CARRY_VM, PODNET_FAILED
    */
   wireTap(netns: NetnsHandle, wiring: PodWiring): Promise<void>;
   /**
-   * Makes that part of a wiring that is without the tap: the bridge, with the pod NIC on it. A tap that is on another
-   * bridge stays there until `wireTap`.
+   * Creates a wiring without its tap: the bridge with the pod NIC as a port. A tap on another bridge stays there until
+   * `wireTap`.
    * @throws AppError with PODNET_LINK_MISSING, PODNET_NETWORK_CANNOT_CARRY_VM, PODNET_FAILED
    */
   makeBridge(netns: NetnsHandle, wiring: BridgeWiring): Promise<void>;
-  /** Removes a bridge that `makeBridge` or `wireTap` made, and leaves its ports. Not there is success. */
+  /** Removes a bridge that `makeBridge` or `wireTap` created, but not its ports. A missing bridge is success. */
   removeBridge(netns: NetnsHandle, bridgeName: string): Promise<void>;
-  /** Removes what `wireTap` made, the tap first; what CNI made stays for CNI DEL. */
+  /** Removes what `wireTap` created, the tap first. The pod NIC stays for CNI DEL. */
   unwireTap(netns: NetnsHandle, wiring: LeftWiring): Promise<void>;
   /**
-   * What CNI gave to the NIC, and who answers for its gateway of IPv6, which is waited for a moment.
+   * The NIC's addresses and routes from CNI, and the MAC of its IPv6 gateway, which may take a moment to resolve.
    * @throws AppError with PODNET_LINK_MISSING, PODNET_FAILED
    */
   readAddresses(netns: NetnsHandle, name: string): Promise<RememberedAddresses>;
   /**
-   * Tells the network that a guest is behind that NIC of the pod: switches by its MAC, neighbours by its addresses.
-   * @throws AppError with OS_FILE_FAILED where there is no such NIC, or it is down
+   * Announces the guest behind the pod NIC: its MAC to switches, its addresses to neighbors.
+   * @throws AppError with OS_FILE_FAILED when there is no such NIC or it is down
    */
   announce(netns: NetnsHandle, nic: AnnouncedNic): Promise<void>;
   /**
-   * Gives a NIC back what it lacks of what it had; for its MAC it is taken down. Not there is success.
+   * Restores the NIC's settings. Takes the NIC down to set its MAC. A missing NIC is success.
    * @throws AppError with PODNET_FAILED
    */
   giveBack(netns: NetnsHandle, lent: LentNic): Promise<void>;
   /**
-   * Removes a NIC past the plugin that made it; a card of the machine, which cannot be removed, goes back to the
-   * machine's own namespace. Not there is success.
+   * Removes a NIC without its CNI plugin. A hardware NIC, which cannot be removed, returns to the machine's namespace. A
+   * missing NIC is success.
    */
   removeLink(netns: NetnsHandle, name: string): Promise<void>;
   /**
-   * Gives a NIC its name back, and takes it off its bridge; a link that has the name meanwhile is removed. Not there is
+   * Restores the NIC's name and removes it from its bridge. Another link with that name is removed. A missing NIC is
    * success.
    * @throws AppError with PODNET_FAILED
    */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories that pods are given: file systems of their own, files that change all at once.
+// Directories for pods' volumes.
 
 /** Owner, group and permission bits of a directory. */
 export interface DirectoryAccess {
@@ -8,7 +8,6 @@ export interface DirectoryAccess {
   readonly mode: number;
 }
 
-/** One file of a volume. */
 export interface VolumeFile {
   readonly bytes: Uint8Array;
   readonly mode: number;
@@ -18,28 +17,26 @@ export interface VolumeFile {
   readonly gid?: number;
 }
 
-/** What is at a path, in the words of core/v1 HostPathType. */
+/** Values of core/v1 HostPathType. */
 export type PathKind = "Directory" | "File" | "Socket" | "CharDevice" | "BlockDevice" | "Other";
 
 /**
- * Makes what pods mount. Everything may be repeated: what is as it should be stays as it is. Paths are absolute, and what
- * is above them is nobody's but ours.
+ * Creates what pods mount. All calls are idempotent. Paths are absolute, and their parent directories belong to Patchbay.
  * @throws AppError with an `OS_` code
  */
 export interface VolumeDisk {
-  /** Makes the directory, and corrects whose it is. */
+  /** Creates the directory, or corrects its owner and permissions. */
   makeDirectory(path: string, access: DirectoryAccess): Promise<void>;
-  /** Mounts a file system in memory there. Without `sizeBytes` the kernel's bound holds: half of the memory. */
+  /** Mounts a tmpfs. Without `sizeBytes` the kernel limits it to half of the memory. */
   mountMemory(
     path: string,
     options: { readonly access: DirectoryAccess; readonly sizeBytes?: number },
   ): Promise<void>;
   /**
-   * Mounts a file system that lies in the file `image` there, which is made for at least `sizeBytes` of data and takes
-   * from the disk what is in it. A file that is there and whole is mounted with what is in it; one that is damaged is made
-   * anew.
-   * @throws AppError with OS_FILE_IN_USE while the file is mounted elsewhere, also in another mount namespace; it is left
-   * as it is
+   * Mounts the file system in the sparse file `image`, which is created for at least `sizeBytes` of data. An intact file
+   * keeps its contents; a damaged one is recreated.
+   * @throws AppError with OS_FILE_IN_USE while the file is mounted elsewhere, also in another mount namespace; it stays
+   * unchanged then
    */
   mountImage(
     path: string,
@@ -50,22 +47,21 @@ export interface VolumeDisk {
     },
   ): Promise<void>;
   /**
-   * Shows the directory `source` of the machine there, whose way goes through no symbolic link; devices in it are none, and
-   * what is mounted below it is not shown. What is mounted there already stays.
-   * @throws AppError with OS_PATH_REFUSED where a link, or something that is no directory, is on the way
+   * Bind-mounts the directory `source` without device nodes and submounts. Its path must have no symbolic link. An existing
+   * mount stays.
+   * @throws AppError with OS_PATH_REFUSED if the path has a link or something else than a directory
    */
   mountDirectory(path: string, source: string): Promise<void>;
-  /** Unmounts everything at `path` and below it, also what is in use. */
+  /** Unmounts everything at `path` and below it, even if in use. */
   unmountAll(path: string): Promise<void>;
-  /** Mount points at `path` and below it. */
   listMounts(path: string): Promise<readonly string[]>;
   /**
-   * Makes the files those of the directory, by paths below it, all in one moment: readers see the old ones or the new.
-   * Answers whether anything changed. Equivalent to: a kubelet's `..data`
+   * Replaces all files of the directory atomically: readers see the old or the new ones. Keys are paths below it. Returns
+   * whether anything changed. Equivalent to: a kubelet's `..data`
    */
   publish(path: string, files: ReadonlyMap<string, VolumeFile>): Promise<boolean>;
-  /** Bytes on the disk of each tree, other file systems in it left out; trees that are gone have none. Equivalent to: `du -sx` */
+  /** Disk usage of each tree in bytes, without other file systems. Missing trees are left out. Equivalent to: `du -sx` */
   usedBytes(paths: readonly string[]): Promise<ReadonlyMap<string, number>>;
-  /** What is at the path, after symbolic links; undefined: nothing. */
+  /** Follows symbolic links. Undefined if nothing exists. */
   kindOf(path: string): Promise<PathKind | undefined>;
 }

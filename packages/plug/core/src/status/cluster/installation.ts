@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the KubeVirt object says of the installation, for clients that wait until it is there. Source: KubeVirt
-// pkg/virt-operator/util conditions.go.
+// Status of the KubeVirt object, for clients that wait for the installation. Source: KubeVirt pkg/virt-operator/util
+// conditions.go.
 import type { ApiService, KubeVirt, KubeVirtStatus } from "@patchbay/api";
-import { withTimes, type NewCondition } from "../conditions.ts";
+import { withTransitionTimes, type NewCondition } from "../conditions.ts";
 
-/** What virt-controller knows of the installation, beside that itself runs. */
 export interface InstallationFacts {
   readonly kubevirt: KubeVirt;
-  /** By which the API server knows virt-api. */
   readonly apiService: ApiService | undefined;
-  /** Of the program, for example 0.1.0. */
   readonly version: string;
 }
 
@@ -19,15 +16,15 @@ const ALL_READY = {
   message: "virt-api answers and virt-controller runs; the agents of the nodes are not checked",
 };
 
-/** Why virt-api does not answer, in the API server's words; undefined: it does. */
-function troubleOf(apiService: ApiService | undefined): string | undefined {
+/** Why virt-api does not respond, in the API server's words. */
+function virtApiProblem(apiService: ApiService | undefined): string | undefined {
   if (apiService === undefined) return "virt-api has no APIService";
   const told = apiService.status?.conditions?.find(({ type }) => type === "Available");
   return told?.status === "True" ? undefined : (told?.message ?? "it has not been asked yet");
 }
 
-/** Whether all is there that the installation brings; the APIService comes last. */
-function createdOf(apiService: ApiService | undefined): NewCondition {
+/** The installation is created in full once the APIService exists, because it comes last. */
+function createdCondition(apiService: ApiService | undefined): NewCondition {
   return apiService === undefined
     ? {
         type: "Created",
@@ -43,7 +40,10 @@ function createdOf(apiService: ApiService | undefined): NewCondition {
       };
 }
 
-function conditionsOf(trouble: string | undefined, wasDeployed: boolean): readonly NewCondition[] {
+function listConditions(
+  trouble: string | undefined,
+  wasDeployed: boolean,
+): readonly NewCondition[] {
   if (trouble === undefined) {
     return [
       { type: "Available", status: "True", ...ALL_READY },
@@ -62,16 +62,15 @@ function conditionsOf(trouble: string | undefined, wasDeployed: boolean): readon
   ];
 }
 
-/** virt-controller's part of the status; `now` is RFC 3339. */
 export function installationStatus(facts: InstallationFacts, now: string): KubeVirtStatus {
   const { kubevirt, apiService, version } = facts;
-  const trouble = troubleOf(apiService);
+  const trouble = virtApiProblem(apiService);
   const wasDeployed = kubevirt.status?.phase === DEPLOYED;
   const named = `v${version}`;
   return {
     phase: trouble === undefined || wasDeployed ? DEPLOYED : "Deploying",
-    conditions: withTimes(
-      [...conditionsOf(trouble, wasDeployed), createdOf(apiService)],
+    conditions: withTransitionTimes(
+      [...listConditions(trouble, wasDeployed), createdCondition(apiService)],
       kubevirt.status?.conditions,
       now,
     ),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which addresses are reported of an iface, whose word they are, and since when.
+// Addresses of an interface in the status, with their source and time.
 import {
   isLinkLocal,
   parseIp,
@@ -11,11 +11,9 @@ import { isEqual } from "../../equal.ts";
 import type { IfaceFacts } from "../../iface/facts.ts";
 import { leaseOf, moduleOf } from "../../iface/links/wiring.ts";
 
-/** When it is told. */
-export interface AddressMoment {
-  /** RFC 3339. */
+export interface AddressContext {
   readonly now: string;
-  /** Since when the guest's agent has not listened, RFC 3339; absent: it does. */
+  /** Since when the guest agent has not responded, RFC 3339. Unset while it responds. */
   readonly silentSince?: string;
 }
 
@@ -23,17 +21,16 @@ type AddressFields = Pick<IfaceStatus, "ipAddress" | "ipAddresses" | "addressInf
 
 const FAMILIES = { 4: "ipv4", 6: "ipv6" } as const;
 
-interface Told {
+interface FamilyAddresses {
   readonly addresses: readonly string[];
   readonly by: "pod" | "guest-agent" | undefined;
 }
 
-/** Both families, in the order of the pod's addresses. */
-function podAddresses({ attachment }: IfaceFacts): readonly string[] {
-  return [...new Set((attachment?.ips ?? []).flatMap(parsedAddress))];
+function listPodAddresses({ attachment }: IfaceFacts): readonly string[] {
+  return [...new Set((attachment?.ips ?? []).flatMap(normalizeAddress))];
 }
 
-function parsedAddress(text: string): readonly string[] {
+function normalizeAddress(text: string): readonly string[] {
   const parsed = parseIp(text);
   return parsed === undefined ? [] : [printAddress(parsed)];
 }
@@ -46,43 +43,43 @@ function ofFamily(addresses: readonly string[], family: 4 | 6): readonly string[
   return addresses.filter((address) => familyOf(address) === family);
 }
 
-/** What DHCP gives of the NIC's addresses: one IPv4 address. Where nothing is served, all of them may be the guest's. */
-function servedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[] {
-  const addresses = ofFamily(podAddresses(facts), family);
+/** DHCP offers one IPv4 address. Without DHCP the guest may use all of them. */
+function listServedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[] {
+  const addresses = ofFamily(listPodAddresses(facts), family);
   const { ipv4 } = leaseOf(facts) ?? {};
   if (family === 6 || ipv4 === undefined) return addresses;
-  const served = addresses.filter((address) => parsedAddress(ipv4.address).includes(address));
+  const served = addresses.filter((address) => normalizeAddress(ipv4.address).includes(address));
   return served.length === 0 ? addresses : served;
 }
 
 /**
- * One family: what the guest has, and what CNI gave it until that is known. Behind the pod's addresses a guest can be
- * reached by none of its own; where the pod has none, it is told what the guest has.
+ * The addresses of one family: the guest's, or the assigned ones until the agent reports. Behind the pod's addresses only
+ * the pod's count, because the guest's own are unreachable. Without a pod address the guest's are reported.
  */
-function toldOf(facts: IfaceFacts, family: 4 | 6): Told {
+function reportedAddresses(facts: IfaceFacts, family: 4 | 6): FamilyAddresses {
   const guest = facts.device?.guest?.[FAMILIES[family]];
   if (moduleOf(facts).addressesOf === "pod") {
-    const pod = ofFamily(podAddresses(facts), family);
+    const pod = ofFamily(listPodAddresses(facts), family);
     if (pod.length > 0) return { addresses: pod, by: "pod" };
     const reachable = (guest ?? []).filter((address) => !isLinkLocal(address));
     return { addresses: reachable, by: reachable.length > 0 ? "guest-agent" : undefined };
   }
   if (guest !== undefined) return { addresses: guest, by: "guest-agent" };
-  const served = servedAddresses(facts, family);
+  const served = listServedAddresses(facts, family);
   return { addresses: served, by: served.length > 0 ? "pod" : undefined };
 }
 
-function sourceOf(told: readonly Told[]): AddressSource | undefined {
+function combinedSource(told: readonly FamilyAddresses[]): AddressSource | undefined {
   const tellers = new Set(told.map(({ by }) => by));
   if (!tellers.has("guest-agent")) return tellers.has("pod") ? "pod" : undefined;
   return tellers.has("pod") ? "pod, guest-agent" : "guest-agent";
 }
 
 /**
- * The pod's primary family first, and in each family the pod's addresses before those that the guest chose. Addresses of the
- * link alone come last. Source: Kubernetes PodStatus, podIPs: the first one is the primary one
+ * Sorts by the pod's primary family, then assigned addresses before the guest's own. Link-local addresses come last.
+ * Source: Kubernetes PodStatus, podIPs: the first one is the primary one.
  */
-function inOrderOfPod(addresses: readonly string[], pod: readonly string[]): readonly string[] {
+function sortAddresses(addresses: readonly string[], pod: readonly string[]): readonly string[] {
   const families = [...new Set([...pod.map(familyOf), 4, 6])];
   const rank = (address: string): number => (pod.includes(address) ? 0 : 1);
   const ordered = families.flatMap((family) =>
@@ -98,19 +95,19 @@ function positionIn(pod: readonly string[], left: string, right: string): number
 }
 
 /**
- * The addresses, in the pod's order, and their source. The time is that of the first report with the same addresses and source; a
- * report without addresses has one too, which tells a guest without addresses from one that was not asked.
+ * The addresses in the pod's order, and their source. The time is that of the first report with the same addresses and
+ * source. A report without addresses has a time too, which distinguishes a guest without addresses from an unknown one.
  */
 export function addressFields(
   facts: IfaceFacts,
-  { now, silentSince }: AddressMoment,
+  { now, silentSince }: AddressContext,
 ): AddressFields {
-  const told = [toldOf(facts, 4), toldOf(facts, 6)];
-  const addresses = inOrderOfPod(
+  const told = [reportedAddresses(facts, 4), reportedAddresses(facts, 6)];
+  const addresses = sortAddresses(
     told.flatMap((family) => family.addresses),
-    podAddresses(facts),
+    listPodAddresses(facts),
   );
-  const source = sourceOf(told);
+  const source = combinedSource(told);
   if (source === undefined) return {};
   const { ipAddresses = [], addressInfo } = facts.reported ?? {};
   const isOld = addressInfo?.source === source && isEqual(ipAddresses, addresses);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people are told of the operations on NICs, for who loads little.
-export { saySeconds } from "../ifaces/seconds.ts";
-export { historyOfVm } from "./of-vm.ts";
-export { durationOf, sayHold } from "./words.ts";
+// The history of NIC operations for clients. A separate entry point, so that small programs load little.
+export { printSeconds as saySeconds, durationOf, describeDelay as sayHold } from "./messages.ts";
+export { mergeVmHistory as historyOfVm } from "./of-vm.ts";

@@ -2,7 +2,7 @@
 import type { IfaceHistory, VmiStatus, VmStatus } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { historyOfVm, keptHistory } from "./of-vm.ts";
+import { mergeVmHistory, nextVmHistory } from "./of-vm.ts";
 
 const NOW = "2026-01-01T00:00:09.000Z";
 const OPEN: IfaceHistory = [
@@ -24,24 +24,24 @@ const OLD = { created: true };
 
 test("while the guest is there, its VM is not written for the sake of the history alone", () => {
   const owner = { vm: vm(OLD), vmi: vmi({ phase: "Running" }) };
-  expect(keptHistory(owner, OLD, NOW)).toBeUndefined();
-  expect(keptHistory(owner, { ...OLD, ready: true }, NOW)).toEqual(OPEN);
+  expect(nextVmHistory(owner, OLD, NOW)).toBeUndefined();
+  expect(nextVmHistory(owner, { ...OLD, ready: true }, NOW)).toEqual(OPEN);
 });
 
 test("with the guest's end the VM gets what its VMI knows, and nothing goes on", () => {
   const ended = { outcome: "GuestEnded", endTimestamp: NOW };
-  const kept = keptHistory({ vm: vm(OLD), vmi: vmi({ phase: "Failed" }) }, OLD, NOW);
+  const kept = nextVmHistory({ vm: vm(OLD), vmi: vmi({ phase: "Failed" }) }, OLD, NOW);
   expect(kept).toMatchObject([{ operations: [ended] }]);
   const after = vm({ ...OLD, interfaceHistory: kept ?? [] });
-  expect(keptHistory({ vm: after }, OLD, "2026-01-01T00:01:00.000Z")).toEqual(kept);
+  expect(nextVmHistory({ vm: after }, OLD, "2026-01-01T00:01:00.000Z")).toEqual(kept);
 });
 
 test("a VM of which nothing is known has none", () => {
-  expect(keptHistory({ vm: aVm() }, OLD, NOW)).toBeUndefined();
+  expect(nextVmHistory({ vm: aVm() }, OLD, NOW)).toBeUndefined();
 });
 
 test("a VMI that has no VM tells by itself, without a time where nobody says one", () => {
-  expect(historyOfVm({ vmi: vmi({ phase: "Running" }) })).toEqual(OPEN);
-  const [iface] = historyOfVm({ vmi: vmi({ phase: "Succeeded" }) });
+  expect(mergeVmHistory({ vmi: vmi({ phase: "Running" }) })).toEqual(OPEN);
+  const [iface] = mergeVmHistory({ vmi: vmi({ phase: "Succeeded" }) });
   expect(iface?.operations[0]).toEqual({ ...OPEN[0]?.operations[0], outcome: "GuestEnded" });
 });

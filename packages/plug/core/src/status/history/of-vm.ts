@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a VM keeps of the operations on its NICs, so that it is there when its VMI is gone.
+// The VM's copy of its VMI's NIC history. It outlives the VMI.
 import {
   isVmiFinal,
   type IfaceHistory,
@@ -7,22 +7,21 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isEqual } from "../../equal.ts";
-import { endedHistory, mergedHistory } from "./record.ts";
+import { endedHistory, mergeHistory } from "./record.ts";
 
-/** A VM, its VMI, or both. */
-export interface HistoryOwner {
+export interface HistorySources {
   readonly vm?: VirtualMachine | undefined;
   readonly vmi?: VirtualMachineInstance | undefined;
 }
 
-function isOver({ vmi }: HistoryOwner): boolean {
+function isOver({ vmi }: HistorySources): boolean {
   return vmi === undefined || isVmiFinal(vmi);
 }
 
-/** What both know; what went on when the guest ended has ended with it, at `now` where that is said. */
-export function historyOfVm(owner: HistoryOwner, now?: string): IfaceHistory {
+/** Merges both histories. Operations that were active when the guest ended are ended, at `now` if it is given. */
+export function mergeVmHistory(owner: HistorySources, now?: string): IfaceHistory {
   const { vm, vmi } = owner;
-  const history = mergedHistory(
+  const history = mergeHistory(
     vm?.status?.interfaceHistory ?? [],
     vmi?.status?.interfaceHistory ?? [],
   );
@@ -30,11 +29,11 @@ export function historyOfVm(owner: HistoryOwner, now?: string): IfaceHistory {
 }
 
 /**
- * The VM's copy, beside the other fields of its next status: while the guest is there, nothing is written for the sake of
- * the copy alone, since the VMI has it.
+ * The VM's copy for its next status. `others` are the status's other fields: while the guest exists, a change of the
+ * history alone is not written, because the VMI has it.
  */
-export function keptHistory(
-  owner: HistoryOwner & { readonly vm: VirtualMachine },
+export function nextVmHistory(
+  owner: HistorySources & { readonly vm: VirtualMachine },
   others: object,
   now: string,
 ): IfaceHistory | undefined {
@@ -43,6 +42,6 @@ export function keptHistory(
     ([field, value]) => !isEqual(stored.get(field), value),
   );
   if (!isNews && !isOver(owner)) return owner.vm.status?.interfaceHistory;
-  const history = historyOfVm(owner, now);
+  const history = mergeVmHistory(owner, now);
   return history.length === 0 ? undefined : history;
 }

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import {
   endedHistory,
   HISTORY_BYTES_MAX,
-  mergedHistory,
+  mergeHistory,
   OPERATIONS_MAX,
   recordOperation,
 } from "./record.ts";
@@ -131,12 +131,12 @@ test("what two know becomes one; said twice it is the same", () => {
     { name: "one", operations: [plug(5, DONE), plug(6)] },
     { name: "two", operations: [plug(2)] },
   ];
-  const both = mergedHistory(kept, told);
+  const both = mergeHistory(kept, told);
   expect(both).toEqual([
     { name: "one", operations: [plug(1, DONE), plug(5, DONE), plug(6)] },
     { name: "two", operations: [plug(2)] },
   ]);
-  expect(mergedHistory(both, told)).toEqual(both);
+  expect(mergeHistory(both, told)).toEqual(both);
 });
 
 test("with the guest all ends that goes on", () => {

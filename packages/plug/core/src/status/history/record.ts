@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What VMI and VM keep of the operations on NICs: which are kept, and which are forgotten first.
 import type { IfaceHistory, IfaceOperation } from "@patchbay/api";
 
-/** How many operations of one iface are kept. */
+/** Most operations for each interface. */
 export const OPERATIONS_MAX = 10;
-/** How long all of it may be as JSON, bytes: a small part of what an object may be. */
+/** Longest history as JSON, in bytes: a small part of the largest object. */
 export const HISTORY_BYTES_MAX = 32 * 1024;
 
-/** Something new about one iface: an operation has begun, goes on otherwise, or is over. */
+/** A new, changed or ended operation of one interface. */
 export interface OperationEvent {
   readonly name: string;
   readonly operation: IfaceOperation;
@@ -17,7 +16,7 @@ function isSame(left: IfaceOperation, right: IfaceOperation): boolean {
   return left.type === right.type && left.startTimestamp === right.startTimestamp;
 }
 
-/** The first end stands: who saw less says nothing new of what is over. */
+/** An ended operation is final: a later report that knows less does not change it. */
 function isOver({ outcome }: IfaceOperation): boolean {
   return outcome !== undefined;
 }
@@ -40,39 +39,37 @@ function withEvent(history: IfaceHistory, { name, operation }: OperationEvent): 
   );
 }
 
-/** At least as many bytes as it has in JSON: a character beyond ASCII has four at most. */
-function bytesOf(value: unknown): number {
+/** Upper bound of the size in JSON. A character beyond ASCII has at most four bytes. */
+function countBytes(value: unknown): number {
   const text = JSON.stringify(value);
   return text.length + 2 * (text.match(/[^ -~]/gu) ?? []).length;
 }
 
-/** What may be forgotten; each one rather than those after it. */
-interface Forgettable extends OperationEvent {
+interface Droppable extends OperationEvent {
   readonly isLast: boolean;
   readonly bytes: number;
 }
 
-/** The last operation of each iface goes after all others, also of one that is gone; else the oldest goes first. */
-function firstToGo(left: Forgettable, right: Forgettable): number {
+/** Drops the oldest first, but each interface's last operation after all others. */
+function compareDropOrder(left: Droppable, right: Droppable): number {
   if (left.isLast !== right.isLast) return left.isLast ? 1 : -1;
   const [one, other] = [left.operation.startTimestamp, right.operation.startTimestamp];
   return one < other ? -1 : Number(one > other);
 }
 
-function forgettable({ name, operations }: IfaceHistory[number]): readonly Forgettable[] {
-  // The comma, and what stands around the list, are counted with each.
-  const around = bytesOf({ name, operations: [] }) + 1;
+function listDroppable({ name, operations }: IfaceHistory[number]): readonly Droppable[] {
+  // The comma and the surrounding entry are counted for each operation.
+  const around = countBytes({ name, operations: [] }) + 1;
   return operations.map((operation, index) => ({
     name,
     operation,
     isLast: index === operations.length - 1,
-    bytes: bytesOf(operation) + around,
+    bytes: countBytes(operation) + around,
   }));
 }
 
-/** As much as there is room for. */
-function bounded(history: IfaceHistory): IfaceHistory {
-  const all = history.flatMap(forgettable).toSorted(firstToGo);
+function limitHistory(history: IfaceHistory): IfaceHistory {
+  const all = history.flatMap(listDroppable).toSorted(compareDropOrder);
   let bytes = all.reduce((sum, each) => sum + each.bytes, 0);
   const gone = new Set<IfaceOperation>();
   for (const each of all) {
@@ -86,22 +83,21 @@ function bounded(history: IfaceHistory): IfaceHistory {
 }
 
 /**
- * The history with one thing more. An operation is known by its type and its beginning; what is over is never changed.
- * Of each iface {@link OPERATIONS_MAX} are kept, of all together {@link HISTORY_BYTES_MAX}.
+ * Adds or updates one operation, identified by type and start time. Ended operations never change. Keeps at most
+ * {@link OPERATIONS_MAX} for each interface and {@link HISTORY_BYTES_MAX} in total.
  */
 export function recordOperation(history: IfaceHistory, event: OperationEvent): IfaceHistory {
-  return bounded(withEvent(history, event));
+  return limitHistory(withEvent(history, event));
 }
 
-/** The history with all that another one says. */
-export function mergedHistory(kept: IfaceHistory, told: IfaceHistory): IfaceHistory {
+export function mergeHistory(kept: IfaceHistory, told: IfaceHistory): IfaceHistory {
   const events = told.flatMap(({ name, operations }) =>
     operations.map((operation) => ({ name, operation })),
   );
-  return bounded(events.reduce(withEvent, kept));
+  return limitHistory(events.reduce(withEvent, kept));
 }
 
-/** The same when its guest has ended: nothing goes on any more. Absent: nobody knows since when. */
+/** Ends all active operations because the guest has ended. Without `endTimestamp` the time is unknown. */
 export function endedHistory(history: IfaceHistory, endTimestamp?: string): IfaceHistory {
   const end = endTimestamp === undefined ? {} : { endTimestamp };
   return history.map(({ name, operations }) => ({

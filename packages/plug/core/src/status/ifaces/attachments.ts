@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pod has for each iface, as virt-controller tells virt-handler: `status.attachments`.
+// `status.attachments`: the pod's NIC for each interface, written by virt-controller for virt-handler.
 import {
   isAbsent,
   isDefaultNetwork,
@@ -15,13 +15,12 @@ import {
 import { parseNetworkDns } from "../../addresses/resolver.ts";
 import { bindingOf } from "../../bindings/resolve-binding.ts";
 import { DEFAULT_POD_INTERFACE, extraInterfaceNameOf } from "../../iface/names.ts";
-import { isOn, networkNameIn, nicsOfElements, podNicOf } from "../../iface/pod-nic.ts";
+import { isOnNetwork, findNetworkName, nicsOfElements, podNicOf } from "../../iface/pod-nic.ts";
 import type { NetworksOwner } from "../../plan/pod/pod-networks.ts";
-import { networkNameInvalid } from "../../reasons/words.ts";
+import { networkNameInvalid } from "../../reasons/messages.ts";
 import type { NodeLoss } from "../../node/node-loss.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../../spec/nics.ts";
 
-/** What the launcher pod says of its networks. */
 export interface PodNetworkFacts {
   readonly elements: readonly NetworkSelection[];
   readonly networkStatus: readonly NetworkStatus[];
@@ -51,8 +50,8 @@ function attached(identity: Identity, entry: NetworkStatus): Attachment {
   };
 }
 
-/** The kubelet's order says which family is the primary one; the CNI result may have another. */
-function inOrderOfPod(ips: readonly string[], podIps: readonly string[]): readonly string[] {
+/** The kubelet's order decides the primary family. The CNI result may have another order. */
+function sortByPodOrder(ips: readonly string[], podIps: readonly string[]): readonly string[] {
   const listed = podIps.filter((ip) => ips.includes(ip));
   return [...listed, ...ips.filter((ip) => !listed.includes(ip))];
 }
@@ -62,7 +61,7 @@ function defaultAttachment(name: string, pod: PodNetworkFacts): Attachment {
   const identity = { name, podInterfaceName: entry?.interface ?? DEFAULT_POD_INTERFACE };
   if (entry !== undefined) {
     const { ips = [], ...rest } = entry;
-    return attached(identity, { ...rest, ips: inOrderOfPod(ips, pod.podIps) });
+    return attached(identity, { ...rest, ips: sortByPodOrder(ips, pod.podIps) });
   }
   return pod.podIps.length > 0
     ? { ...identity, state: "Attached", ips: [...pod.podIps] }
@@ -73,7 +72,6 @@ function findStatus(pod: PodNetworkFacts, podInterfaceName: string): NetworkStat
   return pod.networkStatus.find((entry) => entry.interface === podInterfaceName);
 }
 
-/** Why the pod was not asked for it. */
 function nameProblem({ networkName = "" }: Identity): AttachmentError | undefined {
   return parseNadName(networkName) === undefined ? networkNameInvalid(networkName) : undefined;
 }
@@ -94,8 +92,7 @@ function isInPod(pod: PodNetworkFacts, podInterfaceName: string): boolean {
   );
 }
 
-/** The network that the binding of a declared iface brings along, as an attachment beside that one. */
-function extraOf(
+function findExtraNetwork(
   { vmi, bindings }: NetworksOwner,
   { name, podInterfaceName: own }: Attachment,
 ): Identity | undefined {
@@ -109,7 +106,7 @@ function extraOf(
   return { name, networkName, podInterfaceName: extraInterfaceNameOf(own) };
 }
 
-/** An attachment is there when the network is that its binding brings along too; until then it is as that one is. */
+/** The attachment is ready only if its binding's additional network is. Until then it has that network's state. */
 function withExtra(
   attachment: Attachment,
   extra: Identity | undefined,
@@ -129,12 +126,12 @@ function withExtra(
   };
 }
 
-/** virt-handler has neither device nor links of the iface any more. Source: design, "one lifecycle for an iface". */
-function isLetGo(vmi: VirtualMachineInstance, name: string): boolean {
+/** virt-handler has removed the interface's device and links. Source: design, "one lifecycle for an iface". */
+function isReleased(vmi: VirtualMachineInstance, name: string): boolean {
   return findByName(vmi.status?.interfaces, name)?.hotplug?.phase === "PodDetaching";
 }
 
-/** virt-handler has nothing of that NIC of the pod in use, and is not about to: it has said so of another. */
+/** Whether virt-handler reports other pod NICs for the interface, so this one is not in use. */
 function isUnused(vmi: VirtualMachineInstance, { name, podInterfaceName }: Attachment): boolean {
   const told = findByName(vmi.status?.interfaces, name);
   const used = [
@@ -144,23 +141,20 @@ function isUnused(vmi: VirtualMachineInstance, { name, podInterfaceName }: Attac
   return !used.includes(podInterfaceName);
 }
 
-/** Whether the iface is to be on the network of the attachment. */
 function isWanted(attachment: Attachment, vmi: VirtualMachineInstance): boolean {
   const { name } = attachment;
   const iface = findByName(ifacesOf(vmi.spec), name);
   if (iface === undefined || isAbsent(iface)) return false;
   const { namespace = "" } = vmi.metadata;
-  return isOn(attachment, networkNameIn(networksOf(vmi.spec), name, namespace));
+  return isOnNetwork(attachment, findNetworkName(networksOf(vmi.spec), name, namespace));
 }
 
-/** Whether the iface is to be on any network. */
 function isDeclared(vmi: VirtualMachineInstance, name: string): boolean {
   const iface = findByName(ifacesOf(vmi.spec), name);
   return iface !== undefined && !isAbsent(iface);
 }
 
-/** The next word on an attachment that exists; undefined when nothing of it is left. */
-function nextOf(
+function nextAttachment(
   previous: Attachment,
   vmi: VirtualMachineInstance,
   pod: PodNetworkFacts,
@@ -177,11 +171,11 @@ function nextOf(
   };
   const isOver =
     !isWanted(previous, vmi) &&
-    (isUnused(vmi, previous) || (!isDeclared(vmi, name) && isLetGo(vmi, name)));
+    (isUnused(vmi, previous) || (!isDeclared(vmi, name) && isReleased(vmi, name)));
   return isOver ? { ...identity, state: "Removing" } : secondaryAttachment(identity, pod);
 }
 
-function identityOf(network: Network, { vmi, pod }: Told): Identity {
+function buildIdentity(network: Network, { vmi, pod }: AttachmentSources): Identity {
   const { namespace = "" } = vmi.metadata;
   const networkName = networkNameOf(network, namespace);
   const inPod = pod.networkStatus.flatMap(({ name, interface: podInterfaceName }) =>
@@ -199,14 +193,13 @@ function identityOf(network: Network, { vmi, pod }: Told): Identity {
   };
 }
 
-/** What a VMI's attachments are told from. */
-interface Told {
+interface AttachmentSources {
   readonly vmi: VirtualMachineInstance;
   readonly pod: PodNetworkFacts;
 }
 
-/** A request that nobody was told of yet says nothing: virt-handler waits for an outcome. */
-function isNews(attachment: Attachment, previous: readonly Attachment[]): boolean {
+/** A new attachment is listed only when it has a result, because virt-handler can do nothing before. */
+function isReportable(attachment: Attachment, previous: readonly Attachment[]): boolean {
   const { name, podInterfaceName } = attachment;
   return (
     attachment.state !== "Requested" ||
@@ -214,8 +207,8 @@ function isNews(attachment: Attachment, previous: readonly Attachment[]): boolea
   );
 }
 
-/** The one that the NIC hangs on comes first: who looks for an iface's attachment finds it. */
-function inOrder(
+/** The attachment in use comes first, because lookups by interface return the first one. */
+function usedFirst(
   attachments: readonly Attachment[],
   vmi: VirtualMachineInstance,
   name: string,
@@ -225,22 +218,23 @@ function inOrder(
   return [...attachments.filter(isUsed), ...attachments.filter((entry) => !isUsed(entry))];
 }
 
-/** What there is for an iface of the specification on a secondary network. */
-function attachmentsOf(network: Network, told: Told): readonly Attachment[] {
+function listAttachments(network: Network, told: AttachmentSources): readonly Attachment[] {
   const { vmi, pod } = told;
   const { name } = network;
   const previous = (vmi.status?.attachments ?? []).filter((entry) => entry.name === name);
-  const kept = previous.flatMap((entry) => nextOf(entry, vmi, pod) ?? []);
+  const kept = previous.flatMap((entry) => nextAttachment(entry, vmi, pod) ?? []);
   const networkName = networkNameOf(network, vmi.metadata.namespace ?? "");
-  // One to the same network that is going is gone before another is asked for.
-  const isKnown = previous.some((entry) => isOn(entry, networkName));
+  // An earlier attachment to the same network must be gone before a new one is requested.
+  const isKnown = previous.some((entry) => isOnNetwork(entry, networkName));
   const fresh =
-    isKnown || !isDeclared(vmi, name) ? [] : [secondaryAttachment(identityOf(network, told), pod)];
-  return inOrder([...kept, ...fresh], vmi, name);
+    isKnown || !isDeclared(vmi, name)
+      ? []
+      : [secondaryAttachment(buildIdentity(network, told), pod)];
+  return usedFirst([...kept, ...fresh], vmi, name);
 }
 
-/** The pod is not asked for it, since its node does not have the network. */
-function notOnNode(
+/** Fails attachments to networks that the node cannot provide, which the pod does not request. */
+function withAbsence(
   { absences }: NetworksOwner,
   pod: PodNetworkFacts,
   attachment: Attachment,
@@ -253,16 +247,16 @@ function notOnNode(
   return { ...attachment, state: "Failed", ...absence };
 }
 
-/** Nobody is there who could attach it: that is its outcome until the node answers. */
-function heldUpBy(nodeLoss: NodeLoss | undefined, attachment: Attachment): Attachment {
+/** Fails open attachments while the node does not respond. */
+function withNodeLoss(nodeLoss: NodeLoss | undefined, attachment: Attachment): Attachment {
   if (nodeLoss === undefined || attachment.state !== "Requested") return attachment;
   return { ...attachment, state: "Failed", ...nodeLoss };
 }
 
 /**
- * `status.attachments`: ifaces of the spec first, in their order, then what is left of deleted ones. An attachment goes
- * only when virt-handler has let go of it and the pod has neither asked for nor got it. An iface that is to be on
- * another network keeps the old one until virt-handler uses the new one.
+ * Lists the spec's interfaces in order, then attachments of deleted interfaces. An attachment is removed only when
+ * virt-handler has released it and the pod neither requests nor has it. During a network swap the old attachment stays
+ * until virt-handler uses the new one.
  */
 export function attachmentStatuses(
   owner: NetworksOwner,
@@ -275,14 +269,14 @@ export function attachmentStatuses(
     const network = findByName(networksOf(vmi.spec), iface.name);
     if (network === undefined) return [];
     if (isDefaultNetwork(network)) return [defaultAttachment(iface.name, pod)];
-    return attachmentsOf(network, { vmi, pod });
+    return listAttachments(network, { vmi, pod });
   });
   const left = previous
     .filter(({ name }) => findByName(ifacesOf(vmi.spec), name) === undefined)
-    .flatMap((entry) => nextOf(entry, vmi, pod) ?? []);
+    .flatMap((entry) => nextAttachment(entry, vmi, pod) ?? []);
   return [...ofSpec, ...left]
-    .map((each) => withExtra(each, extraOf(owner, each), pod))
-    .map((each) => notOnNode(owner, pod, each))
-    .map((each) => heldUpBy(nodeLoss, each))
-    .filter((attachment) => isNews(attachment, previous));
+    .map((each) => withExtra(each, findExtraNetwork(owner, each), pod))
+    .map((each) => withAbsence(owner, pod, each))
+    .map((each) => withNodeLoss(nodeLoss, each))
+    .filter((attachment) => isReportable(attachment, previous));
 }

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does a pod's annotation `network-status` say after a pass of net-agent? Its own entries by NIC, everybody
-// else's untouched.
+// Merges net-agent's entries into a pod's annotation `network-status`. Entries of other components stay unchanged.
 import type { NetworkStatus } from "@patchbay/api";
 import type { OwnedAttachment } from "../../plan/attachments/attachment-actions.ts";
 
-/** An attachment of net-agent, and what is known of its NICs. */
 export interface ToldAttachment extends Pick<
   OwnedAttachment,
   "interfaceName" | "state" | "isStale" | "isAdopted"
 > {
-  /** What its CNI result says, one for each NIC in the pod; empty until ADD has succeeded. */
+  /** CNI results, one for each NIC in the pod. Empty until ADD has succeeded. */
   readonly entries: readonly NetworkStatus[];
 }
 
-/** The NICs that an attachment has, or had, in the pod: the one that was asked for, and what its result names. */
+/** The attachment's pod NICs: the requested one and those in its CNI result. */
 export function interfacesOf({
   interfaceName,
   entries,
@@ -22,15 +20,15 @@ export function interfacesOf({
 }
 
 /**
- * The entries of `network-status`: a foreign one stays where it is, ours is replaced in its place or appended in the
- * order of `attachments`, that in which they were begun. One of a sandbox that is gone says nothing.
+ * Replaces own entries in place, and appends new ones in the order of `attachments`, which is the order they were started
+ * in. Drops entries of deleted sandboxes.
  */
 export function mergeNetworkStatus(
   current: readonly NetworkStatus[],
   attachments: readonly ToldAttachment[],
 ): readonly NetworkStatus[] {
   const present = attachments.filter(({ state, isStale }) => state === "attached" && !isStale);
-  // The runtime writes the entry of what it made; in a new sandbox that may be what we made and removed in the one before.
+  // The runtime writes the entries of what it created. In a new sandbox that may be a NIC that net-agent removed before.
   const adopted = new Set(present.filter(({ isAdopted }) => isAdopted).flatMap(interfacesOf));
   const ours = attachments.filter(({ isAdopted, state }) => !isAdopted || state === "removed");
   const own = new Set(ours.flatMap(interfacesOf).filter((name) => !adopted.has(name)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told of the ifaces of a VMI whose libvirt does not answer, so that nothing of them can be seen.
+// `status.interfaces` while libvirt does not respond and nothing can be observed.
 import type {
   BindingRegistry,
   IfacePhase,
@@ -12,13 +12,13 @@ import { phaseOf } from "../../iface/phase.ts";
 import { ifacesWithoutPort } from "../../pcie/ports.ts";
 import { reasonOf, sayWithAdvice } from "../../reasons/of-error.ts";
 import type { Reason } from "../../reasons/table.ts";
-import type { Hindrance } from "../hindrance.ts";
+import type { Hindrance } from "../blocked-reason.ts";
 import { findByName } from "../../spec/nics.ts";
-import { NO_VIEW } from "../../guest/view.ts";
+import { NO_VIEW } from "../../guest/agent-view.ts";
 import { ifaceStatuses } from "./ifaces.ts";
 
-/** Phases in which the node acts next: only those are held up. */
-const HELD_UP: ReadonlySet<IfacePhase | undefined> = new Set<IfacePhase>([
+/** Phases that need the node, so they are blocked. */
+const NODE_PHASES: ReadonlySet<IfacePhase | undefined> = new Set<IfacePhase>([
   "Wiring",
   "Attaching",
   "Switching",
@@ -26,8 +26,7 @@ const HELD_UP: ReadonlySet<IfacePhase | undefined> = new Set<IfacePhase>([
   "Unwiring",
 ]);
 
-/** Phases in which bridge and tap stand. */
-const WIRED: ReadonlySet<string | undefined> = new Set<IfacePhase>([
+const WIRED_PHASES: ReadonlySet<string | undefined> = new Set<IfacePhase>([
   "Attaching",
   "Ready",
   "PodSwapping",
@@ -35,7 +34,7 @@ const WIRED: ReadonlySet<string | undefined> = new Set<IfacePhase>([
   "Detaching",
 ]);
 
-function deviceReported(reported: IfaceStatus | undefined): DeviceFacts | undefined {
+function reportedDevice(reported: IfaceStatus | undefined): DeviceFacts | undefined {
   if (reported?.queueCount === undefined) return undefined;
   const { mac = "", queueCount, pciAddress, mtu, interfaceName: name } = reported;
   const isKnown = reported.infoSource?.includes("guest-agent") === true;
@@ -50,29 +49,29 @@ function deviceReported(reported: IfaceStatus | undefined): DeviceFacts | undefi
   };
 }
 
-/** The other NIC in the pod as it was reported last: in use, or only asked for. */
-function swapAsReported({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "swap"> {
+/** The network swap's pod NIC according to the status: in use, or only requested. */
+function reportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "swap"> {
   if (swap === undefined) return {};
   const bridge = reported?.otherPodInterfaceNames?.includes(swap.podInterfaceName) === true;
   const podInterface = reported?.hotplug?.phase === "Switching";
   return { swap: { ...swap, links: { ...swap.links, podInterface, bridge } } };
 }
 
-/** What of a NIC that works is told of by a reason: it is so still. */
-const OF_READY: readonly (string | undefined)[] = ["MtuDiffers"] satisfies readonly Reason[];
+/** Reasons of a ready NIC that still apply. */
+const READY_REASONS: readonly (string | undefined)[] = ["MtuDiffers"] satisfies readonly Reason[];
 
-function asBefore(status: IfaceStatus, before: IfaceStatus | undefined): IfaceStatus {
+function withReadyReason(status: IfaceStatus, before: IfaceStatus | undefined): IfaceStatus {
   const { hotplug } = before ?? {};
-  const isKept = status.hotplug?.phase === "Ready" && OF_READY.includes(hotplug?.reason);
+  const isKept = status.hotplug?.phase === "Ready" && READY_REASONS.includes(hotplug?.reason);
   return isKept && hotplug !== undefined ? { ...status, hotplug } : status;
 }
 
-/** Links and device as they were reported last: nothing changes them while libvirt is away. */
-function asReported(facts: IfaceFacts): IfaceFacts {
+/** Links and device from the status. Nothing changes them while libvirt is down. */
+function withReportedState(facts: IfaceFacts): IfaceFacts {
   const phase = facts.reported?.hotplug?.phase;
-  const wired = WIRED.has(phase);
+  const wired = WIRED_PHASES.has(phase);
   const there = wired || phase === "Unwiring";
-  const device = deviceReported(facts.reported);
+  const device = reportedDevice(facts.reported);
   return {
     ...facts,
     links: {
@@ -84,11 +83,11 @@ function asReported(facts: IfaceFacts): IfaceFacts {
       tapOpen: phase !== "Attaching",
     },
     ...(device === undefined ? {} : { device }),
-    ...swapAsReported(facts),
+    ...reportedSwap(facts),
   };
 }
 
-/** Nobody can ask the guest: its addresses are those that were reported last. */
+/** Addresses from the status, because the guest agent cannot be reached. */
 function withAddresses(status: IfaceStatus, reported: IfaceStatus | undefined): IfaceStatus {
   if (reported?.addressInfo === undefined) return status;
   const { ipAddress, ipAddresses, addressInfo } = reported;
@@ -100,31 +99,27 @@ function withAddresses(status: IfaceStatus, reported: IfaceStatus | undefined): 
   };
 }
 
-/** What is known without libvirt. */
-export interface Surroundings {
-  /** RFC 3339. */
+export interface UnreachableContext {
   readonly now: string;
-  /** What the cluster has registered. */
   readonly bindings: BindingRegistry;
 }
 
-/** What holds up the ifaces of a VMI because of `error`. */
 export function unreachableIfaces(
   vmi: VirtualMachineInstance,
   error: unknown,
-  { now, bindings }: Surroundings,
+  { now, bindings }: UnreachableContext,
 ): readonly IfaceStatus[] {
   const reason: Reason = reasonOf(error) ?? "LauncherUnreachable";
   const message = sayWithAdvice(error);
   const nothing = { links: [], nics: [], guest: NO_VIEW, bindings };
   const sources = { vmi, ...nothing, isBlind: true as const };
-  const ifaces = collectIfaceFacts(sources).map(asReported);
+  const ifaces = collectIfaceFacts(sources).map(withReportedState);
   const hindranceOf = ({ reported }: IfaceFacts): Hindrance => ({
     reason,
     message,
     attempts: reported?.hotplug?.attempts ?? 0,
   });
-  const heldUp = ifaces.filter((facts) => HELD_UP.has(phaseOf(facts)));
+  const heldUp = ifaces.filter((facts) => NODE_PHASES.has(phaseOf(facts)));
   const hindrances = Object.fromEntries(heldUp.map((facts) => [facts.name, hindranceOf(facts)]));
   const portless = ifacesWithoutPort(vmi, vmi.spec, bindings);
   const reported = vmi.status?.interfaces ?? [];
@@ -132,7 +127,7 @@ export function unreachableIfaces(
   return [
     ...statuses.map((status) => {
       const before = findByName(reported, status.name ?? "");
-      return withAddresses(asBefore(status, before), before);
+      return withAddresses(withReadyReason(status, before), before);
     }),
     ...reported.filter(({ name }) => name === undefined),
   ];

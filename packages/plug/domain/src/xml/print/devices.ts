@@ -173,7 +173,6 @@ export function pciControllers(definition: DomainDefinition): readonly Element[]
   ];
 }
 
-/** The controller of the guest agent's channel. */
 export function agentControllers({ agent }: DomainDefinition): readonly Element[] {
   if (agent === undefined) return [];
   const controller = {

@@ -30,7 +30,6 @@ export function onOff(value: boolean): "on" | "off" {
   return value ? "on" : "off";
 }
 
-/** Drops undefined members. */
 export function withoutUndefined(members: Element): Element {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which disks, controllers and threads does a guest get, and from which disk does it boot?
-import type { Disk, Iface, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
+import {
+  type Disk,
+  type Iface,
+  type VirtualMachineInstance,
+  type VmiSpec,
+  networkConfigOf,
+} from "@patchbay/api";
 import type { DiskDefinition, Topology } from "@patchbay/domain";
-import { networkConfigOf } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planVmiTopology } from "../../../pcie/topology.ts";

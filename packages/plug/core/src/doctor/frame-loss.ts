@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+import type {
+  FrameTrace,
+  ProbeName,
+  SeenWay,
+  PathFacts,
+  WayLink,
+  FrameFilter,
+  LossCount,
+} from "./facts.ts";
+import type { DoctorReason } from "./reasons.ts";
+import { type HopName, dead, withFix, type Verdict } from "./report.ts";
+
+/** A link, and the hops that may have lost a frame last observed there, the most likely first. */
+interface Stage {
+  readonly hop: HopName;
+  readonly blamed: readonly HopName[];
+}
+
+function stage(hop: HopName, ...blamed: readonly HopName[]): Stage {
+  return { hop, blamed: blamed.length === 0 ? [hop] : blamed };
+}
+
+/** A frame that left a link was lost by the next hop; a frame that entered a link was lost by the link itself. */
+const TO_GUEST_STAGES: readonly Stage[] = [
+  stage("nodePeer", "podNic"),
+  stage("podNic", "podBridge", "podNic", "tap"),
+  stage("tap", "guest"),
+];
+const FROM_GUEST_STAGES: readonly Stage[] = [
+  stage("tap", "tap", "podBridge", "podNic"),
+  stage("podNic", "nodePeer"),
+  stage("nodePeer", "nodeBridge"),
+];
+/** The probe starts at the pod's bridge because the node's end of the pod NIC cannot be used. */
+const TO_GUEST_IN_POD_STAGES: readonly Stage[] = [stage("tap", "guest")];
+const FROM_GUEST_IN_POD_STAGES: readonly Stage[] = [
+  stage("tap", "tap", "podBridge"),
+  stage("podBridge"),
+];
+/** Replies to the gateway leave the pod, wherever the probe was sent from. */
+const FROM_GUEST_TO_GATEWAY_STAGES: readonly Stage[] = [
+  stage("tap", "tap", "podBridge", "podNic"),
+  stage("podNic"),
+];
+
+/** Unicast probes. A bridge sees them only if it has the target MAC itself; it sees broadcasts always. */
+const UNICAST_PROBES: readonly ProbeName[] = ["echo", "echoLarge", "echoPartial"];
+const PROBES_TO_GUEST: readonly ProbeName[] = ["inward", "inwardLarge", "ping", "connect"];
+
+function leavesNode({ links, target }: SeenWay, probe: ProbeName): boolean {
+  return probe === "own" || probe === "dhcp" ? links.uplinks.length > 0 : target?.at === "beyond";
+}
+
+function isVisibleOnBridge({ links, target }: SeenWay, probe: ProbeName): boolean {
+  if (links.nodeBridge === undefined) return false;
+  return !UNICAST_PROBES.includes(probe) || target?.at === "bridge";
+}
+
+function peerStage(seen: SeenWay, probe: ProbeName): Stage {
+  return seen.links.nodeBridge === undefined || isVisibleOnBridge(seen, probe)
+    ? stage("nodePeer", "nodePeer", "nodeBridge")
+    : stage("nodePeer", "nodeBridge", "nodePeer", "uplink");
+}
+
+function outwardStages(seen: SeenWay, probe: ProbeName): readonly Stage[] {
+  const hasPeer = seen.links.onNode === "peer";
+  const stages = [
+    stage("podNic", hasPeer ? "nodePeer" : "uplink"),
+    ...(hasPeer ? [peerStage(seen, probe)] : []),
+    ...(isVisibleOnBridge(seen, probe) ? [stage("nodeBridge", "nodeBridge", "uplink")] : []),
+    ...(leavesNode(seen, probe) ? [stage("uplink")] : []),
+  ];
+  // Only the target can have lost a frame that reached the last link.
+  return stages.map((each, at) => (at === stages.length - 1 ? stage(each.hop, "gateway") : each));
+}
+
+function returnStages({ links, target, isBridged }: SeenWay): readonly Stage[] {
+  return [
+    ...(target?.at === "beyond" ? [stage("uplink", "nodeBridge", "uplink", "nodePeer")] : []),
+    ...(links.onNode === "peer" ? [stage("nodePeer", "podNic")] : []),
+    stage("podNic", "podBridge", "podNic", "tap"),
+    ...(isBridged ? [stage("tap")] : []),
+  ];
+}
+
+/** Links that a probe and its reply pass. `first` is the hop to blame when no link saw the probe. */
+interface ProbePath {
+  readonly question: readonly Stage[];
+  readonly answer: readonly Stage[];
+  readonly first: HopName;
+}
+
+function findProbePath(seen: SeenWay, probe: ProbeName): ProbePath {
+  if (!PROBES_TO_GUEST.includes(probe)) {
+    return { question: outwardStages(seen, probe), answer: returnStages(seen), first: "podNic" };
+  }
+  if (seen.isBridged && seen.links.onNode === "peer") {
+    return { question: TO_GUEST_STAGES, answer: FROM_GUEST_STAGES, first: "nodePeer" };
+  }
+  const isToGateway = seen.isBridged && (probe === "ping" || probe === "connect");
+  const answer = isToGateway ? FROM_GUEST_TO_GATEWAY_STAGES : FROM_GUEST_IN_POD_STAGES;
+  return { question: TO_GUEST_IN_POD_STAGES, answer, first: "podBridge" };
+}
+
+function findFilter(hop: HopName, { filters = [], links }: SeenWay): FrameFilter | undefined {
+  const { tap, podBridge, podNic, nodePeer, nodeBridge, uplinks } = links;
+  const ofHop: Partial<Record<HopName, readonly (string | undefined)[]>> = {
+    tap: [tap?.name],
+    podBridge: [podBridge?.name],
+    podNic: [podNic?.name],
+    nodePeer: [nodePeer?.name],
+    nodeBridge: [nodeBridge?.name],
+    uplink: uplinks.map(({ name }) => name),
+  };
+  const isOnNode = ["nodePeer", "nodeBridge", "uplink"].includes(hop);
+  const isBridge = hop === "podBridge" || hop === "nodeBridge";
+  return filters.find(
+    ({ at, link }) =>
+      (at === "node") === isOnNode &&
+      (link === undefined ? isBridge : ofHop[hop]?.includes(link) === true),
+  );
+}
+
+function hasCause(hop: HopName, seen: SeenWay): boolean {
+  const place = { podBridge: "pod", nodeBridge: "node" }[hop as string];
+  const leadsAway = (seen.entries ?? []).some(({ at }) => at === place);
+  return leadsAway || findFilter(hop, seen) !== undefined;
+}
+
+/** Frames from the pod NIC are lost before it sees them, so the guest's frames are lost there too. */
+function losesAllOutgoing({ traces }: SeenWay): boolean {
+  const outward = traces.find(({ probe }) => probe === "outward");
+  return outward?.asked.length === 0 && outward.answered.length === 0;
+}
+
+function chooseBlamed(blamed: readonly HopName[], seen: SeenWay): HopName | undefined {
+  if (
+    blamed.length > 1 &&
+    blamed.includes("podNic") &&
+    blamed[0] === "tap" &&
+    losesAllOutgoing(seen)
+  ) {
+    return "podNic";
+  }
+  return blamed.find((hop) => hasCause(hop, seen)) ?? blamed[0];
+}
+
+function findBlamed(
+  stages: readonly Stage[],
+  seen: readonly HopName[],
+  first: HopName | undefined,
+): readonly HopName[] | undefined {
+  const last = stages.findLastIndex(({ hop }) => seen.includes(hop));
+  if (last === stages.length - 1) return undefined;
+  return stages[last]?.blamed ?? (first === undefined ? [] : [first]);
+}
+
+export function findProbeLoss(trace: FrameTrace, seen: SeenWay): HopName | undefined {
+  const { question, first } = findProbePath(seen, trace.probe);
+  return chooseBlamed(findBlamed(question, trace.asked, first) ?? [], seen);
+}
+
+export function findFrameLoss(trace: FrameTrace, seen: SeenWay): HopName | undefined {
+  const { question, answer } = findProbePath(seen, trace.probe);
+  const asked = question.at(-1)?.blamed[0];
+  return trace.answered.length === 0
+    ? (findProbeLoss(trace, seen) ?? asked)
+    : chooseBlamed(findBlamed(answer, trace.answered, asked) ?? [], seen);
+}
+
+// Smaller losses in one series may be chance or load.
+const LOST_MIN = 2;
+const LOST_SHARE_MIN = 0.15;
+
+/** Returns the hop that lost most frames of a series, or undefined if the loss is below the limits. */
+function findPartialLoss(
+  { probe, sent, asked, answered }: LossCount,
+  seen: SeenWay,
+): { readonly hop: HopName; readonly lost: number } | undefined {
+  const { question, answer, first } = findProbePath(seen, probe);
+  const counts = [
+    { count: sent, blamed: [first] },
+    ...question.map(({ hop, blamed }) => ({ count: asked[hop] ?? 0, blamed })),
+    ...answer.map(({ hop, blamed }) => ({ count: answered[hop] ?? 0, blamed })),
+  ];
+  const losses = counts.slice(1).map(({ count }, at) => {
+    const before = counts[at];
+    return { lost: (before?.count ?? 0) - count, left: count, blamed: before?.blamed ?? [] };
+  });
+  const [most] = losses.toSorted((a, b) => b.lost - a.lost);
+  // A complete loss is blamed on a hop by the single probes.
+  if (most === undefined || most.left <= 0) return undefined;
+  if (most.lost < LOST_MIN || most.lost < sent * LOST_SHARE_MIN) return undefined;
+  const hop = chooseBlamed(most.blamed, seen);
+  return hop === undefined ? undefined : { hop, lost: most.lost };
+}
+
+const PROBE_LABELS: Readonly<Record<ProbeName, string>> = {
+  inward: "ARP to the guest",
+  inwardLarge: "large frames to the guest",
+  outward: "ARP to the network",
+  outwardLarge: "large frames to the network",
+  echo: "pings to the network",
+  echoLarge: "large pings to the network",
+  echoPartial:
+    "pings to the network whose checksum is left to the links, as guests' TCP leaves it,",
+  own: "ARP for the guest's own address",
+  dhcp: "questions by DHCP",
+  ping: "pings to the guest",
+  connect: "connections to the guest",
+};
+/** The plain probe to compare with. If it passes and the special one does not, the reason applies. */
+const PLAIN_PROBES: Partial<Readonly<Record<ProbeName, readonly [ProbeName, DoctorReason]>>> = {
+  inwardLarge: ["inward", "MtuSmaller"],
+  outwardLarge: ["outward", "MtuSmaller"],
+  echoLarge: ["echo", "MtuSmaller"],
+  echoPartial: ["echo", "ChecksumUnfinished"],
+};
+/** Probes that may stay unanswered. Only the loss of the probe itself is a fault. */
+const ONE_WAY_PROBES: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
+const HOPS_IN_ORDER: readonly HopName[] = [
+  ...(["guest", "tap", "podBridge", "podNic"] as const),
+  ...(["nodePeer", "nodeBridge", "uplink", "gateway"] as const),
+];
+
+/** Dead hops whose cause was found before probe frames are judged. */
+export type Faults = ReadonlyMap<HopName, string | undefined>;
+
+export interface JudgedFacts extends PathFacts {
+  readonly faults?: Faults;
+}
+
+function blames(trace: FrameTrace, seen: SeenWay, hop: HopName): boolean {
+  const isQuestion = ONE_WAY_PROBES.includes(trace.probe);
+  const lost = isQuestion ? findProbeLoss(trace, seen) : findFrameLoss(trace, seen);
+  return lost === hop;
+}
+
+/** Whether this hop or one beside it is already dead for a cause that loses such frames. */
+function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
+  const at = HOPS_IN_ORDER.indexOf(hop);
+  return HOPS_IN_ORDER.slice(Math.max(0, at - 1), at + 2).some(
+    (near) => faults.has(near) && (faults.get(near) === "MtuSmaller") === isOfSize,
+  );
+}
+
+/** Returns the reason for the loss, or undefined if the plain probe is lost too, so the size or checksum is not the cause. */
+function findLossReason({ probe }: FrameTrace, { traces }: SeenWay): DoctorReason | undefined {
+  const [plain, reason] = PLAIN_PROBES[probe] ?? [];
+  if (plain === undefined) return "FramesLost";
+  const known = traces.find((trace) => trace.probe === plain);
+  return known !== undefined && known.answered.length > 0 ? reason : undefined;
+}
+
+/** The MAC that replies from the network must be addressed to. */
+export function findExternalMac({ device, seen }: PathFacts): string | undefined {
+  return seen?.isBridged === true ? device?.mac : seen?.links.podNic?.mac;
+}
+
+/** Replies addressed to another MAC do not reach the guest. The host that sends them is at fault, not a hop. */
+export function isMisdirected(facts: PathFacts, { probe, to }: FrameTrace): boolean {
+  const mac = findExternalMac(facts);
+  return probe.startsWith("echo") && mac !== undefined && to.length > 0 && !to.includes(mac);
+}
+
+function isLossy(seen: SeenWay): boolean {
+  return (seen.losses ?? []).some((count) => findPartialLoss(count, seen) !== undefined);
+}
+
+function describeFilter(hop: HopName, seen: SeenWay): string {
+  const filter = findFilter(hop, seen);
+  if (filter === undefined) return "";
+  const place = filter.at === "pod" ? "in the pod's network namespace" : "on the node";
+  return `\`${filter.command}\` ${place} shows what may drop them; else `;
+}
+
+export function judgePartialLoss(
+  { seen }: PathFacts,
+  hop: HopName,
+  name?: string,
+): Verdict | undefined {
+  for (const count of seen?.losses ?? []) {
+    const loss = seen === undefined ? undefined : findPartialLoss(count, seen);
+    if (seen === undefined || loss?.hop !== hop) continue;
+    const why = `${String(loss.lost)} of ${String(count.sent)} ${PROBE_LABELS[count.probe]} were lost here`;
+    return withFix(describeFilter(hop, seen), dead("LossyLink", why, name));
+  }
+  return undefined;
+}
+
+/** Probes repeated so often that a link with 50 % loss still answers one. */
+const REPEATED_PROBES: readonly ProbeName[] = ["inward", "outward"];
+
+function provesLoss(trace: FrameTrace, facts: PathFacts, seen: SeenWay): boolean {
+  if (isMisdirected(facts, trace)) return false;
+  return REPEATED_PROBES.includes(trace.probe) || !isLossy(seen);
+}
+
+export function judgeFrameLoss(
+  facts: JudgedFacts,
+  hop: HopName,
+  name?: string,
+): Verdict | undefined {
+  const { seen, faults } = facts;
+  if (seen === undefined || faults === undefined) return undefined;
+  const lossy = judgePartialLoss(facts, hop, name);
+  if (lossy !== undefined) return lossy;
+  const [lost] = seen.traces.flatMap((trace) => {
+    const reason = findLossReason(trace, seen);
+    const isTold = reason !== undefined && provesLoss(trace, facts, seen);
+    return isTold && blames(trace, seen, hop) ? [{ ...trace, reason }] : [];
+  });
+  if (lost === undefined) return undefined;
+  if (isExplained(faults, hop, lost.reason === "MtuSmaller")) return undefined;
+  const refusal = lost.refused === undefined ? "" : `; the kernel refuses: ${lost.refused}`;
+  const why = `${PROBE_LABELS[lost.probe]} come this far and not further${refusal}`;
+  return withFix(describeFilter(hop, seen), dead(lost.reason, why, name));
+}
+
+export function judgeMtu({ device, seen }: PathFacts, { mtu, name }: WayLink): Verdict | undefined {
+  const wanted = device?.mtu ?? seen?.links.tap?.mtu;
+  if (wanted === undefined || mtu >= wanted) return undefined;
+  const why = `its MTU is ${String(mtu)}, and the guest's ${String(wanted)}`;
+  return dead("MtuSmaller", why, name);
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of a guest after answers that differ: nothing is lost by one of them.
+import type { IfaceStatus } from "@patchbay/api";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { GuestLink } from "./links.ts";
+import { guestViewOf, nextGuestView, NO_VIEW, type GuestView, nextAskInMs } from "./agent-view.ts";
+
+const MAC = "02:00:00:00:00:01";
+const OTHER_MAC = "02:00:00:00:00:99";
+
+function link(more: Partial<GuestLink> = {}): GuestLink {
+  return { mac: MAC, name: "eth0", ipv4: [], ipv6: [], ...more };
+}
+
+/** The guest's own. */
+function other(last: number, more: Partial<GuestLink> = {}): GuestLink {
+  return link({ mac: `06:00:00:00:00:${String(last)}`, name: `veth${String(last)}`, ...more });
+}
+
+/** Answers, and the seconds at which they came. */
+function after(
+  answers: readonly (readonly [number, readonly GuestLink[]])[],
+  begin: GuestView = NO_VIEW,
+): GuestView {
+  return answers.reduce(
+    (view, [seconds, answer]) =>
+      nextGuestView(view, answer, { macs: [MAC], nowMs: seconds * 1000 }),
+    begin,
+  );
+}
+
+function ipv4Of(view: GuestView): readonly string[] | undefined {
+  return view.nics.get(MAC)?.ipv4.value;
+}
+
+const SPEAKS = link({ ipv4: ["10.0.0.1"] });
+const EMPTY = link();
+
+describe("addresses of a NIC", () => {
+  test.each([
+    { name: "are unknown before an answer", answers: [], want: undefined },
+    { name: "are those of the answer", answers: [[0, [SPEAKS]]], want: ["10.0.0.1"] },
+    {
+      name: "are those of the last answer that has any",
+      answers: [
+        [0, [SPEAKS]],
+        [1, [link({ ipv4: ["10.0.0.2", "10.0.0.1"] })]],
+      ],
+      want: ["10.0.0.2", "10.0.0.1"],
+    },
+    {
+      name: "are the same in another order",
+      answers: [
+        [0, [link({ ipv4: ["10.0.0.1", "10.0.0.2"] })]],
+        [1, [link({ ipv4: ["10.0.0.2", "10.0.0.1"] })]],
+      ],
+      want: ["10.0.0.1", "10.0.0.2"],
+    },
+    {
+      name: "stay over an answer without them",
+      answers: [
+        [0, [SPEAKS]],
+        [900, [EMPTY]],
+        [1800, [EMPTY]],
+      ],
+      want: ["10.0.0.1"],
+    },
+    {
+      name: "stay over many such answers in a short time",
+      answers: [[0, [SPEAKS]], ...[1, 2, 3, 4, 5, 60].map((at) => [at, [EMPTY]] as const)],
+      want: ["10.0.0.1"],
+    },
+    {
+      name: "go after three such answers and a minute",
+      answers: [
+        [0, [SPEAKS]],
+        [1, [EMPTY]],
+        [2, [EMPTY]],
+        [61, [EMPTY]],
+      ],
+      want: [],
+    },
+    {
+      name: "stay when an answer between has them",
+      answers: [
+        [0, [SPEAKS]],
+        [1, [EMPTY]],
+        [2, [EMPTY]],
+        [50, [SPEAKS]],
+        [61, [EMPTY]],
+      ],
+      want: ["10.0.0.1"],
+    },
+    {
+      name: "stay when the NIC is left out",
+      answers: [
+        [0, [SPEAKS]],
+        [200, [other(1)]],
+      ],
+      want: ["10.0.0.1"],
+    },
+    {
+      name: "stay for ever over answers without any link: those are none",
+      answers: [[0, [SPEAKS]], ...[200, 400, 600, 800].map((at) => [at, []] as const)],
+      want: ["10.0.0.1"],
+    },
+    {
+      name: "are not known to be none by one empty answer",
+      answers: [[0, [EMPTY]]],
+      want: undefined,
+    },
+    {
+      name: "are known to be none by three",
+      answers: [
+        [0, [EMPTY]],
+        [30, [EMPTY]],
+        [60, [EMPTY]],
+      ],
+      want: [],
+    },
+  ] as const)("$name", ({ answers, want }) => {
+    expect(ipv4Of(after(answers))).toEqual(want);
+  });
+
+  test("of one family stay and go without the other", () => {
+    const both = link({ ipv4: ["10.0.0.1"], ipv6: ["fd00::1"] });
+    const view = after([
+      [0, [both]],
+      ...[1, 2, 61].map((at) => [at, [link({ ipv6: ["fd00::1"] })]] as const),
+    ]);
+    expect([ipv4Of(view), view.nics.get(MAC)?.ipv6.value]).toEqual([[], ["fd00::1"]]);
+  });
+
+  test("do not flap, whatever is left out of single answers", () => {
+    const answer = fc.constantFrom([SPEAKS], [EMPTY], [other(1)], []);
+    fc.assert(
+      fc.property(fc.array(fc.tuple(answer, answer), { maxLength: 20 }), (pairs) => {
+        let view = after([[0, [SPEAKS]]]);
+        for (const [index, pair] of pairs.entries()) {
+          const answers = [...pair, [SPEAKS]].map(
+            (links, position) => [index * 300 + position * 100, links] as const,
+          );
+          view = after(answers, view);
+          expect(ipv4Of(view)).toEqual(["10.0.0.1"]);
+        }
+      }),
+    );
+  });
+});
+
+describe("a NIC", () => {
+  test("keeps its name over an answer without one", () => {
+    const view = after([
+      [0, [link()]],
+      [1, [{ mac: MAC, ipv4: [], ipv6: [] }]],
+    ]);
+    expect(view.nics.get(MAC)?.name).toBe("eth0");
+  });
+
+  test("is forgotten with its device", () => {
+    const view = nextGuestView(after([[0, [SPEAKS]]]), [SPEAKS], { macs: [], nowMs: 1000 });
+    expect(view.nics.size).toBe(0);
+    expect(view.others.map(({ mac }) => mac)).toEqual([MAC]);
+  });
+});
+
+describe("links of the guest's own", () => {
+  const names = (view: GuestView): readonly unknown[] => view.others.map(({ name }) => name);
+
+  test("are those of no NIC, first those with addresses, each in the guest's order", () => {
+    const view = after([[0, [other(1), SPEAKS, other(2, { ipv6: ["fd00::1"] }), other(3)]]]);
+    expect(names(view)).toEqual(["veth2", "veth1", "veth3"]);
+  });
+
+  test("keep their places, and new ones come behind them", () => {
+    const view = after([
+      [0, [other(1), other(2)]],
+      [1, [other(3, { ipv4: ["10.0.0.3"] }), other(2), other(1, { ipv4: ["10.0.0.1"] })]],
+    ]);
+    expect(names(view)).toEqual(["veth1", "veth2", "veth3"]);
+  });
+
+  test("stay over an answer without them, and go after three and a minute", () => {
+    const first = after([[0, [other(1), other(2)]]]);
+    const held = after(
+      [1, 2, 60].map((at) => [at, [other(2)]] as const),
+      first,
+    );
+    expect(names(held)).toEqual(["veth1", "veth2"]);
+    expect(names(after([[61, [other(2)]]], held))).toEqual(["veth2"]);
+  });
+
+  test("are known by their names where they have no MAC", () => {
+    const tunnel = { name: "tun0", ipv4: ["10.8.0.1"], ipv6: [] };
+    const view = after([
+      [0, [tunnel]],
+      [1, [{ ...tunnel, name: "tun1" }, tunnel]],
+    ]);
+    expect(names(view)).toEqual(["tun0", "tun1"]);
+  });
+
+  test("become a NIC when the VM gets one of that MAC", () => {
+    const view = after([[0, [SPEAKS, other(1)]]]);
+    const mac = other(1).mac ?? "";
+    const next = nextGuestView(view, [SPEAKS, other(1)], { macs: [MAC, mac], nowMs: 1000 });
+    expect([next.others, [...next.nics.keys()]]).toEqual([[], [MAC, mac]]);
+  });
+
+  test("are at most 256", () => {
+    const many = (from: number): readonly GuestLink[] =>
+      Array.from({ length: 200 }, (_, index) => other(from + index));
+    const view = after([
+      [0, many(0)],
+      [1, many(1000)],
+    ]);
+    expect(view.others).toHaveLength(256);
+  });
+});
+
+describe("what was reported", () => {
+  const status: IfaceStatus = {
+    name: "one",
+    mac: MAC,
+    infoSource: "domain, guest-agent",
+    interfaceName: "eth7",
+    ipAddresses: ["10.0.0.1"],
+    addressInfo: { source: "guest-agent", since: "2026-01-01T00:00:00Z" },
+  };
+
+  test.each([
+    {
+      name: "is what the guest said, also that it has none of a family",
+      given: status,
+      want: { name: "eth7", ipv4: { value: ["10.0.0.1"] }, ipv6: { value: [] } },
+    },
+    {
+      name: "is the guest's name alone, where the addresses are the pod's",
+      given: { ...status, addressInfo: { source: "pod", since: "" } },
+      want: { name: "eth7", ipv4: { value: undefined }, ipv6: { value: undefined } },
+    },
+    {
+      name: "says nothing of a family that nobody told",
+      given: { ...status, addressInfo: { source: "pod, guest-agent", since: "" } },
+      want: { name: "eth7", ipv4: { value: ["10.0.0.1"] }, ipv6: { value: undefined } },
+    },
+  ] as const)("$name", ({ given, want }) => {
+    expect(guestViewOf([given]).nics.get(MAC)).toEqual({ mac: MAC, ...want });
+  });
+
+  test.each([
+    { name: "the domain alone told", given: { ...status, infoSource: "domain" } },
+    { name: "it was a link of the guest's own", given: { ...status, name: undefined } },
+  ])("is no word on a NIC where $name", ({ given: { name, ...given } }) => {
+    expect(guestViewOf([{ ...given, ...(name === undefined ? {} : { name }) }]).nics.size).toBe(0);
+  });
+
+  test("of links of the guest's own is theirs", () => {
+    const own = { mac: OTHER_MAC, interfaceName: "docker0", ipAddresses: ["172.17.0.1"] };
+    expect(guestViewOf([status, own]).others).toEqual([
+      { mac: OTHER_MAC, name: "docker0", ipv4: { value: ["172.17.0.1"] }, ipv6: { value: [] } },
+    ]);
+  });
+});
+
+test.each([
+  { changedAgoMs: 0, asks: 0, want: 500 },
+  { changedAgoMs: 400, asks: 0, want: 100 },
+  { changedAgoMs: 900, asks: 0, want: 0 },
+  { changedAgoMs: 900, asks: 1, want: 2_100 },
+  { changedAgoMs: 100_000, asks: 3, want: 0 },
+  { changedAgoMs: 100_000, asks: 4, askedAgoMs: 40_000, want: 80_000 },
+  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 120_000, want: 0 },
+  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 5_000, failures: 1, want: 10_000 },
+  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 120_000, failures: 1, want: 0 },
+  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 120_000, failures: 2, want: 360_000 },
+  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 0, failures: 2, want: 480_000 },
+  { changedAgoMs: 900_000, asks: 9, askedAgoMs: 0, failures: 50, want: 960_000 },
+])(
+  "$changedAgoMs ms after a change, $asks questions, $failures unanswered: the next is due in $want",
+  ({ want, ...history }) => {
+    expect(nextAskInMs({ askedAgoMs: 0, failures: 0, ...history })).toBe(want);
+  },
+);

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a migration, by all that is known of it.
+import type { MigrationState } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import {
+  aGuest,
+  aGuestFacts,
+  aMigration,
+  ASKED,
+  aSource,
+  aTarget,
+  NOW,
+  openFacts,
+  someFacts,
+} from "../../testing/migration-facts.ts";
+import { decide } from "./decision.ts";
+import type { MigrationFacts } from "./facts.ts";
+
+const LOSS = { reason: "NodeUnresponsive", message: "gone" } as const;
+const CANCELLED = aMigration("PreparingTarget", { deletionTimestamp: NOW });
+const ENDED = aTarget({ phase: "Failed", reason: "Evicted", message: "no disk" });
+const STARTED = { startTimestamp: ASKED };
+const DISRUPTED = { migrationConfiguration: { allowWorkloadDisruption: true } };
+
+function sayCourse(facts: MigrationFacts): string {
+  const course = decide(facts);
+  return "why" in course ? `${course.kind}: ${course.why}` : course.kind;
+}
+
+/** A text is the whole of it. */
+function patternOf(want: string | RegExp): RegExp {
+  if (typeof want !== "string") return want;
+  return new RegExp(`^${want.replaceAll(/[.()"]/g, (letter) => `\\${letter}`)}$`);
+}
+
+function stopped(state?: MigrationState): Partial<MigrationFacts> {
+  const guest = openFacts(state).guest ?? aGuestFacts();
+  const vmi = state === undefined ? aGuest() : guest.vmi;
+  const metadata = { ...vmi.metadata, deletionTimestamp: NOW };
+  return { guest: { ...guest, vmi: { ...vmi, metadata } } };
+}
+
+/** The source's pod has ended. */
+function withoutSource(state: MigrationState): MigrationFacts {
+  const facts = openFacts(state);
+  return { ...facts, guest: { ...aGuestFacts(facts.guest?.vmi), pod: undefined } };
+}
+
+describe("before the VMI tells of it", () => {
+  test.each<{ name: string; change: Partial<MigrationFacts>; want: string | RegExp }>([
+    { name: "its turn has come", change: {}, want: "begin" },
+    { name: "its turn has not come", change: { mayBegin: false }, want: "wait" },
+    {
+      name: "an earlier one has left a pod",
+      change: { leftPods: [aTarget()] },
+      want: "wait",
+    },
+    {
+      name: "the guest's node does not answer",
+      change: { guest: { ...aGuestFacts(), nodeLoss: LOSS } },
+      want: "wait",
+    },
+    {
+      name: "the guest has just been started again",
+      change: { guest: aGuestFacts(aGuest({ phase: "Scheduled" })) },
+      want: "wait",
+    },
+    {
+      name: "the guest can no longer be migrated",
+      change: { guest: aGuestFacts(aGuest({ conditions: [] })) },
+      want: /^fail: Cannot migrate VMI, Reason: LiveMigratableUnknown/,
+    },
+    { name: "no node fits", change: { unfit: "none" }, want: "fail: none" },
+    {
+      name: "there is no VMI",
+      change: { guest: undefined },
+      want: 'fail: the VMI "default/vm1" does not exist',
+    },
+    {
+      name: "the guest has ended",
+      change: { guest: aGuestFacts(aGuest({ phase: "Succeeded" })) },
+      want: "fail: Cannot migrate VMI in finalized state.",
+    },
+    {
+      name: "it is cancelled",
+      change: { migration: aMigration("Pending", { deletionTimestamp: NOW }) },
+      want: "fail: Migration failed due to being canceled",
+    },
+    { name: "the VM is stopped", change: stopped(), want: "fail: VMI vm1 is being stopped" },
+    {
+      name: "the pod waits for a node",
+      change: { targetPod: aTarget({ phase: "Pending" }) },
+      want: "schedule",
+    },
+    { name: "the pod is ready", change: { targetPod: aTarget() }, want: "open" },
+    {
+      name: "the pod is gone",
+      change: { migration: aMigration("Scheduling") },
+      want: "fail: the target pod is gone",
+    },
+    {
+      name: "the pod has ended",
+      change: { targetPod: ENDED },
+      want: /^fail: target pod \S+ has ended before the guest came: Evicted: no disk$/,
+    },
+    {
+      name: "the pod is being deleted",
+      change: {
+        targetPod: { ...aTarget(), metadata: { ...aTarget().metadata, deletionTimestamp: NOW } },
+      },
+      want: /^fail: target pod \S+ is being deleted$/,
+    },
+    {
+      name: "the target's node does not answer",
+      change: { targetPod: aTarget(), targetLoss: LOSS },
+      want: "fail: node node2, to which the guest was to go, does not answer",
+    },
+    {
+      name: "the target's node lacks a network",
+      change: {
+        targetPod: aTarget(),
+        targetAbsences: new Map([
+          ["default/blue", { reason: "NetworkNotOnNode", message: "no blue" }],
+        ]),
+      },
+      want: "fail: no blue",
+    },
+    { name: "it has no object", change: { migration: undefined }, want: "closed" },
+  ])("$name", ({ change, want }) => {
+    expect(sayCourse(someFacts(change))).toMatch(patternOf(want));
+  });
+
+  test.each([
+    {
+      name: "no node takes the pod for 5 min",
+      minutes: 5,
+      want: /^fail: no node has taken .* 0\/1 nodes/,
+    },
+    { name: "no node takes the pod for less", minutes: 4, want: /^schedule$/ },
+  ])("$name", ({ minutes, want }) => {
+    const why = { reason: "Unschedulable", message: "0/1 nodes" };
+    const conditions = [{ type: "PodScheduled", status: "False", ...why } as const];
+    const targetPod = aTarget({ phase: "Pending", conditions });
+    const now = `2026-01-01T00:${String(9 + minutes).padStart(2, "0")}:00.000Z`;
+    expect(sayCourse(someFacts({ targetPod, now }))).toMatch(want);
+  });
+
+  test("the pod is not ready after 15 min", () => {
+    const targetPod = aTarget({ phase: "Pending" });
+    const now = "2026-01-01T00:24:00.000Z";
+    expect(sayCourse(someFacts({ targetPod, now }))).toMatch(/^fail: .* was not ready/);
+  });
+});
+
+describe("while both nodes are told", () => {
+  test.each<{
+    name: string;
+    state?: MigrationState;
+    change?: Partial<MigrationFacts>;
+    want: string | RegExp;
+  }>([
+    { name: "nothing hinders it", want: "goOn" },
+    { name: "it is on its way", state: STARTED, want: "goOn" },
+    {
+      name: "it is cancelled before its way",
+      change: { migration: CANCELLED },
+      want: /^fail: .*canceled/,
+    },
+    { name: "the VM is stopped before its way", change: stopped({}), want: /^fail: .*stopped/ },
+    {
+      name: "its object is gone before its way",
+      change: { migration: undefined },
+      want: /^fail: .*canceled/,
+    },
+    {
+      name: "the target's pod ends before its way",
+      change: { targetPod: ENDED },
+      want: /^fail: .*ended/,
+    },
+    {
+      name: "the guest ends before its way",
+      change: {
+        guest: {
+          ...aGuestFacts(openFacts().guest?.vmi),
+          pod: { ...aSource(), status: { phase: "Succeeded" } },
+        },
+      },
+      want: "fail: the guest has ended",
+    },
+    {
+      name: "the target listens after 15 min still not",
+      change: { now: "2026-01-01T00:24:00.000Z" },
+      want: /^fail: .* was not ready/,
+    },
+    {
+      name: "one of its networks cannot be had there",
+      state: {
+        targetAttachments: [
+          { name: "one", podInterfaceName: "p", state: "Failed", message: "no address is free" },
+        ],
+      },
+      change: { now: "2026-01-01T00:24:00.000Z" },
+      want: /^fail: .* was not ready .*; interface one: no address is free$/,
+    },
+    {
+      name: "it is cancelled on its way",
+      state: STARTED,
+      change: { migration: CANCELLED },
+      want: /^abort: .*canceled/,
+    },
+    {
+      name: "that was asked for already",
+      state: { ...STARTED, abortRequested: true },
+      change: { migration: CANCELLED },
+      want: "goOn",
+    },
+    {
+      name: "the VM is stopped on its way",
+      state: STARTED,
+      change: stopped(STARTED),
+      want: /^abort/,
+    },
+    {
+      name: "its object is gone on its way",
+      state: STARTED,
+      change: { migration: undefined },
+      want: /^abort: .*canceled/,
+    },
+    {
+      name: "the target's pod ends on its way",
+      state: STARTED,
+      change: { targetPod: ENDED },
+      want: /^abort/,
+    },
+    {
+      name: "the target's node is silent on its way",
+      state: STARTED,
+      change: { targetPod: aTarget(), targetLoss: LOSS },
+      want: /^abort: node node2/,
+    },
+    {
+      name: "it takes too long",
+      state: { startTimestamp: "2026-01-01T00:07:30.000Z" },
+      want: "abort: the guest has not moved within 150 s (completionTimeoutPerGiB)",
+    },
+    {
+      name: "it takes too long, and may stand still for the rest of its way",
+      state: { startTimestamp: "2026-01-01T00:07:30.000Z", ...DISRUPTED },
+      want: "goOn",
+    },
+    {
+      name: "it takes too long, although it could stand still",
+      state: { startTimestamp: "2026-01-01T00:05:00.000Z", ...DISRUPTED },
+      want: /^abort: the guest has not moved within 300 s .* stand still/,
+    },
+    {
+      name: "the source says that it has failed",
+      state: { failed: true, failureReason: "no way" },
+      want: "fail: no way",
+    },
+    {
+      name: "the source does not say why",
+      state: { failed: true },
+      want: "fail: source node reported migration failed",
+    },
+    {
+      name: "the guest runs at the target",
+      state: { ...STARTED, targetNodeDomainReadyTimestamp: NOW },
+      want: "succeed",
+    },
+    {
+      name: "the guest runs at the target, whatever else was said",
+      state: { ...STARTED, targetNodeDomainReadyTimestamp: NOW, failed: true },
+      change: { migration: CANCELLED, targetLoss: LOSS },
+      want: "succeed",
+    },
+    { name: "it is closed", state: { ...STARTED, completed: true }, want: "closed" },
+  ])("$name", ({ state = {}, change = {}, want }) => {
+    const facts = { ...openFacts(state), ...change };
+    expect(sayCourse(facts)).toMatch(patternOf(want));
+  });
+});
+
+describe("once the source was asked to end it", () => {
+  test.each([
+    { name: "its word is waited for", since: ASKED, targetPod: ENDED, want: "goOn" },
+    {
+      name: "it has none of a guest that had left",
+      since: "2026-01-01T00:05:00.000Z",
+      targetPod: ENDED,
+      want: /^fail: the target pod has ended, and the source does not say within 5 minutes/,
+    },
+    {
+      name: "it is waited for as long as the target's pod runs",
+      since: "2026-01-01T00:01:00.000Z",
+      targetPod: aTarget(),
+      want: "goOn",
+    },
+  ])("$name", ({ since, targetPod, want }) => {
+    const asked = { abortRequested: true, abortRequestedTimestamp: since };
+    for (const migration of [CANCELLED, undefined]) {
+      const facts = openFacts({ ...STARTED, ...asked }, { migration, targetPod });
+      expect(sayCourse(facts)).toMatch(patternOf(want));
+    }
+  });
+});
+
+describe("once the source's pod has ended", () => {
+  const AGO = { s59: "2026-01-01T00:09:01.000Z", s60: ASKED, min5: "2026-01-01T00:05:00.000Z" };
+  test.each<{ name: string; state: MigrationState; want: string | RegExp }>([
+    {
+      name: "the target may still say something",
+      state: { sourceEndedTimestamp: AGO.s59 },
+      want: "goOn",
+    },
+    {
+      name: "the target has said nothing",
+      state: { sourceEndedTimestamp: AGO.s60 },
+      want: /^lose: .* within 60 s/,
+    },
+    {
+      name: "the target has the domain, and its virt-handler may come back",
+      state: { sourceEndedTimestamp: AGO.s60, targetNodeDomainDetected: true },
+      want: "goOn",
+    },
+    {
+      name: "the target's virt-handler does not come back",
+      state: { sourceEndedTimestamp: AGO.min5, targetNodeDomainDetected: true },
+      want: /^lose: .* within 300 s/,
+    },
+    {
+      name: "an abort is not asked of nobody",
+      state: { sourceEndedTimestamp: AGO.s59, startTimestamp: "2026-01-01T00:00:00.000Z" },
+      want: "goOn",
+    },
+  ])("$name", ({ state, want }) => {
+    expect(sayCourse(withoutSource({ ...STARTED, ...state }))).toMatch(patternOf(want));
+  });
+
+  test("and the target's too, nobody has the guest", () => {
+    const facts = { ...withoutSource(STARTED), targetPod: ENDED };
+    expect(sayCourse(facts)).toBe("lose: both pods of the guest have ended");
+  });
+});
+
+test("whatever is known, on its way it never fails but by the source's word or its pod's end", () => {
+  const pods = [undefined, aTarget(), ENDED];
+  const migrations = [undefined, CANCELLED, aMigration("Running")];
+  const all = pods.flatMap((targetPod) =>
+    migrations.map((migration) => ({ targetPod, migration })),
+  );
+  for (const change of all) {
+    for (const now of [NOW, "2026-02-01T00:00:00.000Z"]) {
+      const facts = {
+        ...openFacts(STARTED),
+        ...change,
+        ...stopped(STARTED),
+        targetLoss: LOSS,
+        now,
+      };
+      expect(decide(facts).kind).toBe("abort");
+    }
+  }
+});

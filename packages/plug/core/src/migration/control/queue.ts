@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of migrations: one at a time for each VMI; in the cluster and from each node as many as the limits allow, by
+// priority, then by age.
+import {
+  isMigrationFinal,
+  MIGRATION_PRIORITIES,
+  type VirtualMachineInstance,
+  type VirtualMachineInstanceMigration,
+} from "@patchbay/api";
+import { openMigration } from "../owner.ts";
+
+type Migration = VirtualMachineInstanceMigration;
+
+export function hasMigrationBegun({ status }: Migration): boolean {
+  return !["", "Pending"].includes(status?.phase ?? "");
+}
+
+function isActive(migration: Migration): boolean {
+  return hasMigrationBegun(migration) && !isMigrationFinal(migration);
+}
+
+function sortKey({ metadata }: Migration): string {
+  const { creationTimestamp = "", namespace = "", name } = metadata;
+  return `${creationTimestamp} ${namespace}/${name}`;
+}
+
+/** Migrations without a priority come last. Source: KubeVirt pkg/util/migrations, PriorityFromMigration. */
+function priorityRank({ spec: { priority } }: Migration): number {
+  const { length } = MIGRATION_PRIORITIES;
+  return priority === undefined ? length : MIGRATION_PRIORITIES.indexOf(priority);
+}
+
+export function inTurn(migrations: readonly Migration[]): readonly Migration[] {
+  return migrations.toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
+}
+
+/** Unfinished migrations by priority, then by age. */
+function listOpen(migrations: readonly Migration[]): readonly Migration[] {
+  const open = migrations.filter((each) => !isMigrationFinal(each));
+  return inTurn(open).toSorted((a, b) => priorityRank(a) - priorityRank(b));
+}
+
+/** The VMI's current migration: the open one, otherwise one with a target, otherwise the first. */
+export function currentMigration(
+  migrations: readonly Migration[],
+  vmi: VirtualMachineInstance | undefined,
+): Migration | undefined {
+  const all = listOpen(migrations);
+  const open = vmi && openMigration(vmi);
+  if (open !== undefined) return all.find(({ metadata }) => metadata.uid === open.migrationUid);
+  return all.find(hasMigrationBegun) ?? all[0];
+}
+
+export interface MigrationLimits {
+  readonly perCluster: number;
+  readonly perNode: number;
+}
+
+class MigrationCounter {
+  #all = 0;
+  readonly #byNode = new Map<string, number>();
+  readonly #limits: MigrationLimits;
+
+  constructor(limits: MigrationLimits) {
+    this.#limits = limits;
+  }
+
+  isFull(): boolean {
+    return this.#all >= this.#limits.perCluster;
+  }
+
+  canLeave(node: string): boolean {
+    return !this.isFull() && (this.#byNode.get(node) ?? 0) < this.#limits.perNode;
+  }
+
+  add(node: string): void {
+    this.#all += 1;
+    this.#byNode.set(node, (this.#byNode.get(node) ?? 0) + 1);
+  }
+}
+
+function vmiKey({ metadata, spec }: Migration): string {
+  return `${metadata.namespace ?? ""}/${spec.vmiName ?? ""}`;
+}
+
+/**
+ * Whether the limits allow the migration to begin, after those that have begun and those before it. `nodeOf` returns the
+ * source node, or undefined if there is no such guest.
+ */
+export function mayBegin(
+  migration: Migration,
+  all: readonly Migration[],
+  by: {
+    readonly limits: MigrationLimits;
+    readonly nodeOf: (migration: Migration) => string | undefined;
+  },
+): boolean {
+  const moving = new MigrationCounter(by.limits);
+  const seen = new Set<string>();
+  const ordered = listOpen(all);
+  for (const each of ordered.filter(isActive)) {
+    seen.add(vmiKey(each));
+    moving.add(by.nodeOf(each) ?? "");
+  }
+  for (const each of ordered) {
+    const node = by.nodeOf(each);
+    if (moving.isFull()) return false;
+    if (node === undefined || seen.has(vmiKey(each))) continue;
+    seen.add(vmiKey(each));
+    if (!moving.canLeave(node)) continue;
+    if (each.metadata.uid === migration.metadata.uid) return true;
+    moving.add(node);
+  }
+  return false;
+}

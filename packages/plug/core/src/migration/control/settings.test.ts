@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which policy counts for a guest, and what does it change?
+import type { MigrationPolicy } from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { expect, test } from "vitest";
+import { asksForNamespace, migrationSettingsOf } from "./settings.ts";
+
+type Labels = Readonly<Record<string, string>>;
+
+function aPolicy(name: string, vmi?: Labels, namespace?: Labels): MigrationPolicy {
+  const selectors = {
+    ...(vmi === undefined ? {} : { virtualMachineInstanceSelector: vmi }),
+    ...(namespace === undefined ? {} : { namespaceSelector: namespace }),
+  };
+  return {
+    apiVersion: "migrations.kubevirt.io/v1alpha1",
+    kind: "MigrationPolicy",
+    metadata: { name },
+    spec: { selectors },
+  };
+}
+
+function nameFor(policies: readonly MigrationPolicy[]): string | undefined {
+  const { metadata } = aVmi();
+  const vmi = { metadata: { ...metadata, labels: { size: "big", team: "a" } } };
+  const namespaceLabels = { stage: "production" };
+  return migrationSettingsOf(undefined, vmi, { policies, namespaceLabels }).policyName;
+}
+
+test.each<{ name: string; policies: readonly MigrationPolicy[]; want: string | undefined }>([
+  { name: "there is none", policies: [], want: undefined },
+  { name: "it names nothing", policies: [aPolicy("a")], want: undefined },
+  { name: "it fits the VMI", policies: [aPolicy("a", { size: "big" })], want: "a" },
+  { name: "a label is another", policies: [aPolicy("a", { size: "small" })], want: undefined },
+  {
+    name: "one of two labels is not there",
+    policies: [aPolicy("a", { size: "big", none: "x" })],
+    want: undefined,
+  },
+  {
+    name: "it fits the namespace",
+    policies: [aPolicy("a", {}, { stage: "production" })],
+    want: "a",
+  },
+  {
+    name: "it fits the VMI alone",
+    policies: [aPolicy("a", { size: "big" }, { stage: "test" })],
+    want: undefined,
+  },
+  {
+    name: "most labels count",
+    policies: [
+      aPolicy("a", { size: "big" }),
+      aPolicy("b", { size: "big" }, { stage: "production" }),
+    ],
+    want: "b",
+  },
+  {
+    name: "then those of the VMI",
+    policies: [aPolicy("a", {}, { stage: "production" }), aPolicy("b", { size: "big" })],
+    want: "b",
+  },
+  {
+    name: "then the first by name",
+    policies: [aPolicy("b", { size: "big" }), aPolicy("a", { team: "a" })],
+    want: "a",
+  },
+])("$name: $want", ({ policies, want }) => {
+  expect(nameFor(policies)).toBe(want);
+});
+
+test("a policy changes what it says, and the rest is the cluster's, or as ever", () => {
+  const policy = aPolicy("a", { size: "big" });
+  const policies = [{ ...policy, spec: { ...policy.spec, maxDowntimeMs: 50 } }];
+  const { metadata } = aVmi();
+  const kubevirt = {
+    apiVersion: "kubevirt.io/v1",
+    kind: "KubeVirt",
+    metadata: { name: "kubevirt" },
+    spec: { configuration: { migrations: { maxDowntimeMs: 500, progressTimeout: 30 } } },
+  };
+  const settingsOf = (labels: Labels) =>
+    migrationSettingsOf(
+      kubevirt,
+      { metadata: { ...metadata, labels } },
+      { policies, namespaceLabels: {} },
+    );
+  expect(settingsOf({ size: "big" })).toMatchObject({
+    policyName: "a",
+    configuration: { maxDowntimeMs: 50, progressTimeout: 30, completionTimeoutPerGiB: 150 },
+  });
+  expect(settingsOf({})).toMatchObject({
+    policyName: undefined,
+    configuration: { maxDowntimeMs: 500, progressTimeout: 30, allowPostCopy: false },
+  });
+});
+
+test("namespaces are looked at only where a policy names labels of them", () => {
+  expect(asksForNamespace([aPolicy("a", { size: "big" }, {})])).toBe(false);
+  expect(asksForNamespace([aPolicy("a"), aPolicy("b", {}, { stage: "x" })])).toBe(true);
+});

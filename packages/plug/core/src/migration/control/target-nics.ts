@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// NICs that migrate with the guest: those it has, on their current networks and pod NICs. Later requests are applied after the
+// migration. An unplug that the guest has not completed migrates with its device.
+import {
+  isAbsent,
+  isDefaultNetwork,
+  type Attachment,
+  type Iface,
+  type IfaceStatus,
+  type Network,
+  type VirtualMachineInstance,
+  type VmiStatus,
+  soundAddresses,
+  type Pod,
+} from "@patchbay/api";
+import { toldAddresses, withKept } from "../../addresses/kept-addresses.ts";
+import { findByName, ifacesOf, networksOf, withNics } from "../../spec/nics.ts";
+import { isEqual } from "../../equal.ts";
+import { attachmentStatuses } from "../../status/ifaces/attachments.ts";
+import { podNetworkFacts } from "../../status/vmi.ts";
+import type { MigrationFacts } from "./facts.ts";
+
+interface MigratingNic {
+  readonly iface: Iface;
+  readonly network: Network;
+  /** Undefined for the pod's own network. */
+  readonly attachment: Attachment | undefined;
+}
+
+function isInGuest(told: IfaceStatus | undefined): boolean {
+  if (told?.queueCount !== undefined) return true;
+  const { phase, type } = told?.hotplug ?? {};
+  return phase === "Ready" || phase === "Detaching" || type === "Swap";
+}
+
+/** A device that is being unplugged still migrates, so the target must create it. */
+function asWanted(iface: Iface): Iface {
+  if (!isAbsent(iface)) return iface;
+  return { ...iface, state: "up" };
+}
+
+function findAttachment(
+  { status }: VirtualMachineInstance,
+  name: string,
+  told: IfaceStatus | undefined,
+): Attachment | undefined {
+  const all = (status?.attachments ?? []).filter(
+    (each) => each.name === name && each.state !== "Removing",
+  );
+  return all.find((each) => each.podInterfaceName === told?.podInterfaceName) ?? all[0];
+}
+
+function toMigratingNic(vmi: VirtualMachineInstance, iface: Iface): readonly MigratingNic[] {
+  const network = findByName(networksOf(vmi.spec), iface.name);
+  if (network === undefined) return [];
+  if (isDefaultNetwork(network)) return [{ iface, network, attachment: undefined }];
+  const told = findByName(vmi.status?.interfaces, iface.name);
+  const attachment = findAttachment(vmi, iface.name, told);
+  if (attachment === undefined || !isInGuest(told)) return [];
+  const { networkName = network.multus?.networkName ?? "" } = attachment;
+  const used = { ...network, multus: { ...network.multus, networkName } };
+  return [{ iface: asWanted(iface), network: used, attachment }];
+}
+
+/** Records the NICs' addresses, so that the target's networks are asked for the same ones. */
+function withAddresses(
+  vmi: VirtualMachineInstance,
+  travellers: readonly MigratingNic[],
+): VirtualMachineInstance {
+  const have = travellers.flatMap(({ iface: { name }, attachment }) => {
+    const { networkName, ips = [] } = attachment ?? {};
+    return networkName === undefined || ips.length === 0 ? [] : [{ name, networkName, ips }];
+  });
+  const before = toldAddresses(vmi).filter((each) => findByName(have, each.name) === undefined);
+  return withKept(vmi, [...have, ...before]);
+}
+
+/**
+ * Omits the guest's MAC. A plugin that sets it on the target's pod NIC would announce it, and switches would send the
+ * guest's frames there while it still runs on the source; see
+ * docs/adr/migration/0101-hear-a-guests-mac-from-one-place.md. Registered bindings create the guest's own NIC, which
+ * must have the MAC.
+ */
+function withoutMac({ macAddress, ...iface }: Iface): Iface {
+  if (macAddress === undefined || iface.binding === undefined) return iface;
+  return { ...iface, macAddress };
+}
+
+/** Free ports of the running guest do not limit NICs that already have a port. */
+function withoutPorts(status: VmiStatus = {}): VmiStatus {
+  const rest = Object.entries(status).filter(([field]) => field !== "pciePorts");
+  return Object.fromEntries(rest) as VmiStatus;
+}
+
+/** The VMI as input for the target pod: with the migrating NICs, and without reported interfaces. */
+export function targetPodView(vmi: VirtualMachineInstance): VirtualMachineInstance {
+  const travellers = ifacesOf(vmi.spec).flatMap((iface) => toMigratingNic(vmi, iface));
+  const networks = travellers.map(({ network }) => network);
+  const ifaces = travellers.map(({ iface }) => withoutMac(iface));
+  const hasNics = ifacesOf(vmi.spec).length > 0 || networksOf(vmi.spec).length > 0;
+  const spec = hasNics ? withNics(vmi.spec, networks, ifaces) : vmi.spec;
+  const attachments = travellers.flatMap(({ attachment }) => {
+    if (attachment === undefined) return [];
+    const { name, networkName, podInterfaceName } = attachment;
+    const identity = { name, ...(networkName === undefined ? {} : { networkName }) };
+    return [{ ...identity, podInterfaceName, state: "Requested" as const }];
+  });
+  const told = withAddresses(vmi, travellers);
+  return { ...told, spec, status: { ...withoutPorts(vmi.status), attachments, interfaces: [] } };
+}
+
+export function targetAttachments(
+  { guest, targetAbsences }: MigrationFacts,
+  pod: Pod,
+): readonly Attachment[] {
+  if (guest === undefined) return [];
+  const { vmi, network } = guest;
+  const view = targetPodView(vmi);
+  const told = vmi.status?.migrationState?.targetAttachments ?? [];
+  const attachments = (view.status?.attachments ?? []).map(
+    (each) => told.find(({ podInterfaceName: nic }) => nic === each.podInterfaceName) ?? each,
+  );
+  const owner = {
+    vmi: { ...view, status: { ...view.status, attachments } },
+    bindings: network.bindings,
+    absences: targetAbsences,
+  };
+  return attachmentStatuses(owner, podNetworkFacts(pod));
+}
+
+/** Sorted addresses. Empty for an attachment that is not ready. */
+function sortedAddresses(attachment: Attachment | undefined): readonly string[] {
+  return attachment?.state === "Attached" ? soundAddresses(attachment.ips).toSorted() : [];
+}
+
+/** The pod network assigns new addresses to each pod. Guests that can migrate are masqueraded behind them. */
+function isOnPodNetwork({ spec }: VirtualMachineInstance, { name }: Attachment): boolean {
+  const network = findByName(networksOf(spec), name);
+  return network !== undefined && isDefaultNetwork(network);
+}
+
+function describeDifference(here: Attachment, there: Attachment | undefined): string | undefined {
+  const [has, gets] = [sortedAddresses(here), sortedAddresses(there)];
+  if (has.length === 0 || gets.length === 0 || isEqual(has, gets)) return undefined;
+  return `network ${here.networkName ?? ""} gave interface ${here.name} other addresses on the target's node (${gets.join(", ")}) than the guest has (${has.join(", ")}); let its IPAM give the same ones on each node, or none`;
+}
+
+/** Describes addresses on the target that differ from the guest's, which the guest cannot adopt while running. */
+export function addressProblem(facts: MigrationFacts): string | undefined {
+  const { guest, targetPod } = facts;
+  if (guest === undefined || targetPod === undefined) return undefined;
+  const there = targetAttachments(facts, targetPod);
+  const [first] = (guest.vmi.status?.attachments ?? [])
+    .filter((here) => !isOnPodNetwork(guest.vmi, here))
+    .flatMap((here) => describeDifference(here, findByName(there, here.name)) ?? []);
+  return first;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which labels must a target's node have, for a guest's processors?
+import { aVmi } from "@patchbay/support";
+import { expect, test } from "vitest";
+import { aGuestFacts, aMigration } from "../../testing/migration-facts.ts";
+import { cpuNeedOf, unfitReason } from "./target-nodes.ts";
+import type { KubeNode, NetworkAttachmentDefinition } from "@patchbay/api";
+
+const OWN = "host-model-cpu.node.kubevirt.io/Skylake";
+const VENDOR = "cpu-vendor.node.kubevirt.io/Intel";
+const TAKES = "cpu-model-migration.node.kubevirt.io/Skylake";
+const LABELS = { [OWN]: "true", [VENDOR]: "true", other: "x" };
+
+test.each<{
+  name: string;
+  model?: string;
+  useEmulation?: true;
+  labels?: Readonly<Record<string, string>>;
+  want: object;
+}>([
+  {
+    name: "the host's own",
+    model: "host-passthrough",
+    want: { labels: { [OWN]: "true", [VENDOR]: "true" } },
+  },
+  {
+    name: "the host's own, of which nothing is known",
+    model: "host-passthrough",
+    labels: {},
+    want: { labels: {}, problem: expect.stringContaining("name a CPU model in the VM") as string },
+  },
+  {
+    name: "the host's own, emulated",
+    model: "host-passthrough",
+    useEmulation: true,
+    want: { labels: {} },
+  },
+  {
+    name: "the host's model",
+    model: "host-model",
+    want: { labels: { [TAKES]: "true", [VENDOR]: "true" } },
+  },
+  {
+    name: "the host's model, of which nothing is known",
+    model: "host-model",
+    labels: {},
+    want: { labels: {} },
+  },
+  { name: "a model that is named", model: "Nehalem", want: { labels: {} } },
+])("$name", ({ model, useEmulation = false, labels = LABELS, want }) => {
+  const vmi = aVmi({});
+  const domain = { ...vmi.spec.domain, ...(model === undefined ? {} : { cpu: { model } }) };
+  const facts = aGuestFacts({ ...vmi, spec: { ...vmi.spec, domain } });
+  const node = { apiVersion: "v1", kind: "Node", metadata: { name: "node1", labels } };
+  const settings = { ...facts.settings, useEmulation };
+  expect(cpuNeedOf({ ...facts, settings }, node)).toEqual(want);
+});
+
+test("nothing is known of the node", () => {
+  expect(cpuNeedOf(aGuestFacts(), undefined)).toEqual({ labels: {} });
+});
+
+function aNode(name: string, more: Partial<KubeNode> = {}): KubeNode {
+  const metadata = { name, labels: { disk: name === "node2" ? "ssd" : "hdd" } };
+  return { apiVersion: "v1", kind: "Node", metadata, ...more };
+}
+
+/** Nodes that have said that they cannot make NICs of it. */
+function aNetwork(...nodes: readonly string[]): NetworkAttachmentDefinition {
+  const problem = { reason: "NodeLinkUnfit" as const, message: "no link", generation: 1 };
+  const problems = nodes.map((node) => ({ node, ...problem, since: "2026-01-01T00:00:00Z" }));
+  return {
+    apiVersion: "k8s.cni.cncf.io/v1",
+    kind: "NetworkAttachmentDefinition",
+    metadata: { name: "blue", namespace: "default", generation: 1 },
+    status: { problems },
+  };
+}
+
+const LOST = { status: { conditions: [{ type: "Ready", status: "Unknown" as const }] } };
+const CORDONED = { spec: { unschedulable: true } };
+
+test.each<{
+  name: string;
+  nodes: readonly KubeNode[];
+  asked?: Readonly<Record<string, string>>;
+  network?: NetworkAttachmentDefinition;
+  want: string | undefined;
+}>([
+  { name: "another one is there", nodes: [aNode("node1"), aNode("node2")], want: undefined },
+  { name: "nothing is known of nodes", nodes: [], want: undefined },
+  { name: "there is no other", nodes: [aNode("node1")], want: "there is none that answers" },
+  {
+    name: "the other does not answer",
+    nodes: [aNode("node1"), aNode("node2", LOST)],
+    want: "there is none that answers",
+  },
+  {
+    name: "the other takes no pods",
+    nodes: [aNode("node1"), aNode("node2", CORDONED)],
+    want: "and takes new pods",
+  },
+  {
+    name: "the other has the labels",
+    nodes: [aNode("node1"), aNode("node2")],
+    asked: { disk: "ssd" },
+    want: undefined,
+  },
+  {
+    name: "only the guest's own node has the labels",
+    nodes: [aNode("node1"), aNode("node2")],
+    asked: { disk: "hdd" },
+    want: "ask for: disk=hdd",
+  },
+  {
+    name: "the other lacks the network",
+    nodes: [aNode("node1"), aNode("node2")],
+    network: aNetwork("node2"),
+    want: "node node2 cannot make interfaces of network default/blue: no link",
+  },
+  {
+    name: "a third has the network",
+    nodes: [aNode("node1"), aNode("node2"), aNode("node3")],
+    network: aNetwork("node2"),
+    want: undefined,
+  },
+])("$name", ({ nodes, asked, network = aNetwork(), want }) => {
+  const attachments = [
+    { name: "one", networkName: "default/blue", podInterfaceName: "p", state: "Attached" as const },
+  ];
+  const interfaces = [{ name: "one", hotplug: { type: "Plug", phase: "Ready" } as const }];
+  const vmi = aVmi({ nics: [{ name: "one" }], status: { attachments, interfaces } });
+  const definitions = new Map([["default/blue", network]]);
+  const migration = aMigration();
+  const spec =
+    asked === undefined ? migration.spec : { ...migration.spec, addedNodeSelector: asked };
+  const reason = unfitReason({ ...aGuestFacts(vmi), definitions }, { ...migration, spec }, nodes);
+  expect(reason ?? "none").toContain(want ?? "none");
+});

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Node labels for the guest's CPU, from KubeVirt's node labeller. Source: KubeVirt pkg/virt-handler/node-labeller;
+// pkg/virt-controller/watch/migration.
+import type {
+  KubeNode,
+  VirtualMachineInstance,
+  VirtualMachineInstanceMigration,
+} from "@patchbay/api";
+import { layoutOf } from "@patchbay/domain";
+import { topologyVersionOf } from "../../pcie/devices.ts";
+import { cpuOf } from "../../plan/node/guest/machine.ts";
+import type { VmiFacts } from "../../plan/vm/vmi.ts";
+import { networksNotOn, type Definitions } from "../../node/definitions.ts";
+import { isNodeLost } from "../../node/node-loss.ts";
+import { networkNamesOf } from "../../plan/pod/pod-networks.ts";
+import { targetNodeSelector } from "./target-pod.ts";
+import { targetPodView } from "./target-nics.ts";
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Label prefix: the node's own CPU model. */
+const OWN_MODEL_PREFIX = "host-model-cpu.node.kubevirt.io/";
+/** Label prefix: CPU models that the node can receive. */
+const ACCEPTED_MODEL_PREFIX = "cpu-model-migration.node.kubevirt.io/";
+const VENDOR_PREFIX = "cpu-vendor.node.kubevirt.io/";
+
+interface CpuRequirement {
+  readonly labels: Labels;
+  readonly problem?: string;
+}
+
+const NO_CPU_LABELS: CpuRequirement = { labels: {} };
+
+function cpuMode(vmi: VirtualMachineInstance, useEmulation: boolean): string | undefined {
+  const { hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
+  return cpuOf(vmi.spec.domain, { useEmulation, hasKubeVirtDefaults }).model?.mode;
+}
+
+function labelsWith(prefix: string, { metadata }: KubeNode): Labels {
+  const all = Object.entries(metadata.labels ?? {});
+  return Object.fromEntries(all.filter(([key]) => key.startsWith(prefix)));
+}
+
+/** Requires the same CPU. libvirt does not compare host-passthrough CPUs, and a guest that lacks instructions crashes later. */
+function requireSameCpu(node: KubeNode): CpuRequirement {
+  const own = labelsWith(OWN_MODEL_PREFIX, node);
+  if (Object.keys(own).length === 0) {
+    const problem = `no node can be known to have the processors of node ${node.metadata.name}, which the guest has (host-passthrough): it has no label ${OWN_MODEL_PREFIX}MODEL; name a CPU model in the VM`;
+    return { labels: {}, problem };
+  }
+  return { labels: { ...labelsWith(VENDOR_PREFIX, node), ...own } };
+}
+
+/** Requires a node that can receive the model. Without labels, libvirt compares the CPUs before it sends the guest. */
+function requireAcceptedModel(node: KubeNode): CpuRequirement {
+  const models = Object.keys(labelsWith(OWN_MODEL_PREFIX, node));
+  const taking = models.map(
+    (key) => [`${ACCEPTED_MODEL_PREFIX}${key.slice(OWN_MODEL_PREFIX.length)}`, "true"] as const,
+  );
+  return { labels: { ...labelsWith(VENDOR_PREFIX, node), ...Object.fromEntries(taking) } };
+}
+
+/** `node` is the source node; undefined if unknown. */
+export function cpuNeedOf({ vmi, settings }: VmiFacts, node: KubeNode | undefined): CpuRequirement {
+  // The emulated CPU is the same on every node.
+  if (node === undefined || settings.useEmulation) return NO_CPU_LABELS;
+  const mode = cpuMode(vmi, false);
+  if (mode === "host-passthrough") return requireSameCpu(node);
+  return mode === "host-model" ? requireAcceptedModel(node) : NO_CPU_LABELS;
+}
+
+function isAvailable(node: KubeNode): boolean {
+  return !isNodeLost(node) && node.spec?.unschedulable !== true;
+}
+
+function hasLabels({ metadata }: KubeNode, wanted: Labels): boolean {
+  return Object.entries(wanted).every(([key, value]) => metadata.labels?.[key] === value);
+}
+
+function printLabels(labels: Labels): string {
+  return Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .toSorted()
+    .join(", ");
+}
+
+function listUsedDefinitions({ vmi, definitions }: VmiFacts): Definitions {
+  const used = networkNamesOf(targetPodView(vmi), {});
+  return new Map([...definitions].filter(([network]) => used.includes(network)));
+}
+
+/** The first missing network if every node lacks one. */
+function findMissingNetwork(
+  nodes: readonly KubeNode[],
+  definitions: Definitions,
+): string | undefined {
+  const names = nodes.map(({ metadata }) => metadata.name);
+  const absences = names.map((name) => [...networksNotOn(name, definitions, names).values()][0]);
+  return absences.includes(undefined) ? undefined : absences[0]?.message;
+}
+
+/** Why no node can receive the guest. Undefined if one may, or if nodes are unknown. */
+export function unfitReason(
+  facts: VmiFacts,
+  migration: VirtualMachineInstanceMigration,
+  nodes: readonly KubeNode[],
+): string | undefined {
+  const source = facts.pod?.spec.nodeName;
+  const own = nodes.find(({ metadata }) => metadata.name === source);
+  if (own === undefined) return undefined;
+  const others = nodes.filter((node) => node.metadata.name !== source && isAvailable(node));
+  if (others.length === 0) {
+    return `no node can take the guest: beside node ${source ?? ""} there is none that answers and takes new pods`;
+  }
+  const cpu = cpuNeedOf(facts, own);
+  if (cpu.problem !== undefined) return cpu.problem;
+  const wanted = targetNodeSelector(facts.vmi, migration, cpu.labels);
+  const fitting = others.filter((node) => hasLabels(node, wanted));
+  if (fitting.length === 0) {
+    return `no node can take the guest: none but node ${source ?? ""} has the labels that the VM, its processors or the migration ask for: ${printLabels(wanted)}`;
+  }
+  return findMissingNetwork(fitting, listUsedDefinitions(facts));
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The VMI's status and labels during a migration. Both nodes read their role from them.
+import {
+  isVmiFinal,
+  names,
+  type MigrationState,
+  type Pod,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import type { VmiMigrationFields } from "./actions.ts";
+import type { Decision } from "./decision.ts";
+import { isPodOver, stateIn, type MigrationFacts } from "./facts.ts";
+import { openMigration } from "../owner.ts";
+import { targetAttachments } from "./target-nics.ts";
+
+/** Reason of a VMI whose guest ended in neither pod. */
+const GUEST_LOST = "GuestLost";
+
+function podEntry(pod: Pod | undefined): Readonly<Record<string, string>> {
+  const { uid } = pod?.metadata ?? {};
+  const node = pod?.spec.nodeName;
+  return uid === undefined || node === undefined ? {} : { [uid]: node };
+}
+
+function locatePod(pod: Pod | undefined): { readonly node: string; readonly name: string } {
+  return { node: pod?.spec.nodeName ?? "", name: pod?.metadata.name ?? "" };
+}
+
+function openFields(facts: MigrationFacts): VmiMigrationFields {
+  const { guest, migration, targetPod, settings } = facts;
+  if (targetPod === undefined || migration === undefined) return {};
+  const [source, target] = [locatePod(guest?.pod), locatePod(targetPod)];
+  const { policyName } = settings;
+  return {
+    migrationState: {
+      migrationUid: migration.metadata.uid ?? "",
+      sourceNode: source.node,
+      sourcePod: source.name,
+      targetNode: target.node,
+      targetPod: target.name,
+      migrationConfiguration: settings.configuration,
+      ...(policyName === undefined ? {} : { migrationPolicyName: policyName }),
+      targetAttachments: [...targetAttachments(facts, targetPod)],
+    },
+    activePods: { ...podEntry(guest?.pod), ...podEntry(targetPod) },
+  };
+}
+
+/** The state of an open migration: updates the target's attachments and the end of the source pod. */
+function updatedState(facts: MigrationFacts, state: MigrationState): MigrationState {
+  const { guest, targetPod, now } = facts;
+  const isSourceOver = isPodOver(guest?.pod);
+  return {
+    ...state,
+    ...(targetPod === undefined
+      ? {}
+      : { targetAttachments: [...targetAttachments(facts, targetPod)] }),
+    ...(isSourceOver ? { sourceEndedTimestamp: state.sourceEndedTimestamp ?? now } : {}),
+  };
+}
+
+function closedState(state: MigrationState, now: string): MigrationState {
+  const told = Object.entries(state).filter(([member]) => member !== "targetAttachments");
+  return { ...Object.fromEntries(told), completed: true, endTimestamp: now };
+}
+
+function succeededFields(
+  { targetPod, now }: MigrationFacts,
+  state: MigrationState,
+): VmiMigrationFields {
+  const { targetNode = "", targetAttachments: attachments = [] } = state;
+  return {
+    migrationState: closedState(state, now),
+    nodeName: targetNode,
+    activePods: podEntry(targetPod),
+    attachments: attachments.length === 0 ? undefined : attachments,
+    // The guest has left the node that was to be evacuated.
+    evacuationNodeName: undefined,
+  };
+}
+
+function failedFields(
+  { guest, now }: MigrationFacts,
+  state: MigrationState,
+  why: string,
+): VmiMigrationFields {
+  const { activePods = {} } = guest?.vmi.status ?? {};
+  const own = guest?.pod?.metadata.uid;
+  const left = Object.entries(activePods).filter(([uid, node]) =>
+    own === undefined ? node === state.sourceNode : uid === own,
+  );
+  return {
+    migrationState: { ...closedState(state, now), failed: true, failureReason: why },
+    activePods: Object.fromEntries(left),
+  };
+}
+
+/** The VMI fails, however the source pod ends. */
+function lostFields(facts: MigrationFacts, state: MigrationState, why: string): VmiMigrationFields {
+  const { migrationState, ...members } = failedFields(facts, state, why);
+  const told = { ...members, migrationState: { ...migrationState, guestLost: true } };
+  const isFinal = facts.guest !== undefined && isVmiFinal(facts.guest.vmi);
+  return isFinal ? told : { ...told, phase: "Failed", reason: GUEST_LOST };
+}
+
+export function buildVmiFields(facts: MigrationFacts, course: Decision): VmiMigrationFields {
+  if (course.kind === "open") return openFields(facts);
+  const state = stateIn(facts);
+  if (state === undefined) return {};
+  if (course.kind === "succeed") return succeededFields(facts, state);
+  if (course.kind === "fail") return failedFields(facts, state, course.why);
+  if (course.kind === "lose") return lostFields(facts, state, course.why);
+  if (course.kind === "goOn") return { migrationState: updatedState(facts, state) };
+  if (course.kind !== "abort") return {};
+  const asked = { abortRequested: true, abortRequestedTimestamp: facts.now };
+  return { migrationState: { ...updatedState(facts, state), ...asked } };
+}
+
+/** Labels to change; null removes one. Each node selects the VMIs that it watches by them. */
+export function toldLabels(vmi: VirtualMachineInstance): Readonly<Record<string, string | null>> {
+  const { metadata, status } = vmi;
+  const labels = metadata.labels ?? {};
+  const target = openMigration(vmi)?.targetNode;
+  const has = labels[names.MIGRATION_TARGET_NODE_LABEL];
+  if (has === target) return {};
+  const node = status?.nodeName;
+  // Set the owner's label in the same patch, so that its watch does not lose the VMI in between.
+  const own = target === undefined && node !== undefined ? { [names.NODE_NAME_LABEL]: node } : {};
+  return { ...own, [names.MIGRATION_TARGET_NODE_LABEL]: target ?? null };
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a guest that has left its node, and does not run at its target?
+import type { MigrationState } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import {
+  aGuest,
+  aGuestFacts,
+  aMigration,
+  ASKED,
+  aTarget,
+  NOW,
+  openFacts,
+} from "../testing/migration-facts.ts";
+import { ownVmiStatus } from "../status/vmi.ts";
+import { decide } from "./control/decision.ts";
+import type { MigrationFacts } from "./control/facts.ts";
+import { migrationNotes, migrationStatus } from "./control/migration-status.ts";
+import { buildVmiFields } from "./control/vmi-status.ts";
+
+const LEFT = {
+  startTimestamp: ASKED,
+  abortRequested: true,
+  abortRequestedTimestamp: ASKED,
+  sourceNodeDomainLeft: true,
+};
+const FAULTS = ["/dev/sda, which it has not"];
+const HELD = { targetNode: "node2", startTimestamp: ASKED, targetNodeDomainFaults: FAULTS };
+const MIN_5 = "2026-01-01T00:05:00.000Z";
+const ENDED = aTarget({ phase: "Failed" });
+const CANCELLED = aMigration("Running", { deletionTimestamp: NOW });
+
+function stopped(facts: MigrationFacts): MigrationFacts {
+  const { vmi } = facts.guest ?? aGuestFacts();
+  const metadata = { ...vmi.metadata, deletionTimestamp: NOW };
+  return { ...facts, guest: { ...aGuestFacts(vmi), vmi: { ...vmi, metadata } } };
+}
+
+function sayCourse(facts: MigrationFacts): string {
+  const course = decide(facts);
+  return "why" in course ? `${course.kind}: ${course.why}` : course.kind;
+}
+
+test.each<{
+  name: string;
+  state?: MigrationState;
+  change?: Partial<MigrationFacts>;
+  isStopped?: true;
+  want: RegExp;
+}>([
+  { name: "it is cancelled: the target lets it go on", want: /^goOn$/ },
+  { name: "it is cancelled, and held: it waits", state: HELD, want: /^goOn$/ },
+  { name: "its object is gone", change: { migration: undefined }, want: /^goOn$/ },
+  {
+    name: "the target's pod has ended",
+    change: { targetPod: ENDED },
+    want: /^lose: the guest had left its node, and is lost at its target: target pod \S+ has ended/,
+  },
+  {
+    name: "the target's node is silent",
+    change: { targetLoss: { reason: "NodeUnresponsive", message: "gone" } },
+    want: /^goOn$/,
+  },
+  { name: "the VM is stopped: it is shut down at the target", isStopped: true, want: /^goOn$/ },
+  {
+    name: "the VM is stopped, and the guest held",
+    state: HELD,
+    isStopped: true,
+    want: /^lose: VMI vm1 is being stopped$/,
+  },
+  {
+    name: "the VM is stopped, and the target says nothing for 5 min",
+    state: { abortRequestedTimestamp: MIN_5 },
+    isStopped: true,
+    want: /^lose: the guest has left its node, .* within 5 minutes that it runs there$/,
+  },
+])("the source says that the guest has left: $name", ({ state, change, isStopped, want }) => {
+  const facts = { ...openFacts({ ...LEFT, ...state }), migration: CANCELLED, ...change };
+  expect(sayCourse(isStopped ? stopped(facts) : facts)).toMatch(want);
+});
+
+test("a guest that is lost has failed, however the pod that it had left ends", () => {
+  const facts = openFacts(LEFT, { targetPod: ENDED });
+  const members = buildVmiFields(facts, decide(facts));
+  expect(members).toMatchObject({
+    phase: "Failed",
+    reason: "GuestLost",
+    activePods: { "pod-uid": "node1" },
+    migrationState: { completed: true, failed: true, guestLost: true },
+  });
+  const { phase = "", reason = "" } = members;
+  const vmi = aGuest({ phase, reason });
+  const afterwards = { ...aGuestFacts(vmi), failures: [] };
+  expect(ownVmiStatus(afterwards, NOW)).toMatchObject({ phase: "Failed", reason: "GuestLost" });
+});
+
+describe("a guest that is held", () => {
+  const message = expect.stringMatching(
+    /^the guest has come to node node2 and stands still there, .*: \/dev\/sda, which it has not\. .*else restart the VM$/,
+  ) as string;
+  const facts = openFacts(HELD);
+  const told = { course: { kind: "goOn" } as const, failures: [], now: NOW };
+  const before = aMigration("Running");
+
+  test("is told of on the VMI, which is not ready", () => {
+    const vmi = facts.guest?.vmi ?? aGuest();
+    const { conditions } = ownVmiStatus({ ...aGuestFacts(vmi), failures: [] }, NOW);
+    expect(conditions).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ type: "Ready", status: "False", reason: "GuestHeld", message }),
+        expect.objectContaining({ type: "GuestHeld", reason: "ArrivedOtherwise", message }),
+      ]),
+    );
+  });
+
+  test("is told of on its migration, and once by events", () => {
+    const status = migrationStatus({ ...told, migration: before, state: HELD });
+    expect(status.conditions).toMatchObject([{ type: "GuestHeld", status: "True" }]);
+    const { course } = told;
+    const notes = migrationNotes({ before, status, course, facts });
+    expect(notes).toEqual(
+      (["migration", "vmi"] as const).map((on) => ({
+        on,
+        note: { type: "Warning", reason: "GuestHeld", message },
+      })),
+    );
+    expect(migrationNotes({ before: { ...before, status }, status, course, facts })).toEqual([]);
+  });
+
+  test("is no longer told of once it is over", () => {
+    const state = { ...HELD, completed: true };
+    const status = migrationStatus({ ...told, migration: before, state });
+    expect(status).not.toHaveProperty("conditions");
+  });
+});

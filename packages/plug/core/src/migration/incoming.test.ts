@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { arrivalFaults, planArrival, type ArrivalFacts, type IncomingDomain } from "./incoming.ts";
+
+const PAUSED = { name: "d", uuid: "u", state: "paused", persistent: true } as const;
+const RUNS = { ...PAUSED, state: "running" } as const;
+const DETECTED = { targetNodeDomainDetected: true };
+const READY = { ...DETECTED, targetNodeDomainReadyTimestamp: "2026-01-01T00:00:00Z" };
+
+function stepsOf(state: object, change: Partial<ArrivalFacts>): readonly string[] {
+  const facts: ArrivalFacts = {
+    migration: { migrationUid: "m", ...state },
+    isWired: true,
+    relay: "told",
+    domain: undefined,
+    isComing: false,
+    isOffAtSource: false,
+    staysPaused: false,
+    faults: [],
+    ...change,
+  };
+  return planArrival(facts).map((step) => (step.kind === "wait" ? `wait ${step.for}` : step.kind));
+}
+
+test.each([
+  { name: "it is not wired yet", change: { isWired: false, relay: "none" }, want: ["wait wiring"] },
+  {
+    name: "it is wired",
+    change: { relay: "none" },
+    want: ["startRelay", "reportAddress", "wait guest"],
+  },
+  {
+    name: "the report was lost",
+    change: { relay: "untold" },
+    want: ["reportAddress", "wait guest"],
+  },
+  { name: "all is told", change: {}, want: ["wait guest"] },
+  {
+    name: "the guest is on its way",
+    change: { domain: PAUSED, isComing: true },
+    want: ["reportDetected", "wait source"],
+  },
+  {
+    name: "it is there, and nobody knows of the source",
+    state: DETECTED,
+    change: { domain: PAUSED },
+    want: ["wait source"],
+  },
+  {
+    name: "it is there, and this process has just been started",
+    state: DETECTED,
+    change: { domain: PAUSED, relay: "none" },
+    want: ["startRelay", "reportAddress", "wait source"],
+  },
+  {
+    name: "it still comes, whatever is said of the source",
+    state: DETECTED,
+    change: { domain: PAUSED, isComing: true, isOffAtSource: true },
+    want: ["wait source"],
+  },
+  {
+    name: "it is off at the source",
+    state: DETECTED,
+    change: { domain: PAUSED, isOffAtSource: true },
+    want: ["resume", "reportReady", "stopRelay"],
+  },
+  {
+    name: "it is off at the source, where its user had paused it",
+    state: DETECTED,
+    change: { domain: PAUSED, isOffAtSource: true, staysPaused: true },
+    want: ["welcome", "reportReady", "stopRelay"],
+  },
+  {
+    name: "it stands still as it did, and that was told",
+    state: READY,
+    change: { domain: PAUSED, staysPaused: true, relay: "none" },
+    want: ["wait end"],
+  },
+  {
+    name: "it is off at the source, and is not what was wired",
+    state: DETECTED,
+    change: { domain: PAUSED, isOffAtSource: true, faults: ["another tap"] },
+    want: ["reportFaults", "wait person"],
+  },
+  {
+    name: "that was told",
+    state: { ...DETECTED, targetNodeDomainFaults: ["another tap"] },
+    change: { domain: PAUSED, isOffAtSource: true, faults: ["another tap"] },
+    want: ["wait person"],
+  },
+  {
+    name: "it is what was wired by now",
+    state: { ...DETECTED, targetNodeDomainFaults: ["another tap"] },
+    change: { domain: PAUSED, isOffAtSource: true },
+    want: ["resume", "reportFaults", "reportReady", "stopRelay"],
+  },
+  {
+    name: "it runs, and that was not told",
+    state: DETECTED,
+    change: { domain: RUNS },
+    want: ["welcome", "reportReady", "stopRelay"],
+  },
+  {
+    name: "it runs, and that was told",
+    state: READY,
+    change: { domain: RUNS },
+    want: ["stopRelay", "wait end"],
+  },
+  {
+    name: "nothing is left to do",
+    state: READY,
+    change: { domain: RUNS, relay: "none" },
+    want: ["wait end"],
+  },
+  {
+    name: "it has failed",
+    state: { ...DETECTED, failed: true },
+    change: { domain: PAUSED, isOffAtSource: true },
+    want: ["stopRelay", "wait end"],
+  },
+  {
+    name: "it has ended here",
+    state: DETECTED,
+    change: { domain: { ...PAUSED, state: "shutoff" } },
+    want: ["wait end"],
+  },
+] as readonly { name: string; state?: object; change: Partial<ArrivalFacts>; want: string[] }[])(
+  "$name",
+  ({ state = {}, change, want }) => {
+    expect(stepsOf(state, change)).toEqual(want);
+  },
+);
+
+test("whatever else is so, it goes on nowhere while it may run at the source", () => {
+  const bits = [false, true];
+  const all = bits.flatMap((isComing) =>
+    bits.flatMap((isWired) =>
+      (["none", "untold", "told"] as const).map((relay) => ({ isComing, isWired, relay })),
+    ),
+  );
+  for (const change of all) {
+    expect(stepsOf(DETECTED, { ...change, domain: PAUSED })).not.toContain("resume");
+  }
+});
+
+const WIRED: IncomingDomain = {
+  nics: [{ mac: "02:00:00:00:00:01", tap: "tap1", pciAddress: "0000:01:00.0" }],
+  paths: ["/run/disks/a"],
+};
+const [NIC] = WIRED.nics;
+
+test.each([
+  { name: "the same", came: WIRED, want: [] },
+  {
+    name: "another's tap",
+    came: { ...WIRED, nics: [{ ...NIC, tap: "tap9" }] },
+    want: ["the NIC with MAC 02:00:00:00:00:01 has another tap: tap9"],
+  },
+  {
+    name: "another place",
+    came: { ...WIRED, nics: [{ ...NIC, pciAddress: undefined }] },
+    want: ["the NIC with MAC 02:00:00:00:00:01 has another place: none"],
+  },
+  {
+    name: "another NIC",
+    came: { ...WIRED, nics: [{ ...NIC, mac: "02:00:00:00:00:09" }] },
+    want: [
+      "a NIC with MAC 02:00:00:00:00:09, which the VM does not have",
+      "no NIC with MAC 02:00:00:00:00:01",
+    ],
+  },
+  {
+    name: "a path that is not the VM's",
+    came: { ...WIRED, paths: ["/run/disks/a", "/etc/passwd"] },
+    want: ["/etc/passwd, which the VM does not use"],
+  },
+  { name: "fewer paths", came: { ...WIRED, paths: [] }, want: [] },
+] as readonly { name: string; came: IncomingDomain; want: string[] }[])(
+  "what has come: $name",
+  ({ came, want }) => {
+    expect(arrivalFaults(came, WIRED)).toEqual(want);
+  },
+);

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans the target node's steps for an incoming guest. The guest resumes only after it is known to be off at the source, and
+// if its devices match what was prepared.
+import type { MigrationState } from "@patchbay/api";
+import { isEqual } from "../equal.ts";
+import type { DomainInfo } from "../ports/index.ts";
+import type { NewCondition } from "../status/conditions.ts";
+
+export interface ArrivalFacts {
+  readonly migration: MigrationState;
+  readonly isWired: boolean;
+  /** Whether the relay listens, and whether the status has its address and ports. */
+  readonly relay: "none" | "untold" | "told";
+  /** The domain in this node's pod. Undefined until libvirt receives one. */
+  readonly domain: DomainInfo | undefined;
+  readonly isComing: boolean;
+  /** Whether the guest is off at the source: the source node reported it over the relay, or the source pod has ended. */
+  readonly isOffAtSource: boolean;
+  /** Whether the guest was paused at the source, by its user or a disk error. */
+  readonly staysPaused: boolean;
+  readonly faults: readonly string[];
+}
+
+/** Every step is idempotent. */
+export type ArrivalStep =
+  | { readonly kind: "startRelay" }
+  | { readonly kind: "reportAddress" }
+  | { readonly kind: "reportDetected" }
+  /** Resumes the guest, and welcomes it at the same time. */
+  | { readonly kind: "resume" }
+  /** Enables flooding to the guest's taps again, and announces the guest on its networks. */
+  | { readonly kind: "welcome" }
+  | { readonly kind: "reportReady" }
+  | { readonly kind: "stopRelay" }
+  /** The guest stays paused until a person decides. Empty faults clear an earlier report. */
+  | { readonly kind: "reportFaults"; readonly faults: readonly string[] }
+  | { readonly kind: "wait"; readonly for: "wiring" | "guest" | "source" | "person" | "end" };
+
+function listen({ relay }: ArrivalFacts): readonly ArrivalStep[] {
+  const start = relay === "none" ? [{ kind: "startRelay" } as const] : [];
+  const tell = relay === "told" ? [] : [{ kind: "reportAddress" } as const];
+  return [...start, ...tell];
+}
+
+function prepare(facts: ArrivalFacts): readonly ArrivalStep[] {
+  if (!facts.isWired) return [{ kind: "wait", for: "wiring" }];
+  return [...listen(facts), { kind: "wait", for: "guest" }];
+}
+
+/** The guest runs, or stays paused as it was at the source. */
+function finish({ migration, relay }: ArrivalFacts): readonly ArrivalStep[] {
+  const isTold = migration.targetNodeDomainReadyTimestamp !== undefined;
+  const end = relay === "none" ? [] : [{ kind: "stopRelay" } as const];
+  if (isTold) return [...end, { kind: "wait", for: "end" }];
+  return [{ kind: "welcome" }, { kind: "reportReady" }, ...end];
+}
+
+function reportFaults({ migration, faults }: ArrivalFacts): readonly ArrivalStep[] {
+  const isTold = isEqual(migration.targetNodeDomainFaults ?? [], faults);
+  return isTold ? [] : [{ kind: "reportFaults", faults }];
+}
+
+function resumeGuest(facts: ArrivalFacts): readonly ArrivalStep[] {
+  const { migration, isComing, isOffAtSource, staysPaused, faults } = facts;
+  if (migration.targetNodeDomainReadyTimestamp !== undefined) return finish(facts);
+  if (isComing) return [{ kind: "wait", for: "source" }];
+  // virt-handler may have restarted and lost the relay, and with it the source's report.
+  if (!isOffAtSource) return [...listen(facts), { kind: "wait", for: "source" }];
+  if (faults.length > 0) return [...reportFaults(facts), { kind: "wait", for: "person" }];
+  if (staysPaused) return [...reportFaults(facts), ...finish(facts)];
+  const rest = finish(facts).filter(({ kind }) => kind !== "welcome");
+  return [{ kind: "resume" }, ...reportFaults(facts), ...rest];
+}
+
+export function planArrival(facts: ArrivalFacts): readonly ArrivalStep[] {
+  const { migration, domain } = facts;
+  if (migration.failed === true) {
+    const stop = facts.relay === "none" ? [] : [{ kind: "stopRelay" } as const];
+    return [...stop, { kind: "wait", for: "end" }];
+  }
+  if (domain === undefined) return prepare(facts);
+  const isDetected = migration.targetNodeDomainDetected === true;
+  const detect = isDetected ? [] : [{ kind: "reportDetected" } as const];
+  if (domain.state === "running") return [...detect, ...finish(facts)];
+  if (domain.state === "paused") return [...detect, ...resumeGuest(facts)];
+  return [...detect, { kind: "wait", for: "end" }];
+}
+
+/** A NIC's properties that must not change during a migration, and its tap, which belongs to the node. */
+export interface ArrivedNic {
+  readonly mac: string;
+  /** Name of the tap, or path of the vhost-user socket. */
+  readonly tap: string | undefined;
+  readonly pciAddress: string | undefined;
+}
+
+export interface IncomingDomain {
+  readonly nics: readonly ArrivedNic[];
+  readonly paths: readonly string[];
+}
+
+function nicFaults(came: ArrivedNic, wired: ArrivedNic | undefined): readonly string[] {
+  if (wired === undefined) return [`a NIC with MAC ${came.mac}, which the VM does not have`];
+  const parts = [
+    ["tap", came.tap, wired.tap],
+    ["place", came.pciAddress, wired.pciAddress],
+  ] as const;
+  return parts
+    .filter(([, has, wants]) => has !== wants)
+    .map(([what, has = "none"]) => `the NIC with MAC ${came.mac} has another ${what}: ${has}`);
+}
+
+export function arrivalFaults(came: IncomingDomain, wired: IncomingDomain): readonly string[] {
+  const find = ({ nics }: IncomingDomain, mac: string) => nics.find((nic) => nic.mac === mac);
+  const missing = wired.nics.filter(({ mac }) => find(came, mac) === undefined);
+  const foreign = came.paths.filter((path) => !wired.paths.includes(path));
+  return [
+    ...came.nics.flatMap((nic) => nicFaults(nic, find(wired, nic.mac))),
+    ...missing.map(({ mac }) => `no NIC with MAC ${mac}`),
+    ...foreign.map((path) => `${path}, which the VM does not use`),
+  ].sort();
+}
+
+/** Patchbay's condition on a VMI and its migration: the guest is paused on the target because its devices differ. */
+export const GUEST_HELD = "GuestHeld";
+
+/** Describes why the guest is paused and what to do. Undefined if it is not paused for that reason. */
+export function heldMessage(state: MigrationState | undefined): string | undefined {
+  const { targetNodeDomainFaults: faults = [], targetNode = "" } = state ?? {};
+  if (faults.length === 0) return undefined;
+  return `the guest has come to node ${targetNode} and stands still there, since it is not what was made ready for it: ${faults.join("; ")}. It goes on by itself when that is so no longer; else restart the VM`;
+}
+
+export function heldCondition(state: MigrationState | undefined): readonly NewCondition[] {
+  const message = heldMessage(state);
+  if (message === undefined) return [];
+  return [{ type: GUEST_HELD, status: "True", reason: "ArrivedOtherwise", message }];
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// NICs of a migrating guest: which ones the target expects, rewires and announces.
+import {
+  names,
+  type BindingRegistry,
+  type IfaceStatus,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import type { BindingKind } from "../bindings/binding.ts";
+import { bindingOf } from "../bindings/resolve-binding.ts";
+import { socketLinkOf } from "../iface/links/socket-link.ts";
+import { madeTapOf } from "../iface/names.ts";
+import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
+import { findCondition, PAUSED } from "../status/conditions.ts";
+import type { ArrivedNic } from "./incoming.ts";
+import { wiringOf, isByHook } from "../iface/links/wiring.ts";
+import { isInPod, type NodeVmFacts, wiringPlanOf } from "../plan/node/node-vm.ts";
+import type { AnnouncedNic } from "../ports/index.ts";
+import type { PodWiring } from "../bindings/pod-wiring.ts";
+
+/** Bindings whose taps Patchbay creates. */
+const OWN_TAP_BINDINGS: readonly BindingKind[] = ["bridge", "masquerade", "managedTap"];
+
+/** Interfaces with a device in the guest according to the source node, including those being unplugged. */
+export function broughtAlong({ status }: VirtualMachineInstance): readonly IfaceStatus[] {
+  return (status?.interfaces ?? []).filter(
+    ({ name, queueCount }) => name !== undefined && queueCount !== undefined,
+  );
+}
+
+/** The tap or socket that the target node creates. Undefined if another component creates it. */
+function findTapName(
+  vmi: VirtualMachineInstance,
+  name: string,
+  bindings: BindingRegistry,
+): string | undefined {
+  const { kind } = bindingOf(
+    findByName(ifacesOf(vmi.spec), name) ?? { name, bridge: {} },
+    findByName(networksOf(vmi.spec), name),
+    bindings,
+  );
+  const attachment = findByName(vmi.status?.migrationState?.targetAttachments, name);
+  if (kind === "refused" || attachment === undefined) return undefined;
+  const { podInterfaceName } = attachment;
+  if (kind === "vhostuser") return `${names.LAUNCHER_DIR}/${socketLinkOf(podInterfaceName)}`;
+  return OWN_TAP_BINDINGS.includes(kind) ? madeTapOf(name, podInterfaceName) : undefined;
+}
+
+/** The expected NICs. Taps that another component created are taken from `came`. */
+export function expectedNics(
+  vmi: VirtualMachineInstance,
+  bindings: BindingRegistry,
+  came: readonly ArrivedNic[],
+): readonly ArrivedNic[] {
+  return broughtAlong(vmi).map(({ name = "", mac = "", pciAddress }) => {
+    const nic = came.find((each) => each.mac === mac);
+    return { mac, pciAddress, tap: findTapName(vmi, name, bindings) ?? nic?.tap };
+  });
+}
+
+export function staysPaused({ status }: VirtualMachineInstance): boolean {
+  return findCondition(status?.conditions, PAUSED)?.status === "True";
+}
+
+/**
+ * Returns the NICs to announce when the guest resumes in another pod. NICs behind the pod's addresses are invisible to
+ * other hosts. The addresses are those that CNI assigned; the guest's own claims are not trusted.
+ */
+export function announcedNics({ ifaces }: NodeVmFacts): readonly AnnouncedNic[] {
+  return ifaces
+    .filter((iface) => isInPod(iface) && iface.links.podInterface)
+    .flatMap((iface) => {
+      const wiring = wiringOf(iface);
+      if (wiring?.kind !== "bridge") return [];
+      const { podInterfaceName, mac } = wiring;
+      return [{ podInterfaceName, mac, addresses: iface.remembered?.addresses ?? [] }];
+    });
+}
+
+function listWirings(facts: NodeVmFacts): readonly PodWiring[] {
+  return facts.ifaces
+    .filter((iface) => isInPod(iface) && iface.links.podInterface && !isByHook(iface))
+    .flatMap((iface) => wiringPlanOf(facts, iface) ?? []);
+}
+
+function withoutAwaitedIn(wiring: PodWiring): PodWiring {
+  const arrived = { ...wiring };
+  // The copy's type declares the field as optional.
+  delete (arrived as { awaitedIn?: string }).awaitedIn;
+  return arrived;
+}
+
+/** Wirings to apply as soon as the guest runs here. Idempotent. */
+export function arrivedWirings(facts: NodeVmFacts): readonly PodWiring[] {
+  return listWirings(facts).map(withoutAwaitedIn);
+}
+
+/**
+ * Wirings to apply once the guest has left the pod with that UID. The old pod then neither passes frames to the guest nor
+ * answers for its MAC. Idempotent.
+ */
+export function leftWirings(facts: NodeVmFacts, podUid: string): readonly PodWiring[] {
+  return listWirings(facts).map((wiring) => ({ ...wiring, awaitedIn: podUid }));
+}

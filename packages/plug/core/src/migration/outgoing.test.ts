@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { planDeparture, type DepartureFacts } from "./outgoing.ts";
+
+const RUNS = { name: "d", uuid: "u", state: "running", persistent: true } as const;
+const LEFT = { ...RUNS, state: "shutoff", move: "left" } as const;
+const LEAVING = { ...RUNS, state: "paused", move: "leaving" } as const;
+const NO_JOB = { state: "none" } as const;
+const OUT = { state: "running", move: "out" } as const;
+const READY = { targetNodeAddress: "192.0.2.2", targetDirectMigrationNodePorts: { "40000": 0 } };
+const START = "2026-01-01T00:00:00Z";
+
+function stepsOf(
+  state: object,
+  change: Partial<Omit<DepartureFacts, "migration">> = {},
+): readonly string[] {
+  const steps = planDeparture({
+    migration: { migrationUid: "m", ...state },
+    domain: RUNS,
+    job: NO_JOB,
+    hasRelay: false,
+    call: undefined,
+    isHeard: false,
+    isStalled: false,
+    isLate: false,
+    ...change,
+  });
+  return steps.map((step) => {
+    if (step.kind === "wait") return `wait ${step.for}`;
+    return step.kind === "reportFailed" ? `failed: ${step.reason}` : step.kind;
+  });
+}
+
+const STAYED = ["stopRelay", "announceMacs"];
+
+test.each([
+  { name: "the target has told nothing yet", state: {}, want: ["wait target"] },
+  {
+    name: "it has",
+    state: READY,
+    want: ["startRelay", "announceMacs", "reportStart", "migrate", "wait call"],
+  },
+  {
+    name: "the relay was started by an earlier pass",
+    state: READY,
+    change: { hasRelay: true },
+    want: ["announceMacs", "reportStart", "migrate", "wait call"],
+  },
+  {
+    name: "the call goes on",
+    state: { ...READY, startTimestamp: START },
+    change: { hasRelay: true, call: "running" as const },
+    want: ["wait call"],
+  },
+  {
+    name: "a process that died has made the call, which goes on",
+    state: { ...READY, startTimestamp: START },
+    change: { job: OUT },
+    want: ["wait call"],
+  },
+  {
+    name: "a process that died has made the call, and the guest is here",
+    state: { ...READY, startTimestamp: START },
+    want: ["announceMacs", "failed: it ended, and the guest is here"],
+  },
+  {
+    name: "the guest stands still on its last part of the way",
+    state: { ...READY, startTimestamp: START },
+    change: { domain: LEAVING, job: OUT },
+    want: ["wait call"],
+  },
+  {
+    name: "the guest stands still on it, and the call is not back yet",
+    state: { ...READY, startTimestamp: START },
+    change: { domain: LEAVING, call: "running" as const },
+    want: ["wait call"],
+  },
+  {
+    name: "the guest stands still on it, and nothing goes on",
+    state: { ...READY, startTimestamp: START },
+    change: { domain: LEAVING, hasRelay: true, call: { failure: "the connection was lost" } },
+    want: [
+      ...STAYED,
+      "failed: its libvirt ended at the last moment, and the guest goes on here",
+      "goOn",
+    ],
+  },
+  {
+    name: "the same, and it was told that it stays",
+    state: { ...READY, startTimestamp: START, failed: true },
+    change: { domain: LEAVING },
+    want: ["goOn", "wait end"],
+  },
+  {
+    name: "the call has failed",
+    state: { ...READY, startTimestamp: START },
+    change: { hasRelay: true, call: { failure: "no way" } },
+    want: [...STAYED, "failed: no way"],
+  },
+  {
+    name: "it has arrived",
+    state: { ...READY, startTimestamp: START },
+    change: { hasRelay: true, domain: LEFT, call: "arrived" as const },
+    want: ["tellGone", "wait handover"],
+  },
+  {
+    name: "it has arrived, and this process has just been started",
+    state: { ...READY, startTimestamp: START },
+    change: { domain: LEFT },
+    want: ["startRelay", "tellGone", "wait handover"],
+  },
+  {
+    name: "the target has heard that",
+    state: { ...READY, startTimestamp: START },
+    change: { hasRelay: true, domain: LEFT, isHeard: true },
+    want: ["wait handover"],
+  },
+  {
+    name: "the target that had heard that listens elsewhere by now",
+    state: { ...READY, startTimestamp: START },
+    change: { domain: LEFT, isHeard: true },
+    want: ["startRelay", "tellGone", "wait handover"],
+  },
+  {
+    name: "it runs at the target",
+    state: { ...READY, startTimestamp: START, targetNodeDomainReadyTimestamp: START },
+    change: { hasRelay: true, domain: LEFT, isHeard: true },
+    want: ["stopRelay", "wait end"],
+  },
+  {
+    name: "it has arrived, and its launcher has ended",
+    state: { ...READY, startTimestamp: START },
+    change: { hasRelay: true, domain: undefined, call: "arrived" as const },
+    want: ["tellGone", "wait handover"],
+  },
+  {
+    name: "it has arrived, and is to be cancelled: too late",
+    state: { ...READY, startTimestamp: START, abortRequested: true },
+    change: { hasRelay: true, domain: LEFT },
+    want: ["reportLeft", "tellGone", "wait handover"],
+  },
+  {
+    name: "that was told, and the target has heard it",
+    state: { ...READY, startTimestamp: START, abortRequested: true, sourceNodeDomainLeft: true },
+    change: { hasRelay: true, domain: LEFT, isHeard: true },
+    want: ["wait handover"],
+  },
+  {
+    name: "it is cancelled before anything was sent",
+    state: { ...READY, abortRequested: true },
+    want: ["announceMacs", "failed: it was cancelled"],
+  },
+  {
+    name: "it is cancelled on its way",
+    state: { ...READY, startTimestamp: START, abortRequested: true },
+    change: { hasRelay: true, job: OUT, call: "running" as const },
+    want: ["abort", "wait call"],
+  },
+  {
+    name: "nothing has come over for too long",
+    state: { ...READY, startTimestamp: START },
+    change: { hasRelay: true, job: OUT, call: "running" as const, isStalled: true },
+    want: ["abort", "wait call"],
+  },
+  {
+    name: "its time is over, and it may stand still for the rest",
+    state: { ...READY, startTimestamp: START, mode: "PreCopy" },
+    change: { hasRelay: true, job: OUT, call: "running" as const, isLate: true },
+    want: ["disrupt", "wait call"],
+  },
+  {
+    name: "it stands still for the rest",
+    state: { ...READY, startTimestamp: START, mode: "Paused" },
+    change: { hasRelay: true, job: OUT, call: "running" as const, isLate: true },
+    want: ["wait call"],
+  },
+  {
+    name: "its time is over, and it is cancelled",
+    state: { ...READY, startTimestamp: START, abortRequested: true },
+    change: { hasRelay: true, job: OUT, call: "running" as const, isLate: true },
+    want: ["abort", "wait call"],
+  },
+  {
+    name: "its user has paused it",
+    state: READY,
+    change: { hasRelay: true, domain: { ...RUNS, state: "paused" } as const },
+    want: ["announceMacs", "reportStart", "migrate", "wait call"],
+  },
+  {
+    name: "it has shut down",
+    state: { ...READY, startTimestamp: START },
+    change: { hasRelay: true, domain: { ...RUNS, state: "shutoff" } as const },
+    want: [...STAYED, "failed: the guest has ended"],
+  },
+  {
+    name: "its libvirt is silent",
+    state: READY,
+    change: { domain: undefined },
+    want: ["wait guest"],
+  },
+  { name: "it has failed", state: { ...READY, failed: true }, want: ["wait end"] },
+])("$name", ({ state, change, want }) => {
+  expect(stepsOf(state, change)).toEqual(want);
+});
+
+test("whether somebody asked for the end is told with the failure", () => {
+  const facts = {
+    job: NO_JOB,
+    hasRelay: false,
+    call: undefined,
+    isHeard: false,
+    isStalled: false,
+    isLate: false,
+    domain: RUNS,
+  };
+  const isAborted = (abortRequested: boolean) =>
+    planDeparture({ ...facts, migration: { startTimestamp: START, abortRequested } }).at(-1);
+  expect(isAborted(true)).toMatchObject({ kind: "reportFailed", isAborted: true });
+  expect(isAborted(false)).toMatchObject({ kind: "reportFailed", isAborted: false });
+});

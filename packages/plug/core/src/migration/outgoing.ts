@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans the source node's steps for an outgoing guest, from facts only: a restarted virt-handler continues and never starts a
+// migration twice.
+import type { MigrationState } from "@patchbay/api";
+import type { DomainInfo, JobStats } from "../ports/index.ts";
+
+export interface DepartureFacts {
+  readonly migration: MigrationState;
+  /** The guest's domain. Undefined if there is none or libvirt does not respond. */
+  readonly domain: DomainInfo | undefined;
+  readonly job: JobStats;
+  readonly hasRelay: boolean;
+  /** This process's call of libvirt: running, or its result. Undefined if it made none. */
+  readonly call: undefined | "running" | "arrived" | { readonly failure: string };
+  readonly isStalled: boolean;
+  /** Whether the completion timeout has passed and disruption is allowed. */
+  readonly isLate: boolean;
+  /** Whether the target has acknowledged over that relay that the guest is off here. */
+  readonly isHeard: boolean;
+}
+
+export type OutgoingWait = "target" | "guest" | "call" | "handover" | "end";
+
+/** Every step is idempotent except `migrate`, which is issued at most once. */
+export type DepartureStep =
+  | { readonly kind: "startRelay" }
+  /** Writes the start time, so that no process starts again. */
+  | { readonly kind: "reportStart" }
+  /** Starts the migration in libvirt. */
+  | { readonly kind: "migrate" }
+  /** Raises the downtime limit, so that the guest pauses for the rest of the transfer. */
+  | { readonly kind: "disrupt" }
+  | { readonly kind: "abort" }
+  /** Resumes the guest here. It was paused for a final transfer that no longer exists. */
+  | { readonly kind: "goOn" }
+  /** Reports to the target that the guest is off here. */
+  | { readonly kind: "tellGone" }
+  /** Writes to the status that the guest has left, for a caller that requested an abort. */
+  | { readonly kind: "reportLeft" }
+  | { readonly kind: "stopRelay" }
+  /** Announces the guest's MACs from this node, because switches may have learned them at the target. */
+  | { readonly kind: "announceMacs" }
+  | { readonly kind: "reportFailed"; readonly reason: string; readonly isAborted: boolean }
+  | { readonly kind: "wait"; readonly for: OutgoingWait };
+
+const WAIT_FOR_END: readonly DepartureStep[] = [{ kind: "wait", for: "end" }];
+
+/**
+ * libvirt crashed during the final transfer and has lost the job. The target has not resumed the guest, because it was
+ * not told to and this pod still runs. So the guest resumes here. The failure is written first: after that the target
+ * cannot resume it.
+ */
+function resumeHere(facts: DepartureFacts): readonly DepartureStep[] {
+  if (facts.migration.failed === true) return [{ kind: "goOn" }, ...WAIT_FOR_END];
+  const reason = "its libvirt ended at the last moment, and the guest goes on here";
+  return [...failHere(facts, reason), { kind: "goOn" }];
+}
+
+function failHere(facts: DepartureFacts, reason: string): readonly DepartureStep[] {
+  const isAborted = facts.migration.abortRequested === true;
+  const stop = facts.hasRelay ? [{ kind: "stopRelay" } as const] : [];
+  return [...stop, { kind: "announceMacs" }, { kind: "reportFailed", reason, isAborted }];
+}
+
+/**
+ * The guest is at the target and off here; the target waits for this report before it resumes the guest. The relay stays
+ * open until the guest runs there: a restarted target listens on other ports and must be told again.
+ */
+function handOver(facts: DepartureFacts): readonly DepartureStep[] {
+  const { abortRequested, sourceNodeDomainLeft, targetNodeDomainReadyTimestamp } = facts.migration;
+  if (targetNodeDomainReadyTimestamp !== undefined) {
+    return facts.hasRelay ? [{ kind: "stopRelay" }, ...WAIT_FOR_END] : WAIT_FOR_END;
+  }
+  const isAnswered = abortRequested !== true || sourceNodeDomainLeft === true;
+  const answer = isAnswered ? [] : [{ kind: "reportLeft" } as const];
+  if (facts.hasRelay && facts.isHeard) return [...answer, { kind: "wait", for: "handover" }];
+  const start = facts.hasRelay ? [] : [{ kind: "startRelay" } as const];
+  return [...answer, ...start, { kind: "tellGone" }, { kind: "wait", for: "handover" }];
+}
+
+function begin({ migration, hasRelay }: DepartureFacts): readonly DepartureStep[] {
+  const { targetNodeAddress = "", targetDirectMigrationNodePorts: ports = {} } = migration;
+  const isReady = targetNodeAddress !== "" && Object.keys(ports).length > 0;
+  if (!isReady) return [{ kind: "wait", for: "target" }];
+  const start = hasRelay ? [] : [{ kind: "startRelay" } as const];
+  return [
+    ...start,
+    // CNI plugins may have announced the MACs of the target's NICs.
+    { kind: "announceMacs" },
+    { kind: "reportStart" } as const,
+    { kind: "migrate" } as const,
+    { kind: "wait", for: "call" },
+  ];
+}
+
+/** The guest runs here and no migration is active in libvirt. */
+function decideBeforeStart(facts: DepartureFacts): readonly DepartureStep[] {
+  const { migration, call } = facts;
+  if (typeof call === "object") return failHere(facts, call.failure);
+  // Nothing has been sent yet.
+  if (migration.abortRequested === true) return failHere(facts, "it was cancelled");
+  // An earlier process started the migration and died; the migration has failed since.
+  if (migration.startTimestamp !== undefined)
+    return failHere(facts, "it ended, and the guest is here");
+  return begin(facts);
+}
+
+function decideWhileMigrating(facts: DepartureFacts): readonly DepartureStep[] {
+  const { migration, isStalled, isLate } = facts;
+  const wait = { kind: "wait", for: "call" } as const;
+  if (isStalled || migration.abortRequested === true) return [{ kind: "abort" }, wait];
+  return isLate && migration.mode !== "Paused" ? [{ kind: "disrupt" }, wait] : [wait];
+}
+
+/** libvirt's events and this process may disagree briefly. */
+function isMigratingOut({ domain, job, call }: DepartureFacts): boolean {
+  return call === "running" || job.move === "out" || domain?.move === "leaving";
+}
+
+function isPausedWithoutJob({ domain, job, call }: DepartureFacts): boolean {
+  return domain?.move === "leaving" && job.state === "none" && call !== "running";
+}
+
+export function planDeparture(facts: DepartureFacts): readonly DepartureStep[] {
+  const { migration, domain, call } = facts;
+  if (isPausedWithoutJob(facts)) return resumeHere(facts);
+  if (migration.failed === true) return WAIT_FOR_END;
+  // The launcher may have ended since.
+  if (call === "arrived" || domain?.move === "left") return handOver(facts);
+  if (domain === undefined) return [{ kind: "wait", for: "guest" }];
+  if (isMigratingOut(facts)) return decideWhileMigrating(facts);
+  const isHere = domain.state === "running" || domain.state === "paused";
+  return isHere ? decideBeforeStart(facts) : failHere(facts, "the guest has ended");
+}

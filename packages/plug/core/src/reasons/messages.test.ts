@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people are told of a reason, and which event tells of it.
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { findAdvice, eventTypeOf } from "./table.ts";
+import { hasRefused, noFreePort } from "./messages.ts";
+
+describe("the way out of a VM without free ports", () => {
+  const vmi = aVmi({ status: { pciePorts: { total: 4, free: 1 } } });
+  const pc = { ...vmi, spec: { ...vmi.spec, domain: { machine: { type: "pc" } } } };
+  const annotations = { "kubevirt.io/placePCIDevicesOnRootComplex": "true" };
+  const onRoot = { ...vmi, metadata: { ...vmi.metadata, annotations } };
+
+  test.each([
+    {
+      name: "q35",
+      of: vmi,
+      says: "1 of 4 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts",
+    },
+    {
+      name: "pc",
+      of: pc,
+      says: "the bus of machine type pc has no more slots",
+    },
+    {
+      name: "devices on the root complex",
+      of: onRoot,
+      says: "restart the VM without the annotation",
+    },
+    {
+      name: "a VM that has told nothing",
+      of: aVmi(),
+      says: "0 of 0 PCIe ports of the VM are free",
+    },
+  ])("$name", ({ of, says }) => {
+    expect(noFreePort(of).message).toContain(says);
+  });
+});
+
+test.each([
+  { reason: "CniFailed", event: "Warning" },
+  { reason: "DomainBusy", event: "Normal" },
+  { reason: "WaitingForGuest", event: undefined },
+  { reason: "AReasonOfTomorrow", event: "Warning" },
+  { reason: "constructor", event: "Warning" },
+])("$reason is told by an event: $event", ({ reason, event }) => {
+  expect(eventTypeOf(reason)).toBe(event);
+});
+
+test("advice is given where the words of an error have none", () => {
+  expect(findAdvice("PciAddressInUse")).toBe("choose another pciAddress, or none");
+  expect(findAdvice("AttachFailed")).toBeUndefined();
+});
+
+test.each([
+  { name: "asked once", count: 1, isRefused: false, want: false },
+  {
+    name: "asked twice: the first request may have been lost",
+    count: 2,
+    isRefused: false,
+    want: false,
+  },
+  { name: "asked three times", count: 3, isRefused: false, want: true },
+  { name: "asked once, which failed", count: 1, isRefused: true, want: true },
+])("a guest that was $name keeps the device: $want", ({ count, isRefused, want }) => {
+  expect(hasRefused({ count, isRefused })).toBe(want);
+});

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { AppError } from "../errors/app-error.ts";
+import {
+  guestHindranceField,
+  guestHindranceOf,
+  hindranceOfFailure,
+  hindranceOfWait,
+  requestsReported,
+} from "./blocked-reason.ts";
+
+describe("an unplug waits", () => {
+  const wait = { kind: "wait", iface: "one", reason: "GuestRefused" } as const;
+
+  test.each([
+    { count: 1, want: "WaitingForGuest", says: /was asked/ },
+    { count: 2, want: "WaitingForGuest", says: /was asked/ },
+    { count: 3, want: "GuestRefused", says: /not let go.*asked 3 times since 2026.*reset it/ },
+    {
+      count: 1,
+      isRefused: true,
+      want: "GuestRefused",
+      says: /has refused .*asked once since 2026/,
+    },
+    { count: 9, isPaused: true, want: "WaitingForGuest", says: /is paused.*resumed/ },
+  ])("for a guest: %j", ({ count, isRefused = false, isPaused = false, want, says }) => {
+    const facts = { pciAddresses: [], devices: [], controllers: [], nics: [] };
+    // Nothing else of the domain is looked at.
+    const domain = { running: true, isPaused, crashed: false, facts } as never;
+    const hotplug = { type: "Unplug", phase: "Detaching", since: "2026-01-01T00:00:00Z" } as const;
+    const vmi = aVmi({ status: { interfaces: [{ name: "one", hotplug }] } });
+    const asked = { one: { count, agoMs: 1, isRefused } };
+    const hindrance = hindranceOfWait(wait, { vmi, domain, asked, ifaces: [] });
+    expect(hindrance).toMatchObject({ reason: want, attempts: count });
+    expect(hindrance.message).toMatch(says);
+  });
+});
+
+describe("requests of a process that is gone", () => {
+  const reported = { phase: "Detaching", attempts: 4 };
+
+  test.each([
+    { name: "a wait", hotplug: { ...reported, reason: "WaitingForGuest" }, want: 4 },
+    { name: "a refusal", hotplug: { ...reported, reason: "GuestRefused" }, want: 4 },
+    {
+      name: "a tap made anew",
+      hotplug: { phase: "Attaching", attempts: 2, reason: "TapReplaced" },
+      want: 2,
+    },
+    {
+      name: "a tap made anew in another phase",
+      hotplug: { ...reported, reason: "TapReplaced" },
+      want: 0,
+    },
+    {
+      name: "a wait that was not counted",
+      hotplug: { phase: "Detaching", reason: "WaitingForGuest" },
+      want: 0,
+    },
+    { name: "no request", hotplug: { ...reported, reason: "DomainBusy" }, want: 0 },
+    {
+      name: "an older unplug",
+      hotplug: { ...reported, phase: "Ready", reason: "GuestRefused" },
+      want: 0,
+    },
+  ])("are counted of $name: $want", ({ hotplug, want }) => {
+    // Literals of the row are members of the unions.
+    expect(requestsReported({ name: "one", hotplug } as never)).toBe(want);
+  });
+});
+
+test("requests of an iface of which nothing is reported are none", () => {
+  expect(requestsReported(undefined)).toBe(0);
+  expect(requestsReported({ name: "one" })).toBe(0);
+});
+
+describe("a plug waits", () => {
+  const given = {
+    vmi: aVmi({ nics: [{ name: "one" }], status: { pciePorts: { total: 4, free: 0 } } }),
+    domain: undefined,
+    ifaces: [],
+    asked: { one: { count: 3, agoMs: 1, isRefused: false } },
+  };
+  const iface = { name: "one", bridge: {}, model: "pcnet", pciAddress: "0000:05:00.0" };
+  const asking = {
+    ...given,
+    vmi: { ...given.vmi, spec: { domain: { devices: { interfaces: [iface] } } } },
+  };
+  test.each([
+    {
+      reason: "NoFreePciePort",
+      facts: given,
+      says: "0 of 4 PCIe ports of the VM are free; unplug an interface",
+    },
+    { reason: "PciAddressInUse", facts: asking, says: "the PCI address 0000:05:00.0 is in use" },
+    { reason: "PciAddressInUse", facts: given, says: "the PCI address  is in use" },
+    { reason: "ModelNeedsIoPorts", facts: asking, says: "model pcnet needs I/O ports" },
+    { reason: "ModelNeedsIoPorts", facts: given, says: "model  needs I/O ports" },
+  ] as const)("for $reason: $says", ({ reason, facts, says }) => {
+    const hindrance = hindranceOfWait({ kind: "wait", iface: "one", reason }, facts);
+    expect(hindrance).toMatchObject({ reason, attempts: 0 });
+    expect(hindrance.message).toContain(says);
+  });
+
+  test("for a guest whose tap was made anew, counting how often it was asked", () => {
+    const wait = { kind: "wait", iface: "one", reason: "TapReplaced" } as const;
+    expect(hindranceOfWait(wait, given)).toMatchObject({ reason: "TapReplaced", attempts: 3 });
+    const none = hindranceOfWait(wait, { ...given, asked: {} });
+    expect(none).toMatchObject({ reason: "TapReplaced", attempts: 0 });
+  });
+
+  test("for a guest whose QEMU would abort without its tap", () => {
+    const wait = { kind: "wait", iface: "one", reason: "TapLost" } as const;
+    expect(hindranceOfWait(wait, given)).toMatchObject({ reason: "TapLost", attempts: 0 });
+  });
+
+  test("for a guest that runs, as far as anybody knows", () => {
+    const wait = { kind: "wait", iface: "one", reason: "GuestRefused" } as const;
+    const hindrance = hindranceOfWait(wait, given);
+    expect(hindrance).toMatchObject({ reason: "GuestRefused", attempts: 3 });
+    expect(hindrance.message).not.toContain("since");
+    const none = hindranceOfWait(wait, { ...given, asked: {} });
+    expect(none).toMatchObject({ reason: "WaitingForGuest", attempts: 0 });
+  });
+});
+
+describe("what holds up a VMI as a whole", () => {
+  const EARLIER = "2026-01-01T00:00:00.000Z";
+  const NOW = "2026-01-01T01:00:00.000Z";
+  const before = { reason: "GuestNotStarted", message: "no", attempts: 4, since: EARLIER };
+  const vmi = aVmi({ status: { hindrance: before } });
+
+  test.each([
+    {
+      name: "is counted on",
+      error: new Error("no kernel"),
+      of: vmi,
+      reason: "GuestNotStarted",
+      attempts: 5,
+    },
+    {
+      name: "begins",
+      error: new Error("no kernel"),
+      of: aVmi(),
+      reason: "GuestNotStarted",
+      attempts: 1,
+    },
+    {
+      name: "is counted anew of another reason, which the error has",
+      error: new AppError("LIBVIRT_TIMED_OUT", {}),
+      of: vmi,
+      reason: "LibvirtTimedOut",
+      attempts: 1,
+    },
+  ])("$name", ({ error, of, reason, attempts }) => {
+    const hindrance = guestHindranceOf(of, "GuestNotStarted", error);
+    expect(hindrance).toMatchObject({ reason, attempts });
+    expect(hindrance.message).toContain(error.message);
+  });
+
+  test("is dated when its reason came", () => {
+    const now = { reason: "GuestNotStarted", message: "still", attempts: 5 };
+    expect(guestHindranceField(vmi, undefined, NOW)).toEqual({});
+    expect(guestHindranceField(vmi, now, NOW)).toEqual({ hindrance: { ...now, since: EARLIER } });
+    expect(guestHindranceField(aVmi(), now, NOW)).toEqual({ hindrance: { ...now, since: NOW } });
+    const other = { ...now, reason: "LibvirtTimedOut" };
+    expect(guestHindranceField(vmi, other, NOW)).toEqual({ hindrance: { ...other, since: NOW } });
+  });
+});
+
+describe("attempts", () => {
+  const reported = { name: "one", hotplug: { type: "Unplug", phase: "Detaching", attempts: 4 } };
+
+  test.each([
+    { name: "go on in the same phase", step: "detachDevice", want: 5 },
+    { name: "begin anew in the next", step: "unwireTap", want: 1 },
+    { name: "begin anew in the one before", step: "attachDevice", want: 1 },
+  ] as const)("$name", ({ step, want }) => {
+    const error = new AppError("LIBVIRT_REFUSED", {});
+    // Literals of the row are members of the unions.
+    expect(hindranceOfFailure(step, error, reported as never).attempts).toBe(want);
+  });
+});

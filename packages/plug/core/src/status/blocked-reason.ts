@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { IfacePhase, IfaceStatus, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
+import { reasonOf, sayWithAdvice } from "../reasons/of-error.ts";
+import type { Reason } from "../reasons/table.ts";
+import {
+  pciAddressInUse,
+  BACKEND_REPLACED,
+  unplugPending,
+  INTERRUPT_VECTORS,
+  MEMORY_NOT_SHARED,
+  modelNeedsIoPorts,
+  noFreePort,
+  POD_INTERFACE_MISSING,
+  staysOnNetwork,
+  TAP_LOST,
+  TAP_REPLACED,
+  type Told,
+  WAITING_FOR_MIGRATION,
+} from "../reasons/messages.ts";
+import { findByName, ifacesOf } from "../spec/nics.ts";
+import type { IfaceFacts } from "../iface/facts.ts";
+import type { SocketReason } from "../iface/links/vhost-socket.ts";
+import type { NoPlace } from "../pcie/live-places.ts";
+import type { NodeAction, NodeVmFacts, WaitReason } from "../plan/node/node-vm.ts";
+import type { VhostUserWait } from "../plan/node/nics.ts";
+
+export interface Hindrance {
+  /** Stable, in CamelCase. Listed in docs/reference/reasons.md. */
+  readonly reason: string;
+  readonly message: string;
+  readonly attempts: number;
+}
+
+type Step = Exclude<Extract<NodeAction, { iface: string }>["kind"], "wait"> | "serveAddresses";
+
+/** The phase of each step, and the reason for errors without one of their own. */
+const STEPS: Readonly<Record<Step, { readonly phase: IfacePhase; readonly reason: Reason }>> = {
+  rememberAddresses: { phase: "Wiring", reason: "WiringFailed" },
+  linkSocket: { phase: "Wiring", reason: "WiringFailed" },
+  wireTap: { phase: "Wiring", reason: "WiringFailed" },
+  serveAddresses: { phase: "Ready", reason: "AddressesNotServed" },
+  attachDevice: { phase: "Attaching", reason: "AttachFailed" },
+  detachDevice: { phase: "Detaching", reason: "DetachFailed" },
+  unwireTap: { phase: "Unwiring", reason: "UnwiringFailed" },
+  setLink: { phase: "Ready", reason: "LinkStateFailed" },
+  swapNetwork: { phase: "Switching", reason: "SwitchFailed" },
+  removeBridge: { phase: "Ready", reason: "UnwiringFailed" },
+};
+
+function countAttempts(phase: IfacePhase, reported: IfaceStatus | undefined): number {
+  const hotplug = reported?.hotplug;
+  return hotplug?.phase === phase ? (hotplug.attempts ?? 0) : 0;
+}
+
+export function hindranceOfFailure(
+  step: Step,
+  error: unknown,
+  reported: IfaceStatus | undefined,
+): Hindrance {
+  const { phase, reason } = STEPS[step];
+  const where = step === "swapNetwork" ? [staysOnNetwork(undefined)] : [];
+  return {
+    reason: reasonOf(error) ?? reason,
+    message: [sayWithAdvice(error), ...where].join("; "),
+    attempts: countAttempts(phase, reported) + 1,
+  };
+}
+
+/** Why a VMI's guest does not start or cannot be managed. `step` is the reason for errors without one of their own. */
+export function guestHindranceOf(
+  { status }: VirtualMachineInstance,
+  step: "GuestNotStarted" | "LauncherUnreachable",
+  error: unknown,
+): Hindrance {
+  const reason = reasonOf(error) ?? step;
+  const before = status?.hindrance?.reason === reason ? status.hindrance.attempts : 0;
+  return { reason, message: sayWithAdvice(error), attempts: before + 1 };
+}
+
+/** The status field about the VMI as a whole. `now` is RFC 3339. */
+export function guestHindranceField(
+  { status }: VirtualMachineInstance,
+  hindrance: Hindrance | undefined,
+  now: string,
+): Pick<VmiStatus, "hindrance"> {
+  if (hindrance === undefined) return {};
+  const before = status?.hindrance;
+  const since = before?.reason === hindrance.reason ? before.since : now;
+  return { hindrance: { ...hindrance, since } };
+}
+
+function noPlaceMessage(reason: NoPlace, vmi: VirtualMachineInstance, name: string): Told {
+  const iface = findByName(ifacesOf(vmi.spec), name);
+  switch (reason) {
+    case "NoFreePciePort":
+      return noFreePort(vmi);
+    case "PciAddressInUse":
+      return pciAddressInUse(iface?.pciAddress ?? "");
+    case "ModelNeedsIoPorts":
+      return modelNeedsIoPorts(iface?.model ?? "");
+  }
+}
+
+/** Unplug requests before virt-handler restarted, from the status. */
+export function requestsReported(reported: IfaceStatus | undefined): number {
+  const reason = reported?.hotplug?.reason;
+  if (reason === "TapReplaced" || reason === "BackendReplaced")
+    return countAttempts("Attaching", reported);
+  return reason === "WaitingForGuest" || reason === "GuestRefused"
+    ? countAttempts("Detaching", reported)
+    : 0;
+}
+
+function unplugBlockedReason(iface: string, { vmi, domain, asked }: WaitFacts): Hindrance {
+  const { count: attempts, isRefused } = asked[iface] ?? { count: 0, isRefused: false };
+  const hotplug = findByName(vmi.status?.interfaces, iface)?.hotplug;
+  const since = hotplug?.phase === "Detaching" ? hotplug.since : undefined;
+  const isPaused = domain?.isPaused === true;
+  return { ...unplugPending({ count: attempts, isRefused }, { isPaused, since }), attempts };
+}
+
+type WaitFacts = Pick<NodeVmFacts, "vmi" | "domain" | "asked" | "ifaces">;
+
+type VhostUserMessage = (iface: IfaceFacts | undefined) => Told;
+
+/** The message is the problem found with the socket. */
+const socketMessage =
+  (reason: SocketReason): VhostUserMessage =>
+  (iface) => ({ reason, message: iface?.links.socketProblem?.message ?? "" });
+
+const VHOST_USER_MESSAGES: Readonly<Record<VhostUserWait, VhostUserMessage>> = {
+  BackendMissing: socketMessage("BackendMissing"),
+  BackendRefused: socketMessage("BackendRefused"),
+  PortSecurityNotKept: socketMessage("PortSecurityNotKept"),
+  BackendReplaced: () => BACKEND_REPLACED,
+  MemoryNotShared: () => MEMORY_NOT_SHARED,
+  InterruptVectors: () => INTERRUPT_VECTORS,
+};
+
+function isVhostUserReason(reason: WaitReason): reason is VhostUserWait {
+  return Object.hasOwn(VHOST_USER_MESSAGES, reason);
+}
+
+function countUnplugRequests(iface: string, { asked }: WaitFacts): number {
+  return asked[iface]?.count ?? 0;
+}
+
+export function hindranceOfWait(
+  { iface, reason }: Extract<NodeAction, { kind: "wait" }>,
+  facts: WaitFacts,
+): Hindrance {
+  const attempts = countUnplugRequests(iface, facts);
+  if (isVhostUserReason(reason)) {
+    return { ...VHOST_USER_MESSAGES[reason](findByName(facts.ifaces, iface)), attempts };
+  }
+  switch (reason) {
+    case "GuestRefused":
+      return unplugBlockedReason(iface, facts);
+    case "TapReplaced":
+      return { ...TAP_REPLACED, attempts };
+    case "TapLost":
+      return { ...TAP_LOST, attempts: 0 };
+    case "WaitingForMigration":
+      return { ...WAITING_FOR_MIGRATION, attempts: 0 };
+    case "PodInterfaceMissing":
+      return { ...POD_INTERFACE_MISSING, attempts: 0 };
+    case "NoFreePciePort":
+    case "PciAddressInUse":
+    case "ModelNeedsIoPorts":
+      return { ...noPlaceMessage(reason, facts.vmi, iface), attempts: 0 };
+  }
+}
