@@ -58,7 +58,10 @@ const SPELLINGS: readonly Row[] = [
   {
     name: "a bridge in capitals alone",
     plugin: { type: "cnv-bridge", BRIDGE: "br0" },
-    want: ["BRIDGE, which plugins take for bridge"],
+    want: [
+      "BRIDGE, which plugins take for bridge",
+      'bridge "cni0", which is the node\'s own (--tenant-bridges)',
+    ],
   },
   {
     name: "two masters, two IPAMs, two types of an IPAM",
