@@ -21,11 +21,9 @@ export interface FlagSpec {
   readonly required?: boolean;
   /** Type of the value; text if unset. */
   readonly kind?: "duration" | "port" | "count" | "group" | "quantity";
-  /** The permitted values. */
   readonly choices?: readonly string[];
   /** Flags, by their names in camel case, that must not be used together with this one. */
   readonly conflicts?: readonly string[];
-  /** Whether the flag may be given several times. */
   readonly isRepeatable?: boolean;
   /** Default, as the user would type it; shown in the help. */
   readonly fallback?: string;
@@ -33,7 +31,6 @@ export interface FlagSpec {
   readonly values?: Values;
 }
 
-/** Description of a command for the help and for completion. */
 export interface CommandSpec {
   /** One word, or a group and a word, as typed. */
   readonly name: string;
@@ -42,7 +39,6 @@ export interface CommandSpec {
   readonly args: readonly string[];
   /** What completion offers for each argument. */
   readonly values?: readonly Values[];
-  /** Whether the help omits the command. */
   readonly isHidden?: boolean;
   readonly summary: string;
   readonly flags: readonly FlagSpec[];
@@ -58,7 +54,6 @@ export interface CommandLine {
   readonly commands: readonly CommandSpec[];
   /** Names of groups with their descriptions. */
   readonly groups: Readonly<Record<string, string>>;
-  /** Flags of all commands. */
   readonly flags: readonly FlagSpec[];
 }
 
@@ -70,7 +65,6 @@ export interface Output {
   write(text: string): void;
 }
 
-/** Environment of the process. */
 export interface Environment {
   /** KUBECONFIG. */
   readonly kubeconfig?: string;
@@ -80,7 +74,6 @@ export interface Environment {
   readonly program?: readonly string[];
 }
 
-/** Values of the flags that all commands have. */
 export interface GlobalOptions {
   readonly kubeconfig?: string;
   readonly namespace?: string;

@@ -19,7 +19,6 @@ export function listOption(input: Input, name: string): readonly string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
-/** Number of a flag, or `fallback`. */
 export function numberOption(input: Input, name: string, fallback: number): number {
   const value = input.options[name];
   return typeof value === "number" ? value : fallback;

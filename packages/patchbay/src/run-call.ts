@@ -5,7 +5,6 @@ import { safeOutput } from "./print/safe.ts";
 import { ProgramEnded } from "./program-ended.ts";
 import { createProgram, type ProcessContext } from "./program.ts";
 
-/** Exit code of wrong usage. */
 const USAGE = 2;
 /** Exit code after Ctrl-C. Source: bash(1), EXIT STATUS: 128 + SIGINT. */
 const INTERRUPTED = 130;

@@ -10,7 +10,6 @@ import { oneLine } from "./print/safe.ts";
 
 export interface Session {
   readonly client: KubeClient;
-  /** Server and credentials of the connection. */
   readonly config: KubeConfig;
   readonly clock: Clock;
   readonly namespace: string;

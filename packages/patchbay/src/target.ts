@@ -19,7 +19,6 @@ export interface Target {
   readonly vmi?: VirtualMachineInstance;
 }
 
-/** Plural names in paths. */
 const RESOURCES = {
   virtualmachine: VIRTUAL_MACHINES.resource,
   virtualmachineinstance: VIRTUAL_MACHINE_INSTANCES.resource,
@@ -37,14 +36,12 @@ export function objectPath({ kind, namespace, name }: Target): string {
   return `/apis/kubevirt.io/v1/${parts.map(encodeURIComponent).join("/")}`;
 }
 
-/** Kind and name for messages. */
 export function printTarget(target: Target): string {
   return `${target.kind} ${target.name}`;
 }
 
 export interface TargetQuery {
   readonly name: string;
-  /** Whether to find only VMIs. */
   readonly isVmi: boolean;
 }
 

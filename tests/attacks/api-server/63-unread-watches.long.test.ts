@@ -18,7 +18,11 @@ const VALUE = "x".repeat(1_000_000);
 let api: ApiServerProcess;
 
 beforeAll(async () => {
-  api = await ApiServerProcess.start({ unreadMs: 2000, watches: WATCHES, strangers: 64 });
+  api = await ApiServerProcess.start({
+    unreadMs: 2000,
+    watches: WATCHES,
+    unauthenticatedConnections: 64,
+  });
 });
 afterAll(() => api[Symbol.asyncDispose]());
 

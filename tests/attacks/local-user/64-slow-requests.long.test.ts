@@ -15,7 +15,11 @@ let api: ApiServerProcess;
 const sockets: Socket[] = [];
 
 beforeAll(async () => {
-  api = await ApiServerProcess.start({ headersMs: 500, requestMs: 1500, strangers: STRANGERS });
+  api = await ApiServerProcess.start({
+    headersMs: 500,
+    requestMs: 1500,
+    unauthenticatedConnections: STRANGERS,
+  });
 });
 afterAll(async () => {
   for (const socket of sockets) socket.destroy();

@@ -41,7 +41,7 @@ import { isPodStream } from "./kubelet/connect.ts";
 import { makeAccess } from "./auth/access.ts";
 import type { TokenEntry } from "./auth/authentication.ts";
 import { Registry } from "./kinds/registry.ts";
-import { type Limits, LIMITS, Shares } from "./limits/limits.ts";
+import { type Limits, LIMITS, UserQuotas } from "./limits/limits.ts";
 import { FairQueue } from "./limits/fair-queue.ts";
 import { openStore } from "./storage/sqlite-store.ts";
 import type { Store } from "./storage/store.ts";
@@ -160,7 +160,7 @@ function makeDeps(options: ApiServerOptions, store: Store, stop: AbortSignal): S
     logger: options.logger,
     mutex: new KeyedMutex(),
     fairQueue: new FairQueue(),
-    shares: new Shares(limits),
+    quotas: new UserQuotas(limits),
     limits,
     serviceNetwork: options.serviceNetwork ?? DEFAULT_SERVICE_NETWORK,
     ...(options.readMetrics !== undefined && { readMetrics: options.readMetrics }),
@@ -194,7 +194,7 @@ function commonNameOf(certPem: string): string {
 
 function tlsServer(options: ApiServerOptions, deps: AppDeps): Server {
   const app = makeApp(deps);
-  const { limits, shares } = deps;
+  const { limits, quotas } = deps;
   const server = createServer(
     {
       cert: options.tls.certPem,
@@ -215,7 +215,7 @@ function tlsServer(options: ApiServerOptions, deps: AppDeps): Server {
     app,
   );
   server.on("connection", (socket: Socket) => {
-    shares.addUnauthenticated(socket);
+    quotas.addUnauthenticated(socket);
   });
   serveUpgrades(server, app);
   return server;

@@ -25,7 +25,6 @@ export interface Observation {
   readonly elapsedMs: number;
 }
 
-/** State that a command waits for. */
 export interface Goal {
   /** Description of the goal for the error message. */
   readonly what: string;
@@ -48,7 +47,6 @@ interface WatchSelection {
   readonly fieldSelector?: string;
 }
 
-/** Rejects when the user interrupts the command. */
 function rejectOnAbort(signal: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
   const rejectInterrupted = (): void => {
@@ -61,11 +59,9 @@ function rejectOnAbort(signal: AbortSignal): Promise<never> {
 
 export interface FollowedTarget {
   readonly target: Pick<Target, "kind" | "namespace" | "name">;
-  /** Whether to watch the target's migrations as well. */
   readonly hasMigrations?: boolean;
 }
 
-/** Watches a VM and its VMI, or a VMI alone. */
 export class TargetFollower {
   readonly #clock: Session["clock"];
   readonly #startMs: number;

@@ -21,7 +21,6 @@ function printStep(step: Step): string {
   return `${seconds} s  ${oneLine(printStage(step))}\n`;
 }
 
-/** Call of a subresource, or JSON patch of the object itself. */
 type ChangeRequest =
   | {
       readonly kind: "subresource";
@@ -44,7 +43,6 @@ export interface Change {
   readonly stageOf: StageOf;
   /** Decides whether the change is done or waiting is useless; `first` is the state before the request. */
   readonly verdictOf: (now: Observation, first: Observation) => Verdict;
-  /** Whether to watch the VMI's migrations. */
   readonly hasMigrations?: boolean;
   /** Why there is nothing to wait for, as text for people. */
   readonly noWaitReason?: string;
@@ -57,7 +55,6 @@ export interface ChangeResult {
   readonly elapsedMs?: number;
   /** Why the change takes effect only later, or the API server's answer to a dry run. */
   readonly note?: string;
-  /** Warnings of the API server in a dry run. */
   readonly warnings?: readonly string[];
 }
 
@@ -89,7 +86,6 @@ function send(
   });
 }
 
-/** Message of a Status; undefined for any other object. */
 function statusMessage(text: string): string | undefined {
   const { kind, message } = JSON.parse(text) as { kind?: string; message?: string }; // the API server's answer
   return kind === "Status" ? message : undefined;
@@ -106,7 +102,6 @@ async function sendDryRun(
   return { result: "dryRun", steps: [], ...(note !== undefined && { note }), warnings };
 }
 
-/** Adds the command that shows the current state to the error. */
 function withInspectHint(error: unknown, { inspectCommand }: Change): unknown {
   if (!isAppError(error)) return error;
   const { code, details, cause } = error;
@@ -147,7 +142,6 @@ async function sendAndWait(
   }
 }
 
-/** Resolves with the verdict that ended the wait. */
 async function follow(
   follower: TargetFollower,
   waiting: WaitOptions & { readonly first: Observation; readonly recorder: StepRecorder },
@@ -173,7 +167,6 @@ async function follow(
   return verdict;
 }
 
-/** Result of a change as a line for people. */
 export function describeChange(change: Change, outcome: ChangeResult): string {
   const seconds = outcome.elapsedMs === undefined ? "" : ` after ${toSeconds(outcome.elapsedMs)} s`;
   const note = outcome.note === undefined ? "" : `; ${outcome.note}`;

@@ -53,7 +53,6 @@ export function vmiStage(vmi: VirtualMachineInstance | undefined): Stage {
 /** Current stage of a change; `first` is the state before the request. */
 export type StageOf = (now: VmiState, first: VmiState) => Stage;
 
-/** Records the steps, without repetitions. */
 export class StepRecorder {
   readonly steps: Step[] = [];
   readonly #stageOf: StageOf;
@@ -80,7 +79,6 @@ export class StepRecorder {
     this.#onStep(step);
   }
 
-  /** The last step as text for people. */
   get state(): string {
     const step = this.steps.at(-1);
     return step === undefined ? "unchanged" : printStage(step);

@@ -10,7 +10,6 @@ import { findByName, findSyncError, ifacesOf } from "@patchbay/core";
 import type { Observation } from "./follow-target.ts";
 import { ifaceStage, isIfaceGone, printStage } from "./steps.ts";
 
-/** Meaning of a version for a command that waits. */
 export type Verdict =
   | { readonly kind: "waiting" }
   | { readonly kind: "done" }
@@ -96,7 +95,6 @@ function stoppedVerdict({ vm, vmi }: VmState, done: string): Verdict | undefined
     : { kind: "later", note: `the VM ${what}: the interface is ${done} at its next start` };
 }
 
-/** Why a plug cannot continue. */
 function findPlugProblem(iface: string, now: VmState, first: VmState): string | undefined {
   const trouble = findStartProblem(now.vmi);
   if (trouble !== undefined) return `the VM does not start: ${trouble}`;
@@ -166,7 +164,6 @@ function isOnNetwork(vmi: Vmi, iface: string, network: string): boolean {
   );
 }
 
-/** Paths of the changed fields in the VM. */
 function settingPaths(
   { network, link }: WantedSettings,
   iface: string,

@@ -4,7 +4,6 @@
 import { AppError } from "@patchbay/core/errors";
 import { Document, isMap, isSeq, parseDocument, YAMLMap, YAMLSeq } from "yaml";
 
-/** A password login on the console. */
 export interface Login {
   /** Unset: the image's default user, which cloud-init knows. */
   readonly user?: string;

@@ -31,7 +31,6 @@ function waitAtMost(fallback: string): readonly FlagSpec[] {
   ];
 }
 
-/** Flags of commands that request a change. */
 export const WAIT = waitAtMost("120s");
 
 /** Flags of commands that transfer a guest's memory. A migration may take 150 s per GiB. */

@@ -48,11 +48,8 @@ async function readServer(kubeconfig: string): Promise<string | undefined> {
   }
 }
 
-/** Values that identify the machine. */
 interface MachineHints {
-  /** The kubeconfig in use. */
   readonly kubeconfig: string;
-  /** URL of the API server in the kubeconfig. */
   readonly server: string;
   /** `--data-dir` or its default. */
   readonly dataDir: string;
@@ -109,7 +106,6 @@ async function readJson({ client }: Session, path: string): Promise<JsonObject> 
   return isJsonObject(value) ? value : {};
 }
 
-/** Groups and versions of Patchbay's kinds, with their plural names. */
 function wantedApis(): readonly WantedApi[] {
   const kinds = customResourceDefinitions().flatMap(({ spec }) =>
     spec.versions.map(({ name }) => ({
@@ -214,7 +210,6 @@ async function readWebhooks(session: Session): Promise<Facts["webhooks"]> {
   return "unseen" in validating ? validating : { seen: [...mutating.seen, ...validating.seen] };
 }
 
-/** Processes, SELinux and a test pod of a standalone machine. */
 async function readProcesses(
   version: Observed<string>,
   context: Context,

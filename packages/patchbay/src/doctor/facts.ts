@@ -16,7 +16,6 @@ import type { Selinux } from "@patchbay/os";
 import type { MachineProcesses } from "@patchbay/standalone";
 import type { Observed } from "./finding.ts";
 
-/** A group and version, and the kinds that it must serve. */
 export interface WantedApi {
   /** For example `kubevirt.io/v1`. */
   readonly groupVersion: string;
@@ -39,7 +38,6 @@ export interface Trial {
   readonly isRefused: boolean;
 }
 
-/** Result of a test pod. */
 export interface PodTrial {
   /** Why it did not start, as the runtime reports it. Unset if it started. */
   readonly problem?: string;
@@ -80,7 +78,6 @@ export interface Facts {
   readonly networks: Observed<readonly NetworkAttachmentDefinition[]>;
   readonly networkEvents: Observed<readonly KubeEvent[]>;
   readonly vmis: Observed<readonly VirtualMachineInstance[]>;
-  /** Launchers. */
   readonly pods: Observed<readonly Pod[]>;
 }
 

@@ -36,7 +36,6 @@ export function unknown(check: string, says: string): Finding {
   return { check, verdict: "unknown", says };
 }
 
-/** Findings about a value; `unknown` if it could not be observed. */
 export function ifSeen<T>(
   check: string,
   observed: Observed<T>,

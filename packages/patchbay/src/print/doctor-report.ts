@@ -23,7 +23,6 @@ const NAMES: Readonly<Record<HopName, string>> = {
   gateway: "gateway",
 };
 const COLUMNS = Math.max(...Object.values(NAMES).map(({ length }) => length));
-/** Indentation of further lines of a hop. */
 const HANGING = " ".repeat(COLUMNS + 6);
 
 function printHop({ hop, name, state, why, fix }: HopReport, isFirst: boolean): string {

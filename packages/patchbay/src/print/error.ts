@@ -87,7 +87,6 @@ function causeChain(error: unknown, known: readonly string[] = []): readonly str
   return causeChain(cause, message === "" || known.includes(message) ? known : [...known, message]);
 }
 
-/** A cause without the path of its field. */
 function withoutPath(line: string): string {
   return line.replace(/^[\w.[\]]+: /, "");
 }

@@ -6,7 +6,6 @@ import { printTable } from "./table.ts";
 
 const HEADERS = ["TIME", "INTERFACE", "OPERATION", "NETWORK", "TOOK", "PHASES", "OUTCOME"];
 
-/** Type of the operation, with the requested state of a link. */
 function operationCell({ type, linkState }: IfaceOperation): string {
   return linkState === undefined ? type : `${type} ${linkState}`;
 }

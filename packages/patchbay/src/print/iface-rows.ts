@@ -24,7 +24,6 @@ export interface IfaceRow {
   readonly status?: IfaceStatus;
 }
 
-/** A VM, its VMI, or both. */
 export interface IfaceSource {
   readonly vm?: VirtualMachine;
   readonly vmi?: VirtualMachineInstance;
@@ -117,12 +116,10 @@ export function addressesOf(row: IfaceRow): string {
   return (row.status?.ipAddresses ?? row.attachment?.ips ?? []).join(",");
 }
 
-/** Name of the NIC in the pod. */
 export function podInterfaceOf(row: IfaceRow): string | undefined {
   return row.status?.podInterfaceName ?? row.attachment?.podInterfaceName;
 }
 
-/** Why the interface is blocked. */
 export function reasonOf(row: IfaceRow): string | undefined {
   return row.status?.hotplug?.reason ?? row.attachment?.reason;
 }

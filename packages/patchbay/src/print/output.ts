@@ -4,9 +4,7 @@ import type { Context } from "../command.ts";
 import { oneLine } from "./safe.ts";
 
 export interface Result {
-  /** For people. */
   readonly table: () => string;
-  /** For programs. */
   readonly data: unknown;
   /** `kind/name` of each object. */
   readonly names: readonly string[];

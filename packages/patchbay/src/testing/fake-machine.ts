@@ -28,11 +28,9 @@ export class FakeMachine {
   after: readonly (object | undefined)[] = [];
   /** Versions of the VMI's migration after those, sent in order. */
   migrationAfter: readonly object[] = [];
-  /** Versions of the VM after those. */
   vmAfter: readonly object[] = [];
   /** Called when all versions were sent. */
   told: () => void = () => undefined;
-  /** Called at each request, with its path. */
   requested: (path: string) => void = () => undefined;
   refusal: { readonly code: number; readonly body: object } | undefined;
   /** By path. */

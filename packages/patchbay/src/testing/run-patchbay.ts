@@ -35,7 +35,6 @@ export async function runPatchbay(
   }
 }
 
-/** What a user sees of a call. */
 export interface Called {
   readonly exitCode: number;
   readonly stdout: string;
@@ -57,7 +56,6 @@ export async function callPatchbay(args: readonly string[]): Promise<Called> {
   return { exitCode, stdout, stderr };
 }
 
-/** The text without times. */
 export function timeless(text: string): string {
   return text.replace(/(?<!\d)\d+\.\d{3}/g, "T").replace(/^ +/gm, "");
 }

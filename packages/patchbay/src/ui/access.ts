@@ -2,7 +2,6 @@
 // Access to the panel's port, which foreign pages, rebound host names and other users of the machine can reach too. Pure.
 import { createHash, timingSafeEqual } from "node:crypto";
 
-/** Headers that show where a request comes from. */
 export interface RequestOrigin {
   readonly method: string;
   readonly host: string | undefined;
@@ -16,7 +15,6 @@ const NAMES = ["127.0.0.1", "localhost"];
 
 /** Values for requests of the panel's own page and of the user; some browsers do not send the header. */
 const OWN_SITES: readonly (string | undefined)[] = ["same-origin", "none", undefined];
-/** Methods that change nothing. */
 const READ_METHODS = ["GET", "HEAD"];
 
 /** Origins of the panel's pages at a port. */
@@ -62,7 +60,6 @@ function isSame(left: string, right: string | undefined): boolean {
   return right !== undefined && timingSafeEqual(digest(left), digest(right));
 }
 
-/** A token that a browser has exchanged for a key. */
 interface UsedToken {
   readonly token: string;
   readonly browser: string;
@@ -73,7 +70,6 @@ interface UsedToken {
 export class LinkTokens {
   readonly #random: RandomBytes;
   #token: string | undefined;
-  /** Grows by one for each link that was used. */
   readonly #used: UsedToken[] = [];
 
   constructor(random: RandomBytes) {
@@ -104,7 +100,6 @@ export class LinkTokens {
     return key;
   }
 
-  /** Whether the key was issued. */
   knows(key: string): boolean {
     return this.#used.some((each) => isSame(key, each.key));
   }

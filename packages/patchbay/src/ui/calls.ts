@@ -15,7 +15,6 @@ const VM_KINDS = "virtualmachines|virtualmachineinstances";
 const SUBRESOURCES = "addinterface|removeinterface|start|stop|restart|migrate|pause|unpause|reset";
 const REVIEWS = "selfsubjectaccessreviews|selfsubjectrulesreviews";
 
-/** Patterns of paths, by method. */
 const PATHS: Readonly<Record<HttpMethod, readonly RegExp[]>> = {
   GET: [
     new RegExp(`^/apis/kubevirt\\.io/v1/namespaces/${NAME}/(?:${VM_KINDS})/${NAME}$`),
@@ -39,7 +38,6 @@ const PATHS: Readonly<Record<HttpMethod, readonly RegExp[]>> = {
 };
 
 const METHODS = Object.keys(PATHS) as readonly HttpMethod[]; // its keys are exactly these
-/** Query parameters that are forwarded. */
 const PARAMETERS: ReadonlySet<string> = new Set(["dryRun", "fieldSelector", "interface", "limit"]);
 
 function isMethod(text: string): text is HttpMethod {
@@ -58,7 +56,6 @@ export function toForwardedCall(method: string, target: string): ForwardedCall |
   return { method, path, query: Object.fromEntries(query) };
 }
 
-/** A stream of a guest. */
 export interface ForwardedStream {
   readonly namespace: string;
   readonly name: string;

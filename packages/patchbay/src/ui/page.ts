@@ -4,7 +4,6 @@ import { AppError } from "@patchbay/core";
 import type { Files } from "@patchbay/core/ports";
 import { NONCE_MARK, PANEL_DIRECTORY, PANEL_FILES } from "@patchbay/panel";
 
-/** Headers of an answer. */
 type Head = Readonly<Record<string, string>>;
 
 /**

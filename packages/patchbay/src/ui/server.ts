@@ -34,7 +34,6 @@ export interface Panel {
 const LOOPBACK = "127.0.0.1";
 /** Header with the key. A page of another origin cannot send it without a preflight request, which is rejected. */
 const KEY_HEADER = "x-panel-key";
-/** Largest number of connections. */
 const CONNECTIONS_MAX = 100;
 /** Longest body, bytes. */
 const BODY_MAX = 1024 * 1024;
@@ -143,7 +142,6 @@ class PanelServer implements Panel {
     else await this.#forward(call, request, response);
   }
 
-  /** Exchanges a token for a key. */
   async #exchangeToken(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readBody(request);
     const { token, browser } = (body ?? {}) as Readonly<Record<string, unknown>>;

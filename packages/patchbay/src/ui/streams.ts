@@ -9,7 +9,6 @@ import type { ForwardedStream } from "./calls.ts";
 
 /** Protocol of the page. A second protocol carries the key, because a page cannot set headers of a WebSocket. */
 export const PANEL_PROTOCOL = "stream.panel.patchbay.io";
-/** Prefix of the protocol with the key. */
 const KEY_PREFIX = "key.";
 /** Longest frame of a browser (keys, pasted text), bytes. */
 const FRAME_MAX = 1024 * 1024;

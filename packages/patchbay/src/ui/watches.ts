@@ -88,7 +88,6 @@ async function streamPulses(
   }
 }
 
-/** Sends changes until the browser disconnects. */
 export async function streamChanges(
   deps: WatchDeps,
   scope: WatchScope,

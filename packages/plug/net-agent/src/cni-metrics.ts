@@ -39,7 +39,6 @@ const LOGGED_FROM = 20;
 
 /** A period from the first pass over a pod until no pass runs and the queue is empty. */
 export interface BatchStats {
-  /** Runs a pass as part of the batch. */
   pass<T>(key: string, work: () => Promise<T>): Promise<T>;
   readonly cni: Cni;
 }

@@ -68,7 +68,6 @@ function watchObjects(
   return { pods, nads, policy, synced: waitForCaches([pods, nads, kubevirts], signal) };
 }
 
-/** Access to the network namespaces of pods and of the host. */
 function openLinks(
   { runner, files }: { readonly runner: ProcessRunner; readonly files: Files },
   { hostProcess }: Flags,
@@ -114,7 +113,6 @@ function openEvents({ client, clock, log }: DaemonContext, { nodeName }: Flags):
   return createEventRecorder({ store, clock, logger: log, ...about });
 }
 
-/** Adds metrics and a record of the bridges that plugins create. */
 function observeCni(
   cni: Cni,
   deps: HostLinksDeps & {

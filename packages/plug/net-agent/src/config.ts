@@ -45,7 +45,6 @@ export function addPolicyFlags(command: Command): Command {
   return command;
 }
 
-/** Policy lists that were set by flags. */
 export function parsePolicyLists(command: Command): ClusterTenantPolicy {
   const entries = POLICY_FIELD_NAMES.flatMap((name) => {
     // the result of `parseListOf`
@@ -196,7 +195,6 @@ function addDirectoryFlags(command: Command): Command {
     );
 }
 
-/** Prints the help and exits on request, and exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCriFlags(addHostFlags(addCommonFlags(new Command("net-agent"))))
     .description("Attaches networks to the running pods of one node and detaches them.")

@@ -24,7 +24,6 @@ import type { Failures } from "./failures.ts";
 import type { CurrentPolicy } from "./policy.ts";
 import type { TrackedPods } from "./tracked-pods.ts";
 
-/** API server, kernel, CNI, files and the agent's own state. Lives as long as the process. */
 export interface Deps {
   readonly store: Store;
   readonly pods: Cache<Pod>;
@@ -56,11 +55,9 @@ export interface Deps {
   readonly resultCache: ResultCache;
   /** What Multus recorded about its attachments. */
   readonly multusCache: ResultCache;
-  /** Pods that have rows in the journal. */
   readonly tracked: TrackedPods;
   /** Serializes the work on a pod, by uid, because calls of the container runtime may arrive during a pass. */
   readonly podMutex: KeyedMutex;
-  /** Steps that failed and back off. */
   readonly failures: Failures;
   readonly events: EventRecorder;
   /** Called after each operation, so that the loop's deadline restarts. */
@@ -71,7 +68,6 @@ export interface Deps {
   readonly bootId: string;
   /** Inode of the host's own network namespace. Nothing is ever attached to it. */
   readonly hostNetnsInode: string;
-  /** What tenants' definitions may use. */
   readonly policy: CurrentPolicy;
   /** Bridges of the host that serve more than pods and guests. */
   readonly listOwnBridges: () => Promise<ReadonlySet<string>>;

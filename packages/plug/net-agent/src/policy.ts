@@ -22,7 +22,6 @@ export interface CurrentPolicy {
 }
 
 interface PolicyDeps {
-  /** Lists that were set by flags of the node. */
   readonly flags: ClusterTenantPolicy;
   readonly isEnforced: boolean;
   readonly kubevirts: Cache<KubeVirt>;

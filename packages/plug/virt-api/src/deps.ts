@@ -30,7 +30,7 @@ export interface Deps {
   readonly relayAuthority: ReadAuthority;
   readonly sendToHandler: SendToHandler;
   readonly openHandlerStream: OpenHandlerStream;
-  /** True if discovery fails. */
+  /** Also true if discovery fails. */
   readonly servesDataVolumes: () => Promise<boolean>;
   readonly listMacOwners: (macs: readonly string[]) => readonly MacOwner[];
   /** Networks on the same bridge have the same segment. */

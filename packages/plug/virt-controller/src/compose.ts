@@ -87,7 +87,6 @@ import { createServicesLoop } from "./services/loop.ts";
 /** Longest delay of a VM's status while NICs are plugged and unplugged, milliseconds. */
 const STATUS_MAX_DELAY_MS = 30_000;
 
-/** Index of VMIs by node. */
 const BY_NODE = "node";
 /** Index of VMs by instancetype and preference for which they have no revision yet. */
 const BY_PART = "part";
@@ -184,7 +183,6 @@ function wakeAll({ kubevirts, vms, vmis }: Caches, queue: Queue): void {
   });
 }
 
-/** Wakes the VMs that wait for a changed instancetype or preference. */
 function wakePartUsers({ parts, vms }: Caches, queue: Queue): void {
   onPartChange(parts, (key) => {
     for (const vm of vms.listBy(BY_PART, key)) queue.add(toKey(vm));
@@ -315,7 +313,6 @@ async function runInstallationLoop(
   );
 }
 
-/** Metrics of VMs, read from the caches at each scrape. */
 function collectMetrics({ kubevirts, migrations, vmis, vms }: Caches): readonly MetricFamily[] {
   const all = vmis.list();
   return [

@@ -11,13 +11,11 @@ export interface Flags extends CommonFlags {
   /** Image of hooks that name none. */
   readonly sidecarShimImage: string;
   readonly concurrency: number;
-  /** Whether to take part in leader election. */
   readonly leaderElect: boolean;
   /** Namespace of the leader-election Lease. */
   readonly leaseNamespace: string;
 }
 
-/** Prints the help and exits on request, and exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCommonFlags(new Command("virt-controller"))
     .description(

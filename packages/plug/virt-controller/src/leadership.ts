@@ -66,7 +66,6 @@ export async function createLeadership(
   };
 }
 
-/** Whether this process leads. Source: KubeVirt docs/observability/metrics. */
 export function leadingFamily(leadership: Pick<Leadership, "isLeading">): MetricFamily {
   return {
     name: "kubevirt_virt_controller_leading_status",

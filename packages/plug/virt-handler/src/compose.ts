@@ -82,7 +82,6 @@ const SWEEP_INTERVAL_MS = 30_000;
 /** User of the child processes that connect to launchers. */
 const LAUNCHERS_USER = { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID };
 
-/** Watches the VMIs whose guests run on this node, and those whose guests migrate here. */
 function watchVmis(
   { client, clock, log, signal }: DaemonContext,
   nodeName: string,
@@ -187,7 +186,6 @@ function openAddressServers({ stateDir }: Flags): Promise<AddressServers> {
   return endLeftovers(createAddressServers({ runner: createProcessRunner(), family }));
 }
 
-/** The host's root directory, as seen from this process. */
 function findHostRoot({ hostProcess }: Flags): string {
   return hostProcess === undefined ? "/" : `/proc/${String(hostProcess)}/root`;
 }
@@ -229,7 +227,6 @@ function offerDevices(
   return offerNodeDevices({ kubevirts, offer }, signal);
 }
 
-/** The container runtime's socket may be on the host's file system. */
 function openRuntime(
   { clock, log, signal }: DaemonContext,
   { criEndpoint, hostProcess }: Flags,

@@ -13,7 +13,6 @@ import {
 import { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem, HANDLER_CLIENT_NAME } from "@patchbay/core";
 import { Command, InvalidArgumentError } from "commander";
 
-/** The flags are listed in docs/reference/config.md. */
 export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly nodeName: string;
   readonly podsDir: string;
@@ -47,7 +46,6 @@ function toDataplaneGroup(text: string): number {
   throw new InvalidArgumentError(problem);
 }
 
-/** Prints the help and exits on request, and exits with 2 on unknown arguments. */
 export function parseFlags(argv: readonly string[]): Flags {
   const command = addCriFlags(addHostFlags(addCommonFlags(new Command("virt-handler"))))
     .description("Creates the links and devices of the VMs of one node.")

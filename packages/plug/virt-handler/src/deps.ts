@@ -31,7 +31,6 @@ export interface NodeParts {
   readonly vhostSockets: VhostSockets;
   readonly launcherDisks: LauncherDisks;
   readonly hypervisor: Hypervisor;
-  /** Connections to other nodes, for migrations. */
   readonly relays: Relays;
   readonly addressStore: AddressStore;
   readonly events: EventRecorder;
@@ -39,7 +38,6 @@ export interface NodeParts {
   readonly log: Logger;
 }
 
-/** Dependencies of a pass: the node's adapters, and the state that passes share. */
 export interface Deps extends NodeParts, Memory {
   readonly sessions: Sessions;
   readonly guestServers: GuestServers;

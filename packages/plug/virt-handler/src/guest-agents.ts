@@ -26,7 +26,6 @@ interface AgentAnswer {
   readonly system?: GuestSystem | undefined;
 }
 
-/** What guest agents reported, by the uid of the VMI. */
 export interface GuestAgents {
   viewOf(vmi: VirtualMachineInstance): GuestView;
   /** Undefined when the agent must be queried for it. An agent that reconnects may run in another system. */
@@ -42,7 +41,6 @@ export interface GuestAgents {
   recordConnected(vmi: VirtualMachineInstance, isListening: boolean): void;
   /** RFC 3339 time since which the agent of a guest has not answered; undefined until the silence is long enough to report. */
   silentSince(vmi: VirtualMachineInstance): string | undefined;
-  /** Milliseconds until the silence is long enough to report; undefined when it is, or when the agent answers. */
   silenceReportDueInMs(uid: string): number | undefined;
   forget(uid: string): void;
 }
@@ -56,7 +54,6 @@ interface QueryHistory {
 }
 
 interface AgentSilence {
-  /** RFC 3339. */
   readonly since: string;
   readonly reportAtMs: number;
 }
@@ -80,7 +77,6 @@ function uidOf({ metadata }: VirtualMachineInstance): string {
   return metadata.uid ?? "";
 }
 
-/** The fields of a view that the status shows. */
 function reportedFields({ nics, others }: GuestView): unknown {
   const shown = [...nics.values(), ...others].map(({ mac, name, ipv4, ipv6 }) => [
     mac,
@@ -223,7 +219,6 @@ class TrackedGuestAgents implements GuestAgents {
   }
 }
 
-/** The silence that the VMI's status reports. */
 function reportedSilence({ status }: VirtualMachineInstance): string | undefined {
   return (status?.interfaces ?? []).flatMap(({ addressInfo }) => addressInfo?.silentSince ?? [])[0];
 }

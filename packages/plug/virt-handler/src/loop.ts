@@ -43,12 +43,10 @@ import { createSessions } from "./sessions/sessions.ts";
 import { measurePlugs, type PlugMetrics } from "./metrics/plugs.ts";
 import { createTrafficSource } from "./metrics/traffic.ts";
 
-/** Counters, and metrics that are read at each scrape. */
 interface LoopMetrics extends ReconcileMetrics, PlugMetrics {
   addSource(read: () => Promise<readonly MetricFamily[]>): void;
 }
 
-/** Access to guests for the server that virt-api calls. */
 export interface GuestAccess {
   readonly request: RequestGuest;
   /** Builds the function that opens guest streams, from one that connects to sockets of pods. */

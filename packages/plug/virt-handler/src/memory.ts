@@ -18,7 +18,6 @@ import { createGuestAgents, type GuestAgents } from "./guest-agents.ts";
 import { createRateLimits, type RateLimits } from "./rate-limits.ts";
 import type { Taps } from "./metrics/plugs.ts";
 
-/** Phase timings of the NICs of each VM. */
 export interface PhaseTimings {
   /** Records the current phases of the NICs, whether or not they are reported. */
   observe(vmi: VirtualMachineInstance, now: readonly IfaceStage[]): void;
@@ -26,7 +25,6 @@ export interface PhaseTimings {
   describe(vmi: VirtualMachineInstance, iface: string): string | undefined;
   /** The history to write to the status together with `next`. */
   historyOf(vmi: VirtualMachineInstance, next: NextStatus): IfaceHistory;
-  /** Drops the finished operations, because they are in the status now. */
   markWritten(uid: string): void;
   forget(uid: string): void;
 }

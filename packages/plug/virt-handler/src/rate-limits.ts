@@ -17,7 +17,6 @@ export interface RateLimits {
   /** Steps that failed, by VMI uid. */
   readonly stepBackoff: Pauses<Hindrance>;
   readonly passBudget: Budget;
-  /** Limits writes of the status. */
   readonly writeBudget: Budget;
   readonly wiringBudget: Wirings;
   /** Since when a change is held back that may be over in a moment, by VMI uid; monotonic milliseconds. */

@@ -13,7 +13,7 @@ export interface GroupVersionKind {
 }
 
 /** Source: admission/v1 AdmissionRequest. */
-export interface AdmissionQuestion {
+export interface AdmissionRequest {
   readonly kind: Kind;
   /** Kind of the object if it differs from the resource's kind: Scale, Binding. */
   readonly bodyKind?: GroupVersionKind;
@@ -31,15 +31,15 @@ export interface AdmissionQuestion {
   readonly warnings: string[];
 }
 
-export type Mutation = AdmissionQuestion & { readonly object: KubeObject };
+export type Mutation = AdmissionRequest & { readonly object: KubeObject };
 
 export interface Admission {
   /** Calls `complete` after each change, to apply defaults and prune. Throws a StatusError if the request is denied. */
   mutate(request: Mutation, complete: (object: KubeObject) => KubeObject): Promise<KubeObject>;
   /** Throws a StatusError if the request is denied. */
-  validate(request: AdmissionQuestion): Promise<void>;
+  validate(request: AdmissionRequest): Promise<void>;
   /** Runs mutating webhooks, too; they may deny a deletion but not change it. */
-  admitDeletion(request: AdmissionQuestion): Promise<void>;
+  admitDeletion(request: AdmissionRequest): Promise<void>;
 }
 
 /** Admits everything: for writes that follow from an admitted request. */

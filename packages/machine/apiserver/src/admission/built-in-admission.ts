@@ -5,7 +5,7 @@ import { checkEscalation } from "../auth/rbac/escalation.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
-import type { Admission, AdmissionQuestion, Mutation } from "./admission.ts";
+import type { Admission, AdmissionRequest, Mutation } from "./admission.ts";
 import { restrictNode } from "./node-restriction.ts";
 import { setServiceAccount } from "./service-account.ts";
 import { setDefaultStorageClass, rejectUploadClaims } from "./persistent-volume-claim.ts";
@@ -38,13 +38,13 @@ class BuiltInAdmission implements Admission {
     return object;
   }
 
-  async validate(request: AdmissionQuestion): Promise<void> {
+  async validate(request: AdmissionRequest): Promise<void> {
     restrictNode(request, this.#deps.store);
     rejectUploadClaims(request, this.#deps.store);
     return this.#webhooks.validate(request);
   }
 
-  async admitDeletion(request: AdmissionQuestion): Promise<void> {
+  async admitDeletion(request: AdmissionRequest): Promise<void> {
     restrictNode(request, this.#deps.store);
     return this.#webhooks.admitDeletion(request);
   }

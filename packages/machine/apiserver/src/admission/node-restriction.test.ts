@@ -5,7 +5,7 @@ import { LEASE } from "../kinds/cluster/lease.ts";
 import { NODE } from "../kinds/cluster/node.ts";
 import { POD } from "../kinds/workload/pod.ts";
 import type { KubeObject } from "../objects/object.ts";
-import type { AdmissionQuestion } from "./admission.ts";
+import type { AdmissionRequest } from "./admission.ts";
 import { SERVICE_ACCOUNT } from "../kinds/access/service-account.ts";
 import type { StoredObject } from "../storage/store.ts";
 import { restrictNode } from "./node-restriction.ts";
@@ -33,7 +33,7 @@ const pods = {
   },
 };
 
-function tokenFor(boundObjectRef: unknown): Partial<AdmissionQuestion> {
+function tokenFor(boundObjectRef: unknown): Partial<AdmissionRequest> {
   const object = {
     apiVersion: "authentication.k8s.io/v1",
     kind: "TokenRequest",
@@ -44,7 +44,7 @@ function tokenFor(boundObjectRef: unknown): Partial<AdmissionQuestion> {
   return { ...at, operation: "CREATE", object, oldObject: undefined };
 }
 
-const BASE: AdmissionQuestion = {
+const BASE: AdmissionRequest = {
   kind: POD,
   subresource: "",
   operation: "UPDATE",
@@ -65,7 +65,7 @@ const A_LEASE = { kind: LEASE, namespace: "kube-node-lease", name: "n1" };
 
 const cases: readonly {
   name: string;
-  change: Partial<AdmissionQuestion>;
+  change: Partial<AdmissionRequest>;
   refused: string | undefined;
 }[] = [
   { name: "the status of a pod of its own", change: STATUS, refused: undefined },
@@ -280,7 +280,7 @@ const cases: readonly {
 ];
 
 /** Why it is refused; empty where it is not. */
-function refusalOf(change: Partial<AdmissionQuestion>): string {
+function refusalOf(change: Partial<AdmissionRequest>): string {
   try {
     restrictNode({ ...BASE, ...change }, pods);
     return "";

@@ -5,7 +5,7 @@ import { forbiddenBecause } from "../auth/forbidden.ts";
 import { equalJson, fieldsOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
-import type { AdmissionQuestion } from "./admission.ts";
+import type { AdmissionRequest } from "./admission.ts";
 
 const LEASE_NAMESPACE = "kube-node-lease";
 const OWN_POD_SUBRESOURCES: readonly string[] = ["status", "eviction"];
@@ -32,7 +32,7 @@ function isMirror({ metadata }: KubeObject): boolean {
 
 type Fault = string | undefined;
 
-function podSubresourceFault(node: string, request: AdmissionQuestion): Fault {
+function podSubresourceFault(node: string, request: AdmissionRequest): Fault {
   const { subresource, object, oldObject } = request;
   if (!OWN_POD_SUBRESOURCES.includes(subresource)) {
     return `unexpected pod subresource ${subresource}, only 'status' and 'eviction' are allowed`;
@@ -42,7 +42,7 @@ function podSubresourceFault(node: string, request: AdmissionQuestion): Fault {
   return isRelabelled ? `node ${node} cannot update labels through pod status` : undefined;
 }
 
-function podWriteFault(node: string, request: AdmissionQuestion): Fault {
+function podWriteFault(node: string, request: AdmissionRequest): Fault {
   const { operation, subresource, object } = request;
   if (subresource !== "") {
     return podSubresourceFault(node, request);
@@ -56,7 +56,7 @@ function podWriteFault(node: string, request: AdmissionQuestion): Fault {
     : undefined;
 }
 
-function podFault(node: string, request: AdmissionQuestion): Fault {
+function podFault(node: string, request: AdmissionRequest): Fault {
   const fault = podWriteFault(node, request);
   const { operation, oldObject } = request;
   const isOwn = oldObject === undefined || textAt(oldObject, "spec", "nodeName") === node;
@@ -72,14 +72,14 @@ function isReservedLabel(label: string): boolean {
   return RESERVED_DOMAIN.test(domain) && !KUBELET_LABELS.has(label) && !KUBELET_DOMAIN.test(domain);
 }
 
-function changedLabels({ object, oldObject }: AdmissionQuestion): readonly string[] {
+function changedLabels({ object, oldObject }: AdmissionRequest): readonly string[] {
   const before = oldObject?.metadata.labels ?? {};
   const after = object?.metadata.labels ?? {};
   const names = new Set([...Object.keys(before), ...Object.keys(after)]);
   return [...names].filter((name) => before[name] !== after[name]);
 }
 
-function nodeFault(node: string, request: AdmissionQuestion): Fault {
+function nodeFault(node: string, request: AdmissionRequest): Fault {
   const { operation, name, object, oldObject } = request;
   if (name !== node) {
     return `node ${node} is not allowed to modify node ${name}`;
@@ -98,7 +98,7 @@ function nodeFault(node: string, request: AdmissionQuestion): Fault {
     : `is not allowed to modify labels: ${labels.toSorted().join(", ")}`;
 }
 
-function leaseFault(node: string, { namespace, name, object }: AdmissionQuestion): Fault {
+function leaseFault(node: string, { namespace, name, object }: AdmissionRequest): Fault {
   const leaseName = name === "" ? (object?.metadata.name ?? "") : name;
   if (namespace !== LEASE_NAMESPACE) {
     return `can only access leases in the "${LEASE_NAMESPACE}" system namespace`;
@@ -119,7 +119,7 @@ function uidFault(reference: unknown, pod: KubeObject): Fault {
 }
 
 /** Tokens must be bound to the node's own pods, so that they expire with the pods. */
-function tokenFault(node: string, request: AdmissionQuestion, store: PodLookup): Fault {
+function tokenFault(node: string, request: AdmissionRequest, store: PodLookup): Fault {
   const { namespace, subresource, operation, object } = request;
   if (subresource !== "token" || operation !== "CREATE") {
     return undefined;
@@ -137,7 +137,7 @@ function tokenFault(node: string, request: AdmissionQuestion, store: PodLookup):
 }
 
 type PodLookup = Pick<Store, "find">;
-type Rule = (node: string, request: AdmissionQuestion, store: PodLookup) => Fault;
+type Rule = (node: string, request: AdmissionRequest, store: PodLookup) => Fault;
 
 const RULES: Readonly<Record<string, Rule>> = {
   "/serviceaccounts": tokenFault,
@@ -147,7 +147,7 @@ const RULES: Readonly<Record<string, Rule>> = {
 };
 
 /** Throws a StatusError 403 if a node writes an object that is not its own. */
-export function restrictNode(request: AdmissionQuestion, store: PodLookup): void {
+export function restrictNode(request: AdmissionRequest, store: PodLookup): void {
   const node = nodeNameOf(request.user);
   const { kind, name, object } = request;
   const rule = RULES[`${kind.group}/${kind.resource}`];

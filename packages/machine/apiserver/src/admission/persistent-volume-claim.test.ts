@@ -6,7 +6,7 @@ import type { Fields } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
 import { type TestServer, startTestServer } from "../testing/test-server.ts";
-import type { AdmissionQuestion } from "./admission.ts";
+import type { AdmissionRequest } from "./admission.ts";
 import { rejectUploadClaims } from "./persistent-volume-claim.ts";
 
 const CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims";
@@ -106,7 +106,7 @@ function claim(annotations?: Record<string, string>): KubeObject {
 
 const WAITING = claim({ [UPLOAD]: "" });
 
-const NEW_CLAIM: AdmissionQuestion = {
+const NEW_CLAIM: AdmissionRequest = {
   kind: PERSISTENT_VOLUME_CLAIM,
   subresource: "",
   operation: "CREATE",
@@ -128,7 +128,7 @@ function storeWith(labels: Record<string, string> | undefined) {
 
 const NO_CDI = { find: () => undefined };
 
-test.each<{ name: string; change?: Partial<AdmissionQuestion>; store?: typeof NO_CDI }>([
+test.each<{ name: string; change?: Partial<AdmissionRequest>; store?: typeof NO_CDI }>([
   { name: "another kind", change: { kind: CONFIG_MAP } },
   { name: "a status", change: { subresource: "status" } },
   { name: "a deletion", change: { operation: "DELETE", object: undefined, oldObject: WAITING } },

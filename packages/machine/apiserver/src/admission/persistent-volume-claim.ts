@@ -4,12 +4,12 @@ import { DEFINITIONS_BUCKET } from "../custom/definition.ts";
 import { bucketOf } from "../kinds/kind.ts";
 import { PERSISTENT_VOLUME_CLAIM } from "../kinds/storage/persistent-volume-claim.ts";
 import { STORAGE_CLASS, isDefaultClass } from "../kinds/storage/storage-class.ts";
-import { absentFeature } from "../meta/absent-groups.ts";
+import { findMissingFeature } from "../meta/unserved-groups.ts";
 import { invalid } from "../meta/status.ts";
 import { fieldsOf } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
-import type { AdmissionQuestion, Mutation } from "./admission.ts";
+import type { AdmissionRequest, Mutation } from "./admission.ts";
 
 const CLAIMS = bucketOf(PERSISTENT_VOLUME_CLAIM);
 const CLASSES = bucketOf(STORAGE_CLASS);
@@ -68,14 +68,14 @@ function isForUpload(object: KubeObject | undefined): boolean {
  * Source: KubeVirt virtctl imageupload.
  */
 export function rejectUploadClaims(
-  { kind, subresource, name, object, oldObject }: AdmissionQuestion,
+  { kind, subresource, name, object, oldObject }: AdmissionRequest,
   store: Pick<Store, "find">,
 ): void {
   const isClaim = subresource === "" && bucketOf(kind) === CLAIMS;
   if (!isClaim || !isForUpload(object) || isForUpload(oldObject)) return;
   const labels = store.find(CDI_DEFINITION)?.view().metadata.labels ?? { [PART_OF_LABEL]: PRODUCT };
   if (labels[PART_OF_LABEL] !== PRODUCT) return;
-  const message = `Patchbay does not have ${absentFeature("cdi.kubevirt.io") ?? ""}`;
+  const message = `Patchbay does not have ${findMissingFeature("cdi.kubevirt.io") ?? ""}`;
   const field = `metadata.annotations[${UPLOAD_ANNOTATION}]`;
   throw invalid(kind, name, [{ reason: "FieldValueNotSupported", field, message }]);
 }

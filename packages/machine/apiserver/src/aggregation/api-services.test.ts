@@ -40,7 +40,7 @@ test("APIServices give the order of their group versions, and tell which are of 
   const documents = { resources: { resources: [] }, openApiUrl: "/u" };
   const far = { group: "far.io", version: "v1", isAvailable: true };
   expect(remote.list()).toEqual([{ ...far, documents: undefined }]);
-  remote.remember("v1.far.io", documents);
+  remote.cache("v1.far.io", documents);
   await server.put("apiregistration.k8s.io/apiservices", apiService({ available: "False" }));
   expect(remote.list()).toEqual([{ ...far, isAvailable: false, documents }]);
   await server.close();

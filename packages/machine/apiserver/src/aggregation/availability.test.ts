@@ -248,11 +248,11 @@ describe("availability", () => {
       ],
     });
     expect(server.clock.dueMs).toEqual([30_000]);
-    const count = server.webhooks.asked.length;
+    const count = server.webhooks.recorded.length;
     expect(count).toBeGreaterThan(0);
     await server.clock.advance(30_000);
     await runTurns(20);
-    expect(server.webhooks.asked).toHaveLength(count);
+    expect(server.webhooks.recorded).toHaveLength(count);
   });
 });
 

@@ -134,7 +134,7 @@ async function probe(apiService: KubeObject, deps: ProbeDeps): Promise<Availabil
   try {
     const resources = parseFields(await fetchDiscovery(peer, `/${path}`, deps.connections));
     const openApiUrl = await fetchOpenApiUrl(peer, path, deps.connections);
-    deps.remote.remember(apiService.metadata.name, { resources, openApiUrl });
+    deps.remote.cache(apiService.metadata.name, { resources, openApiUrl });
   } catch (error) {
     return { status: "False", reason: "FailedDiscoveryCheck", message: messageOf(error) };
   }

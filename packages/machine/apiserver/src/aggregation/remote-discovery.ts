@@ -33,7 +33,7 @@ export class RemoteDiscovery {
     this.#store = store;
   }
 
-  remember(name: string, documents: RemoteDocuments): void {
+  cache(name: string, documents: RemoteDocuments): void {
     this.#documents.set(name, documents);
   }
 

@@ -5,7 +5,7 @@ import { TLSSocket } from "node:tls";
 import { createFakeClock } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { openStore } from "../storage/sqlite-store.ts";
-import { Authentication, TokenRefused } from "./authentication.ts";
+import { Authentication, TokenRejected } from "./authentication.ts";
 import { AccountTokens, ISSUER } from "./tokens/account-tokens.ts";
 
 const ADMIN = { name: "root", groups: ["system:masters", "system:authenticated"] };
@@ -129,27 +129,27 @@ describe("a token", () => {
     tokens.issue({ account, audiences, expiresInSeconds: 600, bound: undefined });
 
   test("of the server's list is for the server only", async () => {
-    expect(await authentication.findByToken("secret")).toEqual({
+    expect(await authentication.authenticateToken("secret")).toEqual({
       user: ADMIN,
       audiences: [ISSUER],
     });
-    expect(await authentication.findByToken("secret", ["x", ISSUER])).toEqual({
+    expect(await authentication.authenticateToken("secret", ["x", ISSUER])).toEqual({
       user: ADMIN,
       audiences: [ISSUER],
     });
-    const other = authentication.findByToken("secret", ["x"]);
-    await expect(other).rejects.toEqual(new TokenRefused("invalid bearer token"));
+    const other = authentication.authenticateToken("secret", ["x"]);
+    await expect(other).rejects.toEqual(new TokenRejected("invalid bearer token"));
   });
 
   test("of an account names the account while that exists", async () => {
     const token = await issue([ISSUER, "x"]);
-    await expect(authentication.findByToken(token)).rejects.toEqual(
-      new TokenRefused("[invalid bearer token, service account ns/sa has been deleted]"),
+    await expect(authentication.authenticateToken(token)).rejects.toEqual(
+      new TokenRejected("[invalid bearer token, service account ns/sa has been deleted]"),
     );
     await store.write((transaction) => {
       transaction.put({ bucket: "/serviceaccounts", namespace: "ns", name: "sa" }, account);
     });
-    expect(await authentication.findByToken(token, ["x", "y"])).toEqual({
+    expect(await authentication.authenticateToken(token, ["x", "y"])).toEqual({
       user: {
         name: "system:serviceaccount:ns:sa",
         uid: "u1",
@@ -157,8 +157,8 @@ describe("a token", () => {
       },
       audiences: ["x"],
     });
-    await expect(authentication.findByToken(token, ["y"])).rejects.toEqual(
-      new TokenRefused(
+    await expect(authentication.authenticateToken(token, ["y"])).rejects.toEqual(
+      new TokenRejected(
         `[invalid bearer token, token audiences ["${ISSUER}" "x"] is invalid for the target audiences ["y"]]`,
       ),
     );
@@ -170,8 +170,8 @@ describe("a token", () => {
 
   test("of a secret is good while the secret has it", async () => {
     const token = await tokens.issueForSecret(account, "s");
-    await expect(authentication.findByToken(token)).rejects.toEqual(
-      new TokenRefused("[invalid bearer token, Token has been invalidated]"),
+    await expect(authentication.authenticateToken(token)).rejects.toEqual(
+      new TokenRejected("[invalid bearer token, Token has been invalidated]"),
     );
     await store.write((transaction) => {
       transaction.put(
@@ -184,12 +184,14 @@ describe("a token", () => {
         },
       );
     });
-    expect((await authentication.findByToken(token)).user.name).toBe("system:serviceaccount:ns:sa");
+    expect((await authentication.authenticateToken(token)).user.name).toBe(
+      "system:serviceaccount:ns:sa",
+    );
   });
 
   test.each(["a.b.c", "x", ""])("%j is nobody's", async (token) => {
-    await expect(authentication.findByToken(token)).rejects.toEqual(
-      new TokenRefused("invalid bearer token"),
+    await expect(authentication.authenticateToken(token)).rejects.toEqual(
+      new TokenRejected("invalid bearer token"),
     );
   });
 });

@@ -43,7 +43,7 @@ function bearerToken(request: IncomingMessage): string | undefined {
   return scheme.toLowerCase() === "bearer" && token !== "" ? token : undefined;
 }
 
-export class TokenRefused extends Error {
+export class TokenRejected extends Error {
   override readonly name = "TokenRefused";
 }
 
@@ -63,7 +63,7 @@ export class Authentication {
   }
 
   /** No audiences means this server. Throws TokenRefused. */
-  async findByToken(token: string, audiences: readonly string[] = []): Promise<TokenUser> {
+  async authenticateToken(token: string, audiences: readonly string[] = []): Promise<TokenUser> {
     const requestedAudiences = audiences.length === 0 ? [ISSUER] : audiences;
     const user = this.#users.get(digest(token));
     if (user !== undefined && requestedAudiences.includes(ISSUER)) {
@@ -71,7 +71,7 @@ export class Authentication {
     }
     const result = await this.#accounts.authenticate(token, requestedAudiences);
     if (typeof result !== "object") {
-      throw new TokenRefused(
+      throw new TokenRejected(
         result === undefined ? INVALID_TOKEN_MESSAGE : `[${INVALID_TOKEN_MESSAGE}, ${result}]`,
       );
     }
@@ -97,9 +97,9 @@ export class Authentication {
 
   async #authenticateToken(token: string): Promise<User> {
     try {
-      return (await this.findByToken(token)).user;
+      return (await this.authenticateToken(token)).user;
     } catch (error) {
-      throw error instanceof TokenRefused ? unauthorized() : error;
+      throw error instanceof TokenRejected ? unauthorized() : error;
     }
   }
 

@@ -33,7 +33,7 @@ export interface HeldRules {
 export interface Authorizer {
   readonly authorize: Authorize;
   /** An empty namespace means cluster-wide rules only. */
-  rulesFor(user: User, namespace: string): HeldRules;
+  rulesOfUser(user: User, namespace: string): HeldRules;
   /** Returns undefined if the role does not exist. */
   rulesOfRole(roleRef: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
 }

@@ -8,7 +8,7 @@ import type { User } from "./user.ts";
 const NODE: User = { name: "system:node:n1", groups: ["system:nodes", "system:authenticated"] };
 const NOBODY: Authorizer = {
   authorize: () => ({ allowed: false, reason: "RBAC says no" }),
-  rulesFor: () => ({ rules: [], errors: [] }),
+  rulesOfUser: () => ({ rules: [], errors: [] }),
   rulesOfRole: () => undefined,
 };
 

@@ -135,7 +135,7 @@ export function withNodeAuthorizer(authorizer: Authorizer, store: Lookup): Autho
   };
   return {
     authorize,
-    rulesFor: (user, namespace) => authorizer.rulesFor(user, namespace),
+    rulesOfUser: (user, namespace) => authorizer.rulesOfUser(user, namespace),
     rulesOfRole: (roleRef, namespace) => authorizer.rulesOfRole(roleRef, namespace),
   };
 }

@@ -42,7 +42,7 @@ export function serviceAccountGroups(namespace: string): readonly string[] {
 }
 
 /** Source: authentication/v1 UserInfo. */
-export function userInfo(user: User): Fields {
+export function toUserInfo(user: User): Fields {
   return {
     username: user.name,
     ...(user.uid === undefined ? {} : { uid: user.uid }),

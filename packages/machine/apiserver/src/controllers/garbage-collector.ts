@@ -19,7 +19,7 @@ import {
   OwnerIndex,
   type OwnerSources,
   type Target,
-  blockedBy,
+  blockedOwnerUids,
   classifyOwners,
   waitsForDependents,
   withoutBlocking,
@@ -202,8 +202,8 @@ class GarbageCollector {
   /** Queues owners that no longer have to wait for this dependent. */
   #addReleased(current: StoredObject, previous: StoredObject | undefined): void {
     if (previous !== undefined && previous.owners.length > 0) {
-      const blocked = blockedBy(current.view());
-      this.#addOwners([...blockedBy(previous.view())].filter((uid) => !blocked.has(uid)));
+      const blocked = blockedOwnerUids(current.view());
+      this.#addOwners([...blockedOwnerUids(previous.view())].filter((uid) => !blocked.has(uid)));
     }
   }
 
@@ -294,7 +294,7 @@ class GarbageCollector {
   }
 
   #isBlocking(address: Address, ownerUid: string): boolean {
-    return blockedBy(this.#deps.store.find(address)?.view()).has(ownerUid);
+    return blockedOwnerUids(this.#deps.store.find(address)?.view()).has(ownerUid);
   }
 }
 

@@ -33,8 +33,8 @@ test("an object is changed and deleted by the server's own user", async () => {
   expect(server.stored("configmaps", "m")?.["data"]).toEqual({ k: "2" });
   await remove();
   expect(server.stored("configmaps", "m")).toBeUndefined();
-  const [asked] = server.webhooks.asked;
-  expect(asked?.question).toMatchObject({
+  const [asked] = server.webhooks.recorded;
+  expect(asked?.request).toMatchObject({
     user: {
       name: "system:kube-controller-manager",
       groups: ["system:masters", "system:authenticated"],

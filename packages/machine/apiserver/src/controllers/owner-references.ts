@@ -109,7 +109,7 @@ export function withoutBlocking(object: KubeObject): KubeObject {
   return object;
 }
 
-export function blockedBy(object: KubeObject | undefined): ReadonlySet<string> {
+export function blockedOwnerUids(object: KubeObject | undefined): ReadonlySet<string> {
   const references = object?.metadata.ownerReferences ?? [];
   return new Set(
     references.filter((owner) => owner.blockOwnerDeletion === true).map(({ uid }) => uid),

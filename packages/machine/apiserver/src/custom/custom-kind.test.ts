@@ -5,7 +5,7 @@ import { ALL_VERBS, type Kind } from "../kinds/kind.ts";
 import type { Fields } from "../objects/json.ts";
 import { objectOf, printCauses, withDefaults } from "../testing/judge.ts";
 import { widgetDefinition } from "../testing/objects.ts";
-import { toColumns, kindsOf } from "./custom-kind.ts";
+import { toColumns, toKinds } from "./custom-kind.ts";
 
 const REVISION = 7;
 const schema = {
@@ -20,7 +20,7 @@ const version = { name: "v1", served: true, storage: true, schema: { openAPIV3Sc
 /** The first kind of a definition with this version. */
 function kindOf(change: Fields = {}, definition = {}): Kind {
   const versions = [{ ...version, ...change }];
-  const [kind] = kindsOf({ ...widgetDefinition({ versions }), ...definition }, REVISION);
+  const [kind] = toKinds({ ...widgetDefinition({ versions }), ...definition }, REVISION);
   if (kind === undefined) {
     throw new Error("no kind is served");
   }
@@ -69,7 +69,7 @@ test("a kind has the names that were accepted, and all verbs", () => {
 
 test("a kind of the cluster has no namespaces", () => {
   const definition = widgetDefinition({ scope: "Cluster" });
-  expect(kindsOf(definition, 1).map(({ namespaced }) => namespaced)).toEqual([false, false]);
+  expect(toKinds(definition, 1).map(({ namespaced }) => namespaced)).toEqual([false, false]);
 });
 
 test("each version that is served has a kind, stored in the same version", () => {
@@ -78,7 +78,7 @@ test("each version that is served has a kind, stored in the same version", () =>
     { ...version, name: "v2" },
     { ...version, name: "v3", storage: false, served: false },
   ];
-  const kinds = kindsOf(widgetDefinition({ versions }), 1);
+  const kinds = toKinds(widgetDefinition({ versions }), 1);
   expect(kinds.map((kind) => [kind.version, kind.custom?.storageApiVersion])).toEqual([
     ["v1", "test.io/v2"],
     ["v2", "test.io/v2"],
@@ -90,7 +90,7 @@ test.each([
   { name: "another condition", conditions: [{ type: "NamesAccepted", status: "True" }] },
   { name: "the condition that it is not", conditions: [{ type: "Established", status: "False" }] },
 ])("a definition with $name serves nothing", ({ conditions }) => {
-  expect(kindsOf({ ...widgetDefinition(), status: { conditions } }, 1)).toEqual([]);
+  expect(toKinds({ ...widgetDefinition(), status: { conditions } }, 1)).toEqual([]);
 });
 
 test("while a definition is deleted, nothing is created", () => {

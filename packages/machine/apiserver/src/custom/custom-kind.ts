@@ -188,7 +188,7 @@ function toKind(definition: KubeObject, version: Fields, schemaRevision: number)
 }
 
 /** None until the definition is established. */
-export function kindsOf(definition: KubeObject, schemaRevision: number): readonly Kind[] {
+export function toKinds(definition: KubeObject, schemaRevision: number): readonly Kind[] {
   const established = listOf(valueAt(definition, "status", "conditions")).some(
     (condition) =>
       textAt(condition, "type") === "Established" && textAt(condition, "status") === "True",

@@ -8,14 +8,14 @@ import { forbiddenTo } from "../auth/forbidden.ts";
 import { MissingImpersonatedUser, impersonate } from "../auth/impersonation.ts";
 import { type RequestLine, toAccessAttributes } from "../auth/request-attributes.ts";
 import { ANONYMOUS, type User } from "../auth/user.ts";
-import type { Shares } from "../limits/limits.ts";
+import type { UserQuotas } from "../limits/limits.ts";
 import { unauthorized, unknownPath } from "../meta/status.ts";
 
 export interface AccessFilterDeps {
   readonly authentication: Authentication;
   readonly authorizer: Authorizer;
   readonly accessLog: AccessLog;
-  readonly shares: Shares;
+  readonly quotas: UserQuotas;
 }
 
 const USERS = new WeakMap<IncomingMessage, User>();
@@ -42,7 +42,7 @@ async function checkAccess(request: Request, deps: AccessFilterDeps): Promise<Us
   const { authorize } = deps.authorizer;
   const client = await deps.authentication.authenticate(request);
   if (client.name !== ANONYMOUS.name) {
-    deps.shares.addConnection(client.name, request.socket);
+    deps.quotas.addConnection(client.name, request.socket);
   }
   const user = impersonate(request, client, authorize);
   const attributes = toAccessAttributes(toRequestLine(request));

@@ -29,7 +29,7 @@ import { StatusError, internalError, tooLarge, unknownPath } from "../meta/statu
 import { parseTarget } from "./target.ts";
 import { withReserved } from "../limits/budget.ts";
 import type { Limits } from "../limits/limits.ts";
-import { Pace } from "../limits/fair-queue.ts";
+import { TimeSlice } from "../limits/fair-queue.ts";
 import { type Call, type Reply, queueIfHeavy } from "../verbs/call.ts";
 import type { User } from "../auth/user.ts";
 import { OBJECT_MAX_LENGTH, ObjectTooLong } from "../storage/store.ts";
@@ -69,7 +69,7 @@ async function serveResource(request: Request, response: Response, deps: AppDeps
   if (target === undefined) {
     throw unknownPath();
   }
-  const { received } = deps.shares.of(user.name);
+  const { received } = deps.quotas.forUser(user.name);
   const amount = request.method === "GET" ? 0 : expectedBytes(request);
   const served = await withReserved(received, amount, response, () =>
     dispatch({ target, query: url.searchParams, user, request, response }, deps),
@@ -85,9 +85,12 @@ async function sendReply(
   deps: AppDeps,
 ): Promise<void> {
   const { limits, clock } = deps;
-  const { responses } = deps.shares.of(call.user.name);
+  const { responses } = deps.quotas.forUser(call.user.name);
   const nowMs = clock.now();
-  const pieces = streamReply(call, reply, { nowMs, pace: new Pace(deps, call.user.name) });
+  const pieces = streamReply(call, reply, {
+    nowMs,
+    timeSlice: new TimeSlice(deps, call.user.name),
+  });
   const length = pieces === undefined ? renderingCost(call, reply) : OBJECT_MAX_LENGTH;
   await withReserved(responses, length, response, async () => {
     if (pieces !== undefined) {

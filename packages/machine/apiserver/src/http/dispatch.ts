@@ -17,7 +17,7 @@ import { finalizeNamespace, updateObject } from "../verbs/update.ts";
 import { serveScale } from "../verbs/subresource/scale.ts";
 import { type TokenRequestDeps, requestToken } from "../verbs/subresource/token-request.ts";
 import { watchObjects } from "../verbs/watch/watch.ts";
-import { absentFeature, absentResource } from "../meta/absent-groups.ts";
+import { findMissingFeature, explainMissingResource } from "../meta/unserved-groups.ts";
 import { badRequest, methodNotAllowed, unknownPath } from "../meta/status.ts";
 import { isWatchQuery } from "../auth/request-attributes.ts";
 import type { User } from "../auth/user.ts";
@@ -177,8 +177,10 @@ export async function dispatch(
   const { target, query, request, response } = resourceRequest;
   const kind = deps.registry.find(target.group, target.version, target.resource);
   if (kind === undefined) {
-    const refusal = absentResource(target.group, target.resource);
-    throw refusal === undefined ? unknownPath(absentFeature(target.group)) : badRequest(refusal);
+    const refusal = explainMissingResource(target.group, target.resource);
+    throw refusal === undefined
+      ? unknownPath(findMissingFeature(target.group))
+      : badRequest(refusal);
   }
   const method = request.method ?? "GET";
   const verb = toVerb(method, target, query);

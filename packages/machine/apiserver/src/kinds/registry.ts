@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All kinds that are served: the built-in ones and those of stored CustomResourceDefinitions.
 import { DEFINITIONS_BUCKET, definitionKind } from "../custom/definition.ts";
-import { kindsOf } from "../custom/custom-kind.ts";
+import { toKinds } from "../custom/custom-kind.ts";
 import { equalJson, textAt, valueAt } from "../objects/json.ts";
 import type { Change, Store, StoredObject } from "../storage/store.ts";
 import { API_SERVICE } from "./extension/api-service.ts";
@@ -119,7 +119,7 @@ export class Registry {
   }
 
   #define(stored: StoredObject, schemaRevision: number): void {
-    this.#custom.set(stored.address.name, kindsOf(stored.view(), schemaRevision));
+    this.#custom.set(stored.address.name, toKinds(stored.view(), schemaRevision));
   }
 
   #rebuild(): void {

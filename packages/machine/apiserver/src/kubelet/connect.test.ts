@@ -5,7 +5,7 @@ import { type IncomingMessage, type ServerResponse, createServer } from "node:ht
 import type { Duplex } from "node:stream";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { AppDeps } from "../http/app.ts";
-import { LIMITS, Shares } from "../limits/limits.ts";
+import { LIMITS, UserQuotas } from "../limits/limits.ts";
 import {
   MemoryConnections,
   type ReceivedAnswer,
@@ -222,7 +222,7 @@ describe("a log", () => {
       waiting.push(response);
     });
     const connections = new MemoryConnections({ [KUBELET]: server });
-    await start(connections, { shares: new Shares({ ...LIMITS, watches: 1 }) });
+    await start(connections, { quotas: new UserQuotas({ ...LIMITS, watches: 1 }) });
     const first = app.send(LOG);
     await until("the log is open", () => waiting.length > 0);
     expect(message(await app.send(LOG))).toEqual([429, "too many watches of this user"]);
@@ -390,7 +390,7 @@ describe("a program", () => {
   ])("$verb is admitted as a connection", async ({ verb, kind }) => {
     await start(new MemoryConnections({}));
     await refusal(`${PODS}/p1/${verb}?command=ls&tty=true`);
-    expect(app.server.webhooks.asked.map(({ question }) => question)).toMatchObject(
+    expect(app.server.webhooks.recorded.map(({ request }) => request)).toMatchObject(
       Array.from({ length: 2 }, () => ({
         bodyKind: { group: "", version: "v1", kind },
         operation: "CONNECT",

@@ -21,7 +21,7 @@ import { StatusError, badRequest, internalError, notFound } from "../meta/status
 import { listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import type { Store } from "../storage/store.ts";
-import { type Call, aboutOf, addressOf } from "../verbs/call.ts";
+import { type Call, toResourceRef, addressOf } from "../verbs/call.ts";
 import type { VerbDeps } from "../verbs/deps.ts";
 import { admitBody } from "../verbs/subresource/admit-body.ts";
 import {
@@ -93,7 +93,7 @@ export function isPodStream(url: string): boolean {
 function findPod(call: Call, deps: VerbDeps): KubeObject {
   const pod = deps.store.find(addressOf(call))?.view();
   if (pod === undefined) {
-    throw notFound(aboutOf(call.kind), call.name);
+    throw notFound(toResourceRef(call.kind), call.name);
   }
   return pod;
 }
@@ -133,7 +133,7 @@ async function countAsWatch(
   deps: KubeletDeps,
   work: () => Promise<void>,
 ): Promise<void> {
-  const release = deps.shares.of(call.user.name).addWatch();
+  const release = deps.quotas.forUser(call.user.name).addWatch();
   try {
     const object = `${call.namespace}/${call.name}`;
     const resource = `pods/${call.subresource}`;

@@ -14,7 +14,7 @@ test("who finds nothing left waits until it is given back, in order", async () =
   const second = budget.reserve(2, NEVER).then(() => order.push("second"));
   await Promise.resolve();
   expect(order).toEqual([]);
-  budget.giveBack(8);
+  budget.release(8);
   await Promise.all([first, second]);
   expect(order).toEqual(["first", "second"]);
 });
@@ -23,7 +23,7 @@ test("more than there is at all is given once everything is back", async () => {
   const budget = new Budget(10);
   budget.spend(4);
   const large = budget.reserve(100, NEVER);
-  budget.giveBack(4);
+  budget.release(4);
   expect(await large).toBe(true);
   expect(budget.isSpent).toBe(true);
 });

@@ -25,7 +25,7 @@ export class Budget {
     this.#spent += amount;
   }
 
-  giveBack(amount: number): void {
+  release(amount: number): void {
     this.#spent -= amount;
     this.#admitWaiting();
   }
@@ -93,7 +93,7 @@ export async function withReserved<T>(
       return undefined;
     }
     return await work().finally(() => {
-      budget.giveBack(amount);
+      budget.release(amount);
     });
   } finally {
     response.off("close", onClose);

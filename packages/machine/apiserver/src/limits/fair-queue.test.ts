@@ -7,7 +7,7 @@ test("users come by turns, each in their own order", async () => {
   const fairQueue = new FairQueue();
   const order: string[] = [];
   const asked = ["a1", "a2", "a3", "b1", "b2", "c1"].map(async (name) => {
-    await fairQueue.take(name.slice(0, 1));
+    await fairQueue.waitForTurn(name.slice(0, 1));
     order.push(name);
   });
   await Promise.all(asked);
@@ -24,7 +24,7 @@ test("one is let through in each turn of the event loop", async () => {
   setImmediate(count);
   const turns = await Promise.all(
     [1, 2, 3].map(async () => {
-      await fairQueue.take("a");
+      await fairQueue.waitForTurn("a");
       return turn;
     }),
   );
@@ -33,7 +33,7 @@ test("one is let through in each turn of the event loop", async () => {
 
 test("who comes later waits no longer than the others", async () => {
   const fairQueue = new FairQueue();
-  await fairQueue.take("a");
-  await fairQueue.take("a");
-  await expect(fairQueue.take("b")).resolves.toBeUndefined();
+  await fairQueue.waitForTurn("a");
+  await fairQueue.waitForTurn("a");
+  await expect(fairQueue.waitForTurn("b")).resolves.toBeUndefined();
 });

@@ -7,7 +7,7 @@ export class FairQueue {
   #isScheduled = false;
 
   /** The next piece must start in the turn in which the promise resolves. */
-  take(user: string): Promise<undefined> {
+  waitForTurn(user: string): Promise<undefined> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const queue = this.#waiting.get(user);
     if (queue === undefined) {
@@ -57,7 +57,7 @@ export function isHeavy(length: number): boolean {
 const SLICE_MS = 10;
 
 /** The work checks `isOver` before each object, and then awaits `next`. */
-export class Pace {
+export class TimeSlice {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #fairQueue: FairQueue;
   readonly #user: string;
@@ -73,12 +73,12 @@ export class Pace {
     this.#begunMs = deps.clock.monotonicMs();
   }
 
-  get isOver(): boolean {
+  get isUsedUp(): boolean {
     return this.#clock.monotonicMs() - this.#begunMs >= SLICE_MS;
   }
 
-  async next(): Promise<void> {
-    await this.#fairQueue.take(this.#user);
+  async waitForNext(): Promise<void> {
+    await this.#fairQueue.waitForTurn(this.#user);
     this.#begunMs = this.#clock.monotonicMs();
   }
 }

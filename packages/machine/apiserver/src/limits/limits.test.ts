@@ -6,8 +6,8 @@ import type { Socket } from "node:net";
 import { describe, expect, test } from "vitest";
 import { createFakeClock } from "@patchbay/os/testing";
 import { Budget, withReserved } from "./budget.ts";
-import { FairQueue, Pace, isHeavy } from "./fair-queue.ts";
-import { LIMITS, Shares } from "./limits.ts";
+import { FairQueue, TimeSlice, isHeavy } from "./fair-queue.ts";
+import { LIMITS, UserQuotas } from "./limits.ts";
 
 let sockets = 0;
 
@@ -29,34 +29,34 @@ class FakeSocket extends EventEmitter {
   }
 }
 
-function makeShares() {
-  return new Shares({
+function makeQuotas() {
+  return new UserQuotas({
     ...LIMITS,
-    strangers: 1,
+    unauthenticatedConnections: 1,
     connections: 2,
     watches: 1,
     receivedBytes: 10,
-    waitingBytes: 20,
+    unsentBytes: 20,
   });
 }
 
 test("a user may have so many connections, each counted once until it closes", () => {
-  const shares = makeShares();
+  const quotas = makeQuotas();
   const [one, two, three] = [new FakeSocket(), new FakeSocket(), new FakeSocket()];
-  for (const socket of [one, two, one]) shares.addConnection("a", socket.asSocket);
+  for (const socket of [one, two, one]) quotas.addConnection("a", socket.asSocket);
   const add = (): void => {
-    shares.addConnection("a", three.asSocket);
+    quotas.addConnection("a", three.asSocket);
   };
   expect(add).toThrow(
     expect.objectContaining({ code: 429, message: "too many connections of this user" }),
   );
-  shares.addConnection("b", three.asSocket);
+  quotas.addConnection("b", three.asSocket);
   two.destroy();
   expect(add).not.toThrow();
 });
 
 test("a closed connection is not counted", () => {
-  const share = makeShares().of("a");
+  const share = makeQuotas().forUser("a");
   for (let count = 0; count < 3; count += 1) {
     const closed = new FakeSocket();
     closed.destroyed = true;
@@ -66,18 +66,18 @@ test("a closed connection is not counted", () => {
 });
 
 test("the oldest connection of unknown users ends for a new one, unless its user is known by now", () => {
-  const shares = makeShares();
+  const quotas = makeQuotas();
   const [one, two, three] = [new FakeSocket(), new FakeSocket(), new FakeSocket()];
-  shares.addUnauthenticated(one.asSocket);
-  shares.addConnection("a", one.asSocket);
-  shares.addUnauthenticated(two.asSocket);
+  quotas.addUnauthenticated(one.asSocket);
+  quotas.addConnection("a", one.asSocket);
+  quotas.addUnauthenticated(two.asSocket);
   expect([one.destroyed, two.destroyed]).toEqual([false, false]);
-  shares.addUnauthenticated(three.asSocket);
+  quotas.addUnauthenticated(three.asSocket);
   expect([one.destroyed, two.destroyed, three.destroyed]).toEqual([false, true, false]);
 });
 
 test("a user may have so many watches", () => {
-  const share = makeShares().of("a");
+  const share = makeQuotas().forUser("a");
   const release = share.addWatch();
   expect(() => share.addWatch()).toThrow(
     expect.objectContaining({ code: 429, message: "too many watches of this user" }),
@@ -87,10 +87,10 @@ test("a user may have so many watches", () => {
 });
 
 test("a user has one share, with budgets of its own", () => {
-  const shares = makeShares();
-  const share = shares.of("a");
-  expect(shares.of("a")).toBe(share);
-  expect(shares.of("b")).not.toBe(share);
+  const quotas = makeQuotas();
+  const share = quotas.forUser("a");
+  expect(quotas.forUser("a")).toBe(share);
+  expect(quotas.forUser("b")).not.toBe(share);
   const spent = [share.received, share.responses, share.events].map((budget) => {
     budget.spend(10);
     return budget.isSpent;
@@ -99,7 +99,7 @@ test("a user has one share, with budgets of its own", () => {
 });
 
 test("the limits of bytes are in MiB", () => {
-  expect([LIMITS.receivedBytes, LIMITS.waitingBytes]).toEqual([33_554_432, 33_554_432]);
+  expect([LIMITS.receivedBytes, LIMITS.unsentBytes]).toEqual([33_554_432, 33_554_432]);
 });
 
 describe("a part of a budget", () => {
@@ -137,7 +137,7 @@ describe("a part of a budget", () => {
     const leaving = withReserved(budget, BIG, response.asResponse, () => Promise.resolve("done"));
     response.destroy();
     expect(await leaving).toBeUndefined();
-    budget.giveBack(1);
+    budget.release(1);
     const late = withReserved(budget, BIG, response.asResponse, () => Promise.resolve("done"));
     expect([await late, budget.isSpent]).toEqual([undefined, false]);
   });
@@ -185,11 +185,11 @@ test.each([
 test("work gives way after 10 ms, and begins a new slice when it goes on", async () => {
   const clock = createFakeClock();
   await clock.advance(3);
-  const pace = new Pace({ clock, fairQueue: new FairQueue() }, "a");
+  const timeSlice = new TimeSlice({ clock, fairQueue: new FairQueue() }, "a");
   await clock.advance(9);
-  expect(pace.isOver).toBe(false);
+  expect(timeSlice.isUsedUp).toBe(false);
   await clock.advance(1);
-  expect(pace.isOver).toBe(true);
-  await pace.next();
-  expect(pace.isOver).toBe(false);
+  expect(timeSlice.isUsedUp).toBe(true);
+  await timeSlice.waitForNext();
+  expect(timeSlice.isUsedUp).toBe(false);
 });

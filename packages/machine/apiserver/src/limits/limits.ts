@@ -12,13 +12,13 @@ export interface Limits {
   /** Clients that read nothing for this long are disconnected. */
   readonly unreadMs: number;
   /** Unauthenticated connections. Above the limit, the oldest is closed. */
-  readonly strangers: number;
+  readonly unauthenticatedConnections: number;
   readonly connections: number;
   readonly watches: number;
   /** Request bodies in progress. */
   readonly receivedBytes: number;
   /** Responses that are not read yet; the same again for watch events. */
-  readonly waitingBytes: number;
+  readonly unsentBytes: number;
 }
 
 const MIB = 1024 * 1024;
@@ -28,11 +28,11 @@ export const LIMITS: Limits = {
   headersMs: 10_000,
   requestMs: 60_000,
   unreadMs: 30_000,
-  strangers: 512,
+  unauthenticatedConnections: 512,
   connections: 1500,
   watches: 1000,
   receivedBytes: 32 * MIB,
-  waitingBytes: 32 * MIB,
+  unsentBytes: 32 * MIB,
 };
 
 class UserQuota {
@@ -47,8 +47,8 @@ class UserQuota {
   constructor(limits: Limits) {
     this.#limits = limits;
     this.received = new Budget(limits.receivedBytes);
-    this.responses = new Budget(limits.waitingBytes);
-    this.events = new Budget(limits.waitingBytes);
+    this.responses = new Budget(limits.unsentBytes);
+    this.events = new Budget(limits.unsentBytes);
   }
 
   /** Throws a StatusError 429 above the limit. */
@@ -75,14 +75,14 @@ class UserQuota {
   }
 }
 
-export class Shares {
+export class UserQuotas {
   readonly #limits: Limits;
   readonly #quotas = new Map<string, UserQuota>();
   readonly #unauthenticated: Strangers;
 
   constructor(limits: Limits) {
     this.#limits = limits;
-    this.#unauthenticated = new Strangers(limits.strangers);
+    this.#unauthenticated = new Strangers(limits.unauthenticatedConnections);
   }
 
   addUnauthenticated(socket: Socket): void {
@@ -91,11 +91,11 @@ export class Shares {
 
   /** Throws a StatusError 429 above the limit. */
   addConnection(user: string, socket: Socket): void {
-    this.of(user).addConnection(socket);
+    this.forUser(user).addConnection(socket);
     this.#unauthenticated.know(socket);
   }
 
-  of(user: string): UserQuota {
+  forUser(user: string): UserQuota {
     const quota = this.#quotas.get(user) ?? new UserQuota(this.#limits);
     this.#quotas.set(user, quota);
     return quota;

@@ -10,7 +10,7 @@ import type { Kind } from "../kinds/kind.ts";
 import type { Fields } from "../objects/json.ts";
 import { objectOf, printCauses } from "../testing/judge.ts";
 import { parseFieldSelector } from "../verbs/options/selection.ts";
-import { absentFeature } from "./absent-groups.ts";
+import { findMissingFeature } from "./unserved-groups.ts";
 import { decodeMeta, jsonTypeOf, validateMeta, validateMetaUpdate } from "./metadata.ts";
 
 const owner = { apiVersion: "v1", kind: "Pod", name: "p", uid: "u" };
@@ -296,5 +296,5 @@ test.each([
   { group: "x.io", want: undefined },
   { group: "toString", want: undefined },
 ])("the group $group lacks $want", ({ group, want }) => {
-  expect(absentFeature(group)).toEqual(want);
+  expect(findMissingFeature(group)).toEqual(want);
 });

@@ -69,7 +69,7 @@ export class StatusError extends Error {
   }
 }
 
-export interface About {
+export interface ResourceRef {
   readonly group: string;
   readonly resource: string;
   readonly kind: string;
@@ -79,22 +79,22 @@ export function successBody(details: StatusDetails): Fields {
   return { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", details };
 }
 
-function qualifiedResource(about: About): string {
-  return about.group === "" ? about.resource : `${about.resource}.${about.group}`;
+function qualifiedResource(ref: ResourceRef): string {
+  return ref.group === "" ? ref.resource : `${ref.resource}.${ref.group}`;
 }
 
 function nameDetail(name: string): Pick<StatusDetails, "name"> {
   return name === "" ? {} : { name };
 }
 
-function detailsOf(about: About, name: string): { readonly details: StatusDetails } {
-  const group = about.group === "" ? {} : { group: about.group };
-  return { details: { ...nameDetail(name), ...group, kind: about.resource } };
+function detailsOf(ref: ResourceRef, name: string): { readonly details: StatusDetails } {
+  const group = ref.group === "" ? {} : { group: ref.group };
+  return { details: { ...nameDetail(name), ...group, kind: ref.resource } };
 }
 
-export function notFound(about: About, name: string): StatusError {
-  const message = `${qualifiedResource(about)} "${name}" not found`;
-  return new StatusError({ code: 404, reason: "NotFound", message, ...detailsOf(about, name) });
+export function notFound(ref: ResourceRef, name: string): StatusError {
+  const message = `${qualifiedResource(ref)} "${name}" not found`;
+  return new StatusError({ code: 404, reason: "NotFound", message, ...detailsOf(ref, name) });
 }
 
 /** 404 for a path that nothing serves. `feature` names the missing feature, when it is known. */
@@ -107,26 +107,26 @@ export function unknownPath(feature?: string): StatusError {
   return new StatusError({ code: 404, reason: "NotFound", message, details: {} });
 }
 
-export function alreadyExists(about: About, name: string): StatusError {
-  const message = `${qualifiedResource(about)} "${name}" already exists`;
+export function alreadyExists(ref: ResourceRef, name: string): StatusError {
+  const message = `${qualifiedResource(ref)} "${name}" already exists`;
   return new StatusError({
     code: 409,
     reason: "AlreadyExists",
     message,
-    ...detailsOf(about, name),
+    ...detailsOf(ref, name),
   });
 }
 
-export function conflict(about: About, name: string, why: string): StatusError {
-  const message = `Operation cannot be fulfilled on ${qualifiedResource(about)} "${name}": ${why}`;
-  return new StatusError({ code: 409, reason: "Conflict", message, ...detailsOf(about, name) });
+export function conflict(ref: ResourceRef, name: string, why: string): StatusError {
+  const message = `Operation cannot be fulfilled on ${qualifiedResource(ref)} "${name}": ${why}`;
+  return new StatusError({ code: 409, reason: "Conflict", message, ...detailsOf(ref, name) });
 }
 
 /** 409 for a stale resourceVersion. */
-export function modified(about: About, name: string): StatusError {
+export function modified(ref: ResourceRef, name: string): StatusError {
   const why =
     "the object has been modified; please apply your changes to the latest version and try again";
-  return conflict(about, name, why);
+  return conflict(ref, name, why);
 }
 
 export function tooLarge(why: string): StatusError {
@@ -142,12 +142,12 @@ export function tooManyRequests(message: string): StatusError {
 /** Limits the length of the message. */
 const CAUSES_MAX = 100;
 
-export function invalid(about: About, name: string, all: readonly Cause[]): StatusError {
+export function invalid(ref: ResourceRef, name: string, all: readonly Cause[]): StatusError {
   const causes = all.slice(0, CAUSES_MAX);
   const lines = causes.map((cause) => `${cause.field ?? ""}: ${cause.message}`);
   const text = lines.length === 1 ? (lines[0] ?? "") : `[${lines.join(", ")}]`;
-  const kind = about.group === "" ? about.kind : `${about.kind}.${about.group}`;
-  const group = about.group === "" ? {} : { group: about.group };
+  const kind = ref.group === "" ? ref.kind : `${ref.kind}.${ref.group}`;
+  const group = ref.group === "" ? {} : { group: ref.group };
   return new StatusError({
     code: 422,
     reason: "Invalid",
@@ -155,7 +155,7 @@ export function invalid(about: About, name: string, all: readonly Cause[]): Stat
     details: {
       ...nameDetail(name),
       ...group,
-      ...(about.kind === "" ? {} : { kind: about.kind }),
+      ...(ref.kind === "" ? {} : { kind: ref.kind }),
       causes,
     },
   });
@@ -165,9 +165,9 @@ export function badRequest(message: string): StatusError {
   return new StatusError({ code: 400, reason: "BadRequest", message });
 }
 
-export function forbidden(about: About, name: string, why: string): StatusError {
-  const message = `${qualifiedResource(about)}${name === "" ? "" : ` "${name}"`} is forbidden: ${why}`;
-  return new StatusError({ code: 403, reason: "Forbidden", message, ...detailsOf(about, name) });
+export function forbidden(ref: ResourceRef, name: string, why: string): StatusError {
+  const message = `${qualifiedResource(ref)}${name === "" ? "" : ` "${name}"`} is forbidden: ${why}`;
+  return new StatusError({ code: 403, reason: "Forbidden", message, ...detailsOf(ref, name) });
 }
 
 export function unauthorized(): StatusError {

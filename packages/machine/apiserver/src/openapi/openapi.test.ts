@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenAPI documents of kinds, in v2, in v3 and as protobuf.
 import { expect, test } from "vitest";
-import { kindsOf } from "../custom/custom-kind.ts";
+import { toKinds } from "../custom/custom-kind.ts";
 import { CONFIG_MAP } from "../kinds/config/config-map.ts";
 import type { Kind } from "../kinds/kind.ts";
 import { LEASE } from "../kinds/cluster/lease.ts";
@@ -54,7 +54,7 @@ function widgetKind(): Kind {
   const versions = [
     { name: "v1", served: true, storage: true, schema: { openAPIV3Schema: SCHEMA } },
   ];
-  const [kind] = kindsOf(widgetDefinition({ versions }), 1);
+  const [kind] = toKinds(widgetDefinition({ versions }), 1);
   if (kind === undefined) {
     throw new Error("the definition defines no kind");
   }

@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { POD } from "../kinds/workload/pod.ts";
 import type { KubeObject, OwnerReference } from "../objects/object.ts";
 import { FakeWebhooks } from "../testing/fake-webhooks.ts";
-import { question } from "../testing/webhook-server.ts";
-import type { AdmissionQuestion } from "../admission/admission.ts";
+import { admissionRequest } from "../testing/webhook-server.ts";
+import type { AdmissionRequest } from "../admission/admission.ts";
 import { CONFIG_MAP } from "../kinds/config/config-map.ts";
 import { NODE } from "../kinds/cluster/node.ts";
 import {
@@ -43,7 +43,7 @@ describe("strict admission", () => {
     webhooks.change = (object) => {
       object.metadata.labels = { a: "b" };
     };
-    const asked = question({ kind: POD, object: aPod() });
+    const asked = admissionRequest({ kind: POD, object: aPod() });
     const pod = await admission.mutate(asked, complete);
     expect(pod.metadata.labels).toEqual({ a: "b" });
     expect(pod["spec"]).toMatchObject({
@@ -56,7 +56,7 @@ describe("strict admission", () => {
 
   test("fills in nothing that is not stored", async () => {
     const { admission } = makeStrict();
-    const given = question({ kind: POD, object: aPod(), bodyKind: BODY });
+    const given = admissionRequest({ kind: POD, object: aPod(), bodyKind: BODY });
     const pod = await admission.mutate(given, complete);
     expect(pod.metadata.managedFields).toBeUndefined();
     expect(pod["spec"]).not.toHaveProperty("tolerations");
@@ -68,39 +68,39 @@ describe("strict admission", () => {
     owned.metadata.ownerReferences = [
       { apiVersion: "v1", kind: "ConfigMap", name: "o", uid: "1", blockOwnerDeletion: true },
     ];
-    const refused = admission.validate(question({ kind: POD, object: owned }));
+    const refused = admission.validate(admissionRequest({ kind: POD, object: owned }));
     await expect(refused).rejects.toMatchObject({ code: 403 });
-    expect(webhooks.asked).toEqual([]);
+    expect(webhooks.recorded).toEqual([]);
   });
 
   test("leaves the rest to webhooks", async () => {
     const { webhooks, admission } = makeStrict();
-    await admission.validate(question({ kind: POD, object: aPod() }));
-    await admission.admitDeletion(question({ kind: POD, oldObject: aPod() }));
-    expect(webhooks.asked.map(({ phase }) => phase)).toEqual(["validate", "delete"]);
+    await admission.validate(admissionRequest({ kind: POD, object: aPod() }));
+    await admission.admitDeletion(admissionRequest({ kind: POD, oldObject: aPod() }));
+    expect(webhooks.recorded.map(({ phase }) => phase)).toEqual(["validate", "delete"]);
   });
 });
 
 describe("with recorded managers", () => {
   test("what is stored names them, and nothing else is filled in", async () => {
     const admission = recordManagers(new FakeWebhooks());
-    const pod = await admission.mutate(question({ kind: POD, object: aPod() }), complete);
+    const pod = await admission.mutate(admissionRequest({ kind: POD, object: aPod() }), complete);
     expect(pod.metadata.managedFields).toHaveLength(1);
     expect(pod["spec"]).toEqual(aPod()["spec"]);
   });
 
   test("what is not stored does not", async () => {
     const admission = recordManagers(new FakeWebhooks());
-    const asked = question({ kind: POD, object: aPod(), bodyKind: BODY });
+    const asked = admissionRequest({ kind: POD, object: aPod(), bodyKind: BODY });
     expect(await admission.mutate(asked, complete)).toEqual(aPod());
   });
 
   test("the rest is left to webhooks", async () => {
     const webhooks = new FakeWebhooks();
     const admission = recordManagers(webhooks);
-    await admission.validate(question());
-    await admission.admitDeletion(question());
-    expect(webhooks.asked.map(({ phase }) => phase)).toEqual(["validate", "delete"]);
+    await admission.validate(admissionRequest());
+    await admission.admitDeletion(admissionRequest());
+    expect(webhooks.recorded.map(({ phase }) => phase)).toEqual(["validate", "delete"]);
   });
 });
 
@@ -222,9 +222,9 @@ function ownedBy(...ownerReferences: OwnerReference[]): KubeObject {
 }
 
 /** What was asked about rights, as `verb resource namespace/name`; all are refused but those. */
-function check(change: Partial<AdmissionQuestion>, ...held: readonly string[]): readonly string[] {
+function check(change: Partial<AdmissionRequest>, ...held: readonly string[]): readonly string[] {
   const asked: string[] = [];
-  const question: AdmissionQuestion = {
+  const request: AdmissionRequest = {
     kind: POD,
     subresource: "",
     operation: "CREATE",
@@ -238,7 +238,7 @@ function check(change: Partial<AdmissionQuestion>, ...held: readonly string[]): 
     warnings: [],
     ...change,
   };
-  checkOwnerRights(question, {
+  checkOwnerRights(request, {
     authorizer: {
       authorize: (_user, { verb, resource, subresource, namespace, name }) => {
         const whole = subresource === "" ? resource : `${resource}/${subresource}`;
@@ -259,7 +259,7 @@ const BLOCKING_NODE = owner({ kind: "Node", name: "n", uid: "2", blockOwnerDelet
 const UPDATE = { operation: "UPDATE" } as const;
 
 describe("asks for", () => {
-  test.each<{ name: string; change: Partial<AdmissionQuestion>; want: readonly string[] }>([
+  test.each<{ name: string; change: Partial<AdmissionRequest>; want: readonly string[] }>([
     { name: "nothing for a new object without owners", change: { object: ownedBy() }, want: [] },
     { name: "nothing for a new object with owners", change: { object: ownedBy(PLAIN) }, want: [] },
     {
@@ -298,7 +298,7 @@ describe("asks for", () => {
 });
 
 describe("refuses", () => {
-  test.each<{ name: string; change: Partial<AdmissionQuestion>; held: string; why: string }>([
+  test.each<{ name: string; change: Partial<AdmissionRequest>; held: string; why: string }>([
     {
       name: "to let an owner wait whose finalizers are others'",
       change: { object: ownedBy(BLOCKING) },

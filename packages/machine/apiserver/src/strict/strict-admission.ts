@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Admission that is as strict as another cluster's. Sources: Kubernetes OwnerReferencesPermissionEnforcement admission,
 // which OpenShift enables; KEP-4639.
-import type { Admission, AdmissionQuestion } from "../admission/admission.ts";
+import type { Admission, AdmissionRequest } from "../admission/admission.ts";
 import { type Fields, equalJson, fieldsOf, isFields, listOf, valueAt } from "../objects/json.ts";
 import type { KubeObject, OwnerReference } from "../objects/object.ts";
 import { setDefault } from "../kinds/workload/pod-defaults.ts";
 import type { AccessAttributes, Authorizer } from "../auth/authorizer.ts";
 import { forbiddenBecause } from "../auth/forbidden.ts";
 
-import { blockedBy } from "../controllers/owner-references.ts";
+import { blockedOwnerUids } from "../controllers/owner-references.ts";
 import type { Registry } from "../kinds/registry.ts";
 import { buildManagedFields } from "./managed-fields.ts";
 
@@ -21,12 +21,12 @@ function listOwners(object: KubeObject | undefined): readonly OwnerReference[] {
   return object?.metadata.ownerReferences ?? [];
 }
 
-function forbid({ kind, name }: AdmissionQuestion, why: string): never {
+function forbid({ kind, name }: AdmissionRequest, why: string): never {
   throw forbiddenBecause({ ...kind, name }, why);
 }
 
 function isAllowed(
-  { user }: AdmissionQuestion,
+  { user }: AdmissionRequest,
   { authorizer }: OwnerRightsDeps,
   attributes: Omit<AccessAttributes, "path">,
 ): boolean {
@@ -34,47 +34,47 @@ function isAllowed(
 }
 
 /** A user who changes an object's owners can cause its deletion, and so needs the right to delete it. */
-function checkDeletionRight(question: AdmissionQuestion, deps: OwnerRightsDeps): void {
-  const { kind, operation, namespace, name, subresource } = question;
+function checkDeletionRight(request: AdmissionRequest, deps: OwnerRightsDeps): void {
+  const { kind, operation, namespace, name, subresource } = request;
   const { group, version, resource } = kind;
   const attributes = { verb: "delete", group, version, resource, subresource, namespace, name };
-  if (operation !== "CREATE" && !isAllowed(question, deps, attributes)) {
-    forbid(question, "cannot set an ownerRef on a resource you can't delete");
+  if (operation !== "CREATE" && !isAllowed(request, deps, attributes)) {
+    forbid(request, "cannot set an ownerRef on a resource you can't delete");
   }
 }
 
 /** blockOwnerDeletion acts like a finalizer of the owner, and so needs the right to set finalizers. */
 function checkFinalizerRight(
-  question: AdmissionQuestion,
+  request: AdmissionRequest,
   deps: OwnerRightsDeps,
   { apiVersion, kind, name }: OwnerReference,
 ): void {
   const owner = deps.registry.findByKind(apiVersion, kind);
   if (owner === undefined) {
     const why = `cannot find RESTMapping for APIVersion ${apiVersion} Kind ${kind}`;
-    forbid(question, `cannot set blockOwnerDeletion in this case because ${why}`);
+    forbid(request, `cannot set blockOwnerDeletion in this case because ${why}`);
   }
   const { group, version, resource, namespaced } = owner;
-  const namespace = namespaced ? question.namespace : "";
+  const namespace = namespaced ? request.namespace : "";
   const ownerAttributes = { group, version, resource, subresource: "finalizers", namespace, name };
-  if (!isAllowed(question, deps, { verb: "update", ...ownerAttributes })) {
+  if (!isAllowed(request, deps, { verb: "update", ...ownerAttributes })) {
     const problem = "if an ownerReference refers to a resource you can't set finalizers on";
-    forbid(question, `cannot set blockOwnerDeletion ${problem}`);
+    forbid(request, `cannot set blockOwnerDeletion ${problem}`);
   }
 }
 
 /** Throws a StatusError 403. */
-export function checkOwnerRights(question: AdmissionQuestion, deps: OwnerRightsDeps): void {
-  const { object, oldObject, kind, subresource } = question;
+export function checkOwnerRights(request: AdmissionRequest, deps: OwnerRightsDeps): void {
+  const { object, oldObject, kind, subresource } = request;
   const isPodStatus = kind.group === "" && kind.resource === "pods" && subresource === "status";
   if (isPodStatus || equalJson(listOwners(object), listOwners(oldObject))) {
     return;
   }
-  checkDeletionRight(question, deps);
-  const blocked = blockedBy(oldObject);
+  checkDeletionRight(request, deps);
+  const blocked = blockedOwnerUids(oldObject);
   for (const owner of listOwners(object)) {
     if (owner.blockOwnerDeletion === true && !blocked.has(owner.uid)) {
-      checkFinalizerRight(question, deps, owner);
+      checkFinalizerRight(request, deps, owner);
     }
   }
 }
@@ -137,30 +137,30 @@ export function dropImageVolumes(object: KubeObject): readonly string[] {
 
 export function strictAdmission(admission: Admission, deps: OwnerRightsDeps): Admission {
   return {
-    mutate: async (question, complete) => {
-      const object = await admission.mutate(question, complete);
+    mutate: async (request, complete) => {
+      const object = await admission.mutate(request, complete);
       const dropped = dropImageVolumes(object).map((path) => `unknown field "${path}"`);
-      question.warnings.push(...dropped);
+      request.warnings.push(...dropped);
       // Scales and Bindings are not stored.
-      return question.bodyKind === undefined ? addServerFields(object) : object;
+      return request.bodyKind === undefined ? addServerFields(object) : object;
     },
-    validate: async (question) => {
-      checkOwnerRights(question, deps);
-      return admission.validate(question);
+    validate: async (request) => {
+      checkOwnerRights(request, deps);
+      return admission.validate(request);
     },
-    admitDeletion: (question) => admission.admitDeletion(question),
+    admitDeletion: (request) => admission.admitDeletion(request),
   };
 }
 
 export function recordManagers(admission: Admission): Admission {
   return {
-    mutate: async (question, complete) => {
-      const object = await admission.mutate(question, complete);
-      if (question.bodyKind === undefined)
+    mutate: async (request, complete) => {
+      const object = await admission.mutate(request, complete);
+      if (request.bodyKind === undefined)
         object.metadata.managedFields = buildManagedFields(object);
       return object;
     },
-    validate: (question) => admission.validate(question),
-    admitDeletion: (question) => admission.admitDeletion(question),
+    validate: (request) => admission.validate(request),
+    admitDeletion: (request) => admission.admitDeletion(request),
   };
 }

@@ -1,53 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fake admission webhooks. They record requests and change or reject objects as a test wants.
-import type { Admission, AdmissionQuestion, Mutation } from "../admission/admission.ts";
+import type { Admission, AdmissionRequest, Mutation } from "../admission/admission.ts";
 import { copyJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 
 /** One recorded request, with copies of its objects. */
-export interface AskedWebhook {
+export interface RecordedRequest {
   readonly phase: "mutate" | "validate" | "delete";
-  readonly question: AdmissionQuestion;
+  readonly request: AdmissionRequest;
 }
 
 /** Accepts everything unless a test sets a member. */
 export class FakeWebhooks implements Admission {
-  readonly asked: AskedWebhook[] = [];
+  readonly recorded: RecordedRequest[] = [];
   /** Changes the object of each write. */
-  change: ((object: KubeObject, question: AdmissionQuestion) => void) | undefined;
+  change: ((object: KubeObject, request: AdmissionRequest) => void) | undefined;
   /** Runs in each phase before the request is accepted. May throw to reject it. */
-  before: ((asked: AskedWebhook) => Promise<void> | void) | undefined;
+  before: ((recorded: RecordedRequest) => Promise<void> | void) | undefined;
 
   async mutate(
-    question: Mutation,
+    request: Mutation,
     complete: (object: KubeObject) => KubeObject,
   ): Promise<KubeObject> {
-    await this.#record("mutate", question);
-    if (this.change === undefined) return question.object;
-    const changed = copyJson(question.object);
-    this.change(changed, question);
+    await this.#record("mutate", request);
+    if (this.change === undefined) return request.object;
+    const changed = copyJson(request.object);
+    this.change(changed, request);
     return complete(changed);
   }
 
-  validate(question: AdmissionQuestion): Promise<void> {
-    return this.#record("validate", question);
+  validate(request: AdmissionRequest): Promise<void> {
+    return this.#record("validate", request);
   }
 
-  admitDeletion(question: AdmissionQuestion): Promise<void> {
-    return this.#record("delete", question);
+  admitDeletion(request: AdmissionRequest): Promise<void> {
+    return this.#record("delete", request);
   }
 
-  async #record(phase: AskedWebhook["phase"], question: AdmissionQuestion): Promise<void> {
-    const { object, oldObject } = question;
-    const asked = {
+  async #record(phase: RecordedRequest["phase"], request: AdmissionRequest): Promise<void> {
+    const { object, oldObject } = request;
+    const recorded = {
       phase,
-      question: {
-        ...question,
+      request: {
+        ...request,
         object: object && copyJson(object),
         oldObject: oldObject && copyJson(oldObject),
       },
     };
-    this.asked.push(asked);
-    await this.before?.(asked);
+    this.recorded.push(recorded);
+    await this.before?.(recorded);
   }
 }

@@ -80,7 +80,7 @@ export async function startTestApp(change: Partial<AppDeps> = {}): Promise<TestA
   await server.put("apiregistration.k8s.io/apiservices", AGGREGATED);
   await server.put("pods", aPod("p1"));
   const app = new TestApp(server, change);
-  app.remote.remember("v1.far.io", {
+  app.remote.cache("v1.far.io", {
     resources: { resources: [{ name: "stars", kind: "Star", verbs: ["get"] }] },
     openApiUrl: "/openapi/v3/apis/far.io/v1?hash=F",
   });

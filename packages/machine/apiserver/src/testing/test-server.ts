@@ -13,7 +13,7 @@ import { renderReply } from "../http/response/render.ts";
 import { type DispatchDeps, type Served, dispatch } from "../http/dispatch.ts";
 import { parseTarget } from "../http/target.ts";
 import { Registry } from "../kinds/registry.ts";
-import { LIMITS, type Limits, Shares } from "../limits/limits.ts";
+import { LIMITS, type Limits, UserQuotas } from "../limits/limits.ts";
 import { FairQueue } from "../limits/fair-queue.ts";
 import { type StatusDetails, StatusError } from "../meta/status.ts";
 import { copyJson } from "../objects/json.ts";
@@ -136,7 +136,7 @@ export class TestServer {
       logger,
       mutex: new KeyedMutex(),
       fairQueue: new FairQueue(),
-      shares: new Shares(limits),
+      quotas: new UserQuotas(limits),
       limits,
       serviceNetwork: "10.96.0.0/16",
       random,

@@ -13,7 +13,7 @@ const MAPS = defineKind({ group: "", version: "v1", resource: "configmaps", kind
 export const GROUP = "admissionregistration.k8s.io";
 
 /** Creates ConfigMap `m`. */
-export function question(change: Partial<Mutation> = {}): Mutation {
+export function admissionRequest(change: Partial<Mutation> = {}): Mutation {
   return {
     kind: MAPS,
     subresource: "",

@@ -2,7 +2,7 @@
 // A request for a resource, and a verb's reply.
 import type { Body } from "../http/body.ts";
 import type { Representation } from "../http/response/accept.ts";
-import type { About } from "../meta/status.ts";
+import type { ResourceRef } from "../meta/status.ts";
 import type { User } from "../auth/user.ts";
 import { type Kind, bucketOf } from "../kinds/kind.ts";
 import { isHeavy } from "../limits/fair-queue.ts";
@@ -39,7 +39,7 @@ export type Reply =
       readonly remaining?: number;
     };
 
-export function aboutOf(kind: Kind): About {
+export function toResourceRef(kind: Kind): ResourceRef {
   return { group: kind.group, resource: kind.resource, kind: kind.kind };
 }
 
@@ -58,6 +58,6 @@ export async function queueIfHeavy(
   length: number,
 ): Promise<void> {
   if (isHeavy(length)) {
-    await deps.fairQueue.take(call.user.name);
+    await deps.fairQueue.waitForTurn(call.user.name);
   }
 }

@@ -77,7 +77,7 @@ describe("webhooks", () => {
     },
   ])("are asked twice about a change of $name", async ({ path, subresource, body }) => {
     await server.send("PATCH", `${path}?fieldManager=me`, { body });
-    const question = {
+    const request = {
       operation: "UPDATE",
       subresource,
       namespace: "default",
@@ -88,16 +88,16 @@ describe("webhooks", () => {
       object: body,
       oldObject: { status: { phase: "Running" } },
     };
-    expect(server.webhooks.asked).toMatchObject([
-      { phase: "mutate", question },
-      { phase: "validate", question },
+    expect(server.webhooks.recorded).toMatchObject([
+      { phase: "mutate", request },
+      { phase: "validate", request },
     ]);
-    expect(server.webhooks.asked[0]?.question.bodyKind).toBeUndefined();
+    expect(server.webhooks.recorded[0]?.request.bodyKind).toBeUndefined();
   });
 
   test("are told of a dry run", async () => {
     await server.send("PATCH", `${MAPS}/m?dryRun=All`, { body: { data: { k: "2" } } });
-    expect(server.webhooks.asked.map(({ question }) => question.dryRun)).toEqual([true, true]);
+    expect(server.webhooks.recorded.map(({ request }) => request.dryRun)).toEqual([true, true]);
   });
 
   test.each(["mutate", "validate"] as const)(
@@ -165,8 +165,8 @@ test.each([
   await server.send("PATCH", `${MAPS}/m`, { body: { data: { k: stored } } });
   const waited: string[] = [];
   const { fairQueue } = server.deps;
-  const take = fairQueue.take.bind(fairQueue);
-  fairQueue.take = (user) => {
+  const take = fairQueue.waitForTurn.bind(fairQueue);
+  fairQueue.waitForTurn = (user) => {
     waited.push(user);
     return take(user);
   };

@@ -7,7 +7,7 @@ import { validateMeta, validateMetaUpdate } from "../meta/metadata.ts";
 import { type Fields, equalJson, listOf, valueAt, without } from "../objects/json.ts";
 import { type KubeObject, printAddress } from "../objects/object.ts";
 import type { StoredObject } from "../storage/store.ts";
-import { type Call, aboutOf, addressOf, isDryRun, queueIfHeavy } from "./call.ts";
+import { type Call, toResourceRef, addressOf, isDryRun, queueIfHeavy } from "./call.ts";
 import { claimUniqueValues } from "./claim.ts";
 import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
@@ -127,7 +127,7 @@ function validateChange(
     ...(part === "all" ? [] : (kind.strategy.validateUpdate?.(next, current) ?? [])),
   ];
   if (causes.length > 0) {
-    throw invalid(aboutOf(kind), current.metadata.name, causes);
+    throw invalid(toResourceRef(kind), current.metadata.name, causes);
   }
 }
 
@@ -244,7 +244,7 @@ async function tryChange(
 ): Promise<KubeObject | undefined> {
   const stored = deps.store.find(addressOf(call));
   if (stored === undefined) {
-    throw notFound(aboutOf(call.kind), call.name);
+    throw notFound(toResourceRef(call.kind), call.name);
   }
   const length = Math.max(stored.text.length, call.body.text.length);
   await queueIfHeavy(call, deps, length);
@@ -266,7 +266,7 @@ async function retryChange(call: Call, deps: VerbDeps, change: ObjectChange): Pr
       return changed;
     }
   }
-  throw modified(aboutOf(call.kind), call.name);
+  throw modified(toResourceRef(call.kind), call.name);
 }
 
 /** After a conflict, runs `edit` again on the newer object. Throws StatusErrors 404, 409 and 422. */

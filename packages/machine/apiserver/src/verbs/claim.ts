@@ -4,7 +4,7 @@ import { invalid } from "../meta/status.ts";
 import { bucketOf, type Kind } from "../kinds/kind.ts";
 import { type Address, type KubeObject, printAddress } from "../objects/object.ts";
 import type { Transaction } from "../storage/store.ts";
-import { aboutOf } from "./call.ts";
+import { toResourceRef } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 
 export interface PendingWrite {
@@ -33,5 +33,5 @@ export function claimUniqueValues(
     network: serviceNetwork,
     random: random.part,
   });
-  if (causes.length > 0) throw invalid(aboutOf(kind), address.name, causes);
+  if (causes.length > 0) throw invalid(toResourceRef(kind), address.name, causes);
 }

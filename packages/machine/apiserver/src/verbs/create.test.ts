@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 
 beforeEach(() => {
-  server.webhooks.asked.length = 0;
+  server.webhooks.recorded.length = 0;
   server.webhooks.change = undefined;
   server.webhooks.before = undefined;
 });
@@ -182,7 +182,7 @@ test("defaults are filled in before and after webhooks", async () => {
     body: { apiVersion: "test.io/v1", kind: "Widget", metadata: { name: "d" }, spec: {} },
   });
   expect(body["spec"]).toEqual({ size: 1, color: "red" });
-  expect(server.webhooks.asked.map(({ question }) => question.object?.["spec"])).toEqual([
+  expect(server.webhooks.recorded.map(({ request }) => request.object?.["spec"])).toEqual([
     { color: "red" },
     { size: 1, color: "red" },
   ]);
@@ -192,10 +192,10 @@ test("webhooks see the request, and the object that will be stored", async () =>
   await server.send("POST", `${MAPS}?fieldManager=me&dryRun=All`, {
     body: { metadata: { generateName: "seen-" } },
   });
-  const [mutated, validated] = server.webhooks.asked;
+  const [mutated, validated] = server.webhooks.recorded;
   expect(mutated).toMatchObject({
     phase: "mutate",
-    question: {
+    request: {
       operation: "CREATE",
       subresource: "",
       namespace: "default",
@@ -206,13 +206,13 @@ test("webhooks see the request, and the object that will be stored", async () =>
       options: { kind: "CreateOptions", dryRun: ["All"], fieldManager: "me" },
     },
   });
-  expect(mutated?.question.object?.metadata).toEqual({
+  expect(mutated?.request.object?.metadata).toEqual({
     generateName: "seen-",
     name: "",
     namespace: "default",
   });
   expect(validated?.phase).toBe("validate");
-  expect(validated?.question.object?.metadata.name).toMatch(/^seen-/);
+  expect(validated?.request.object?.metadata.name).toMatch(/^seen-/);
 });
 
 test("dry run: the answer is complete, and nothing is stored", async () => {
@@ -235,8 +235,8 @@ test.each([
 ])("$name waits for its user's turn: $want", async ({ length, want }) => {
   const waited: string[] = [];
   const { fairQueue } = server.deps;
-  const take = fairQueue.take.bind(fairQueue);
-  fairQueue.take = (user) => {
+  const take = fairQueue.waitForTurn.bind(fairQueue);
+  fairQueue.waitForTurn = (user) => {
     waited.push(user);
     return take(user);
   };
@@ -244,7 +244,7 @@ test.each([
   await server.send("POST", MAPS, {
     body: { metadata: { name }, data: { k: "v".repeat(length) } },
   });
-  fairQueue.take = take;
+  fairQueue.waitForTurn = take;
   // Once before each step: the body, its fields, admission twice, and the write.
   expect(waited).toEqual(want ? new Array(6).fill("admin") : []);
 });

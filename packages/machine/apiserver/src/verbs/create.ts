@@ -15,7 +15,7 @@ import { validateMeta } from "../meta/metadata.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
 import type { Store } from "../storage/store.ts";
-import { type Call, type Reply, aboutOf, addressOf, isDryRun, queueIfHeavy } from "./call.ts";
+import { type Call, type Reply, toResourceRef, addressOf, isDryRun, queueIfHeavy } from "./call.ts";
 import { claimUniqueValues } from "./claim.ts";
 import type { VerbDeps } from "./deps.ts";
 import { toObject } from "./decode.ts";
@@ -69,7 +69,7 @@ function setServerMeta(call: Call, deps: VerbDeps, object: KubeObject): void {
 function namespaceTerminating(kind: Kind, object: KubeObject): StatusError {
   const namespace = object.metadata.namespace ?? "";
   const message = `unable to create new content in namespace ${namespace} because it is being terminated`;
-  const refusal = forbidden(aboutOf(kind), object.metadata.name, message);
+  const refusal = forbidden(toResourceRef(kind), object.metadata.name, message);
   const cause = {
     reason: "NamespaceTerminating",
     message: `namespace ${namespace} is being terminated`,
@@ -86,7 +86,7 @@ export function checkNamespace(kind: Kind, object: KubeObject, store: Pick<Store
   const name = object.metadata.namespace ?? "";
   const namespace = store.find({ bucket: bucketOf(NAMESPACE), namespace: "", name });
   if (namespace === undefined) {
-    throw notFound(aboutOf(NAMESPACE), name);
+    throw notFound(toResourceRef(NAMESPACE), name);
   }
   if (namespace.view().metadata.deletionTimestamp !== undefined) {
     throw namespaceTerminating(kind, object);
@@ -108,7 +108,7 @@ function dropStatus(kind: Kind, object: KubeObject): void {
 function validateNew(kind: Kind, object: KubeObject): void {
   const causes = [...validateMeta(kind, object), ...(kind.strategy.validate?.(object) ?? [])];
   if (causes.length > 0) {
-    throw invalid(aboutOf(kind), object.metadata.name, causes);
+    throw invalid(toResourceRef(kind), object.metadata.name, causes);
   }
 }
 
@@ -145,7 +145,7 @@ async function createDecoded(call: Call, deps: VerbDeps, object: KubeObject): Pr
   const address = addressOf({ kind, namespace: call.namespace, name: admitted.metadata.name });
   return deps.store.write((transaction) => {
     if (transaction.find(address) !== undefined) {
-      throw alreadyExists(aboutOf(kind), address.name);
+      throw alreadyExists(toResourceRef(kind), address.name);
     }
     checkNamespace(kind, admitted, transaction);
     claimUniqueValues({ kind, address, object: admitted }, transaction, deps);

@@ -9,7 +9,7 @@ import type { KubeObject } from "../objects/object.ts";
 import { type DecodedShape, decodeShape } from "../shapes/decode-shape.ts";
 import { DecodeError, wrongType } from "../shapes/scalar.ts";
 import { OBJECT_META } from "../shapes/shape.ts";
-import { aboutOf } from "./call.ts";
+import { toResourceRef } from "./call.ts";
 
 /** `unknown` has the paths of fields that are not in the schema. */
 export interface Decoded {
@@ -50,7 +50,7 @@ function checkCustom(kind: Kind, fields: Fields, name: string): void {
   }
   checkApiVersion(kind, apiVersion);
   if (name !== kind.kind) {
-    throw invalid(aboutOf(kind), textAt(fields, "metadata", "name"), [
+    throw invalid(toResourceRef(kind), textAt(fields, "metadata", "name"), [
       invalidValue("kind", name, `must be ${kind.kind}`),
     ]);
   }

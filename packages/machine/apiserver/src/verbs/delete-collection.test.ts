@@ -67,8 +67,8 @@ test("options that are refused delete nothing", async () => {
 });
 
 test("an object that another client deletes first is no failure", async () => {
-  server.webhooks.before = async ({ question }) => {
-    if (question.name !== "a") return;
+  server.webhooks.before = async ({ request }) => {
+    if (request.name !== "a") return;
     server.webhooks.before = undefined;
     await server.send("DELETE", `${MAPS}/a`);
   };
@@ -77,8 +77,8 @@ test("an object that another client deletes first is no failure", async () => {
 });
 
 test("a refusal of one object is the answer", async () => {
-  server.webhooks.before = ({ question }) => {
-    if (question.name === "b") {
+  server.webhooks.before = ({ request }) => {
+    if (request.name === "b") {
       throw forbidden({ group: "", resource: "configmaps", kind: "ConfigMap" }, "b", "no");
     }
   };

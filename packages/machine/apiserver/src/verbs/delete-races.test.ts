@@ -26,10 +26,10 @@ describe("admission", () => {
   test("is asked with the object and the options", async () => {
     await putMap();
     await server.send("DELETE", `${MAP}?dryRun=All&propagationPolicy=Background`);
-    expect(server.webhooks.asked).toMatchObject([
+    expect(server.webhooks.recorded).toMatchObject([
       {
         phase: "delete",
-        question: {
+        request: {
           operation: "DELETE",
           subresource: "",
           namespace: "default",
@@ -121,7 +121,7 @@ test("deleting a custom resource counts a generation, and keeps its version in t
 test("a large object waits for its user's turn", async () => {
   await putMap({ annotations: { long: "v".repeat(17_000) } });
   const waited: string[] = [];
-  server.deps.fairQueue.take = (user) => {
+  server.deps.fairQueue.waitForTurn = (user) => {
     waited.push(user);
     return Promise.resolve(undefined);
   };

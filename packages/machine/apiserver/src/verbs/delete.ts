@@ -7,7 +7,7 @@ import { equalJson, listOf, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { parseTime, rfc3339 } from "../objects/time.ts";
 import type { StoredObject, Transaction } from "../storage/store.ts";
-import { type Call, type Reply, aboutOf, addressOf, queueIfHeavy } from "./call.ts";
+import { type Call, type Reply, toResourceRef, addressOf, queueIfHeavy } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import {
   type DeleteOptions,
@@ -30,14 +30,14 @@ const PROTECTED_NAMESPACES: ReadonlySet<string> = new Set([
 
 function checkPreconditions(kind: Kind, object: KubeObject, options: DeleteOptions): void {
   const { uid = "", resourceVersion = "", name } = object.metadata;
-  const about = { ...aboutOf(kind), resource: kind.kind };
+  const ref = { ...toResourceRef(kind), resource: kind.kind };
   if (options.uid !== "" && options.uid !== uid) {
     const why = `the UID in the precondition (${options.uid}) does not match the UID in record (${uid}). The object might have been deleted and then recreated`;
-    throw conflict(about, name, why);
+    throw conflict(ref, name, why);
   }
   if (options.resourceVersion !== "" && options.resourceVersion !== resourceVersion) {
     const why = `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${resourceVersion}). The object might have been modified`;
-    throw conflict(about, name, why);
+    throw conflict(ref, name, why);
   }
 }
 
@@ -187,7 +187,7 @@ export async function deleteOne(
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const stored = deps.store.find(address);
     if (stored === undefined) {
-      throw notFound(aboutOf(kind), call.name);
+      throw notFound(toResourceRef(kind), call.name);
     }
     await queueIfHeavy(call, deps, stored.text.length);
     const oldObject = readObject(kind, stored);
@@ -215,12 +215,12 @@ export async function deleteOne(
       return deleted;
     }
   }
-  throw conflict(aboutOf(kind), call.name, "the object changes too often to be deleted");
+  throw conflict(toResourceRef(kind), call.name, "the object changes too often to be deleted");
 }
 
 function checkNotProtected({ kind, name }: Call): void {
   if (bucketOf(kind) === bucketOf(NAMESPACE) && PROTECTED_NAMESPACES.has(name)) {
-    throw forbidden(aboutOf(kind), name, "this namespace may not be deleted");
+    throw forbidden(toResourceRef(kind), name, "this namespace may not be deleted");
   }
 }
 

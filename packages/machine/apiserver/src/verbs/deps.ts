@@ -4,7 +4,7 @@ import type { Clock, Logger } from "@patchbay/core/ports";
 import type { Admission } from "../admission/admission.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
 import type { Registry } from "../kinds/registry.ts";
-import type { Limits, Shares } from "../limits/limits.ts";
+import type { Limits, UserQuotas } from "../limits/limits.ts";
 import type { FairQueue } from "../limits/fair-queue.ts";
 import type { Store } from "../storage/store.ts";
 import type { WatchBehavior } from "../strict/watch-behavior.ts";
@@ -22,7 +22,7 @@ export interface VerbDeps {
   readonly mutex: KeyedMutex;
   readonly fairQueue: FairQueue;
   /** Memory and connections in use by each user, and their limits. */
-  readonly shares: Shares;
+  readonly quotas: UserQuotas;
   readonly limits: Limits;
   readonly serviceNetwork: string;
   /** `uid` returns a UID, `suffix` five characters for generateName, `part` a number from 0 up to but not including 1. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { notFound } from "../meta/status.ts";
 import type { StoredObject } from "../storage/store.ts";
-import { type Call, type Reply, aboutOf, addressOf } from "./call.ts";
+import { type Call, type Reply, toResourceRef, addressOf } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import { checkReached, parseRevision } from "./options/list-options.ts";
 
@@ -10,7 +10,7 @@ export function getStored(call: Call, deps: VerbDeps): StoredObject {
   checkReached(parseRevision(call.query.get("resourceVersion")) ?? 0, deps.store.revision());
   const stored = deps.store.find(addressOf(call));
   if (stored === undefined) {
-    throw notFound(aboutOf(call.kind), call.name);
+    throw notFound(toResourceRef(call.kind), call.name);
   }
   return stored;
 }

@@ -124,8 +124,8 @@ describe("selectors", () => {
     await putFive();
     const waited: string[] = [];
     const { clock, fairQueue } = server.deps;
-    const take = fairQueue.take.bind(fairQueue);
-    fairQueue.take = (user) => {
+    const take = fairQueue.waitForTurn.bind(fairQueue);
+    fairQueue.waitForTurn = (user) => {
       waited.push(user);
       return take(user);
     };

@@ -3,7 +3,7 @@
 import { type StatusError, badRequest, expired } from "../meta/status.ts";
 import { isFields, parseJson, printJson } from "../objects/json.ts";
 import { printAddress } from "../objects/object.ts";
-import { Pace } from "../limits/fair-queue.ts";
+import { TimeSlice } from "../limits/fair-queue.ts";
 import type { StoredObject } from "../storage/store.ts";
 import type { Call, Reply } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
@@ -115,13 +115,13 @@ function indexAfter(objects: readonly StoredObject[], address: string): number {
 async function buildPage(
   states: readonly StoredObject[],
   selection: Selection,
-  options: ListOptions & { readonly revision: number; readonly pace: Pace },
+  options: ListOptions & { readonly revision: number; readonly timeSlice: TimeSlice },
 ): Promise<ListReply> {
-  const { limit, continuation, revision, pace } = options;
+  const { limit, continuation, revision, timeSlice } = options;
   const remaining = states.slice(indexAfter(states, continuation?.after ?? ""));
   // One more than is returned, to find out whether there are more.
   const selectLimit = limit === 0 ? Infinity : limit + 1;
-  const matching = await selectMatching(remaining, selection, { pace, limit: selectLimit });
+  const matching = await selectMatching(remaining, selection, { timeSlice, limit: selectLimit });
   if (limit === 0 || matching.length <= limit) {
     return { type: "list", items: matching, revision };
   }
@@ -147,9 +147,9 @@ export async function listObjects(call: Call, deps: VerbDeps): Promise<Reply> {
   const revision = requested < 0 ? current : requested;
   const selection = parseSelection(call);
   const states = listStates(deps, selection, { revision, continuation });
-  const pace = new Pace(deps, call.user.name);
+  const timeSlice = new TimeSlice(deps, call.user.name);
   try {
-    const reply = await buildPage(states, selection, { ...options, revision, pace });
+    const reply = await buildPage(states, selection, { ...options, revision, timeSlice });
     if (revision !== current) {
       // The response is sent in chunks, and earlier states may be compacted meanwhile.
       reply.items.forEach((item) => {

@@ -13,7 +13,7 @@ import { type Fields, fieldsOf, isFields, printJson } from "../objects/json.ts";
 import { type KubeObject, toFields } from "../objects/object.ts";
 import { applyJsonPatch, parseOperations } from "../patch/json-patch.ts";
 import { applyStrategicMerge } from "../patch/strategic-merge.ts";
-import { type Call, type Reply, aboutOf } from "./call.ts";
+import { type Call, type Reply, toResourceRef } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import { type ObjectChange, changeObject } from "./change.ts";
 import { decodeObject } from "./decode.ts";
@@ -70,10 +70,10 @@ export function parsePatch(call: Call): Patcher {
 /** Rejects a patch that changes the uid or has a stale resourceVersion. Controllers rely on 422 for another uid. */
 function checkPatched(call: Call, patched: KubeObject, current: KubeObject): void {
   const { metadata } = patched;
-  const about = aboutOf(call.kind);
+  const ref = toResourceRef(call.kind);
   checkAddress(call, patched);
   if (metadata.uid !== undefined && metadata.uid !== current.metadata.uid) {
-    throw invalid(about, call.name, [
+    throw invalid(ref, call.name, [
       invalidValue("metadata.uid", metadata.uid, "field is immutable"),
     ]);
   }
@@ -81,7 +81,7 @@ function checkPatched(call: Call, patched: KubeObject, current: KubeObject): voi
     if (metadata.resourceVersion === undefined) {
       return;
     }
-    throw modified(about, call.name);
+    throw modified(ref, call.name);
   }
 }
 

@@ -68,7 +68,7 @@ beforeAll(async () => {
 });
 
 beforeEach(() => {
-  server.webhooks.asked.length = 0;
+  server.webhooks.recorded.length = 0;
 });
 
 afterAll(async () => {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reviews of tokens and access, which are not stored. Source: Kubernetes TokenReview, SubjectAccessReview.
-import { type Authentication, TokenRefused } from "../auth/authentication.ts";
+import { type Authentication, TokenRejected } from "../auth/authentication.ts";
 import { type Cause, badRequest, invalid } from "../meta/status.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { rfc3339 } from "../objects/time.ts";
-import { type User, userInfo } from "../auth/user.ts";
+import { type User, toUserInfo } from "../auth/user.ts";
 import type { AccessAttributes, Authorizer } from "../auth/authorizer.ts";
 import { forbiddenValue, invalidValue } from "../meta/causes.ts";
-import { type Call, type Reply, aboutOf } from "./call.ts";
+import { type Call, type Reply, toResourceRef } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import { readRequestObject } from "./options/field-validation.ts";
 
@@ -122,7 +122,7 @@ function reviewAccess(
   checkNamespace(review, call);
   const causes = reviewCauses(review, call);
   if (causes.length > 0) {
-    throw invalid(aboutOf(call.kind), "", causes);
+    throw invalid(toResourceRef(call.kind), "", causes);
   }
   const spec = fieldsOf(review["spec"]);
   const user = call.kind.kind === SELF ? call.user : parseSubject(spec);
@@ -142,11 +142,11 @@ async function reviewToken(review: KubeObject, authentication: Authentication): 
   }
   const audiences = listOf(valueAt(review, "spec", "audiences")).map(String);
   try {
-    const found = await authentication.findByToken(token, audiences);
-    const user = userInfo(found.user);
+    const found = await authentication.authenticateToken(token, audiences);
+    const user = toUserInfo(found.user);
     return { authenticated: true, user, audiences: found.audiences };
   } catch (error) {
-    if (error instanceof TokenRefused) {
+    if (error instanceof TokenRejected) {
       return { user: {}, error: error.message };
     }
     throw error;
@@ -163,7 +163,7 @@ const NO_METADATA = { creationTimestamp: null };
 
 function reviewSelf(review: KubeObject, call: Call, deps: ReviewDeps): Fields {
   const metadata = { creationTimestamp: rfc3339(deps.clock.now()) };
-  return { ...review, metadata, status: { userInfo: userInfo(call.user) } };
+  return { ...review, metadata, status: { userInfo: toUserInfo(call.user) } };
 }
 
 /** All rules that apply to the user. Incomplete if a binding refers to a missing role. */
@@ -172,7 +172,7 @@ function reviewRules(review: KubeObject, call: Call, deps: ReviewDeps): Fields {
   if (namespace === "") {
     throw badRequest("no namespace on request");
   }
-  const { rules, errors } = deps.authorizer.rulesFor(call.user, namespace);
+  const { rules, errors } = deps.authorizer.rulesOfUser(call.user, namespace);
   const resourceRules = rules
     .filter((rule) => rule.resources.length > 0)
     .map(({ verbs, apiGroups, resources, resourceNames }) => ({

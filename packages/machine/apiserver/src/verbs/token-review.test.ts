@@ -71,7 +71,7 @@ describe("whose token it is", () => {
 
   test("another failure is thrown on", async () => {
     const own = await startTestServer();
-    own.deps.authentication.findByToken = () => Promise.reject(new Error("broken"));
+    own.deps.authentication.authenticateToken = () => Promise.reject(new Error("broken"));
     await expect(own.send("POST", TOKENS, { body: { spec: { token: "x" } } })).rejects.toThrow(
       "broken",
     );

@@ -4,7 +4,7 @@ import { badRequest, conflict, invalid, modified } from "../meta/status.ts";
 import { copyJson } from "../objects/json.ts";
 import type { KubeObject } from "../objects/object.ts";
 import { parseObject } from "../http/body.ts";
-import { type Call, type Reply, aboutOf, addressOf } from "./call.ts";
+import { type Call, type Reply, toResourceRef, addressOf } from "./call.ts";
 import type { VerbDeps } from "./deps.ts";
 import { type ObjectChange, changeObject } from "./change.ts";
 import { createByUpdate } from "./create.ts";
@@ -28,10 +28,10 @@ export function checkAddress(call: Call, object: KubeObject): void {
 }
 
 function checkVersion(call: Call, given: KubeObject, current: KubeObject): void {
-  const about = aboutOf(call.kind);
+  const ref = toResourceRef(call.kind);
   const { resourceVersion = "", uid } = given.metadata;
   if (resourceVersion === "" && !call.kind.strategy.allowsUnconditionalUpdate) {
-    throw invalid(about, call.name, [
+    throw invalid(ref, call.name, [
       {
         reason: "FieldValueInvalid",
         field: "metadata.resourceVersion",
@@ -41,13 +41,13 @@ function checkVersion(call: Call, given: KubeObject, current: KubeObject): void 
   }
   if (uid !== undefined && uid !== current.metadata.uid) {
     throw conflict(
-      about,
+      ref,
       call.name,
       `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${current.metadata.uid ?? ""}`,
     );
   }
   if (resourceVersion !== "" && resourceVersion !== current.metadata.resourceVersion) {
-    throw modified(about, call.name);
+    throw modified(ref, call.name);
   }
 }
 

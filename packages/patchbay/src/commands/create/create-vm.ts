@@ -30,7 +30,6 @@ function titleOf({ kind, metadata }: KubeObject): string {
   return `${kind.toLowerCase()}/${metadata.name}`;
 }
 
-/** Describes which disks are created anew at each start. */
 export function describeDisks({ vm }: Pick<VmObjects, "vm">): string {
   const { volumes = [] } = vm.spec.template.spec;
   const isKept = volumes.some((volume) => volume.persistentVolumeClaim ?? volume.dataVolume);

@@ -71,7 +71,6 @@ export function readMacs(
 }
 
 interface NewNic {
-  /** Name of the interface in the VM. */
   readonly name: string;
   readonly mac: string;
 }

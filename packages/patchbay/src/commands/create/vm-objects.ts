@@ -95,7 +95,6 @@ function claimsOf(newVm: NewVm): readonly PersistentVolumeClaim[] {
 
 type DataVolumeTemplate = NonNullable<VirtualMachine["spec"]["dataVolumeTemplates"]>[number];
 
-/** Image whose disk is copied into a claim once. */
 function persistentImage({ volumes, rootSize }: NewVm): string | undefined {
   const source = volumes.find(({ name }) => name === ROOT)?.source;
   return rootSize !== undefined && source !== undefined && "image" in source

@@ -35,7 +35,6 @@ function imagesOfPod({ spec }: Pod): readonly (string | undefined)[] {
   ];
 }
 
-/** Images of its kernel and its disks. */
 function imagesOfVm(spec: VirtualMachineInstance["spec"]): readonly (string | undefined)[] {
   const { domain, volumes = [] } = inCurrentWords(spec);
   return [

@@ -22,7 +22,6 @@ interface CheckContext extends ExaminedIface {
   readonly input: Input;
 }
 
-/** Result of the check, and what was done with the interface. */
 interface CheckResult {
   readonly report: DoctorReport;
   readonly stands: "works" | "removed" | "kept" | "wasThere" | "notItsFault";
@@ -35,7 +34,6 @@ const OUTCOME_TEXTS: Readonly<Record<Exclude<CheckResult["stands"], "works">, st
   notItsFault: "it was left in place, because the fault is not in the guest or its pod",
 };
 
-/** Checks repeatedly until frames pass or the grace period ends. */
 async function waitForFrames({
   session,
   context,
@@ -98,7 +96,6 @@ async function judge(checkContext: CheckContext): Promise<CheckResult> {
   return { report, stands: "removed" };
 }
 
-/** The error for an interface that does not work; undefined if it works. */
 function toError({ report, stands }: CheckResult, { target }: CheckContext): AppError | undefined {
   const dead = report.hops.find(({ hop }) => hop === report.firstDead);
   if (dead === undefined || stands === "works") return undefined;

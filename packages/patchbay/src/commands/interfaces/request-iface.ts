@@ -11,7 +11,6 @@ import { withTarget, type Target } from "../../target.ts";
 export interface IfaceRequest {
   readonly subresource: "addinterface" | "removeinterface";
   readonly iface: string;
-  /** Body of the request to the subresource. */
   readonly body: Readonly<Record<string, unknown>>;
 }
 

@@ -129,7 +129,6 @@ async function runApiserver(context: Context, input: Input): Promise<void> {
   });
 }
 
-/** Ends at Ctrl-C. */
 export const apiserver: Command = {
   name: "apiserver",
   args: [],

@@ -15,13 +15,11 @@ async function isVmiOf(input: Input): Promise<boolean> {
   throw new AppError("FLAG_INVALID", { flag: "<type>", reason });
 }
 
-/** Number of a flag; undefined if it was not given. */
 function portOption(input: Input, name: string): number | undefined {
   const value = input.options[name];
   return typeof value === "number" ? value : undefined;
 }
 
-/** Flags that become fields of the Service. */
 function readSettings(input: Input) {
   const [port, nodePort] = [portOption(input, "port"), portOption(input, "nodePort")];
   const targetPort = textOption(input, "targetPort");

@@ -28,7 +28,6 @@ export interface ExposeSettings {
 
 const NUMBER = /^\d+$/;
 
-/** Number or name of a port. */
 function targetPortOf(text: string | undefined): Pick<ServicePort, "targetPort"> {
   if (text === undefined) return {};
   return { targetPort: NUMBER.test(text) ? Number(text) : text };
@@ -40,7 +39,6 @@ function isOnPodNetwork({ name }: Iface, spec: VirtualMachineInstance["spec"]): 
   );
 }
 
-/** Ports that the VM's interfaces on the pod network declare. */
 function portsOfGuest(spec: ExposeSettings["spec"]): readonly ServicePort[] {
   if (spec === undefined) return [];
   const ports = (spec.domain.devices?.interfaces ?? [])

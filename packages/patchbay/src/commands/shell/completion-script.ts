@@ -48,7 +48,6 @@ function valuesOf({ values, choices }: FlagSpec): string {
   return values === undefined ? "return" : `values="$(${SOURCES[values]})"`;
 }
 
-/** Branches for the value of a flag. */
 function flagBranches(commands: Specs): readonly string[] {
   return commands.flatMap((spec) =>
     spec.flags.filter(takesValue).map((flag) => {

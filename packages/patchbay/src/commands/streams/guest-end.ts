@@ -12,7 +12,6 @@ export interface GuestEnd {
   close(): void;
 }
 
-/** Whether the VMI's guest with this `uid` has ended. */
 export function hasEnded(
   reflection: Reflection<VirtualMachineInstance>,
   uid: string | undefined,

@@ -23,7 +23,6 @@ function refuse(text: string, what: string): never {
   throw new AppError("FLAG_INVALID", { flag: "<vm>", reason: `${JSON.stringify(text)}: ${what}` });
 }
 
-/** Splits at the last `@`. */
 function splitUser(text: string): readonly [user: string | undefined, rest: string] {
   const at = text.lastIndexOf("@");
   return at === -1 ? [undefined, text] : [text.slice(0, at), text.slice(at + 1)];

@@ -27,7 +27,6 @@ function checkReader(path: string | undefined): void {
   throw new AppError("FLAG_INVALID", { flag: "--write", reason });
 }
 
-/** The flag has a default. */
 function bytesOf(input: Input): number {
   const text = textOption(input, "bytes") ?? "";
   const bytes = parseQuantity(text);
@@ -47,7 +46,6 @@ function orderOf(input: Input): CaptureOrder {
   };
 }
 
-/** Copies the packets until the capture ends or the user interrupts it. */
 async function copyPackets(
   stream: Duplex,
   path: string | undefined,

@@ -44,7 +44,6 @@ interface LocalPort {
   /** 0 chooses a free port. */
   readonly port: number;
   readonly address: string;
-  /** Opens the stream for each connection. */
   readonly open: () => Promise<Duplex>;
 }
 

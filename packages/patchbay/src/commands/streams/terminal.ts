@@ -11,7 +11,6 @@ const SILENCE_MS = 1000;
 export interface Ends {
   readonly input: Readable & { readonly isTTY?: boolean; setRawMode?: (on: boolean) => unknown };
   readonly output: Writable;
-  /** The console. */
   readonly stream: Duplex;
 }
 
@@ -19,7 +18,6 @@ function setRaw(input: Ends["input"], on: boolean): void {
   if (input.isTTY === true) input.setRawMode?.(on);
 }
 
-/** Resolves when there was no output for long enough. */
 async function waitForSilence(stream: Duplex): Promise<void> {
   const clock = createClock();
   const never = new AbortController().signal;

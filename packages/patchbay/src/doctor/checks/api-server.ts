@@ -7,7 +7,6 @@ import { printTime } from "@patchbay/kube";
 
 /** Oldest supported version. Source: docs/install.md */
 const OLDEST_VERSION = { major: 1, minor: 26 };
-/** Name of the check that compares clocks. */
 export const SERVER_CLOCK = "clock of the API server";
 /** Largest accepted difference between two clocks, milliseconds; the server reports whole seconds. */
 const SKEW_MAX_MS = 5_000;

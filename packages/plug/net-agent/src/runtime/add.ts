@@ -98,7 +98,6 @@ function reject({ key: pod }: PodFacts, reason: string): never {
   throw new AppError("CNI_OWN_DEFAULT_INVALID", { annotation, pod, reason });
 }
 
-/** The only element of the annotation. */
 function parseElement(text: string, facts: PodFacts): NetworkSelection {
   const parsed = parseNetworks(text);
   if (!parsed.ok) return reject(facts, parsed.reason);

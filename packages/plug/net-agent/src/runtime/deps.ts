@@ -10,12 +10,10 @@ export interface RuntimeOptions {
   readonly hostProcess?: number;
   /** Called once the server answers calls. */
   readonly onServing: () => Promise<void>;
-  /** Called when the server ends. */
   readonly onEnd: () => Promise<void>;
 }
 
 export interface RuntimeDeps extends Deps, RuntimeOptions {
   readonly readDefaultNetwork: NonNullable<Deps["readDefaultNetwork"]>;
-  /** Wakes the pod with that key. */
   wake(key: string): void;
 }

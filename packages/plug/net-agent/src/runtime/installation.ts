@@ -16,7 +16,6 @@ export interface PluginPaths {
 export interface InstallDeps {
   readonly files: Files;
   readonly log: Logger;
-  /** Copies patchbay-cni to the path. */
   readonly copyProgram: (path: string) => Promise<void>;
 }
 

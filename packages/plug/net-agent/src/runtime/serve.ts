@@ -72,7 +72,6 @@ async function checkReady(deps: RuntimeDeps): Promise<void> {
   }
 }
 
-/** A complete request. */
 interface RuntimeRequest {
   readonly method: string;
   /** Path and query. */

@@ -14,7 +14,6 @@ export interface PodOptions {
   readonly launcherOf?: string;
   /** Changes to that owner reference. */
   readonly owner?: Readonly<Record<string, unknown>>;
-  /** Resource limits of its container. */
   readonly limits?: Readonly<Record<string, string>>;
   /** First argument of its container, which then has a launcher's label and name. */
   readonly launcherProgram?: string;

@@ -17,7 +17,6 @@ export interface CallOptions {
   readonly method?: string;
 }
 
-/** Calls the agent of the World. */
 export class FakeRuntime {
   readonly #world: World;
   /** The default network; undefined for none. */
@@ -55,7 +54,6 @@ export class FakeRuntime {
     return { ...response, parsed: parseJson(response.body) };
   }
 
-  /** Dependencies of an agent that dies with this life. */
   async deps(life: Life): Promise<RuntimeDeps> {
     return {
       ...(await this.#world.deps(life)),

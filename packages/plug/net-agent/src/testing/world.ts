@@ -111,15 +111,12 @@ export class World {
   /** Requests of ADD and DEL, in order. */
   readonly requests: { readonly request: AttachmentRequest; readonly prevResult?: CniResult }[] =
     [];
-  /** Info lines of the log, in order. */
   readonly lines: { readonly message: string; readonly fields: LogFields }[] = [];
-  /** Called before each patch of the pod. */
   beforeEachWrite: () => void = () => undefined;
   /** Whether the API server has KubeVirt's kinds; otherwise it answers with `storeError`. */
   hasKubeVirt = true;
   storeError = new AppError("KUBE_NOT_FOUND", { resource: "virtualmachineinstances" });
   bootId = "boot-1";
-  /** Time of the fake clock, milliseconds. */
   nowMs = 0;
   readonly #clock: Clock = {
     now: () => this.nowMs,
@@ -248,7 +245,6 @@ export class World {
     return this.passAgain(dieAt);
   }
 
-  /** Runs another pass in the same agent process. */
   async passAgain(dieAt = Number.POSITIVE_INFINITY): Promise<unknown> {
     const life = new Life(dieAt);
     this.#failed = [];
@@ -335,7 +331,6 @@ export class World {
     return netns;
   }
 
-  /** Dependencies of an agent that dies with this life. */
   async deps(life: Life): Promise<Deps> {
     const journal = this.journal;
     return {

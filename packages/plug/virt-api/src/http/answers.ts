@@ -86,7 +86,7 @@ export function toRefusalAnswer(refusal: Refusal, about: About): Answer {
   return toFailureAnswer({ ...refusal, about });
 }
 
-/** 404, with the API server's message. */
+/** Responds with 404, with the API server's message. */
 export function toNotFoundAnswer(about: About): Answer {
   const { group, resource } = about.type;
   return toFailureAnswer({
@@ -120,12 +120,12 @@ function toSuccessAnswer(code: number, message: string): Answer {
   return { code, body };
 }
 
-/** 202: the change will happen, or would happen in a dry run. */
+/** Responds with 202: the change will happen, or would happen in a dry run. */
 export function toAcceptedAnswer(message: string): Answer {
   return toSuccessAnswer(202, message);
 }
 
-/** 200: the change has happened. */
+/** Responds with 200: the change has happened. */
 export function toDoneAnswer(message: string): Answer {
   return toSuccessAnswer(200, message);
 }

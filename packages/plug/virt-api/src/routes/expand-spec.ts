@@ -37,7 +37,7 @@ async function expand(deps: Deps, vm: VirtualMachine): Promise<Answer> {
   return causes.length === 0 ? { code: 200, body } : toRejection(causes);
 }
 
-/** 404 without a VM; 400 if instancetype or preference are missing or conflict with the VM. */
+/** Responds with 404 without a VM; 400 if instancetype or preference are missing or conflict with the VM. */
 export function expandSpec(deps: Deps): CallHandler {
   return async (call) => {
     const vm = await deps.store.find(VIRTUAL_MACHINES, call);

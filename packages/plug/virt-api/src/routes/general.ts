@@ -12,7 +12,7 @@ export function version({ release }: Deps): CallHandler {
   return () => Promise.resolve({ code: 200, body });
 }
 
-/** 200 if the API server responds, otherwise 500. Source: KubeVirt pkg/healthz. */
+/** Responds with 200 if the API server responds, otherwise 500. Source: KubeVirt pkg/healthz. */
 export function healthz(deps: Deps): CallHandler {
   return async () => {
     try {
@@ -26,20 +26,20 @@ export function healthz(deps: Deps): CallHandler {
   };
 }
 
-/** 400: clients that name an image do not call this. Source: KubeVirt GetGsInfo. */
+/** Responds with 400: clients that name an image do not call this. Source: KubeVirt GetGsInfo. */
 export const guestfs: CallHandler = () => {
   const message =
     "Patchbay does not have an image of libguestfs; nothing was made. Name one: virtctl guestfs --image quay.io/kubevirt/libguestfs-tools:TAG CLAIM, with --kvm=false where nodes have no usable /dev/kvm";
   return Promise.resolve(toFailureAnswer({ code: 400, message }));
 };
 
-/** 400, like KubeVirt with a disabled feature gate. Reads and changes nothing. */
+/** Responds with 400, like KubeVirt with a disabled feature gate. Reads and changes nothing. */
 export function rejectFeature(feature: string): CallHandler {
   const message = `Patchbay does not have ${feature}; nothing was changed`;
   return () => Promise.resolve(toFailureAnswer({ code: 400, message }));
 }
 
-/** 400 for a stream request without a WebSocket upgrade, with the message of KubeVirt's library. Source: gorilla/websocket server.go */
+/** Responds with 400 for a stream request without a WebSocket upgrade, with the message of KubeVirt's library. Source: gorilla/websocket server.go */
 export const streamOnly: CallHandler = () => {
   const message =
     "websocket: the client is not using the websocket protocol: 'upgrade' token not found in 'Connection' header";

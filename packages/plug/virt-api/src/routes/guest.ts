@@ -37,7 +37,7 @@ function toAnswer({ code, body }: HandlerAnswer, request: GuestRequest, about: A
     : toDoneAnswer(DONE[request] ?? "");
 }
 
-/** 200; 409 or 400 if the guest's state forbids the request, with KubeVirt's message; 503 if the node does not respond. */
+/** Responds with 200; 409 or 400 if the guest's state forbids the request, with KubeVirt's message; 503 if the node does not respond. */
 export function requestGuest(deps: Deps, request: GuestRequest): CallHandler {
   return async (call) => {
     const about = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };
@@ -59,7 +59,7 @@ function toProblemsAnswer(problems: readonly string[]): Answer {
   return toFailureAnswer({ code: 400, message: problems.join("; ") });
 }
 
-/** 200; 400, 404 or 409 if there is nothing to examine; 429 during another examination; 503 if the node is down. */
+/** Responds with 200; 400, 404 or 409 if there is nothing to examine; 429 during another examination; 503 if the node is down. */
 export function examine(deps: Deps): CallHandler {
   return async ({ namespace, name, query }) => {
     const about = { type: VIRTUAL_MACHINE_INSTANCES, name };

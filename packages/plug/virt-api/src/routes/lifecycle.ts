@@ -33,17 +33,17 @@ import {
 import { findVmWithVmi, aboutTarget, observeTarget } from "../changes/targets.ts";
 import { retryOnConflict } from "../changes/retry.ts";
 
-/** 202; 409 if a guest runs or the run strategy starts it anyway; 422 if the VM cannot start. */
+/** Responds with 202; 409 if a guest runs or the run strategy starts it anyway; 422 if the VM cannot start. */
 export function start(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStartBody, plan: planStart });
 }
 
-/** 202, also if it cancels a pending start; 409 if nothing runs. */
+/** Responds with 202, also if it cancels a pending start; 409 if nothing runs. */
 export function stop(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseStopBody, plan: planStop });
 }
 
-/** 202; 409 if nothing runs; 422 if the guest would not start again. */
+/** Responds with 202; 409 if nothing runs; 422 if the guest would not start again. */
 export function restart(deps: Deps): CallHandler {
   return (call) => changeRunState(deps, call, { parse: parseRestartBody, plan: planRestart });
 }
@@ -62,7 +62,7 @@ function migrationOf(
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
 }
 
-/** 202 and creates a migration; 404 without a VM, 409 without a running guest, 400 if the guest cannot migrate. */
+/** Responds with 202 and creates a migration; 404 without a VM, 409 without a running guest, 400 if the guest cannot migrate. */
 export function migrate(deps: Deps): CallHandler {
   return async (call) => {
     const about = { type: VIRTUAL_MACHINES, name: call.name };
@@ -99,7 +99,7 @@ async function cancel(deps: Deps, kind: NicTarget["kind"], call: Call): Promise<
 }
 
 /**
- * 200, also if there is no evacuation; 404 without a guest. Does not cancel a running migration. Source: KubeVirt
+ * Responds with 200, also if there is no evacuation; 404 without a guest. Does not cancel a running migration. Source: KubeVirt
  * pkg/virt-api/rest/evacuate_cancel.go.
  */
 export function evacuateCancel(deps: Deps, kind: NicTarget["kind"]): CallHandler {

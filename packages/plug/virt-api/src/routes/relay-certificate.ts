@@ -57,7 +57,7 @@ async function sign(node: string, { body }: Call, deps: Deps): Promise<Answer> {
   return { code: 200, body: { certificate, authorities: found.bundlePem } };
 }
 
-/** 200; 403 if the caller is not the agent of a known node. */
+/** Responds with 200; 403 if the caller is not the agent of a known node. */
 export function relayCertificate(deps: Deps): CallHandler {
   return async (call) => {
     const { user } = call;

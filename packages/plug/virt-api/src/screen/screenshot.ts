@@ -76,7 +76,7 @@ async function pictureOf(screen: Duplex, options: PictureOptions): Promise<Answe
   }
 }
 
-/** 200 with the picture, also while others view the screen. Errors have KubeVirt's messages. */
+/** Responds with 200 with the picture, also while others view the screen. Errors have KubeVirt's messages. */
 export function screenshot(deps: Deps): CallHandler {
   return async (call) => {
     const about = { type: VIRTUAL_MACHINE_INSTANCES, name: call.name };

@@ -16,7 +16,6 @@ interface InstallationDeps {
   readonly apiServices: Cache<ApiService>;
   readonly store: Pick<Store, "patch">;
   readonly clock: Pick<Clock, "now">;
-  /** Version of this program. */
   readonly version: string;
 }
 

@@ -32,17 +32,13 @@ import {
   type StartableCache,
 } from "@patchbay/kube";
 
-/** Index of Services by the network that they name, and of VMIs by the networks in their spec. */
 export const BY_NETWORK = "network";
-/** Index of slices by their Service. */
 export const BY_SERVICE = "service";
 
 export interface ServiceCaches {
-  /** Index {@link BY_NETWORK}. */
   readonly services: Cache<Service>;
   /** Only Patchbay's slices. Index {@link BY_SERVICE}. */
   readonly slices: Cache<EndpointSlice>;
-  /** Index {@link BY_NETWORK}. */
   readonly vmis: Cache<VirtualMachineInstance>;
   readonly nads: Cache<NetworkAttachmentDefinition>;
   readonly kubevirts: Cache<KubeVirt>;
@@ -53,7 +49,6 @@ export interface StartableServiceCaches {
   readonly slices: StartableCache<EndpointSlice>;
 }
 
-/** Indexes of both caches. */
 export const SERVICE_INDEXES = {
   services: { [BY_NETWORK]: askedNetworksOf },
   slices: {

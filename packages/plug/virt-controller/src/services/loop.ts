@@ -76,9 +76,7 @@ export async function reconcileService(key: string, deps: ServiceDeps): Promise<
 }
 
 interface ServicesLoop {
-  /** Starts the caches; resolves when they are synced. */
   start(signal: AbortSignal): Promise<void>;
-  /** Runs until the signal is aborted. */
   run(
     writers: { readonly store: Store; readonly events: EventRecorder },
     signal: AbortSignal,

@@ -51,7 +51,6 @@ export function keepFinalized({ server }: Bench): Bench["server"]["delete"] {
   return remove;
 }
 
-/** One VM with all actors. */
 export class AnyWorld {
   readonly bench = new Bench();
   readonly #remove = keepFinalized(this.bench);
@@ -83,7 +82,6 @@ export class AnyWorld {
     });
   }
 
-  /** The guest ends on its own, and with it its pod. */
   async endGuest(phase: "Succeeded" | "Failed"): Promise<void> {
     const vmi = await this.bench.vmi();
     if (vmi?.status?.phase !== "Running") return;
@@ -97,7 +95,6 @@ export class AnyWorld {
     if (pod !== undefined) this.#put(PODS, pod, { ...pod, status: { ...pod.status, ...status } });
   }
 
-  /** Sets whether the pod's node is ready. */
   async hearNode(isHeard: boolean): Promise<void> {
     const ready = { type: "Ready", status: isHeard ? "True" : "Unknown" } as const;
     const node = { apiVersion: "v1", kind: "Node", metadata: { name: "node1" } };
@@ -124,7 +121,6 @@ export class AnyWorld {
     if (key !== undefined) await this.bench.server.delete(type, key);
   }
 
-  /** One pass that may fail. */
   async tryPass(): Promise<void> {
     await this.bench.pass().catch(() => undefined);
   }

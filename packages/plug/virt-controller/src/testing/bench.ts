@@ -66,13 +66,11 @@ class ToldCache<T extends KubeObject> implements Cache<T> {
   }
 }
 
-/** The loops on a store in memory. */
 export class Bench {
   /** The store without rejections, for other writers and for assertions. */
   readonly server: FakeStore = createFakeStore();
   /** Recorded events: kind of the object, type, reason and message. */
   readonly events: string[] = [];
-  /** Lines of the log with their fields. */
   readonly lines: string[] = [];
   readonly vms = new ToldCache<VirtualMachine>();
   readonly vmis = new ToldCache<VirtualMachineInstance>();
@@ -87,7 +85,6 @@ export class Bench {
   nowMs = Date.UTC(2026, 0, 1);
   /** Calls of the loops since the caches caught up, for example `patch pods default/a`. */
   calls: readonly string[] = [];
-  /** Number of the loops' writes. */
   writes = 0;
   #lostAt = 0;
   readonly #refusals = new Map<string, Error>();
@@ -195,7 +192,6 @@ export class Bench {
     return reconcileEvacuation("default/vm1", this.#deps);
   }
 
-  /** One whole pass. */
   pass(): Promise<Next> {
     return reconcile("default/vm1", this.#deps);
   }

@@ -12,7 +12,6 @@ import { runController } from "../compose.ts";
 
 const ACCOUNT = "system:serviceaccount:patchbay:virt-controller";
 
-/** A running virt-controller. */
 export interface Controller {
   /** Verb and resource of each of its calls. */
   readonly calls: readonly string[];
@@ -26,11 +25,9 @@ export interface Controller {
   thaw(): void;
   /** Rejects the creation of this resource (plural name) with the message; undefined ends that. */
   refuse(resource: string, message: string | undefined): void;
-  /** Number of rejections. */
   refusals(): number;
   /** Notes of `/readyz`. */
   notes(): readonly string[];
-  /** Makes the server unreachable. */
   cutOff(): void;
   /** Resolves at its end; rejects when it fails. */
   readonly ended: Promise<void>;
@@ -129,7 +126,6 @@ export interface ControllerSettings {
   readonly isElected?: boolean;
 }
 
-/** Starts a controller; resolves when its caches are synced. */
 export async function startController(
   server: TestServer,
   { clock = server.clock, isElected: leaderElect = false }: ControllerSettings = {},

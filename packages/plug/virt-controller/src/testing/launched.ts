@@ -4,7 +4,6 @@ import { names, type Pod, type VirtualMachineInstance, type VmiStatus } from "@p
 import { launcherPodName } from "@patchbay/core";
 import { aPod, aVmi } from "@patchbay/support";
 
-/** Name of the launcher pod of `aVmi`. */
 export const LAUNCHER = launcherPodName(aVmi());
 /** The VMI's labels once its node is known. */
 export const ON_NODE1 = { [names.NODE_NAME_LABEL]: "node1" };

@@ -19,7 +19,6 @@ import { launcher } from "./launched.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 
-/** Uid of the first migration. */
 export const UID = "m1";
 const START = "2026-01-01T00:00:01.000Z";
 
@@ -84,7 +83,6 @@ function annotationsOf(nics: readonly NicSketch[]): Readonly<Record<string, stri
   };
 }
 
-/** One VMI with a migration. */
 export class Migrating {
   readonly bench = new Bench();
 
@@ -218,7 +216,6 @@ export class Migrating {
     await this.send();
   }
 
-  /** The guest runs on the target. */
   async arrive(): Promise<void> {
     await this.say({
       targetNodeDomainDetected: true,

@@ -55,7 +55,6 @@ export class Scene {
     return eventually(() => this.findVmi(), SOON);
   }
 
-  /** Waits until the VMI matches. */
   async vmiWhen(
     isSo: (vmi: VirtualMachineInstance) => boolean,
     within = SOON,
@@ -66,7 +65,6 @@ export class Scene {
     }, within);
   }
 
-  /** Waits until the VM matches. */
   async vmWhen(isSo: (vm: VirtualMachine) => boolean, within = SOON): Promise<VirtualMachine> {
     return eventually(async () => {
       const vm = await this.vm();
@@ -161,7 +159,6 @@ export class Scene {
     await this.#admin.store.delete(VIRTUAL_MACHINE_INSTANCES, this.key);
   }
 
-  /** Deletes everything. */
   async end(): Promise<void> {
     await this.#admin.store.delete(VIRTUAL_MACHINES, this.key);
     await this.deleteVmi();

@@ -30,7 +30,6 @@ function serve(stage: ServerStage): void {
 
 /** Registers hooks that start and close the server. */
 export function useServer(): ServerStage {
-  // The hooks fill it before a test reads it.
   const stage = {} as ServerStage;
   serve(stage);
   return stage;

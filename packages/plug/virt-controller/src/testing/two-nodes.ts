@@ -28,12 +28,10 @@ const NICS = [
   { name: "two", network: "red", mac: "02:00:00:00:00:02" },
 ];
 
-/** One VMI, its guest and its nodes. */
 export class TwoNodes {
   readonly story = new Migrating();
   /** Name of the pod that has the guest; undefined when the guest has ended. */
   guest: string | undefined = LAUNCHER;
-  /** Violations of invariants. */
   readonly faults: string[] = [];
   #isOnTheWay = false;
   #count = 0;
@@ -51,7 +49,6 @@ export class TwoNodes {
     return (await this.story.bench.server.list(PODS)).items;
   }
 
-  /** Requests a migration. */
   ask(): void {
     this.#count += 1;
     const second = String(this.#count % 60).padStart(2, "0");
@@ -61,7 +58,6 @@ export class TwoNodes {
     this.story.bench.server.put(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, migration);
   }
 
-  /** Cancels the migration. */
   async cancel(): Promise<void> {
     const { items } = await this.story.bench.server.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
     const open = items.find((migration) => !isMigrationFinal(migration));
@@ -69,7 +65,6 @@ export class TwoNodes {
     await this.story.bench.server.delete(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, open.metadata);
   }
 
-  /** Stops the VM. */
   async stop(): Promise<void> {
     const vmi = await this.vmi();
     if (vmi !== undefined) {
@@ -77,7 +72,6 @@ export class TwoNodes {
     }
   }
 
-  /** Plugs or unplugs a NIC. */
   async toggle(name: string): Promise<void> {
     await this.#change((vmi) => {
       const { spec } = vmi;
@@ -130,7 +124,6 @@ export class TwoNodes {
     return !isEqual(before, await this.#everything());
   }
 
-  /** Updates the caches. */
   async learn(): Promise<void> {
     await this.story.bench.catchUp();
   }

@@ -16,7 +16,6 @@ export interface Serving {
   readonly onEnd: () => void;
 }
 
-/** DHCP servers, by the uid of the pod and the bridge on which they listen. */
 export interface GuestServers {
   served(podUid: string): readonly ServedNic[];
   /**
@@ -40,7 +39,6 @@ interface Entry {
 
 interface PodServers {
   readonly entries: Map<string, Entry>;
-  /** Why the last server on a bridge ended after a short life. */
   readonly ends: Map<string, string>;
 }
 

@@ -23,7 +23,6 @@ const UNSTABLE_ANSWER =
   "asked twice of the same data it answers differently; make what it does a function of what it is given";
 
 interface Request {
-  /** JSON. */
   readonly vmi: string;
   readonly subscriptions: readonly Subscription[];
   readonly sidecars: ReadonlyMap<string, HookSidecar>;
@@ -51,7 +50,6 @@ async function callCloudInitHook(
   throw new AppError("HOOK_ANSWER_REFUSED", { hook, call: CALL, reason });
 }
 
-/** The data after each hook, in their order. */
 async function mutateCloudInitOnce(
   given: HookedCloudInit,
   request: Request,
@@ -102,7 +100,6 @@ async function callCloudInitHooks(
 
 export interface HookedPod {
   readonly pod: LauncherPod;
-  /** Containers of the hooks, in the pod's order. */
   readonly sidecars: readonly string[];
 }
 
@@ -115,7 +112,6 @@ export interface HookRequest extends HookedPod {
 }
 
 export interface Hooked {
-  /** Empty if the hooks were not called for the domain. */
   readonly domainXml: string;
   /** Data of the cloud-init disks that must be created again. */
   readonly cloudInit: readonly HookedCloudInit[];
@@ -132,7 +128,6 @@ function refused(hook: string, call: string, reason: string): AppError {
   return new AppError("HOOK_ANSWER_REFUSED", { hook, call, reason });
 }
 
-/** Connects to all hooks, or to none. */
 async function connectAll({ pod, sidecars }: HookedPod, hooks: HookSidecars): Promise<Sidecars> {
   const reaching = sidecars.map(async (container) => {
     return [container, await hooks.connect(pod, container)] as const;
@@ -182,7 +177,6 @@ function applyAnswer(
   throw refused(hook, "OnDefineDomain", reason);
 }
 
-/** The domain after each hook, in their order. */
 async function mutateDomainOnce(
   request: DomainRequest,
   sidecarsByContainer: Sidecars,
@@ -219,7 +213,6 @@ function checkStable(
   });
 }
 
-/** The domain on which both rounds agree. */
 async function mutateDomain(
   request: DomainRequest,
   sidecarsByContainer: Sidecars,

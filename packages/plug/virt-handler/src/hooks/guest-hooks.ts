@@ -71,7 +71,6 @@ export interface GuestHooks {
   ensureCalled(request: HookRequest, wake: () => void): HookState;
   /** Forgets a reported failure, so that the next `ensureCalled` calls the hooks again. */
   retry(pod: LauncherPod): void;
-  /** The guest runs, so its hooks are not called for the domain any more. */
   started(pod: LauncherPod): void;
   /** The guest has ended. Notifies its hooks once, if they are reachable. */
   ended(place: HookedPod): void;
@@ -79,7 +78,6 @@ export interface GuestHooks {
 }
 
 interface Entry {
-  /** The domain for which the hooks were called. */
   readonly domainXml: string | undefined;
   readonly end: AbortController;
   state: HookState;

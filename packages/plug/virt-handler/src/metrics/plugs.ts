@@ -18,7 +18,6 @@ import type { Cache, Change, Clock } from "@patchbay/core/ports";
 /** Names of taps by iface name, by uid of the VMI. */
 export type Taps = Map<string, ReadonlyMap<string, string>>;
 
-/** Records the taps of ifaces that have a device. */
 export function recordTaps({ vmi, ifaces }: NodeVmFacts, taps: Taps): void {
   const withDevice = ifaces.filter(({ device }) => device !== undefined);
   const entries = withDevice.flatMap((iface) => {
@@ -66,7 +65,6 @@ const IFACE_FAILURES = {
   labelNames: ["reason"],
 };
 
-/** A pending operation of one iface. */
 interface PendingOperation {
   readonly type: HotplugType;
   readonly atMs: number;

@@ -58,7 +58,6 @@ async function findTraffic(
   }
 }
 
-/** Returns the function that reads metrics of all VMs of the node. */
 export function createTrafficSource(
   counters: LinkCounters,
   deps: TrafficDeps,

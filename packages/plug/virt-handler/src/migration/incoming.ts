@@ -77,7 +77,6 @@ function expectedPaths({ vmi, move, place, deps }: Incoming, arrived: readonly s
   return move.expectedPaths;
 }
 
-/** Differences between the incoming guest and what this node prepared. */
 async function findFaults(arrival: Incoming): Promise<readonly string[]> {
   const { vmi, place, deps } = arrival;
   const { nics, paths } = await readDomainFacts(domainNameOf(vmi), place.session.connection);
@@ -201,7 +200,6 @@ async function reportFaults({ vmi, deps }: Incoming, faults: readonly string[]):
   deps.log.error("a guest that came stays paused: it is not what was made ready for it", fields);
 }
 
-/** Implementations of all steps except waiting and reporting faults. */
 const PERFORM: Readonly<Partial<Record<ArrivalStep["kind"], (of: Incoming) => Promise<void>>>> = {
   startRelay,
   reportAddress: (arrival) =>
@@ -251,7 +249,6 @@ export async function receiveGuest(
   return steps.some((step) => step.kind === "wait" && step.for === "person");
 }
 
-/** Whether a hook may change the content of a cloud-init disk. */
 function hasCloudInitHooks({ vmi, place }: Incoming): boolean {
   const { sidecars = [] } = place.session.launcher;
   const { volumes = [] } = vmi.spec;

@@ -69,7 +69,6 @@ const HELD_CHECK_INTERVAL_MS = 10_000;
 /** Retry interval for releasing the guest's MACs, milliseconds. It is short because the target may wait for them. */
 const RELEASE_RETRY_INTERVAL_MS = 500;
 
-/** The regular part of a pass, which converges links and devices. */
 type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
 
 /** Whether the links of all NICs that the guest brings along are wired here. */
@@ -86,7 +85,6 @@ interface PassContext {
   readonly converge: Converge;
 }
 
-/** The open migration of the VMI and this process's state of it; undefined without a migration. */
 function findMigration(
   vmi: VirtualMachineInstance,
   { migrationRuns }: Pick<Deps, "migrationRuns">,

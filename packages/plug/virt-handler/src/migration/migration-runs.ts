@@ -12,13 +12,11 @@ import type { VirtualMachineInstance } from "@patchbay/api";
 import type { JobStats } from "@patchbay/core/ports";
 import type { RelayEndpoint, Relay } from "../relays/relays.ts";
 
-/** Links and announced MACs of a guest that runs here. */
 export interface GuestNetwork {
   readonly wirings: ReturnType<typeof arrivedWirings>;
   readonly nics: ReturnType<typeof announcedNics>;
 }
 
-/** State of one migration on this node. */
 export class MigrationRun {
   readonly migrationUid: string;
   /** Source only: whether the libvirt call runs, or how it ended. */
@@ -49,7 +47,6 @@ export class MigrationRun {
     this.migrationUid = migrationUid;
   }
 
-  /** The running relay, if any. */
   get relay(): Relay | undefined {
     return this.#relay;
   }

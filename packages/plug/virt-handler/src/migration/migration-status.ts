@@ -31,7 +31,6 @@ export function formatPorts(ports: Ports): StatusPorts {
   );
 }
 
-/** Parses the ports in the status and drops invalid ones. */
 export function parsePorts(current: StatusPorts = {}): Ports {
   return Object.fromEntries(
     CHANNELS.flatMap((channel) => {

@@ -31,7 +31,6 @@ interface Outgoing {
   /** Undefined when the launcher does not answer or has ended. */
   readonly session: Session | undefined;
   readonly wake: () => void;
-  /** Announces the guest's MACs from this node. */
   readonly announce: () => Promise<void>;
   readonly deps: Deps;
 }
@@ -133,7 +132,6 @@ async function startMigration(departure: Outgoing, { launcher }: Session): Promi
 /** Minimum interval between progress reports, milliseconds. */
 export const PROGRESS_INTERVAL_MS = 2_000;
 
-/** Records the transferred bytes and since when they have not changed. */
 function recordJob({ migration, move, deps }: Outgoing, job: JobStats): void {
   const isMoving = job.state === "running" && job.move === "out";
   const nowMs = deps.clock.monotonicMs();
@@ -161,7 +159,6 @@ async function reportProgress({ vmi, move, deps }: Outgoing): Promise<void> {
   await writeMigrationState(vmi, { progress }, { deps });
 }
 
-/** Metrics of the migrations that leave this node. */
 export function createMigrationMetrics({
   vmis,
   migrationRuns,
@@ -201,7 +198,6 @@ async function observeMigration({
   return { job, domain: await session.connection.findDomain(name) };
 }
 
-/** Where the target's relay listens, from the VMI's status. */
 export function targetEndpoint({ migration }: Pick<Outgoing, "migration">): RelayEndpoint {
   const { targetNodeAddress: address = "", targetDirectMigrationNodePorts } = migration;
   return { address, ports: parsePorts(targetDirectMigrationNodePorts) };
@@ -250,7 +246,6 @@ async function disrupt({ vmi, move, session, deps }: Outgoing): Promise<void> {
   deps.log.info("a guest stands still for the rest of its way", { vmi: printKey(keyOf(vmi)) });
 }
 
-/** Implementations of all steps except waiting and reporting failure. */
 const PERFORM: Readonly<Partial<Record<DepartureStep["kind"], (of: Outgoing) => Promise<void>>>> = {
   startRelay,
   reportStart,

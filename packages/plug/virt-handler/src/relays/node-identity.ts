@@ -26,10 +26,6 @@ function findProblem({ certPem, keyPem }: RelayIdentity, node: string): string |
     : "the certificate for migrations and its key do not belong together";
 }
 
-/**
- * Returns the identity if it is valid for this node.
- * @throws AppError with RELAY_FAILED
- */
 function checkedIdentity(identity: RelayIdentity, node: string): RelayIdentity {
   let reason: string | undefined;
   try {

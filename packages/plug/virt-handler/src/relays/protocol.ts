@@ -16,7 +16,6 @@ export interface RelayIdentity {
   readonly authorityPem: string;
 }
 
-/** The settings of one migration's relay on one of its nodes. */
 export interface RelayOptions {
   readonly migrationUid: string;
   readonly identity: RelayIdentity;
@@ -36,7 +35,6 @@ export const DIRECTORY_TOKEN = 0;
 
 export type Ports = Readonly<Partial<Record<Channel, number>>>;
 
-/** A command from the parent to the relay. */
 export type RelayCommand =
   /** Listens on the address for the source's node, and connects to the launcher's sockets. */
   | { readonly kind: "receive"; readonly order: RelayOptions; readonly listenAddress: string }
@@ -50,7 +48,6 @@ export type RelayCommand =
   /** On the source: informs the target's node that the guest has left. */
   | { readonly kind: "tellGone" };
 
-/** A message from the relay to its parent. */
 export type RelayMessage =
   /** The relay accepts connections; on the target, at these ports. */
   | { readonly kind: "listening"; readonly ports: Ports }
@@ -66,7 +63,6 @@ export type RelayMessage =
   | { readonly kind: "heard" }
   | { readonly kind: "unheard"; readonly reason: string };
 
-/** The first line of a connection. */
 export type Greeting =
   | { readonly migration: string; readonly channel: Channel }
   | { readonly migration: string; readonly says: "gone" };
@@ -134,7 +130,6 @@ export function parseRelayMessage(message: unknown): RelayMessage | undefined {
   }
 }
 
-/** TLS options of both ends of a relay connection. */
 export function toTlsOptions(identity: RelayIdentity): SecureContextOptions {
   const { certPem: cert, keyPem: key, authorityPem: ca } = identity;
   return { cert, key, ca, minVersion: "TLSv1.3" };

@@ -52,7 +52,6 @@ async function forward(receiver: Receiver, channel: Channel, remote: TLSSocket):
   }
 }
 
-/** Accepts the peer's connection, or returns the reason for rejecting it. */
 async function admit(
   receiver: Receiver,
   port: Channel,
@@ -116,7 +115,6 @@ function listen(server: Server, address: string): Promise<number> {
   return promise;
 }
 
-/** Listens and reports the ports. */
 export async function receive(
   { order, listenAddress }: { readonly order: RelayOptions; readonly listenAddress: string },
   directory: string,

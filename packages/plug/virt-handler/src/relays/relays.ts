@@ -22,7 +22,6 @@ const childModule = import.meta.url.endsWith(".ts")
   ? new URL("./child.ts", import.meta.url).href
   : new URL("./child.js", import.meta.url).href;
 
-/** A running relay. */
 export interface Relay {
   /** Ports where the target's relay listens, on either node. */
   readonly ports: Ports;
@@ -138,7 +137,6 @@ const GREETING_TIMEOUT_MS = 10_000;
 
 export interface RelayRequest {
   readonly migration: MigrationState;
-  /** Number of disks to copy. */
   readonly disks: number;
   /** The memory connection is closed after this time without traffic, milliseconds. */
   readonly silenceMs: number;
@@ -155,9 +153,7 @@ export interface RelayEndpoint {
 export interface Relays {
   /** Address on which this node's relays listen. */
   readonly address: string;
-  /** Starts the relay of a migration's target node. */
   receive(request: RelayRequest): Promise<Relay>;
-  /** Starts the relay of a migration's source node. */
   send(request: RelayRequest, to: RelayEndpoint): Promise<Relay>;
 }
 

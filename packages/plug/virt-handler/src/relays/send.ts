@@ -16,7 +16,6 @@ import {
   type RelayMessage,
 } from "./protocol.ts";
 
-/** Where the target node listens, and its identity. */
 export interface Sender {
   readonly order: RelayOptions;
   readonly address: string;

@@ -20,7 +20,6 @@ import { findGuest, type FoundGuest } from "./find-guest.ts";
 
 export type ExamineGuest = (key: ObjectKey, iface: string) => Promise<DoctorReport>;
 
-/** Examines network paths from the node's own namespace. */
 export interface NodeDoctor {
   readonly doctor: NicDoctor;
   readonly node: NetnsHandle;

@@ -75,7 +75,6 @@ export function joinStreams(stream: StreamKind, guest: Duplex, client: Duplex): 
   }
 }
 
-/** The server's address, certificate and trusted client. Files are PEM. */
 interface ServerSettings {
   readonly listenAddress: string;
   /** 0 for a free port. */
@@ -106,7 +105,6 @@ function toResponseError(error: unknown): { readonly code: number; readonly mess
     : { code: 500, message: "internal error" };
 }
 
-/** A request to a guest, and whether it changes the guest. */
 interface Operation {
   readonly key: Required<ObjectKey>;
   readonly request: string;
@@ -151,7 +149,6 @@ async function answer(
   }
 }
 
-/** Writes an HTTP response on a connection that does not become a stream. */
 function refuseUpgrade(socket: Duplex, code: number, message: string): void {
   const body = JSON.stringify({ message });
   const head = [

@@ -110,7 +110,6 @@ function toStep(pod: LauncherPod): { scope: string; name: string; circumstances:
   return { scope: podKey(pod), name: "session", circumstances: "" };
 }
 
-/** Wraps sessions so that launchers that hang or disconnect back off. */
 export function withBackoff(sessions: Sessions, clock: Clock): Sessions {
   return new BackoffSessions(sessions, clock);
 }

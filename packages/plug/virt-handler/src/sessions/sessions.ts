@@ -88,11 +88,9 @@ export interface Session {
   watchSockets(paths: readonly string[]): void;
 }
 
-/** The receiver of a launcher's events. */
 export interface Listener {
   /** Called when something about the launcher may have changed that no pass has observed. */
   readonly wake: () => void;
-  /** Called with each libvirt event. */
   readonly onEvent: (event: HypervisorEvent) => void;
 }
 
@@ -115,10 +113,8 @@ export interface Sessions {
   closeAll(): void;
 }
 
-/** A launcher that was found, and whose libvirt answers. */
 type Reached = Pick<Session, "launcher" | "connection">;
 
-/** A session with a count of its users. */
 class SharedSession implements Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
@@ -218,7 +214,6 @@ interface Entry {
   readonly pod: LauncherPod;
   /** Unset while no launcher answers. Only one attempt runs at a time. */
   session: Promise<SharedSession> | undefined;
-  /** The same session, once it is open. */
   opened: SharedSession | undefined;
   /** Ends the watch for a launcher that does not exist yet. */
   watch: AbortController | undefined;

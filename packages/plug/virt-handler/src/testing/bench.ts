@@ -65,11 +65,9 @@ export interface Bench {
   readonly addressServers: FakeAddressServers;
   readonly vhostSockets: FakeVhostSockets;
   readonly launcherDisks: FakeLauncherDisks;
-  /** Empty unless a test adds a configuration. */
   readonly kubevirts: FakeCache<KubeVirt>;
   readonly daemon: FakeDaemon;
   readonly hooks: FakeHookSidecars;
-  /** Time of the fake clock, milliseconds. */
   nowMs: number;
   /** Number of attempted effects. */
   readonly effects: number;
@@ -93,7 +91,6 @@ export interface Bench {
   run(): Promise<void>;
   /** Continues the last process until nothing changes. Returns the errors of failed passes. */
   resume(): Promise<readonly unknown[]>;
-  /** Runs one pass, as after an event. */
   wake(): Promise<void>;
   /** Changes the domain XML that libvirt returns. */
   rewriteXml: (xml: string) => string;

@@ -47,7 +47,6 @@ class FakeRelay implements Relay {
 }
 
 export interface FakeRelays extends Relays {
-  /** Number of running relays. */
   readonly openCount: number;
   /** Ends all relays, as if their processes were killed. */
   kill(): void;

@@ -84,7 +84,6 @@ export class LoopNode {
     return this.hypervisor.daemonAt({ kind: "socket", fd: SOCKET_FD });
   }
 
-  /** The VMI that the watch delivered last. */
   get vmi(): VirtualMachineInstance | undefined {
     return this.vmis.find(KEY);
   }
@@ -104,7 +103,6 @@ export class LoopNode {
     await this.#look();
   }
 
-  /** Removes the VMI from the node. */
   take(): void {
     this.vmis.take(KEY);
   }

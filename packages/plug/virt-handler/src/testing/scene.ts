@@ -37,7 +37,6 @@ export function attachment(name: Name, state: Attachment["state"] = "Attached"):
   };
 }
 
-/** A VMI whose pod runs and has these NICs. */
 export function aScheduledVmi(
   names: readonly Name[],
   status: VmiStatus = {},
@@ -83,7 +82,6 @@ export function linksOf(bench: Bench, name: Name): readonly boolean[] {
   return [bridgeName, tapName].map((link) => bench.podNetwork.findLink(NETNS, link) !== undefined);
 }
 
-/** Marks the iface as absent. */
 export function without(vmi: VirtualMachineInstance, name: Name): VirtualMachineInstance {
   const interfaces = vmi.spec.domain.devices?.interfaces?.map((iface) =>
     iface.name === name ? { ...iface, state: "absent" } : iface,
@@ -97,7 +95,6 @@ export function without(vmi: VirtualMachineInstance, name: Name): VirtualMachine
   };
 }
 
-/** A node whose VM runs with these NICs. */
 export async function running(names: readonly Name[] = ["one", "two"]): Promise<Bench> {
   const bench = createBench(aScheduledVmi(names));
   for (const name of names) putNic(bench, name);

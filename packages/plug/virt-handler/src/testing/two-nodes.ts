@@ -38,7 +38,6 @@ import { aScheduledVmi, attachment, putNicAt } from "./scene.ts";
 
 const KEY = { namespace: "default", name: "vm1" };
 const MIGRATION = "move-1";
-/** Descriptors of the launchers' sockets. */
 const FDS = { node1: 7, node2: 9 } as const;
 export const PODS = { node1: "pod-uid", node2: "pod-2" } as const;
 const PEER = "qemu+unix:///session?socket=/run/launcher/migration-peer.sock";
@@ -55,7 +54,6 @@ interface Running {
 export class TwoNodes {
   readonly store = createFakeStore();
   readonly clock = createFakeClock();
-  /** Metrics of the source's process. */
   metrics = createMetrics("virt-handler");
   readonly relays = createFakeRelays();
   /** The cluster's configuration, empty at first. */
@@ -128,7 +126,6 @@ export class TwoNodes {
     await this.#look();
   }
 
-  /** Writes status fields, as virt-controller does. */
   async writeStatus(status: VmiStatus): Promise<void> {
     const vmi = await this.vmi();
     this.store.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, status: { ...vmi.status, ...status } });
@@ -139,7 +136,6 @@ export class TwoNodes {
     await this.writeStatus({ migrationState: { ...(await this.migrationState()), ...state } });
   }
 
-  /** Opens a migration. */
   async open(settings: Pick<MigrationState, "migrationConfiguration"> = {}): Promise<void> {
     await this.writeStatus({
       activePods: { [PODS.node1]: "node1", [PODS.node2]: "node2" },

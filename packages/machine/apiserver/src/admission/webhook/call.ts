@@ -11,7 +11,7 @@ import {
 import { isFields, parseJson, printJson, textAt } from "../../objects/json.ts";
 import type { Kind } from "../../kinds/kind.ts";
 import type { Store } from "../../storage/store.ts";
-import type { AdmissionQuestion } from "../admission.ts";
+import type { AdmissionRequest } from "../admission.ts";
 import { type Verdict, parseReview, toReview } from "./review.ts";
 import type { Webhook } from "./webhook.ts";
 
@@ -141,7 +141,7 @@ async function withContext<T>(context: string, step: () => T | Promise<T>): Prom
 /** Throws an Error if the call fails or the response is invalid. */
 export async function callWebhook(
   webhook: Webhook,
-  request: AdmissionQuestion,
+  request: AdmissionRequest,
   wantedKind: Kind,
   deps: WebhookCallDeps,
 ): Promise<Verdict> {

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { compileCondition } from "../../expressions/condition.ts";
 import { defineKind } from "../../kinds/kind.ts";
-import type { AdmissionQuestion } from "../admission.ts";
+import type { AdmissionRequest } from "../admission.ts";
 import { type MatchDeps, findMatchingKind, evaluateConditions } from "./match.ts";
 import type { Webhook } from "./webhook.ts";
 
@@ -51,7 +51,7 @@ test.each([
   { resources: ["*/*"], subresource: "status", want: true },
   { resources: ["nodes", "nodes/*"], subresource: "", want: false },
 ])("$resources matches pods/$subresource: $want", ({ resources, subresource, want }) => {
-  const question = { kind: PODS, subresource, operation: "UPDATE" } as AdmissionQuestion;
+  const question = { kind: PODS, subresource, operation: "UPDATE" } as AdmissionRequest;
   // Neither selector nor equivalence is asked for: nothing else is looked at.
   const found = findMatchingKind(webhookFor(resources, "*"), question, {} as MatchDeps);
   expect(found !== undefined).toBe(want);
@@ -63,7 +63,7 @@ test.each([
   { kind: NODES, scope: "Cluster", want: true },
   { kind: NODES, scope: "Namespaced", want: false },
 ])("scope $scope matches $kind.kind: $want", ({ kind, scope, want }) => {
-  const question = { kind, subresource: "", operation: "CREATE" } as AdmissionQuestion;
+  const question = { kind, subresource: "", operation: "CREATE" } as AdmissionRequest;
   const found = findMatchingKind(webhookFor(["*"], scope), question, {} as MatchDeps);
   expect(found !== undefined).toBe(want);
 });
@@ -84,7 +84,7 @@ const NAMESPACES = defineKind({
   namespaced: false,
 });
 
-test.each<{ name: string; change: Partial<AdmissionQuestion>; want: string | undefined }>([
+test.each<{ name: string; change: Partial<AdmissionRequest>; want: string | undefined }>([
   { name: "a pod has the labels of its namespace", change: {}, want: "stored" },
   { name: "a namespace is unknown", change: { namespace: "none" }, want: "" },
   { name: "a node has no namespace", change: { kind: NODES }, want: undefined },
@@ -113,7 +113,7 @@ test.each<{ name: string; change: Partial<AdmissionQuestion>; want: string | und
       return false;
     },
   };
-  const question: AdmissionQuestion = {
+  const question: AdmissionRequest = {
     kind: PODS,
     subresource: "",
     operation: "UPDATE",
@@ -149,7 +149,7 @@ test.each([
     selectsObjects: true,
     matchesObject: ({ a }) => a === "chosen",
   };
-  const question = { kind: PODS, subresource: "", object, oldObject } as AdmissionQuestion;
+  const question = { kind: PODS, subresource: "", object, oldObject } as AdmissionRequest;
   // Neither namespaces nor versions are looked up.
   const found = findMatchingKind(webhook, question, {} as MatchDeps);
   expect(found !== undefined).toBe(want);
@@ -184,13 +184,13 @@ test.each([
   const base = webhookFor(["*"], "*");
   const rules = base.rules.map((rule) => ({ ...rule, groups: ["*"] }));
   const webhook: Webhook = { ...base, rules, matchesEquivalent: equivalent };
-  const question = { kind, subresource: "", operation: "UPDATE" } as AdmissionQuestion;
+  const question = { kind, subresource: "", operation: "UPDATE" } as AdmissionRequest;
   const registry = { list: () => [MAPS_V2, ...kinds] };
   const found = findMatchingKind(webhook, question, { registry } as unknown as MatchDeps);
   expect(found).toBe(want);
 });
 
-const QUESTION: AdmissionQuestion = {
+const QUESTION: AdmissionRequest = {
   kind: PODS,
   subresource: "status",
   operation: "UPDATE",

@@ -7,7 +7,7 @@ import type { Registry } from "../../kinds/registry.ts";
 import { fieldsOf } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import type { Store } from "../../storage/store.ts";
-import type { AdmissionQuestion } from "../admission.ts";
+import type { AdmissionRequest } from "../admission.ts";
 import { isNamespace, toReview } from "./review.ts";
 import type { MatchCondition, Rule, Webhook } from "./webhook.ts";
 
@@ -35,7 +35,7 @@ function matchesResource(
   });
 }
 
-function matchesRule(rule: Rule, request: AdmissionQuestion, kind: Kind): boolean {
+function matchesRule(rule: Rule, request: AdmissionRequest, kind: Kind): boolean {
   const scope = kind.namespaced ? "Namespaced" : "Cluster";
   return (
     includesOrWildcard(rule.operations, request.operation) &&
@@ -55,7 +55,7 @@ function storedNamespaceLabels(store: Store, name: string): Readonly<Record<stri
 }
 
 /** A Namespace matches by its new labels, other objects by the stored labels of their namespace. */
-function matchesNamespace(webhook: Webhook, request: AdmissionQuestion, store: Store): boolean {
+function matchesNamespace(webhook: Webhook, request: AdmissionRequest, store: Store): boolean {
   const { kind, object, operation, subresource } = request;
   if (!webhook.selectsNamespaces) {
     return true;
@@ -72,7 +72,7 @@ function matchesNamespace(webhook: Webhook, request: AdmissionQuestion, store: S
   );
 }
 
-function matchesObject(webhook: Webhook, request: AdmissionQuestion): boolean {
+function matchesObject(webhook: Webhook, request: AdmissionRequest): boolean {
   return (
     !webhook.selectsObjects ||
     [request.object, request.oldObject].some(
@@ -82,7 +82,7 @@ function matchesObject(webhook: Webhook, request: AdmissionQuestion): boolean {
 }
 
 function equivalentKinds(
-  request: AdmissionQuestion,
+  request: AdmissionRequest,
   webhook: Webhook,
   registry: Registry,
 ): readonly Kind[] {
@@ -99,7 +99,7 @@ function equivalentKinds(
 /** Returns the kind in the version that the webhook wants. */
 export function findMatchingKind(
   webhook: Webhook,
-  request: AdmissionQuestion,
+  request: AdmissionRequest,
   deps: MatchDeps,
 ): Kind | undefined {
   const match = equivalentKinds(request, webhook, deps.registry).find((kind) =>
@@ -112,7 +112,7 @@ export function findMatchingKind(
     : undefined;
 }
 
-function toVariables(request: AdmissionQuestion, wantedKind: Kind): Variables {
+function toVariables(request: AdmissionRequest, wantedKind: Kind): Variables {
   const review = toReview(request, { wantedKind, uid: "", version: "v1" });
   const { object, oldObject, ...rest } = fieldsOf(review["request"]);
   return { object, oldObject, request: rest };
@@ -129,7 +129,7 @@ function evaluateCondition({ name, holds }: MatchCondition, variables: Variables
 /** A false condition decides even if others fail to evaluate. Source: KEP-3716. */
 export function evaluateConditions(
   { conditions }: Pick<Webhook, "conditions">,
-  request: AdmissionQuestion,
+  request: AdmissionRequest,
   wantedKind: Kind,
 ): boolean | Error {
   if (conditions.length === 0) return true;

@@ -9,7 +9,7 @@ import {
   label,
   makeAdmission,
   patchOf,
-  question,
+  admissionRequest,
   same,
 } from "../../testing/webhook-server.ts";
 
@@ -24,7 +24,7 @@ describe("mutation", () => {
       { "one:443": one.server, "two:443": two.server },
       { mutating: [hook("one"), hook("two")] },
     );
-    const given = question();
+    const given = admissionRequest();
     const object = await admission.mutate(given, (changed) => ({ ...changed, completed: true }));
     expect(object).toEqual({
       ...given.object,
@@ -50,7 +50,7 @@ describe("mutation", () => {
         ],
       },
     );
-    await admission.mutate(question(), same);
+    await admission.mutate(admissionRequest(), same);
     expect([one, other, two].map(({ received }) => received.length)).toEqual([2, 1, 1]);
   });
 
@@ -112,7 +112,10 @@ describe("mutation", () => {
       { "one:443": answering(response).server },
       { mutating: [hook("one")] },
     );
-    await expect(admission.mutate(question(), same)).rejects.toMatchObject({ code: 500, message });
+    await expect(admission.mutate(admissionRequest(), same)).rejects.toMatchObject({
+      code: 500,
+      message,
+    });
   });
 
   test.each([
@@ -124,7 +127,7 @@ describe("mutation", () => {
       { "one:443": one.server },
       { mutating: [hook("one")] },
     );
-    const asked = question({ operation: "UPDATE", oldObject: question().object });
+    const asked = admissionRequest({ operation: "UPDATE", oldObject: admissionRequest().object });
     await expect(admission.mutate(asked, same)).rejects.toMatchObject({ code });
   });
 
@@ -137,7 +140,7 @@ describe("mutation", () => {
       { "one:443": one.server },
       { mutating: [hook("one")] },
     );
-    const given = question();
+    const given = admissionRequest();
     expect(await admission.mutate(given, same)).toEqual(given.object);
   });
 
@@ -152,7 +155,7 @@ describe("mutation", () => {
       { "one:443": one.server },
       { mutating: [hook("one")] },
     );
-    const given = question();
+    const given = admissionRequest();
     expect(await admission.mutate(given, same)).toEqual(given.object);
   });
 
@@ -170,7 +173,7 @@ describe("mutation", () => {
     );
     const object = { apiVersion: "a/v1", kind: "Body", metadata: { name: "m", namespace: "ns" } };
     const bodyKind = { group: "a", version: "v1", kind: "Body" };
-    const asked = question({ bodyKind, object, oldObject: question().object });
+    const asked = admissionRequest({ bodyKind, object, oldObject: admissionRequest().object });
     expect(await admission.mutate(asked, same)).toEqual({
       ...object,
       metadata: { name: "x", namespace: "x" },
@@ -186,7 +189,7 @@ describe("mutation", () => {
       { "one:443": one.server },
       { mutating: [hook("one")] },
     );
-    const asked = question({ operation: "UPDATE", oldObject: question().object });
+    const asked = admissionRequest({ operation: "UPDATE", oldObject: admissionRequest().object });
     await expect(admission.mutate(asked, same)).resolves.toMatchObject({ kind: "ConfigMap" });
   });
 
@@ -202,7 +205,7 @@ describe("mutation", () => {
       { "one:443": answering(label("x")).server },
       { mutating: [hook("one")] },
     );
-    const completing = admission.mutate(question(), () => {
+    const completing = admission.mutate(admissionRequest(), () => {
       throw given;
     });
     await expect(completing).rejects.toMatchObject({ code: want });
@@ -213,7 +216,9 @@ describe("mutation", () => {
       { "one:443": answering(label("x")).server },
       { mutating: [hook("one")] },
     );
-    await expect(admission.admitDeletion(question({ operation: "DELETE" }))).rejects.toMatchObject({
+    await expect(
+      admission.admitDeletion(admissionRequest({ operation: "DELETE" })),
+    ).rejects.toMatchObject({
       code: 500,
       message:
         'Internal error occurred: admission webhook "one" attempted to modify the object, which is not supported for this operation',

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // AdmissionReview requests and responses. Source: admission.k8s.io/v1.
-import { userInfo } from "../../auth/user.ts";
+import { toUserInfo } from "../../auth/user.ts";
 import { type Kind, apiVersionOf } from "../../kinds/kind.ts";
 import { StatusError } from "../../meta/status.ts";
 import { type Fields, fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
-import type { AdmissionQuestion } from "../admission.ts";
+import type { AdmissionRequest } from "../admission.ts";
 import type { ReviewVersion, Webhook } from "./webhook.ts";
 
 interface ReviewOptions {
@@ -19,7 +19,7 @@ export function isNamespace(kind: Pick<Kind, "group" | "resource">): boolean {
 }
 
 function toReviewObject(
-  request: AdmissionQuestion,
+  request: AdmissionRequest,
   object: KubeObject | undefined,
   kind: Kind,
 ): KubeObject | null {
@@ -33,7 +33,7 @@ function toResource(kind: Kind): Fields {
   return { group: kind.group, version: kind.version, resource: kind.resource };
 }
 
-function toKind(request: AdmissionQuestion, kind: Kind): Fields {
+function toKind(request: AdmissionRequest, kind: Kind): Fields {
   const { group, version, kind: name } = request.bodyKind ?? kind;
   return { group, version, kind: name };
 }
@@ -44,7 +44,7 @@ function optionalField(name: string, value: string): Fields {
 
 /** The namespace of a Namespace is its own name. */
 export function toReview(
-  request: AdmissionQuestion,
+  request: AdmissionRequest,
   { wantedKind, uid, version }: ReviewOptions,
 ): Fields {
   const namespace = isNamespace(request.kind) ? request.name : request.namespace;
@@ -62,7 +62,7 @@ export function toReview(
       ...optionalField("name", request.name),
       ...optionalField("namespace", namespace),
       operation: request.operation,
-      userInfo: userInfo(request.user),
+      userInfo: toUserInfo(request.user),
       object: toReviewObject(request, request.object, wantedKind),
       oldObject: toReviewObject(request, request.oldObject, wantedKind),
       dryRun: request.dryRun,

@@ -11,7 +11,7 @@ import {
   hook,
   label,
   makeAdmission,
-  question,
+  admissionRequest,
   same,
 } from "../../testing/webhook-server.ts";
 import type { Mutation } from "../admission.ts";
@@ -22,7 +22,7 @@ test("a webhook receives the whole request", async () => {
     { "one:443": one.server },
     { validating: [hook("one")] },
   );
-  await admission.validate(question());
+  await admission.validate(admissionRequest());
   const { request, body } = one.received[0] ?? { request: undefined, body: "null" };
   expect([request?.method, request?.url]).toEqual(["POST", "/path?timeout=10s"]);
   expect(request?.headers).toMatchObject({
@@ -44,7 +44,7 @@ test("a webhook receives the whole request", async () => {
       namespace: "ns",
       operation: "CREATE",
       userInfo: { username: "eve", groups: ["g"] },
-      object: question().object,
+      object: admissionRequest().object,
       oldObject: null,
       dryRun: false,
       options: { kind: "CreateOptions" },
@@ -227,7 +227,10 @@ describe("a refusal", () => {
       { "one:443": reached },
       { validating: [hook("one", change)] },
     );
-    await expect(admission.validate(question(asked))).rejects.toMatchObject({ code, message });
+    await expect(admission.validate(admissionRequest(asked))).rejects.toMatchObject({
+      code,
+      message,
+    });
   });
 
   test("of a webhook that may be ignored is logged", async () => {
@@ -235,7 +238,7 @@ describe("a refusal", () => {
       {},
       { validating: [hook("one", { failurePolicy: "Ignore" })] },
     );
-    await admission.validate(question());
+    await admission.validate(admissionRequest());
     expect(warned).toEqual([
       expect.stringContaining("webhook failed, going on without it") as string,
     ]);
@@ -248,7 +251,7 @@ test("a refusal carries the details that the webhook gave", async () => {
     { "one:443": answering({ allowed: false, status }).server },
     { validating: [hook("one")] },
   );
-  await expect(admission.validate(question())).rejects.toMatchObject({
+  await expect(admission.validate(admissionRequest())).rejects.toMatchObject({
     code: 403,
     details: { name: "n", kind: "k" },
   });
@@ -261,7 +264,7 @@ describe("a webhook is reached", () => {
       { "[fd00::1]:8443": one.server },
       { validating: [hook("one", { clientConfig: { url: "https://[fd00::1]:8443/a/b" } })] },
     );
-    await admission.validate(question());
+    await admission.validate(admissionRequest());
     expect(one.received[0]?.request.url).toBe("/a/b?timeout=10s");
     expect(one.received[0]?.request.headers.host).toBe("[fd00::1]:8443");
     expect(connections.asked[0]?.peer).toEqual({
@@ -295,7 +298,7 @@ describe("a webhook is reached", () => {
       transaction.put({ bucket: "/services", ...at }, service());
       transaction.put({ bucket: "/endpoints", ...at }, endpoints(SUBSET));
     });
-    await admission.validate(question());
+    await admission.validate(admissionRequest());
     const [received] = one.received;
     expect([received?.request.url, received?.request.headers.host]).toEqual([
       `${url}?timeout=10s`,
@@ -324,7 +327,7 @@ describe("the first version of reviews", () => {
       { "one:443": one.server },
       { mutating: [hook("one", first)] },
     );
-    const object = await admission.mutate(question(), same);
+    const object = await admission.mutate(admissionRequest(), same);
     expect(object.metadata.labels).toEqual({ one: "1" });
     expect(JSON.parse(one.received[0]?.body ?? "")).toMatchObject({
       apiVersion: "admission.k8s.io/v1beta1",
@@ -337,7 +340,7 @@ describe("the first version of reviews", () => {
       { "one:443": one.server },
       { validating: [hook("one", first)] },
     );
-    await expect(admission.validate(question())).resolves.toBeUndefined();
+    await expect(admission.validate(admissionRequest())).resolves.toBeUndefined();
   });
 });
 
@@ -355,7 +358,9 @@ test("a review of a namespace names it as its own namespace", async () => {
     kind: "Namespace",
     namespaced: false,
   });
-  await admission.validate(question({ kind, namespace: "", name: "n", subresource: "status" }));
+  await admission.validate(
+    admissionRequest({ kind, namespace: "", name: "n", subresource: "status" }),
+  );
   const { request } = JSON.parse(one.received[0]?.body ?? "") as { request: Fields };
   expect(request).toMatchObject({
     name: "n",
@@ -376,7 +381,9 @@ test("a review of a body of its own shows it as it is", async () => {
   );
   const object = { apiVersion: "a/v1", kind: "Body", metadata: { name: "m" } };
   const bodyKind = { group: "a", version: "v1", kind: "Body" };
-  await admission.validate(question({ subresource: "x", bodyKind, object, oldObject: object }));
+  await admission.validate(
+    admissionRequest({ subresource: "x", bodyKind, object, oldObject: object }),
+  );
   const { request } = JSON.parse(one.received[0]?.body ?? "") as { request: Fields };
   expect(request).toMatchObject({
     object,
@@ -448,7 +455,7 @@ describe("a webhook is not asked", () => {
       { "one:443": one.server },
       { validating: [hook("one", change)], mutating: [hook("one", change)] },
     );
-    const given = question(asked);
+    const given = admissionRequest(asked);
     await admission.admitDeletion({ ...given, operation: given.operation });
     expect(await admission.mutate(given, same)).toBe(given.object);
     expect(one.received).toEqual([]);

@@ -8,7 +8,7 @@ import { StatusError, badRequest, forbidden, internalError, invalid } from "../.
 import { equalJson, parseJson } from "../../objects/json.ts";
 import { type KubeObject, isKubeObject } from "../../objects/object.ts";
 import { applyJsonPatch, parseOperations } from "../../patch/json-patch.ts";
-import type { Admission, AdmissionQuestion, Mutation } from "../admission.ts";
+import type { Admission, AdmissionRequest, Mutation } from "../admission.ts";
 import { type WebhookCallDeps, callWebhook } from "./call.ts";
 import { type MatchDeps, findMatchingKind, evaluateConditions } from "./match.ts";
 import type { Verdict } from "./review.ts";
@@ -110,7 +110,7 @@ class WebhookAdmission implements Admission {
     return this.#mutateByAll([...toReinvoke], { ...request, object: first }, { complete });
   }
 
-  async validate(request: AdmissionQuestion): Promise<void> {
+  async validate(request: AdmissionRequest): Promise<void> {
     const webhooks = this.#webhooks(VALIDATING, request);
     const outcomes = await Promise.allSettled(
       webhooks.map((webhook) => this.#review(webhook, request)),
@@ -121,7 +121,7 @@ class WebhookAdmission implements Admission {
     }
   }
 
-  async admitDeletion(request: AdmissionQuestion): Promise<void> {
+  async admitDeletion(request: AdmissionRequest): Promise<void> {
     for (const webhook of this.#webhooks(MUTATING, request)) {
       const verdict = await this.#review(webhook, request);
       if (verdict !== undefined && verdict.patch !== "") {
@@ -134,7 +134,7 @@ class WebhookAdmission implements Admission {
   }
 
   /** Webhook configurations are exempt, so that a broken webhook can always be removed. */
-  #webhooks(resource: string, { kind }: AdmissionQuestion): readonly Webhook[] {
+  #webhooks(resource: string, { kind }: AdmissionRequest): readonly Webhook[] {
     const exempt =
       kind.group === GROUP && (kind.resource === MUTATING || kind.resource === VALIDATING);
     return exempt
@@ -176,7 +176,7 @@ class WebhookAdmission implements Admission {
   }
 
   /** Returns undefined if no rule matches, or if the webhook fails and its failure policy is Ignore. */
-  async #review(webhook: Webhook, request: AdmissionQuestion): Promise<Verdict | undefined> {
+  async #review(webhook: Webhook, request: AdmissionRequest): Promise<Verdict | undefined> {
     const wantedKind = findMatchingKind(webhook, request, this.#deps);
     if (wantedKind === undefined) {
       return undefined;
@@ -197,8 +197,8 @@ class WebhookAdmission implements Admission {
 
   #checkConditions(
     webhook: Webhook,
-    request: AdmissionQuestion,
-    wantedKind: AdmissionQuestion["kind"],
+    request: AdmissionRequest,
+    wantedKind: AdmissionRequest["kind"],
   ): boolean {
     const met = evaluateConditions(webhook, request, wantedKind);
     if (!(met instanceof Error)) {
@@ -212,8 +212,8 @@ class WebhookAdmission implements Admission {
 
   async #call(
     webhook: Webhook,
-    request: AdmissionQuestion,
-    wantedKind: AdmissionQuestion["kind"],
+    request: AdmissionRequest,
+    wantedKind: AdmissionRequest["kind"],
   ): Promise<Verdict | undefined> {
     try {
       const verdict = await callWebhook(webhook, request, wantedKind, this.#deps);

@@ -39,7 +39,7 @@ class FakeAuthorizer implements Authorizer {
     return { allowed: attributes.verb === this.#allowed, reason: "" };
   };
 
-  rulesFor(): HeldRules {
+  rulesOfUser(): HeldRules {
     return this.#held;
   }
 
@@ -114,7 +114,7 @@ describe("a role", () => {
 
   test("names why more may be held", () => {
     const authorizer = new FakeAuthorizer([]);
-    authorizer.rulesFor = () => ({ rules: [], errors: ["a not found", "b not found"] });
+    authorizer.rulesOfUser = () => ({ rules: [], errors: ["a not found", "b not found"] });
     const check = (): void => {
       checkEscalation(grantOf("roles", { rules: [READ] }), authorizer);
     };

@@ -178,7 +178,7 @@ function reject(grant: Grant, reason: string): never {
 
 function checkHeld(grant: Grant, authorizer: Authorizer, rules: readonly PolicyRule[]): void {
   const { user, namespace } = grant;
-  const held = authorizer.rulesFor(user, namespace);
+  const held = authorizer.rulesOfUser(user, namespace);
   const missing = missingRules(held.rules, rules);
   if (missing.length > 0) {
     const errors =
@@ -198,7 +198,7 @@ function checkRole(grant: Grant, authorizer: Authorizer): void {
   }
   const rule = object["aggregationRule"];
   const isAggregated = rule !== undefined && rule !== null;
-  const held = authorizer.rulesFor(grant.user, grant.namespace).rules;
+  const held = authorizer.rulesOfUser(grant.user, grant.namespace).rules;
   if (isAggregated && missingRules(held, ALL_RIGHTS).length > 0) {
     reject(grant, "must have cluster-admin privileges to use the aggregationRule");
   }

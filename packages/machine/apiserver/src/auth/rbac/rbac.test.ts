@@ -150,7 +150,7 @@ describe("roles that do not exist", () => {
     expect(ask(JANE).reason).toBe(
       `RBAC: [${missing}, clusterrole.rbac.authorization.k8s.io "lost" not found]`,
     );
-    expect(rbac.rulesFor(JANE, "").errors).toHaveLength(3);
+    expect(rbac.rulesOfUser(JANE, "").errors).toHaveLength(3);
   });
 
   test("hide nothing that another role allows", async () => {
@@ -158,7 +158,7 @@ describe("roles that do not exist", () => {
     await put("clusterrolebindings", "a", binding("ClusterRole", "gone", user("jane")));
     await put("clusterrolebindings", "b", binding("ClusterRole", "reader", user("jane")));
     expect(ask(JANE).allowed).toBe(true);
-    expect(rbac.rulesFor(JANE, "default")).toMatchObject({
+    expect(rbac.rulesOfUser(JANE, "default")).toMatchObject({
       rules: [{ resources: ["pods"] }],
       errors: [missing],
     });

@@ -227,7 +227,7 @@ class Rbac implements Authorizer {
     return errors.length === 0 ? DENIED : { allowed: false, reason: `RBAC: ${joinErrors(errors)}` };
   };
 
-  rulesFor(user: User, namespace: string): HeldRules {
+  rulesOfUser(user: User, namespace: string): HeldRules {
     const grants = this.#grantsOf(user, namespace);
     return {
       rules: grants.flatMap(({ rules }) => rules ?? []),

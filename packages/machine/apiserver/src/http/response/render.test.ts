@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers as objects, tables and metadata; whole, and in pieces.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { FairQueue, Pace } from "../../limits/fair-queue.ts";
+import { FairQueue, TimeSlice } from "../../limits/fair-queue.ts";
 import type { StoredObject } from "../../storage/store.ts";
 import { aConfigMap } from "../../testing/objects.ts";
 import { ADMIN, type TestServer, startTestServer } from "../../testing/test-server.ts";
@@ -132,9 +132,9 @@ async function twoOf(length: number): Promise<readonly StoredObject[]> {
 
 describe("a list in pieces", () => {
   async function pieces(representation: Representation, items: readonly StoredObject[]) {
-    const pace = new Pace({ clock: server.clock, fairQueue: new FairQueue() }, "u");
+    const timeSlice = new TimeSlice({ clock: server.clock, fairQueue: new FairQueue() }, "u");
     const reply: Reply = { type: "list", items, revision: 9 };
-    const made = streamReply(callFor(representation), reply, { nowMs: 0, pace });
+    const made = streamReply(callFor(representation), reply, { nowMs: 0, timeSlice });
     if (made === undefined) return undefined;
     const texts: string[] = [];
     for await (const piece of made.pieces) {

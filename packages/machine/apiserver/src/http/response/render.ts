@@ -3,7 +3,7 @@ import { apiVersionOf } from "../../kinds/kind.ts";
 import { type Fields, parseJson, printJson, without } from "../../objects/json.ts";
 import { printYaml } from "../../objects/yaml.ts";
 import type { KubeObject } from "../../objects/object.ts";
-import type { Pace } from "../../limits/fair-queue.ts";
+import type { TimeSlice } from "../../limits/fair-queue.ts";
 import type { StoredObject } from "../../storage/store.ts";
 import { type IncludeObject, toPartial, toRow, toTable } from "../../table/table.ts";
 import type { Call, Reply, ReplyObject } from "../../verbs/call.ts";
@@ -96,14 +96,14 @@ function toListForm(call: Call, reply: ListReply, nowMs: number): ListForm {
 }
 
 /** Renders one item at a time, to save memory and to serve other requests in between. */
-async function* listPieces(form: ListForm, items: readonly StoredObject[], pace: Pace) {
+async function* listPieces(form: ListForm, items: readonly StoredObject[], timeSlice: TimeSlice) {
   yield `${printJson(form.head).slice(0, -1)},"${form.items}":[`;
   let separator = "";
   for (const item of items) {
     yield `${separator}${form.toText(item)}`;
     separator = ",";
-    if (pace.isOver) {
-      await pace.next();
+    if (timeSlice.isUsedUp) {
+      await timeSlice.waitForNext();
     }
   }
   yield "]}\n";
@@ -125,7 +125,7 @@ function isLong(items: readonly StoredObject[]): boolean {
 export function streamReply(
   call: Call,
   reply: Reply,
-  context: { readonly nowMs: number; readonly pace: Pace },
+  context: { readonly nowMs: number; readonly timeSlice: TimeSlice },
 ): { readonly contentType: string; readonly pieces: AsyncIterable<string> } | undefined {
   if (reply.type !== "list" || !isLong(reply.items)) {
     return undefined;
@@ -134,7 +134,7 @@ export function streamReply(
   return {
     // JSON is valid YAML.
     contentType: isYaml ? "application/yaml" : "application/json",
-    pieces: listPieces(toListForm(call, reply, context.nowMs), reply.items, context.pace),
+    pieces: listPieces(toListForm(call, reply, context.nowMs), reply.items, context.timeSlice),
   };
 }
 

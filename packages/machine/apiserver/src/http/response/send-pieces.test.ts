@@ -2,7 +2,7 @@
 // Answers that clients do not read.
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import { endUnread } from "./send-pieces.ts";
+import { disconnectWhenUnread } from "./send-pieces.ts";
 
 test.each([
   { waiting: 1, want: true },
@@ -19,7 +19,7 @@ test.each([
         response.destroyed = true;
       },
     };
-    endUnread(response as unknown as ServerResponse, 30);
+    disconnectWhenUnread(response as unknown as ServerResponse, 30);
     expect(timers.map(({ ms }) => ms)).toEqual([30]);
     timers[0]?.run();
     expect(response.destroyed).toBe(want);

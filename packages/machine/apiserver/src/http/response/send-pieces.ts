@@ -2,7 +2,7 @@
 import type { ServerResponse } from "node:http";
 
 /** Disconnects a client that reads nothing while data is pending. */
-export function endUnread(response: ServerResponse, withinMs: number): void {
+export function disconnectWhenUnread(response: ServerResponse, withinMs: number): void {
   // Each write, and each byte that the client reads, restarts the timeout.
   response.setTimeout(withinMs, () => {
     if (response.writableLength > 0) {
@@ -26,7 +26,7 @@ interface Pieces {
  */
 export async function sendPieces(response: ServerResponse, content: Pieces): Promise<void> {
   response.writeHead(content.code, { "content-type": content.contentType });
-  endUnread(response, content.unreadMs);
+  disconnectWhenUnread(response, content.unreadMs);
   const closed = new Promise<void>((resolve) => response.once("close", resolve));
   const write = async (text: string) => {
     const bytes = Buffer.from(text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects that field selectors match.
 import { describe, expect, test } from "vitest";
-import { kindsOf } from "../../custom/custom-kind.ts";
+import { toKinds } from "../../custom/custom-kind.ts";
 import { NAMESPACE } from "../../kinds/cluster/namespace.ts";
 import { NODE } from "../../kinds/cluster/node.ts";
 import { SECRET } from "../../kinds/config/secret.ts";
@@ -61,7 +61,7 @@ describe("a selector is refused", () => {
   });
 
   test("for a field that a custom kind does not offer", () => {
-    const [kind] = kindsOf(widgetDefinition(), 1);
+    const [kind] = toKinds(widgetDefinition(), 1);
     if (kind === undefined) throw new Error("no kind");
     expect(() => parseFieldSelector("spec.x=1", kind)).toThrow(
       `${of("test.io/v1, Resource=widgets", "spec.x=1")}field label not supported: spec.x`,

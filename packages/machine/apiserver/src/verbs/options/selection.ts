@@ -2,7 +2,7 @@
 // Selectors of lists, watches and deletecollection. Source: Kubernetes fields.ParseSelector.
 import { type LabelMatcher, parseLabelSelector } from "../../meta/label-selector.ts";
 import { type Kind, apiVersionOf, bucketOf } from "../../kinds/kind.ts";
-import type { Pace } from "../../limits/fair-queue.ts";
+import type { TimeSlice } from "../../limits/fair-queue.ts";
 import type { Scope, StoredObject } from "../../storage/store.ts";
 import type { Call } from "../call.ts";
 import { viewObject } from "../conversion.ts";
@@ -108,10 +108,10 @@ export function parseSelection(call: Call): Selection {
 export async function selectMatching(
   objects: readonly StoredObject[],
   selection: Selection,
-  options: { readonly pace: Pace; readonly limit?: number },
+  options: { readonly timeSlice: TimeSlice; readonly limit?: number },
 ): Promise<readonly StoredObject[]> {
   const { matches, name } = selection;
-  const { pace, limit = Infinity } = options;
+  const { timeSlice, limit = Infinity } = options;
   const named =
     name === undefined ? objects : objects.filter((object) => object.address.name === name);
   if (matches === undefined) {
@@ -125,8 +125,8 @@ export async function selectMatching(
     if (matches(object)) {
       found.push(object);
     }
-    if (pace.isOver) {
-      await pace.next();
+    if (timeSlice.isUsedUp) {
+      await timeSlice.waitForNext();
     }
   }
   return found;

@@ -115,7 +115,7 @@ describe("admission of the body", () => {
   ])("$name", async ({ body, want }) => {
     await server.put("pods", aPod("p", UNBOUND));
     await bind(body, "?fieldManager=me");
-    const question = {
+    const request = {
       bodyKind: kind,
       subresource: "binding",
       operation: "CREATE",
@@ -126,11 +126,11 @@ describe("admission of the body", () => {
       user: { name: "admin" },
       dryRun: false,
     };
-    expect(server.webhooks.asked).toMatchObject([
-      { phase: "mutate", question },
-      { phase: "validate", question },
+    expect(server.webhooks.recorded).toMatchObject([
+      { phase: "mutate", request },
+      { phase: "validate", request },
     ]);
-    expect(server.webhooks.asked.map(({ question: { object } }) => object)).toEqual([want, want]);
+    expect(server.webhooks.recorded.map(({ request: { object } }) => object)).toEqual([want, want]);
   });
 
   test("what webhooks make of it holds", async () => {
@@ -165,15 +165,15 @@ describe("port-forward", () => {
   ])("of $name is refused: $want.code", async ({ pod, want }) => {
     if (pod) await server.put("pods", aPod("p"));
     expect(await server.send("GET", `${POD}/portforward`)).toMatchObject(want);
-    const question = {
+    const request = {
       operation: "CONNECT",
       subresource: "portforward",
       options: null,
       object: { apiVersion: "v1", kind: "PodPortForwardOptions", metadata: { name: "p" } },
     };
-    expect(server.webhooks.asked).toMatchObject([
-      { phase: "mutate", question },
-      { phase: "validate", question },
+    expect(server.webhooks.recorded).toMatchObject([
+      { phase: "mutate", request },
+      { phase: "validate", request },
     ]);
   });
 });

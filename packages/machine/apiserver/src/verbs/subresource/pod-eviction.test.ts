@@ -78,10 +78,10 @@ describe("without a budget", () => {
   test("admission is asked about the eviction, and not about the deletion", async () => {
     await server.put("pods", web("a"));
     await evict("a");
-    expect(server.webhooks.asked).toMatchObject([
+    expect(server.webhooks.recorded).toMatchObject([
       {
         phase: "mutate",
-        question: {
+        request: {
           bodyKind: { group: "policy", version: "v1", kind: "Eviction" },
           subresource: "eviction",
           operation: "CREATE",

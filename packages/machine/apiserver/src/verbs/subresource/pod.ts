@@ -6,7 +6,7 @@ import { StatusError, badRequest, conflict, notFound } from "../../meta/status.t
 import { type Fields, fieldsOf, listOf, printJson, textAt } from "../../objects/json.ts";
 import { type KubeObject, printAddress } from "../../objects/object.ts";
 import { rfc3339 } from "../../objects/time.ts";
-import { type Call, type Reply, aboutOf, addressOf } from "../call.ts";
+import { type Call, type Reply, toResourceRef, addressOf } from "../call.ts";
 import { changeObject } from "../change.ts";
 import type { VerbDeps } from "../deps.ts";
 import { bucketOf } from "../../kinds/kind.ts";
@@ -48,7 +48,7 @@ export async function bindPod(call: Call, deps: VerbDeps): Promise<Reply> {
         const bound = textAt(pod, "spec", "nodeName");
         if (bound !== "") {
           const why = `pod ${pod.metadata.name} is already assigned to node "${bound}"`;
-          throw conflict({ ...aboutOf(call.kind), resource: "pods/binding" }, call.name, why);
+          throw conflict({ ...toResourceRef(call.kind), resource: "pods/binding" }, call.name, why);
         }
         pod["spec"] = { ...fieldsOf(pod["spec"]), nodeName: node };
         setCondition(pod, {
@@ -125,7 +125,7 @@ export async function refusePortForward(call: Call, deps: VerbDeps): Promise<nev
   const kind = { group: "", version: "v1", kind: "PodPortForwardOptions" };
   await admitBody(call, deps, { kind, body: {}, operation: "CONNECT" });
   if (deps.store.find(addressOf(call)) === undefined) {
-    throw notFound(aboutOf(call.kind), call.name);
+    throw notFound(toResourceRef(call.kind), call.name);
   }
   throw new StatusError({
     code: 501,

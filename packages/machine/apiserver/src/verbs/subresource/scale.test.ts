@@ -199,16 +199,16 @@ describe("admission", () => {
   test("sees Scales, before and after", async () => {
     await putWidget({ spec: { replicas: 3 } });
     await server.send("PATCH", SCALE, { body: { spec: { replicas: 5 } } });
-    const question = {
+    const request = {
       bodyKind: { group: "autoscaling", version: "v1", kind: "Scale" },
       subresource: "scale",
       operation: "UPDATE",
       object: { kind: "Scale", spec: { replicas: 5 } },
       oldObject: { kind: "Scale", spec: { replicas: 3 } },
     };
-    expect(server.webhooks.asked).toMatchObject([
-      { phase: "mutate", question },
-      { phase: "validate", question },
+    expect(server.webhooks.recorded).toMatchObject([
+      { phase: "mutate", request },
+      { phase: "validate", request },
     ]);
   });
 

@@ -5,7 +5,7 @@ import type { Kind, ScaleValues } from "../../kinds/kind.ts";
 import { badRequest, internalError, methodNotAllowed, modified } from "../../meta/status.ts";
 import { type Fields, copyJson, isFields, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
-import { type Call, type Reply, aboutOf } from "../call.ts";
+import { type Call, type Reply, toResourceRef } from "../call.ts";
 import { changeObject } from "../change.ts";
 import type { VerbDeps } from "../deps.ts";
 import { getStored } from "../get.ts";
@@ -72,7 +72,7 @@ function checkScaleName(call: Call, given: unknown): void {
 function checkScaleVersion(call: Call, given: unknown, scale: KubeObject): void {
   const version = textAt(given, "metadata", "resourceVersion");
   if (version !== "" && version !== scale.metadata.resourceVersion) {
-    throw modified(aboutOf(call.kind), call.name);
+    throw modified(toResourceRef(call.kind), call.name);
   }
 }
 

@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 
 beforeEach(() => {
-  server.webhooks.asked.length = 0;
+  server.webhooks.recorded.length = 0;
   server.webhooks.change = undefined;
 });
 
@@ -183,10 +183,10 @@ test("admission sees the request and may change it", async () => {
   };
   const answer = await request({ expirationSeconds: 900 });
   expect(claimsOf(answer)).toMatchObject({ exp: 1700 });
-  expect(server.webhooks.asked).toMatchObject([
+  expect(server.webhooks.recorded).toMatchObject([
     {
       phase: "mutate",
-      question: {
+      request: {
         bodyKind: { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" },
         subresource: "token",
         operation: "CREATE",
@@ -194,6 +194,6 @@ test("admission sees the request and may change it", async () => {
         object: { metadata: { name: "default" }, spec: { expirationSeconds: 900 } },
       },
     },
-    { phase: "validate", question: { object: { spec: { expirationSeconds: 700 } } } },
+    { phase: "validate", request: { object: { spec: { expirationSeconds: 700 } } } },
   ]);
 });

@@ -7,7 +7,7 @@ import { invalidValue } from "../../meta/causes.ts";
 import { fieldsOf, isFields, listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { KubeObject } from "../../objects/object.ts";
 import { rfc3339 } from "../../objects/time.ts";
-import { type Call, type Reply, aboutOf, addressOf } from "../call.ts";
+import { type Call, type Reply, toResourceRef, addressOf } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 import { readRequestObject } from "../options/field-validation.ts";
 import { admitBody } from "./admit-body.ts";
@@ -38,7 +38,7 @@ function parseExpirationSeconds(request: KubeObject): number {
         : undefined;
   if (fault !== undefined) {
     const cause = invalidValue("spec.expirationSeconds", seconds, fault);
-    throw invalid(aboutOf(TOKEN_REQUEST), "", [cause]);
+    throw invalid(toResourceRef(TOKEN_REQUEST), "", [cause]);
   }
   return Number(seconds);
 }
@@ -97,7 +97,7 @@ export async function requestToken(call: Call, deps: TokenRequestDeps): Promise<
   const requestBody = await readRequestObject({ ...call, kind: TOKEN_REQUEST }, deps);
   const account = deps.store.find(addressOf(call))?.view();
   if (account === undefined) {
-    throw notFound(aboutOf(call.kind), call.name);
+    throw notFound(toResourceRef(call.kind), call.name);
   }
   const request = await admitBody(call, deps, { kind: TOKEN_REQUEST, body: requestBody });
   const now = deps.clock.now();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends events to one watch: from the log while the client is behind, and live otherwise.
-import type { Pace } from "../../limits/fair-queue.ts";
+import type { TimeSlice } from "../../limits/fair-queue.ts";
 import { printJson } from "../../objects/json.ts";
 import type { Change, Scope, Store, StoredObject } from "../../storage/store.ts";
 import type { VerbDeps } from "../deps.ts";
@@ -43,7 +43,7 @@ export class WatchSender {
   readonly #selection: Selection;
   readonly #events: EventWriter;
   readonly #stream: WatchStream;
-  readonly #pace: Pace;
+  readonly #timeSlice: TimeSlice;
   /** All events up to this revision are sent; 0 while the initial objects are being sent. */
   #sentRevision = 0;
   #isLive = false;
@@ -55,14 +55,14 @@ export class WatchSender {
       readonly selection: Selection;
       readonly events: EventWriter;
       readonly stream: WatchStream;
-      readonly pace: Pace;
+      readonly timeSlice: TimeSlice;
     },
   ) {
     this.#deps = deps;
     this.#selection = watch.selection;
     this.#events = watch.events;
     this.#stream = watch.stream;
-    this.#pace = watch.pace;
+    this.#timeSlice = watch.timeSlice;
   }
 
   /** Runs until the stream ends. 0 starts with every object as ADDED. */
@@ -91,7 +91,7 @@ export class WatchSender {
     const { store } = this.#deps;
     const revision = store.revision();
     const objects = store.list(this.#selection.scope);
-    const selected = await selectMatching(objects, this.#selection, { pace: this.#pace });
+    const selected = await selectMatching(objects, this.#selection, { timeSlice: this.#timeSlice });
     let next = 0;
     while (next < selected.length && !this.#stream.signal.aborted) {
       await this.#whenRoom(() => {
@@ -118,7 +118,7 @@ export class WatchSender {
   /** Runs `work`, which writes, when the client has read enough and the user's turn has come. */
   #whenRoom(work: () => void): Promise<void> {
     return this.#stream.withRoom(RESERVED_BYTES, async () => {
-      await this.#pace.next();
+      await this.#timeSlice.waitForNext();
       work();
     });
   }

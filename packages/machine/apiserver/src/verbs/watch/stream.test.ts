@@ -162,7 +162,7 @@ describe("work that writes", () => {
     stream.end();
     await work;
     expect(isDone).toBe(false);
-    waiting.giveBack(1);
+    waiting.release(1);
     expect(waiting.isSpent).toBe(false);
   });
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The response of one watch: writing, backpressure and end.
 import type { ServerResponse } from "node:http";
-import { endUnread } from "../../http/response/send-pieces.ts";
+import { disconnectWhenUnread } from "../../http/response/send-pieces.ts";
 import type { Budget } from "../../limits/budget.ts";
 
 /** Above this backlog, the client gets nothing new. */
@@ -38,7 +38,7 @@ export class WatchStream {
     }
     response.writeHead(200, { "content-type": "application/json", "transfer-encoding": "chunked" });
     response.flushHeaders();
-    endUnread(response, limits.unreadMs);
+    disconnectWhenUnread(response, limits.unreadMs);
   }
 
   get signal(): AbortSignal {
@@ -102,7 +102,7 @@ export class WatchStream {
       await work();
     } finally {
       // write() has spent the actual bytes
-      this.#unreadBudget.giveBack(bytes);
+      this.#unreadBudget.release(bytes);
     }
   }
 
@@ -110,7 +110,7 @@ export class WatchStream {
   #refund(bytes: number): void {
     const refunded = Math.min(bytes, this.#spentBytes);
     this.#spentBytes -= refunded;
-    this.#unreadBudget.giveBack(refunded);
+    this.#unreadBudget.release(refunded);
   }
 
   /** Resolves when everything is written, or the watch has ended. */

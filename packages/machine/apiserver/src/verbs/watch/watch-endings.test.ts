@@ -239,7 +239,7 @@ describe("a client that does not read", () => {
   });
 
   test("delays other watches of its user, and nobody else's", async () => {
-    const small = await startTestServer({ limits: { waitingBytes: 100_000 } });
+    const small = await startTestServer({ limits: { unsentBytes: 100_000 } });
     const from = String(small.deps.store.revision());
     const slow = new FakeResponse({ slow: true });
     small.watch(`${WATCH}&resourceVersion=${from}`, {}, slow);

@@ -3,7 +3,7 @@
 import type { ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core/errors";
 import type { Clock } from "@patchbay/core/ports";
-import { Pace } from "../../limits/fair-queue.ts";
+import { TimeSlice } from "../../limits/fair-queue.ts";
 import type { Call } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";
 import { parseSelection } from "../options/selection.ts";
@@ -80,14 +80,14 @@ const LAST_BOOKMARK_LEAD_MS = 2000;
 async function runTimer(
   stream: WatchStream,
   clock: Clock,
-  pace: { readonly timeoutMs: number; readonly bookmark: () => void },
+  timer: { readonly timeoutMs: number; readonly bookmark: () => void },
 ): Promise<void> {
-  const endMs = clock.monotonicMs() + pace.timeoutMs;
+  const endMs = clock.monotonicMs() + timer.timeoutMs;
   // A timer may fire up to 1 ms early, which must not cause another bookmark.
-  for (let left = pace.timeoutMs; left >= 1; left = endMs - clock.monotonicMs()) {
+  for (let left = timer.timeoutMs; left >= 1; left = endMs - clock.monotonicMs()) {
     const untilLast = left > LAST_BOOKMARK_LEAD_MS ? left - LAST_BOOKMARK_LEAD_MS : left;
     await clock.sleep(Math.min(untilLast, BOOKMARK_INTERVAL_MS), stream.signal);
-    pace.bookmark();
+    timer.bookmark();
   }
   stream.end();
 }
@@ -107,21 +107,21 @@ export async function watchObjects(
     throw tooOldError(revision, deps.store);
   }
   const events = makeEventWriter(call, selection, () => deps.clock.now());
-  const share = deps.shares.of(call.user.name);
-  const releaseWatch = share.addWatch();
+  const quota = deps.quotas.forUser(call.user.name);
+  const releaseWatch = quota.addWatch();
   const { unreadMs } = deps.limits;
-  const stream = new WatchStream(output.response, { waiting: share.events, unreadMs });
+  const stream = new WatchStream(output.response, { waiting: quota.events, unreadMs });
   endOnStop(stream, deps, { kind: call.kind, stop: output.stop });
-  const pace = new Pace(deps, call.user.name);
-  const sender = new WatchSender(deps, { selection, events, stream, pace });
+  const timeSlice = new TimeSlice(deps, call.user.name);
+  const sender = new WatchSender(deps, { selection, events, stream, timeSlice });
   const bookmark = () => {
     if (bookmarks) {
       sender.bookmark();
     }
   };
   try {
-    const pace = { timeoutMs: watchBehavior.limitTimeoutMs(timeoutMs), bookmark };
-    await Promise.all([sender.run(revision), runTimer(stream, deps.clock, pace)]);
+    const timer = { timeoutMs: watchBehavior.limitTimeoutMs(timeoutMs), bookmark };
+    await Promise.all([sender.run(revision), runTimer(stream, deps.clock, timer)]);
   } catch (error) {
     // Errors after the end of the stream are expected.
     if (!stream.signal.aborted) {

@@ -84,7 +84,6 @@ function proxyOption(
   return `ProxyCommand=${argv.map(quoteWord).join(" ")}`;
 }
 
-/** Flags of ssh and scp. */
 export function clientFlags(
   guest: GuestName,
   callSettings: CallSettings,
@@ -101,12 +100,10 @@ export function clientFlags(
   ];
 }
 
-/** Quotes a path in a setting of ssh. */
 function quoteSetting(path: string): string {
   return `"${path.replaceAll(/["\\]/g, String.raw`\$&`).replaceAll("%", "%%")}"`;
 }
 
-/** The program, the kubeconfig and the namespace of this call. */
 export async function readCallSettings(context: Context): Promise<CallSettings> {
   const { global, environment } = context;
   const kubeconfig = await chooseKubeConfig(context, createFiles());

@@ -18,7 +18,6 @@ export interface DefinitionDeps extends CheckDeps, Pick<Deps, "events" | "clock"
   readonly checked: Map<string, CheckedDefinition>;
 }
 
-/** Result of the last check of a definition. */
 export interface CheckedDefinition {
   readonly uid: string | undefined;
   /** Reasons of all findings, including policy warnings. */

@@ -23,7 +23,6 @@ const NODE_LOOKUP_INTERVAL_MS = 3_600_000;
 
 interface OtherNodes {
   readonly gone: readonly string[];
-  /** When they were last looked up; undefined for never. */
   readonly readMs: number | undefined;
   /** Milliseconds until the next lookup; undefined if no other node has an entry. */
   readonly nextMs: number | undefined;
@@ -102,7 +101,6 @@ async function report(
 /** After this time an outdated entry counts as one of a deleted node, milliseconds. */
 const STALE_ENTRY_TIMEOUT_MS = 30_000;
 
-/** Kinds of the links that the definition names. */
 function readLinkKinds({ facts }: Finding): CheckedDefinition["links"] {
   const { links, needs } = facts ?? {};
   const named = [...(needs?.links ?? []), ...(needs?.bridges ?? [])];

@@ -30,7 +30,6 @@ export interface DefinitionLoopParts extends Omit<DefinitionDeps, "checked"> {
   readonly files: Pick<Files, "list" | "watchDirectory">;
   readonly linkWatch: LinkWatch;
   readonly openHostNetns: () => OpenNetns;
-  /** Directories of plugins and of definitions. */
   readonly directories: readonly string[];
   readonly metrics: Metrics;
 }

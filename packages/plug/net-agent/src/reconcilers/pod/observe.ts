@@ -81,7 +81,6 @@ export interface PodFacts {
   /** NAMESPACE/NAME. */
   readonly key: string;
   readonly uid: string;
-  /** Unset when the pod is deleted. */
   readonly pod?: Pod;
   readonly sandbox?: Sandbox;
   /** Set when the container runtime does not answer: nothing can be changed, and the last state is assumed. */
@@ -109,7 +108,6 @@ function networksOf(pod: Pod | undefined): NetworksAnnotation {
   return parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
 }
 
-/** The facts that the pod itself determines. */
 function readRequests(
   pod: Pod | undefined,
 ): Pick<AttachmentFacts<OwnedRow>, "networks" | "isHostNetwork" | "isKubeVirtLauncher"> {
@@ -141,7 +139,6 @@ function listForeign(
   });
 }
 
-/** Whether there is anything to plan. */
 function hasWork(pod: Pod, rows: readonly JournalRow[]): boolean {
   const networks = networksOf(pod);
   const errors = pod.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
@@ -186,7 +183,6 @@ async function findLocation(
   }
 }
 
-/** The facts of one pod, by uid; undefined if there is nothing to do. */
 export async function observe(key: string, uid: string, deps: Deps): Promise<PodFacts | undefined> {
   const pod = await findByUid(key, uid, deps);
   const rows = await deps.journal.list(uid);

@@ -24,7 +24,6 @@ export function reportAttached(
   deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message, about: link });
 }
 
-/** Why the NIC did not get its previous addresses. */
 function describeRefusal({
   preferred,
   refusal,
@@ -106,7 +105,6 @@ export function reportNicNotRestored(
   deps.events.record(podReference(row, facts), { type: "Warning", reason, message, about: link });
 }
 
-/** Reports that a replaced default route could not be restored. */
 export function reportRouteLost(
   row: JournalRow,
   what: { facts: PodFacts; route: DefaultRoute; reason: string },

@@ -10,13 +10,10 @@ export interface Finding {
   readonly key: string;
   /** The object for the event; unset to log only. */
   readonly object?: KubeObject;
-  /** The part of the object. */
   readonly about: string;
   readonly reason: string;
-  /** What the message is about. */
   readonly subject: string;
   readonly error: unknown;
-  /** Reason and message when the finding is resolved. */
   readonly resolved: { readonly reason: string; readonly message: string };
 }
 
@@ -28,7 +25,6 @@ function describeFinding({ subject, error }: Finding): string {
   return `${subject}: ${messageOf(error)}`;
 }
 
-/** Reports new, changed and resolved findings. */
 export function reportChanges(
   before: ReadonlyMap<string, Finding>,
   now: ReadonlyMap<string, Finding>,

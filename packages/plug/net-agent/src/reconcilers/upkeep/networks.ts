@@ -29,7 +29,6 @@ async function findDefault({
   }
 }
 
-/** The default network, and all others sorted by name. */
 export async function listNetworks(deps: Deps): Promise<readonly UsableNetwork[]> {
   const usable: UsableNetwork[] = [];
   for (const definition of deps.nads.list()) {

@@ -36,7 +36,6 @@ type Migration = VirtualMachineInstanceMigration;
 /** Index of migrations by NAMESPACE/NAME of their VMIs. */
 export const BY_VMI = "vmi";
 
-/** NAMESPACE/NAME of a migration's VMI. */
 export function vmiKeyOfMigration({ metadata, spec }: Migration): string {
   return `${metadata.namespace ?? ""}/${spec.vmiName ?? ""}`;
 }

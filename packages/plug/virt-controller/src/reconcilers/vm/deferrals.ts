@@ -6,7 +6,6 @@ import type { Clock } from "@patchbay/core/ports";
 export interface Deferrals {
   /** How much longer the write may be deferred, milliseconds. The first call starts the time. */
   leftMs(uid: string): number;
-  /** Called when the write is done or unnecessary. */
   end(uid: string): void;
 }
 

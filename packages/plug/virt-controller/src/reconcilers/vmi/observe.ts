@@ -34,7 +34,6 @@ import type { Cache, ObjectKey } from "@patchbay/core/ports";
 import type { Deps } from "../../deps.ts";
 import { parseKey } from "@patchbay/kube";
 
-/** The existing claims that the VMI uses. */
 export function findClaims(
   vmi: VirtualMachineInstance,
   claims: Pick<Cache<PersistentVolumeClaim>, "find">,
@@ -73,7 +72,6 @@ export function findAbsences(
   return networksNotOn(node, own, others.map(({ metadata }) => metadata.name).toSorted());
 }
 
-/** The name of the launcher pod, which is derived from uids. */
 function toLauncherKey(vmi: VirtualMachineInstance): ObjectKey {
   return {
     namespace: vmi.metadata.namespace ?? "",
@@ -109,7 +107,6 @@ async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> 
   return { ...facts, settings: { ...facts.settings, keepsImageVolumes } };
 }
 
-/** The existing definitions of the VMI's networks, including those of bindings. */
 function findDefinitions(
   vmi: VirtualMachineInstance,
   { bindings }: NetworkConfig,

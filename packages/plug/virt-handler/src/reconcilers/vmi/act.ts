@@ -21,16 +21,13 @@ import { isOnDomain, START_STEP, startStep } from "./steps/start-guest.ts";
 import { sweepStep } from "./steps/sweep-links.ts";
 
 export interface NodePlanResult {
-  /** True when something changed, so that another pass is worthwhile. */
   readonly changed: boolean;
-  /** Names of the steps that succeeded. */
   readonly done: ReadonlySet<string>;
   readonly hindrances: Readonly<Record<string, Hindrance>>;
   /** Why the guest is not started. */
   readonly guest: Hindrance | undefined;
   /** When to reconcile again if no event arrives before. */
   readonly retryInMs: number | undefined;
-  /** The error that ended the connection to libvirt. */
   readonly connectionError: AppError | undefined;
 }
 

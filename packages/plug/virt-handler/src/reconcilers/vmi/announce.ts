@@ -83,7 +83,6 @@ function buildNotes(
 
 type Notes = readonly Note[];
 
-/** Reasons that keep a guest from starting. */
 const START_REASONS: readonly string[] = ["GuestNotStarted", "HookFailed", "HookAnswerRefused"];
 
 /** One event for each reason that blocks the VMI as a whole, because messages may vary. Source of the reason: KubeVirt virt-handler. */
@@ -109,7 +108,6 @@ const PHASE_NOTES: Partial<Record<VmiPhase, Note>> = {
   },
 };
 
-/** The NICs in the previous and in the new status. */
 interface Reports {
   readonly before: readonly IfaceStatus[];
   readonly after: readonly IfaceStatus[];

@@ -60,7 +60,6 @@ function trackLauncher(
   if (launcher !== undefined) deps.knownLaunchers.set(uid, launcher);
 }
 
-/** Releases everything of a VMI that was deleted or has left this node. */
 export function releaseVmi(vmi: VirtualMachineInstance, deps: Deps): void {
   trackLauncher(vmi, undefined, deps);
   const { uid = "" } = vmi.metadata;
@@ -249,7 +248,6 @@ export function buildListener(vmi: VirtualMachineInstance, deps: Deps, wake: () 
   };
 }
 
-/** Migrating guests take a separate path. */
 async function reconcileWithSession(
   vmi: VirtualMachineInstance,
   place: LauncherContext,

@@ -77,7 +77,6 @@ async function observeDomain(
   };
 }
 
-/** Observes the links, and the domain unless it is known. */
 async function observeLinks(
   vmi: VirtualMachineInstance,
   { session, domain }: LauncherContext & Known,
@@ -148,7 +147,6 @@ function observeSockets(
   );
 }
 
-/** Marks the ifaces whose expected wiring is complete. */
 function markWired(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["ifaces"] {
   const whole = expectedWirings(ifaces).filter((wiring) => view.isWired(wiring));
   return withWired(ifaces, new Set(whole.map(({ tapName }) => tapName)));

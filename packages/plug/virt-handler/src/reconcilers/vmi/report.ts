@@ -95,7 +95,6 @@ function isRateLimited(
   return !writeBudget.take(vmi) && next.phase === undefined;
 }
 
-/** Milliseconds for which to hold back a change that is usually over in a moment. */
 function transientDelayMs(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
@@ -140,9 +139,7 @@ async function write(
 }
 
 export interface ReportExtras {
-  /** Blocked ifaces, by name. */
   readonly hindrances: Readonly<Record<string, Hindrance>>;
-  /** Why the guest is not started. */
   readonly guest?: Hindrance | undefined;
 }
 

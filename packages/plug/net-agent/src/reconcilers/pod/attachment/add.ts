@@ -34,7 +34,6 @@ export async function newRow(
   };
 }
 
-/** Writes the row, and tracks the pod. */
 export async function writeRow(row: JournalRow, facts: PodFacts, deps: Deps): Promise<void> {
   await deps.journal.write(row);
   deps.tracked.add(facts.key, facts.uid);
@@ -65,7 +64,6 @@ export async function beginAttachment(
   return row;
 }
 
-/** A successful ADD, with its current row. */
 interface Added {
   readonly row: JournalRow;
   readonly result: CniResult;

@@ -69,10 +69,8 @@ async function explainFailure(error: unknown, network: string, deps: Deps): Prom
   return problems.find(({ code }) => code !== "CNI_DEFINITION_TOLERATED") ?? error;
 }
 
-/** Input of an ADD. */
 type Intent = Parameters<typeof beginAttachment>[1];
 
-/** A successful ADD. */
 interface Added {
   readonly row: JournalRow;
   readonly result: CniResult;

@@ -6,7 +6,6 @@ import { parseKey } from "@patchbay/kube";
 import type { NetworkConfigList } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 
-/** Maximum number of names in a message. */
 const NAMES_MAX = 16;
 
 function describeSearch({ names, unreadable }: DefinitionSearch): string {

@@ -26,7 +26,6 @@ import { deviceOfRow } from "./owned-row.ts";
 /** Capability whose value is the path of the device information file. Source: NPWG device information 1.1.0 section 5. */
 const INFO_FILE = "CNIDeviceInfoFile";
 
-/** The requested resource or device; undefined without a request. */
 function readDeviceRequest(
   { network, selection }: Pick<WantedAttachment, "network" | "selection">,
   { nads }: Pick<Deps, "nads">,
@@ -56,7 +55,6 @@ async function listHeld(
   return [...own, ...(await Promise.all(others)).flat()];
 }
 
-/** Devices that other elements of the annotation name. */
 function listNamed(
   { selection }: Pick<WantedAttachment, "selection">,
   { attachments: { networks } }: PodFacts,
@@ -83,7 +81,6 @@ export function deviceInputs(
   return [request, networks, stuck.map(({ interfaceName }) => interfaceName)];
 }
 
-/** A request, and the device that it passes to the plugins. */
 export interface RequestWithDevice {
   readonly request: AttachmentRequest;
   readonly device?: JournalDevice;
@@ -163,14 +160,12 @@ export async function addDevice(
   };
 }
 
-/** Writes the device information file for the plugins of ADD. */
 export async function offerDeviceInfo({ device }: JournalRow, deps: Deps): Promise<void> {
   if (device?.id === undefined) return;
   const { id, infoPath, resource } = device;
   await deps.deviceInfo.prepare(infoPath, { id, ...(resource !== undefined && { resource }) });
 }
 
-/** Adds to the row the device information after ADD. */
 export async function withDeviceInfo(row: JournalRow, deps: Deps): Promise<JournalRow> {
   if (row.device === undefined) return row;
   const deviceInfo = await deps.deviceInfo.read(row.device.infoPath);

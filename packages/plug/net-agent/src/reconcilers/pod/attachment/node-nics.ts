@@ -79,7 +79,6 @@ export async function isAlreadyBack(
 
 interface MissingSetting {
   readonly message: string;
-  /** Whether another attempt may succeed. */
   readonly isTransient: boolean;
 }
 

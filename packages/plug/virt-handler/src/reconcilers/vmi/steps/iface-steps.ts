@@ -218,7 +218,6 @@ function limitRepairs(action: EffectiveAction, step: Step, { facts, deps }: Step
   return { shown: { ...LINKS_RESTLESS, attempts: 0 }, pauseMs: WIRING_REFILL_MS };
 }
 
-/** A step for an iface that waits: reports the reason and does nothing. */
 function waitingStep(
   action: Extract<IfaceAction, { kind: "wait" }>,
   { facts }: StepContext,

@@ -79,7 +79,6 @@ function waitForHooks(
   return { shown, pauseMs: undefined };
 }
 
-/** Builds one step of one or more actions. */
 export function startStep(actions: readonly DomainAction[], context: StepContext): NodeStep {
   const { vmi } = context.facts;
   const step: Step = {

@@ -13,7 +13,6 @@ import type { LauncherPod } from "@patchbay/core/ports";
 import type { Deps } from "../../../deps.ts";
 import type { Session } from "../../../sessions/sessions.ts";
 
-/** A VMI's launcher, in which a pass works. */
 export interface LauncherContext {
   readonly pod: LauncherPod;
   /** The node's role for the VMI: owner of the guest or migration target. */
@@ -50,7 +49,6 @@ export async function timed(
 
 export type FailedNodeStep = FailedStep<NodeStep, Hindrance>;
 
-/** A step that backs off after a failure. */
 export interface NodeStep extends Step {
   /** Ifaces that show its failure. If it is only one, later steps of that iface depend on this step. */
   readonly ifaces: readonly string[];

@@ -17,13 +17,13 @@ const FEATURES: Readonly<Record<string, string>> = {
  * continues after a 404. Any other error stops it before it creates a claim. Source: KubeVirt virtctl memorydump
  * calcPVCNeededSize.
  */
-export function absentResource(group: string, resource: string): string | undefined {
+export function explainMissingResource(group: string, resource: string): string | undefined {
   return group === "cdi.kubevirt.io" && resource === "cdiconfigs"
     ? "Patchbay has neither memory dumps nor the Containerized Data Importer; nothing was changed"
     : undefined;
 }
 
 /** Undefined when the group is unknown. A CustomResourceDefinition of the group takes precedence. */
-export function absentFeature(group: string): string | undefined {
+export function findMissingFeature(group: string): string | undefined {
   return Object.hasOwn(FEATURES, group) ? FEATURES[group] : undefined;
 }
