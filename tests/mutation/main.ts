@@ -32,7 +32,7 @@ const WANTED: Readonly<Record<string, number>> = {
 /** Files that only connect processes, sockets and loops, as compose.ts does; the suite that runs them is beside each. */
 const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   // tests/contract/node-runtime and tests/e2e
-  "node-runtime": ["control", "images", "volumes"].map((name) => `compose/${name}.ts`),
+  "node-runtime": ["control", "volumes"].map((name) => `compose/${name}.ts`),
   // tests/contract/libvirt/child.test.ts: both load the addon.
   libvirt: ["child.ts", "native.ts"],
   os: [

@@ -92,14 +92,14 @@ class EventWatch {
   async #follow(): Promise<unknown> {
     try {
       const endpoint = await this.#deps.endpoint();
-      const { promise: over, resolve } = Promise.withResolvers<unknown>();
+      const { promise: streamEnd, resolve } = Promise.withResolvers<unknown>();
       const cancel = this.#open(endpoint, resolve);
       this.#signal.addEventListener("abort", cancel, { once: true });
       try {
         // The answer proves that the stream, which was opened before, is established.
         await endpoint.call(VERSION, VERSION_TIMEOUT_MS);
         this.#changed(undefined);
-        return await over;
+        return await streamEnd;
       } finally {
         this.#signal.removeEventListener("abort", cancel);
         cancel();

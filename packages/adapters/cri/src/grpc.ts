@@ -168,8 +168,8 @@ export function openEndpoint(address: string, clock: Pick<Clock, "now">): Endpoi
     call: async <Response>(call: Call, timeoutMs: number) => {
       try {
         const options = { deadline: clock.now() + timeoutMs };
-        const asked = call.hasTenantOutput === true ? tenants.client : client;
-        return (await callUnary(asked, call, options)) as Response; // the .proto defines its type
+        const selectedClient = call.hasTenantOutput === true ? tenants.client : client;
+        return (await callUnary(selectedClient, call, options)) as Response; // the .proto defines its type
       } catch (error) {
         throw translateError(error, call.method, timeoutMs);
       }
@@ -213,10 +213,10 @@ function callUnary(client: Client, call: Call, options: CallOptions): Promise<un
   const metadata = new Metadata();
   if (namespace !== undefined) metadata.set(NAMESPACE_HEADER, namespace);
   const { path, requestSerialize: to, responseDeserialize: from } = methodOf(call);
-  const asked = client.makeUnaryRequest(path, to, from, request, metadata, options, answer);
+  const unaryCall = client.makeUnaryRequest(path, to, from, request, metadata, options, answer);
   signal?.addEventListener("abort", () => {
-    asked.cancel();
+    unaryCall.cancel();
   });
-  if (signal?.aborted === true) asked.cancel();
+  if (signal?.aborted === true) unaryCall.cancel();
   return promise;
 }

@@ -52,15 +52,17 @@ import {
   type Queue,
 } from "@patchbay/kube";
 import { controlNode } from "./compose/control.ts";
-import { createImageMemory, type ImageDeps, choosePullGuard } from "./compose/images.ts";
-import { createSweeper, sweepAfterReconnects, createSweep } from "./compose/orphans.ts";
 import {
+  createImageMemory,
+  type ImageDeps,
+  choosePullGuard,
   runVolumes,
   POD_PASS_TIMEOUT_MS,
   createVolumeDeps,
   bindVolumes,
   type VolumeMachine,
 } from "./compose/volumes.ts";
+import { createSweeper, sweepAfterReconnects, createSweep } from "./compose/orphans.ts";
 import { createImageAccess } from "./images/access.ts";
 import { runImageGarbageCollection } from "./images/garbage.ts";
 import { rotateLogs } from "./log-rotation.ts";

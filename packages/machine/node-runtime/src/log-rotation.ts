@@ -146,12 +146,12 @@ class LogRotator {
   async #observeOnce(): Promise<void> {
     const isFirst = this.#runs.size === 0;
     const ids = await this.#startRotation();
-    const gone = [...this.#runs.values()].filter(({ id }) => !ids.has(id));
-    for (const { id, stop } of gone) {
+    const removed = [...this.#runs.values()].filter(({ id }) => !ids.has(id));
+    for (const { id, stop } of removed) {
       stop?.abort();
       this.#runs.delete(id);
     }
-    const touched = isFirst ? [...this.#runs.values()] : gone;
+    const touched = isFirst ? [...this.#runs.values()] : removed;
     for (const directory of new Set(touched.map(({ path }) => dirname(path)))) {
       await this.#removeStaleLogs(directory);
     }

@@ -57,9 +57,9 @@ function findNetnsPath(info: unknown): string | undefined {
 
 /** In containerd and CRI-O, `info` is JSON. Source: containerd 1.6 sandbox_status.go, CRI-O 1.29 sandbox_status.go. */
 export function parseSandboxInfo(info: Readonly<Record<string, string>>): SandboxInfo {
-  const told = parse(info["info"] ?? "");
-  const pid = readField(told, "pid");
-  const netnsPath = findNetnsPath(told);
+  const parsed = parse(info["info"] ?? "");
+  const pid = readField(parsed, "pid");
+  const netnsPath = findNetnsPath(parsed);
   return {
     ...(typeof pid === "number" && pid > 0 ? { pid } : {}),
     ...(netnsPath === undefined ? {} : { netnsPath }),

@@ -139,7 +139,7 @@ class NodeClaims implements ClaimUses {
     return others.length === 0;
   }
 
-  /** Changes the group only before the first pod uses the files; later a pod could move files meanwhile. */
+  /** Changes the files' group only before a pod uses them: a running pod could move files during it. */
   async #mount({ file, mount }: ClaimPaths, pod: Pod, isFirstUser: boolean): Promise<string> {
     const { fsGroup } = pod.spec.securityContext ?? {};
     const group = fsGroup === undefined || !isFirstUser ? {} : { group: fsGroup };

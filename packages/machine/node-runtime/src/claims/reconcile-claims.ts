@@ -220,9 +220,9 @@ async function executePlan(
   try {
     for (const action of plan) await actOnClaim(deps, claim, action);
   } catch (error) {
-    const isMade = plan.some(({ kind }) => kind === "createStorage");
+    const createsStorage = plan.some(({ kind }) => kind === "createStorage");
     const isApiError = isAppError(error) && error.code.startsWith("KUBE_");
-    if (isMade && !isApiError) {
+    if (createsStorage && !isApiError) {
       const message = `its storage cannot be made: ${messageOf(error)}`;
       deps.recorder.record(claim, { type: "Warning", reason: "ProvisioningFailed", message });
     }
@@ -309,8 +309,8 @@ function follow(deps: ClaimDeps, claimQueue: Queue, volumeQueue: Queue): () => v
 
 /** Such storage, for example after an old backup was restored, is not removed, because its owner is unknown. */
 async function warnAboutOrphans({ claimsDir, files, log, volumes }: ClaimDeps): Promise<void> {
-  const left = (await files.list(claimsDir)).filter(isHandle);
-  for (const handle of left.filter((name) => volumes.find({ name }) === undefined)) {
+  const directories = (await files.list(claimsDir)).filter(isHandle);
+  for (const handle of directories.filter((name) => volumes.find({ name }) === undefined)) {
     log.warn("storage without a volume object is kept", { path: join(claimsDir, handle) });
   }
 }

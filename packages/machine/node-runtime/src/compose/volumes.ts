@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volumes of pods: connects the adapters, and starts the loops that refresh volumes and enforce their limits.
+// Volumes and images of pods: connects the adapters, and starts the loops that refresh volumes and
+// enforce their limits.
 import { names, PODS, type Pod } from "@patchbay/api";
-import { createImageViews, type ContainerdLayout } from "@patchbay/containerd";
+import {
+  createImageViews,
+  type ContainerdLayout,
+  listAdded,
+  listUnpacking,
+  readSnapshotter,
+} from "@patchbay/containerd";
 import { AppError, messageOf } from "@patchbay/core";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, keyOf } from "@patchbay/kube";
 import { createVhostDirectories, createVolumeDisk } from "@patchbay/os";
-import type { Cache, ContainerRuntime, Files, ProcessRunner } from "@patchbay/core/ports";
+import type { Cache, ContainerRuntime, Files, ProcessRunner, Logger } from "@patchbay/core/ports";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import {
   createClaimGrowth,
@@ -30,6 +37,9 @@ import {
   type OpenCache,
   type VolumeDeps,
 } from "../volumes/index.ts";
+import { type AccessDeps, createGrants, type Grants } from "../images/access.ts";
+import type { ImageGarbageDeps } from "../images/garbage.ts";
+import { createPullGuard, NO_PULL_GUARD, type PullGuard } from "../images/pull-guard.ts";
 
 /** A pass may check the file systems of two claims, 600 s each. */
 export const POD_PASS_TIMEOUT_MS = 1_800_000;
@@ -156,4 +166,41 @@ export async function runVolumes(
     refreshVolumes(deps, { pods, uidIndex: BY_UID, watch }, signal),
     enforceStorageLimits(storage, signal),
   ]);
+}
+
+export interface ImageDeps extends AccessDeps, Pick<ImageGarbageDeps, "listAdded"> {
+  readonly grants: Grants;
+}
+
+/** `directory` stores the grants. Without a containerd of its own the node cannot see which images users added. */
+export function createImageMemory(
+  machine: Pick<VolumeMachine, "containerd" | "files" | "runner">,
+  directory: string,
+  log: Logger,
+): ImageDeps {
+  const { containerd: layout, files, runner } = machine;
+  const grants = createGrants({ files, log, directory });
+  if (layout === undefined) return { grants, listAdded: () => Promise.resolve([]) };
+  return {
+    grants,
+    isMarkedAsAdded: async (name) => (await listAdded({ runner, layout }, name)).length > 0,
+    listAdded: () => listAdded({ runner, layout }),
+  };
+}
+
+/** containerd's own tool is needed to measure unpacked layers. */
+export function choosePullGuard(
+  { clock, log, signal }: DaemonContext,
+  { containerd: layout, files, runner }: Pick<VolumeMachine, "containerd" | "files" | "runner">,
+): PullGuard {
+  if (layout === undefined) return NO_PULL_GUARD;
+  return createPullGuard({
+    clock,
+    files,
+    log,
+    signal,
+    imagesDir: layout.root,
+    listUnpacking: async () =>
+      listUnpacking({ runner, layout }, await readSnapshotter(files, layout)),
+  });
 }

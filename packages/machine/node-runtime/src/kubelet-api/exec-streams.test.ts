@@ -21,18 +21,18 @@ function setUp() {
 
 /** A stream that a test ends. */
 function aStream() {
-  const { promise: over, resolve } = Promise.withResolvers<"ended" | "left">();
+  const { promise: closed, resolve } = Promise.withResolvers<"ended" | "left">();
   let isClosed = false;
-  const stream: JoinedStream = { over, close: () => (isClosed = true) };
+  const stream: JoinedStream = { closed, close: () => (isClosed = true) };
   return { stream, end: resolve, isClosed: () => isClosed };
 }
 
 type Bench = ReturnType<typeof setUp>;
 
 /** A session whose program, if any, runs at once. */
-async function begin({ clock, programs, sessions }: Bench, program?: string) {
+async function runSession({ clock, programs, sessions }: Bench, program?: string) {
   const one = aStream();
-  const begun = sessions.begin("c", () => {
+  const begun = sessions.runSession("c", () => {
     if (program !== undefined) programs.start("c", program);
     return Promise.resolve(one.stream);
   });
@@ -44,8 +44,8 @@ async function begin({ clock, programs, sessions }: Bench, program?: string) {
 test("the program of a client that leaves is ended, and no other's", async () => {
   const bench = setUp();
   bench.programs.start("c", "a probe");
-  const first = await begin(bench, "one");
-  const second = await begin(bench, "two");
+  const first = await runSession(bench, "one");
+  const second = await runSession(bench, "two");
   first.end("left");
   await settle();
   await bench.clock.advance(1000);
@@ -59,7 +59,7 @@ test("a program that ends when its input does is left alone", async () => {
   const bench = setUp();
   const kills: string[] = [];
   bench.programs.kill = (_, id) => Promise.resolve(void kills.push(id));
-  const session = await begin(bench, "one");
+  const session = await runSession(bench, "one");
   session.end("left");
   await settle();
   bench.programs.end("c", "one");
@@ -69,7 +69,7 @@ test("a program that ends when its input does is left alone", async () => {
 
 test("a program that begins when its client has left already is ended too", async () => {
   const bench = setUp();
-  const session = await begin(bench);
+  const session = await runSession(bench);
   session.end("left");
   await bench.clock.advance(100);
   bench.programs.start("c", "late");
@@ -82,9 +82,9 @@ test("a program that begins when its client has left already is ended too", asyn
 
 test("a client that asks for no streams holds up the others for seconds only", async () => {
   const bench = setUp();
-  const idle = await begin(bench);
+  const idle = await runSession(bench);
   let isOpen = false;
-  const next = bench.sessions.begin("c", () => Promise.resolve(void (isOpen = true)));
+  const next = bench.sessions.runSession("c", () => Promise.resolve(void (isOpen = true)));
   await bench.clock.advance(5000);
   expect(isOpen).toBe(false);
   for (let seconds = 0; seconds < 10; seconds += 1) await bench.clock.advance(1000);
@@ -94,17 +94,18 @@ test("a client that asks for no streams holds up the others for seconds only", a
 
 test("a program that is over at once holds up nobody", async () => {
   const bench = setUp();
-  const session = await begin(bench);
+  const session = await runSession(bench);
   session.end("ended");
   await bench.clock.advance(20);
   await session.begun;
-  expect((await begin(bench, "next")).isClosed()).toBe(false);
+  expect((await runSession(bench, "next")).isClosed()).toBe(false);
 });
 
 test("a container has no more sessions than it may have, until one ends", async () => {
   const bench = setUp();
-  const first = await begin(bench, "first");
-  for (let index = 1; index < SESSIONS_MAX; index += 1) await begin(bench, `more-${String(index)}`);
+  const first = await runSession(bench, "first");
+  for (let index = 1; index < SESSIONS_MAX; index += 1)
+    await runSession(bench, `more-${String(index)}`);
   expect(bench.sessions.isFull("c")).toBe(true);
   first.end("ended");
   await settle();
@@ -114,7 +115,9 @@ test("a container has no more sessions than it may have, until one ends", async 
 test("what cannot be opened holds no place, and is told", async () => {
   const { sessions } = setUp();
   for (let index = 0; index <= SESSIONS_MAX; index += 1) {
-    await expect(sessions.begin("c", () => Promise.reject(new Error("away")))).rejects.toThrow();
+    await expect(
+      sessions.runSession("c", () => Promise.reject(new Error("away"))),
+    ).rejects.toThrow();
   }
   expect(sessions.isFull("c")).toBe(false);
 });
@@ -123,7 +126,7 @@ test("a runtime that tells of no programs has sessions all the same", async () =
   const bench = setUp();
   const details = { call: "ListPids", status: "UNIMPLEMENTED", reason: "none" };
   bench.programs.list = () => Promise.reject(new AppError("CRI_FAILED", details));
-  const session = await begin(bench, "one");
+  const session = await runSession(bench, "one");
   session.end("left");
   await settle();
   expect(bench.sessions.isFull("c")).toBe(false);
@@ -186,7 +189,7 @@ test("a runtime that lists no programs has none to end at the start", async () =
 async function stubborn(bench: Bench): Promise<string[]> {
   const kills: string[] = [];
   bench.programs.kill = (container, id) => Promise.resolve(void kills.push(`${container} ${id}`));
-  const session = await begin(bench, "one");
+  const session = await runSession(bench, "one");
   session.end("left");
   await settle();
   return kills;
@@ -265,7 +268,7 @@ test.each([{ afterMs: 0 }, { afterMs: 500 }])(
 
 test("a session that is waited for ends with the node", async () => {
   const bench = setUp();
-  const session = await begin(bench);
+  const session = await runSession(bench);
   bench.stop.abort();
   await session.begun;
   expect(session.isClosed()).toBe(true);
@@ -273,7 +276,7 @@ test("a session that is waited for ends with the node", async () => {
 
 test("a client that has left before its stream is opened starts no program", async () => {
   const bench = setUp();
-  await bench.sessions.begin("c", () => Promise.resolve(undefined));
+  await bench.sessions.runSession("c", () => Promise.resolve(undefined));
   await bench.clock.advance(10_000);
   expect(bench.sessions.isFull("c")).toBe(false);
   expect(bench.clock.dueMs).toEqual([]);
@@ -286,7 +289,7 @@ test("programs are looked for ever later, at most 200 ms apart", async () => {
     looks.push(bench.clock.monotonicMs());
     return Promise.resolve([]);
   };
-  const session = await begin(bench);
+  const session = await runSession(bench);
   for (let ms = 0; ms < 700; ms += 10) await bench.clock.advance(10);
   expect(looks).toEqual([0, 0, 10, 30, 70, 150, 310, 510]);
   session.end("ended");
@@ -301,7 +304,7 @@ test.each([
   "a program of a client that leaves $name may begin for a second, not beyond the ten",
   async ({ leavesMs, waitMs }) => {
     const bench = setUp();
-    const session = await begin(bench);
+    const session = await runSession(bench);
     const pass = async (ms: number): Promise<void> => {
       for (let passed = 0; passed < ms; passed += 100) await bench.clock.advance(100);
     };
@@ -316,6 +319,7 @@ test.each([
 
 test("sessions of one container do not count for another", async () => {
   const bench = setUp();
-  for (let index = 0; index < SESSIONS_MAX; index += 1) await begin(bench, `p-${String(index)}`);
+  for (let index = 0; index < SESSIONS_MAX; index += 1)
+    await runSession(bench, `p-${String(index)}`);
   expect([bench.sessions.isFull("c"), bench.sessions.isFull("d")]).toEqual([true, false]);
 });

@@ -35,10 +35,10 @@ async function connectTo(url: URL): Promise<Socket> {
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const remote = connect({ host, port: Number(url.port || "80"), noDelay: true });
-  const late = (): void => {
+  const onTimeout = (): void => {
     reject(unavailable(url, `no connection within ${String(CONNECT_TIMEOUT_MS)} ms`));
   };
-  remote.setTimeout(CONNECT_TIMEOUT_MS, late);
+  remote.setTimeout(CONNECT_TIMEOUT_MS, onTimeout);
   remote.once("error", (error) => {
     reject(unavailable(url, error.message, error));
   });
@@ -52,18 +52,18 @@ async function connectTo(url: URL): Promise<Socket> {
     throw error;
   }
   remote.setTimeout(0);
-  remote.off("timeout", late);
+  remote.off("timeout", onTimeout);
   return remote;
 }
 
 export interface JoinedStream {
   /** Which side ended first: "ended" when the program exited, "left" when the client disconnected. */
-  readonly over: Promise<"ended" | "left">;
+  readonly closed: Promise<"ended" | "left">;
   close(): void;
 }
 
 function join(client: Socket, remote: Socket, signal: AbortSignal): JoinedStream {
-  const { promise: over, resolve } = Promise.withResolvers<"ended" | "left">();
+  const { promise: closed, resolve } = Promise.withResolvers<"ended" | "left">();
   const destroy = (): void => {
     client.destroy();
     remote.destroy();
@@ -84,7 +84,7 @@ function join(client: Socket, remote: Socket, signal: AbortSignal): JoinedStream
     signal.removeEventListener("abort", destroy);
     remote.destroySoon();
   });
-  return { over, close: destroy };
+  return { closed, close: destroy };
 }
 
 function hasDisconnected(client: Socket): boolean {
@@ -153,10 +153,13 @@ export class ExecSessions {
    * Ends the program when the client disconnects.
    * @throws what `open` throws
    */
-  async begin(containerId: string, open: () => Promise<JoinedStream | undefined>): Promise<void> {
+  async runSession(
+    containerId: string,
+    open: () => Promise<JoinedStream | undefined>,
+  ): Promise<void> {
     this.#count(containerId, 1);
     try {
-      await this.#mutex.runExclusive(containerId, () => this.#begin(containerId, open));
+      await this.#mutex.runExclusive(containerId, () => this.#start(containerId, open));
     } finally {
       this.#count(containerId, -1);
     }
@@ -181,7 +184,7 @@ export class ExecSessions {
     );
   }
 
-  async #begin(containerId: string, open: () => Promise<JoinedStream | undefined>): Promise<void> {
+  async #start(containerId: string, open: () => Promise<JoinedStream | undefined>): Promise<void> {
     const before = await this.#list(containerId);
     const stream = await open();
     if (stream === undefined) return;
@@ -191,7 +194,7 @@ export class ExecSessions {
   }
 
   async #follow(containerId: string, own: readonly string[], stream: JoinedStream): Promise<void> {
-    const end = await stream.over;
+    const end = await stream.closed;
     this.#count(containerId, -1);
     if (end === "left" && own.length > 0) await this.#end(containerId, own);
   }
@@ -205,7 +208,7 @@ export class ExecSessions {
     const { clock } = this.#deps;
     let end: string | undefined;
     let deadlineMs = clock.monotonicMs() + START_TIMEOUT_MS;
-    void stream.over.then((outcome) => {
+    void stream.closed.then((outcome) => {
       end = outcome;
       deadlineMs = Math.min(deadlineMs, clock.monotonicMs() + LATE_START_MS);
     });

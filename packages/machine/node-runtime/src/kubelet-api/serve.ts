@@ -208,7 +208,7 @@ async function answerUpgrade(upgrade: Upgrade, serving: Serving): Promise<void> 
     joinStream(upgrade, await openStream(parsed, found.id, serving), serving.signal);
   if (parsed.kind === "attach") await open();
   else if (serving.sessions.isFull(found.id)) rejectUpgrade(upgrade, TOO_MANY_SESSIONS);
-  else await serving.sessions.begin(found.id, open);
+  else await serving.sessions.runSession(found.id, open);
 }
 
 function onRequest(serving: Serving) {

@@ -63,9 +63,9 @@ const HEARTBEAT_BACKOFF = { firstMs: 200, maxMs: 7000, jitter: 0.5 };
 
 async function registerNode(deps: NodeDeps, node: KubeNode): Promise<KubeNode | undefined> {
   try {
-    const made = await deps.store.create(NODES, node);
+    const created = await deps.store.create(NODES, node);
     deps.log.info("node registered", { node: deps.nodeName });
-    return made;
+    return created;
   } catch (error) {
     if (isAppError(error, "KUBE_ALREADY_EXISTS")) return undefined;
     throw error;

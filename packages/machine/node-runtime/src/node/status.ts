@@ -155,7 +155,7 @@ function findingsOf(machine: MachineFacts): readonly Finding[] {
   ];
 }
 
-function isHeldByMinimum(
+function isWithinMinimum(
   before: NodeCondition | undefined,
   finding: Finding,
   nowMs: number,
@@ -171,7 +171,7 @@ function conditionOf(
   { now, nowMs }: NodeFacts,
 ): NodeCondition {
   const { type, isTrue, reason, message } = finding;
-  if (before !== undefined && isHeldByMinimum(before, finding, nowMs)) {
+  if (before !== undefined && isWithinMinimum(before, finding, nowMs)) {
     return { ...before, lastHeartbeatTime: now };
   }
   const status = isTrue ? "True" : "False";
@@ -184,11 +184,11 @@ function conditionOf(
 function conditionsOf(known: readonly NodeCondition[], facts: NodeFacts): readonly NodeCondition[] {
   const findings = findingsOf(facts.machine);
   const isNew = (finding: Finding): boolean => !known.some(({ type }) => type === finding.type);
-  const kept = known.map((before) => {
+  const updated = known.map((before) => {
     const finding = findings.find(({ type }) => type === before.type);
     return finding === undefined ? before : conditionOf(before, finding, facts);
   });
-  return [...kept, ...findings.filter(isNew).map((one) => conditionOf(undefined, one, facts))];
+  return [...updated, ...findings.filter(isNew).map((one) => conditionOf(undefined, one, facts))];
 }
 
 export function buildNodeStatus(before: KubeNode | undefined, facts: NodeFacts): NodeStatus {

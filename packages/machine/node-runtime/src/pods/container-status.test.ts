@@ -21,7 +21,7 @@ function container(name: string, ready: boolean): ContainerStatus {
 function conditions(change: Partial<ConditionFacts> = {}): readonly Condition[] {
   return buildConditions({
     before: [],
-    isOver: false,
+    isFinished: false,
     hasFailed: false,
     isInitialized: true,
     containers: [container("a", true)],
@@ -65,12 +65,12 @@ describe("Ready and ContainersReady", () => {
     },
     {
       name: "are false after success",
-      given: { isOver: true },
+      given: { isFinished: true },
       want: { reason: "PodCompleted" },
     },
     {
       name: "are false after a failure",
-      given: { isOver: true, hasFailed: true, containers: [container("a", false)] },
+      given: { isFinished: true, hasFailed: true, containers: [container("a", false)] },
       want: { reason: "PodFailed" },
     },
   ])("$name", ({ given, want }) => {
@@ -91,17 +91,17 @@ describe("Initialized", () => {
     { name: "init containers are left", given: { isInitialized: false }, want: UNINITIALIZED },
     {
       name: "the pod succeeded",
-      given: { isInitialized: false, isOver: true },
+      given: { isInitialized: false, isFinished: true },
       want: met,
     },
     {
       name: "the pod failed before",
-      given: { isInitialized: false, isOver: true, hasFailed: true },
+      given: { isInitialized: false, isFinished: true, hasFailed: true },
       want: UNINITIALIZED,
     },
     {
       name: "the pod failed afterwards",
-      given: { isInitialized: true, isOver: true, hasFailed: true },
+      given: { isInitialized: true, isFinished: true, hasFailed: true },
       want: met,
     },
   ])("$name", ({ given, want }) => {

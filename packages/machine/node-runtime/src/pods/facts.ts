@@ -92,8 +92,8 @@ export function wasCreated(facts: PodFacts, name: string): boolean {
 
 export function nextAttempt(facts: PodFacts, name: string): number {
   if (!wasCreated(facts, name)) return 0;
-  const made = findLatest(facts, name)?.attempt ?? 0;
-  return Math.max(made, statusBefore(facts, name)?.restartCount ?? 0) + 1;
+  const latestAttempt = findLatest(facts, name)?.attempt ?? 0;
+  return Math.max(latestAttempt, statusBefore(facts, name)?.restartCount ?? 0) + 1;
 }
 
 /** Init containers first. */

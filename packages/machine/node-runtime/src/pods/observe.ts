@@ -156,10 +156,10 @@ async function observeImages(
     return new Map();
   }
   const images = new Map<string, ImageFacts>();
-  const isMade = facts.containers.some(({ state }) => state === "RUNNING");
+  const isRunning = facts.containers.some(({ state }) => state === "RUNNING");
   for (const use of listImageUses(facts)) {
     // A running pod has its volumes mounted already.
-    if (isMade && use.start.startsWith("volume ")) continue;
+    if (isRunning && use.start.startsWith("volume ")) continue;
     const credentials = (): ReturnType<typeof findPullCredentials> =>
       findPullCredentials(store, pod, use.reference);
     images.set(use.reference, await pulls.find(use, credentials));
@@ -172,7 +172,7 @@ function findRejection(
   { deps, sandboxes }: { readonly deps: PodDeps; readonly sandboxes: readonly SandboxFacts[] },
 ): Reason | undefined {
   if (isPodFinished(pod) || pod.metadata.deletionTimestamp !== undefined) return undefined;
-  return findPolicyViolation(pod) ?? deps.admission.refuse(pod, sandboxes.length > 0);
+  return findPolicyViolation(pod) ?? deps.admission.admit(pod, sandboxes.length > 0);
 }
 
 export async function observe(uid: string, deps: PodDeps): Promise<PodFacts> {

@@ -239,9 +239,9 @@ function planRun(facts: LivePodFacts, nowMs: number): readonly PodAction[] {
   const containers = planContainers(facts, nowMs);
   if (sandbox !== undefined) return [...withVolumes(facts, containers), ...planSurplus(facts)];
   const steps = planSandbox(facts, nowMs);
-  const isMade = steps.some(({ kind }) => kind === "runSandbox");
+  const createsSandbox = steps.some(({ kind }) => kind === "runSandbox");
   // Containers of the sandbox that this plan creates: the first init container runs again.
-  return isMade ? [...steps, ...containers] : steps;
+  return createsSandbox ? [...steps, ...containers] : steps;
 }
 
 export function planPod(facts: PodFacts, nowMs: number): readonly PodAction[] {

@@ -34,7 +34,7 @@ import { qosClassOf } from "../translate/resources.ts";
 
 export interface ConditionFacts {
   readonly before: readonly Condition[];
-  readonly isOver: boolean;
+  readonly isFinished: boolean;
   readonly hasFailed: boolean;
   readonly isInitialized: boolean;
   readonly containers: readonly ContainerStatus[];
@@ -48,7 +48,7 @@ type Finding = Pick<Condition, "type" | "status" | "reason" | "message">;
 
 function readiness(type: string, facts: ConditionFacts): Finding {
   const unready = facts.containers.filter(({ ready }) => !ready).map(({ name }) => name);
-  if (facts.isOver) {
+  if (facts.isFinished) {
     return { type, status: "False", reason: facts.hasFailed ? "PodFailed" : "PodCompleted" };
   }
   if (unready.length === 0) return { type, status: "True" };
@@ -56,8 +56,8 @@ function readiness(type: string, facts: ConditionFacts): Finding {
   return { type, status: "False", reason: "ContainersNotReady", message };
 }
 
-function initialized({ isInitialized, isOver, hasFailed }: ConditionFacts): Finding {
-  if (isInitialized || (isOver && !hasFailed)) return { type: "Initialized", status: "True" };
+function initialized({ isInitialized, isFinished, hasFailed }: ConditionFacts): Finding {
+  if (isInitialized || (isFinished && !hasFailed)) return { type: "Initialized", status: "True" };
   const message = "not all init containers have succeeded";
   return { type: "Initialized", status: "False", reason: "ContainersNotInitialized", message };
 }
@@ -318,7 +318,7 @@ export function buildPodStatus(facts: LivePodFacts, context: StatusContext): Pod
     startTime: before?.startTime ?? context.now,
     conditions: buildConditions({
       before: before?.conditions ?? [],
-      isOver: final !== undefined,
+      isFinished: final !== undefined,
       hasFailed: final === "Failed",
       isInitialized: nextInit(facts) === undefined,
       containers: containerStatuses,

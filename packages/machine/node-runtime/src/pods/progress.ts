@@ -74,7 +74,7 @@ export function findExit(facts: LivePodFacts, { name }: Container): Exit | undef
   return { exitCode: terminated?.exitCode ?? EXIT_CODE_UNKNOWN };
 }
 
-function isOver(facts: LivePodFacts, container: Container, isInit: boolean): boolean {
+function hasFinished(facts: LivePodFacts, container: Container, isInit: boolean): boolean {
   const exit = findExit(facts, container);
   return exit !== undefined && !shouldRestart(facts.pod, exit, isInit);
 }
@@ -106,7 +106,7 @@ function hasInitFailed(facts: LivePodFacts): boolean {
   const inits = facts.pod.spec.initContainers ?? [];
   return inits.some((one) => {
     const exit = findExit(facts, one);
-    return exit !== undefined && exit.exitCode !== 0 && isOver(facts, one, true);
+    return exit !== undefined && exit.exitCode !== 0 && hasFinished(facts, one, true);
   });
 }
 
@@ -127,7 +127,7 @@ export function finalPhaseOf(facts: LivePodFacts): Phase | undefined {
   const { containers } = facts.pod.spec;
   if (finalRejection(facts) !== undefined) return "Failed";
   if (hasInitFailed(facts)) return "Failed";
-  if (containers.every((one) => isOver(facts, one, false))) {
+  if (containers.every((one) => hasFinished(facts, one, false))) {
     return containers.every((one) => findExit(facts, one)?.exitCode === 0) ? "Succeeded" : "Failed";
   }
   return hasLostSandbox(facts) ? "Failed" : undefined;

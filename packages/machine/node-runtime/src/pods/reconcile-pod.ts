@@ -25,7 +25,7 @@ import {
 } from "./facts.ts";
 import { serializeInputs, observe } from "./observe.ts";
 import { type PodAction, planPod } from "./plan.ts";
-import { beginVolumes, executeStep, type Progress, type ExecutedAction } from "./steps.ts";
+import { startVolumes, executeStep, type Progress, type ExecutedAction } from "./steps.ts";
 import { PODS, type Pod } from "@patchbay/api";
 import { hasForeignCondition, buildPodStatus } from "./pod-status.ts";
 import type { Change } from "@patchbay/core/ports";
@@ -113,8 +113,12 @@ async function act(
   deps: PodDeps,
 ): Promise<PlanResult> {
   const startMs = deps.clock.monotonicMs();
-  const progress: Progress = { sandboxContext: undefined, volumes: undefined, early: undefined };
-  if (plan.some(({ kind }) => kind === "runSandbox")) beginVolumes(deps, facts, progress);
+  const progress: Progress = {
+    sandboxContext: undefined,
+    volumes: undefined,
+    pendingVolumes: undefined,
+  };
+  if (plan.some(({ kind }) => kind === "runSandbox")) startVolumes(deps, facts, progress);
   const executed = plan.filter((action) => action.kind !== "wait");
   const waits = plan.flatMap((action) => (action.kind === "wait" ? [action.ms] : []));
   const steps = runSteps(
@@ -123,7 +127,7 @@ async function act(
     createStepRules(deps, facts),
   );
   await steps.catch(() => undefined);
-  await progress.early?.catch(() => undefined); // no work of a pass outlives it
+  await progress.pendingVolumes?.catch(() => undefined); // no work of a pass outlives it
   const { done, againMs } = await steps;
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   const kinds = done.map(({ kind }) => kind);
@@ -171,10 +175,10 @@ async function reportIfExists(facts: PodFacts, deps: PodDeps): Promise<void> {
 export async function reconcilePod(uid: string, deps: PodDeps): Promise<Next> {
   const facts = await observe(uid, deps);
   const plan = planPod(facts, deps.clock.now());
-  const isOver = plan.some(({ kind }) => kind === "deleteObject");
-  if (isOver) await reportIfExists(facts, deps); // before the object is deleted
+  const deletesObject = plan.some(({ kind }) => kind === "deleteObject");
+  if (deletesObject) await reportIfExists(facts, deps); // before the object is deleted
   const { hasActed, waitMs } = await act(plan, facts, deps);
-  if (!isOver) await reportIfExists(hasActed ? await observe(uid, deps) : facts, deps);
+  if (!deletesObject) await reportIfExists(hasActed ? await observe(uid, deps) : facts, deps);
   return waitMs === undefined ? done() : after(waitMs);
 }
 

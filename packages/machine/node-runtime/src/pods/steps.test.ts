@@ -7,7 +7,7 @@ import { PodWorld } from "../testing/world.ts";
 import type { PodDeps } from "./deps.ts";
 import { observe } from "./observe.ts";
 import { reconcilePod } from "./reconcile-pod.ts";
-import { beginVolumes, executeStep, type Progress, type ExecutedAction } from "./steps.ts";
+import { startVolumes, executeStep, type Progress, type ExecutedAction } from "./steps.ts";
 
 let world: PodWorld;
 let deps: PodDeps;
@@ -35,7 +35,7 @@ beforeEach(() => {
 });
 
 function aProgress(change: Partial<Progress> = {}): Progress {
-  return { sandboxContext: undefined, volumes: undefined, early: undefined, ...change };
+  return { sandboxContext: undefined, volumes: undefined, pendingVolumes: undefined, ...change };
 }
 
 async function take(action: ExecutedAction, progress = aProgress()): Promise<Progress> {
@@ -97,19 +97,19 @@ describe("volumes", () => {
 
   test("that were begun before are waited for, and not made twice", async () => {
     await putPod();
-    const early = Promise.resolve(new Map([["v", "/early"]]));
-    const { volumes } = await take({ kind: "prepareVolumes" }, aProgress({ early }));
-    expect(volumes).toEqual(await early);
+    const pendingVolumes = Promise.resolve(new Map([["v", "/early"]]));
+    const { volumes } = await take({ kind: "prepareVolumes" }, aProgress({ pendingVolumes }));
+    expect(volumes).toEqual(await pendingVolumes);
     expect(directories).toEqual([]);
   });
 
   test("begin for a pod, and not for one whose object is gone", async () => {
     const progress = aProgress();
-    beginVolumes(deps, await observe(UID, deps), progress);
-    expect(progress.early).toBeUndefined();
+    startVolumes(deps, await observe(UID, deps), progress);
+    expect(progress.pendingVolumes).toBeUndefined();
     await putPod();
-    beginVolumes(deps, await observe(UID, deps), progress);
-    expect(await progress.early).toEqual(new Map());
+    startVolumes(deps, await observe(UID, deps), progress);
+    expect(await progress.pendingVolumes).toEqual(new Map());
   });
 });
 

@@ -100,7 +100,7 @@ export interface Progress {
   sandboxContext: SandboxContext | undefined;
   volumes: ReadonlyMap<string, string> | undefined;
   /** Volumes that are prepared in parallel with the sandbox. */
-  early: Promise<ReadonlyMap<string, string>> | undefined;
+  pendingVolumes: Promise<ReadonlyMap<string, string>> | undefined;
 }
 
 type LiveAction = Extract<
@@ -128,10 +128,10 @@ async function findSandboxContext(
 }
 
 /** Preparation takes as long as the sandbox and does not depend on it. */
-export function beginVolumes(deps: PodDeps, { pod }: PodFacts, progress: Progress): void {
+export function startVolumes(deps: PodDeps, { pod }: PodFacts, progress: Progress): void {
   if (pod === undefined) return;
-  progress.early = deps.volumes.prepare(pod);
-  progress.early.catch(() => undefined); // the step that awaits it reports the error
+  progress.pendingVolumes = deps.volumes.prepare(pod);
+  progress.pendingVolumes.catch(() => undefined); // the step that awaits it reports the error
 }
 
 /** Readable by root and its group only. Source: kubelet. */
@@ -189,7 +189,7 @@ async function actLive(
   const { action, progress } = at;
   switch (action.kind) {
     case "prepareVolumes":
-      progress.volumes = await (progress.early ?? deps.volumes.prepare(facts.pod));
+      progress.volumes = await (progress.pendingVolumes ?? deps.volumes.prepare(facts.pod));
       return;
     case "runSandbox":
       progress.sandboxContext = await runSandbox(deps, facts, action.attempt);

@@ -77,7 +77,7 @@ class ContainerProbes implements Probes {
     const retained = new Map<string, Watched>();
     for (const probed of containers) {
       const { id } = probed.container;
-      const watched = before.get(id) ?? this.#begin(uid, probed);
+      const watched = before.get(id) ?? this.#startProbing(uid, probed);
       if (watched === undefined) continue;
       watched.probed = probed;
       retained.set(id, watched);
@@ -94,7 +94,7 @@ class ContainerProbes implements Probes {
     return new Map([...watched].map(([id, { states }]) => [id, deriveHealth(states)]));
   }
 
-  #begin(uid: string, probed: ProbedContainer): Watched | undefined {
+  #startProbing(uid: string, probed: ProbedContainer): Watched | undefined {
     const spec = specOf(probed);
     if (spec === undefined) return undefined;
     const states = restoreStates(probed.pod, { container: probed.container.id, spec });

@@ -28,14 +28,14 @@ function put(name: string, memory: string, status: NonNullable<Pod["status"]> = 
   return pod;
 }
 
-const said = (pod: Pod, hasBegun = false): string | undefined =>
-  admission.refuse(pod, hasBegun)?.message;
+const said = (pod: Pod, hasStarted = false): string | undefined =>
+  admission.admit(pod, hasStarted)?.message;
 
 test("who came first has the memory, however often it is asked", () => {
   const first = put("first", "3Gi");
   const second = put("second", "2Gi");
   expect(said(first)).toBeUndefined();
-  expect(admission.refuse(second, false)).toEqual({
+  expect(admission.admit(second, false)).toEqual({
     reason: "OutOfmemory",
     message:
       "Pod was rejected: Node didn't have enough resource: memory, requested: 2147483648, used: 3221225472, capacity: 4294967296",
@@ -45,7 +45,7 @@ test("who came first has the memory, however often it is asked", () => {
 
 test("there are so many places and no more", () => {
   const all = ["a", "b", "c", "d"].map((name) => put(name, "1Mi"));
-  expect(all.map((pod) => admission.refuse(pod, false)?.reason)).toEqual([
+  expect(all.map((pod) => admission.admit(pod, false)?.reason)).toEqual([
     undefined,
     undefined,
     undefined,

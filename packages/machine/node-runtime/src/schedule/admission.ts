@@ -7,7 +7,7 @@ import { allocatableOf, type Amounts, rejectionOf, shortagesOf } from "./resourc
 /** Admission of pods to this node, in order of arrival. A pod whose author set its node has passed no scheduler. */
 export interface Admission {
   /** Reserves the pod's requests until it finishes. Always admits a pod that has started. Idempotent. */
-  refuse(pod: Pod, hasBegun: boolean): Reason | undefined;
+  admit(pod: Pod, hasStarted: boolean): Reason | undefined;
 }
 
 export interface AdmissionDeps {
@@ -35,10 +35,10 @@ export function createAdmission({ pods, findNode }: AdmissionDeps): Admission {
     return first && rejectionOf(first);
   };
   return {
-    refuse: (pod, hasBegun) => {
-      const refusal = hasBegun || isAdmitted(pod) ? undefined : findShortage(pod);
-      if (refusal === undefined) admitted.add(uidOf(pod));
-      return refusal;
+    admit: (pod, hasStarted) => {
+      const rejection = hasStarted || isAdmitted(pod) ? undefined : findShortage(pod);
+      if (rejection === undefined) admitted.add(uidOf(pod));
+      return rejection;
     },
   };
 }

@@ -18,7 +18,7 @@ import {
 import type { Cache, Clock, Logger } from "@patchbay/core/ports";
 import { findTaintEviction } from "./taints.ts";
 
-export interface EvictorDeps {
+interface EvictorDeps {
   readonly client: Pick<KubeClient, "store">;
   readonly clock: Clock;
   readonly log: Logger;

@@ -30,14 +30,14 @@ export function podRequestOf({ spec }: Pod): Amounts {
   const names = [...containers, ...initContainers].flatMap(namesOf);
   const unitsRequested = (one: Container, name: string): number =>
     unitsOf(name, requestOf(one, name));
-  const asked = [...new Set(names)].map((name) => {
+  const podRequests = [...new Set(names)].map((name) => {
     const together = containers.reduce((sum, one) => sum + unitsRequested(one, name), 0);
     return [
       name,
       Math.max(together, ...initContainers.map((one) => unitsRequested(one, name))),
     ] as const;
   });
-  return new Map([...asked, ["pods", 1]]);
+  return new Map([...podRequests, ["pods", 1]]);
 }
 
 /** Undefined until the node reports its resources. */

@@ -11,7 +11,7 @@ export function createHostDiskFinder(store: Pick<Store, "list">): VolumeDeps["fi
   return async () => storageConfigOf((await store.list(KUBEVIRTS)).items[0]).hostDisks;
 }
 
-function refusalOf(path: string, directories: readonly string[] | undefined): string | undefined {
+function findProblem(path: string, directories: readonly string[] | undefined): string | undefined {
   if (directories === undefined) {
     return `hostPath ${path}: disks of the node are switched off; an administrator adds HostDisk to configuration.developerConfiguration.featureGates of the KubeVirt object`;
   }
@@ -33,8 +33,8 @@ export async function mountHostDisk(
   const { name, hostPath } = volume;
   const path = hostDiskPath(node.podsDir, pod.metadata.uid ?? "", name);
   if ((await disk.listMounts(path)).includes(path)) return path;
-  const refusal = refusalOf(hostPath.path, await findHostDisks());
-  if (refusal !== undefined) throw volumeFailed(name, refusal);
+  const problem = findProblem(hostPath.path, await findHostDisks());
+  if (problem !== undefined) throw volumeFailed(name, problem);
   await disk.mountDirectory(path, hostPath.path);
   return path;
 }

@@ -112,11 +112,11 @@ async function prepareLocked(deps: VolumeDeps, pod: Pod): Promise<ReadonlyMap<st
   const contents: VolumeContents = needsReading
     ? await readVolumeContents(deps, pod)
     : { pod, node: deps.node, entriesOf: () => undefined, tokenOf: () => undefined };
-  const made = volumes.map(async (volume) => {
+  const paths = volumes.map(async (volume) => {
     return [volume.name, await prepareOne(deps, contents, volume)] as const;
   });
-  await Promise.allSettled(made); // no work continues after an error
-  return new Map(await Promise.all(made));
+  await Promise.allSettled(paths); // no work continues after an error
+  return new Map(await Promise.all(paths));
 }
 
 /**

@@ -112,7 +112,7 @@ interface ForwarderDeps {
 
 async function queryInOrder(
   servers: readonly string[],
-  ask: (server: string, signal: AbortSignal) => Promise<Buffer | undefined>,
+  queryServer: (server: string, signal: AbortSignal) => Promise<Buffer | undefined>,
   clock: Clock,
 ): Promise<Buffer | undefined> {
   for (const server of servers) {
@@ -124,7 +124,7 @@ async function queryInOrder(
       },
       () => undefined,
     );
-    const answer = await ask(server, timeout.signal);
+    const answer = await queryServer(server, timeout.signal);
     answered.abort();
     if (answer !== undefined) return answer;
   }

@@ -25,15 +25,15 @@ export async function waitUntilHung({ clock, check, signal }: HealthChecks): Pro
   let failures = 0;
   let limit = STARTING_FAILURES_MAX;
   while (failures < limit) {
-    const late = new AbortController();
+    const timeout = new AbortController();
     const onHealthy = (): void => {
       failures = 0;
       limit = FAILURES_MAX;
     };
     failures += 1; // reset when the answer arrives
-    check(AbortSignal.any([signal, late.signal])).then(onHealthy, () => undefined);
+    check(AbortSignal.any([signal, timeout.signal])).then(onHealthy, () => undefined);
     await clock.sleep(PERIOD_MS, signal);
-    late.abort(new Error("it did not answer in time"));
+    timeout.abort(new Error("it did not answer in time"));
   }
 }
 

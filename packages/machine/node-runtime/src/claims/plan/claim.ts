@@ -190,7 +190,7 @@ function findUnsupportedField({ spec }: PersistentVolumeClaim): string | undefin
   return undefined;
 }
 
-function refusalOf(facts: ClaimFacts): string | undefined {
+function findProblem(facts: ClaimFacts): string | undefined {
   const { resources, storageClassName = "" } = facts.claim.spec;
   const unsupported = findUnsupportedField(facts.claim);
   if (unsupported !== undefined) return unsupported;
@@ -216,8 +216,8 @@ function findBlockers(facts: ClaimFacts, storageClass: StorageClass): readonly C
       `it is for node ${selected ?? ""}, and this is node ${nodeName}`,
     );
   }
-  const refusal = refusalOf(facts);
-  return refusal === undefined ? [] : warn("ProvisioningFailed", refusal);
+  const problem = findProblem(facts);
+  return problem === undefined ? [] : warn("ProvisioningFailed", problem);
 }
 
 function planProvisioning(facts: ClaimFacts): readonly ClaimAction[] {

@@ -96,18 +96,18 @@ export function planPodClaims(pod: Pod, lookup: ClaimLookup, nowMs: number): Pod
   const findings = listClaimNames(pod).map((name) => checkClaim(name, lookup));
   const problems = findings.flatMap((one) => (one.kind === "problem" ? [one.message] : []));
   const toSelect = findings.flatMap((one) => (one.kind === "select" ? [one.claim] : []));
-  const begun = findings.flatMap((one) => (one.kind === "begun" ? [one.claim] : []));
+  const binding = findings.flatMap((one) => (one.kind === "begun" ? [one.claim] : []));
   const leftMs = (claim: PersistentVolumeClaim): number =>
     coexistenceStartMs(pod, claim) + BINDING_WAIT_MS - nowMs;
-  const late = begun
+  const overdue = binding
     .filter((claim) => leftMs(claim) <= 0)
     .map(
       ({ metadata: { name } }) =>
         `persistentvolumeclaim "${name}" is still not bound: kubectl describe pvc ${name} says why`,
     );
-  const waits = [...begun, ...toSelect].map(leftMs).filter((ms) => ms > 0);
+  const waits = [...binding, ...toSelect].map(leftMs).filter((ms) => ms > 0);
   return {
-    problems: [...problems, ...late],
+    problems: [...problems, ...overdue],
     toSelect: problems.length > 0 ? [] : toSelect,
     areBound: findings.every(({ kind }) => kind === "bound"),
     ...(waits.length === 0 ? {} : { requeueAfterMs: Math.min(...waits) }),

@@ -78,24 +78,24 @@ export function printBytes(bytes: number): string {
 }
 
 function findVolumeViolation({ spec }: Pod, { volumes }: PodUsage): string | undefined {
-  const over = (spec.volumes ?? []).filter(isOnDisk).find(({ name, emptyDir }) => {
+  const exceeding = (spec.volumes ?? []).filter(isOnDisk).find(({ name, emptyDir }) => {
     const limit = bytesOf(emptyDir?.sizeLimit);
     return limit > 0 && (volumes.get(name) ?? 0) > limit;
   });
-  if (over === undefined) return undefined;
-  const used = printBytes(volumes.get(over.name) ?? 0);
-  return `Usage of EmptyDir volume "${over.name}" (${used}) exceeds the limit "${over.emptyDir?.sizeLimit ?? ""}".`;
+  if (exceeding === undefined) return undefined;
+  const used = printBytes(volumes.get(exceeding.name) ?? 0);
+  return `Usage of EmptyDir volume "${exceeding.name}" (${used}) exceeds the limit "${exceeding.emptyDir?.sizeLimit ?? ""}".`;
 }
 
 function findContainerViolation({ spec }: Pod, { containers }: PodUsage): string | undefined {
-  const over = spec.containers.find((one) => {
+  const exceeding = spec.containers.find((one) => {
     const limit = containerLimitOf(one);
     return limit > 0 && (containers.get(one.name) ?? 0) > limit;
   });
-  if (over === undefined) return undefined;
-  const used = printBytes(containers.get(over.name) ?? 0);
-  const limit = over.resources?.limits?.["ephemeral-storage"] ?? "";
-  return `Container ${over.name} (${used}) exceeded its local ephemeral storage limit "${limit}".`;
+  if (exceeding === undefined) return undefined;
+  const used = printBytes(containers.get(exceeding.name) ?? 0);
+  const limit = exceeding.resources?.limits?.["ephemeral-storage"] ?? "";
+  return `Container ${exceeding.name} (${used}) exceeded its local ephemeral storage limit "${limit}".`;
 }
 
 function describeLargest({ volumes, containers, growth = new Map() }: PodUsage): string {
