@@ -2,7 +2,7 @@
 import type { VirtualMachine } from "@patchbay/api";
 import { expect, test } from "vitest";
 import type { Change } from "./changes.ts";
-import { nicChangesOf, togetherAsk, togetherVerdict } from "./together.ts";
+import { listNicChanges, combinedRequest, combinedVerdict } from "./commands.ts";
 
 const unit = { key: "ns/a", namespace: "ns", name: "a", kind: "virtualmachines" } as const;
 const plug = { kind: "plug", unit, iface: "red", network: "ns/red" } as const;
@@ -22,10 +22,10 @@ const vm: VirtualMachine = {
 };
 
 test("changes of one VM's NICs are one edit, which tests what it rests on", () => {
-  const own = nicChangesOf(CHANGES, "ns/a");
+  const own = listNicChanges(CHANGES, "ns/a");
   expect(own).toEqual([plug, pull]);
   const base = "/spec/template/spec";
-  expect(togetherAsk(own, { vm })).toMatchObject({
+  expect(combinedRequest(own, { vm })).toMatchObject({
     method: "PATCH",
     path: "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines/a",
     body: [
@@ -38,8 +38,8 @@ test("changes of one VM's NICs are one edit, which tests what it rests on", () =
 });
 
 test("one change, or a VM that is not known, is nothing to judge together", () => {
-  expect(togetherAsk([plug], { vm })).toBeUndefined();
-  expect(togetherAsk([plug, pull], {})).toBeUndefined();
+  expect(combinedRequest([plug], { vm })).toBeUndefined();
+  expect(combinedRequest([plug, pull], {})).toBeUndefined();
 });
 
 const accepted = { status: 200, text: '{"kind":"VirtualMachine"}', warnings: [] };
@@ -52,5 +52,5 @@ test.each([
   { name: "a warning of all", answer: { ...accepted, warnings: [full] }, alone: [], want: full },
 ])("the verdict on all: $name", ({ answer, alone, want }) => {
   const text = want === undefined ? undefined : `together with the other changes: ${want}`;
-  expect(togetherVerdict(answer, alone)?.text).toBe(text);
+  expect(combinedVerdict(answer, alone)?.text).toBe(text);
 });
