@@ -8,8 +8,7 @@ import { createClock } from "@patchbay/os";
 import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki";
 import { createFakeFiles } from "@patchbay/os/testing";
 import { beforeAll, describe, expect, test } from "vitest";
-import { ClientAuthority } from "./client-authority.ts";
-import { trustInFile } from "./source.ts";
+import { ClientAuthority, trustInFile } from "./certificates.ts";
 
 const FILE = "/ca.pem";
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three-way merge of a service's DaemonSet or Deployment at a repeated `install`. Pure.
-import { isJsonObject, names, parseJson, type JsonObject, type KubeObject } from "@patchbay/api";
+// Three-way merge of a DaemonSet or Deployment at a repeated `install`. Pure.
+import { isJsonObject, type JsonObject, type KubeObject, names, parseJson } from "@patchbay/api";
 import { isEqual } from "@patchbay/core";
 import { POD_CREATION_FLAGS } from "./pod-creation.ts";
-import { FLAGS_OF_SETTINGS } from "./settings.ts";
+import { SETTING_FLAGS, isWorkload } from "./settings.ts";
 
-/** Source: kubectl, annotation of `kubectl apply`. */
+/** Source: kubectl, annotation of `kubectl apply` */
 export const KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
-/** Flags that `install` decides: by its own options, or together with ports and mounts of the pod. */
+/** Flags that `install` decides: by its options, or to match ports and mounts of the pod. */
 const OWN_FLAGS: ReadonlySet<string> = new Set([
-  ...Object.values(FLAGS_OF_SETTINGS).map((flag) => flag.replace("=", "")),
+  ...Object.values(SETTING_FLAGS).map((flag) => flag.replace("=", "")),
   ...POD_CREATION_FLAGS,
 ]);
 
-/** Members that `install` decides. Options set the image, and the others must fit the program. */
+/** Fields that `install` decides. Options set the image, and the others must match the program. */
 const OWN_MEMBERS: ReadonlySet<string> = new Set([
   "command",
   "hostNetwork",
@@ -23,7 +23,7 @@ const OWN_MEMBERS: ReadonlySet<string> = new Set([
   "selector",
 ]);
 
-/** Members that operators set, and to which API servers add no defaults. */
+/** Fields that operators set, and to which API servers add no defaults. */
 const OPERATOR_MEMBERS: ReadonlySet<string> = new Set([
   "affinity",
   "args",
@@ -39,10 +39,10 @@ const OPERATOR_MEMBERS: ReadonlySet<string> = new Set([
   "updateStrategy",
 ]);
 
-/** Members that are replaced as a whole, because a mixture of two values is invalid. */
+/** Fields that are replaced as a whole, because a mixture of two values is invalid. */
 const WHOLE_MEMBERS: ReadonlySet<string> = new Set(["strategy", "updateStrategy"]);
 
-/** Lists whose entries are found by a member. Source: patchMergeKey in k8s.io/api/core/v1. */
+/** Keys of list entries. Source: patchMergeKey in k8s.io/api/core/v1 */
 const LIST_KEYS: ReadonlyMap<string, string> = new Map([
   ["containers", "name"],
   ["initContainers", "name"],
@@ -51,12 +51,12 @@ const LIST_KEYS: ReadonlyMap<string, string> = new Map([
   ["volumes", "name"],
   ["volumeMounts", "mountPath"],
 ]);
-/** Of these lists, the manifest's entries belong to the manifest. */
+/** Lists whose entries in the manifest always win. */
 const OWN_ENTRIES: ReadonlySet<string> = new Set(["volumes", "volumeMounts"]);
-/** Of these lists, two versions of an entry are merged member by member. */
+/** Lists whose entries are merged field by field. */
 const MERGED_ENTRIES: ReadonlySet<string> = new Set(["containers", "initContainers"]);
 
-/** What the last `install` wrote, what the cluster has, and what this `install` writes. */
+/** What the last `install` wrote, what the cluster has, and what this `install` wants. */
 interface Versions {
   readonly base: unknown;
   readonly found: unknown;
@@ -65,7 +65,7 @@ interface Versions {
 
 type Groups = ReadonlyMap<string, unknown>;
 
-/** Arguments by flag. A flag can repeat, and its value can be the next argument. */
+/** A flag may repeat, and its value may be the next argument. */
 function groupByFlag(args: unknown): ReadonlyMap<string, readonly string[]> {
   const groups = new Map<string, readonly string[]>();
   let flag = "";
@@ -86,7 +86,7 @@ function groupByMember(value: unknown): Groups {
   return new Map(isJsonObject(value) ? Object.entries(value) : []);
 }
 
-/** Whether `found` has everything that `base` has. API servers add defaults. */
+/** Whether `found` contains `base`; API servers add defaults. */
 function isCovered(base: unknown, found: unknown): boolean {
   if (Array.isArray(base) && Array.isArray(found)) {
     return base.length === found.length && base.every((one, at) => isCovered(one, found[at]));
@@ -95,7 +95,7 @@ function isCovered(base: unknown, found: unknown): boolean {
   return Object.entries(base).every(([name, one]) => isCovered(one, found[name]));
 }
 
-/** Merges groups in the order of the cluster, followed by new ones. */
+/** In the order of the cluster, then new ones. */
 function mergeGroups(
   [base, found, wanted]: readonly [Groups, Groups, Groups],
   merge: (key: string, versions: Versions) => unknown,
@@ -143,7 +143,7 @@ function mergeObjects({ base, found, wanted }: Versions, isOperators: boolean): 
   return merged.length === 0 && wanted === undefined ? undefined : Object.fromEntries(merged);
 }
 
-/** Whether both are objects, or an object that is no longer wanted has texts only, such as labels, and so no defaults. */
+/** Both are objects, or an unwanted object has only strings, such as labels, and therefore no defaults. */
 function isMergeable({ found, wanted }: Versions): boolean {
   if (!isJsonObject(found)) return false;
   const isTextMap = Object.values(found).every((one) => typeof one === "string");
@@ -158,11 +158,11 @@ function mergeMember(name: string, versions: Versions, isInherited: boolean): un
   if (key !== undefined) return mergeList(name, key, versions);
   if (WHOLE_MEMBERS.has(name)) return mergeWhole(versions, true);
   if (isMergeable(versions)) return mergeObjects(versions, isOperators);
-  // A toleration with one more member differs, so only members with defaults are compared loosely.
+  // A toleration with one more field is different, so only fields with defaults are compared loosely.
   return mergeWhole(versions, isOperators, isOperators ? isEqual : isCovered);
 }
 
-/** The part of `wanted` that `found` has in the same places. */
+/** The part of `wanted` that exists in `found`. */
 function limitTo(name: string, found: unknown, wanted: unknown): unknown {
   if (name === "args") {
     const present = groupByFlag(found);
@@ -180,10 +180,7 @@ function limitTo(name: string, found: unknown, wanted: unknown): unknown {
   );
 }
 
-/**
- * What the last `install` may have written when no note of it exists. In members that operators set, each difference
- * is the operator's; everything else is what `install` wrote.
- */
+/** Without a note, differences in operators' fields count as the operator's, everything else as ours. */
 function assumeBase(name: string, found: unknown, wanted: unknown): unknown {
   if (OPERATOR_MEMBERS.has(name)) return limitTo(name, found, wanted);
   const key = MERGED_ENTRIES.has(name) ? LIST_KEYS.get(name) : undefined;
@@ -199,7 +196,7 @@ function assumeBase(name: string, found: unknown, wanted: unknown): unknown {
   );
 }
 
-/** The specification to write: `wanted` with the changes that an operator has made since `base`. */
+/** `wanted` with the changes that an operator made since `base`. */
 export function mergeSpec(
   base: JsonObject | undefined,
   found: JsonObject,
@@ -210,7 +207,7 @@ export function mergeSpec(
   return isJsonObject(merged) ? merged : wanted;
 }
 
-/** The specification that the last `install`, or `kubectl apply`, wrote. Undefined if neither left a note. */
+/** The specification that the last `install` or `kubectl apply` wrote; undefined without a note of either. */
 export function lastInstalled({ metadata }: KubeObject): JsonObject | undefined {
   const { annotations = {} } = metadata;
   const own = parseJson(annotations[names.LAST_INSTALLED_ANNOTATION]);
@@ -220,7 +217,7 @@ export function lastInstalled({ metadata }: KubeObject): JsonObject | undefined 
   return isJsonObject(spec) ? spec : undefined;
 }
 
-/** The workload with a note of its own specification. */
+/** Adds a note of its own specification. */
 export function withNote(object: KubeObject): KubeObject {
   const { spec } = object as KubeObject & { readonly spec?: unknown };
   const note = { [names.LAST_INSTALLED_ANNOTATION]: JSON.stringify(spec) };
@@ -229,4 +226,69 @@ export function withNote(object: KubeObject): KubeObject {
     ...object,
     metadata: { ...metadata, annotations: { ...metadata.annotations, ...note } },
   };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function readFields(object: Fields, name: string): JsonObject {
+  const value = object[name];
+  return isJsonObject(value) ? value : {};
+}
+
+function findNamed(list: unknown, name: unknown): JsonObject {
+  const found: unknown = Array.isArray(list)
+    ? list.find((entry: unknown) => isJsonObject(entry) && entry["name"] === name)
+    : undefined;
+  return isJsonObject(found) ? found : {};
+}
+
+/** virt-api writes its CA bundle, which no manifest contains. */
+function withBundle(found: JsonObject, wanted: JsonObject): JsonObject {
+  const { caBundle } = found;
+  return caBundle === undefined ? wanted : { caBundle, ...wanted };
+}
+
+function withBundles(found: Fields, wanted: Fields): Fields {
+  const { webhooks } = wanted;
+  if (!Array.isArray(webhooks)) return {};
+  const merged = webhooks.filter(isJsonObject).map((webhook) => {
+    const before = findNamed(found["webhooks"], webhook["name"]);
+    const clientConfig = withBundle(
+      readFields(before, "clientConfig"),
+      readFields(webhook, "clientConfig"),
+    );
+    return { ...webhook, clientConfig };
+  });
+  return { webhooks: merged };
+}
+
+function mergeSpecs(there: KubeObject, wanted: KubeObject): Fields {
+  const [found, spec] = [readFields({ ...there }, "spec"), readFields({ ...wanted }, "spec")];
+  if (wanted.kind === "APIService") return { spec: withBundle(found, spec) };
+  return isWorkload(wanted) ? { spec: mergeSpec(lastInstalled(there), found, spec) } : {};
+}
+
+/**
+ * The object to write in place of `found`. Retains fields that the manifest lacks, other labels and annotations, CA
+ * bundles of webhooks and APIServices, and an operator's changes to a workload.
+ */
+export function carryOver(found: KubeObject, wanted: KubeObject): KubeObject {
+  const [before, after]: readonly [Fields, Fields] = [{ ...found }, { ...wanted }];
+  const metadata = {
+    ...found.metadata,
+    labels: { ...found.metadata.labels, ...wanted.metadata.labels },
+    annotations: { ...found.metadata.annotations, ...wanted.metadata.annotations },
+  };
+  const spec = mergeSpecs(found, wanted);
+  return { ...found, ...wanted, ...spec, ...withBundles(before, after), metadata };
+}
+
+/** Metadata that every write changes. */
+const BOOKKEEPING: readonly string[] = ["managedFields", "resourceVersion", "generation"];
+
+/** The object without bookkeeping, to detect real changes. */
+export function withoutBookkeeping(object: KubeObject): unknown {
+  const { labels = {}, annotations = {}, ...rest } = object.metadata;
+  const kept = Object.entries(rest).filter(([name]) => !BOOKKEEPING.includes(name));
+  return { ...object, metadata: { ...Object.fromEntries(kept), labels, annotations } };
 }

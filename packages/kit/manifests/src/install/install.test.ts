@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { JsonObject } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { specDifferences } from "./spec-differences.ts";
+import { specDifferences } from "./install.ts";
 
 const aSpec = (container: JsonObject, pod: JsonObject = {}): JsonObject => ({
   template: { spec: { containers: [{ name: "a", ...container }], ...pod } },

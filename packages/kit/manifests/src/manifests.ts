@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which objects do the manifests hold? The files are those that `kubectl apply -k` takes.
+// Reads and parses manifests, which `kubectl apply -k` accepts too.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { KubeObject } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { Files } from "@patchbay/core/ports";
+import type { KubeObject, ResourceType } from "@patchbay/api";
+import { AppError, isAppError } from "@patchbay/core";
+import type { Files, Store } from "@patchbay/core/ports";
 import { load, loadAll } from "js-yaml";
+import { findType } from "./types.ts";
 
-/** The package; sources and what is built lie one folder below it. */
+/** The package; sources and compiled files are one directory below. */
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-/** From the repository's root. No folder for kubectl lists it: `kubectl delete -k` would delete all networks with it. */
+/** In no kustomization, because `kubectl delete -k` would delete all networks with it. */
 const NETWORK_DEFINITION = join(
   ROOT,
   "../../../crds/networks/k8s.cni.cncf.io_network-attachment-definitions.yaml",
 );
 const NODE_NAME = /\bNODE_NAME\b/g;
 
-/** One manifest as it is written. */
 export interface Manifest {
-  /** Absolute. */
   readonly path: string;
   readonly text: string;
 }
@@ -29,7 +28,7 @@ async function readFile(files: Files, path: string): Promise<string> {
   throw new AppError("OS_FILE_FAILED", { call: "read", path, reason: "it does not exist" });
 }
 
-/** The manifests that a folder's kustomization.yaml lists, in its order: those of its bases first. */
+/** Manifests of a folder's kustomization.yaml, in order, after those of its bases. */
 async function readFolder(files: Files, folder: string): Promise<readonly Manifest[]> {
   const text = await readFile(files, join(folder, "kustomization.yaml"));
   // Our own file.
@@ -46,19 +45,15 @@ async function readFolder(files: Files, folder: string): Promise<readonly Manife
 }
 
 /**
- * Accounts and roles (`rights`), with what a cluster has beside them (`base`) or a standalone machine (`standalone`); what
- * a cluster has whose VMs are KubeVirt's (`net-agent-only`).
+ * `rights`: accounts and roles. `base` and `standalone` add the rest for a cluster or a standalone machine.
+ * `net-agent-only`: for a cluster whose VMs belong to KubeVirt.
  */
 export type ManifestFolder = "rights" | "base" | "net-agent-only" | "standalone";
 
 /** Installations on a cluster, whose API server may lack the definition of networks. */
 const FOR_CLUSTERS: readonly ManifestFolder[] = ["base", "net-agent-only"];
 
-/**
- * The manifests of a folder and of those that it lists. Installations on a cluster also have the definition of networks, which
- * `install` creates only where it is missing.
- * @throws AppError with OS_FILE_FAILED
- */
+/** Adds the definition of networks for clusters, which may lack it. @throws AppError with OS_FILE_FAILED */
 export async function readManifests(
   files: Files,
   folder: ManifestFolder,
@@ -70,8 +65,8 @@ export async function readManifests(
 }
 
 /**
- * Parses manifests; `nodeName` takes the place of NODE_NAME. By js-yaml, which Kubernetes' client brings along: for the CRDs
- * it takes 0.3 s of a processor where yaml, which keeps comments and places as well, takes 1.05 (0.04 and 0.46 once it is warm).
+ * `nodeName` replaces NODE_NAME. Uses js-yaml, a dependency of the Kubernetes client: it parses the CRDs in 0.3 s of
+ * processor time, where yaml, which retains comments, takes 1.05 s (0.04 and 0.46 s once warm).
  */
 export function parseManifests(
   manifests: readonly Manifest[],
@@ -81,4 +76,31 @@ export function parseManifests(
     // Our own files.
     ({ text }) => loadAll(text.replaceAll(NODE_NAME, nodeName)) as readonly KubeObject[],
   );
+}
+
+const IDENTITY: readonly string[] = ["apiVersion", "kind", "metadata"];
+
+/** Writes only differences in labels and fields. @throws AppError of the store */
+export async function keepObject(
+  store: Store,
+  type: ResourceType<KubeObject>,
+  object: KubeObject,
+): Promise<void> {
+  try {
+    await store.create(type, object);
+  } catch (error) {
+    if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
+    const { labels } = object.metadata;
+    const own = Object.entries(object).filter(([name]) => !IDENTITY.includes(name));
+    const fields = {
+      ...Object.fromEntries(own),
+      ...(labels === undefined ? {} : { metadata: { labels } }),
+    };
+    await store.patch(type, object.metadata, { type: "merge", fields });
+  }
+}
+
+/** Applies objects in order. @throws AppError with API_MALFORMED for an unknown kind; errors of the store */
+export async function keepManifests(store: Store, objects: readonly KubeObject[]): Promise<void> {
+  for (const object of objects) await keepObject(store, findType(object), object);
 }

@@ -3,10 +3,10 @@ import { DAEMON_SETS, names, type JsonObject, type KubeObject } from "@patchbay/
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
-import { parseManifests, readManifests } from "../read.ts";
+import { parseManifests, readManifests } from "../manifests.ts";
 import { install, type ObjectResult } from "./install.ts";
 import { findSettings } from "./kept-settings.ts";
-import { lastInstalled, mergeSpec } from "./merge-workload.ts";
+import { lastInstalled, mergeSpec } from "./merge-objects.ts";
 import { withSettings } from "./settings.ts";
 
 const NOTE = names.LAST_INSTALLED_ANNOTATION;
