@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { planSweep } from "./sweep.ts";
+import { planSweep } from "./offer-sockets.ts";
 
 test.each([
   { name: "nothing", there: [], inUse: [], suspects: [], gone: [], next: [] },
@@ -17,6 +17,6 @@ test.each([
     next: ["c"],
   },
 ])("$name", ({ there, inUse, suspects, gone, next }) => {
-  const facts = { there, inUse: new Set(inUse), suspects: new Set(suspects) };
-  expect(planSweep(facts)).toEqual({ gone, suspects: next });
+  const facts = { existing: there, inUse: new Set(inUse), suspects: new Set(suspects) };
+  expect(planSweep(facts)).toEqual({ unused: gone, suspects: next });
 });

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// One question to a kubelet, over a connection of its own.
 import {
   Client,
   credentials,
@@ -9,9 +8,9 @@ import {
 } from "@grpc/grpc-js";
 import type { Clock } from "@patchbay/core/ports";
 
-/** How long a kubelet may take to answer, milliseconds. */
+/** Milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** As large as its own clients take them, bytes. Source: kubelet podresources, defaultPodResourcesMaxSize. */
+/** Limit of the kubelet's own clients. Source: kubelet podresources, defaultPodResourcesMaxSize */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 const OPTIONS = {
@@ -20,26 +19,25 @@ const OPTIONS = {
   "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,
 };
 
-/** What is asked, of which service of a .proto. */
-export interface Question {
+interface KubeletRequest {
   readonly service: ServiceDefinition;
   readonly method: string;
   readonly request: object;
 }
 
-/** Asks at the absolute path of a socket. @throws the ServiceError of a kubelet that is away, too slow, or refuses */
-export async function askKubelet<Answer>(
+/** @throws the ServiceError if the kubelet is unreachable, too slow, or refuses */
+export async function callKubelet<Answer>(
   socket: string,
-  { service, method, request }: Question,
+  { service, method, request }: KubeletRequest,
   clock: Pick<Clock, "now">,
 ): Promise<Answer> {
   const client = new Client(`unix:${socket}`, credentials.createInsecure(), OPTIONS);
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const answer = (error: ServiceError | null, response?: unknown): void => {
-    if (error === null) resolve(response as Answer); // as the .proto says
+    if (error === null) resolve(response as Answer); // the type in the .proto
     else reject(error);
   };
-  // Its types are those of the .proto.
+  // The types in the .proto.
   const {
     path,
     requestSerialize: to,

@@ -3,11 +3,11 @@
 import { AppError } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
 import {
-  askGuestRoutes,
+  readGuestRoutes,
   parseFileNumber,
   parseGuestRoutes,
   parseRouteFile,
-} from "./guest-routes.ts";
+} from "./guest-agent.ts";
 
 const HEAD = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT";
 const [HAS, HAS_NONE] = [true, false].map((has) => ({ "routes.default.ipv4": String(has) }));
@@ -110,26 +110,26 @@ describe("an agent is asked", () => {
 
   test("for its routes, and for nothing else where it tells them", async () => {
     const { ask, asked } = agent({ routes: told([]) });
-    expect(await askGuestRoutes(ask)).toEqual(HAS_NONE);
+    expect(await readGuestRoutes(ask)).toEqual(HAS_NONE);
     expect(asked).toEqual(["routes"]);
   });
 
   test("for the guest's list where it does not know them, and closes it", async () => {
     const { ask, asked } = agent({});
-    expect(await askGuestRoutes(ask)).toEqual(HAS);
+    expect(await readGuestRoutes(ask)).toEqual(HAS);
     expect(asked).toEqual(["routes", "openRoutes", "readFile 7", "closeFile 7"]);
   });
 
   test("to close it also where it cannot be read", async () => {
     const { ask, asked } = agent({ readFile: gone });
-    await expect(askGuestRoutes(ask)).rejects.toBe(gone);
+    await expect(readGuestRoutes(ask)).rejects.toBe(gone);
     expect(asked.at(-1)).toBe("closeFile 7");
   });
 
   test("for no file where it is gone, or opens none", async () => {
     const silent = agent({ routes: gone });
-    await expect(askGuestRoutes(silent.ask)).rejects.toBe(gone);
+    await expect(readGuestRoutes(silent.ask)).rejects.toBe(gone);
     expect(silent.asked).toEqual(["routes"]);
-    expect(await askGuestRoutes(agent({ openRoutes: told("x") }).ask)).toEqual({});
+    expect(await readGuestRoutes(agent({ openRoutes: told("x") }).ask)).toEqual({});
   });
 });
