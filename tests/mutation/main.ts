@@ -41,8 +41,7 @@ const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
     // children/child.test.ts runs it as a process of its own.
     "children/child-entry.ts",
     // tests/contract/podnet/netlink.test.ts and link-watch.test.ts, in namespaces of their own
-    "links/link-watch.ts",
-    "links/netlink.ts",
+    "links.ts",
     // launchers/launcher-watch.test.ts and tests/attacks/launcher/21-renames.long.test.ts; watch-events.ts decides.
     "launchers/launcher-watch.ts",
     // tests/contract/os/vhost-sockets.test.ts and vhost-directories.test.ts, which change owners; vhost-rules.ts decides.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where are the files that a browser loads? `npm run build` makes them.
+// Files for the browser, which `npm run build` creates.
 
-/** Directory of the bundle; the same from the source and from what is built. */
+/** The same path from sources and from compiled files. */
 export const PANEL_DIRECTORY: string = decodeURIComponent(
   new URL("../dist/web/", import.meta.url).pathname,
 );
 
-/** Its files by the paths under which they are asked for, with their types. */
 export const PANEL_FILES: Readonly<
   Record<string, { readonly file: string; readonly type: string }>
 > = {
@@ -18,5 +17,5 @@ export const PANEL_FILES: Readonly<
   "/licences.txt": { file: "licences.txt", type: "text/plain; charset=utf-8" },
 };
 
-/** In the page: stands for the nonce of its style sheets. */
+/** Placeholder in the page for the nonce of its style sheets. */
 export const NONCE_MARK = "{{nonce}}";

@@ -18,7 +18,7 @@ import { basename, join } from "node:path";
 import { createClaimDisk, createProcessRunner } from "@patchbay/os";
 import { describeClaimDiskContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { mountsAt } from "../../../packages/adapters/os/src/volumes/mounts.ts";
+import { parseMounts } from "../../../packages/adapters/os/src/volumes/mounts.ts";
 
 const MEBIBYTE = 2 ** 20;
 const GIBIBYTE = 2 ** 30;
@@ -41,7 +41,7 @@ function loopsBelow(path: string, which: "all" | "lasting" = "all"): readonly st
 }
 
 function mounts(path: string): readonly string[] {
-  return mountsAt(readFileSync("/proc/self/mountinfo", "utf8"), path);
+  return parseMounts(readFileSync("/proc/self/mountinfo", "utf8"), path);
 }
 
 function clean(): Promise<void> {

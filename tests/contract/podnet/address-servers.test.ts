@@ -18,7 +18,7 @@ import { describeAddressServersContract, SERVED_NIC } from "@patchbay/podnet/tes
 import { aPod, aVmi, eventually, run } from "@patchbay/support";
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
-import { dnsmasqArguments } from "../../../packages/adapters/podnet/src/dhcp/dnsmasq-arguments.ts";
+import { dnsmasqArguments } from "../../../packages/adapters/podnet/src/dnsmasq.ts";
 import { leaseOfRemembered, serversOf } from "../../../packages/plug/core/src/addresses/lease.ts";
 import {
   fitSearch,

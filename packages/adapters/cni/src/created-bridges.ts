@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bridges that plugins were observed to create on this node, in files: `patchbay down` removes these and no others.
+// Records bridges that plugins created on this node, so that `patchbay down` removes these and no others.
 import { isJsonObject, parseJson } from "@patchbay/api";
 import {
   findAbsentBridges,
@@ -8,20 +8,18 @@ import {
   type CreatedBridge,
 } from "@patchbay/core";
 import type { Cni, Files, Link, Logger, NetworkConfigList } from "@patchbay/core/ports";
-import { wrapCni } from "./wrap-cni.ts";
+import { wrapCni } from "./plugin-chain.ts";
 
 const SUFFIX = ".json";
 
-function directoryIn(stateDir: string): string {
+function recordDirectory(stateDir: string): string {
   return `${stateDir}/bridges`;
 }
 
-/** Observes ADDs of one program. */
 export interface BridgeRecorder {
   /**
-   * Runs `add`, whose plugins have these configurations, and records the bridges that did not exist before and exist
-   * afterwards, also when `add` fails. A record that fails is logged, and does not fail `add`. A process that dies in
-   * between records nothing: a bridge whose creation was not observed stays on the node.
+   * Runs `add` with plugins of these configurations, and records bridges that exist only afterwards, even if `add`
+   * fails. A failure to record is logged. If the process dies meanwhile, nothing is recorded and the bridge stays.
    */
   observe<T>(configs: readonly NetworkConfigList[], add: () => Promise<T>): Promise<T>;
 }
@@ -29,7 +27,6 @@ export interface BridgeRecorder {
 interface RecorderDeps {
   readonly files: Files;
   readonly log: Logger;
-  /** Absolute path. */
   readonly stateDir: string;
   /** Source: /proc/sys/kernel/random/boot_id */
   readonly bootId: string;
@@ -43,19 +40,19 @@ class FileBridgeRecorder implements BridgeRecorder {
   }
 
   async observe<T>(configs: readonly NetworkConfigList[], add: () => Promise<T>): Promise<T> {
-    const absent = await this.#logged([], async () =>
+    const absent = await this.#orLogged([], async () =>
       findAbsentBridges(configs, await this.#deps.listHostLinks()),
     );
     try {
       return await add();
     } finally {
-      if (absent.length > 0) await this.#logged(undefined, () => this.#record(absent));
+      if (absent.length > 0) await this.#orLogged(undefined, () => this.#record(absent));
     }
   }
 
   async #record(absent: readonly string[]): Promise<void> {
     const { files, log, stateDir, bootId, listHostLinks } = this.#deps;
-    const directory = directoryIn(stateDir);
+    const directory = recordDirectory(stateDir);
     for (const bridge of findCreatedBridges(absent, await listHostLinks())) {
       await files.ensureDirectory(directory, 0o700);
       const text = `${JSON.stringify({ ...bridge, bootId })}\n`;
@@ -64,7 +61,7 @@ class FileBridgeRecorder implements BridgeRecorder {
     }
   }
 
-  async #logged<T>(otherwise: T, work: () => Promise<T>): Promise<T> {
+  async #orLogged<T>(otherwise: T, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
@@ -75,12 +72,10 @@ class FileBridgeRecorder implements BridgeRecorder {
   }
 }
 
-/** Keeps the records below the state directory, which no other process writes. */
 export function createBridgeRecorder(deps: RecorderDeps): BridgeRecorder {
   return new FileBridgeRecorder(deps);
 }
 
-/** The same plugins, whose ADDs are observed. */
 export function recordBridges(cni: Cni, recorder: BridgeRecorder): Cni {
   return wrapCni(cni, {
     add: (request) => recorder.observe([request.config], () => cni.add(request)),
@@ -94,12 +89,12 @@ function parseRecord(text: string | undefined, bootId: string): readonly Created
   return typeof name === "string" && typeof index === "number" ? [{ name, index }] : [];
 }
 
-/** What a program with that state directory has recorded since the machine was started. */
+/** Records since the boot, of the program with that state directory. */
 export async function listCreatedBridges(
   files: Files,
   { stateDir, bootId }: Pick<RecorderDeps, "stateDir" | "bootId">,
 ): Promise<readonly CreatedBridge[]> {
-  const directory = directoryIn(stateDir);
+  const directory = recordDirectory(stateDir);
   const names = (await files.list(directory)).filter((name) => name.endsWith(SUFFIX));
   const texts = await Promise.all(names.map((name) => files.readText(`${directory}/${name}`)));
   return texts.flatMap((text) => parseRecord(text, bootId));

@@ -1,37 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Definitions that an administrator keeps in files of the node. A NetworkAttachmentDefinition without `spec.config` means
-// the file whose network has its name. Source: NPWG 1.3 section 3.4.1; network-attachment-definition-client, cniconfig.go.
+// Network configurations in files of the node. A NetworkAttachmentDefinition without `spec.config` refers to the file
+// whose network has its name. Source: NPWG 1.3 section 3.4.1; network-attachment-definition-client, cniconfig.go
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
 import type { Files, Logger } from "@patchbay/core/ports";
 import { textProblem } from "./network-config.ts";
 
-/** A file that defines a network. */
 export interface DefinitionFile {
-  /** Absolute. */
   readonly path: string;
   readonly text: string;
 }
 
-/** What was found for one name. */
 export interface DefinitionSearch {
-  /** The first file, by file name, whose `name` it is; absent: no file has it. */
+  /** The first file, by file name, that defines the network; unset if there is none. */
   readonly file?: DefinitionFile;
-  /** Names of the networks that were come across, sorted. */
   readonly names: readonly string[];
-  /** Files that no name could be read from, each with its reason. */
+  /** Files without a readable name, each with the reason. */
   readonly unreadable: readonly string[];
 }
 
-/** The definitions in the files of one directory. */
 export interface DefinitionFiles {
-  /** Absolute. */
   readonly directory: string;
-  /** Looks anew each time, since files come and go. A file that cannot be read is no reason not to look at the others. */
+  /** Reads the files each time, because they change. An unreadable file does not prevent reading the others. */
   find(name: string): Promise<DefinitionSearch>;
 }
 
-/** Source: the same, GetCNIConfigFromFile. */
+/** Source: the same, GetCNIConfigFromFile */
 const SUFFIXES: readonly string[] = [".conf", ".json", ".conflist"];
 
 interface Deps {
@@ -39,21 +33,21 @@ interface Deps {
   readonly log: Logger;
 }
 
-/** What a file says: which network it defines, or why nobody knows. */
-type Said = { readonly name: string } | { readonly reason: string };
+/** The network that a file defines, or why it defines none. */
+type FileContent = { readonly name: string } | { readonly reason: string };
 
-function sayOf(text: string): Said {
+function parseContent(text: string): FileContent {
   const config = parseJson(text);
   if (!isJsonObject(config)) return { reason: textProblem(text) };
   const { name } = config;
   return typeof name === "string" && name !== "" ? { name } : { reason: "has no name" };
 }
 
-class DirectoryOfDefinitions implements DefinitionFiles {
+class DefinitionDirectory implements DefinitionFiles {
   readonly directory: string;
   readonly #deps: Deps;
-  /** Why files could not be read, by path: each reason is logged once. */
-  readonly #told = new Map<string, string>();
+  /** By path, so that each reason is logged once. */
+  readonly #loggedReasons = new Map<string, string>();
 
   constructor(deps: Deps, directory: string) {
     this.#deps = deps;
@@ -67,8 +61,8 @@ class DirectoryOfDefinitions implements DefinitionFiles {
       if (!SUFFIXES.some((suffix) => fileName.endsWith(suffix))) continue;
       const path = `${this.directory}/${fileName}`;
       const text = await this.#read(path);
-      const said = typeof text === "string" ? sayOf(text) : text;
-      this.#tell(path, said);
+      const said = typeof text === "string" ? parseContent(text) : text;
+      this.#logOnce(path, said);
       if ("reason" in said) unreadable.push(`${fileName} ${said.reason}`);
       else names.add(said.name);
       if (typeof text === "string" && "name" in said && said.name === name) {
@@ -78,7 +72,7 @@ class DirectoryOfDefinitions implements DefinitionFiles {
     return { names: [...names].toSorted(), unreadable };
   }
 
-  /** The text, or why there is none: a file may have gone meanwhile, or be a directory. */
+  /** A file may be gone meanwhile, or be a directory. */
   async #read(path: string): Promise<string | { readonly reason: string }> {
     try {
       return (await this.#deps.files.readText(path)) ?? { reason: "is gone" };
@@ -88,18 +82,17 @@ class DirectoryOfDefinitions implements DefinitionFiles {
     }
   }
 
-  #tell(path: string, said: Said): void {
+  #logOnce(path: string, said: FileContent): void {
     if ("name" in said) {
-      this.#told.delete(path);
+      this.#loggedReasons.delete(path);
       return;
     }
-    if (this.#told.get(path) === said.reason) return;
-    this.#told.set(path, said.reason);
+    if (this.#loggedReasons.get(path) === said.reason) return;
+    this.#loggedReasons.set(path, said.reason);
     this.#deps.log.warn("a file defines no network", { path, reason: said.reason });
   }
 }
 
-/** The files of that directory, which need not be there. */
 export function createDefinitionFiles(deps: Deps, directory: string): DefinitionFiles {
-  return new DirectoryOfDefinitions(deps, directory);
+  return new DefinitionDirectory(deps, directory);
 }

@@ -1,45 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one CNI plugin once. Source: CNI SPEC 1.1 section 2, "Execution Protocol".
+// Runs one CNI plugin once, and queries the versions that it supports. Source: CNI SPEC 1.1 section 2, "Execution
+// Protocol"
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import type { AttachmentRequest, CommandResult, ProcessRunner } from "@patchbay/core/ports";
 import type { LimitFunction } from "p-limit";
+import { parseVersions } from "./version.ts";
 
-/** What plugins and their own programs (iptables, ip) are looked up in. */
+/** PATH for programs that plugins run, such as iptables and ip. */
 const PROGRAM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** The machine that runs plugins: directories that hold them, and processes. */
 export interface PluginHost {
   readonly runner: ProcessRunner;
-  /** Searched in order. Source: CNI SPEC 1.1 section 2, CNI_PATH. */
+  /** Searched in order. Source: CNI SPEC 1.1 section 2, CNI_PATH */
   readonly binDirs: readonly string[];
-  /** How many plugins run at once. */
   readonly limit: LimitFunction;
-  /** Whose plugins they are, the same for each process that follows another one: see {@link ProcessRunner.endFamily}. */
+  /** Process family of the plugins, the same after a restart: see {@link ProcessRunner.endFamily}. */
   readonly family: string;
-  /** A process in whose mount and network namespaces plugins run; absent: in the caller's. */
+  /** A process whose mount and network namespaces plugins run in; unset for this process's own. */
   readonly hostProcess?: number;
 }
 
-/** One execution of a plugin, all that it is told. */
 export interface Invocation {
   readonly plugin: string;
-  /** Name of the network, for errors. */
   readonly network: string;
   readonly command: "ADD" | "DEL" | "CHECK" | "STATUS" | "GC" | "VERSION";
   readonly stdin: string;
-  /** CNI_ variables beside CNI_COMMAND and CNI_PATH. */
+  /** CNI_ variables other than CNI_COMMAND and CNI_PATH. */
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   /**
-   * ADDRESS/LENGTH of a NIC whose network namespace is deleted. The plugin gets another namespace with a link of these
-   * addresses, because it finds by them what it must remove on the host.
+   * ADDRESS/LENGTH of a NIC whose network namespace was deleted. The plugin runs with a stand-in namespace that has a
+   * link with these addresses, because it derives from them what it must remove on the host.
    */
   readonly standInAddresses?: readonly string[];
 }
 
-/** What a plugin is told of an attachment. */
-export function envOf(request: AttachmentRequest): Readonly<Record<string, string>> {
+export function buildEnvironment(request: AttachmentRequest): Readonly<Record<string, string>> {
   return {
     CNI_CONTAINERID: request.containerId,
     CNI_NETNS: request.netnsPath ?? "",
@@ -48,26 +45,26 @@ export function envOf(request: AttachmentRequest): Readonly<Record<string, strin
   };
 }
 
-/** Codes after which only another configuration helps. Source: CNI SPEC 1.1 section 5, "Error". */
+/** Errors that only another configuration resolves. Source: CNI SPEC 1.1 section 5, "Error" */
 const CONFIG_CODES = [1, 2, 6, 7];
 
-/** Most of a plugin's own words that is repeated, in characters: they go into events and an annotation of the pod. */
-const WORDS_MAX = 1_000;
+/** Characters of a plugin's message to repeat in events and an annotation. */
+const MESSAGE_MAX = 1_000;
 
-/** What a shell, and nsenter, exits with where there is no such program. Source: POSIX sh, 2.8.2. */
+/** Exit code of a shell and of nsenter for a missing program. Source: POSIX sh, 2.8.2 */
 const NO_SUCH_PROGRAM = 127;
 
 /**
- * Makes the link of a stand-in namespace, and runs the plugin outside. The namespace is deleted with this process. The link
- * is a veth, because the plugin needs that kernel module, too.
+ * Creates a link in a stand-in namespace, and runs the plugin outside of it. The namespace is deleted with this
+ * process. The link is a veth, because the plugin needs that kernel module anyway.
  */
 const STAND_IN_SCRIPT = `
 ip link add "$CNI_IFNAME" type veth
 for address in $STAND_IN_ADDRESSES; do ip address add "$address" dev "$CNI_IFNAME"; done
 CNI_NETNS=/proc/$$/ns/net nsenter --target "$PPID" --net -- "$@"`;
 
-/** Plugins, what they load and what they call are the host's, and so are the links that they make: a runtime calls them so. */
-function argvOf(
+/** Plugins, their libraries and the links they create belong to the host, because a container runtime would run them there. */
+function buildCommand(
   path: string,
   { hostProcess }: PluginHost,
   { standInAddresses }: Invocation,
@@ -90,7 +87,7 @@ function isMissing(
   return isWrapped && exitCode === NO_SUCH_PROGRAM;
 }
 
-async function runIn(
+async function runFrom(
   directory: string,
   host: PluginHost,
   call: Invocation,
@@ -98,7 +95,7 @@ async function runIn(
   try {
     const outcome = await host.limit(() =>
       host.runner.run({
-        argv: argvOf(`${directory}/${call.plugin}`, host, call),
+        argv: buildCommand(`${directory}/${call.plugin}`, host, call),
         stdin: call.stdin,
         env: {
           PATH: PROGRAM_PATH,
@@ -108,14 +105,15 @@ async function runIn(
           CNI_PATH: host.binDirs.join(":"),
         },
         timeoutMs: call.timeoutMs,
-        // One that outlived us would work on the sandbox beside the plugins of our successor, and so would its IPAM plugin.
+        // A plugin that survived this process would compete with plugins of the next one for the same sandbox, and so
+        // would its IPAM plugin.
         family: host.family,
       }),
     );
     return isMissing(host, call, outcome) ? undefined : outcome;
   } catch (error) {
     if (isAppError(error, "OS_PROGRAM_MISSING")) return undefined;
-    if (isAppError(error, "OS_PROGRAM_FAILED")) throw cutOff(call, error);
+    if (isAppError(error, "OS_PROGRAM_FAILED")) throw outputTooLong(call, error);
     if (!isAppError(error, "OS_TIMED_OUT")) throw error;
     throw new AppError(
       "CNI_TIMED_OUT",
@@ -125,8 +123,7 @@ async function runIn(
   }
 }
 
-/** A plugin that was killed since it wrote too much. */
-function cutOff({ plugin, command }: Invocation, error: AppError): AppError {
+function outputTooLong({ plugin, command }: Invocation, error: AppError): AppError {
   const message = String(error.details["stderr"]);
   return new AppError(
     "CNI_PLUGIN_FAILED",
@@ -135,25 +132,25 @@ function cutOff({ plugin, command }: Invocation, error: AppError): AppError {
   );
 }
 
-/** A plugin's words in one line of bounded length, whatever bytes it wrote. */
-function wordsOf(text: string): string {
-  const head = text.trimStart().slice(0, WORDS_MAX + 1);
+/** A plugin's message in one line of bounded length, from arbitrary bytes. */
+function oneLine(text: string): string {
+  const head = text.trimStart().slice(0, MESSAGE_MAX + 1);
   const words = head.replaceAll(/[\p{C}\s\uFFFD]+/gu, " ").trim();
-  return head.length > WORDS_MAX ? `${words}…` : words;
+  return head.length > MESSAGE_MAX ? `${words}…` : words;
 }
 
-function failureOf(call: Invocation, outcome: CommandResult): AppError {
+function toError(call: Invocation, outcome: CommandResult): AppError {
   const { plugin, command } = call;
   const answer = parseJson(outcome.stdout);
   if (!isJsonObject(answer) || typeof answer["code"] !== "number") {
-    const said = [outcome.stderr, outcome.stdout].map(wordsOf);
+    const said = [outcome.stderr, outcome.stdout].map(oneLine);
     const words = said.filter((text) => text !== "").slice(0, 1);
     const message = [`exit code ${String(outcome.exitCode)}`, ...words].join(": ");
     return new AppError("CNI_PLUGIN_FAILED", { plugin, command, message, cniCode: 0 });
   }
   const { code: cniCode, msg, details } = answer;
   const message = [msg, details].filter((part) => typeof part === "string" && part !== "");
-  const text = wordsOf(message.join("; "));
+  const text = oneLine(message.join("; "));
   return CONFIG_CODES.includes(cniCode)
     ? new AppError("CNI_CONFIG_INVALID", {
         network: call.network,
@@ -164,15 +161,60 @@ function failureOf(call: Invocation, outcome: CommandResult): AppError {
 }
 
 /**
- * Runs the plugin that is found first in the directories; resolves with what it printed.
+ * Runs the plugin from the first directory that has it, and returns its standard output.
  * @throws AppError with CNI_PLUGIN_MISSING, CNI_TIMED_OUT, CNI_PLUGIN_FAILED, CNI_CONFIG_INVALID
  */
 export async function invokePlugin(host: PluginHost, call: Invocation): Promise<string> {
   for (const directory of host.binDirs) {
-    const outcome = await runIn(directory, host, call);
+    const outcome = await runFrom(directory, host, call);
     if (outcome === undefined) continue;
-    if (outcome.exitCode !== 0) throw failureOf(call, outcome);
+    if (outcome.exitCode !== 0) throw toError(call, outcome);
     return outcome.stdout;
   }
   throw new AppError("CNI_PLUGIN_MISSING", { plugin: call.plugin, path: host.binDirs.join(":") });
+}
+
+/** VERSION has no side effects. */
+const VERSION_TIMEOUT_MS = 5_000;
+
+/** Versions by plugin; undefined if the plugin's answer was not understood. */
+export type KnownVersions = Map<string, Promise<readonly string[] | undefined>>;
+
+/** Queried once per plugin. A plugin without VERSION is used with the version of the configuration. */
+export async function querySupportedVersions(
+  host: PluginHost,
+  known: KnownVersions,
+  plugin: string,
+): Promise<readonly string[] | undefined> {
+  const before = known.get(plugin);
+  if (before !== undefined) return before;
+  // Concurrent callers share one query; a failed one is repeated.
+  const asked = queryVersions(host, plugin).then(parseVersions);
+  known.set(plugin, asked);
+  let versions: readonly string[] | undefined;
+  try {
+    versions = await asked;
+    return versions;
+  } finally {
+    if (versions === undefined) known.delete(plugin);
+  }
+}
+
+async function queryVersions(host: PluginHost, plugin: string): Promise<unknown> {
+  try {
+    const answer = await invokePlugin(host, {
+      plugin,
+      network: plugin,
+      command: "VERSION",
+      stdin: JSON.stringify({ cniVersion: "1.0.0" }),
+      env: {},
+      timeoutMs: VERSION_TIMEOUT_MS,
+    });
+    return parseJson(answer);
+  } catch (error) {
+    if (isAppError(error, "CNI_PLUGIN_FAILED") || isAppError(error, "CNI_CONFIG_INVALID")) {
+      return undefined;
+    }
+    throw error;
+  }
 }

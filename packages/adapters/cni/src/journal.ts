@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent has begun, on disk: written before a plugin runs, since afterwards the world cannot be asked.
+// Journal of attachments on disk, written before a plugin runs, because afterwards the node does not reveal what was
+// begun.
 import { isJsonObject, parseJson, type JsonObject, type NetworkSelection } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type {
@@ -10,17 +11,15 @@ import type {
   NodeNic,
 } from "@patchbay/core/ports";
 
-/** A device of the node that an attachment has. */
+/** A device of the node that is assigned to an attachment. */
 export interface JournalDevice {
-  /** Absent: none was given; the plugin tells of what it makes itself. */
+  /** Unset if no device was assigned, and the plugin reports one that it creates. */
   readonly id?: string;
-  /** Absent: the device was named, and its network is of no resource. */
+  /** Unset if the device was named explicitly, without a resource. */
   readonly resource?: string;
-  /** What is told of it, from the device plugin to CNI plugins and from those to the pod: an absolute path. */
   readonly infoPath: string;
 }
 
-/** One attachment that was begun: everything that its DEL needs. */
 export interface JournalRow {
   readonly podUid: string;
   readonly podNamespace: string;
@@ -29,53 +28,48 @@ export interface JournalRow {
   readonly network: string;
   /** The arguments of ADD; DEL gets the same. */
   readonly request: AttachmentRequest;
-  /** The element that asked for it; absent: no annotation did, or an older agent wrote the row. */
+  /** The annotation element that requested it; unset without one, or if an older agent wrote the row. */
   readonly selection?: NetworkSelection;
-  /** Inode of the network namespace, decimal text. */
+  /** Decimal. */
   readonly netnsInode: string;
   /** Boot in which it was begun. Source: /proc/sys/kernel/random/boot_id */
   readonly bootId: string;
-  /** Place in the order of a pod's attachments; later ones may stand on earlier ones. */
+  /** Order of a pod's attachments; later ones may depend on earlier ones. */
   readonly sequence: number;
-  /** `begun`: ADD was not seen to succeed. `removed`: DEL has succeeded and is still to be reported. */
+  /** `begun`: ADD has not succeeded yet. `removed`: DEL has succeeded but is not reported yet. */
   readonly state: "begun" | "attached" | "removed";
-  /** Absent until ADD has succeeded. */
+  /** Unset until ADD has succeeded. */
   readonly result?: CniResult;
-  /** Its pod's default network: it comes and goes by calls of the container runtime, not by the pod's annotation. */
+  /** The pod's default network, which the container runtime adds and deletes. */
   readonly isDefault?: true;
-  /** The pod's runtime has made it: it takes it away with the sandbox, and tells it in the pod's status. */
+  /** The container runtime created it, deletes it with the sandbox, and reports it in the pod's status. */
   readonly isAdopted?: true;
-  /** Default routes that it asked for: by which gateways, and what gave way to them. */
+  /** Default routes that it requested: its gateways, and the routes they replaced. */
   readonly defaultRoute?: {
     readonly gateways: readonly string[];
     readonly replaced: readonly DefaultRoute[];
   };
-  /** NICs of the node that it takes, as they were before ADD: so they are again after DEL. */
+  /** NICs of the node that it uses, as they were before ADD, so that DEL can restore them. */
   readonly nodeNics?: readonly NodeNic[];
-  /** DEL has succeeded, or is given up; its state is `begun` until the NICs of the node are as they were. */
+  /** DEL has succeeded or was abandoned; the state stays `begun` until the node's NICs are restored. */
   readonly isUnmade?: true;
-  /** The device that it was given; no other attachment of its pod gets it. */
   readonly device?: JournalDevice;
-  /** What was known of the device after ADD. Source: NPWG device information 1.1. */
+  /** Device information after ADD. Source: NPWG device information 1.1 */
   readonly deviceInfo?: JsonObject;
-  /** How often DEL has failed, or what comes behind it. */
   readonly failedRemovals?: number;
 }
 
-/** The rows of this node. A row is named by pod, sandbox and interface. */
 export interface Journal {
-  /** Writes the row, durable when it resolves; replaces the one of the same name. */
+  /** Replaces the row with the same identity; durable when it resolves. */
   write(row: JournalRow): Promise<void>;
-  /** Removes the row; not there is success. */
   remove(row: JournalRow): Promise<void>;
-  /** The rows of a pod in the order in which they were begun. */
   list(podUid: string): Promise<readonly JournalRow[]>;
-  /** The pods that have rows, sorted; sweeps what a process that died left without rows. Before any other work only. */
+  /** Pods with rows, sorted. Deletes leftovers of a process that died, so call it only before any other work. */
   listPods(): Promise<readonly string[]>;
 }
 
 const SUFFIX = ".json";
-/** What a pod's uid and a sandbox's id may look like; both become file names. */
+/** Valid pod UIDs and sandbox IDs, which become file names. */
 const FILE_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
 
 function isRow(value: unknown): value is JournalRow {
@@ -91,27 +85,26 @@ function isRow(value: unknown): value is JournalRow {
   );
 }
 
-function directoryOf(dir: string, podUid: string): string {
+function podDirectory(dir: string, podUid: string): string {
   if (FILE_NAME.test(podUid)) return `${dir}/${podUid}`;
   throw new AppError("OS_PATH_REFUSED", { path: podUid, reason: "it is not a UID" });
 }
 
-function pathOf(dir: string, { podUid, request }: JournalRow): string {
+function rowPath(dir: string, { podUid, request }: JournalRow): string {
   const { containerId, interfaceName } = request;
   if (!FILE_NAME.test(containerId) || interfaceName.includes("/")) {
     throw new AppError("OS_PATH_REFUSED", { path: containerId, reason: "it is not a valid name" });
   }
-  return `${directoryOf(dir, podUid)}/${containerId}.${interfaceName}${SUFFIX}`;
+  return `${podDirectory(dir, podUid)}/${containerId}.${interfaceName}${SUFFIX}`;
 }
 
-/** Rows by path. */
 type Rows = Map<string, JournalRow>;
 
 class FileJournal {
   readonly #files: Files;
   readonly #dir: string;
-  /** By pod; of one that is not in it nothing is known. */
-  readonly #known = new Map<string, Rows>();
+  /** By pod; a missing pod has not been read. */
+  readonly #rowsByPod = new Map<string, Rows>();
 
   constructor(files: Files, dir: string) {
     this.#files = files;
@@ -119,17 +112,17 @@ class FileJournal {
   }
 
   async write(row: JournalRow): Promise<void> {
-    const path = pathOf(this.#dir, row);
+    const path = rowPath(this.#dir, row);
     const writeFile = async (): Promise<void> => {
-      await this.#files.ensureDirectory(directoryOf(this.#dir, row.podUid), 0o700);
+      await this.#files.ensureDirectory(podDirectory(this.#dir, row.podUid), 0o700);
       await this.#files.writeAtomic(path, `${JSON.stringify(row)}\n`, 0o600);
     };
     await this.#change(row, writeFile, (rows) => rows.set(path, row));
   }
 
   async remove(row: JournalRow): Promise<void> {
-    const path = pathOf(this.#dir, row);
-    const directory = directoryOf(this.#dir, row.podUid);
+    const path = rowPath(this.#dir, row);
+    const directory = podDirectory(this.#dir, row.podUid);
     const removeFile = async (): Promise<void> => {
       await this.#files.remove(path);
       if ((await rowNames(this.#files, directory)).length === 0) {
@@ -140,50 +133,47 @@ class FileJournal {
   }
 
   async list(podUid: string): Promise<readonly JournalRow[]> {
-    const rows = this.#known.get(podUid) ?? (await this.#load(podUid));
+    const rows = this.#rowsByPod.get(podUid) ?? (await this.#load(podUid));
     return [...rows.values()].toSorted((a, b) => a.sequence - b.sequence);
   }
 
   async listPods(): Promise<readonly string[]> {
     const pods: string[] = [];
     for (const podUid of await this.#files.list(this.#dir)) {
-      // What an agent that died left without rows: an empty directory, or a row half written.
+      // An empty directory or a partial row of an agent that died.
       if ((await rowNames(this.#files, `${this.#dir}/${podUid}`)).length > 0) pods.push(podUid);
       else await this.#files.remove(`${this.#dir}/${podUid}`);
     }
     return pods;
   }
 
-  /** The disk first; what a change that failed has left there is read again. */
+  /** Changes the disk first. A failed change makes the pod's rows be read again. */
   async #change(
     { podUid }: JournalRow,
     onDisk: () => Promise<void>,
     inMemory: (rows: Rows) => void,
   ): Promise<void> {
-    const rows = this.#known.get(podUid);
-    this.#known.delete(podUid);
+    const rows = this.#rowsByPod.get(podUid);
+    this.#rowsByPod.delete(podUid);
     await onDisk();
     if (rows === undefined) return;
     inMemory(rows);
-    if (rows.size > 0) this.#known.set(podUid, rows);
+    if (rows.size > 0) this.#rowsByPod.set(podUid, rows);
   }
 
   async #load(podUid: string): Promise<Rows> {
-    const directory = directoryOf(this.#dir, podUid);
+    const directory = podDirectory(this.#dir, podUid);
     const rows: Rows = new Map();
     for (const name of await rowNames(this.#files, directory)) {
       const path = `${directory}/${name}`;
       rows.set(path, await readRow(this.#files, path));
     }
-    if (rows.size > 0) this.#known.set(podUid, rows);
+    if (rows.size > 0) this.#rowsByPod.set(podUid, rows);
     return rows;
   }
 }
 
-/**
- * Keeps the journal below `dir`: one directory for each pod, one file for each attachment. Nobody else writes there, so the
- * rows of a pod are read once.
- */
+/** One directory per pod and one file per attachment. No other process writes there, so rows are read once. */
 export function createJournal(files: Files, dir: string): Journal {
   const journal = new FileJournal(files, dir);
   return {
@@ -196,11 +186,11 @@ export function createJournal(files: Files, dir: string): Journal {
 
 async function rowNames(files: Files, directory: string): Promise<readonly string[]> {
   const names = await files.list(directory);
-  // What a process that died was writing ends otherwise.
+  // Partial writes end differently.
   return names.filter((name) => name.endsWith(SUFFIX));
 }
 
-/** A row that cannot be read may stand for a lease: it is an error, never skipped. */
+/** An unreadable row may hold an IP address lease, so it is an error instead of being skipped. */
 async function readRow(files: Files, path: string): Promise<JournalRow> {
   const row = parseJson(await files.readText(path));
   if (isRow(row)) return row;

@@ -7,7 +7,83 @@ import type {
   ProcessRunner,
 } from "@patchbay/core/ports";
 import { describe, expect, test } from "vitest";
-import { createCni } from "./plugin-chain.ts";
+import { createCni, SharedLocks } from "./plugin-chain.ts";
+
+interface Work {
+  readonly done: Promise<void>;
+  end(): Promise<void>;
+}
+
+let log: string[] = [];
+
+function begin(
+  { gates, gate = "blue" }: { readonly gates: SharedLocks; readonly gate?: string },
+  how: "runShared" | "runExclusive",
+  name: string,
+): Work {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const done = gates[how](gate, async () => {
+    log.push(`${name} begins`);
+    await promise;
+    log.push(`${name} ends`);
+  });
+  return {
+    done,
+    end: async () => {
+      resolve(undefined);
+      await done;
+    },
+  };
+}
+
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+}
+
+test("one that is to be alone waits for those inside, and holds up those that come", async () => {
+  log = [];
+  const gates = new SharedLocks();
+  const first = begin({ gates }, "runShared", "first");
+  const second = begin({ gates }, "runShared", "second");
+  const alone = begin({ gates }, "runExclusive", "alone");
+  const late = begin({ gates }, "runShared", "late");
+  const other = begin({ gates, gate: "green" }, "runShared", "other");
+  await settled();
+  expect(log).toEqual(["first begins", "second begins", "other begins"]);
+  await first.end();
+  await second.end();
+  await settled();
+  expect(log.at(-1)).toBe("alone begins");
+  await alone.end();
+  await late.end();
+  await other.end();
+  expect(log.slice(5)).toEqual([
+    "alone begins",
+    "alone ends",
+    "late begins",
+    "late ends",
+    "other ends",
+  ]);
+});
+
+test("two that are to be alone follow one another", async () => {
+  log = [];
+  const gates = new SharedLocks();
+  const works = ["a", "b"].map((name) => begin({ gates }, "runExclusive", name));
+  for (const work of works) await work.end();
+  expect(log).toEqual(["a begins", "a ends", "b begins", "b ends"]);
+});
+
+test("what fails opens the gate again", async () => {
+  log = [];
+  const gates = new SharedLocks();
+  for (const how of ["runExclusive", "runShared"] as const) {
+    const failing = gates[how]("blue", () => Promise.reject(new Error("no")));
+    await expect(failing).rejects.toThrow("no");
+  }
+  await begin({ gates }, "runExclusive", "next").end();
+  expect(log).toEqual(["next begins", "next ends"]);
+});
 
 interface Call {
   readonly path: string;

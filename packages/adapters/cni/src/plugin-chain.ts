@@ -1,54 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the plugins of a network configuration list. Source: CNI SPEC 1.1 sections 2 and 3.
+// Runs the plugins of a network configuration list. Source: CNI SPEC 1.1 sections 2 and 3
 import { isJsonObject, parseIp } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import type { AttachmentRequest, Cni, CniResult } from "@patchbay/core/ports";
 import pLimit from "p-limit";
-import { Gates } from "./gates.ts";
-import { envOf, invokePlugin, type Invocation, type PluginHost } from "./invoke-plugin.ts";
+import {
+  buildEnvironment,
+  querySupportedVersions,
+  type Invocation,
+  invokePlugin,
+  type KnownVersions,
+  type PluginHost,
+} from "./invoke-plugin.ts";
 import { isFileName, printPluginConfig } from "./network-config.ts";
 import { parseResult } from "./result.ts";
-import { findSupported, type KnownVersions } from "./spoken-versions.ts";
-import { askStatus, checkAll, collectGarbage } from "./upkeep.ts";
+import { checkStatus, checkAll, collectGarbage } from "./check-status-gc.ts";
 import { isAtLeast, negotiateVersion } from "./version.ts";
 
-/** The machine that runs plugins, how many at once, and how long one may take. */
-export interface CniDeps extends Omit<PluginHost, "limit"> {
+interface Lock {
+  holders: number;
+  isExclusive: boolean;
+  waiters: (() => void)[];
+}
+
+/** Locks by name, either shared by many operations or held by one. */
+export class SharedLocks {
+  readonly #locks = new Map<string, Lock>();
+
+  /** Waits for an exclusive operation, then runs beside other shared ones. */
+  async runShared<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const gate = this.#getLock(name);
+    while (gate.isExclusive) await waitForChange(gate);
+    gate.holders += 1;
+    try {
+      return await work();
+    } finally {
+      gate.holders -= 1;
+      this.#notify(name, gate);
+    }
+  }
+
+  /** Waits for running operations; later ones wait for it. */
+  async runExclusive<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const gate = this.#getLock(name);
+    while (gate.isExclusive) await waitForChange(gate);
+    gate.isExclusive = true;
+    try {
+      while (gate.holders > 0) await waitForChange(gate);
+      return await work();
+    } finally {
+      gate.isExclusive = false;
+      this.#notify(name, gate);
+    }
+  }
+
+  #getLock(name: string): Lock {
+    const gate = this.#locks.get(name) ?? { holders: 0, isExclusive: false, waiters: [] };
+    this.#locks.set(name, gate);
+    return gate;
+  }
+
+  #notify(name: string, gate: Lock): void {
+    const waiting = gate.waiters.splice(0);
+    if (waiting.length === 0 && gate.holders === 0 && !gate.isExclusive) this.#locks.delete(name);
+    for (const wake of waiting) wake();
+  }
+}
+
+function waitForChange(gate: Lock): Promise<void> {
+  return new Promise((resolve) => {
+    gate.waiters.push(resolve);
+  });
+}
+
+/** Replaces operations by those in `changed`. */
+export function wrapCni(cni: Cni, changed: Partial<Cni>): Cni {
+  return {
+    add: (request) => cni.add(request),
+    del: (request, prevResult) => cni.del(request, prevResult),
+    check: (request, prevResult) => cni.check(request, prevResult),
+    status: (config) => cni.status(config),
+    gc: (config, listValid) => cni.gc(config, listValid),
+    releaseAddresses: (request) => cni.releaseAddresses(request),
+    ...changed,
+  };
+}
+
+interface CniDeps extends Omit<PluginHost, "limit"> {
   /** Deadline of one plugin's ADD, milliseconds. Default: a minute, in which a DHCP server can answer. */
   readonly addTimeoutMs?: number;
 }
 
 /**
- * Plugins at once. Each starts programs of its own, and more of them end no sooner: after a start of the node the pods of
- * everybody come together, and what runs for them must not grow with their number.
+ * Plugins at once, because each starts programs of its own and more would not finish sooner. After a node's start all
+ * pods arrive together, and the load must not grow with their number.
  */
 const PLUGINS_MAX = 8;
 const ADD_TIMEOUT_MS = 60_000;
 const DEL_TIMEOUT_MS = 30_000;
-/** "Container unknown": nothing to clean up. Source: CNI SPEC 1.1 section 5, "Error". */
+/** "Container unknown": nothing to clean up. Source: CNI SPEC 1.1 section 5, "Error" */
 const UNKNOWN_CONTAINER = 3;
 
 type Plugin = AttachmentRequest["config"]["plugins"][number];
 
-/** Runs CNI plugins, each in a process group of its own with a deadline. */
+/** Runs each plugin in a process group of its own with a deadline. */
 export function createCni(host: CniDeps): Cni {
   const deps: Host = { ...host, limit: pLimit(PLUGINS_MAX) };
   const supported: KnownVersions = new Map();
-  const gates = new Gates();
-  /** One operation at a time on a container, and none beside GC of its network. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
-  const on = <T>({ config, containerId }: AttachmentRequest, work: () => Promise<T>): Promise<T> =>
-    gates.together(`network ${config.name}`, () => gates.alone(`container ${containerId}`, work));
+  const locks = new SharedLocks();
+  /** GC of a network excludes its other operations. Source: CNI SPEC 1.1, "Lifecycle & Ordering" */
+  const withLocks = <T>(
+    { config, containerId }: AttachmentRequest,
+    work: () => Promise<T>,
+  ): Promise<T> =>
+    locks.runShared(`network ${config.name}`, () =>
+      locks.runExclusive(`container ${containerId}`, work),
+    );
   return {
-    add: (request) => on(request, () => addAll(deps, supported, request)),
+    add: (request) => withLocks(request, () => addAll(deps, supported, request)),
     del: (request, prevResult) =>
-      on(request, () => delAll(deps, supported, { request, prevResult })),
-    check: (request, prevResult) => on(request, () => checkAll(deps, { request, prevResult })),
-    status: (config) => askStatus(deps, supported, config),
+      withLocks(request, () => delAll(deps, supported, { request, prevResult })),
+    check: (request, prevResult) =>
+      withLocks(request, () => checkAll(deps, { request, prevResult })),
+    status: (config) => checkStatus(deps, supported, config),
     gc: (config, listValid) =>
-      gates.alone(`network ${config.name}`, () =>
+      locks.runExclusive(`network ${config.name}`, () =>
         collectGarbage(deps, supported, { config, listValid }),
       ),
-    releaseAddresses: (request) => on(request, () => releaseAddresses(deps, supported, request)),
+    releaseAddresses: (request) =>
+      withLocks(request, () => releaseAddresses(deps, supported, request)),
   };
 }
 
@@ -61,7 +141,8 @@ async function addAll(
 ): Promise<CniResult> {
   const { config } = request;
   const supported: (readonly string[] | undefined)[] = [];
-  for (const { type } of config.plugins) supported.push(await findSupported(deps, known, type));
+  for (const { type } of config.plugins)
+    supported.push(await querySupportedVersions(deps, known, type));
   const cniVersion = negotiateVersion(config.cniVersion, supported);
   let result: CniResult | undefined;
   for (const plugin of config.plugins) {
@@ -77,7 +158,7 @@ async function addAll(
           prevResult: isAtLeast(cniVersion, "0.3.0") ? result : undefined,
         },
       ),
-      env: envOf(request),
+      env: buildEnvironment(request),
       timeoutMs: deps.addTimeoutMs ?? ADD_TIMEOUT_MS,
     };
     result = readResult(plugin, await invokePlugin(deps, invocation), cniVersion);
@@ -96,7 +177,7 @@ function readResult(plugin: Plugin, text: string, cniVersion: string): CniResult
   });
 }
 
-/** Equivalent to what a plugin does with its IPAM plugin: same configuration, same environment. Source: CNI SPEC 1.1 section 4. */
+/** Same configuration and environment as the main plugin's. Source: CNI SPEC 1.1 section 4 */
 async function releaseAddresses(
   deps: Host,
   known: KnownVersions,
@@ -105,7 +186,7 @@ async function releaseAddresses(
   for (const plugin of request.config.plugins.toReversed()) {
     const ipam = isJsonObject(plugin["ipam"]) ? plugin["ipam"]["type"] : undefined;
     if (typeof ipam !== "string" || !isFileName(ipam)) continue;
-    const supported = [await findSupported(deps, known, ipam)];
+    const supported = [await querySupportedVersions(deps, known, ipam)];
     const cniVersion = negotiateVersion(request.config.cniVersion, supported);
     await invokePlugin(deps, {
       ...delInvocation(plugin, cniVersion, { request, prevResult: undefined }),
@@ -114,7 +195,6 @@ async function releaseAddresses(
   }
 }
 
-/** One DEL of a list. */
 interface Removal {
   readonly request: AttachmentRequest;
   readonly prevResult: CniResult | undefined;
@@ -125,15 +205,15 @@ async function delAll(deps: Host, known: KnownVersions, removal: Removal): Promi
   const failures: unknown[] = [];
   for (const plugin of request.config.plugins.toReversed()) {
     try {
-      // The version of ADD, where it is known: a plugin refuses a previous result of another version.
+      // The version of ADD if it is known, because plugins refuse a previous result of another version.
       const cniVersion =
         prevResult?.cniVersion ??
         negotiateVersion(request.config.cniVersion, [
-          await findSupported(deps, known, plugin.type),
+          await querySupportedVersions(deps, known, plugin.type),
         ]);
       await invokePlugin(deps, delInvocation(plugin, cniVersion, removal));
     } catch (error) {
-      // One plugin that cannot clean up must not keep the others from it; the first failure is reported.
+      // Continues after a failed plugin, so that the others can clean up; reports the first failure.
       if (!isUnknownContainer(error)) failures.push(error);
     }
   }
@@ -160,15 +240,15 @@ function delInvocation(
       { name: config.name, cniVersion },
       { capabilityArgs, prevResult: isAtLeast(cniVersion, "0.4.0") ? prevResult : undefined },
     ),
-    env: envOf(request),
+    env: buildEnvironment(request),
     timeoutMs: DEL_TIMEOUT_MS,
     ...(standInAddresses.length > 0 && { standInAddresses }),
   };
 }
 
 /**
- * Addresses whose masquerading rules a plugin would leave behind, because it reads them from a namespace that is deleted.
- * Source: CNI plugins bridge and ptp, cmdDel.
+ * Addresses whose masquerading rules the plugin would leave behind, because it reads them from a namespace that was
+ * deleted. Source: CNI plugins bridge and ptp, cmdDel
  */
 function findMasqueraded(plugin: Plugin, { request, prevResult }: Removal): readonly string[] {
   if (plugin["ipMasq"] !== true || request.netnsPath !== undefined) return [];

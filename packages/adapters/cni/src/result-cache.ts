@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How was an attachment made that the pod's runtime made? libcni remembers it on disk. Source: CNI libcni/api.go, "cache".
+// Attachments that container runtimes made, from the cache of libcni. Source: CNI libcni/api.go, "cache"
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
 import type { AttachmentName, AttachmentRequest, CniResult, Files } from "@patchbay/core/ports";
 import { AppError } from "@patchbay/core";
 import { parseNetworkConfig } from "./network-config.ts";
 import { parseResult } from "./result.ts";
 
-/** What a runtime has done, as far as its DEL needs it. */
 export interface CachedAttachment extends Pick<
   AttachmentRequest,
   "config" | "args" | "capabilityArgs"
@@ -14,34 +13,26 @@ export interface CachedAttachment extends Pick<
   readonly result?: CniResult;
 }
 
-/** An attachment as it is remembered, with whose it is. */
 export interface RememberedAttachment {
   readonly attachment: CachedAttachment;
   readonly containerId: string;
   readonly interfaceName: string;
-  /** File that remembers it, absolute. */
   readonly path: string;
 }
 
-/** What the runtimes of this machine (Multus, the kubelet's CRI) remember of their attachments. */
+/** Attachments of this machine's runtimes (Multus, the CRI runtime). */
 export interface ResultCache {
-  /** All that can be read. */
   list(): Promise<readonly RememberedAttachment[]>;
-  /** Whether anybody has ever remembered anything here, as far as can be seen. */
+  /** Whether any runtime uses the cache. */
   isKept(): Promise<boolean>;
-  /**
-   * The attachments of one network, by its name in configurations.
-   * @throws AppError with CNI_GC_HELD when one that may be of it cannot be read
-   */
+  /** @throws AppError with CNI_GC_HELD if a file that may belong to the network cannot be read */
   namesOf(network: string): Promise<readonly AttachmentName[]>;
-  /** Forgets one; not there is success. */
   forget(attachment: RememberedAttachment): Promise<void>;
-  /** The attachment of that sandbox and NIC; undefined when nothing that can be read is remembered. */
   find(containerId: string, interfaceName: string): Promise<CachedAttachment | undefined>;
 }
 
-/** Source: CNI libcni/api.go CNICacheV1. */
-const KIND = "cniCacheV1";
+/** Source: CNI libcni/api.go CNICacheV1 */
+const CACHE_KIND = "cniCacheV1";
 
 function isPair(value: unknown): value is readonly [string, string] {
   return (
@@ -49,13 +40,13 @@ function isPair(value: unknown): value is readonly [string, string] {
   );
 }
 
-function textOf(base64: unknown): string {
+function decodeBase64(base64: unknown): string {
   return typeof base64 === "string" ? Buffer.from(base64, "base64").toString("utf8") : "";
 }
 
 function parseEntry(value: JsonObject): CachedAttachment | undefined {
   const { networkName, config, cniArgs, capabilityArgs, result } = value;
-  const parsed = parseNetworkConfig(textOf(config), String(networkName));
+  const parsed = parseNetworkConfig(decodeBase64(config), String(networkName));
   if (!parsed.ok) return undefined;
   const known = isJsonObject(result)
     ? parseResult(JSON.stringify(result), parsed.config.cniVersion)
@@ -70,13 +61,13 @@ function parseEntry(value: JsonObject): CachedAttachment | undefined {
 
 type CacheFiles = Pick<Files, "list" | "readText" | "remove" | "exists">;
 
-/** Its owner is in the file, since names of networks and of NICs may have hyphens as the file's own name has. */
+/** File names are ambiguous, because names of networks and NICs may contain the separator. */
 async function readEntry(
   files: CacheFiles,
   path: string,
 ): Promise<RememberedAttachment | undefined> {
   const entry = parseJson(await files.readText(path));
-  if (!isJsonObject(entry) || entry["kind"] !== KIND) return undefined;
+  if (!isJsonObject(entry) || entry["kind"] !== CACHE_KIND) return undefined;
   const { containerId, ifName: interfaceName } = entry;
   const attachment = parseEntry(entry);
   if (attachment === undefined) return undefined;
@@ -84,7 +75,6 @@ async function readEntry(
   return { attachment, containerId, interfaceName, path };
 }
 
-/** Files of `DIR/results` of each directory, in order. */
 async function listPaths(files: CacheFiles, dirs: readonly string[]): Promise<readonly string[]> {
   const paths = await Promise.all(
     dirs.map(async (dir) =>
@@ -94,24 +84,24 @@ async function listPaths(files: CacheFiles, dirs: readonly string[]): Promise<re
   return paths.flat();
 }
 
-/** Of a file that begins with the network's name, which others may begin with too; undefined: it is another's. */
-async function nameIn(
+/** The file name begins with the network's name, but may belong to another network; undefined then. */
+async function readName(
   files: CacheFiles,
   path: string,
   network: string,
 ): Promise<AttachmentName | undefined> {
   const text = await files.readText(path);
-  if (text === undefined) return undefined; // forgotten meanwhile
+  if (text === undefined) return undefined; // deleted meanwhile
   const entry = parseJson(text);
   const { kind, networkName, containerId, ifName } = isJsonObject(entry) ? entry : {};
-  const isKnown = kind === KIND && typeof containerId === "string" && typeof ifName === "string";
+  const isKnown =
+    kind === CACHE_KIND && typeof containerId === "string" && typeof ifName === "string";
   if (isKnown && typeof networkName === "string") {
     return networkName === network ? { containerId, interfaceName: ifName } : undefined;
   }
   throw new AppError("CNI_GC_HELD", { network, reason: `${path} cannot be read` });
 }
 
-/** Looks into `DIR/results` of each directory, in order. */
 export function createResultCache(files: CacheFiles, dirs: readonly string[]): ResultCache {
   return {
     find: async (containerId, interfaceName) => {
@@ -139,7 +129,7 @@ export function createResultCache(files: CacheFiles, dirs: readonly string[]): R
       const found: AttachmentName[] = [];
       for (const path of await listPaths(files, dirs)) {
         if (!path.includes(`/results/${network}-`)) continue;
-        const name = await nameIn(files, path, network);
+        const name = await readName(files, path, network);
         if (name !== undefined) found.push(name);
       }
       return found;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the result of ADD in every version. Source: CNI SPEC 1.1 section 5.
-import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
+// Parses and prints CNI results of all versions. Source: CNI SPEC 1.1 section 5
+import { isJsonObject, type JsonObject, parseJson } from "@patchbay/api";
 import type { CniResult } from "@patchbay/core/ports";
+import { isAtLeast } from "./version.ts";
 
 function isListOf(value: unknown, isItem: (item: JsonObject) => boolean): boolean {
   return (
@@ -38,7 +39,7 @@ function isModernResult(value: JsonObject): boolean {
   );
 }
 
-/** 0.1 and 0.2 know one address for each family and no interface. */
+/** Versions 0.1 and 0.2 have one address per family and no interfaces. */
 function fromLegacy(value: JsonObject): JsonObject {
   const families = [value["ip4"], value["ip6"]].filter(isJsonObject);
   if (families.length === 0) return value;
@@ -58,10 +59,7 @@ function withoutNulls(value: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(value).filter(([, field]) => field !== null));
 }
 
-/**
- * Reads what a plugin printed; `version` is the one of its configuration, for a result that states none.
- * Fields that are not known here are kept, since the next plugin may need them. Undefined: no result at all.
- */
+/** `version`: for a result without one. Retains unknown fields for the next plugin. Undefined if it is not a result. */
 export function parseResult(text: string, version: string): CniResult | undefined {
   const value = parseJson(text);
   if (value === null) return { cniVersion: version };
@@ -69,6 +67,40 @@ export function parseResult(text: string, version: string): CniResult | undefine
   const { cniVersion: stated } = value;
   const cniVersion = typeof stated === "string" && stated !== "" ? stated : version;
   const result = withoutNulls({ ...fromLegacy(value), cniVersion });
-  // Every field of CniResult was checked one by one.
+  // The fields of CniResult were checked.
   return isModernResult(result) ? (result as unknown as CniResult) : undefined;
+}
+
+type Address = NonNullable<CniResult["ips"]>[number];
+
+function isV6({ address }: Pick<Address, "address">): boolean {
+  return address.includes(":");
+}
+
+/** One address per family, and no interface. */
+function familyOf(result: CniResult, wantsV6: boolean): object | undefined {
+  const found = result.ips?.find((ip) => isV6(ip) === wantsV6);
+  if (found === undefined) return undefined;
+  const routes = result.routes?.filter(({ dst }) => dst.includes(":") === wantsV6);
+  return {
+    ip: found.address,
+    ...(found.gateway === undefined ? {} : { gateway: found.gateway }),
+    ...(routes === undefined || routes.length === 0 ? {} : { routes }),
+  };
+}
+
+/** Prints the result in the format of that version; both versions must be known. Source: CNI SPEC 0.2, 0.4, 1.1 "Result" */
+export function printResult(result: CniResult, cniVersion: string): object {
+  if (isAtLeast(cniVersion, "1.0.0")) return { ...result, cniVersion };
+  if (isAtLeast(cniVersion, "0.3.0")) {
+    const ips = result.ips?.map((ip) => ({ version: isV6(ip) ? "6" : "4", ...ip }));
+    return { ...result, ...(ips === undefined ? {} : { ips }), cniVersion };
+  }
+  const [ip4, ip6] = [familyOf(result, false), familyOf(result, true)];
+  return {
+    cniVersion,
+    ...(ip4 === undefined ? {} : { ip4 }),
+    ...(ip6 === undefined ? {} : { ip6 }),
+    dns: result.dns ?? {},
+  };
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which CNI version to speak with plugins. Source: CNI SPEC 1.1 section 1, "Version considerations".
+// CNI versions. Source: CNI SPEC 1.1 section 1, "Version considerations"
 import { isJsonObject } from "@patchbay/api";
 
-/** Versions that this runtime speaks, oldest first. Source: CNI SPEC 1.1 "Released versions". */
+/** Oldest first. Source: CNI SPEC 1.1 "Released versions" */
 const KNOWN_VERSIONS: readonly string[] = [
   "0.1.0",
   "0.2.0",
@@ -13,10 +13,9 @@ const KNOWN_VERSIONS: readonly string[] = [
   "1.1.0",
 ];
 
-/** What a configuration without `cniVersion` means. Source: CNI pkg/version ConfigDecoder. */
+/** Version of a configuration without `cniVersion`. Source: CNI pkg/version ConfigDecoder */
 export const VERSION_WHEN_ABSENT = "0.1.0";
 
-/** Whether this runtime speaks the version. */
 export function isKnownVersion(version: string): boolean {
   return KNOWN_VERSIONS.includes(version);
 }
@@ -26,14 +25,13 @@ export function isAtLeast(version: string, minimum: string): boolean {
   return KNOWN_VERSIONS.indexOf(version) >= KNOWN_VERSIONS.indexOf(minimum);
 }
 
-/** The newest of `offered` that this runtime knows. */
 export function findNewestVersion(offered: readonly string[]): string | undefined {
   return KNOWN_VERSIONS.findLast((version) => offered.includes(version));
 }
 
 /**
- * The versions that an answer to VERSION names; undefined when it is none, and then nothing is known of the plugin.
- * Source: CNI SPEC 1.1 section 4; CNI pkg/version PluginDecoder, where 0.2.0 alone means 0.1.0 too.
+ * Versions in an answer to VERSION; undefined if it is not one. Source: CNI SPEC 1.1 section 4; CNI pkg/version
+ * PluginDecoder, where 0.2.0 alone implies 0.1.0
  */
 export function parseVersions(answer: unknown): readonly string[] | undefined {
   if (!isJsonObject(answer)) return undefined;
@@ -45,10 +43,7 @@ export function parseVersions(answer: unknown): readonly string[] | undefined {
   return cniVersion === "0.2.0" ? ["0.1.0", "0.2.0"] : undefined;
 }
 
-/**
- * The newest version not above `wanted` that every plugin supports, as far as it says so; `wanted` itself when there
- * is none, so that the plugin says what it does not understand.
- */
+/** Returns `wanted` if no version is supported by all, so that the plugin reports what it does not support. */
 export function negotiateVersion(
   wanted: string,
   supported: readonly (readonly string[] | undefined)[],

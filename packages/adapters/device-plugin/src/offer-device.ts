@@ -1,74 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers a device, and keeps beside it the copy that containers get: a runtime gives a device with owner and mode of the
-// node's file.
+// Offers a device, with a copy of its node for containers, because a container runtime passes owner and mode of the
+// node's file on.
 import { dirname, join } from "node:path";
 import { AppError } from "@patchbay/core/errors";
 import type { DeviceNodes, Files, Logger } from "@patchbay/core/ports";
-import { keepOffer, type OfferDeps } from "./keep-offer.ts";
-import { copyOfOffer, giveDevice, type DeviceOffer } from "./offer.ts";
+import { runOffer, type OfferDeps } from "./run-offer.ts";
+import {
+  copyPath,
+  type DeviceOffer,
+  allocateDevice,
+  type OfferPaths,
+  type Supply,
+} from "./offer.ts";
 import type { ContainerAllocation } from "./protocol.ts";
-import type { OfferPlaces, Supply } from "./supply.ts";
 
-/** Whose containers get the device. */
 export interface DeviceUser {
   readonly uid: number;
   readonly gid: number;
 }
 
-/** Read and write, for that user alone. */
 const COPY_MODE = 0o600;
 
-/** How a device is offered. */
-export interface DeviceHow {
-  readonly places: OfferPlaces;
+export interface DeviceOfferOptions {
+  readonly places: OfferPaths;
   readonly user: DeviceUser;
   readonly deps: OfferDeps & { readonly nodes: DeviceNodes };
 }
 
-/** Offers a device until aborted; as {@link keepOffer}. */
+/** Offers a device until aborted, like {@link runOffer}. */
 export function offerDevice(
   offer: DeviceOffer,
-  how: DeviceHow,
+  how: DeviceOfferOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  return keepOffer(new DeviceSupply(offer, how), how, signal);
+  return runOffer(new DeviceSupply(offer, how), how, signal);
 }
 
 class DeviceSupply implements Supply {
   readonly offer: DeviceOffer;
-  readonly watched: string;
-  readonly #how: DeviceHow;
+  readonly watchedDirectory: string;
+  readonly #options: DeviceOfferOptions;
   readonly #files: Pick<Files, "exists">;
-  /** The device's file as it is seen from here. */
   readonly #path: string;
   #copying: Promise<unknown> = Promise.resolve();
 
-  constructor(offer: DeviceOffer, how: DeviceHow) {
+  constructor(offer: DeviceOffer, how: DeviceOfferOptions) {
     this.offer = offer;
-    this.#how = how;
+    this.#options = how;
     this.#files = how.deps.files;
     this.#path = join(how.places.hostRoot, offer.path);
-    this.watched = dirname(this.#path);
+    this.watchedDirectory = dirname(this.#path);
   }
 
-  isThere(): Promise<boolean> {
+  exists(): Promise<boolean> {
     return this.#files.exists(this.#path);
   }
 
   async prepare(log: Logger): Promise<void> {
-    await this.#keepCopy(log);
+    await this.#copyDevice(log);
   }
 
-  async give(_ids: readonly string[], log: Logger): Promise<ContainerAllocation> {
-    if (await this.#keepCopy(log)) return giveDevice(this.offer);
+  async allocate(_ids: readonly string[], log: Logger): Promise<ContainerAllocation> {
+    if (await this.#copyDevice(log)) return allocateDevice(this.offer);
     const { resource, path } = this.offer;
     throw new AppError("DEVICE_MISSING", { resource, path });
   }
 
-  /** Whether there is a device. One at a time, and each looks anew: the one before may have looked before a change. */
-  #keepCopy(log: Logger): Promise<boolean> {
-    const { places, user, deps } = this.#how;
-    const path = copyOfOffer(this.offer);
+  /** Serialized; each run checks again, because the previous one may have run before a change. */
+  #copyDevice(log: Logger): Promise<boolean> {
+    const { places, user, deps } = this.#options;
+    const path = copyPath(this.offer);
     const copy = { source: this.#path, path: join(places.hostRoot, path), ...user };
     const keep = async (): Promise<boolean> => {
       const outcome = await deps.nodes.keepCopy({ ...copy, mode: COPY_MODE });
@@ -76,7 +77,7 @@ class DeviceSupply implements Supply {
       return outcome !== "removed";
     };
     const kept = this.#copying.then(keep);
-    this.#copying = kept.catch(() => undefined); // who asked is told
+    this.#copying = kept.catch(() => undefined);
     return kept;
   }
 }

@@ -1,50 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offers directories of vhost-user sockets: each is one pod's, and goes when its pod has gone; and all of them together to
-// the dataplane of the node.
+// Offers directories of vhost-user sockets: one for each pod, deleted after the pod, and all together for the node's
+// dataplane.
 import { messageOf } from "@patchbay/core/errors";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type { Logger, PodDevices, VhostDirectories } from "@patchbay/core/ports";
-import { keepOffer, type OfferDeps } from "./keep-offer.ts";
-import { ALL_DIRECTORIES, giveDirectories, listDevices, type Offer } from "./offer.ts";
+import {
+  ALL_DIRECTORIES_ALLOCATION,
+  allocateDirectories,
+  listDevices,
+  type Offer,
+  type OfferPaths,
+  type Supply,
+} from "./offer.ts";
 import type { ContainerAllocation } from "./protocol.ts";
-import type { OfferPlaces, Supply } from "./supply.ts";
-import { planSweep } from "./sweep.ts";
+import { runOffer, type OfferDeps } from "./run-offer.ts";
 
-/** How directories are offered. */
-export interface DirectoriesHow {
-  readonly places: Pick<OfferPlaces, "kubeletDir">;
+interface SweepFacts {
+  readonly existing: readonly string[];
+  readonly inUse: ReadonlySet<string>;
+  /** Directories that were unused at the last check and have not been assigned since. */
+  readonly suspects: ReadonlySet<string>;
+}
+
+interface SweepPlan {
+  readonly unused: readonly string[];
+  readonly suspects: readonly string[];
+}
+
+/** Requires two checks without a user, because the kubelet lists a pod a little after it requested the devices. */
+export function planSweep({ existing: there, inUse, suspects }: SweepFacts): SweepPlan {
+  const free = there.filter((id) => !inUse.has(id));
+  return {
+    unused: free.filter((id) => suspects.has(id)),
+    suspects: free.filter((id) => !suspects.has(id)),
+  };
+}
+
+interface DirectoryOfferOptions {
+  readonly places: Pick<OfferPaths, "kubeletDir">;
   readonly deps: OfferDeps & { readonly directories: VhostDirectories };
 }
 
-/** How directories of pods are offered, and taken back. */
-export interface SocketsHow extends DirectoriesHow {
-  readonly deps: DirectoriesHow["deps"] & { readonly podDevices: PodDevices };
-  /** How often it is asked which of them pods still have, milliseconds. */
+interface SocketOfferOptions extends DirectoryOfferOptions {
+  readonly deps: DirectoryOfferOptions["deps"] & { readonly podDevices: PodDevices };
+  /** Milliseconds between checks which directories pods still use. */
   readonly sweepEveryMs: number;
 }
 
 class SocketSupply implements Supply {
   readonly offer: Offer;
-  readonly #deps: SocketsHow["deps"];
+  readonly #deps: SocketOfferOptions["deps"];
   readonly #mutex = new KeyedMutex();
   #suspects = new Set<string>();
 
-  constructor(offer: Offer, { deps }: SocketsHow) {
+  constructor(offer: Offer, { deps }: SocketOfferOptions) {
     this.offer = offer;
     this.#deps = deps;
   }
 
-  isThere(): Promise<boolean> {
+  exists(): Promise<boolean> {
     return Promise.resolve(true);
   }
 
-  /** Each is made when a pod gets it; a node on which none can be made offers none. */
+  /** Directories are created on demand, but a node without the parents offers none. */
   prepare(): Promise<void> {
     return this.#deps.directories.makeParents();
   }
 
-  /** Anew: what the pod before has left there is none of this one's. */
-  async give(ids: readonly string[]): Promise<ContainerAllocation> {
+  /** Recreates the directory, so that files of the previous pod are gone. */
+  async allocate(ids: readonly string[]): Promise<ContainerAllocation> {
     const { directories } = this.#deps;
     const made = ids.map((id) =>
       this.#mutex.runExclusive(id, async () => {
@@ -53,22 +77,26 @@ class SocketSupply implements Supply {
         await directories.make(id);
       }),
     );
-    await Promise.allSettled(made); // nothing goes on behind an error
+    await Promise.allSettled(made); // no directory is still being created when an error is reported
     await Promise.all(made);
-    return giveDirectories(ids);
+    return allocateDirectories(ids);
   }
 
-  /** Those of others (a machine of this host's has its own below the same parent) are not ours to sweep. */
+  /** Ignores directories of others, for example of a standalone machine on the same host. */
   async sweep(log: Logger): Promise<void> {
     const { directories, podDevices } = this.#deps;
     const own = new Set(listDevices(this.offer, true).map(({ ID }) => ID));
     const there = (await directories.list()).filter((id) => own.has(id));
     const inUse =
       there.length === 0 ? new Set<string>() : await podDevices.listUsed(this.offer.resource);
-    const { gone, suspects } = planSweep({ there, inUse, suspects: this.#suspects });
+    const { unused: gone, suspects } = planSweep({
+      existing: there,
+      inUse,
+      suspects: this.#suspects,
+    });
     for (const id of gone) {
       await this.#mutex.runExclusive(id, async () => {
-        if (!this.#suspects.has(id)) return; // somebody was given it meanwhile
+        if (!this.#suspects.has(id)) return;
         await directories.remove(id);
         log.info("removed directory of sockets", { directory: id });
       });
@@ -77,10 +105,10 @@ class SocketSupply implements Supply {
   }
 }
 
-/** Until aborted. What is wrong is logged, once while it stays the same. */
-async function keepSwept(
+/** Runs until aborted; logs each failure once. */
+async function sweepPeriodically(
   supply: SocketSupply,
-  { deps, sweepEveryMs }: SocketsHow,
+  { deps, sweepEveryMs }: SocketOfferOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const log = deps.log.child({ resource: supply.offer.resource });
@@ -98,31 +126,31 @@ async function keepSwept(
   }
 }
 
-/** Offers directories until aborted, and removes those that no pod has any more; as {@link keepOffer}. */
+/** Offers directories until aborted, and deletes those of deleted pods. */
 export async function offerSockets(
   offer: Offer,
-  how: SocketsHow,
+  how: SocketOfferOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const supply = new SocketSupply(offer, how);
-  await Promise.all([keepOffer(supply, how, signal), keepSwept(supply, how, signal)]);
+  await Promise.all([runOffer(supply, how, signal), sweepPeriodically(supply, how, signal)]);
 }
 
-/** Offers all directories of the node together until aborted; as {@link keepOffer}. */
+/** Offers all directories of the node together until aborted. */
 export function offerAllSockets(
   offer: Offer,
-  how: DirectoriesHow,
+  how: DirectoryOfferOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const prepare = (): Promise<void> => how.deps.directories.makeParents();
   const supply: Supply = {
     offer,
-    isThere: () => Promise.resolve(true),
+    exists: () => Promise.resolve(true),
     prepare,
-    give: async () => {
+    allocate: async () => {
       await prepare();
-      return ALL_DIRECTORIES;
+      return ALL_DIRECTORIES_ALLOCATION;
     },
   };
-  return keepOffer(supply, how, signal);
+  return runOffer(supply, how, signal);
 }

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isAppError } from "@patchbay/core/errors";
 import { expect, test } from "vitest";
-import { checkKnown, giveDevice, giveDirectories, listDevices, nameOfOffer } from "./offer.ts";
+import {
+  requireKnownDevices,
+  allocateDevice,
+  allocateDirectories,
+  listDevices,
+  offerName,
+} from "./offer.ts";
 
 const OFFER = {
   resource: "devices.kubevirt.io/vhost-net",
@@ -16,7 +22,7 @@ const DEVICE = {
 };
 
 test("it is named after the last part of its resource", () => {
-  expect(nameOfOffer(OFFER)).toBe("vhost-net");
+  expect(offerName(OFFER)).toBe("vhost-net");
 });
 
 test.each([
@@ -30,11 +36,11 @@ test.each([
 });
 
 test("a container gets the copy of a device in the place of the device's own file", () => {
-  expect(giveDevice(OFFER)).toEqual({ devices: [DEVICE], mounts: [] });
+  expect(allocateDevice(OFFER)).toEqual({ devices: [DEVICE], mounts: [] });
 });
 
 test("a container gets what is shown of each directory, under its own path, for reading", () => {
-  expect(giveDirectories(["sockets-1", "sockets-2"])).toEqual({
+  expect(allocateDirectories(["sockets-1", "sockets-2"])).toEqual({
     devices: [],
     mounts: ["sockets-1", "sockets-2"].map((id) => ({
       containerPath: `/run/patchbay/vhost-user/${id}`,
@@ -52,7 +58,7 @@ test.each([
   const containerRequests = asked.map((devicesIds) => ({ devicesIds }));
   let found: unknown;
   try {
-    checkKnown(OFFER, { containerRequests });
+    requireKnownDevices(OFFER, { containerRequests });
   } catch (error) {
     found = isAppError(error, "DEVICE_UNKNOWN") ? error.details["device"] : error;
   }

@@ -1,42 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is offered under a resource, and what a container gets that asks for it. Pure.
+// Pure description of an offer: its devices, and what a container gets.
 import { join } from "node:path";
 import { VHOST_USER_DIR, VHOST_USER_SHOWN_DIR } from "@patchbay/api/names";
 import { AppError } from "@patchbay/core/errors";
+import type { Logger } from "@patchbay/core/ports";
 import type { AllocateRequest, ContainerAllocation, DeviceState, Mount } from "./protocol.ts";
 
-/** Where the node's copies of devices are, which launchers get. What is in `/run` is gone after a boot, as devices are. */
-const COPIES = "/run/patchbay/devices";
+/** Copies of device nodes for launchers. Like devices, they do not survive a reboot. */
+const COPY_DIRECTORY = "/run/patchbay/devices";
 
-/** What containers of the node may ask for. */
 export interface Offer {
   /** For example `devices.kubevirt.io/kvm`. */
   readonly resource: string;
-  /** How many there are of it. */
   readonly count: number;
 }
 
-/** A device of the node that many containers may have at once. */
 export interface DeviceOffer extends Offer {
-  /** Its file, on the node and in containers, for example `/dev/net/tun`. */
+  /** Path on the node and in containers, for example `/dev/net/tun`. */
   readonly path: string;
-  /** Of `r`, `w`, `m`. */
+  /** Combination of `r`, `w` and `m`. */
   readonly permissions: string;
 }
 
-/** The last part of the resource's name: it names the devices, and the plugin's socket. */
-export function nameOfOffer({ resource }: Pick<Offer, "resource">): string {
+export function offerName({ resource }: Pick<Offer, "resource">): string {
   return resource.slice(resource.lastIndexOf("/") + 1);
 }
 
-/** On the node, the device that containers get: the same one, and theirs to open. */
-export function copyOfOffer(offer: DeviceOffer): string {
-  return join(COPIES, nameOfOffer(offer));
+/** Path on the node of the copy, which the launchers' user owns. */
+export function copyPath(offer: DeviceOffer): string {
+  return join(COPY_DIRECTORY, offerName(offer));
 }
 
-/** The devices as the kubelet counts them: all are healthy while there is what they are. */
+/** Devices as the kubelet counts them; all are healthy if the resource exists. */
 export function listDevices(offer: Offer, isThere: boolean): readonly DeviceState[] {
-  const name = nameOfOffer(offer);
+  const name = offerName(offer);
   const health = isThere ? "Healthy" : "Unhealthy";
   return Array.from({ length: offer.count }, (_device, index) => ({
     ID: `${name}-${String(index)}`,
@@ -44,8 +41,8 @@ export function listDevices(offer: Offer, isThere: boolean): readonly DeviceStat
   }));
 }
 
-/** @throws AppError with DEVICE_UNKNOWN for what was never offered */
-export function checkKnown(offer: Offer, { containerRequests }: AllocateRequest): void {
+/** @throws AppError with DEVICE_UNKNOWN for a device that was never offered */
+export function requireKnownDevices(offer: Offer, { containerRequests }: AllocateRequest): void {
   const known = new Set(listDevices(offer, true).map(({ ID }) => ID));
   const device = containerRequests
     .flatMap(({ devicesIds }) => devicesIds)
@@ -54,29 +51,28 @@ export function checkKnown(offer: Offer, { containerRequests }: AllocateRequest)
     throw new AppError("DEVICE_UNKNOWN", { resource: offer.resource, device });
 }
 
-/** What a container gets that asks for none. */
-export const NOTHING: ContainerAllocation = { devices: [], mounts: [] };
+export const EMPTY_ALLOCATION: ContainerAllocation = { devices: [], mounts: [] };
 
-/** The copy, where the device's own file would be, once, however many it asked for. */
-export function giveDevice(offer: DeviceOffer): ContainerAllocation {
+/** Mounts the copy at the device's own path, once, however many were requested. */
+export function allocateDevice(offer: DeviceOffer): ContainerAllocation {
   const { path, permissions } = offer;
-  const device = { containerPath: path, hostPath: copyOfOffer(offer), permissions };
+  const device = { containerPath: path, hostPath: copyPath(offer), permissions };
   return { devices: [device], mounts: [] };
 }
 
-/** Of each directory what is shown of it, under the path that the dataplane has it by; for reading. */
-export function giveDirectories(ids: readonly string[]): ContainerAllocation {
+/** Mounts the shown directories read-only, under the paths that the dataplane uses. */
+export function allocateDirectories(ids: readonly string[]): ContainerAllocation {
   const mounts = ids.map((id): Mount => {
     const [containerPath, hostPath] = [VHOST_USER_DIR, VHOST_USER_SHOWN_DIR].map((parent) =>
       join(parent, id),
-    ) as [string, string]; // of two, two
+    ) as [string, string];
     return { containerPath, hostPath, readOnly: true };
   });
   return { devices: [], mounts };
 }
 
-/** The directories of all pods, to make sockets in. */
-export const ALL_DIRECTORIES: ContainerAllocation = {
+/** Directories of all pods, writable for the dataplane. */
+export const ALL_DIRECTORIES_ALLOCATION: ContainerAllocation = {
   devices: [],
   mounts: [
     {
@@ -86,3 +82,21 @@ export const ALL_DIRECTORIES: ContainerAllocation = {
     },
   ],
 };
+
+export interface OfferPaths {
+  /** The kubelet's directory, for example `/var/lib/kubelet`. */
+  readonly kubeletDir: string;
+  /** The node's `/` as this process sees it: `/`, or for example `/proc/1/root` in a pod. */
+  readonly hostRoot: string;
+}
+
+export interface Supply {
+  readonly offer: Offer;
+  /** A directory to watch for changes of the resource's existence; unset if it never changes. */
+  readonly watchedDirectory?: string;
+  exists(): Promise<boolean>;
+  /** Prepares for requests. Idempotent. */
+  prepare(log: Logger): Promise<void>;
+  /** Prepares what a container gets for these devices. @throws AppError if they cannot be assigned */
+  allocate(ids: readonly string[], log: Logger): Promise<ContainerAllocation>;
+}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers a kubelet's questions about one resource, at a socket beside the kubelet's.
+// Serves the device plugin API for one resource, at a socket beside the kubelet's.
 import {
   Server,
   ServerCredentials,
@@ -9,7 +9,7 @@ import {
   type ServerWritableStream,
 } from "@grpc/grpc-js";
 import { isAppError, messageOf } from "@patchbay/core/errors";
-import { checkKnown, listDevices, NOTHING, type Offer } from "./offer.ts";
+import { requireKnownDevices, listDevices, EMPTY_ALLOCATION, type Offer } from "./offer.ts";
 import {
   loadServices,
   type AllocateRequest,
@@ -19,41 +19,37 @@ import {
   type PluginOptions,
 } from "./protocol.ts";
 
-/** What is told when a kubelet registers us, and asks again. */
 export const PLUGIN_OPTIONS: PluginOptions = {
   preStartRequired: false,
   getPreferredAllocationAvailable: false,
 };
 
-/** Who is asked and told by a plugin. */
-export interface PluginHooks {
-  /** A kubelet has begun or ended to watch. */
-  watched(): void;
-  /** Makes sure of what a container gets that asked for these. @throws where it cannot be given */
-  give(ids: readonly string[]): Promise<ContainerAllocation>;
+export interface PluginCallbacks {
+  watchersChanged(): void;
+  /** Prepares what a container gets for these devices. @throws if they cannot be assigned */
+  allocate(ids: readonly string[]): Promise<ContainerAllocation>;
 }
 
 type Watcher = ServerWritableStream<object, { readonly devices: readonly DeviceState[] }>;
 
-/** One resource's plugin: where it listens may come anew, who watches comes and goes. */
+/** Server of one resource; the kubelet may reconnect and its socket may move. */
 export class PluginServer {
   readonly #offer: Offer;
-  readonly #hooks: PluginHooks;
+  readonly #hooks: PluginCallbacks;
   readonly #watchers = new Set<Watcher>();
   #server: Server | undefined;
-  #isThere = false;
+  #isHealthy = false;
 
-  constructor(offer: Offer, hooks: PluginHooks) {
+  constructor(offer: Offer, hooks: PluginCallbacks) {
     this.#offer = offer;
     this.#hooks = hooks;
   }
 
-  /** Whether a kubelet holds the list of devices open. */
   get isWatched(): boolean {
     return this.#watchers.size > 0;
   }
 
-  /** Listens at that path, where nothing may be; what listened before ends. */
+  /** Listens at a path that must not exist, and closes the previous server. */
   async listen(path: string): Promise<void> {
     this.close();
     const server = new Server();
@@ -86,10 +82,10 @@ export class PluginServer {
     await promise;
   }
 
-  /** Whether there is what is offered; told to who watches when that changes. */
-  setThere(isThere: boolean): void {
-    if (this.#isThere === isThere) return;
-    this.#isThere = isThere;
+  /** Reports a change of the devices' health to watching kubelets. */
+  setHealthy(isThere: boolean): void {
+    if (this.#isHealthy === isThere) return;
+    this.#isHealthy = isThere;
     for (const watcher of this.#watchers) watcher.write({ devices: this.#devices() });
   }
 
@@ -100,17 +96,17 @@ export class PluginServer {
   }
 
   #devices(): readonly DeviceState[] {
-    return listDevices(this.#offer, this.#isThere);
+    return listDevices(this.#offer, this.#isHealthy);
   }
 
   #add(watcher: Watcher): void {
     this.#watchers.add(watcher);
     const forget = (): void => {
-      if (this.#watchers.delete(watcher)) this.#hooks.watched();
+      if (this.#watchers.delete(watcher)) this.#hooks.watchersChanged();
     };
     for (const end of ["cancelled", "close", "error"]) watcher.on(end, forget);
     watcher.write({ devices: this.#devices() });
-    this.#hooks.watched();
+    this.#hooks.watchersChanged();
   }
 
   async #allocate(
@@ -118,10 +114,10 @@ export class PluginServer {
     answer: sendUnaryData<AllocateResponse>,
   ): Promise<void> {
     try {
-      checkKnown(this.#offer, request);
+      requireKnownDevices(this.#offer, request);
       const containerResponses = await Promise.all(
         request.containerRequests.map(async ({ devicesIds }) =>
-          devicesIds.length === 0 ? NOTHING : await this.#hooks.give(devicesIds),
+          devicesIds.length === 0 ? EMPTY_ALLOCATION : await this.#hooks.allocate(devicesIds),
         ),
       );
       answer(null, { containerResponses });

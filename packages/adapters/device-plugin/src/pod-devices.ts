@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices does a pod have? Asks the kubelet's pod resources API. Source: kubelet podresources v1.
+// Devices of pods, from the kubelet's pod resources API. Source: kubelet podresources v1
 import { fileURLToPath } from "node:url";
 import { status, type ServiceDefinition } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { AppError, messageOf } from "@patchbay/core/errors";
 import type { Clock, PodDevices } from "@patchbay/core/ports";
-import { askKubelet } from "./ask-kubelet.ts";
+import { callKubelet } from "./kubelet-client.ts";
 
-/** Source: kubelet podresources v1 PodResources. */
+/** Source: kubelet podresources v1 PodResources */
 interface PodResources {
   readonly name: string;
   readonly namespace: string;
@@ -23,24 +23,27 @@ type PodName = Parameters<PodDevices["find"]>[0];
 
 function loadService(): ServiceDefinition {
   const path = fileURLToPath(new URL("../proto/pod-resources.proto", import.meta.url));
-  return loadSync(path, { defaults: true })["v1.PodResourcesLister"] as ServiceDefinition; // by its name a service
+  return loadSync(path, { defaults: true })["v1.PodResourcesLister"] as ServiceDefinition; // a service, by its name
 }
 
-/** The other methods would get no other answer. */
-function isAway(error: unknown): boolean {
+/** Other methods would fail in the same way. */
+function isUnreachable(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   return code === status.UNAVAILABLE || code === status.DEADLINE_EXCEEDED;
 }
 
 type AllPods = { readonly podResources: readonly PodResources[] };
 
-async function list(socket: string, clock: Pick<Clock, "now">): Promise<readonly PodResources[]> {
+async function listPods(
+  socket: string,
+  clock: Pick<Clock, "now">,
+): Promise<readonly PodResources[]> {
   const question = { service: loadService(), method: "List", request: {} };
-  return (await askKubelet<AllPods>(socket, question, clock)).podResources;
+  return (await callKubelet<AllPods>(socket, question, clock)).podResources;
 }
 
-/** A kubelet that has no such method, or not switched on, says so in its own words: then all pods are listed. */
-async function ask(
+/** Lists all pods if the kubelet lacks the method or has it disabled. */
+async function findPodResources(
   socket: string,
   { namespace, name }: PodName,
   clock: Pick<Clock, "now">,
@@ -50,15 +53,15 @@ async function ask(
   try {
     const question = { service, method: "Get", request };
     type Answer = { readonly podResources: PodResources | null };
-    return (await askKubelet<Answer>(socket, question, clock)).podResources ?? undefined;
+    return (await callKubelet<Answer>(socket, question, clock)).podResources ?? undefined;
   } catch (error) {
-    if (isAway(error)) throw error;
+    if (isUnreachable(error)) throw error;
   }
-  const pods = await list(socket, clock);
+  const pods = await listPods(socket, clock);
   return pods.find((pod) => pod.namespace === namespace && pod.name === name);
 }
 
-function devicesOf(pod: PodResources | undefined): ReadonlyMap<string, readonly string[]> {
+function groupDevices(pod: PodResources | undefined): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, Set<string>>();
   const devices = pod?.containers.flatMap((container) => container.devices) ?? [];
   for (const { resourceName, deviceIds } of devices) {
@@ -67,7 +70,7 @@ function devicesOf(pod: PodResources | undefined): ReadonlyMap<string, readonly 
   return new Map([...found].map(([resource, ids]) => [resource, [...ids].toSorted()]));
 }
 
-/** For a node whose kubelet has no device plugins, such as a standalone machine's: no pod has any device. */
+/** For a node whose kubelet has no device plugins, such as a standalone machine's. */
 export function createNoPodDevices(): PodDevices {
   return {
     find: () => Promise.resolve(new Map()),
@@ -75,12 +78,11 @@ export function createNoPodDevices(): PodDevices {
   };
 }
 
-/** Asks the kubelet whose socket has that absolute path, each time anew; it need not be there. */
 export function createPodDevices(socket: string, clock: Pick<Clock, "now">): PodDevices {
   return {
     find: async (pod) => {
       try {
-        return devicesOf(await ask(socket, pod, clock));
+        return groupDevices(await findPodResources(socket, pod, clock));
       } catch (cause) {
         const reason = messageOf(cause);
         const key = `${pod.namespace}/${pod.name}`;
@@ -89,8 +91,8 @@ export function createPodDevices(socket: string, clock: Pick<Clock, "now">): Pod
     },
     listUsed: async (resource) => {
       try {
-        const pods = await list(socket, clock);
-        return new Set(pods.flatMap((pod) => devicesOf(pod).get(resource) ?? []));
+        const pods = await listPods(socket, clock);
+        return new Set(pods.flatMap((pod) => groupDevices(pod).get(resource) ?? []));
       } catch (cause) {
         const reason = messageOf(cause);
         throw new AppError("DEVICES_NOT_LISTED", { socket, resource, reason }, { cause });

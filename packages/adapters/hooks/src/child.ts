@@ -1,26 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// The child: speaks gRPC to one hook, without any privilege; decides nothing. What it holds in memory of a hook that sends
-// more and more is bounded, and its parent ends it at the deadline.
+// Child process that calls one hook by gRPC, without privileges. Its memory for a hook that sends too much is
+// bounded, and its parent kills it at the deadline.
+import { fileURLToPath } from "node:url";
 import {
   Client,
   credentials,
-  status,
   type MethodDefinition,
   type ServiceDefinition,
   type ServiceError,
+  status,
 } from "@grpc/grpc-js";
+import { loadSync } from "@grpc/proto-loader";
 import { messageOf } from "@patchbay/core/errors";
 import type { ChildChannel, HookVersion } from "@patchbay/core/ports";
 import {
   ANSWER_BYTES_MAX,
-  SOCKET_TOKEN,
   type HookCall,
-  type Question,
+  type HookRequest,
   type Reply,
+  SOCKET_TOKEN,
 } from "./messages.ts";
-import { loadCallbacks, loadInfo } from "./services.ts";
 
-/** Of one session of HTTP/2, MiB: headers and what waits to be read. Source: Node.js http2 maxSessionMemory. */
+type ServiceName = "kubevirt.hooks.info.Info" | `kubevirt.hooks.${HookVersion}.Callbacks`;
+
+function load(file: string, name: ServiceName): ServiceDefinition {
+  const path = fileURLToPath(new URL(`../proto/${file}`, import.meta.url));
+  return loadSync(path, { defaults: true })[name] as ServiceDefinition; // a service, by its name
+}
+
+export function loadInfo(): ServiceDefinition {
+  return load("info.proto", "kubevirt.hooks.info.Info");
+}
+
+export function loadCallbacks(version: HookVersion): ServiceDefinition {
+  return load(`${version}.proto`, `kubevirt.hooks.${version}.Callbacks`);
+}
+
+/** Memory of one HTTP/2 session, MiB. Source: Node.js http2 maxSessionMemory */
 const SESSION_MIB = 4;
 
 const OPTIONS = {
@@ -31,19 +47,19 @@ const OPTIONS = {
   "grpc-node.max_session_memory": SESSION_MIB,
 };
 
-// Before privileges are dropped, so that the files may be readable for root only.
+// Loaded before privileges are dropped, so that the files may be readable by root only.
 const info = loadInfo();
 const callbacks: Readonly<Record<HookVersion, ServiceDefinition>> = {
   v1alpha2: loadCallbacks("v1alpha2"),
   v1alpha3: loadCallbacks("v1alpha3"),
 };
 
-function serviceOf(call: HookCall): ServiceDefinition {
+function findService(call: HookCall): ServiceDefinition {
   if (call.method === "Info") return info;
   return callbacks[call.method === "Shutdown" ? "v1alpha3" : call.version];
 }
 
-function paramsOf(call: HookCall): object {
+function buildRequest(call: HookCall): object {
   switch (call.method) {
     case "OnDefineDomain":
       return { domainXML: Buffer.from(call.domainXml), vmi: Buffer.from(call.vmi) };
@@ -59,8 +75,8 @@ function paramsOf(call: HookCall): object {
   }
 }
 
-/** Bytes as text, so that they can be said. */
-function asText(answer: unknown): object {
+/** Converts bytes to text, so that JSON can carry them. */
+function bytesToText(answer: unknown): object {
   const entries = Object.entries(answer as object).map(([name, value]) => [
     name,
     Buffer.isBuffer(value) ? value.toString("utf8") : (value as unknown),
@@ -68,41 +84,40 @@ function asText(answer: unknown): object {
   return Object.fromEntries(entries) as object; // of names
 }
 
-function ask(client: Client, { call, deadline }: Question): Promise<object> {
+function callHook(client: Client, { call, deadline }: HookRequest): Promise<object> {
   const { promise, resolve, reject } = Promise.withResolvers<object>();
-  // Its types are those of the .proto.
-  const method = serviceOf(call)[call.method] as MethodDefinition<object, unknown>;
+  // The types in the .proto.
+  const method = findService(call)[call.method] as MethodDefinition<object, unknown>;
   const { path, requestSerialize: to, responseDeserialize: from } = method;
   const answer = (error: ServiceError | null, response?: unknown): void => {
-    if (error === null) resolve(asText(response));
+    if (error === null) resolve(bytesToText(response));
     else reject(error);
   };
-  client.makeUnaryRequest(path, to, from, paramsOf(call), { deadline }, answer);
+  client.makeUnaryRequest(path, to, from, buildRequest(call), { deadline }, answer);
   return promise;
 }
 
-function failureOf(error: unknown): Extract<Reply, { failure: unknown }>["failure"] {
-  const { code, details } = error as Partial<ServiceError>; // or another error, which has neither
+function toFailure(error: unknown): Extract<Reply, { failure: unknown }>["failure"] {
+  const { code, details } = error as Partial<ServiceError>; // other errors have neither
   return { status: status[code ?? status.UNKNOWN], reason: details ?? messageOf(error) };
 }
 
-/** Runs in the child once privileges are gone. */
 export function main(channel: ChildChannel): void {
   let client: Client | undefined;
   channel.onMessage((message) => {
-    const question = message as Question; // the parent is trusted
+    const question = message as HookRequest; // the parent is trusted
     if (client === undefined) {
       const { fd } = channel.takeDescriptor(SOCKET_TOKEN);
       const address = `unix:/proc/self/fd/${String(fd)}`;
       client = new Client(address, credentials.createInsecure(), OPTIONS);
     }
     const { id } = question;
-    ask(client, question).then(
+    callHook(client, question).then(
       (answer) => {
         channel.send({ id, answer });
       },
       (error: unknown) => {
-        channel.send({ id, failure: failureOf(error) });
+        channel.send({ id, failure: toFailure(error) });
       },
     );
   });

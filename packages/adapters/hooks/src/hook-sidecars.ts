@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port: each sidecar is spoken to by a child of its own, which lives as long as it is asked. ADR 0084.
+// Implements HookSidecars. Each sidecar is called by a child process of its own. ADR 0084
 import { AppError, messageOf } from "@patchbay/core/errors";
 import type {
   ChildProcessHandle,
@@ -23,50 +23,45 @@ import {
   type Reply,
 } from "./messages.ts";
 
-/** A socket's inode that is open (O_PATH). */
+/** A socket opened with O_PATH. */
 interface OpenSocket {
   readonly fd: number;
   close(): void;
 }
 
-/** What {@link createHookSidecars} needs. */
 export interface HookSidecarsOptions {
   readonly starter: ChildStarter;
   readonly clock: Clock;
-  /** Whom the child becomes, without any capability: the user of the launchers. Absent: as the parent. */
+  /** User of the child, without capabilities: that of the launchers. Unset for the parent's. */
   readonly identity?: ProcessIdentity;
-  /**
-   * The only socket in the volume of that sidecar, through no link.
-   * @throws AppError with OS_FILE_FAILED when there is none, OS_PATH_REFUSED
-   */
+  /** Follows no links. @throws AppError with OS_FILE_FAILED if there is no socket, OS_PATH_REFUSED */
   readonly openSocket: (pod: LauncherPod, container: string) => OpenSocket;
-  /** How long a hook may take to say what it is, milliseconds. Default 5000. */
+  /** Deadline of Info, milliseconds. Default 5000. */
   readonly infoTimeoutMs?: number;
-  /** How long a hook may take to answer. Default 60 000, as KubeVirt's. */
+  /** Deadline of other calls, milliseconds. Default 60 000, like KubeVirt. */
   readonly callTimeoutMs?: number;
 }
 
 const DEFAULTS = { infoTimeoutMs: 5000, callTimeoutMs: 60_000 };
-/** How long the child may take to load gRPC and drop its privileges, milliseconds. */
+/** Deadline for the child to load gRPC and drop its privileges, milliseconds. */
 const READY_TIMEOUT_MS = 15_000;
-/** So long after a call's deadline the child is taken for one that hangs, milliseconds. */
-const GRACE_MS = 2000;
+/** Milliseconds after a call's deadline at which the child counts as stuck. */
+const STUCK_AFTER_MS = 2000;
 
-/** From sources the child runs sources too. */
 const childModule = import.meta.url.endsWith(".ts")
   ? new URL("./child.ts", import.meta.url).href
   : new URL("./child.js", import.meta.url).href;
 
 type Settings = HookSidecarsOptions & typeof DEFAULTS;
 
-/** gRPC's statuses of a hook that is away. Source: gRPC core, "Status codes and their use in gRPC". */
-const AWAY: readonly string[] = ["UNAVAILABLE", "CANCELLED"];
+/** gRPC statuses of an unreachable hook. Source: gRPC core, "Status codes and their use in gRPC" */
+const UNREACHABLE_STATUSES: readonly string[] = ["UNAVAILABLE", "CANCELLED"];
 
 class ChildSidecar implements HookSidecar {
   readonly #container: string;
   readonly #child: ChildProcessHandle;
   readonly #settings: Settings;
-  readonly #waiting = new Map<number, (reply: Reply) => void>();
+  readonly #pending = new Map<number, (reply: Reply) => void>();
   readonly #end = new AbortController();
   #lastId = 0;
 
@@ -77,31 +72,31 @@ class ChildSidecar implements HookSidecar {
     child.onMessage((message) => {
       const reply = parseReply(message);
       if (reply === undefined) child.kill();
-      else this.#take(reply);
+      else this.#resolve(reply);
     });
     void child.ended.then((reason) => {
       this.#end.abort(new Error(reason));
-      for (const id of this.#waiting.keys()) {
-        this.#take({ id, failure: { status: "UNAVAILABLE", reason: "what asks it has ended" } });
+      for (const id of this.#pending.keys()) {
+        this.#resolve({ id, failure: { status: "UNAVAILABLE", reason: "what asks it has ended" } });
       }
     });
   }
 
   async info(): Promise<HookInfo> {
     const answer = await this.#call({ method: "Info" }, this.#settings.infoTimeoutMs);
-    return parseInfo(answer) ?? this.#unreadable("Info");
+    return parseInfo(answer) ?? this.#invalidAnswer("Info");
   }
 
   async onDefineDomain(request: DefineDomainRequest): Promise<string> {
     const call = { method: "OnDefineDomain", ...request } as const;
     const answer = await this.#call(call, this.#settings.callTimeoutMs);
-    return parseDomainXml(answer) ?? this.#unreadable("OnDefineDomain");
+    return parseDomainXml(answer) ?? this.#invalidAnswer("OnDefineDomain");
   }
 
   async preCloudInitIso(request: CloudInitRequest): ReturnType<HookSidecar["preCloudInitIso"]> {
     const call = { method: "PreCloudInitIso", ...request } as const;
     const answer = await this.#call(call, this.#settings.callTimeoutMs);
-    return parseCloudInit(answer) ?? this.#unreadable("PreCloudInitIso");
+    return parseCloudInit(answer) ?? this.#invalidAnswer("PreCloudInitIso");
   }
 
   async shutdown(): Promise<void> {
@@ -113,30 +108,31 @@ class ChildSidecar implements HookSidecar {
     await this.#child.ended;
   }
 
-  #unreadable(call: string): never {
+  #invalidAnswer(call: string): never {
     const reason = "it answers nothing that can be read";
     throw new AppError("HOOK_FAILED", { hook: this.#container, call, reason });
   }
 
-  #take(reply: Reply): void {
-    const resolve = this.#waiting.get(reply.id);
-    this.#waiting.delete(reply.id);
+  #resolve(reply: Reply): void {
+    const resolve = this.#pending.get(reply.id);
+    this.#pending.delete(reply.id);
     resolve?.(reply);
   }
 
   async #call(call: HookCall, timeoutMs: number): Promise<object> {
-    const reply = await this.#ask(call, timeoutMs);
+    const reply = await this.#send(call, timeoutMs);
     if ("answer" in reply) return reply.answer;
     const { status, reason } = reply.failure;
     const hook = this.#container;
     if (status === "DEADLINE_EXCEEDED") {
       throw new AppError("HOOK_TIMED_OUT", { hook, call: call.method, timeoutMs });
     }
-    if (AWAY.includes(status)) throw new AppError("HOOK_UNREACHABLE", { hook, reason });
+    if (UNREACHABLE_STATUSES.includes(status))
+      throw new AppError("HOOK_UNREACHABLE", { hook, reason });
     throw new AppError("HOOK_FAILED", { hook, call: call.method, reason: `${status}: ${reason}` });
   }
 
-  async #ask(call: HookCall, timeoutMs: number): Promise<Reply> {
+  async #send(call: HookCall, timeoutMs: number): Promise<Reply> {
     const { clock } = this.#settings;
     this.#lastId += 1;
     const id = this.#lastId;
@@ -144,17 +140,17 @@ class ChildSidecar implements HookSidecar {
     if (this.#end.signal.aborted) {
       return { id, failure: { status: "UNAVAILABLE", reason: "what asks it has ended" } };
     }
-    this.#waiting.set(id, resolve);
+    this.#pending.set(id, resolve);
     this.#child.send({ id, call, deadline: clock.now() + timeoutMs });
     const over = new AbortController();
-    // A child that its hook keeps busy does not see its own deadline.
-    const late = clock.sleep(timeoutMs + GRACE_MS, over.signal).then(
+    // A hook may keep the child too busy to notice its own deadline.
+    const late = clock.sleep(timeoutMs + STUCK_AFTER_MS, over.signal).then(
       (): Reply => ({ id, failure: { status: "DEADLINE_EXCEEDED", reason: "" } }),
       () => promise,
     );
     try {
       const reply = await Promise.race([promise, late]);
-      if (this.#waiting.delete(id)) this.#child.kill();
+      if (this.#pending.delete(id)) this.#child.kill();
       return reply;
     } finally {
       over.abort(new Error("it has answered"));
@@ -162,8 +158,8 @@ class ChildSidecar implements HookSidecar {
   }
 }
 
-/** A hook that has no socket yet is away, as one that does not listen. */
-function openSocketOf(pod: LauncherPod, container: string, settings: Settings): OpenSocket {
+/** A hook without a socket is unreachable, like one that does not listen. */
+function openHookSocket(pod: LauncherPod, container: string, settings: Settings): OpenSocket {
   try {
     return settings.openSocket(pod, container);
   } catch (error) {
@@ -174,13 +170,12 @@ function openSocketOf(pod: LauncherPod, container: string, settings: Settings): 
   }
 }
 
-/** Hooks through children, each of which is started for one conversation. */
 export function createHookSidecars(options: HookSidecarsOptions): HookSidecars {
   const settings = { ...DEFAULTS, ...options };
   const { starter, identity } = options;
   return {
     connect: async (pod, container) => {
-      const socket = openSocketOf(pod, container, settings);
+      const socket = openHookSocket(pod, container, settings);
       try {
         const child = await starter.start({
           module: childModule,

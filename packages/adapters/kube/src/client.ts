@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that one process does with one API server, over one pool of connections.
+import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { KubeObject, ResourceType } from "@patchbay/api";
+import { AppError, messageOf } from "@patchbay/core";
 import type { Store } from "@patchbay/core/ports";
 import type { Observable } from "rxjs";
-import { systemRandom, type Random } from "./pace/backoff.ts";
+import type { WebSocket as Socket } from "ws";
 import {
   HttpClient,
   type HttpDeps,
@@ -12,66 +13,51 @@ import {
   type HttpResponse,
 } from "./connection/http.ts";
 import type { KubeConfig } from "./connection/kubeconfig.ts";
-import { openStream, type StreamCall } from "./connection/stream.ts";
-import { CALL_TIMEOUT_MS, HttpStore } from "./objects/object-store.ts";
-import { createReflector, type Reflection, type Wanted } from "./watch/reflector.ts";
+import { authHeaders } from "./connection/pool.ts";
 import { toStatusError } from "./connection/status-error.ts";
+import { CALL_TIMEOUT_MS, HttpStore } from "./objects/object-store.ts";
+import { type Random, systemRandom } from "./pace/backoff.ts";
+import { createReflector, type Reflection, type Wanted } from "./watch/reflector.ts";
 import { WATCH_TIMES, WatchConnection, type WatchTimes } from "./watch/watch-connection.ts";
 
-/** A call of any path, for subresources. */
 export interface RawRequest {
   readonly method: HttpMethod;
   /** For example `/apis/subresources.kubevirt.io/v1/namespaces/a/virtualmachines/b/start`. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
-  /** Sent as JSON. */
   readonly body?: unknown;
-  /** Default `application/json`. */
+  /** Default: `application/json`. */
   readonly contentType?: string;
-  /** Default 10 000. */
+  /** Default: 10 000. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
 
-/** An answer below 300. */
 export interface RawResponse {
   readonly status: number;
   readonly text: string;
-  /** What the server warns of beside it. */
   readonly warnings: readonly string[];
 }
 
-/** What a client leaves to others; `random` and `watchTimes` are for tests and have defaults. */
-export interface ClientDeps extends HttpDeps {
+interface ClientDeps extends HttpDeps {
   readonly random?: Random;
   readonly watchTimes?: WatchTimes;
 }
 
-/** One API server. */
 export interface KubeClient {
   readonly server: string;
   readonly store: Store;
-  /** List and watch of a kind as a stream that never ends by itself. */
+  /** Lists and watches a kind; the stream never ends by itself. */
   reflect<T extends KubeObject>(
     type: ResourceType<T>,
     wanted?: Wanted<T>,
   ): Observable<Reflection<T>>;
-  /**
-   * Calls any path.
-   * @throws AppError with the `KUBE_` codes of Store
-   */
+  /** @throws AppError with the `KUBE_` codes of Store */
   requestRaw(request: RawRequest): Promise<RawResponse>;
-  /**
-   * The same, with whatever the server answers: a refusal is an answer too.
-   * @throws AppError with KUBE_UNREACHABLE
-   */
+  /** Like {@link requestRaw}, but returns responses with an error status. @throws AppError with KUBE_UNREACHABLE */
   ask(request: RawRequest): Promise<HttpResponse>;
-  /**
-   * Opens a stream of bytes.
-   * @throws AppError with KUBE_UNREACHABLE, KUBE_CONFIG_INVALID, and what the server's answer means
-   */
+  /** @throws AppError with KUBE_UNREACHABLE, KUBE_CONFIG_INVALID, or the code of the server's status */
   openStream(call: StreamCall): Promise<Duplex>;
-  /** Ends all connections. */
   close(): Promise<void>;
 }
 
@@ -80,13 +66,12 @@ function ask(http: HttpClient, request: RawRequest): Promise<HttpResponse> {
 }
 
 async function requestRaw(http: HttpClient, request: RawRequest): Promise<RawResponse> {
-  const answer = await ask(http, request);
-  if (answer.status < 300) return answer;
+  const response = await ask(http, request);
+  if (response.status < 300) return response;
   const verb = request.method.toLowerCase();
-  throw toStatusError(answer, { verb, resource: request.path, object: "" });
+  throw toStatusError(response, { verb, resource: request.path, object: "" });
 }
 
-/** A client of the server that the configuration names; it connects at the first call. */
 export function createKubeClient(config: KubeConfig, deps: ClientDeps): KubeClient {
   const { logger, clock } = deps;
   const random = deps.random ?? systemRandom;
@@ -104,4 +89,76 @@ export function createKubeClient(config: KubeConfig, deps: ClientDeps): KubeClie
     openStream: (call) => openStream(config, call),
     close: () => http.close(),
   };
+}
+
+interface StreamCall {
+  readonly path: string;
+  readonly protocol: string;
+  readonly signal?: AbortSignal;
+}
+
+/** Milliseconds until the server must respond; it calls other servers itself. */
+const RESPONSE_TIMEOUT_MS = 30_000;
+const ERROR_TEXT_MAX = 64 * 1024;
+
+async function readResponseText(response: IncomingMessage): Promise<string> {
+  let text = "";
+  response.setEncoding("utf8");
+  for await (const chunk of response as AsyncIterable<string>) {
+    if (text.length < ERROR_TEXT_MAX) text += chunk;
+  }
+  return text;
+}
+
+function waitForOpen(socket: Socket, { path }: StreamCall, server: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+  socket.on("open", () => {
+    resolve(undefined);
+  });
+  socket.on("unexpected-response", (_request, response) => {
+    const status = response.statusCode ?? 0;
+    readResponseText(response).then((text) => {
+      reject(toStatusError({ status, text }, { verb: "get", resource: path, object: "" }));
+      socket.terminate();
+    }, reject);
+  });
+  socket.on("error", (cause) => {
+    reject(new AppError("KUBE_UNREACHABLE", { server, reason: messageOf(cause) }, { cause }));
+  });
+  return promise;
+}
+
+/** Ends with either side. @throws AppError with KUBE_UNREACHABLE, KUBE_CONFIG_INVALID, or the code of the status */
+export async function openStream(config: KubeConfig, call: StreamCall): Promise<Duplex> {
+  const { server, tlsServerName: servername, skipTlsVerify, proxyUrl } = config;
+  if (proxyUrl !== undefined) {
+    const reason = "streams do not go through a proxy-url";
+    throw new AppError("KUBE_CONFIG_INVALID", { path: server, reason });
+  }
+  const credentials = await config.readCredentials();
+  const { ca, cert, key } = credentials;
+  // Loaded on demand, because most programs open no stream.
+  const { WebSocket, createWebSocketStream } = await import("ws");
+  // The types of ws lack `servername`, which it passes to tls.connect.
+  const options = {
+    ca,
+    cert,
+    key,
+    servername,
+    rejectUnauthorized: !skipTlsVerify,
+    headers: authHeaders(config, credentials),
+    handshakeTimeout: RESPONSE_TIMEOUT_MS,
+    perMessageDeflate: false,
+  };
+  const url = `${server.replace(/^http/, "ws")}${call.path}`;
+  const socket = new WebSocket(url, call.protocol, options);
+  // Created before the response, because the first bytes may arrive in the same segment and would be lost without a
+  // listener.
+  const stream = createWebSocketStream(socket);
+  stream.on("error", () => stream.destroy());
+  await waitForOpen(socket, call, server);
+  call.signal?.addEventListener("abort", () => {
+    socket.close();
+  });
+  return stream;
 }

@@ -1,59 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a person who runs `kubectl describe` learn what happened? Events, of which repeats are counted.
+// Records Kubernetes events, and counts repeats in one event.
 import { EVENTS, type KubeEvent, type KubeObject } from "@patchbay/api";
 import { isAppError, messageOf } from "@patchbay/core";
 import type { Clock, Logger, ObjectKey, Store } from "@patchbay/core/ports";
-import { createTokenBuckets, type TokenBuckets } from "./pace/token-buckets.ts";
+import { createTokenBuckets, type TokenBuckets } from "./pace/backoff.ts";
 
-/** What is told. */
 export interface Note {
   readonly type: "Normal" | "Warning";
-  /** Stable word, for example `InterfacePlugged`. */
   readonly reason: string;
-  /** The latest one is shown; it may differ each time. */
   readonly message: string;
-  /**
-   * Which part of the object, for example an interface: notes of one type and reason are one event for each part,
-   * whatever their messages say. Default: the object as a whole.
-   */
+  /** Part of the object, such as an interface, whose notes share one event. Default: the object as a whole. */
   readonly about?: string;
 }
 
-/** Makes Kubernetes events of notes; repeats are counted in one event. Nothing waits for it and nothing fails by it. */
+/** Never blocks and never fails. */
 export interface EventRecorder {
-  /** Tells something about an object; returns at once, and a failure to write is only logged. */
   record(object: KubeObject, note: Note): void;
-  /** Writes what is waiting. */
   flush(): Promise<void>;
 }
 
-/** Where events are written, and in whose name. */
 export interface RecorderDeps {
   readonly store: Store;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Name of the program, the events' source. */
   readonly component: string;
-  /** Name of the node, for programs that run on one. */
   readonly host?: string;
 }
 
-/** Repeats within this are written together, milliseconds; doubled at each write while they go on. */
+/** Repeats within this time are written together, milliseconds; doubled at each write while they continue. */
 const COALESCE_MS = 5000;
-/** Repeats are written this often at least, milliseconds. */
+/** Longest time between writes of repeats, milliseconds. */
 const COALESCE_MAX_MS = 300_000;
-/** A repeat after this long is an event of its own, milliseconds. Source: client-go record/events_cache.go. */
-const AGGREGATE_MS = 600_000;
-/** New warnings of one object; what is above is dropped. Source: client-go record/events_cache.go (spam filter). */
-const NEW_WARNINGS = { burst: 25, refillMs: 300_000 };
-/** Other new events: each tells of something that was done, as of one of the NICs of a VM, of which there may be a hundred. */
-const NEW_NORMAL = { burst: 128, refillMs: 30_000 };
-/** Most notes that are remembered. Source: client-go record/events_cache.go (4096). */
-const REMEMBERED_MAX = 1000;
-/** Most characters of a message. Source: Kubernetes core/validation NoteLengthLimit. */
+/** A repeat after this time is a new event, milliseconds. Source: client-go record/events_cache.go */
+const NEW_EVENT_AFTER_MS = 600_000;
+/** New warnings per object; more are dropped. Source: client-go record/events_cache.go (spam filter) */
+const NEW_WARNING_LIMIT = { burst: 25, refillMs: 300_000 };
+/** New normal events per object. Each reports an action, for example for one of up to a hundred NICs of a VM. */
+const NEW_NORMAL_LIMIT = { burst: 128, refillMs: 30_000 };
+/** Events to remember. Source: client-go record/events_cache.go (4096) */
+const EVENTS_MAX = 1000;
+/** Characters of a message. Source: Kubernetes core/validation NoteLengthLimit */
 const MESSAGE_MAX = 1024;
 
-interface Remembered {
+interface RecordedEvent {
   /** Undefined until the first write has succeeded. */
   key: ObjectKey | undefined;
   readonly object: KubeObject;
@@ -62,20 +51,20 @@ interface Remembered {
   lastMs: number;
   count: number;
   writtenCount: number;
-  /** Wait before the next repeats are written, milliseconds. */
+  /** Delay before the next repeats are written, milliseconds. */
   coalesceMs: number;
   isWriting: boolean;
 }
 
-function idOf({ metadata: { namespace, name, uid } }: KubeObject): string {
+function objectId({ metadata: { namespace, name, uid } }: KubeObject): string {
   return JSON.stringify([namespace, name, uid]);
 }
 
-function wordsOf({ type, reason, message }: Note): Pick<Note, "type" | "reason" | "message"> {
+function eventText({ type, reason, message }: Note): Pick<Note, "type" | "reason" | "message"> {
   return { type, reason, message: message.slice(0, MESSAGE_MAX) };
 }
 
-function begin(object: KubeObject, note: Note, nowMs: number): Remembered {
+function createEntry(object: KubeObject, note: Note, nowMs: number): RecordedEvent {
   return {
     key: undefined,
     object,
@@ -92,7 +81,7 @@ function begin(object: KubeObject, note: Note, nowMs: number): Remembered {
 class CoalescingRecorder implements EventRecorder {
   readonly #deps: RecorderDeps;
   readonly #newEvents: Readonly<Record<Note["type"], TokenBuckets>>;
-  readonly #remembered = new Map<string, Remembered>();
+  readonly #entries = new Map<string, RecordedEvent>();
   readonly #writes = new Set<Promise<void>>();
   #flushing = new AbortController();
   #sequence = 0;
@@ -100,8 +89,8 @@ class CoalescingRecorder implements EventRecorder {
   constructor(deps: RecorderDeps) {
     this.#deps = deps;
     this.#newEvents = {
-      Warning: createTokenBuckets(deps.clock, NEW_WARNINGS),
-      Normal: createTokenBuckets(deps.clock, NEW_NORMAL),
+      Warning: createTokenBuckets(deps.clock, NEW_WARNING_LIMIT),
+      Normal: createTokenBuckets(deps.clock, NEW_NORMAL_LIMIT),
     };
   }
 
@@ -112,8 +101,8 @@ class CoalescingRecorder implements EventRecorder {
     entry.note = note;
     entry.count += 1;
     entry.lastMs = nowMs;
-    if (entry.isWriting) return; // it will be counted by the write that follows
-    if (entry.key === undefined && !this.#newEvents[note.type].take(idOf(object))) return;
+    if (entry.isWriting) return; // the current write will be followed by another
+    if (entry.key === undefined && !this.#newEvents[note.type].take(objectId(object))) return;
     entry.isWriting = true;
     const write = this.#writeAll(entry).finally(() => {
       entry.isWriting = false;
@@ -128,22 +117,22 @@ class CoalescingRecorder implements EventRecorder {
     this.#flushing = new AbortController();
   }
 
-  #entryFor(object: KubeObject, note: Note, nowMs: number): Remembered {
-    const id = JSON.stringify([idOf(object), note.type, note.reason, note.about]);
-    const known = this.#remembered.get(id);
-    const isOver = known === undefined || nowMs - known.lastMs >= AGGREGATE_MS;
-    const entry = isOver ? begin(object, note, nowMs) : known;
-    this.#remembered.delete(id); // behind the others
-    this.#remembered.set(id, entry);
-    const [oldest] = this.#remembered.keys();
-    if (this.#remembered.size > REMEMBERED_MAX && oldest !== undefined) {
-      this.#remembered.delete(oldest);
+  #entryFor(object: KubeObject, note: Note, nowMs: number): RecordedEvent {
+    const id = JSON.stringify([objectId(object), note.type, note.reason, note.about]);
+    const known = this.#entries.get(id);
+    const isOver = known === undefined || nowMs - known.lastMs >= NEW_EVENT_AFTER_MS;
+    const entry = isOver ? createEntry(object, note, nowMs) : known;
+    this.#entries.delete(id);
+    this.#entries.set(id, entry);
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > EVENTS_MAX && oldest !== undefined) {
+      this.#entries.delete(oldest);
     }
     return entry;
   }
 
-  /** Writes at once the first time, then what has come meanwhile, until nothing more has come. */
-  async #writeAll(entry: Remembered): Promise<void> {
+  /** Writes at once the first time, then repeats until there are no more. */
+  async #writeAll(entry: RecordedEvent): Promise<void> {
     if (entry.writtenCount > 0) await this.#coalesce(entry);
     while (entry.writtenCount < entry.count) {
       const count = entry.count;
@@ -153,20 +142,20 @@ class CoalescingRecorder implements EventRecorder {
     }
   }
 
-  async #coalesce(entry: Remembered): Promise<void> {
+  async #coalesce(entry: RecordedEvent): Promise<void> {
     const { clock } = this.#deps;
     const { coalesceMs } = entry;
     entry.coalesceMs = Math.min(2 * coalesceMs, COALESCE_MAX_MS);
-    await clock.sleep(coalesceMs, this.#flushing.signal).catch(() => undefined); // flushed: at once
+    await clock.sleep(coalesceMs, this.#flushing.signal).catch(() => undefined); // flush ends the wait
   }
 
-  async #write(entry: Remembered, count: number): Promise<void> {
+  async #write(entry: RecordedEvent, count: number): Promise<void> {
     try {
       if (entry.key === undefined) await this.#create(entry, count);
       else await this.#update(entry.key, entry, count);
     } catch (error) {
       if (isAppError(error, "KUBE_NOT_FOUND") && entry.key !== undefined) {
-        entry.key = undefined; // the server forgot it
+        entry.key = undefined; // the event has expired on the server
         await this.#write(entry, count);
         return;
       }
@@ -175,7 +164,7 @@ class CoalescingRecorder implements EventRecorder {
     }
   }
 
-  async #create(entry: Remembered, count: number): Promise<void> {
+  async #create(entry: RecordedEvent, count: number): Promise<void> {
     const { name, namespace, uid } = entry.object.metadata;
     const { component, host, store } = this.#deps;
     this.#sequence += 1;
@@ -192,7 +181,7 @@ class CoalescingRecorder implements EventRecorder {
         ...(namespace !== undefined && { namespace }),
         ...(uid !== undefined && { uid }),
       },
-      ...wordsOf(entry.note),
+      ...eventText(entry.note),
       count,
       firstTimestamp: toTimestamp(entry.firstMs),
       lastTimestamp: toTimestamp(entry.lastMs),
@@ -202,24 +191,20 @@ class CoalescingRecorder implements EventRecorder {
     entry.key = key;
   }
 
-  async #update(key: ObjectKey, entry: Remembered, count: number): Promise<void> {
-    const { message } = wordsOf(entry.note);
+  async #update(key: ObjectKey, entry: RecordedEvent, count: number): Promise<void> {
+    const { message } = eventText(entry.note);
     const fields = { count, message, lastTimestamp: toTimestamp(entry.lastMs) };
     await this.#deps.store.patch(EVENTS, key, { type: "merge", fields });
   }
 }
 
-/** RFC 3339 text without fractions. Source: Kubernetes metav1.Time. */
+/** RFC 3339 without fractions. Source: Kubernetes metav1.Time */
 function toTimestamp(ms: number): string {
   // oxlint-disable-next-line no-restricted-globals -- formats a time, reads no clock
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/**
- * A recorder that counts repeats up in one event: notes on the same object and part with the same type and reason.
- * However much goes wrong, an object has 25 new warnings at once and then one in five minutes, and a note that repeats
- * without end is written ever less often.
- */
+/** Repeats are counted in one event. An object gets 25 new warnings at once, then one in five minutes. */
 export function createEventRecorder(deps: RecorderDeps): EventRecorder {
   return new CoalescingRecorder(deps);
 }

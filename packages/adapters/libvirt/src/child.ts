@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The child: holds the connections to untrusted daemons and does what the parent asks; decides nothing.
+// Child process that holds the connections to untrusted libvirt daemons, and makes the parent's calls.
 import { messageOf } from "@patchbay/core/errors";
 import type { ChildChannel, HypervisorEvent, TakenDescriptor } from "@patchbay/core/ports";
 import { loadLibvirt, type NativeConnection, type NativeError, type Notify } from "./native.ts";
 import { OPEN_CALL, type Beat, type Reply, type Request } from "./protocol.ts";
 
-// Before privileges are dropped, so that the files may be readable for root only.
+// Loaded before privileges are dropped, so that the files may be readable by root only.
 const { Connection, eventLoopAgeMs } = loadLibvirt();
 
-/** Runs in the child once privileges are gone. */
 export function main(channel: ChildChannel): void {
   const connections = new Map<number, NativeConnection>();
   const reply = (message: Reply | Beat): void => {
@@ -47,25 +46,30 @@ function handle(request: Request, context: Context): void {
 
 interface Target {
   readonly uri: string;
-  /** No longer needed when the connection is open, or is not. */
+  /** Not needed after the connection attempt. */
   readonly socket?: TakenDescriptor;
 }
 
 function openSocket(id: number, context: Context): void {
   const socket = context.channel.takeDescriptor(id);
-  // `direct`: this socket and no other is tried.
+  // `direct`: libvirt tries only this socket.
   const uri = `qemu+unix:///session?mode=direct&socket=/proc/self/fd/${String(socket.fd)}`;
   open(id, { uri, socket }, context);
 }
 
 function open(id: number, target: Target, context: Context): void {
-  openNow(id, target, context)
+  connect(id, target, context)
     .then(
       () => {
         context.reply({ kind: "result", connection: id, call: OPEN_CALL });
       },
       (error: unknown) => {
-        context.reply({ kind: "failed", connection: id, call: OPEN_CALL, error: toNative(error) });
+        context.reply({
+          kind: "failed",
+          connection: id,
+          call: OPEN_CALL,
+          error: toNativeError(error),
+        });
         const connection = context.connections.get(id);
         if (connection === undefined) context.reply({ kind: "ended", connection: id });
         else connection.close();
@@ -76,18 +80,18 @@ function open(id: number, target: Target, context: Context): void {
     });
 }
 
-async function openNow(id: number, target: Target, context: Context): Promise<void> {
+async function connect(id: number, target: Target, context: Context): Promise<void> {
   const socketFd = target.socket?.fd ?? -1;
-  const connection = new Connection(target.uri, listenTo(id, context), socketFd);
+  const connection = new Connection(target.uri, createNotify(id, context), socketFd);
   context.connections.set(id, connection);
   await connection.opened;
 }
 
-function listenTo(id: number, context: Context): Notify {
+function createNotify(id: number, context: Context): Notify {
   return (kind, value) => {
     switch (kind) {
       case "event":
-        // The addon builds exactly this; the parent parses it again.
+        // The addon builds this type; the parent validates it again.
         context.reply({ kind, connection: id, event: value as HypervisorEvent });
         return;
       case "lost":
@@ -104,15 +108,15 @@ function listenTo(id: number, context: Context): Notify {
 async function call(request: Extract<Request, { kind: "call" }>, context: Context): Promise<void> {
   const { connection, call: number } = request;
   try {
-    const value = await callNow(request, context);
+    const value = await runCall(request, context);
     context.reply({ kind: "result", connection, call: number, value });
   } catch (error) {
-    // Also of an answer that is too long to be said: it fails its call and nothing else.
-    context.reply({ kind: "failed", connection, call: number, error: toNative(error) });
+    // Includes results that are too long to send: only their call fails.
+    context.reply({ kind: "failed", connection, call: number, error: toNativeError(error) });
   }
 }
 
-async function callNow(
+async function runCall(
   request: Extract<Request, { kind: "call" }>,
   context: Context,
 ): Promise<unknown> {
@@ -121,8 +125,8 @@ async function callNow(
   return await connection.call(request.operation, ...request.arguments);
 }
 
-/** Errors do not survive JSON. */
-function toNative(error: unknown): NativeError {
+/** JSON cannot carry errors. */
+function toNativeError(error: unknown): NativeError {
   const message = messageOf(error);
   if (error instanceof Error && "number" in error && "domain" in error && "level" in error) {
     const { number, domain, level } = error;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection, as the parent sees it: calls wait their turn, have a deadline, and fail when the connection is lost.
+// One libvirt connection from the parent's side: calls are serialized, have deadlines, and fail when the connection
+// is lost.
 import { AppError, isAppError } from "@patchbay/core";
 import type {
   AttachTarget,
@@ -17,29 +18,25 @@ import type {
   Migration,
 } from "@patchbay/core/ports";
 import { MIGRATE, toAppError, type FailedCall } from "./errors.ts";
-import { askGuestRoutes } from "./guest-routes.ts";
-import { migrationArguments, parseJob } from "./migration.ts";
-import type { NativeError } from "./native.ts";
 import {
-  OPEN_CALL,
-  parseDomain,
+  readGuestRoutes,
   parseGuestAgent,
   parseGuestFacts,
   parseGuestFreeze,
   parseGuestInterfaces,
   parseGuestSystem,
-  type Reply,
-  type Request,
-} from "./protocol.ts";
+} from "./guest-agent.ts";
+import { migrationArguments, parseJob } from "./migration.ts";
+import type { NativeError } from "./native.ts";
+import { OPEN_CALL, parseDomain, type Reply, type Request } from "./protocol.ts";
 
-/** How a connection reaches its half in the child. */
 export interface ConnectionLink {
   readonly id: number;
   readonly clock: Clock;
   /** Deadline of each call, milliseconds. */
   readonly callTimeoutMs: number;
   send(request: Request): void;
-  /** Called once, when the connection is lost or closed; the child's half may still be busy. */
+  /** Called once when the connection is lost or closed; the child's half may still be busy. */
   onLost(): void;
 }
 
@@ -49,10 +46,10 @@ type Answer =
   | { readonly kind: "lost" }
   | { readonly kind: "late" };
 
-/** Takes as long as it takes. */
-const ENDLESS = "migrateDomain";
+/** Has no deadline. */
+const CALL_WITHOUT_DEADLINE = "migrateDomain";
 
-/** The port's connection over the child's half; nothing is asked of a connection that is lost. */
+/** Sends nothing over a lost connection. */
 export class LibvirtConnection implements HypervisorConnection {
   readonly closed: Promise<ConnectionEnd>;
   readonly #link: ConnectionLink;
@@ -70,9 +67,8 @@ export class LibvirtConnection implements HypervisorConnection {
     this.#resolveClosed = resolve;
   }
 
-  /** Waits for the child's half to be open. */
   async open(request: Request, timeoutMs: number): Promise<void> {
-    const answer = await this.#ask(OPEN_CALL, request, timeoutMs);
+    const answer = await this.#request(OPEN_CALL, request, timeoutMs);
     if (answer.kind === "value") return;
     this.lose("it was never opened");
     if (answer.kind === "late") throw timedOut("virConnectOpen", timeoutMs);
@@ -80,7 +76,6 @@ export class LibvirtConnection implements HypervisorConnection {
     throw new AppError("LIBVIRT_UNREACHABLE", { message });
   }
 
-  /** Takes what the child said of this connection. */
   accept(reply: Reply): void {
     switch (reply.kind) {
       case "result":
@@ -101,7 +96,7 @@ export class LibvirtConnection implements HypervisorConnection {
     }
   }
 
-  /** Gives the connection up: calls in flight and queued ones fail. May be repeated. */
+  /** Abandons the connection: running and queued calls fail. Idempotent. */
   lose(reason: string, by: ConnectionEnd["by"] = "daemon"): void {
     if (this.#lostReason !== undefined) return;
     this.#lostReason = reason;
@@ -157,7 +152,7 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 
   async attachDevice(name: string, xml: string, target: AttachTarget): Promise<void> {
-    const call = { call: "virDomainAttachDeviceFlags", domain: name, ...deviceIn(xml) };
+    const call = { call: "virDomainAttachDeviceFlags", domain: name, ...findAlias(xml) };
     await this.#run("attachDevice", [name, xml, target], call);
   }
 
@@ -167,7 +162,7 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 
   async updateDevice(name: string, xml: string, target: DeviceTarget): Promise<void> {
-    const call = { call: "virDomainUpdateDeviceFlags", domain: name, ...deviceIn(xml) };
+    const call = { call: "virDomainUpdateDeviceFlags", domain: name, ...findAlias(xml) };
     await this.#run("updateDevice", [name, xml, target], call);
   }
 
@@ -184,7 +179,7 @@ export class LibvirtConnection implements HypervisorConnection {
   async readGuestFacts(name: string, topic: GuestTopic): Promise<GuestFacts> {
     const asked = { call: "virDomainQemuAgentCommand", domain: name };
     if (topic === "routes") {
-      return askGuestRoutes((question, file) =>
+      return readGuestRoutes((question, file) =>
         file === undefined
           ? this.#run("askGuestAgent", [name, question], asked)
           : this.#run("askAboutGuestFile", [name, question, file], asked),
@@ -234,20 +229,20 @@ export class LibvirtConnection implements HypervisorConnection {
     return Promise.resolve();
   }
 
-  /** One call after the other; a failed one does not stop the next. */
+  /** Serializes calls; a failed one does not stop the next. */
   #run(operation: string, args: readonly string[], failed: FailedCall): Promise<unknown> {
-    const turn = this.#tail.then(() => this.#callNow(operation, args, failed));
+    const turn = this.#tail.then(() => this.#call(operation, args, failed));
     this.#tail = turn.catch(() => undefined);
     return turn;
   }
 
-  async #callNow(operation: string, args: readonly string[], failed: FailedCall): Promise<unknown> {
+  async #call(operation: string, args: readonly string[], failed: FailedCall): Promise<unknown> {
     this.#lastCall += 1;
     const { id: connection, callTimeoutMs } = this.#link;
     const call = this.#lastCall;
     const request = { kind: "call", connection, call, operation, arguments: args } as const;
-    const timeoutMs = operation === ENDLESS ? undefined : callTimeoutMs;
-    const answer = await this.#ask(call, request, timeoutMs);
+    const timeoutMs = operation === CALL_WITHOUT_DEADLINE ? undefined : callTimeoutMs;
+    const answer = await this.#request(call, request, timeoutMs);
     switch (answer.kind) {
       case "value":
         return answer.value;
@@ -264,7 +259,7 @@ export class LibvirtConnection implements HypervisorConnection {
     }
   }
 
-  async #ask(call: number, request: Request, timeoutMs: number | undefined): Promise<Answer> {
+  async #request(call: number, request: Request, timeoutMs: number | undefined): Promise<Answer> {
     if (this.#lostReason !== undefined) return { kind: "lost" };
     const { promise, resolve } = Promise.withResolvers<Answer>();
     const deadline = new AbortController();
@@ -274,7 +269,7 @@ export class LibvirtConnection implements HypervisorConnection {
         () => {
           resolve({ kind: "late" });
         },
-        () => undefined, // answered in time
+        () => undefined,
       );
     }
     try {
@@ -291,8 +286,8 @@ export class LibvirtConnection implements HypervisorConnection {
   }
 }
 
-/** The alias in a device's XML, by which its errors name it. */
-function deviceIn(xml: string): Pick<FailedCall, "device"> {
+/** The alias in a device's XML, for errors. */
+function findAlias(xml: string): Pick<FailedCall, "device"> {
   const device = /<alias\s+name=["']([^"']*)["']/.exec(xml)?.[1];
   return device === undefined ? {} : { device };
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which error code is an error of libvirt? One table by number; one function reads text, where numbers do not tell.
+// Maps libvirt errors to error codes, by number, or by text where numbers are ambiguous.
 import { AppError, type Details, type ErrorCode } from "@patchbay/core";
 import type { NativeError } from "./native.ts";
 
-/** Source: libvirt virErrorNumber; the test compiles them against virterror.h. */
+/** Source: libvirt virErrorNumber; the test compiles them against virterror.h */
 export const VIR_ERR = {
   INTERNAL_ERROR: 1,
   OPERATION_FAILED: 9,
@@ -22,7 +22,7 @@ export const VIR_ERR = {
   DEVICE_MISSING: 99,
 } as const;
 
-/** Source: libvirt virErrorDomain; the test compiles them against virterror.h. */
+/** Source: libvirt virErrorDomain; the test compiles them against virterror.h */
 export const VIR_FROM = { RPC: 7, QEMU: 10, DOMAIN: 20 } as const;
 
 const BY_NUMBER: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode>([
@@ -30,7 +30,7 @@ const BY_NUMBER: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode>([
   [VIR_ERR.DEVICE_MISSING, "LIBVIRT_DEVICE_MISSING"],
   [VIR_ERR.AGENT_UNRESPONSIVE, "LIBVIRT_AGENT_UNAVAILABLE"],
   [VIR_ERR.AGENT_UNSYNCED, "LIBVIRT_AGENT_UNAVAILABLE"],
-  // Another job of the domain holds its lock: a save, or a call that waits for the guest.
+  // Another job holds the domain's lock: a save, or a call that waits for the guest.
   [VIR_ERR.OPERATION_TIMEOUT, "LIBVIRT_BUSY"],
   [VIR_ERR.OPERATION_ABORTED, "LIBVIRT_JOB_ABORTED"],
   [VIR_ERR.OPERATION_DENIED, "LIBVIRT_UNSUPPORTED"],
@@ -38,17 +38,15 @@ const BY_NUMBER: ReadonlyMap<number, ErrorCode> = new Map<number, ErrorCode>([
   [VIR_ERR.OPERATION_UNSUPPORTED, "LIBVIRT_UNSUPPORTED"],
 ]);
 
-/** What was asked; becomes the details of the error. */
 export interface FailedCall {
   readonly call: string;
   readonly domain?: string;
   readonly device?: string;
 }
 
-/** The call that has the daemon connect to another one. */
+/** The call with which a daemon connects to another one. */
 export const MIGRATE = "virDomainMigrateToURI3";
 
-/** Translates an error of a call on an open connection. */
 export function toAppError(error: NativeError, failed: FailedCall): AppError {
   const details: Details = {
     ...failed,
@@ -61,26 +59,26 @@ export function toAppError(error: NativeError, failed: FailedCall): AppError {
 
 function codeFor(error: NativeError, failed: FailedCall): ErrorCode {
   if (isConnectionLost(error)) {
-    // Of this call libvirt's daemon says the same where its own connection to another one breaks.
+    // For this call, the daemon reports the same if its connection to the other daemon breaks.
     return failed.call === MIGRATE ? "LIBVIRT_PEER_LOST" : "LIBVIRT_CONNECTION_LOST";
   }
   return codeByText(error) ?? BY_NUMBER.get(error.number) ?? "LIBVIRT_REFUSED";
 }
 
-/** The client's own errors when its daemon is gone or silent. */
+/** Errors of the client itself when the daemon is gone or silent. */
 function isConnectionLost(error: NativeError): boolean {
   if (error.domain !== VIR_FROM.RPC) return false;
   return error.number === VIR_ERR.INTERNAL_ERROR || error.number === VIR_ERR.SYSTEM_ERROR;
 }
 
-/** What a text of libvirt means, if it comes with one of these numbers. */
+/** Meaning of a text in errors with one of these numbers. */
 interface TextRule {
   readonly numbers: readonly number[];
   readonly text: RegExp;
   readonly code: ErrorCode;
 }
 
-/** Errors whose numbers are too general, by the text of libvirt 9.0 and QEMU 7.2; captured samples are in the test. */
+/** Errors whose numbers are too general, by the texts of libvirt 9.0 and QEMU 7.2; the test has captured samples. */
 const BY_TEXT: readonly TextRule[] = [
   {
     numbers: [VIR_ERR.INTERNAL_ERROR],
@@ -97,7 +95,7 @@ const BY_TEXT: readonly TextRule[] = [
     text: /is already in the process of unplug|Hot-unplug failed: guest is busy/,
     code: "LIBVIRT_UNPLUG_PENDING",
   },
-  // The lock is held by a call of the migration protocol. Source: libvirt qemuDomainObjBeginJobInternal.
+  // A call of the migration protocol holds the lock. Source: libvirt qemuDomainObjBeginJobInternal
   {
     numbers: [VIR_ERR.OPERATION_TIMEOUT],
     text: /state change lock \(held by [^)]*Migrat/,

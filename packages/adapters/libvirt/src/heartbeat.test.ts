@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Clock } from "@patchbay/core/ports";
 import { beforeEach, describe, expect, test } from "vitest";
-import { watchHeart, type Heart } from "./heartbeat.ts";
+import { startHeartbeat, type Heartbeat } from "./hypervisor.ts";
 
 let asked = 0;
 let silences: string[] = [];
@@ -23,12 +23,12 @@ const clock: Clock = {
   },
 };
 
-function watch(): Heart {
-  return watchHeart({
+function watch(): Heartbeat {
+  return startHeartbeat({
     clock,
     beatMs: 1000,
     signal: end.signal,
-    ask: () => {
+    send: () => {
       asked += 1;
     },
     onSilent: (reason) => {

@@ -9,8 +9,27 @@ import type {
 } from "@patchbay/core/ports";
 import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { createHypervisor, type HypervisorOptions } from "./hypervisor.ts";
+import { createHypervisor, type HypervisorOptions, RestartBackoff } from "./hypervisor.ts";
 import type { Beat, Reply, Request } from "./protocol.ts";
+
+test("a child is started again at once, then after waits that grow to half a minute", () => {
+  const restarts = new RestartBackoff();
+  const pauses = [restarts.delayMs];
+  for (let end = 0; end < 9; end += 1) {
+    restarts.recordEnd(1000);
+    pauses.push(restarts.delayMs);
+  }
+  expect(pauses).toEqual([0, 0, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+});
+
+test("the end of a child that lived a minute is a first one", () => {
+  const restarts = new RestartBackoff();
+  for (let end = 0; end < 9; end += 1) restarts.recordEnd(1000);
+  restarts.recordEnd(60_000);
+  expect(restarts.delayMs).toBe(0);
+  restarts.recordEnd(59_999);
+  expect(restarts.delayMs).toBe(500);
+});
 
 const uri = { kind: "uri", uri: "test:///default" } as const;
 const ignore = (): void => undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port, over one supervised child for the node (ADR 0006): starts it, replaces it, and keeps connections apart.
+// Implements Hypervisor with one supervised child process per node (ADR 0006).
 import { AppError, messageOf } from "@patchbay/core";
 import type {
   ChildProcessHandle,
@@ -13,26 +13,86 @@ import type {
   ProcessIdentity,
 } from "@patchbay/core/ports";
 import { LibvirtConnection } from "./connection.ts";
-import { watchHeart, type Heart } from "./heartbeat.ts";
-import { parseBeat, parseReply, type Request } from "./protocol.ts";
-import { Restarts } from "./restarts.ts";
+import { type Beat, parseBeat, parseReply, type Request } from "./protocol.ts";
 
-/** How the child is started, and for how long what is waited for; times are in milliseconds. */
+/** Delay before the second consecutive restart, milliseconds; then doubled. The first restart is immediate. */
+const RESTART_DELAY_MS = 500;
+/** Longest delay, because all VMs of the node wait. */
+const RESTART_DELAY_MAX_MS = 30_000;
+/** A child that lived this long was healthy, so its end counts as the first. */
+const HEALTHY_LIFETIME_MS = 60_000;
+
+/** Backoff of restarts, because a guest could otherwise make the child restart endlessly. */
+export class RestartBackoff {
+  #failures = 0;
+
+  /** The child has ended or failed to start after `livedMs`. */
+  recordEnd(livedMs: number): void {
+    this.#failures = livedMs >= HEALTHY_LIFETIME_MS ? 1 : this.#failures + 1;
+  }
+
+  get delayMs(): number {
+    if (this.#failures < 2) return 0;
+    return Math.min(RESTART_DELAY_MAX_MS, RESTART_DELAY_MS * 2 ** Math.min(this.#failures - 2, 30));
+  }
+}
+
+/** Unanswered heartbeats; one may be late because this process was busy. */
+const MISSED_HEARTBEATS_MAX = 2;
+
+interface HeartbeatOptions {
+  readonly clock: Clock;
+  /** Milliseconds between heartbeats; also the longest standstill of libvirt's event loop. */
+  readonly beatMs: number;
+  /** Aborted when the child has ended. */
+  readonly signal: AbortSignal;
+  send(): void;
+  /** Called once with the reason; then the checks end. */
+  onSilent(reason: string): void;
+}
+
+export interface Heartbeat {
+  accept(beat: Beat): void;
+}
+
+/** Detects a child that is stuck in JavaScript or in libvirt, because neither ends by itself. */
+export function startHeartbeat(options: HeartbeatOptions): Heartbeat {
+  const { clock, beatMs, signal } = options;
+  let missed = 0;
+  let failure: string | undefined;
+  const beat = async (): Promise<void> => {
+    while (missed < MISSED_HEARTBEATS_MAX && failure === undefined) {
+      options.send();
+      missed += 1;
+      await clock.sleep(beatMs, signal);
+    }
+    options.onSilent(failure ?? "it no longer answers");
+  };
+  beat().catch(() => undefined); // the child has ended
+  return {
+    accept({ eventLoopAgeMs }): void {
+      missed = 0;
+      if (eventLoopAgeMs > beatMs) failure = "its libvirt event loop stands still";
+    },
+  };
+}
+
+/** Times are in milliseconds. */
 export interface HypervisorOptions {
   readonly starter: ChildStarter;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Whom the child becomes, without any capability: the user of the launchers. Absent: as the parent. */
+  /** User of the child, without capabilities: that of the launchers. Unset for the parent's. */
   readonly identity?: ProcessIdentity;
-  /** Deadline of each call. Default 40 000: libvirt itself gives up a busy domain after 30 s. */
+  /** Deadline of each call. Default 40 000, because libvirt abandons a busy domain after 30 s. */
   readonly callTimeoutMs?: number;
-  /** Deadline of opening. Default 30 000: a new daemon probes QEMU first, 8 s measured. */
+  /** Deadline of opening. Default 30 000, because a new daemon first probes QEMU, which took 8 s in a measurement. */
   readonly openTimeoutMs?: number;
-  /** How many connections may hang in libvirt before the child is replaced. Default 4. */
+  /** Stuck connections before the child is replaced. Default 4. */
   readonly stuckMax?: number;
-  /** So long after it was given up a connection counts as hanging. Default 30 000: libvirt notices silence after 20 s. */
+  /** Time after which an abandoned connection counts as stuck. Default 30 000, because libvirt notices silence after 20 s. */
   readonly stuckAfterMs?: number;
-  /** Time between two questions whether the child lives; one that is silent for two of them is replaced. Default 5000. */
+  /** Time between heartbeats; a child that misses two is replaced. Default 5000. */
   readonly beatMs?: number;
 }
 
@@ -44,10 +104,10 @@ const DEFAULTS = {
   beatMs: 5000,
 };
 
-/** How long the child may take to load libvirt and drop its privileges. */
+/** Deadline for the child to load libvirt and drop its privileges. */
 const READY_TIMEOUT_MS = 15_000;
 
-/** No configuration of anybody is read, no daemon is started. */
+/** Prevents libvirt from reading configuration and from starting a daemon. */
 const CHILD_ENV = {
   HOME: "/nonexistent",
   XDG_CACHE_HOME: "/nonexistent",
@@ -57,23 +117,21 @@ const CHILD_ENV = {
   LC_ALL: "C",
 };
 
-/** From sources the child runs sources too. */
 const childModule = import.meta.url.endsWith(".ts")
   ? new URL("./child.ts", import.meta.url).href
   : new URL("./child.js", import.meta.url).href;
 
-/** libvirt in a child process that is started at the first `open`, and again at the next one after it died. */
+/** Starts the child at the first `open`, and after it died at the next one. */
 export function createHypervisor(options: HypervisorOptions): Hypervisor {
   return new LibvirtHypervisor({ ...DEFAULTS, ...options });
 }
 
-/** A child and what runs in it. */
 interface Child {
   readonly process: ChildProcessHandle;
   readonly connections: Map<number, LibvirtConnection>;
-  /** Given up by us, while the child's half has not ended. */
+  /** Abandoned by the parent, but not ended in the child. */
   readonly ending: Set<number>;
-  /** Those of `ending` that hang in libvirt. */
+  /** Those of `ending` that are stuck in libvirt. */
   readonly stuck: Set<number>;
   /** Aborted when the child has ended. */
   readonly end: AbortController;
@@ -86,7 +144,7 @@ class LibvirtHypervisor implements Hypervisor {
   #child: Promise<Child> | undefined;
   #current: Child | undefined;
   #lastConnection = 0;
-  readonly #restarts = new Restarts();
+  readonly #restarts = new RestartBackoff();
   readonly #closing = new AbortController();
 
   constructor(options: HypervisorOptions & typeof DEFAULTS) {
@@ -101,7 +159,7 @@ class LibvirtHypervisor implements Hypervisor {
     this.#lastConnection += 1;
     const id = this.#lastConnection;
     const connection = this.#connect(child, id);
-    await connection.open(requestFor(address, id, child.process), timeoutMs);
+    await connection.open(openRequest(address, id, child.process), timeoutMs);
     return connection;
   }
 
@@ -121,14 +179,14 @@ class LibvirtHypervisor implements Hypervisor {
         child.process.send(request);
       },
       onLost: () => {
-        this.#giveUp(child, id);
+        this.#abandon(child, id);
       },
     });
     child.connections.set(id, connection);
     return connection;
   }
 
-  #giveUp(child: Child, id: number): void {
+  #abandon(child: Child, id: number): void {
     if (!child.connections.delete(id)) return;
     child.ending.add(id);
     this.#options.clock.sleep(this.#options.stuckAfterMs, child.end.signal).then(
@@ -142,12 +200,12 @@ class LibvirtHypervisor implements Hypervisor {
   #addStuck(child: Child, id: number): void {
     child.stuck.add(id);
     if (child.stuck.size > this.#options.stuckMax) {
-      this.#discard(child, "too many connections hang");
+      this.#replace(child, "too many connections hang");
     }
   }
 
-  /** Kills a child; the next open starts another. */
-  #discard(child: Child, reason: string): void {
+  /** The next open starts another child. */
+  #replace(child: Child, reason: string): void {
     this.#options.logger.warn("replacing the libvirt child", { reason });
     this.#forget(child);
     child.process.kill();
@@ -161,14 +219,14 @@ class LibvirtHypervisor implements Hypervisor {
 
   #getChild(): Promise<Child> {
     if (this.#closing.signal.aborted)
-      return Promise.reject(unreachable("the hypervisor is closed"));
+      return Promise.reject(unreachableError("the hypervisor is closed"));
     this.#child ??= this.#startChild();
     return this.#child;
   }
 
   async #startChild(): Promise<Child> {
     const { clock, logger } = this.#options;
-    const { pauseMs } = this.#restarts;
+    const { delayMs: pauseMs } = this.#restarts;
     let startedMs = clock.monotonicMs();
     try {
       if (pauseMs > 0) {
@@ -191,8 +249,8 @@ class LibvirtHypervisor implements Hypervisor {
       return child;
     } catch (error) {
       this.#child = undefined;
-      this.#restarts.noteEnd(clock.monotonicMs() - startedMs);
-      throw unreachable(messageOf(error), error);
+      this.#restarts.recordEnd(clock.monotonicMs() - startedMs);
+      throw unreachableError(messageOf(error), error);
     }
   }
 
@@ -207,7 +265,7 @@ class LibvirtHypervisor implements Hypervisor {
   }
 
   #supervise(child: Child): void {
-    const heart = this.#watchHeart(child);
+    const heart = this.#startHeartbeat(child);
     child.process.onMessage((message) => {
       const beat = parseBeat(message);
       if (beat === undefined) this.#accept(child, message);
@@ -218,17 +276,17 @@ class LibvirtHypervisor implements Hypervisor {
     });
   }
 
-  #watchHeart(child: Child): Heart {
+  #startHeartbeat(child: Child): Heartbeat {
     const { clock, beatMs } = this.#options;
-    return watchHeart({
+    return startHeartbeat({
       clock,
       beatMs,
       signal: child.end.signal,
-      ask: () => {
+      send: () => {
         child.process.send({ kind: "beat" });
       },
       onSilent: (reason) => {
-        this.#discard(child, reason);
+        this.#replace(child, reason);
       },
     });
   }
@@ -236,7 +294,7 @@ class LibvirtHypervisor implements Hypervisor {
   #accept(child: Child, message: unknown): void {
     const reply = parseReply(message);
     if (reply === undefined) {
-      this.#discard(child, "it broke the protocol");
+      this.#replace(child, "it broke the protocol");
       return;
     }
     child.connections.get(reply.connection)?.accept(reply);
@@ -248,7 +306,7 @@ class LibvirtHypervisor implements Hypervisor {
   #end(child: Child, reason: string): void {
     this.#forget(child);
     child.end.abort(new Error("the child ended"));
-    this.#restarts.noteEnd(this.#options.clock.monotonicMs() - child.startedMs);
+    this.#restarts.recordEnd(this.#options.clock.monotonicMs() - child.startedMs);
     if (!this.#closing.signal.aborted) {
       this.#options.logger.warn("the libvirt child ended", { reason });
     }
@@ -260,12 +318,12 @@ class LibvirtHypervisor implements Hypervisor {
   }
 }
 
-function requestFor(address: HypervisorAddress, id: number, process: ChildProcessHandle): Request {
+function openRequest(address: HypervisorAddress, id: number, process: ChildProcessHandle): Request {
   if (address.kind === "uri") return { kind: "open", connection: id, uri: address.uri };
   process.sendDescriptor(address.fd, id);
   return { kind: "openSocket", connection: id };
 }
 
-function unreachable(message: string, cause?: unknown): AppError {
+function unreachableError(message: string, cause?: unknown): AppError {
   return new AppError("LIBVIRT_UNREACHABLE", { message }, { cause });
 }

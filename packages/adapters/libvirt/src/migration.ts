@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A domain's move in libvirt's numbers and names: what is asked for, and what a job tells.
 import { isJsonObject } from "@patchbay/api/json";
 import type { JobStats, Migration } from "@patchbay/core/ports";
 
-/** Source: libvirt virDomainMigrateFlags; the test compiles them against libvirt-domain.h. */
+/** Source: libvirt virDomainMigrateFlags; the test compiles them against libvirt-domain.h */
 export const VIR_MIGRATE = {
   LIVE: 1,
   PEER2PEER: 2,
@@ -14,14 +13,14 @@ export const VIR_MIGRATE = {
   AUTO_CONVERGE: 8192,
 } as const;
 
-/** Source: libvirt virDomainJobOperation; the test compiles them against libvirt-domain.h. */
+/** Source: libvirt virDomainJobOperation; the test compiles them against libvirt-domain.h */
 export const VIR_DOMAIN_JOB_OPERATION = { MIGRATION_IN: 4, MIGRATION_OUT: 5 } as const;
 
 /**
- * Always paused: whoever knows that the guest is off here lets it go on there. Without a lock of disks libvirt takes a lost
- * answer for a failure, and would let the guest go on in both places.
+ * Always paused: the guest resumes on the target only after it is known to be off on the source. Without disk locks,
+ * libvirt treats a lost answer as a failure and would run the guest on both nodes.
  */
-function flagsOf({ disks, throttles = false, allowsUnsafe = false }: Migration): number {
+function migrationFlags({ disks, throttles = false, allowsUnsafe = false }: Migration): number {
   const { LIVE, PEER2PEER, PERSIST_DEST, PAUSED, NON_SHARED_INC } = VIR_MIGRATE;
   const copies = disks === undefined ? 0 : NON_SHARED_INC;
   const unsafe = allowsUnsafe ? VIR_MIGRATE.UNSAFE : 0;
@@ -29,7 +28,7 @@ function flagsOf({ disks, throttles = false, allowsUnsafe = false }: Migration):
   return LIVE | PEER2PEER | PERSIST_DEST | PAUSED | copies | unsafe | slows;
 }
 
-/** The arguments of the addon's `migrateDomain`. Source: libvirt VIR_MIGRATE_PARAM_*. */
+/** Arguments of the addon's `migrateDomain`. Source: libvirt VIR_MIGRATE_PARAM_* */
 export function migrationArguments(name: string, migration: Migration): readonly string[] {
   const { peerUri, memoryUri, liveXml, configXml, disks, bandwidthMibPerSecond } = migration;
   const parameters: readonly (readonly [name: string, value: string | undefined])[] = [
@@ -41,11 +40,11 @@ export function migrationArguments(name: string, migration: Migration): readonly
     ...(disks?.targets ?? []).map((target) => ["migrate_disks", target] as const),
   ];
   const given = parameters.flatMap(([key, value]) => (value === undefined ? [] : [key, value]));
-  return [name, peerUri, String(flagsOf(migration)), ...given];
+  return [name, peerUri, String(migrationFlags(migration)), ...given];
 }
 
-/** What libvirt calls them. Source: libvirt VIR_DOMAIN_JOB_*. */
-const FACTS: Readonly<Record<Exclude<keyof JobStats, "state" | "move">, string>> = {
+/** Source: libvirt VIR_DOMAIN_JOB_* */
+const JOB_FIELDS: Readonly<Record<Exclude<keyof JobStats, "state" | "move">, string>> = {
   elapsedMs: "time_elapsed",
   totalBytes: "data_total",
   processedBytes: "data_processed",
@@ -61,22 +60,22 @@ const STATES: ReadonlySet<unknown> = new Set<JobStats["state"]>([
   ...(["none", "running", "completed", "failed", "cancelled"] as const),
 ]);
 
-const MOVES: ReadonlyMap<unknown, "in" | "out"> = new Map([
+const DIRECTION_BY_OPERATION: ReadonlyMap<unknown, "in" | "out"> = new Map([
   [String(VIR_DOMAIN_JOB_OPERATION.MIGRATION_IN), "in"],
   [String(VIR_DOMAIN_JOB_OPERATION.MIGRATION_OUT), "out"],
 ]);
 
-/** The answer to `readJob`; what is no number is left out. */
+/** Parses the answer to `readJob`, without invalid numbers. */
 export function parseJob(value: unknown): JobStats {
   if (!isJsonObject(value)) return { state: "unknown" };
   const { type, operation } = value;
-  const numbers = Object.entries(FACTS).flatMap(([fact, name]): [string, number][] => {
+  const numbers = Object.entries(JOB_FIELDS).flatMap(([fact, name]): [string, number][] => {
     const text = value[name];
     return typeof text === "string" && /^\d{1,15}$/.test(text) ? [[fact, Number(text)]] : [];
   });
-  const move = MOVES.get(operation);
+  const move = DIRECTION_BY_OPERATION.get(operation);
   return {
-    // One of the set, which holds those of the type.
+    // The set contains only states of the type.
     state: STATES.has(type) ? (type as JobStats["state"]) : "unknown",
     ...(move !== undefined && { move }),
     ...Object.fromEntries(numbers),

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import {
-  parseBeat,
-  parseDomain,
   parseGuestAgent,
   parseGuestFacts,
   parseGuestFreeze,
   parseGuestInterfaces,
   parseGuestSystem,
-  parseReply,
-} from "./protocol.ts";
+} from "./guest-agent.ts";
+import { parseBeat, parseDomain, parseReply } from "./protocol.ts";
 
 const error = { number: 1, domain: 2, level: 2, message: "m" };
 

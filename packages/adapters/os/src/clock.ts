@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What time is it, on the real machine?
 import type { Clock } from "@patchbay/core/ports";
 
-/** Longest wait that a timer takes, milliseconds. Source: Node.js "timers", setTimeout. */
+/** Longest delay of a timer. Source: Node.js "timers", setTimeout */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 function sleep(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
   const refuse = (): void => {
     clearTimeout(timer);
-    reject(signal.reason as Error); // an AbortSignal's reason is what the caller aborted with
+    reject(signal.reason as Error);
   };
   const timer = setTimeout(
     () => {
@@ -23,7 +22,7 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return promise;
 }
 
-/** The machine's clock. A wait of more than 24 days ends after 24 days. */
+/** The machine's clock. A sleep of more than 24 days ends after 24 days. */
 export function createClock(): Clock {
   return { now: () => Date.now(), monotonicMs: () => performance.now(), sleep };
 }

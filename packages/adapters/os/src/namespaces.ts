@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which network namespace is mounted at a path?
 import { closeSync, constants, fstatSync, openSync, statfsSync } from "node:fs";
 import type { Namespaces } from "@patchbay/core/ports";
 import { errnoOf, isMissing, toFileError } from "./files/file-errors.ts";
 
-/** File system of namespaces. Source: linux/magic.h NSFS_MAGIC */
+/** Source: linux/magic.h NSFS_MAGIC */
 const NSFS_MAGIC = 0x6e736673;
 
 function openPath(path: string): number | undefined {
@@ -16,13 +15,8 @@ function openPath(path: string): number | undefined {
   }
 }
 
-/**
- * Inode of the network namespace that a process is in, decimal text; without one that of this process. On a node the
- * host's own is that of process 1, in which no pod is.
- * @throws AppError with OS_FILE_FAILED when there is no such process, or it may not be looked at
- */
+/** Inode of a process's network namespace, decimal; by default of this process. @throws AppError with OS_FILE_FAILED */
 export function readNetnsInode(pid?: number): string {
-  // Source: namespaces(7)
   const path = `/proc/${pid === undefined ? "self" : String(pid)}/ns/net`;
   const netns = createNamespaces().open(path);
   netns?.close();
@@ -30,13 +24,12 @@ export function readNetnsInode(pid?: number): string {
   throw toFileError(new Error("it is not a network namespace"), "open", path);
 }
 
-/** Network namespaces of this machine. */
 export function createNamespaces(): Namespaces {
   return {
     open: (path) => {
       const fd = openPath(path);
       if (fd === undefined) return undefined;
-      // The descriptor is asked, not the path again, which may be another file by now.
+      // Checks the descriptor, because the path may name another file by now.
       if (statfsSync(`/proc/self/fd/${String(fd)}`).type !== NSFS_MAGIC) {
         closeSync(fd);
         return undefined;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Byte by byte; what switches and neighbours make of them is the contract's matter.
 import { expect, test } from "vitest";
-import { announcementsOf } from "./announcements.ts";
+import { buildAnnouncements } from "./announcements.ts";
 
 const MAC = "02:00:00:00:5e:01";
 const NIC = { podInterfaceName: "pod1", mac: MAC };
 
 function hexOf(...addresses: readonly string[]): readonly string[] {
-  return announcementsOf({ ...NIC, addresses }).map((frame) => Buffer.from(frame).toString("hex"));
+  return buildAnnouncements({ ...NIC, addresses }).map((frame) =>
+    Buffer.from(frame).toString("hex"),
+  );
 }
 
 const ALL = "ffffffffffff020000005e01";

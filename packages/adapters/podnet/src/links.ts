@@ -1,45 +1,153 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links as wiring sees them, and what iproute2 prints.
+// Links of a network namespace, and changes of them as data. Changes print as iproute2 commands, for people only.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { AppError } from "@patchbay/core";
 import type { Link } from "@patchbay/core/ports";
 
-/** A text, or nothing. */
+/** Settings of a link to change together; missing ones stay as they are. */
+export interface LinkSettings {
+  readonly mac?: string;
+  readonly mtu?: number;
+  readonly master?: string;
+  readonly arp?: boolean;
+  /** `none`: the kernel creates no link-local address. */
+  readonly addressGeneration?: "none";
+  readonly up?: boolean;
+  readonly learning?: boolean;
+  /** Bridge port: whether it floods broadcast, multicast and unknown-unicast frames. */
+  readonly flooding?: boolean;
+  /** Bridge port: whether it forwards frames between switches (LLDP, 802.1X, LACP). */
+  readonly passesSwitchFrames?: boolean;
+}
+
+/**
+ * Mask of the groups 01:80:C2:00:00:0x that a port forwards: all but pause frames, which the kernel forbids. The mask
+ * of the bridge itself may not include LACP. Source: linux net/bridge/br_private.h, BR_GROUPFWD_RESTRICTED
+ */
+export const SWITCH_FRAMES_MASK = 0xfffd;
+
+/** `nodad`: no duplicate address detection. `noprefixroute`: the kernel adds no route. Source: ip-address(8) */
+export type AddressFlag = "nodad" | "noprefixroute";
+
+type OnLink<Op> = Op extends string ? { readonly op: Op; readonly link: string } : never;
+type OnPort<Op> = Op extends string
+  ? { readonly op: Op; readonly link: string; readonly mac: string }
+  : never;
+
+/** One change. `makePlain` disables spanning tree, forward delay and multicast snooping, so that a bridge forwards at once. */
+export type LinkChange =
+  | OnLink<"addBridge" | "makePlain" | "deleteLink" | "flushAddresses">
+  /** `owner`: uid and gid that may open it. `takesMany`: multi-queue, opened once per queue. */
+  | {
+      readonly op: "addTap";
+      readonly link: string;
+      readonly owner: number;
+      readonly takesMany: boolean;
+    }
+  | { readonly op: "setLink"; readonly link: string; readonly settings: LinkSettings }
+  | {
+      readonly op: "addAddress";
+      readonly link: string;
+      readonly address: string;
+      readonly flags: readonly AddressFlag[];
+    }
+  | { readonly op: "deleteAddress"; readonly link: string; readonly address: string }
+  /** A static entry makes a bridge send frames for `mac` through that port only. */
+  | OnPort<"replaceForwarding" | "deleteForwarding">;
+
+const PLAIN = "type bridge stp_state 0 forward_delay 0 mcast_snooping 0";
+
+function onOff(value: boolean): string {
+  return value ? "on" : "off";
+}
+
+function printFlooding(flooding: boolean): string {
+  const words = ["flood", "mcast_flood", "bcast_flood"].map((name) => `${name} ${onOff(flooding)}`);
+  return `type bridge_slave ${words.join(" ")}`;
+}
+
+function printGroups(passes: boolean): string {
+  return `type bridge_slave group_fwd_mask ${passes ? `0x${SWITCH_FRAMES_MASK.toString(16)}` : "0"}`;
+}
+
+function printPortSettings(settings: LinkSettings): readonly string[] {
+  const { learning, flooding, passesSwitchFrames } = settings;
+  return [
+    learning === undefined ? [] : `type bridge_slave learning ${onOff(learning)}`,
+    flooding === undefined ? [] : printFlooding(flooding),
+    passesSwitchFrames === undefined ? [] : printGroups(passesSwitchFrames),
+  ].flat();
+}
+
+function printSettings(settings: LinkSettings): string {
+  const { mac, mtu, master, arp, addressGeneration, up } = settings;
+  return [
+    mac === undefined ? [] : `address ${mac}`,
+    mtu === undefined ? [] : `mtu ${String(mtu)}`,
+    master === undefined ? [] : `master ${master}`,
+    addressGeneration === undefined ? [] : `addrgenmode ${addressGeneration}`,
+    arp === undefined ? [] : `arp ${onOff(arp)}`,
+    up === undefined ? [] : up ? "up" : "down",
+    printPortSettings(settings),
+  ]
+    .flat()
+    .join(" ");
+}
+
+type Printers = {
+  readonly [Op in LinkChange["op"]]: (change: Extract<LinkChange, { readonly op: Op }>) => string;
+};
+
+/** Source: ip-link(8), ip-address(8), ip-tuntap(8), bridge(8) */
+const PRINTERS: Printers = {
+  addBridge: ({ link }) => `ip link add ${link} ${PLAIN}`,
+  makePlain: ({ link }) => `ip link set ${link} ${PLAIN}`,
+  deleteLink: ({ link }) => `ip link del ${link}`,
+  setLink: ({ link, settings }) => `ip link set ${link} ${printSettings(settings)}`,
+  addTap: ({ link, owner, takesMany }) => {
+    const id = String(owner);
+    return `ip tuntap add dev ${link} mode tap${takesMany ? " multi_queue" : ""} user ${id} group ${id}`;
+  },
+  addAddress: ({ link, address, flags }) =>
+    ["ip addr add", address, "dev", link, ...flags].join(" "),
+  deleteAddress: ({ link, address }) => `ip addr del ${address} dev ${link}`,
+  flushAddresses: ({ link }) => `ip addr flush dev ${link}`,
+  replaceForwarding: ({ link, mac }) => `bridge fdb replace ${mac} dev ${link} master static`,
+  deleteForwarding: ({ link, mac }) => `bridge fdb del ${mac} dev ${link} master`,
+};
+
+export function printLinkChange(change: LinkChange): string {
+  const print = PRINTERS[change.op] as (change: LinkChange) => string;
+  return print(change);
+}
+
 export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** A link with what wiring sets on it. */
 export interface WiredLink extends Link {
-  /** It neither asks nor answers for addresses. */
   readonly noArp: boolean;
-  /** Of a bridge: neither spanning tree nor delay nor snooping of multicast. */
+  /** Bridge: no spanning tree, forward delay or multicast snooping. */
   readonly plain: boolean;
-  /** Of a port of a bridge: the MACs behind it are learned. */
   readonly learning: boolean;
-  /** Of a port of a bridge: frames to all, to many and to who is not known leave by it. */
   readonly flooding: boolean;
-  /** Of a port of a bridge: frames for the next bridge pass. */
   readonly passesSwitchFrames: boolean;
 }
 
-/** Entries of a list that iproute2 printed. */
 export function parseList(text: string): readonly JsonObject[] {
   try {
     const value: unknown = text.trim() === "" ? [] : JSON.parse(text);
-    // iproute2 6.1 prints empty objects for links that a filter leaves out.
+    // iproute2 6.1 prints empty objects for links that a filter excludes.
     if (Array.isArray(value)) return value.filter(isJsonObject);
   } catch {
-    // Falls through to the error below: both mean that the program is not the one we know.
+    // Falls through to the error below.
   }
   throw new AppError("PODNET_FAILED", { message: "the output is not a JSON list" });
 }
 
-/** One entry of a bridge's forwarding database. */
 export interface ForwardingEntry {
   readonly mac: string;
-  /** The port. */
   readonly device: string;
-  /** `static`, `permanent`, or empty for a learned one. */
+  /** `static`, `permanent`, or empty for a learned entry. */
   readonly state: string;
 }

@@ -1,38 +1,127 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done to a pod's NIC itself, which CNI has made: it is removed, or gets its name back.
-import type { Netlink, NetnsHandle, ProcessRunner, RenamedNic } from "@patchbay/core/ports";
-import { askLinks } from "./netlink/ask.ts";
+import { normalizeMac, parseIp } from "@patchbay/api";
+import { AppError, ipv6GatewayOf, type RememberedAddresses } from "@patchbay/core";
+import type {
+  LentNic,
+  Link,
+  Netlink,
+  NetnsHandle,
+  ProcessRunner,
+  RenamedNic,
+} from "@patchbay/core/ports";
+import { type LinkChange, parseList, textOf } from "./links.ts";
+import { queryLinks, queryNic } from "./netlink/queries.ts";
+import type { StateSources } from "./netlink/netns-state.ts";
 import { runIn } from "./run-in.ts";
+import type { Pod } from "./wiring/wirers.ts";
 
-/** What looks at a namespace and runs programs in it. */
-interface Access {
+function parseNeighborMac(text: string): string | undefined {
+  const mac = textOf(parseList(text)[0]?.["lladdr"]);
+  return mac === "" ? undefined : mac;
+}
+
+/**
+ * Resolves the MAC of address $2 on link $1, for at most 4 s because the NIC may have just got its own addresses.
+ * Requests it again each time, because the kernel gives up after three unanswered solicitations.
+ */
+const RESOLVE_GATEWAY = [
+  "try=0",
+  "while [ $try -lt 40 ]; do",
+  '  ip -6 neigh replace "$2" dev "$1" use',
+  '  answer=$(ip -6 -j neigh show to "$2" dev "$1")',
+  '  case $answer in *lladdr*) echo "$answer"; exit ;; esac',
+  "  try=$((try + 1))",
+  "  sleep 0.1",
+  "done",
+].join("\n");
+
+export async function readAddresses(
+  { runner, netlink }: StateSources,
+  netns: NetnsHandle,
+  name: string,
+): Promise<RememberedAddresses> {
+  const nic = await queryNic(netlink, netns, name);
+  if (nic === undefined) throw new AppError("PODNET_LINK_MISSING", { link: name });
+  const known = { podInterfaceName: name, ...nic };
+  const gateway = ipv6GatewayOf(known);
+  if (gateway === undefined) return known;
+  const args = ["-c", RESOLVE_GATEWAY, "sh", name, gateway];
+  const gatewayMac = parseNeighborMac(await runIn(runner, netns, { program: "sh", args }));
+  return { ...known, ...(gatewayMac === undefined ? {} : { gatewayMac }) };
+}
+
+function isSame(one: string, other: string): boolean {
+  const [first, second] = [one, other].map(parseIp);
+  return (
+    first?.version === second?.version &&
+    first?.value === second?.value &&
+    first?.length === second?.length
+  );
+}
+
+/** The MAC changes while the link is down, because not every kind allows it otherwise. */
+export function planNicRestore(
+  link: Link,
+  { name, mac, addresses }: LentNic,
+): readonly LinkChange[] {
+  const hasOtherMac = mac !== undefined && normalizeMac(mac) !== normalizeMac(link.mac);
+  const missing = addresses.filter(
+    (address) =>
+      parseIp(address) !== undefined && !link.addresses.some((has) => isSame(address, has)),
+  );
+  return [
+    ...(hasOtherMac ? [{ op: "setLink", link: name, settings: { up: false, mac } } as const] : []),
+    ...missing.map((address) => ({ op: "addAddress", link: name, address, flags: [] }) as const),
+  ];
+}
+
+/** Continues after a refused change. @throws AppError with PODNET_FAILED, the first refusal */
+export async function restoreNic(pod: Pod, lent: LentNic): Promise<void> {
+  const link = (await pod.listLinks()).find(({ name }) => name === lent.name);
+  if (link === undefined) return;
+  const refusals: unknown[] = [];
+  for (const change of planNicRestore(link, lent)) {
+    await pod.applyChanges([change]).catch((error: unknown) => refusals.push(error));
+  }
+  if (refusals.length > 0) throw refusals[0];
+}
+
+interface NamespaceAccess {
   readonly runner: ProcessRunner;
   readonly netlink: Netlink;
 }
 
-/** The process whose namespace is the machine's own: in a container that shares it, the container's first. */
+/** A process in the machine's own network namespace. In a container that shares it, this is the container's first process. */
 const INIT_PID = "1";
 
 async function ipLink(
-  { runner }: Access,
+  { runner }: NamespaceAccess,
   netns: NetnsHandle,
   args: readonly string[],
 ): Promise<void> {
   await runIn(runner, netns, { program: "ip", args: ["link", ...args] });
 }
 
-async function isThere({ netlink }: Access, netns: NetnsHandle, name: string): Promise<boolean> {
-  return (await askLinks(netlink, netns)).some((link) => link.name === name);
+async function linkExists(
+  { netlink }: NamespaceAccess,
+  netns: NetnsHandle,
+  name: string,
+): Promise<boolean> {
+  return (await queryLinks(netlink, netns)).some((link) => link.name === name);
 }
 
-/** Equivalent to: `ip link delete dev NAME`, for hardware `ip link set dev NAME netns 1`. */
-export async function removeLink(access: Access, netns: NetnsHandle, name: string): Promise<void> {
-  if (!(await isThere(access, netns, name))) return;
+/** Equivalent to: `ip link delete dev NAME`; for hardware, `ip link set dev NAME netns 1`. */
+export async function removeLink(
+  access: NamespaceAccess,
+  netns: NetnsHandle,
+  name: string,
+): Promise<void> {
+  if (!(await linkExists(access, netns, name))) return;
   try {
     await ipLink(access, netns, ["delete", "dev", name]);
   } catch {
-    // It has gone meanwhile, or it is hardware, which can only be moved.
-    if (await isThere(access, netns, name)) {
+    // The link is already gone, or it is hardware, which can only be moved.
+    if (await linkExists(access, netns, name)) {
       await ipLink(access, netns, ["set", "dev", name, "netns", INIT_PID]);
     }
   }
@@ -40,11 +129,11 @@ export async function removeLink(access: Access, netns: NetnsHandle, name: strin
 
 /** Equivalent to: `ip link set dev NAME nomaster down [address MAC]`, `ip link delete dev BEFORE`, `ip link set dev NAME name BEFORE`. */
 export async function restoreName(
-  access: Access,
+  access: NamespaceAccess,
   netns: NetnsHandle,
   { name, before, mac }: RenamedNic,
 ): Promise<void> {
-  if (!(await isThere(access, netns, name))) return;
+  if (!(await linkExists(access, netns, name))) return;
   const address = mac === undefined ? [] : ["address", mac];
   await ipLink(access, netns, ["set", "dev", name, "nomaster", "down", ...address]);
   await removeLink(access, netns, before);

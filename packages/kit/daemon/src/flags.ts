@@ -1,38 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags that every service has.
 import { LOG_LEVELS, type LogLevel } from "@patchbay/telemetry";
 import { InvalidArgumentError, Option, type Command } from "commander";
 
-/** What the common flags say, or their defaults. */
 export interface CommonFlags {
-  /** Absent: the cluster that the process runs in. */
+  /** Unset for the cluster that the process runs in. */
   readonly kubeconfig?: string;
   readonly logLevel: LogLevel;
-  /** Where is answered whether the service lives and does its work; absent: nowhere. */
+  /** Port of /healthz and /readyz; unset for none. */
   readonly healthPort?: number;
-  /** A Unix socket where the same is answered, instead of the port. */
+  /** Unix socket of the same, instead of the port. */
   readonly healthSocket?: string;
-  /** Where metrics are answered; absent: nowhere. */
+  /** Unset for none. */
   readonly metricsPort?: number;
-  /** Absent: on all addresses. */
+  /** Unset for all addresses. */
   readonly metricsAddress?: string;
-  /** Over TLS, and only to whom the API server lets read them; else over plain HTTP, to everybody. */
+  /** Serves metrics over TLS to clients that the API server authorizes, instead of over plain HTTP to everyone. */
   readonly metricsSecure?: boolean;
 }
 
 const PORT_MAX = 65_535;
 
-/**
- * Reads a TCP port; 0 takes a free one.
- * @throws InvalidArgumentError of commander
- */
+/** 0 selects a free port. @throws InvalidArgumentError of commander */
 export function toPort(text: string): number {
   const port = Number(text);
   if (Number.isInteger(port) && port >= 0 && port <= PORT_MAX) return port;
   throw new InvalidArgumentError("It must be a number from 0 to 65535.");
 }
 
-/** Adds `--kubeconfig`, `--log-level`, `--health-port`, `--health-socket`, `--metrics-port`, `--metrics-address` and `--metrics-secure`. */
 export function addCommonFlags(command: Command): Command {
   return command
     .option(
@@ -64,9 +58,8 @@ export function addCommonFlags(command: Command): Command {
     );
 }
 
-/** A flag of the agents, which run in a pod of their own on a cluster. */
 export interface HostFlags {
-  /** A process whose namespaces are the host's; absent: the agent's own are. */
+  /** A process in the host's namespaces; unset if the agent is itself. */
   readonly hostProcess?: number;
 }
 
@@ -76,7 +69,6 @@ function toPid(text: string): number {
   throw new InvalidArgumentError("It must be a process id.");
 }
 
-/** Adds `--host-process`. */
 export function addHostFlags(command: Command): Command {
   return command.option(
     "--host-process <pid>",
@@ -85,9 +77,8 @@ export function addHostFlags(command: Command): Command {
   );
 }
 
-/** A flag of everything that asks the container runtime of its node. */
 export interface CriFlags {
-  /** Where the runtime listens, tried in order; absent: the usual places. */
+  /** Sockets of the container runtime, tried in order; unset for the usual ones. */
   readonly criEndpoint?: readonly string[];
 }
 
@@ -96,7 +87,6 @@ function collectEndpoint(text: string, previous: readonly string[] = []): readon
   throw new InvalidArgumentError("It must be unix:// and an absolute path.");
 }
 
-/** Adds `--cri-endpoint`. */
 export function addCriFlags(command: Command): Command {
   return command.option(
     "--cri-endpoint <url>",

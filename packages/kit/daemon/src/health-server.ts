@@ -1,26 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Health checks of a service. At a TCP port anybody may send one, and learns only yes or no, and who leads.
+// Serves health checks. At a TCP port anyone may request them; they reveal only the state and the leader.
+import type * as http from "node:http";
 import type { Server } from "node:http";
+import { createRequire } from "node:module";
 import { messageOf } from "@patchbay/core/errors";
 import type { Logger } from "@patchbay/core/ports";
 import type { DaemonHealth } from "./health.ts";
-import { createServer } from "./http-server.ts";
 
-/** Milliseconds for a request to come whole; who is slower is no probe. */
+/**
+ * `createServer` of node:http. Importing the module would read all its properties, including those that load
+ * WebSocket and fetch, which take 7 MB. Source: Node.js, lib/http.js, the lazy properties of its exports
+ */
+export const { createServer } = createRequire(import.meta.url)("node:http") as typeof http;
+
+/** Milliseconds to receive a request; probes are faster. */
 const REQUEST_TIMEOUT_MS = 5000;
-/** Connections at once; probes come one by one. */
+/** Probes connect one at a time. */
 const CONNECTIONS_MAX = 16;
 
-/** Whether the service lives, and whether it does its work. */
-export type Answers = Pick<DaemonHealth, "isLive" | "isReady"> &
+type HealthAnswers = Pick<DaemonHealth, "isLive" | "isReady"> &
   Partial<Pick<DaemonHealth, "notes">> & {
-    /** The service's metrics, at a Unix socket in a directory of root's. Unset: `/metrics` is not served. */
+    /** The service's metrics, for a Unix socket in a directory of root. Unset: `/metrics` is not served. */
     readonly printMetrics?: () => Promise<string>;
   };
 
 const NOT_FOUND = [404, "not found"] as const;
 
-async function answerTo(path: string, answers: Answers): Promise<readonly [number, string]> {
+async function respond(path: string, answers: HealthAnswers): Promise<readonly [number, string]> {
   switch (path) {
     case "/healthz":
       return answers.isLive() ? [200, "ok"] : [503, "stands still"];
@@ -35,14 +41,14 @@ async function answerTo(path: string, answers: Answers): Promise<readonly [numbe
   }
 }
 
-function makeServer(answers: Answers): Server {
+function createHealthServer(answers: HealthAnswers): Server {
   const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
     const [path = ""] = (request.url ?? "").split("?");
     request.resume();
     const send = ([code, text]: readonly [number, string]): void => {
       response.writeHead(code, { "content-type": "text/plain", connection: "close" }).end(text);
     };
-    answerTo(path, answers).then(send, (error: unknown) => {
+    respond(path, answers).then(send, (error: unknown) => {
       send([500, messageOf(error)]);
     });
   });
@@ -60,25 +66,21 @@ function listen(server: Server, at: number | string): Promise<number | undefined
   return promise;
 }
 
-/** Where is told what happens, and until when is answered; who is leaving is not ready. */
-export interface HealthServerDeps {
+/** `leaving`: the service is stopping, and not ready. */
+interface HealthServerDeps {
   readonly log: Logger;
   readonly leaving?: AbortSignal;
   readonly signal: AbortSignal;
 }
 
-/**
- * Answers `/healthz` and `/readyz` until the signal is aborted: on all addresses at a TCP port, or at the path of a Unix
- * socket; nowhere without either. Resolves with the port.
- * @throws Error when the port or the path is taken
- */
+/** At a TCP port on all addresses, or at a Unix socket. Resolves with the port. @throws Error if it is in use */
 export async function serveHealth(
   at: number | string | undefined,
-  answers: Answers,
+  answers: HealthAnswers,
   { log, leaving, signal }: HealthServerDeps,
 ): Promise<number | undefined> {
   if (at === undefined) return undefined;
-  const server = makeServer({
+  const server = createHealthServer({
     isLive: () => answers.isLive(),
     isReady: async () => leaving?.aborted !== true && !signal.aborted && (await answers.isReady()),
     notes: () => answers.notes?.() ?? [],

@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does the service live, and does it do its work? Judged when somebody asks, so that at rest nothing runs.
 import { messageOf } from "@patchbay/core";
-import { LoopWatch } from "@patchbay/kube";
 import type { Clock, Logger } from "@patchbay/core/ports";
+import { LoopWatch } from "@patchbay/kube";
 
-/** What something that the work rests on says of itself: undefined when it is well, else what is wrong. */
-export type Check = () => Promise<string | undefined>;
+/** Checks a dependency of the service: resolves with undefined if it works, otherwise with the problem. */
+type Check = () => Promise<string | undefined>;
 
-/** What the parts of a service tell of themselves. */
 export interface Health {
-  /** A loop of the service: it must act on its first listing before the service is ready, and never stand still. */
+  /** Adds a loop, which must process its first listing before the service is ready, and must never get stuck. */
   watchLoop(name: string, limitMs?: number): LoopWatch;
-  /** While it finds a problem, the service is not ready. It has a deadline of its own. */
+  /** The service is not ready while the check finds a problem. The check has its own deadline. */
   addCheck(check: Check): void;
-  /** A line for whoever asks `/readyz`, who may be anybody. */
+  /** Adds a line to `/readyz`, which anyone may read. */
   addNote(note: () => string): void;
-  /** By which version of the KubeVirt object the service goes; for whoever asks `/healthz` where metrics are. */
+  /** Version of the KubeVirt object in use, for `/healthz` at the metrics port. */
   tellConfig(version: () => string): void;
 }
 
-/** What those who ask are told; why, the log says. */
 export class DaemonHealth implements Health {
   readonly #clock: Clock;
   readonly #log: Logger;
@@ -28,8 +25,7 @@ export class DaemonHealth implements Health {
   readonly #notes: (() => string)[] = [];
   #configVersion: (() => string) | undefined;
   #hasStarted = false;
-  /** What was logged last, which is not logged again. */
-  readonly #told = new Map<string, string>();
+  readonly #loggedReasons = new Map<string, string>();
 
   constructor({ clock, log }: { readonly clock: Clock; readonly log: Logger }) {
     this.#clock = clock;
@@ -54,45 +50,60 @@ export class DaemonHealth implements Health {
     this.#configVersion = version;
   }
 
-  /** Undefined: the service goes by no KubeVirt object. */
+  /** Undefined if the service does not use a KubeVirt object. */
   configVersion(): string | undefined {
     return this.#configVersion?.();
   }
 
-  /** What its parts say of themselves, a line each. */
   notes(): readonly string[] {
     return this.#notes.map((note) => note());
   }
 
-  /** The service has started. */
   ready(): void {
     this.#hasStarted = true;
   }
 
-  /** `/healthz`: no loop stands still. */
+  /** `/healthz`: no loop is stuck. */
   isLive(): boolean {
     const still = this.#loops.flatMap((loop) => loop.findStandstill() ?? []).at(0);
-    this.#tell(
+    this.#logOnce(
       "a loop stands still",
       still === undefined ? undefined : `${still.loop} ${still.key}`,
     );
     return still === undefined;
   }
 
-  /** `/readyz`: it has started, its loops have acted on their first listings, and what they rest on is well. */
+  /** `/readyz`: the service has started, its loops have processed their first listings, and its dependencies work. */
   async isReady(): Promise<boolean> {
     if (!this.#hasStarted || !this.#loops.every((loop) => loop.isUnderWay())) return false;
     const problems = await Promise.all(this.#checks.map((check) => check().catch(messageOf)));
     const problem = problems.find((found) => found !== undefined);
-    this.#tell("the service is not ready for its work", problem);
+    this.#logOnce("the service is not ready for its work", problem);
     return problem === undefined;
   }
 
-  /** Once for each that is new. */
-  #tell(message: string, reason: string | undefined): void {
-    if (reason !== undefined && this.#told.get(message) !== reason) {
+  #logOnce(message: string, reason: string | undefined): void {
+    if (reason !== undefined && this.#loggedReasons.get(message) !== reason) {
       this.#log.error(message, { reason });
     }
-    this.#told.set(message, reason ?? "");
+    this.#loggedReasons.set(message, reason ?? "");
   }
+}
+
+/**
+ * Response of /healthz as KubeVirt's services give it, for clients that wait until all services know a changed
+ * KubeVirt object. The version is "" if there is no object. Source: KubeVirt pkg/healthz
+ */
+interface ConfigHealth {
+  readonly code: 200 | 500;
+  readonly body: {
+    readonly apiserver: { readonly connectivity: "ok" | "failed" };
+    readonly "config-resource-version": string;
+  };
+}
+
+export function configHealth(isLive: boolean, version: string): ConfigHealth {
+  const connectivity = isLive ? "ok" : "failed";
+  const body = { apiserver: { connectivity }, "config-resource-version": version } as const;
+  return { code: isLive ? 200 : 500, body };
 }

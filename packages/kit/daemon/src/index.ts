@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public door of daemon.
 export {
   addCommonFlags,
   addCriFlags,
@@ -9,15 +8,15 @@ export {
   type CriFlags,
   type HostFlags,
 } from "./flags.ts";
-export { configHealth } from "./config-health.ts";
-export { createServer as createHttpServer } from "./http-server.ts";
+export { configHealth } from "./health.ts";
+export { createServer as createHttpServer } from "./health-server.ts";
 export { runDaemon, type DaemonContext } from "./run-daemon.ts";
-export { ClientAuthority } from "./https/client-authority.ts";
-export { startServer, type RunningServer, type UpgradeListener } from "./https/server.ts";
 export {
   certificateInFiles,
-  trustInFile,
+  ClientAuthority,
   type KeyPair,
   type Source,
   type Trust,
-} from "./https/source.ts";
+  trustInFile,
+} from "./https/certificates.ts";
+export { startServer, type RunningServer, type UpgradeListener } from "./https/server.ts";

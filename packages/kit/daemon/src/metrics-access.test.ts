@@ -4,7 +4,7 @@ import type { Store } from "@patchbay/core/ports";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createFakeClock } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { askApiServerForAccess } from "./metrics-access.ts";
+import { createAccessCheck } from "./metrics-access.ts";
 
 const BEARER = { username: "prometheus", groups: ["monitoring"], uid: "7" };
 
@@ -27,12 +27,12 @@ test.each([
   { token: { error: "expired" }, access: { allowed: true }, want: "unknown" },
 ])("a token of which is said $token and $access is $want", async ({ token, access, want }) => {
   const { store } = answering(token, access);
-  expect(await askApiServerForAccess(store, createFakeClock())("t")).toBe(want);
+  expect(await createAccessCheck(store, createFakeClock())("t")).toBe(want);
 });
 
 test("the bearer is asked for as the API server names it", async () => {
   const { store, asked } = answering({ authenticated: true, user: BEARER }, { allowed: true });
-  await askApiServerForAccess(store, createFakeClock())("t");
+  await createAccessCheck(store, createFakeClock())("t");
   expect(asked).toMatchObject([
     { kind: "TokenReview", spec: { token: "t" } },
     {
@@ -50,7 +50,7 @@ test("the bearer is asked for as the API server names it", async () => {
 test("an answer counts for a minute, and for its token alone", async () => {
   const { store, asked } = answering({ authenticated: true, user: BEARER }, { allowed: true });
   const clock = createFakeClock();
-  const ask = askApiServerForAccess(store, clock);
+  const ask = createAccessCheck(store, clock);
   await ask("t");
   await clock.advance(59_000);
   await ask("t");
@@ -64,7 +64,7 @@ test("an answer counts for a minute, and for its token alone", async () => {
 
 test("no more answers are kept than who collects metrics needs", async () => {
   const { store, asked } = answering({ error: "unknown" }, {});
-  const ask = askApiServerForAccess(store, createFakeClock());
+  const ask = createAccessCheck(store, createFakeClock());
   for (let index = 0; index < 65; index += 1) await ask(String(index));
   await ask("64");
   expect(asked).toHaveLength(65);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may read a service's metrics on a cluster? The API server knows the bearers of tokens, and their roles.
+// Authorizes readers of metrics by token: the API server authenticates the bearer and checks its roles.
 import { createHash } from "node:crypto";
 import type { KubeObject, ResourceType } from "@patchbay/api";
 import type { Clock, Store } from "@patchbay/core/ports";
 
-/** What the API server says of a token: its bearer may read the metrics, may not, or is nobody it knows. */
+/** `unknown`: the token is invalid. */
 export type MetricsAccess = "granted" | "forbidden" | "unknown";
 
-/** Asks for a token. */
-export type AskForAccess = (token: string) => Promise<MetricsAccess>;
+export type AccessCheck = (token: string) => Promise<MetricsAccess>;
 
 /** Source: Kubernetes authentication.k8s.io/v1 */
 interface TokenReview extends KubeObject {
@@ -46,18 +45,17 @@ const SUBJECT_ACCESS_REVIEWS: ResourceType<SubjectAccessReview> = {
   kind: "SubjectAccessReview",
 };
 
-/** For how long an answer counts, milliseconds: who collects metrics asks twice a minute. */
-const KEPT_MS = 60_000;
-/** As many answers are kept. */
-const KEPT_MAX = 64;
+/** Milliseconds that a result is cached; collectors request metrics about twice a minute. */
+const CACHE_TTL_MS = 60_000;
+const CACHE_SIZE_MAX = 64;
 
-const NOBODY = { name: "" };
+const NO_METADATA = { name: "" };
 
 async function review(store: Store, token: string): Promise<MetricsAccess> {
   const asked = await store.create(TOKEN_REVIEWS, {
     apiVersion: "authentication.k8s.io/v1",
     kind: "TokenReview",
-    metadata: NOBODY,
+    metadata: NO_METADATA,
     spec: { token },
   });
   const { authenticated, user: { username, groups = [], uid, extra } = {} } = asked.status ?? {};
@@ -65,7 +63,7 @@ async function review(store: Store, token: string): Promise<MetricsAccess> {
   const { status } = await store.create(SUBJECT_ACCESS_REVIEWS, {
     apiVersion: "authorization.k8s.io/v1",
     kind: "SubjectAccessReview",
-    metadata: NOBODY,
+    metadata: NO_METADATA,
     spec: {
       user: username,
       groups,
@@ -77,19 +75,19 @@ async function review(store: Store, token: string): Promise<MetricsAccess> {
   return status?.allowed === true ? "granted" : "forbidden";
 }
 
-/** Asks the API server, and keeps its answer for a minute; tokens are not kept. */
-export function askApiServerForAccess(store: Store, clock: Clock): AskForAccess {
-  const kept = new Map<string, { readonly access: MetricsAccess; readonly untilMs: number }>();
+/** Queries the API server and caches results by a hash of the token. */
+export function createAccessCheck(store: Store, clock: Clock): AccessCheck {
+  const cache = new Map<string, { readonly access: MetricsAccess; readonly untilMs: number }>();
   return async (token) => {
     const nowMs = clock.monotonicMs();
     const name = createHash("sha256").update(token).digest("hex");
-    const known = kept.get(name);
+    const known = cache.get(name);
     if (known !== undefined && known.untilMs > nowMs) return known.access;
     const access = await review(store, token);
-    kept.delete(name);
-    const [oldest] = kept.keys();
-    if (kept.size >= KEPT_MAX && oldest !== undefined) kept.delete(oldest);
-    kept.set(name, { access, untilMs: nowMs + KEPT_MS });
+    cache.delete(name);
+    const [oldest] = cache.keys();
+    if (cache.size >= CACHE_SIZE_MAX && oldest !== undefined) cache.delete(oldest);
+    cache.set(name, { access, untilMs: nowMs + CACHE_TTL_MS });
     return access;
   };
 }

@@ -3,7 +3,7 @@ import { request } from "node:https";
 import { createClock } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterEach, describe, expect, test } from "vitest";
-import type { AskForAccess } from "./metrics-access.ts";
+import type { AccessCheck } from "./metrics-access.ts";
 import { serveMetrics } from "./metrics-server.ts";
 
 const log = createSilentLogger();
@@ -19,7 +19,7 @@ afterEach(() => {
 
 async function serve(
   print: () => Promise<string>,
-  askForAccess?: AskForAccess,
+  askForAccess?: AccessCheck,
 ): Promise<{ readonly port: number; readonly server: string }> {
   const metrics = { print, contentType: CONTENT };
   const served = {

@@ -1,78 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where are a service's metrics read? They name every VM and what it sends: whoever may reach the port may know that.
+// Serves a service's metrics, which reveal all VMs and their traffic to anyone who can reach the port.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { messageOf } from "@patchbay/core";
 import type { Clock, Logger } from "@patchbay/core/ports";
 import type { Metrics } from "@patchbay/telemetry";
-import { createServer } from "./http-server.ts";
-import { configHealth } from "./config-health.ts";
-import type { DaemonHealth } from "./health.ts";
-import type { AskForAccess } from "./metrics-access.ts";
+import { configHealth, type DaemonHealth } from "./health.ts";
+import { createServer } from "./health-server.ts";
+import type { AccessCheck } from "./metrics-access.ts";
 
-/** Milliseconds for a request to come whole. */
+/** Milliseconds to receive a request. */
 const REQUEST_TIMEOUT_MS = 5000;
-/** Connections at once; those who collect metrics come one by one. */
+/** Collectors connect one at a time. */
 const CONNECTIONS_MAX = 16;
 
-/** KubeVirt's suite of tests asks for it with two slashes. */
+/** KubeVirt's tests request it with two slashes. */
 const HEALTHZ = /^\/{1,2}healthz$/;
 
-/** Of a certificate that nobody verifies, and that is made anew at each start. */
+/** Validity of a certificate that clients do not verify and that each start replaces. */
 const CERTIFICATE_DAYS = 3650;
 
-/** Where is listened; without a port nowhere, without an address on all. */
-export interface MetricsAddress {
+/** Unset port: metrics are not served. Unset address: all addresses. */
+interface MetricsAddress {
   readonly metricsPort?: number;
   readonly metricsAddress?: string;
 }
 
-/** What is told, and to whom. */
-export interface ServedMetrics {
+interface ServedMetrics {
   readonly metrics: Pick<Metrics, "print" | "contentType">;
-  /** Absent: over plain HTTP, to everybody; else over TLS, to bearers of tokens that it grants access. */
-  readonly askForAccess?: AskForAccess;
-  /** Tells everybody at `/healthz` by which configuration the service goes, as KubeVirt's do where their metrics are. */
+  /** If set, serves over TLS to bearers of tokens that it grants access; otherwise over plain HTTP to everyone. */
+  readonly askForAccess?: AccessCheck;
+  /** Serves the configuration version at `/healthz` to everyone, like KubeVirt's services at their metrics port. */
   readonly health: Pick<DaemonHealth, "isLive" | "configVersion">;
 }
 
-function refuse(response: ServerResponse, code: number, why: string): void {
+function sendError(response: ServerResponse, code: number, why: string): void {
   const challenge = code === 401 ? { "www-authenticate": "Bearer" } : {};
   response.writeHead(code, { "content-type": "text/plain", ...challenge }).end(why);
 }
 
-/** Answers who may not read; whether the others get on. */
-async function mayRead(
+/** Responds to unauthorized requests; returns whether to continue. */
+async function authorize(
   request: IncomingMessage,
   response: ServerResponse,
-  askForAccess: AskForAccess | undefined,
+  askForAccess: AccessCheck | undefined,
 ): Promise<boolean> {
   if (askForAccess === undefined) return true;
   const [, token] = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
   const access = token === undefined ? "unknown" : await askForAccess(token);
-  if (access === "unknown") refuse(response, 401, "a token of the cluster is needed");
-  if (access === "forbidden") refuse(response, 403, "the role patchbay:metrics-reader is needed");
+  if (access === "unknown") sendError(response, 401, "a token of the cluster is needed");
+  if (access === "forbidden")
+    sendError(response, 403, "the role patchbay:metrics-reader is needed");
   return access === "granted";
 }
 
-function tellHealth(response: ServerResponse, health: ServedMetrics["health"]): void {
+function sendConfigHealth(response: ServerResponse, health: ServedMetrics["health"]): void {
   const version = health.configVersion();
   if (version === undefined) {
-    refuse(response, 404, "not found");
+    sendError(response, 404, "not found");
     return;
   }
   const { code, body } = configHealth(health.isLive(), version);
   response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body));
 }
 
-function listenerOf({ metrics, askForAccess, health }: ServedMetrics, log: Logger) {
+function createMetricsListener({ metrics, askForAccess, health }: ServedMetrics, log: Logger) {
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
-      if (!(await mayRead(request, response, askForAccess))) return;
+      if (!(await authorize(request, response, askForAccess))) return;
       const text = await metrics.print();
       response.writeHead(200, { "content-type": metrics.contentType }).end(text);
     } catch (error) {
       log.warn("the metrics cannot be read", { reason: messageOf(error) });
-      refuse(response, 500, "the metrics cannot be read");
+      sendError(response, 500, "the metrics cannot be read");
     }
   };
   return (request: IncomingMessage, response: ServerResponse): void => {
@@ -80,13 +79,13 @@ function listenerOf({ metrics, askForAccess, health }: ServedMetrics, log: Logge
     response.setHeader("connection", "close");
     const [path = ""] = (request.url ?? "").split("?");
     if (path === "/metrics" && request.method === "GET") void answer(request, response);
-    else if (HEALTHZ.test(path)) tellHealth(response, health);
-    else refuse(response, 404, "not found");
+    else if (HEALTHZ.test(path)) sendConfigHealth(response, health);
+    else sendError(response, 404, "not found");
   };
 }
 
-/** TLS is loaded only where it is needed: it takes some MB. */
-async function makeSecureServer(listener: RequestListener, clock: Clock): Promise<Server> {
+/** TLS is loaded on demand, because it takes some MB. */
+async function createSecureServer(listener: RequestListener, clock: Clock): Promise<Server> {
   const [{ createServer: createSecure }, { createAuthority, issueCertificate }] = await Promise.all(
     [import("node:https"), import("@patchbay/pki")],
   );
@@ -102,10 +101,7 @@ async function makeSecureServer(listener: RequestListener, clock: Clock): Promis
   return createSecure({ cert, key, requestTimeout: REQUEST_TIMEOUT_MS }, listener);
 }
 
-/**
- * Answers `/metrics` until the signal is aborted; the port on which it does, undefined: on none.
- * @throws Error when the port is taken
- */
+/** Returns the port; undefined if metrics are not served. @throws Error if the port is in use */
 export async function serveMetrics(
   { metricsPort, metricsAddress }: MetricsAddress,
   served: ServedMetrics,
@@ -113,11 +109,11 @@ export async function serveMetrics(
 ): Promise<number | undefined> {
   if (metricsPort === undefined) return undefined;
   const { clock, log, signal } = deps;
-  const listener = listenerOf(served, log);
+  const listener = createMetricsListener(served, log);
   const server =
     served.askForAccess === undefined
       ? createServer({ requestTimeout: REQUEST_TIMEOUT_MS }, listener)
-      : await makeSecureServer(listener, clock);
+      : await createSecureServer(listener, clock);
   server.maxConnections = CONNECTIONS_MAX;
   const { promise, resolve, reject } = Promise.withResolvers<undefined>();
   server.once("error", reject);

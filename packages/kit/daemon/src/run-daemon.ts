@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of a service: connect, start, say that it is ready, stop on a signal; what fails ends the process.
+// Life cycle of a service: connects, starts, reports that it is ready, and stops on a signal. A failure ends the
+// process.
 import { messageOf } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
@@ -7,40 +8,37 @@ import type { Clock, Logger } from "@patchbay/core/ports";
 import { createLogger, createMetrics, type Metrics } from "@patchbay/telemetry";
 import type { CommonFlags } from "./flags.ts";
 import { serveHealth } from "./health-server.ts";
-import { DaemonHealth, type Health } from "./health.ts";
-import { askApiServerForAccess } from "./metrics-access.ts";
 import { serveMetrics } from "./metrics-server.ts";
+import { DaemonHealth, type Health } from "./health.ts";
+import { createAccessCheck } from "./metrics-access.ts";
 
-/** How long a service may take to stop. */
+/** Milliseconds that a service may take to stop. */
 const STOP_TIMEOUT_MS = 5_000;
 
-/** Who runs. */
 export interface DaemonSettings {
   readonly component: string;
   readonly flags: CommonFlags;
-  /** Name of the node, for services that run on each one. */
   readonly node?: string;
-  /** For how long the service goes on after it was told to stop, so that nobody is sent to it who finds nobody; default 0. */
+  /** Milliseconds to continue after a stop signal, while clients move to other servers; default 0. */
   readonly drainMs?: number;
 }
 
-/** A service's connection to the cluster, its time and its log; all end with `signal`. */
+/** All parts end with `signal`. */
 export interface DaemonContext {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
-  /** What probes are told: each loop and what the work rests on is entered here before `ready`. */
+  /** Health checks; loops and dependencies must be added before `ready`. */
   readonly health: Health;
-  /** Aborted when the service was told to stop: it is not ready any more, and goes on for a while. */
+  /** Aborted on a stop signal: the service is no longer ready but continues for `drainMs`. */
   readonly leaving: AbortSignal;
-  /** Aborted when the service is to stop. */
   readonly signal: AbortSignal;
-  /** Tells whoever started the service that it has started: one line on standard output. */
+  /** Reports that the service has started, by one line on standard output. */
   ready(): void;
 }
 
-/** Told to leave, and to stop after a while; who tells it twice does not want to wait. */
+/** A second signal is not handled, so it ends the process at once. */
 function stopSignals(
   { drainMs = 0 }: DaemonSettings,
   { clock, log }: { readonly clock: Clock; readonly log: Logger },
@@ -62,8 +60,12 @@ function stopSignals(
   return { leaving: leave.signal, signal: stop.signal };
 }
 
-/** Waits for the service's end, after a stop not for ever: a server that never answered must not hold it up. */
-async function ended(service: Promise<void>, signal: AbortSignal, clock: Clock): Promise<void> {
+/** Waits until the service ends, after a stop for a limited time, because a server may never respond. */
+async function waitForEnd(
+  service: Promise<void>,
+  signal: AbortSignal,
+  clock: Clock,
+): Promise<void> {
   const over = new AbortController();
   const stopped = new Promise<void>((resolve) => {
     signal.addEventListener("abort", () => {
@@ -74,13 +76,12 @@ async function ended(service: Promise<void>, signal: AbortSignal, clock: Clock):
   try {
     await Promise.race([service, deadline]);
   } finally {
-    deadline.catch(() => undefined); // the wait is not needed any more
+    deadline.catch(() => undefined);
     over.abort();
   }
 }
 
-/** As in `runDaemon`, but for what becomes of a failure. */
-async function live(
+async function runUntilStopped(
   settings: DaemonSettings,
   start: (context: DaemonContext) => Promise<void>,
   log: Logger,
@@ -105,11 +106,11 @@ async function live(
     isLive: () => health.isLive(),
     isReady: () => health.isReady(),
     notes: () => health.notes(),
-    // Only root reaches the socket; the port is for anybody.
+    // Only root reaches the socket, but anyone may reach the port.
     ...(flags.healthSocket !== undefined && { printMetrics: () => metrics.print() }),
   };
   await serveHealth(flags.healthSocket ?? flags.healthPort, answers, until);
-  const askForAccess = askApiServerForAccess(client.store, clock);
+  const askForAccess = createAccessCheck(client.store, clock);
   const served = { metrics, health, ...(flags.metricsSecure === true && { askForAccess }) };
   await serveMetrics(flags, served, { clock, log, signal });
   const ready = (): void => {
@@ -118,14 +119,11 @@ async function live(
     process.stdout.write(`ready ${component}\n`);
   };
   const context = { client, clock, log, metrics, health, leaving, signal, ready };
-  await ended(start(context), signal, clock);
+  await waitForEnd(start(context), signal, clock);
   await client.close();
 }
 
-/**
- * The whole life of a service: connects, calls `start`, which resolves when the service has ended, and waits for it,
- * after SIGTERM or SIGINT at most 5 s. A failure, at the start or later, is logged and ends the process with 1.
- */
+/** After SIGTERM or SIGINT, waits at most 5 s for `start` to resolve. Logs a failure and exits with 1. */
 export async function runDaemon(
   settings: DaemonSettings,
   start: (context: DaemonContext) => Promise<void>,
@@ -136,13 +134,13 @@ export async function runDaemon(
     level: flags.logLevel,
     ...(node === undefined ? {} : { node }),
   });
-  // Whoever read the line "ready" may be gone; that is no reason to stop.
+  // The reader of the line "ready" may be gone, which is no reason to stop.
   process.stdout.on("error", () => undefined);
   try {
-    await live(settings, start, log);
+    await runUntilStopped(settings, start, log);
   } catch (error) {
     log.error("failed", { reason: messageOf(error), err: error });
-    // At once: its servers and watches would keep a process that does nothing, and says that it lives.
+    // Exits at once, because servers and watches would keep a process alive that does nothing.
     process.exit(1);
   }
 }

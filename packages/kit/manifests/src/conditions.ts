@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which writes need virt-api's word, where the API server can tell? Source: KEP-3716, admission webhook match conditions.
+// Match conditions that spare the API server calls to virt-api. Source: KEP-3716, admission webhook match conditions
 import { names } from "@patchbay/api";
 
-/** One condition; all of a webhook's must hold for it to be asked. */
+/** All conditions of a webhook must hold for it to be called. */
 export interface MatchCondition {
   readonly name: string;
   /** CEL over `object`, `oldObject` and `request`. */
   readonly expression: string;
 }
 
-function account(service: string): string {
+function accountName(service: string): string {
   return `'${names.SERVICE_ACCOUNT_PREFIX}${service}'`;
 }
 
-/** Finalizers and labels come and go without virt-api. */
-const SPEC_IS_NEW: MatchCondition = {
+/** Finalizers and labels may change without virt-api. */
+const SPEC_CHANGED: MatchCondition = {
   name: "spec-is-new",
   expression: "oldObject == null || object.spec != oldObject.spec",
 };
 
-/** What both write into objects that are there is complete: virt-api fills a request in itself, virt-controller copies it. */
-const MAY_LACK_SOMETHING: MatchCondition = {
+/** Updates by these services are complete: virt-api completes a request itself, virt-controller copies it. */
+const MAY_BE_INCOMPLETE: MatchCondition = {
   name: "may-lack-something",
-  expression: `request.operation == 'CREATE' || !(request.userInfo.username in [${account("virt-api")}, ${account("virt-controller")}])`,
+  expression: `request.operation == 'CREATE' || !(request.userInfo.username in [${accountName("virt-api")}, ${accountName("virt-controller")}])`,
 };
 
-/** Nobody else's writes of a status are judged. */
-const BY_AN_AGENT: MatchCondition = {
+/** Status writes of other accounts are not checked. */
+const BY_VIRT_HANDLER: MatchCondition = {
   name: "by-an-agent",
-  expression: `request.userInfo.username == ${account("virt-handler")}`,
+  expression: `request.userInfo.username == ${accountName("virt-handler")}`,
 };
 
-/** A label or an annotation; the expression's members are missing where nobody has set any. */
-function wordOf(object: string, place: "labels" | "annotations", key: string): string {
+/** A label or an annotation; empty if it is missing. */
+function valueExpression(object: string, place: "labels" | "annotations", key: string): string {
   const words = `${object}.metadata.${place}`;
   return `(has(${words}) && '${key}' in ${words} ? ${words}['${key}'] : '')`;
 }
 
 function isChanged(place: "labels" | "annotations", key: string): string {
-  return `${wordOf("object", place, key)} != ${wordOf("oldObject", place, key)}`;
+  return `${valueExpression("object", place, key)} != ${valueExpression("oldObject", place, key)}`;
 }
 
-/** What a launcher asks for may be written; what it has is its node's word. */
-const NODES_WORD_IS_NEW: MatchCondition = {
+/** A launcher's requests may be written freely; only its node may write what it has. */
+const NODE_DATA_CHANGED: MatchCondition = {
   name: "nodes-word-is-new",
   expression: [
     isChanged("labels", names.KUBEVIRT_LABEL),
@@ -52,14 +52,14 @@ const NODES_WORD_IS_NEW: MatchCondition = {
 };
 
 const CONDITIONS: Readonly<Record<string, readonly MatchCondition[]>> = {
-  mutate: [SPEC_IS_NEW, MAY_LACK_SOMETHING],
-  validate: [SPEC_IS_NEW],
-  guard: [BY_AN_AGENT],
-  migrations: [SPEC_IS_NEW],
-  launcher: [NODES_WORD_IS_NEW],
+  mutate: [SPEC_CHANGED, MAY_BE_INCOMPLETE],
+  validate: [SPEC_CHANGED],
+  guard: [BY_VIRT_HANDLER],
+  migrations: [SPEC_CHANGED],
+  launcher: [NODE_DATA_CHANGED],
 };
 
-/** The conditions of virt-api's webhook of that name, for example `mutate.virt-api.patchbay.io`. */
+/** Conditions of the webhook with that name, for example `mutate.virt-api.patchbay.io`. */
 export function conditionsOf(webhook: string): readonly MatchCondition[] {
   return CONDITIONS[webhook.split(".", 1)[0] ?? ""] ?? [];
 }

@@ -3,7 +3,7 @@
 import { names, type KubeObject } from "@patchbay/api";
 import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
-import { parseManifests, readManifests } from "./read.ts";
+import { parseManifests, readManifests } from "./manifests.ts";
 
 interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second door of manifests, for tests: who may do what, according to roles and bindings?
+// For tests: evaluates roles and bindings, to find the rights of an account.
 import type { KubeObject } from "@patchbay/api";
-import { isRole, type Rule } from "./role.ts";
+import { isRole, type Rule } from "./types.ts";
 
 interface Binding extends KubeObject {
   readonly roleRef: { readonly kind: string; readonly name: string };
@@ -12,16 +12,15 @@ interface Binding extends KubeObject {
   }[];
 }
 
-/** One verb on one resource. */
 export interface Right {
   /** As the API server names the user or the group, for example `system:serviceaccount:patchbay:virt-api`. */
   readonly user: string;
   readonly verb: string;
   /** As kubectl writes it, for example `virtualmachines.kubevirt.io/status`. */
   readonly resource: string;
-  /** Where; absent: everywhere. */
+  /** Unset for all namespaces. */
   readonly namespace?: string;
-  /** Of the one object; absent: all. */
+  /** Unset for all objects. */
   readonly name?: string;
 }
 

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of which kinds are the manifests, and in which order do they come?
+// Kinds of manifests, in the order of their dependencies.
 import {
   API_SERVICES,
   apiVersionOf,
   DAEMON_SETS,
   DEPLOYMENTS,
+  type KubeObject,
   MUTATING_WEBHOOKS,
   NAMESPACES,
+  type ResourceType,
   SECRETS,
   STORAGE_CLASSES,
   VALIDATING_WEBHOOKS,
-  type KubeObject,
-  type ResourceType,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 
 const RBAC = { group: "rbac.authorization.k8s.io", version: "v1", namespaced: false } as const;
 const CORE = { group: "", version: "v1", namespaced: true } as const;
 
-/** Definitions of kinds. */
 export const DEFINITIONS: ResourceType<KubeObject> = {
   group: "apiextensions.k8s.io",
   version: "v1",
@@ -49,10 +48,7 @@ const PRIORITIES: ResourceType<KubeObject> = {
   namespaced: false,
 };
 
-/**
- * What others need comes before them: namespaces and kinds, accounts and their rights, pods, and last whom the API
- * server asks, so that it asks nobody who is not there yet.
- */
+/** Dependencies first; webhooks and APIServices last, so that the API server calls only services that exist. */
 export const TYPES: readonly ResourceType<KubeObject>[] = [
   NAMESPACES,
   DEFINITIONS,
@@ -80,11 +76,8 @@ const ADMISSION = {
   namespaced: false,
 } as const;
 
-/**
- * What folders beside base may have brought, which are applied by themselves; a server that does not have such a kind has
- * none of them. Bindings before what they name.
- */
-export const BESIDE: readonly ResourceType<KubeObject>[] = [
+/** Applied separately; a server may lack these kinds. Bindings come before the policies they name. */
+export const SEPARATE_TYPES: readonly ResourceType<KubeObject>[] = [
   {
     ...ADMISSION,
     resource: "validatingadmissionpolicybindings",
@@ -93,13 +86,29 @@ export const BESIDE: readonly ResourceType<KubeObject>[] = [
   { ...ADMISSION, resource: "validatingadmissionpolicies", kind: "ValidatingAdmissionPolicy" },
 ];
 
-/**
- * The kind of a manifest.
- * @throws AppError with API_MALFORMED for one that no manifest has
- */
-export function typeOf({ apiVersion, kind }: KubeObject): ResourceType<KubeObject> {
+/** @throws AppError with API_MALFORMED for an unknown kind */
+export function findType({ apiVersion, kind }: KubeObject): ResourceType<KubeObject> {
   const found = TYPES.find((type) => type.kind === kind && apiVersionOf(type) === apiVersion);
   if (found !== undefined) return found;
   const reason = `there is no rule for applying a ${kind}`;
   throw new AppError("API_MALFORMED", { what: "a manifest", reason });
+}
+
+/** Source: Kubernetes rbac.authorization.k8s.io/v1 PolicyRule */
+export interface Rule {
+  /** Together with `resources`; unset for paths. */
+  readonly apiGroups?: readonly string[];
+  readonly resources?: readonly string[];
+  /** Paths that are not objects. */
+  readonly nonResourceURLs?: readonly string[];
+  readonly resourceNames?: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+export interface Role extends KubeObject {
+  readonly rules: readonly Rule[];
+}
+
+export function isRole(object: KubeObject): object is Role {
+  return object.kind === "ClusterRole" || object.kind === "Role";
 }

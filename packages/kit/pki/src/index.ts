@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public door of pki.
-export { createAuthority, loadAuthority, renewAuthority } from "./authority.ts";
 export {
   certifyKey,
+  createAuthority,
   endOfCertificate,
   isIssuedFor,
   isKeyOf,
   issueCertificate,
+  loadAuthority,
   namesAddress,
+  renewAuthority,
   splitBundle,
   startOfCertificate,
   subjectOfCertificate,
-} from "./certificate.ts";
-export type {
-  Authority,
-  CertificateRequest,
-  CertificateUsage,
-  IssuedCertificate,
-} from "./certificate-request.ts";
-export { createSigningKey } from "./encoding.ts";
+} from "./certificates.ts";
+export {
+  type Authority,
+  type CertificateRequest,
+  type CertificateUsage,
+  createSigningKey,
+  type IssuedCertificate,
+} from "./encoding.ts";
 export { kubeconfigText } from "./kubeconfig.ts";

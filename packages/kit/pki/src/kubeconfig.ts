@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a client is told where the server is and who it is itself.
 
-/** What a kubeconfig says. */
 export interface KubeconfigContent {
   /** For example `https://127.0.0.1:6443`. */
   readonly server: string;
-  /** The authority that signed the server's certificate. */
   readonly caPem: string;
   readonly certPem: string;
   readonly keyPem: string;
-  /** Name of the entry; the certificate says who the user is. */
+  /** Name of the entry; the certificate identifies the user. */
   readonly user: string;
-  /** Default `patchbay`. */
+  /** Default: `patchbay`. */
   readonly cluster?: string;
 }
 
-/** A kubeconfig with one context and embedded certificates, as JSON (which is YAML). Holds a secret: mode 0600. */
+/** A kubeconfig with one context and embedded certificates, as JSON (a subset of YAML). Contains a secret: use mode 0600. */
 export function kubeconfigText(content: KubeconfigContent): string {
   const cluster = content.cluster ?? "patchbay";
   const context = `${content.user}@${cluster}`;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signs certificates. The library for it is large: this file is loaded when something has to be signed, not at each start.
+// Signs certificates. Loaded on demand, because its library is large.
 import "reflect-metadata";
 import { createPrivateKey, createPublicKey, webcrypto } from "node:crypto";
 import {
@@ -17,15 +17,21 @@ import {
   X509CertificateGenerator,
   cryptoProvider,
 } from "@peculiar/x509";
-import type { CertificateRequest, IssuedCertificate } from "./certificate-request.ts";
-import { MS_PER_DAY, dateOf, pemOfKey, randomSerial } from "./encoding.ts";
+import {
+  type CertificateRequest,
+  dateOf,
+  type IssuedCertificate,
+  MS_PER_DAY,
+  pemOfKey,
+  randomSerial,
+} from "./encoding.ts";
 
 cryptoProvider.set(webcrypto);
 
-/** ECDSA on P-256 with SHA-256: what every client of TLS 1.2 and 1.3 takes. */
+/** ECDSA on P-256 with SHA-256, which every TLS 1.2 and 1.3 client supports. */
 const KEY_ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 
-/** Clocks of one installation may differ by this much. */
+/** Tolerated clock difference within an installation. */
 const CLOCK_SKEW_MS = 300_000;
 
 function generateKeys(): Promise<webcrypto.CryptoKeyPair> {
@@ -39,7 +45,7 @@ function printCertificate(
   return { certPem: `${certificate.toString("pem")}\n`, keyPem: pemOfKey(keys.privateKey) };
 }
 
-/** An authority to sign for; with a key it goes on: what trusts the certificate before this one trusts what both have signed. */
+/** With a key, the new certificate continues an authority: clients that trust its earlier certificate trust both. */
 export interface AuthorityRequest {
   readonly commonName: string;
   /** Milliseconds since 1970. */
@@ -53,7 +59,6 @@ async function importKeys(keyPem: string): Promise<webcrypto.CryptoKeyPair> {
   return { publicKey, privateKey: await importKey(keyPem) };
 }
 
-/** A certificate of an authority that signs itself. */
 export async function signAuthority(
   { commonName, endMs, keyPem }: AuthorityRequest,
   nowMs: number,
@@ -78,7 +83,7 @@ export async function signAuthority(
   return printCertificate(certificate, keys);
 }
 
-async function extensionsOf(
+async function buildExtensions(
   issuer: X509Certificate,
   request: CertificateRequest,
   publicKey: webcrypto.CryptoKey,
@@ -106,14 +111,13 @@ function importKey(keyPem: string): Promise<webcrypto.CryptoKey> {
   return webcrypto.subtle.importKey("pkcs8", der, KEY_ALGORITHM, true, ["sign"]);
 }
 
-/** What is signed, and when. */
 interface Signing {
   readonly request: CertificateRequest;
   /** Milliseconds since 1970. */
   readonly nowMs: number;
 }
 
-/** A certificate that ends no later than the issuer's own. */
+/** The certificate ends no later than the issuer's. */
 async function sign(
   issuer: IssuedCertificate,
   publicKey: webcrypto.CryptoKey,
@@ -131,11 +135,10 @@ async function sign(
     signingAlgorithm: KEY_ALGORITHM,
     publicKey,
     signingKey: await importKey(issuer.keyPem),
-    extensions: await extensionsOf(authority, request, publicKey),
+    extensions: await buildExtensions(authority, request, publicKey),
   });
 }
 
-/** A certificate that `issuer` signs, and a key for it. */
 export async function signCertificate(
   issuer: IssuedCertificate,
   request: CertificateRequest,
@@ -145,7 +148,6 @@ export async function signCertificate(
   return printCertificate(await sign(issuer, keys.publicKey, { request, nowMs }), keys);
 }
 
-/** A certificate that `issuer` signs for a key that somebody else has. */
 export async function signKey(
   issuer: IssuedCertificate,
   publicKeyPem: string,

@@ -1,4 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public door of telemetry.
 export { createLogger, createSilentLogger, LOG_LEVELS, type LogLevel } from "./logger.ts";
 export { createMetrics, type ApiRequest, type Metrics, type ReconcilePass } from "./metrics.ts";

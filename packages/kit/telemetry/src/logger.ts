@@ -1,28 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do log lines look and where do they go? JSON to standard error, and lines for people on a terminal.
+// Logs JSON to standard error, or readable lines to a terminal.
 import { stderr } from "node:process";
 import type { LogFields, Logger } from "@patchbay/core/ports";
-import { config, createLogger as createWinston, format, transports, type Logform } from "winston";
-import { redactValue } from "./redact.ts";
+import { config, createLogger as createWinston, format, type Logform, transports } from "winston";
 
-/** What a line is for: `error` a person must act, `warn` degraded, `info` a change was made, `debug` the rest. */
+const REDACTED = "[redacted]";
+/** Names of members with secret values. */
+const SECRET_NAME =
+  /^(authorization|cookie|password|secret|token|bearertoken|clientkeydata|client-key-data|tls\.key|privatekey|key-?data|userdata|cloudinit.*)$/i;
+/** Secrets in text: bearer tokens and JWTs, private keys in PEM. */
+const SECRET_TEXTS: readonly RegExp[] = [
+  /\bBearer\s+[\w.~+/=-]+/gi,
+  /\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*/g,
+  /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g,
+];
+/** Nesting depth; deeper values are omitted. */
+const DEPTH_MAX = 6;
+
+function redactText(text: string): string {
+  return SECRET_TEXTS.reduce((result, pattern) => result.replace(pattern, REDACTED), text);
+}
+
+function redactError(error: Error, depth: number): unknown {
+  const code: unknown = "code" in error ? error.code : undefined;
+  return {
+    name: error.name,
+    message: redactText(error.message),
+    ...(code !== undefined && { code }),
+    ...(error.stack !== undefined && { stack: redactText(error.stack) }),
+    ...(error.cause !== undefined && { cause: redactValue(error.cause, depth + 1) }),
+  };
+}
+
+function redactRecord(record: object, depth: number): unknown {
+  const entries = Object.entries(record).map(([name, value]): [string, unknown] => [
+    name,
+    SECRET_NAME.test(name) ? REDACTED : redactValue(value, depth + 1),
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** Plain data without secrets; errors with their causes. */
+function redactValue(value: unknown, depth = 0): unknown {
+  if (typeof value === "string") return redactText(value);
+  if (typeof value === "bigint") return value.toString();
+  if (typeof value !== "object" || value === null) return value;
+  if (depth > DEPTH_MAX) return "[deep]";
+  if (value instanceof Error) return redactError(value, depth);
+  if (Array.isArray(value)) return value.map((item) => redactValue(item, depth + 1));
+  return redactRecord(value, depth);
+}
+
+/** `error`: a person must act. `warn`: degraded. `info`: a change was made. `debug`: everything else. */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** All levels, the most talkative first. */
+/** Most verbose first. */
 export const LOG_LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
-/** What each line of a program carries, and from which level on lines are written. */
-export interface LoggerOptions {
-  /** Name of the program. */
+interface LoggerOptions {
   readonly component: string;
   readonly level: LogLevel;
-  /** Name of the node, for programs that run on one. */
   readonly node?: string;
-  /** Where lines go; default standard error. */
+  /** Default: standard error. */
   readonly stream?: NodeJS.WritableStream & { readonly isTTY?: boolean };
 }
 
-/** What winston hands to a format, which must keep its symbols. */
+/** winston stores symbols in the object, so it is changed in place. */
 function redactInfo(info: Logform.TransformableInfo): Logform.TransformableInfo {
   for (const [name, value] of Object.entries(info)) {
     if (name !== "level") info[name] = redactField(name, value);
@@ -32,7 +75,7 @@ function redactInfo(info: Logform.TransformableInfo): Logform.TransformableInfo 
 
 function redactField(name: string, value: unknown): unknown {
   const redacted = redactValue({ [name]: value });
-  return (redacted as Record<string, unknown>)[name]; // redactValue keeps the shape of records
+  return (redacted as Record<string, unknown>)[name]; // redactValue retains the shape of records
 }
 
 const HIDDEN: ReadonlySet<string> = new Set(["level", "message", "timestamp", "component", "node"]);
@@ -66,10 +109,10 @@ function wrap(log: (level: LogLevel, message: string, fields: LogFields) => void
   };
 }
 
-/** The logger of a program. A line is lost, not waited for, when nobody reads the stream. */
+/** Drops lines instead of waiting if the stream is not read. */
 export function createLogger(options: LoggerOptions): Logger {
   const stream = options.stream ?? stderr;
-  stream.on("error", () => undefined); // a log that nobody reads must not end the program
+  stream.on("error", () => undefined); // an unread log must not end the program
   const shape = stream.isTTY === true ? format.printf(printLine) : format.json();
   const transport = new transports.Stream({ stream, eol: "\n" });
   const winston = createWinston({
@@ -81,12 +124,11 @@ export function createLogger(options: LoggerOptions): Logger {
   const { component, node } = options;
   const bound = { component, ...(node !== undefined && { node }) };
   return wrap((level, message, fields) => {
-    // winston shapes each line, and drops it afterwards.
+    // Avoids formatting lines that winston would drop afterwards.
     if (winston.isLevelEnabled(level)) winston.log({ ...fields, ...bound, level, message });
   });
 }
 
-/** A logger that keeps nothing. */
 export function createSilentLogger(): Logger {
   return wrap(() => undefined);
 }

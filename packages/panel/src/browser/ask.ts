@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does the page ask the API server, through the panel's server?
+// Requests to the API server through the panel's server.
 import type { DoctorReport } from "@patchbay/core";
-import type { Ask } from "../model/changes.ts";
-import { eventRows, type EventRow } from "../model/events.ts";
-import { countersIn, type Counters } from "../model/nic/traffic.ts";
+import type { ApiRequest } from "../model/changes.ts";
+import { parseEventRows, type EventRow } from "../model/events.ts";
+import { parseCounters, type Counters } from "../model/nic/traffic.ts";
 import type { Rules } from "../model/rights.ts";
 import type { Unit } from "../model/unit.ts";
 import type { Answer } from "../model/verdict.ts";
-import { again } from "./again.ts";
+import { retry } from "./timing.ts";
 import type { Session } from "./session.ts";
 
 interface Refusal {
   readonly message?: string;
 }
 
-async function exchange(
+async function sendRequest(
   session: Session,
-  { method, path, body, contentType }: Ask,
+  { method, path, body, contentType }: ApiRequest,
   isDryRun: boolean,
 ): Promise<Answer> {
   const response = await fetch(isDryRun ? `${path}?dryRun=All` : path, {
@@ -34,18 +34,18 @@ async function exchange(
   };
 }
 
-/** Sends a request; with `isDryRun` nothing is changed. A server that cannot be reached is an answer too. */
-export async function send(session: Session, ask: Ask, isDryRun: boolean): Promise<Answer> {
-  const sendOnce = (): Promise<Answer> => exchange(session, ask, isDryRun);
+/** With `isDryRun` nothing changes. An unreachable server also results in an answer. */
+export async function send(session: Session, ask: ApiRequest, isDryRun: boolean): Promise<Answer> {
+  const sendOnce = (): Promise<Answer> => sendRequest(session, ask, isDryRun);
   try {
-    return await (isDryRun ? again(sendOnce) : sendOnce());
+    return await (isDryRun ? retry(sendOnce) : sendOnce());
   } catch {
     const message = "the panel's server does not answer: does `patchbay ui` still run?";
     return { status: 503, text: JSON.stringify({ kind: "Status", message }), warnings: [] };
   }
 }
 
-/** What went through a NIC until now, as its node tells; undefined where it does not. */
+/** Undefined if the node does not report them. */
 export async function readTraffic(
   session: Session,
   { namespace, name }: Pick<Unit, "namespace" | "name">,
@@ -57,13 +57,13 @@ export async function readTraffic(
     const response = await fetch(path, { headers: { "x-panel-key": session.key } });
     if (!response.ok) return undefined;
     const { status, text } = (await response.json()) as Answer; // the panel's own server
-    return status === 200 ? countersIn(text, iface) : undefined;
+    return status === 200 ? parseCounters(text, iface) : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** Events of a VM and its VMI; none where they cannot be read. */
+/** Events of a VM and its VMI; empty if they cannot be read. */
 export async function readEvents(
   session: Session,
   { namespace, name }: Pick<Unit, "namespace" | "name">,
@@ -73,13 +73,13 @@ export async function readEvents(
   try {
     const response = await fetch(path, { headers: { "x-panel-key": session.key } });
     const { status, text } = (await response.json()) as Answer; // the panel's own server
-    return status === 200 ? eventRows(text) : [];
+    return status === 200 ? parseEventRows(text) : [];
   } catch {
     return [];
   }
 }
 
-/** Names of images that the machine has; none where there is no machine, or it does not answer. */
+/** Images of the machine; empty on a cluster or if it does not respond. */
 export async function readImages(session: Session): Promise<readonly string[]> {
   try {
     const response = await fetch("/images", { headers: { "x-panel-key": session.key } });
@@ -90,8 +90,7 @@ export async function readImages(session: Session): Promise<readonly string[]> {
   }
 }
 
-/** At which hop frames of a NIC die, or why nobody can tell. */
-export async function readWay(
+export async function readDoctorReport(
   session: Session,
   { namespace, name }: Pick<Unit, "namespace" | "name">,
   iface: string,
@@ -99,18 +98,18 @@ export async function readWay(
   const vmi = `namespaces/${namespace}/virtualmachineinstances/${name}`;
   const path = `/apis/subresources.kubevirt.io/v1/${vmi}/doctor?interface=${encodeURIComponent(iface)}`;
   try {
-    const { status, text } = await again(async () => {
+    const { status, text } = await retry(async () => {
       const response = await fetch(path, { headers: { "x-panel-key": session.key } });
       return (await response.json()) as Answer; // the panel's own server
     });
-    if (status === 200) return JSON.parse(text) as DoctorReport; // what virt-api answers
+    if (status === 200) return JSON.parse(text) as DoctorReport; // virt-api's response
     return { refused: (JSON.parse(text) as Refusal).message ?? "" };
   } catch {
     return { refused: "the panel's server does not answer: does `patchbay ui` still run?" };
   }
 }
 
-/** What the user may do in a namespace; where the server does not say, everything is tried. */
+/** What the user may do in a namespace. If the server does not tell, everything is attempted. */
 export async function readRules(session: Session, namespace: string): Promise<Rules> {
   const path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
   const body = {
@@ -121,9 +120,9 @@ export async function readRules(session: Session, namespace: string): Promise<Ru
   const ask = { method: "POST", path, body, contentType: "application/json" } as const;
   try {
     // A review changes nothing.
-    const { status, text } = await again(() => exchange(session, ask, false));
+    const { status, text } = await retry(() => sendRequest(session, ask, false));
     if (status >= 300) return { incomplete: true };
-    const review = JSON.parse(text) as { readonly status?: Rules }; // the API server's own answer
+    const review = JSON.parse(text) as { readonly status?: Rules }; // the API server's response
     return review.status ?? { incomplete: true };
   } catch {
     return { incomplete: true };

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The serial console of a guest, as a terminal in an element.
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
-import type { Opened, Tell } from "./streams.ts";
+import type { OpenedStream, StatusListener } from "./streams.ts";
 
-/** Lines that can be scrolled back. */
 const SCROLLBACK = 5000;
 
-/** The terminal makes style sheets of its own, which the page's policy lets in by the answer's nonce only. */
+/** The terminal creates style sheets, which the page's policy allows only with the response's nonce. */
 function letStylesIn(): void {
   const nonce = document.querySelector<HTMLMetaElement>("meta[name=panel-nonce]")?.content ?? "";
   const create = (tag: string, options?: ElementCreationOptions): HTMLElement =>
@@ -23,8 +21,7 @@ function letStylesIn(): void {
 
 letStylesIn();
 
-/** Shows what the guest says, and sends what is typed. */
-export function open(element: HTMLElement, socket: WebSocket, tell: Tell): Opened {
+export function open(element: HTMLElement, socket: WebSocket, tell: StatusListener): OpenedStream {
   const terminal = new Terminal({ scrollback: SCROLLBACK, fontSize: 13, screenReaderMode: true });
   const fit = new FitAddon();
   terminal.loadAddon(fit);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of noVNC is used; it brings no types. Source: noVNC, its API
+// The used part of noVNC, which has no types. Source: noVNC, its API
 declare module "@novnc/novnc" {
-  /** A screen in an element. */
   class RFB extends EventTarget {
     constructor(target: HTMLElement, socket: WebSocket);
     scaleViewport: boolean;

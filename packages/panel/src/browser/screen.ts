@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The screen of a guest, with its keyboard and mouse, in an element.
 import RFB from "@novnc/novnc";
-import type { Opened, Tell } from "./streams.ts";
+import type { OpenedStream, StatusListener } from "./streams.ts";
 
-/** Shows it, as large as the element lets it be. */
-export function open(element: HTMLElement, socket: WebSocket, tell: Tell): Opened {
+export function open(element: HTMLElement, socket: WebSocket, tell: StatusListener): OpenedStream {
   const screen = new RFB(element, socket);
   screen.scaleViewport = true;
   screen.background = "#000";

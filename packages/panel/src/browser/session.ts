@@ -1,48 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does the page get in? By the token in its address, which one browser may use as long as the panel's server runs.
+// Login by the token in the page's address, which a single browser may use while the panel's server runs.
 
-import { again } from "./again.ts";
+import { retry } from "./timing.ts";
 
-/** A page that may ask. */
 export interface Session {
   readonly key: string;
-  /** The API server's address, for people. */
   readonly server: string;
-  /** Where a new VM goes when nobody says otherwise. */
+  /** Default namespace of a new VM. */
   readonly namespace: string;
 }
 
-/** What this browser keeps of the link that it used last. */
-interface KeptLink {
+/** The last link used in this browser. */
+interface StoredLink {
   readonly token: string;
-  /** What the browser calls itself: without it, its link is of no use to another one. */
+  /** Random name of this browser; without it, another browser cannot use the link. */
   readonly browser: string;
 }
 
 const TOKEN = /^#token=([\w-]+)$/;
-/** Only pages of this address and port can read it. */
-const KEPT = "patchbay-link";
+/** Only pages of this origin can read it. */
+const STORAGE_KEY = "patchbay-link";
 
-/** Why a page is not in. */
-export type Outside = "used" | "unanswered";
+export type AccessFailure = "used" | "unanswered";
 
-function readKept(): KeptLink | undefined {
-  const kept = localStorage.getItem(KEPT);
-  return kept === null ? undefined : (JSON.parse(kept) as KeptLink); // written below
+function readStoredLink(): StoredLink | undefined {
+  const kept = localStorage.getItem(STORAGE_KEY);
+  return kept === null ? undefined : (JSON.parse(kept) as StoredLink); // written below
 }
 
-/**
- * Exchanges the token for a key, and takes it out of the address. A page that is loaded again, and another tab, use the token
- * that the browser kept.
- */
-export async function openSession(): Promise<Session | Outside> {
-  const kept = readKept();
+/** The token is removed from the address. Reloaded pages and other tabs use the token stored by the browser. */
+export async function openSession(): Promise<Session | AccessFailure> {
+  const kept = readStoredLink();
   const token = TOKEN.exec(location.hash)?.[1] ?? kept?.token;
   history.replaceState(null, "", "/");
   if (token === undefined) return "used";
-  const link: KeptLink = { token, browser: kept?.browser ?? crypto.randomUUID() };
+  const link: StoredLink = { token, browser: kept?.browser ?? crypto.randomUUID() };
   try {
-    const session = await again(async () => {
+    const session = await retry(async () => {
       const response = await fetch("/session", {
         method: "POST",
         headers: { "content-type": "application/json" },
@@ -50,8 +44,8 @@ export async function openSession(): Promise<Session | Outside> {
       });
       return response.ok ? ((await response.json()) as Session) : "used"; // the panel's own server
     });
-    if (session === "used") localStorage.removeItem(KEPT);
-    else localStorage.setItem(KEPT, JSON.stringify(link));
+    if (session === "used") localStorage.removeItem(STORAGE_KEY);
+    else localStorage.setItem(STORAGE_KEY, JSON.stringify(link));
     return session;
   } catch {
     return "unanswered";

@@ -3,17 +3,17 @@ import type { VirtualMachine } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import {
-  asksOf,
+  toRequests,
   changeId,
   newIfaceName,
   withChange,
   withoutChange,
   type Change,
 } from "./changes.ts";
-import { commandOf, quoted, yamlOf } from "./commands.ts";
-import { newVmObjects, problemsOf, type NewVm } from "./new-vm.ts";
+import { printCommand, quote, printYaml } from "./commands.ts";
+import { newVmObjects, findProblems, type NewVm } from "./new-vm.ts";
 import { may, type Right, type Rules } from "./rights.ts";
-import { isRefusal, verdictOf, wordsOf } from "./verdict.ts";
+import { isRefusal, toVerdict, printMessage } from "./verdict.ts";
 
 const unit = { key: "ns/a", namespace: "ns", name: "a", kind: "virtualmachines" } as const;
 const plug: Change = { kind: "plug", unit, iface: "blue", network: "ns/blue" };
@@ -94,7 +94,7 @@ describe("gathered changes", () => {
       path: "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines/a",
     },
   ] as const)("$action is $method $path", ({ action, method, path }) => {
-    expect(asksOf({ kind: "power", unit, action }, {})).toMatchObject([{ method, path }]);
+    expect(toRequests({ kind: "power", unit, action }, {})).toMatchObject([{ method, path }]);
   });
 
   test("one can be dropped", () => {
@@ -165,11 +165,11 @@ describe("what is asked", () => {
       },
     },
   ])("$name", ({ change, want }) => {
-    expect(asksOf(change, { vm })).toMatchObject([want]);
+    expect(toRequests(change, { vm })).toMatchObject([want]);
   });
 
   test("a new VM: its secret first", () => {
-    expect(asksOf(create, {}).map(({ path }) => path)).toEqual([
+    expect(toRequests(create, {}).map(({ path }) => path)).toEqual([
       "/api/v1/namespaces/ns/secrets",
       "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines",
     ]);
@@ -219,7 +219,7 @@ describe("what is asked", () => {
         },
       },
     });
-    const paths = asksOf({ kind: "create", order: full }, {}).map(({ path }) => path);
+    const paths = toRequests({ kind: "create", order: full }, {}).map(({ path }) => path);
     expect(paths[0]).toBe("/api/v1/namespaces/ns/persistentvolumeclaims");
   });
 
@@ -236,7 +236,7 @@ describe("what is asked", () => {
     { name: "a user without a password", part: { user: "me" }, want: ["password"] },
     { name: "a user with a slash", part: { user: "a/b", password: "x" }, want: ["user"] },
   ])("the form: $name", ({ part, want }) => {
-    expect(Object.keys(problemsOf({ ...order, ...part }))).toEqual(want);
+    expect(Object.keys(findProblems({ ...order, ...part }))).toEqual(want);
   });
 });
 
@@ -261,14 +261,14 @@ describe("the same by hand", () => {
       want: "kubectl patchbay removeinterface a -n ns --vmi --name blue",
     },
   ])("$name", ({ change, want }) => {
-    expect(commandOf(change, { vm })).toBe(want);
+    expect(printCommand(change, { vm })).toBe(want);
   });
 
   test("a patch is one word for the shell", () => {
-    expect(commandOf(down, { vm })).toMatch(
+    expect(printCommand(down, { vm })).toMatch(
       /^kubectl patch virtualmachine a -n ns --type=json -p '\[.*\]'$/,
     );
-    expect(quoted("it's; rm")).toBe(String.raw`'it'\''s; rm'`);
+    expect(quote("it's; rm")).toBe(String.raw`'it'\''s; rm'`);
   });
 
   test.each<{ name: string; change: Change; want: readonly string[] }>([
@@ -278,12 +278,12 @@ describe("the same by hand", () => {
     { name: "power", change: stop, want: ["runStrategy: Halted"] },
     { name: "create", change: create, want: ["kind: Secret", "---", "image: debian12"] },
   ])("YAML: $name", ({ change, want }) => {
-    const text = yamlOf(change, { vm });
+    const text = printYaml(change, { vm });
     for (const part of want) expect(text).toContain(part);
   });
 
   test("YAML of a pull has the interface no more", () => {
-    expect(yamlOf(pull, { vm })).not.toContain("blue");
+    expect(printYaml(pull, { vm })).not.toContain("blue");
   });
 });
 
@@ -308,21 +308,21 @@ describe("a verdict", () => {
     { name: "later, since nothing runs", answer: accepted, isLive: false, want: "start" },
     { name: "refused", answer: refused, isLive: true, want: "refused" },
   ])("$name", ({ answer, isLive, want }) => {
-    expect(verdictOf(plug, [answer], isLive).kind).toBe(want);
+    expect(toVerdict(plug, [answer], isLive).kind).toBe(want);
   });
 
   test("says why, with causes and warnings", () => {
-    expect(wordsOf(refused)).toBe("no; why");
-    expect(verdictOf(plug, [{ ...accepted, warnings: ["old"] }], true).text).toContain("; old");
-    expect(verdictOf(stop, [accepted], false).kind).toBe("live");
+    expect(printMessage(refused)).toBe("no; why");
+    expect(toVerdict(plug, [{ ...accepted, warnings: ["old"] }], true).text).toContain("; old");
+    expect(toVerdict(stop, [accepted], false).kind).toBe("live");
   });
 
   test("of an answer that is an object, or no JSON", () => {
     expect(
-      wordsOf({ status: 200, text: '{"kind":"VirtualMachine","message":"x"}', warnings: [] }),
+      printMessage({ status: 200, text: '{"kind":"VirtualMachine","message":"x"}', warnings: [] }),
     ).toBe("");
-    expect(wordsOf({ status: 502, text: "bad gateway", warnings: [] })).toBe("bad gateway");
-    expect(wordsOf({ status: 502, text: "null", warnings: [] })).toBe("");
+    expect(printMessage({ status: 502, text: "bad gateway", warnings: [] })).toBe("bad gateway");
+    expect(printMessage({ status: 502, text: "null", warnings: [] })).toBe("");
     expect(isRefusal({ status: 502, text: "", warnings: [] })).toBe(true);
   });
 });

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which changes are gathered, and what would each of them ask of the API server? Pure.
+// Pending changes, and their requests to the API server. Pure.
 import type { KubeObject } from "@patchbay/api";
 import { nicsPlaceOf } from "@patchbay/core/nics";
 import { newVmObjects, type NewVm } from "./new-vm.ts";
-import type { Machine } from "./nic/plug.ts";
+import type { VmObjects } from "./nic/plug.ts";
 import type { Unit } from "./unit.ts";
 
-/** Which VM. */
 export type UnitRef = Pick<Unit, "key" | "namespace" | "name" | "kind">;
 
-/** What is done with a whole VM. */
 export type PowerAction =
   | "start"
   | "stop"
@@ -20,14 +18,13 @@ export type PowerAction =
   | "migrate"
   | "delete";
 
-/** What is wanted. */
 export type Change =
   | {
       readonly kind: "plug";
       readonly unit: UnitRef;
       readonly iface: string;
       readonly network: string;
-      /** Unset: up. */
+      /** Default: up. */
       readonly link?: "up" | "down";
     }
   | {
@@ -50,8 +47,7 @@ export type Change =
     }
   | { readonly kind: "create"; readonly order: NewVm };
 
-/** A request to the API server. */
-export interface Ask {
+export interface ApiRequest {
   readonly method: "PUT" | "PATCH" | "POST" | "DELETE";
   readonly path: string;
   readonly body: object;
@@ -59,10 +55,10 @@ export interface Ask {
 }
 
 const JSON_TYPE = "application/json";
-/** Of a JSON patch. Source: RFC 6902 section 6 */
+/** Source: RFC 6902 section 6 */
 export const PATCH_TYPE = "application/json-patch+json";
 
-/** Of changes with one id only the last counts. The link of an interface is changed beside its network. */
+/** Only the last change with an ID counts. An interface's link and its network have separate IDs. */
 export function changeId(change: Change): string {
   switch (change.kind) {
     case "create":
@@ -78,14 +74,14 @@ export function changeId(change: Change): string {
   }
 }
 
-function isOfIface(change: Change, { unit, iface }: IfaceChange): boolean {
+function concernsIface(change: Change, { unit, iface }: IfaceChange): boolean {
   return "iface" in change && change.unit.key === unit.key && change.iface === iface;
 }
 
 type IfaceChange = Extract<Change, { readonly iface: string }>;
 
-/** A change of an interface that is plugged only here becomes a part of its plug; a pull takes the plug back. */
-function withinPlug(
+/** Merges a change of an interface that is not plugged yet into its plug; a pull cancels the plug. */
+function mergeIntoPlug(
   plug: Extract<Change, { kind: "plug" }>,
   change: IfaceChange,
 ): readonly Change[] {
@@ -101,20 +97,19 @@ function withinPlug(
   }
 }
 
-/** The changes with one more. A pull takes the place of everything else that is wanted of its interface. */
+/** Adds a change. A pull replaces all other changes of its interface. */
 export function withChange(changes: readonly Change[], change: Change): readonly Change[] {
   const others = withoutChange(changes, change);
   if (!("iface" in change)) return [...others, change];
-  const plug = changes.find((each) => each.kind === "plug" && isOfIface(each, change));
+  const plug = changes.find((each) => each.kind === "plug" && concernsIface(each, change));
   if (plug?.kind === "plug") {
-    return [...others.filter((each) => each !== plug), ...withinPlug(plug, change)];
+    return [...others.filter((each) => each !== plug), ...mergeIntoPlug(plug, change)];
   }
   const replaces = (each: Change): boolean =>
-    isOfIface(each, change) && (change.kind === "pull" || each.kind === "pull");
+    concernsIface(each, change) && (change.kind === "pull" || each.kind === "pull");
   return [...others.filter((each) => !replaces(each)), change];
 }
 
-/** Without one. */
 export function withoutChange(changes: readonly Change[], change: Change): readonly Change[] {
   return changes.filter((each) => changeId(each) !== changeId(change));
 }
@@ -123,8 +118,7 @@ function networkIn(network: string, namespace: string): string {
   return network.startsWith(`${namespace}/`) ? network.slice(namespace.length + 1) : network;
 }
 
-/** The change in one sentence. */
-export function sentenceOf(change: Change): string {
+export function describeChange(change: Change): string {
   switch (change.kind) {
     case "plug":
       return `${change.unit.name}: plug ${change.iface} into ${change.network}`;
@@ -143,7 +137,7 @@ export function sentenceOf(change: Change): string {
   }
 }
 
-/** A name for a new NIC on a network: the network's own, with a number where a VM has it already. */
+/** Name of a new NIC: the network's, with a number if the VM has it already. */
 export function newIfaceName(network: string, taken: readonly string[]): string {
   const base = network.split("/").at(-1) ?? network;
   for (let number = 2, name = base; ; number += 1) {
@@ -152,7 +146,7 @@ export function newIfaceName(network: string, taken: readonly string[]): string 
   }
 }
 
-function subresource(unit: UnitRef, name: string, body: object): Ask {
+function subresource(unit: UnitRef, name: string, body: object): ApiRequest {
   const path = `/apis/subresources.kubevirt.io/v1/namespaces/${unit.namespace}/${unit.kind}/${unit.name}/${name}`;
   return { method: "PUT", path, body, contentType: JSON_TYPE };
 }
@@ -161,17 +155,16 @@ function indexOf(list: readonly { readonly name: string }[] | undefined, name: s
   return (list ?? []).findIndex((each) => each.name === name);
 }
 
-/** Where the object itself is changed. */
 export function patchPath({ namespace, kind, name }: UnitRef): string {
   return `/apis/kubevirt.io/v1/namespaces/${namespace}/${kind}/${name}`;
 }
 
-/** Sets one field of an entry, tested by its name: lists may have changed since. */
+/** Sets a field of a list entry, and tests the entry's name because the list may have changed. */
 function patch(
   unit: UnitRef,
   entry: string,
   { name, field, value }: { name: string; field: string; value: string },
-): Ask {
+): ApiRequest {
   return {
     method: "PATCH",
     path: patchPath(unit),
@@ -183,67 +176,78 @@ function patch(
   };
 }
 
-function moveAsk(
+function moveRequest(
   { unit, iface, network }: Extract<Change, { kind: "move" }>,
-  machine: Machine,
-): Ask {
+  machine: VmObjects,
+): ApiRequest {
   const { spec, base } = nicsPlaceOf(machine);
   const entry = `${base}/networks/${String(indexOf(spec?.networks, iface))}`;
   const value = networkIn(network, unit.namespace);
   return patch(unit, entry, { name: iface, field: "multus/networkName", value });
 }
 
-function linkAsk({ unit, iface, to }: Extract<Change, { kind: "link" }>, machine: Machine): Ask {
+function linkRequest(
+  { unit, iface, to }: Extract<Change, { kind: "link" }>,
+  machine: VmObjects,
+): ApiRequest {
   const { spec, base } = nicsPlaceOf(machine);
   const index = indexOf(spec?.domain.devices?.interfaces, iface);
   const entry = `${base}/domain/devices/interfaces/${String(index)}`;
   return patch(unit, entry, { name: iface, field: "state", value: to });
 }
 
-function plugAsk({ unit, iface, network, link }: Extract<Change, { kind: "plug" }>): Ask {
+function plugRequest({
+  unit,
+  iface,
+  network,
+  link,
+}: Extract<Change, { kind: "plug" }>): ApiRequest {
   const networkAttachmentDefinitionName = networkIn(network, unit.namespace);
   const state = link === "down" ? { state: link } : {};
   const body = { networkAttachmentDefinitionName, name: iface, ...state };
   return subresource(unit, "addinterface", body);
 }
 
-/** What a guest's node does, is requested of its VMI. */
-const OF_GUEST: readonly PowerAction[] = ["pause", "unpause", "reset"];
+/** Actions of the guest's node, requested from the VMI. */
+const GUEST_ACTIONS: readonly PowerAction[] = ["pause", "unpause", "reset"];
 
-function powerAsk({ unit, action }: Extract<Change, { kind: "power" }>): Ask {
+function powerRequest({ unit, action }: Extract<Change, { kind: "power" }>): ApiRequest {
   if (action === "delete") {
     const body = { apiVersion: "v1", kind: "DeleteOptions" };
     return { method: "DELETE", path: patchPath(unit), body, contentType: JSON_TYPE };
   }
-  const kind = OF_GUEST.includes(action) ? "virtualmachineinstances" : unit.kind;
+  const kind = GUEST_ACTIONS.includes(action) ? "virtualmachineinstances" : unit.kind;
   return subresource({ ...unit, kind }, action, {});
 }
 
-const CREATED: Readonly<Record<string, string>> = {
+const COLLECTION_PATHS: Readonly<Record<string, string>> = {
   VirtualMachine: "/apis/kubevirt.io/v1/namespaces/NAMESPACE/virtualmachines",
   Secret: "/api/v1/namespaces/NAMESPACE/secrets",
   PersistentVolumeClaim: "/api/v1/namespaces/NAMESPACE/persistentvolumeclaims",
 };
 
-function createAsk(object: KubeObject): Ask {
-  const path = (CREATED[object.kind] ?? "").replace("NAMESPACE", object.metadata.namespace ?? "");
+function createRequest(object: KubeObject): ApiRequest {
+  const path = (COLLECTION_PATHS[object.kind] ?? "").replace(
+    "NAMESPACE",
+    object.metadata.namespace ?? "",
+  );
   return { method: "POST", path, body: object, contentType: JSON_TYPE };
 }
 
-/** The requests, one after another; `machine` is as it stands when they are sent. */
-export function asksOf(change: Change, machine: Machine): readonly Ask[] {
+/** Requests in order; `machine` is the state when they are sent. */
+export function toRequests(change: Change, machine: VmObjects): readonly ApiRequest[] {
   switch (change.kind) {
     case "plug":
-      return [plugAsk(change)];
+      return [plugRequest(change)];
     case "pull":
       return [subresource(change.unit, "removeinterface", { name: change.iface })];
     case "move":
-      return [moveAsk(change, machine)];
+      return [moveRequest(change, machine)];
     case "link":
-      return [linkAsk(change, machine)];
+      return [linkRequest(change, machine)];
     case "power":
-      return [powerAsk(change)];
+      return [powerRequest(change)];
     case "create":
-      return newVmObjects(change.order).map(createAsk);
+      return newVmObjects(change.order).map(createRequest);
   }
 }

@@ -1,25 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which command, and which lines of YAML, do the same as a change? Pure.
+// Commands and YAML equivalent to changes, and requests for all changes of a VM. Pure.
+import { nicsPlaceOf } from "@patchbay/core/nics";
 import { stringify } from "yaml";
-import { asksOf, type Change, type PowerAction } from "./changes.ts";
+import {
+  type ApiRequest,
+  toRequests,
+  type Change,
+  PATCH_TYPE,
+  patchPath,
+  type PowerAction,
+} from "./changes.ts";
 import { newVmObjects } from "./new-vm.ts";
-import type { Machine } from "./nic/plug.ts";
-import { NO_PROBATION, probationFlags, type Probation } from "./probation.ts";
+import type { VmObjects } from "./nic/plug.ts";
+import { NO_PROBATION, type Probation, probationFlags } from "./probation.ts";
+import { long } from "./shown.ts";
+import { type Answer, isRefusal, type Verdict, printMessage } from "./verdict.ts";
 
-/** A word as a shell takes it. */
-export function quoted(word: string): string {
+export function quote(word: string): string {
   return /^[\w./:=@-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 function line(...words: readonly string[]): string {
-  return words.map(quoted).join(" ");
+  return words.map(quote).join(" ");
 }
 
 function patchCommand(
   change: Extract<Change, { kind: "move" | "link" }>,
-  machine: Machine,
+  machine: VmObjects,
 ): string {
-  const [ask] = asksOf(change, machine);
+  const [ask] = toRequests(change, machine);
   const { namespace, name, kind } = change.unit;
   const text = JSON.stringify(ask?.body);
   return line(
@@ -35,10 +44,9 @@ function patchCommand(
   );
 }
 
-/** The command. */
-export function commandOf(
+export function printCommand(
   change: Change,
-  machine: Machine,
+  machine: VmObjects,
   probation: Probation = NO_PROBATION,
 ): string {
   if (change.kind === "create") return "kubectl apply -f vm.yaml";
@@ -71,14 +79,12 @@ export function commandOf(
 
 type Entry = Readonly<Record<string, unknown>> & { readonly name: string };
 
-/** Declared NICs, and their networks. */
-export interface Lists {
+interface Lists {
   readonly interfaces: readonly Entry[];
   readonly networks: readonly Entry[];
 }
 
-/** The lists as they are declared. */
-export function listsOf({ vm, vmi }: Machine): Lists {
+function declaredLists({ vm, vmi }: VmObjects): Lists {
   const spec = vm?.spec.template.spec ?? vmi?.spec;
   return {
     interfaces: spec?.domain.devices?.interfaces ?? [],
@@ -86,8 +92,7 @@ export function listsOf({ vm, vmi }: Machine): Lists {
   };
 }
 
-/** The lists with a change. */
-export function changedLists({ interfaces, networks }: Lists, change: Change): Lists {
+function changedLists({ interfaces, networks }: Lists, change: Change): Lists {
   switch (change.kind) {
     case "plug":
       return {
@@ -117,14 +122,13 @@ export function changedLists({ interfaces, networks }: Lists, change: Change): L
   }
 }
 
-const STRATEGY: Readonly<Partial<Record<PowerAction, string>>> = {
+const RUN_STRATEGIES: Readonly<Partial<Record<PowerAction, string>>> = {
   start: "Always",
   stop: "Halted",
   restart: "Always",
 };
 
-/** What the object says afterwards. */
-export function yamlOf(change: Change, machine: Machine): string {
+export function printYaml(change: Change, machine: VmObjects): string {
   if (change.kind === "create") {
     return newVmObjects(change.order)
       .map((object) => stringify(object, { blockQuote: "literal", lineWidth: 0 }))
@@ -138,10 +142,56 @@ export function yamlOf(change: Change, machine: Machine): string {
     metadata: { namespace, name },
   };
   if (change.kind === "power") {
-    if (STRATEGY[change.action] === undefined) return "# no field of the object does this\n";
-    return stringify({ ...head, spec: { runStrategy: STRATEGY[change.action] } });
+    if (RUN_STRATEGIES[change.action] === undefined) return "# no field of the object does this\n";
+    return stringify({ ...head, spec: { runStrategy: RUN_STRATEGIES[change.action] } });
   }
-  const { interfaces, networks } = changedLists(listsOf(machine), change);
+  const { interfaces, networks } = changedLists(declaredLists(machine), change);
   const spec = { domain: { devices: { interfaces } }, networks };
   return stringify({ ...head, spec: isVm ? { template: { spec } } : spec });
+}
+
+type NicChange = Extract<Change, { kind: "plug" | "move" | "pull" | "link" }>;
+
+function isNicChange(change: Change): change is NicChange {
+  return ["plug", "move", "pull", "link"].includes(change.kind);
+}
+
+export function listNicChanges(changes: readonly Change[], unit: string): readonly NicChange[] {
+  return changes.filter(isNicChange).filter((change) => change.unit.key === unit);
+}
+
+/** A patch with all changes; undefined for fewer than two, or without lists to edit. */
+export function combinedRequest(
+  changes: readonly NicChange[],
+  machine: VmObjects,
+): ApiRequest | undefined {
+  const [first] = changes;
+  const { spec, base } = nicsPlaceOf(machine);
+  const { devices } = spec?.domain ?? {};
+  if (first === undefined || changes.length < 2) return undefined;
+  if (devices?.interfaces === undefined || spec?.networks === undefined) return undefined;
+  const { interfaces, networks } = changes.reduce(changedLists, declaredLists(machine));
+  const paths = { nics: `${base}/domain/devices/interfaces`, networks: `${base}/networks` };
+  return {
+    method: "PATCH",
+    path: patchPath(first.unit),
+    body: [
+      { op: "test", path: paths.nics, value: devices.interfaces },
+      { op: "test", path: paths.networks, value: spec.networks },
+      { op: "replace", path: paths.nics, value: interfaces },
+      { op: "replace", path: paths.networks, value: networks },
+    ],
+    contentType: PATCH_TYPE,
+  };
+}
+
+/**
+ * Refusals in the dry run of all changes that `alone`, the verdicts on each, lack. One change may take a port or a
+ * name that another needs. The dry run of the combined patch only warns about what single requests are refused for.
+ */
+export function combinedVerdict(answer: Answer, alone: readonly string[]): Verdict | undefined {
+  const words = isRefusal(answer) ? [printMessage(answer)] : answer.warnings.map(long);
+  const news = words.filter((each) => !alone.some((known) => known.includes(each)));
+  if (news.length === 0) return undefined;
+  return { kind: "refused", text: `together with the other changes: ${news.join("; ")}` };
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { eventRows } from "./events.ts";
+import { parseEventRows } from "./events.ts";
 
 const OLD = "2026-11-26T14:00:00Z";
 const NEW = "2026-11-26T15:00:00Z";
@@ -17,7 +17,7 @@ function eventOf(more: object) {
 }
 
 function rowsOf(...items: readonly object[]) {
-  return eventRows(JSON.stringify({ items }));
+  return parseEventRows(JSON.stringify({ items }));
 }
 
 test("the newest event comes first, with how often it was seen", () => {
@@ -44,7 +44,7 @@ test("events of a pod of the same name, and of what came long before, are left o
   const many = Array.from({ length: 20 }, () => eventOf({}));
   expect(rowsOf(ofPod)).toEqual([]);
   expect(rowsOf(...many)).toHaveLength(12);
-  expect(eventRows("{}")).toEqual([]);
+  expect(parseEventRows("{}")).toEqual([]);
 });
 
 test("words of other people are shown, not obeyed", () => {

@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which events of a VM are shown, and how? Pure.
 import type { KubeEvent } from "@patchbay/api";
 import { long, short } from "./shown.ts";
 
-/** An event as it is shown. */
 export interface EventRow {
-  /** When it was last seen, as Kubernetes writes it; empty: not known. */
+  /** Last occurrence, as Kubernetes writes it; empty if unknown. */
   readonly at: string;
   readonly isWarning: boolean;
   readonly reason: string;
   readonly message: string;
-  /** How often it was seen. */
   readonly count: number;
 }
 
-/** Events that are shown of a VM. */
 const SHOWN_MAX = 12;
 const KINDS = ["VirtualMachine", "VirtualMachineInstance"];
 
-/** An event, as either API of Kubernetes writes it. Source: events.k8s.io/v1 Event */
+/** An event of either API. Source: events.k8s.io/v1 Event */
 type AnyEvent = KubeEvent & {
   readonly eventTime?: string;
   readonly series?: { readonly count?: number; readonly lastObservedTime?: string };
 };
 
-function rowOf(event: AnyEvent): EventRow {
+function toRow(event: AnyEvent): EventRow {
   const { series, lastTimestamp, eventTime, metadata } = event;
   const at = series?.lastObservedTime ?? lastTimestamp ?? eventTime ?? metadata.creationTimestamp;
   return {
@@ -36,12 +32,12 @@ function rowOf(event: AnyEvent): EventRow {
   };
 }
 
-/** Events of a VM and its VMI, the newest first, from a list of the API server. */
-export function eventRows(list: string): readonly EventRow[] {
-  const { items = [] } = JSON.parse(list) as { readonly items?: readonly AnyEvent[] }; // the API server's own answer
+/** Events of a VM and its VMI, newest first, from a list response. */
+export function parseEventRows(list: string): readonly EventRow[] {
+  const { items = [] } = JSON.parse(list) as { readonly items?: readonly AnyEvent[] }; // the API server's response
   return items
     .filter(({ involvedObject }) => KINDS.includes(involvedObject.kind ?? ""))
-    .map(rowOf)
+    .map(toRow)
     .sort((left, right) => right.at.localeCompare(left.at))
     .slice(0, SHOWN_MAX);
 }

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which units are looked for? Pure.
 import type { Plug } from "./nic/plug.ts";
 import type { Unit } from "./unit.ts";
 
-/** What is asked for; an empty text asks for nothing. */
+/** Empty fields do not filter. */
 export interface Filter {
   readonly text: string;
   readonly namespace: string;
   readonly node: string;
   readonly network: string;
-  /** A reason, or `any`: whatever is failing or waiting. */
+  /** A reason, or `any` for everything that fails or waits. */
   readonly reason: string;
 }
 
-/** Everything. */
 export const NO_FILTER: Filter = { text: "", namespace: "", node: "", network: "", reason: "" };
 
-function wordsOf(unit: Unit): string {
+function searchText(unit: Unit): string {
   const plugs = unit.plugs.flatMap(({ name, network, mac, addresses, state, guestName }) => [
     name,
     network,
@@ -40,7 +38,7 @@ function hasReason(unit: Unit, reason: string): boolean {
   );
 }
 
-/** Units that fit: each word of the text stands somewhere in them. */
+/** Units that contain each word of the text. */
 export function filtered(units: readonly Unit[], filter: Filter): readonly Unit[] {
   const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
   return units.filter((unit) => {
@@ -51,12 +49,11 @@ export function filtered(units: readonly Unit[], filter: Filter): readonly Unit[
     }
     if (filter.reason !== "" && !hasReason(unit, filter.reason)) return false;
     if (words.length === 0) return true;
-    const said = wordsOf(unit);
+    const said = searchText(unit);
     return words.every((word) => said.includes(word));
   });
 }
 
-/** What can be chosen. */
 export interface Choices {
   readonly namespaces: readonly string[];
   readonly nodes: readonly string[];
@@ -69,8 +66,7 @@ function sorted(values: readonly (string | undefined)[]): readonly string[] {
     .sort();
 }
 
-/** What there is to choose from. */
-export function choicesOf(units: readonly Unit[]): Choices {
+export function listChoices(units: readonly Unit[]): Choices {
   return {
     namespaces: sorted(units.map(({ namespace }) => namespace)),
     nodes: sorted(units.map(({ node }) => node)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { COLOURS, jacksOf } from "./jacks.ts";
+import { COLOURS, listJacks } from "./jacks.ts";
 
 function coloursOf(...keys: readonly string[]): ReadonlyMap<string, number> {
   const networks = new Map(
@@ -10,7 +10,7 @@ function coloursOf(...keys: readonly string[]): ReadonlyMap<string, number> {
       return [key, definition] as const;
     }),
   );
-  return new Map(jacksOf(networks, []).map(({ key, colour }) => [key, colour]));
+  return new Map(listJacks(networks, []).map(({ key, colour }) => [key, colour]));
 }
 
 test("a network keeps its color when others come", () => {

@@ -1,38 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is each network, as a jack on the other side of the cables? Pure.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
 import type { Keyed } from "./objects.ts";
 import { long, short } from "./shown.ts";
 import type { Unit } from "./unit.ts";
 
-/** A network. */
 export interface Jack {
   /** `namespace/name`, or `pod`. */
   readonly key: string;
   readonly name: string;
   readonly namespace?: string;
-  /** What makes it: the type of its CNI plugin. */
   readonly type: string;
-  /** How many NICs are on it. */
   readonly plugs: number;
-  /** What is wrong with it, in words. */
   readonly problems: readonly string[];
-  /** Which colour its cables have, from 0. */
+  /** Color of its cables, from 0. */
   readonly colour: number;
 }
 
-/** Colours that can be told from one another, in both themes and by people who see no red or green. */
+/** Colors that are distinct in both themes and for color-blind people. */
 export const COLOURS = 8;
 const POD = "pod";
 
 function fieldOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null && Object.hasOwn(value, name)
-    ? (value as Readonly<Record<string, unknown>>)[name] // it has it
+    ? (value as Readonly<Record<string, unknown>>)[name] // it exists
     : undefined;
 }
 
-/** The word of a definition's plugin; definitions are tenants' own text. */
-function typeOf(definition: NetworkAttachmentDefinition | undefined): string {
+/** Plugin type of a definition, which is text of a tenant. */
+function readPluginType(definition: NetworkAttachmentDefinition | undefined): string {
   try {
     const config: unknown = JSON.parse(definition?.spec?.config ?? "{}");
     const plugins = fieldOf(config, "plugins");
@@ -44,14 +39,14 @@ function typeOf(definition: NetworkAttachmentDefinition | undefined): string {
   }
 }
 
-function problemsOf(definition: NetworkAttachmentDefinition): readonly string[] {
+function listProblems(definition: NetworkAttachmentDefinition): readonly string[] {
   return (definition.status?.problems ?? []).map(({ node, message }) =>
     long(`${node}: ${message}`),
   );
 }
 
-/** From a network's name: it stays when other networks come and go. Two names may have one; the pod network's is 0. */
-function colourOf(key: string): number {
+/** Derived from the network's name, so that it is stable. Names may share a color; the pod network has 0. */
+function chooseColour(key: string): number {
   if (key === POD) return 0;
   let hash = 0;
   for (const letter of key) hash = (hash * 31 + (letter.codePointAt(0) ?? 0)) % 65_521;
@@ -66,25 +61,25 @@ function countPlugs(units: readonly Unit[]): ReadonlyMap<string, number> {
   return counts;
 }
 
-function jackOf(
+function toJack(
   key: string,
   {
     definition,
     plugs,
   }: { definition: NetworkAttachmentDefinition | undefined } & Pick<Jack, "plugs">,
 ): Jack {
-  const colour = colourOf(key);
+  const colour = chooseColour(key);
   if (key === POD) {
     return { key, name: "pod network", type: "", plugs, problems: [], colour };
   }
   const [namespace = "", name = ""] = key.split("/");
   const problems =
-    definition === undefined ? ["no such network is known here"] : problemsOf(definition);
-  return { key, name, namespace, type: typeOf(definition), plugs, problems, colour };
+    definition === undefined ? ["no such network is known here"] : listProblems(definition);
+  return { key, name, namespace, type: readPluginType(definition), plugs, problems, colour };
 }
 
-/** All jacks: the pods' network, those that are defined, and those that are only named. */
-export function jacksOf(
+/** The pod network, defined networks, and those that are only referenced. */
+export function listJacks(
   networks: Keyed<NetworkAttachmentDefinition>,
   units: readonly Unit[],
 ): readonly Jack[] {
@@ -93,6 +88,6 @@ export function jacksOf(
   named.delete(POD);
   const keys = [POD, ...[...named].sort()];
   return keys.map((key) =>
-    jackOf(key, { definition: networks.get(key), plugs: counts.get(key) ?? 0 }),
+    toJack(key, { definition: networks.get(key), plugs: counts.get(key) ?? 0 }),
   );
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { dropOf, pathOf } from "./cables.ts";
-import { cableEnd, layoutOf, seen, SIZE, socketAt } from "./layout.ts";
+import { cableDrop, cablePath } from "./cables.ts";
+import { cableEnd, computeLayout, visibleRange, SIZE, socketPosition } from "./layout.ts";
 
 const units = (...sockets: readonly number[]) =>
   sockets.map((count, index) => ({ key: `u${String(index)}`, sockets: count }));
@@ -12,7 +12,7 @@ test.each([
   { name: "another row where there is none", width: 700, sockets: 5, rows: 2 },
   { name: "one in a row where it is narrow", width: 50, sockets: 3, rows: 3 },
 ])("$name", ({ width, sockets, rows }) => {
-  const { places, height } = layoutOf(units(sockets), width);
+  const { places, height } = computeLayout(units(sockets), width);
   expect(height).toBe(SIZE.head + rows * SIZE.plugHeight + (rows - 1) * SIZE.gap + SIZE.tray);
   expect(places[0]?.top).toBe(0);
 });
@@ -25,8 +25,8 @@ test("no unit covers another, and each that is in sight is drawn", () => {
   });
   fc.assert(
     fc.property(shape, ({ sockets, width, scrolled }) => {
-      const layout = layoutOf(units(...sockets), width);
-      const { from, to } = seen(layout, scrolled, 800);
+      const layout = computeLayout(units(...sockets), width);
+      const { from, to } = visibleRange(layout, scrolled, 800);
       layout.places.forEach((place, index) => {
         const next = layout.places[index + 1];
         expect(next === undefined || next.top >= place.top + place.height).toBe(true);
@@ -39,7 +39,7 @@ test("no unit covers another, and each that is in sight is drawn", () => {
 
 test("sockets stand beside and below one another; a cable leaves at the middle of the lower edge", () => {
   const place = { key: "a", top: 100, height: 200, perRow: 2 };
-  expect([0, 1, 2].map((index) => socketAt(place, index))).toEqual([
+  expect([0, 1, 2].map((index) => socketPosition(place, index))).toEqual([
     { x: 22, y: 46 },
     { x: 180, y: 46 },
     { x: 22, y: 46 + SIZE.plugHeight + SIZE.gap },
@@ -48,12 +48,12 @@ test("sockets stand beside and below one another; a cable leaves at the middle o
 });
 
 test("cables lie side by side in the tray, and pass between the plugs below", () => {
-  expect([0, 1, 2, 3, 4].map((index) => dropOf(index, 0))).toEqual([5, 9, 13, 17, 5]);
+  expect([0, 1, 2, 3, 4].map((index) => cableDrop(index, 0))).toEqual([5, 9, 13, 17, 5]);
   const run = { from: { x: 10, y: 20 }, edge: 100, to: { x: 200, y: 50 } };
-  expect(pathOf({ ...run, drop: 9, pass: undefined })).toBe(
+  expect(cablePath({ ...run, drop: 9, pass: undefined })).toBe(
     "M 10 20 V 20 Q 10 29 19 29 H 100 C 150 29 150 50 200 50",
   );
-  expect(pathOf({ ...run, drop: 81, pass: 89 })).toBe(
+  expect(cablePath({ ...run, drop: 81, pass: 89 })).toBe(
     "M 10 20 V 25 H 84 Q 89 25 89 30 V 92 Q 89 101 98 101 H 100 C 150 101 150 50 200 50",
   );
 });

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where does each thing of the rack stand, in pixels? All of it is computed, so that of many units only those that are
-// seen have to be drawn. Pure.
+// Computed positions in the rack, pixels, so that only visible units must be drawn. Pure.
 
-/** Sizes, pixels. */
 export const SIZE = {
   /** From a unit's top to its first row of sockets. */
   head: 46,
-  /** A plug, with the gap behind it. */
+  /** Excludes the gap behind it. */
   plugWidth: 148,
   plugHeight: 86,
   gap: 10,
-  /** Below the sockets, where cables run to the side. */
+  /** Space below the sockets for cables. */
   tray: 20,
   /** Left of the first socket. */
   ear: 22,
@@ -18,29 +16,24 @@ export const SIZE = {
   between: 14,
 } as const;
 
-/** Where a unit stands. */
 export interface Place {
   readonly key: string;
   readonly top: number;
   readonly height: number;
-  /** How many sockets stand in one row. */
   readonly perRow: number;
 }
 
-/** Where everything stands. */
 export interface Layout {
   readonly places: readonly Place[];
   readonly height: number;
 }
 
-/** What needs a place: a unit, with how many sockets are drawn of it. */
 export interface Placed {
   readonly key: string;
   readonly sockets: number;
 }
 
-/** Rows of units, for a rack that is so wide. */
-export function layoutOf(units: readonly Placed[], width: number): Layout {
+export function computeLayout(units: readonly Placed[], width: number): Layout {
   const room = width - 2 * SIZE.ear;
   const perRow = Math.max(1, Math.floor((room + SIZE.gap) / (SIZE.plugWidth + SIZE.gap)));
   let top = 0;
@@ -54,16 +47,14 @@ export function layoutOf(units: readonly Placed[], width: number): Layout {
   return { places, height: Math.max(0, top - SIZE.between) };
 }
 
-/** From which place to which, the last not among them. */
 export interface Range {
   readonly from: number;
   readonly to: number;
 }
 
-/** Drawn above and below what is seen, pixels: a scroll shows nothing empty. */
+/** Pixels to draw beyond the visible area, so that scrolling shows no gaps. */
 const OVERSCAN = 400;
 
-/** The first place that ends below `y`. */
 function firstBelow(places: readonly Place[], y: number): number {
   let [low, high] = [0, places.length];
   while (low < high) {
@@ -75,21 +66,18 @@ function firstBelow(places: readonly Place[], y: number): number {
   return low;
 }
 
-/** Those of the places that are seen, of a rack that is scrolled so far. */
-export function seen({ places }: Layout, scrolled: number, height: number): Range {
+export function visibleRange({ places }: Layout, scrolled: number, height: number): Range {
   const from = firstBelow(places, scrolled - OVERSCAN);
   const end = firstBelow(places, scrolled + height + OVERSCAN);
   return { from, to: Math.min(places.length, end + 1) };
 }
 
-/** A point. */
 export interface Point {
   readonly x: number;
   readonly y: number;
 }
 
-/** Where the socket of a number stands in its unit: its left upper corner. */
-export function socketAt(place: Pick<Place, "perRow">, index: number): Point {
+export function socketPosition(place: Pick<Place, "perRow">, index: number): Point {
   const row = Math.floor(index / place.perRow);
   const column = index % place.perRow;
   return {
@@ -98,8 +86,8 @@ export function socketAt(place: Pick<Place, "perRow">, index: number): Point {
   };
 }
 
-/** Where a cable leaves it: the middle of its lower edge. */
+/** Where a cable leaves a socket: the middle of its lower edge. */
 export function cableEnd(place: Place, index: number): Point {
-  const { x, y } = socketAt(place, index);
+  const { x, y } = socketPosition(place, index);
   return { x: x + SIZE.plugWidth / 2, y: place.top + y + SIZE.plugHeight };
 }

@@ -1,39 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which objects make the VM that the form asks for? The shape is that of `patchbay create vm`. Pure.
+// Objects of a new VM, shaped like those of `patchbay create vm`. Pure.
 import type { KubeObject } from "@patchbay/api";
 import { stringify } from "yaml";
 
-/** What the form says. */
 export interface NewVm {
   readonly namespace: string;
   readonly name: string;
-  /** Of its disk, as `patchbay image list` or a registry names it. */
+  /** Image of its disk, as in `patchbay image list` or a registry. */
   readonly image: string;
   /** As Kubernetes writes it. */
   readonly memory: string;
   readonly cores: number;
   /** `namespace/name` each. */
   readonly networks: readonly string[];
-  /** Size of a further disk that is kept when the VM stops; empty: none. */
   readonly disk: string;
-  /** Who may log in with the password; empty: the image's own users only. */
+  /** User that may log in with the password; empty for the image's own users. */
   readonly user: string;
   readonly password: string;
-  /** May log in; empty: nobody is named. */
+  /** SSH key that may log in; empty for none. */
   readonly sshKey: string;
   readonly isStarted: boolean;
 }
 
 const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const AMOUNT = /^\d+(Mi|Gi|M|G)$/;
-/** Of a user of Linux. Source: useradd(8) */
+/** Source: useradd(8) */
 const USER = /^[a-z_][a-z0-9_-]{0,31}$/;
 
 const CLOUD_INIT = "cloud-init";
 
 type Check = (order: NewVm) => boolean;
 
-/** What each field must be, and its words where it is not. */
 const CHECKS: readonly (readonly [field: keyof NewVm, isFit: Check, words: string])[] = [
   ["name", ({ name }) => NAME.test(name), "a name of small letters, digits and dashes"],
   ["namespace", ({ namespace }) => NAME.test(namespace), "a namespace"],
@@ -45,14 +42,13 @@ const CHECKS: readonly (readonly [field: keyof NewVm, isFit: Check, words: strin
   ["cores", ({ cores }) => Number.isInteger(cores) && cores >= 1, "a number from 1"],
 ];
 
-/** What is missing or wrong, by the form's field. */
-export function problemsOf(order: NewVm): Readonly<Partial<Record<keyof NewVm, string>>> {
+export function findProblems(order: NewVm): Readonly<Partial<Record<keyof NewVm, string>>> {
   const failed = CHECKS.filter(([, isFit]) => !isFit(order));
   return Object.fromEntries(failed.map(([field, , words]) => [field, words]));
 }
 
 /** Source: cloud-init, "Users and groups" */
-function userDataOf({ user, password, sshKey }: NewVm): string {
+function buildUserData({ user, password, sshKey }: NewVm): string {
   const key = sshKey.trim();
   const keys = key === "" ? {} : { ssh_authorized_keys: [key] };
   const administrator = {
@@ -66,18 +62,18 @@ function userDataOf({ user, password, sshKey }: NewVm): string {
   return `#cloud-config\n${stringify(user === "" ? keys : { users: [administrator] })}`;
 }
 
-function secretOf(order: NewVm): KubeObject {
+function buildSecret(order: NewVm): KubeObject {
   const { namespace, name } = order;
-  const userdata = userDataOf(order);
+  const userdata = buildUserData(order);
   return {
     apiVersion: "v1",
     kind: "Secret",
     metadata: { name: `${name}-cloud-init`, namespace },
     stringData: { userdata },
-  } as KubeObject; // stringData is a field of what is sent only
+  } as KubeObject; // stringData is write-only
 }
 
-function nicsOf({ networks, namespace }: NewVm) {
+function buildNetworks({ networks, namespace }: NewVm) {
   const named = networks.map((network) => ({
     name: network.split("/").at(-1) ?? network,
     multus: {
@@ -89,7 +85,7 @@ function nicsOf({ networks, namespace }: NewVm) {
   return [{ name: "default", pod: {} }, ...named];
 }
 
-function claimOf({ namespace, name, disk }: NewVm): KubeObject {
+function buildClaim({ namespace, name, disk }: NewVm): KubeObject {
   return {
     apiVersion: "v1",
     kind: "PersistentVolumeClaim",
@@ -98,11 +94,10 @@ function claimOf({ namespace, name, disk }: NewVm): KubeObject {
   } as KubeObject; // a claim
 }
 
-/** Those of an order, in the order in which they are created. */
 export function newVmObjects(order: NewVm): readonly KubeObject[] {
   const { namespace, name, image, memory, cores, disk, user, sshKey, isStarted } = order;
   const hasLogin = user !== "" || sshKey.trim() !== "";
-  const networks = nicsOf(order);
+  const networks = buildNetworks(order);
   const disks = [{ name: "root", disk: { bus: "virtio" } }];
   const volumes: object[] = [{ name: "root", containerDisk: { image } }];
   if (hasLogin) {
@@ -131,5 +126,9 @@ export function newVmObjects(order: NewVm): readonly KubeObject[] {
       },
     },
   };
-  return [...(disk === "" ? [] : [claimOf(order)]), ...(hasLogin ? [secretOf(order)] : []), vm];
+  return [
+    ...(disk === "" ? [] : [buildClaim(order)]),
+    ...(hasLogin ? [buildSecret(order)] : []),
+    vm,
+  ];
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { NOTHING, withLine, type Line } from "./objects.ts";
+import { NO_OBJECTS, withLine, type Line } from "./objects.ts";
 import { lines, long, short } from "./shown.ts";
 
 const vm = (name: string, version = "1") => ({
@@ -30,11 +30,11 @@ describe("lines of the watch", () => {
       want: ["blue/b"],
     },
   ])("$name", ({ told, want }) => {
-    expect([...told.reduce(withLine, NOTHING).vms.keys()]).toEqual(want);
+    expect([...told.reduce(withLine, NO_OBJECTS).vms.keys()]).toEqual(want);
   });
 
   test("objects that a line does not name stay the same ones", () => {
-    const before = withLine(NOTHING, listed);
+    const before = withLine(NO_OBJECTS, listed);
     const after = withLine(before, { kind: "applied", of: "vms", object: vm("a", "2") });
     expect(after.vms.get("blue/b")).toBe(before.vms.get("blue/b"));
     expect(after.vms.get("blue/a")).not.toBe(before.vms.get("blue/a"));
@@ -44,9 +44,9 @@ describe("lines of the watch", () => {
 
   test("where only one namespace may be seen, the panel says which", () => {
     const scope = { kind: "scope", of: "vms" } as const;
-    expect(withLine(NOTHING, { ...scope, namespace: "blue" }).onlyIn).toBe("blue");
-    expect(withLine(NOTHING, { ...scope, namespace: null })).toBe(NOTHING);
-    expect(withLine(NOTHING, { ...scope, of: "networks", namespace: "blue" })).toBe(NOTHING);
+    expect(withLine(NO_OBJECTS, { ...scope, namespace: "blue" }).onlyIn).toBe("blue");
+    expect(withLine(NO_OBJECTS, { ...scope, namespace: null })).toBe(NO_OBJECTS);
+    expect(withLine(NO_OBJECTS, { ...scope, of: "networks", namespace: "blue" })).toBe(NO_OBJECTS);
   });
 });
 

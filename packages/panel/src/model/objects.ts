@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is there now, as the lines of the watch tell it? Pure.
 import type {
   KubeObject,
   NetworkAttachmentDefinition,
@@ -7,16 +6,14 @@ import type {
   VirtualMachineInstance,
 } from "@patchbay/api";
 
-/** Kinds as the lines name them. */
 export type Watched = "vms" | "vmis" | "networks";
 
-/** Whether the API server answers the panel's server, told every four seconds. */
+/** Whether the API server responds to the panel's server; sent every four seconds. */
 export interface Pulse {
   readonly kind: "pulse";
   readonly isAnswering: boolean;
 }
 
-/** A line of the watch that is about objects. */
 export type Line =
   | { readonly kind: "scope"; readonly of: Watched; readonly namespace: string | null }
   | { readonly kind: "listed"; readonly of: Watched; readonly objects: readonly KubeObject[] }
@@ -25,26 +22,23 @@ export type Line =
 /** By `namespace/name`. */
 export type Keyed<T> = ReadonlyMap<string, T>;
 
-/** All of it. */
 export interface Objects {
   readonly vms: Keyed<VirtualMachine>;
   readonly vmis: Keyed<VirtualMachineInstance>;
   readonly networks: Keyed<NetworkAttachmentDefinition>;
-  /** Kinds that have been listed: until then it is not known that there are none. */
+  /** Kinds that were listed; before that, an empty map means unknown. */
   readonly listed: ReadonlySet<Watched>;
-  /** Where only one namespace is seen, which. */
+  /** The only visible namespace, if there is just one. */
   readonly onlyIn?: string;
 }
 
-/** Before anything was told. */
-export const NOTHING: Objects = {
+export const NO_OBJECTS: Objects = {
   vms: new Map(),
   vmis: new Map(),
   networks: new Map(),
   listed: new Set(),
 };
 
-/** The key of an object. */
 export function keyOf({ metadata }: KubeObject): string {
   return `${metadata.namespace ?? ""}/${metadata.name}`;
 }
@@ -62,7 +56,7 @@ function changed(
   return next;
 }
 
-/** With one more line; objects that it does not name stay the same ones. */
+/** Adds a line; other objects keep their identity. */
 export function withLine(objects: Objects, line: Line): Objects {
   if (line.kind === "scope") {
     return line.namespace === null || line.of !== "vms"

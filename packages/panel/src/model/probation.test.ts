@@ -5,13 +5,13 @@ import { describe, expect, test } from "vitest";
 import type { Change } from "./changes.ts";
 import {
   checkable,
-  complaintOf,
+  describeFault,
   isInUse,
   NO_PROBATION,
   probationFlags,
-  stayOf,
+  findReasonToStay,
 } from "./probation.ts";
-import { unitOf } from "./unit.ts";
+import { toUnit } from "./unit.ts";
 
 const unit = { key: "ns/a", namespace: "ns", name: "a", kind: "virtualmachines" } as const;
 const plug: Change = { kind: "plug", unit, iface: "blue", network: "ns/blue" };
@@ -55,15 +55,15 @@ describe("on probation", () => {
         interfaces: [{ name: "blue", infoSource: "domain", hotplug: { type: "Plug", phase } }],
       },
     };
-    expect(isInUse(unitOf("ns/a", { vmi }), "blue")).toBe(want);
+    expect(isInUse(toUnit("ns/a", { vmi }), "blue")).toBe(want);
     expect(isInUse(undefined, "blue")).toBe(false);
   });
 
   test("frames that die are told with the hop, and others are not", () => {
-    expect(complaintOf({ ...REPORT, firstDead: "uplink" })).toBe(
+    expect(describeFault({ ...REPORT, firstDead: "uplink" })).toBe(
       "frames die at uplink: it is down",
     );
-    expect(complaintOf(REPORT)).toBeUndefined();
+    expect(describeFault(REPORT)).toBeUndefined();
   });
 
   test.each([
@@ -75,16 +75,16 @@ describe("on probation", () => {
       want: /not in the/,
     },
   ])("what does not work stays: $name", ({ isUnplugReason, keeps, want }) => {
-    expect(stayOf({ ...REPORT, isUnplugReason }, keeps)).toMatch(want);
+    expect(findReasonToStay({ ...REPORT, isUnplugReason }, keeps)).toMatch(want);
   });
 
   test("what does not work is unplugged for a fault in the pod", () => {
-    expect(stayOf({ ...REPORT, isUnplugReason: true }, false)).toBeUndefined();
+    expect(findReasonToStay({ ...REPORT, isUnplugReason: true }, false)).toBeUndefined();
   });
 
   test("is what the flags of addinterface ask for", () => {
     expect(probationFlags(NO_PROBATION)).toEqual([]);
-    expect(probationFlags({ isOn: true, keeps: false })).toEqual(["--check"]);
-    expect(probationFlags({ isOn: true, keeps: true })).toEqual(["--check", "--keep"]);
+    expect(probationFlags({ isOn: true, keepsFaulty: false })).toEqual(["--check"]);
+    expect(probationFlags({ isOn: true, keepsFaulty: true })).toEqual(["--check", "--keep"]);
   });
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may the user do in a namespace? As the API server's review of rules says it. Pure.
+// Rights of the user in a namespace, from the API server's rules review. Pure.
 
-/** A rule. Source: Kubernetes authorization.k8s.io/v1 ResourceRule */
+/** Source: Kubernetes authorization.k8s.io/v1 ResourceRule */
 export interface Rule {
   readonly verbs?: readonly string[];
   readonly apiGroups?: readonly string[];
@@ -9,17 +9,15 @@ export interface Rule {
   readonly resourceNames?: readonly string[];
 }
 
-/** Rules of one namespace; `incomplete`: there may be more that the server cannot tell. */
+/** `incomplete`: the server may know more rules. */
 export interface Rules {
   readonly resourceRules?: readonly Rule[];
   readonly incomplete?: boolean;
 }
 
-/** What is done to what. */
 export interface Right {
   readonly verb: string;
   readonly group: string;
-  /** Plural, with its subresource. */
   readonly resource: string;
 }
 
@@ -33,7 +31,7 @@ function namesResource(list: readonly string[] | undefined, resource: string): b
   return names(list, resource) || (list ?? []).includes(any);
 }
 
-/** Whether it is allowed, as far as is known: what cannot be told is tried, and the server refuses it where it must. */
+/** Whether it is allowed, as far as known. Unknown rights are attempted, and the server decides. */
 export function may({ resourceRules = [], incomplete = false }: Rules, right: Right): boolean {
   const isAllowed = resourceRules.some(
     (rule) =>
@@ -47,7 +45,6 @@ export function may({ resourceRules = [], incomplete = false }: Rules, right: Ri
 const SUBRESOURCES = "subresources.kubevirt.io";
 const KUBEVIRT = "kubevirt.io";
 
-/** What the panel offers, by name. */
 export const RIGHTS = {
   plug: { verb: "update", group: SUBRESOURCES, resource: "virtualmachines/addinterface" },
   pull: { verb: "update", group: SUBRESOURCES, resource: "virtualmachines/removeinterface" },
@@ -84,20 +81,17 @@ export const RIGHTS = {
   screen: { verb: "get", group: SUBRESOURCES, resource: "virtualmachineinstances/vnc" },
 } as const satisfies Readonly<Record<string, Right>>;
 
-/** One of them. */
 export type RightName = keyof typeof RIGHTS;
 
-/** What is done with NICs, and which right that takes with a VM, and with a VMI that has none. */
-const OF_NICS = {
+const NIC_RIGHTS = {
   plug: { virtualmachines: "plug", virtualmachineinstances: "plugVmi" },
   pull: { virtualmachines: "pull", virtualmachineinstances: "pullVmi" },
   edit: { virtualmachines: "edit", virtualmachineinstances: "editVmi" },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, RightName>>>>;
 
-/** The right that something takes. */
 export function nicRight(
-  what: keyof typeof OF_NICS,
+  what: keyof typeof NIC_RIGHTS,
   kind: "virtualmachines" | "virtualmachineinstances",
 ): RightName {
-  return OF_NICS[what][kind];
+  return NIC_RIGHTS[what][kind];
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { choicesOf, filtered, NO_FILTER, type Filter } from "./filter.ts";
-import { jacksOf } from "./jacks.ts";
+import { listChoices, filtered, NO_FILTER, type Filter } from "./filter.ts";
+import { listJacks } from "./jacks.ts";
 import { withSteps, type Steps } from "./nic/steps.ts";
-import { unitOf, Units, type Unit } from "./unit.ts";
+import { toUnit, UnitCache, type Unit } from "./unit.ts";
 
 const IFACES = [
   { name: "default", masquerade: {} },
@@ -83,12 +83,12 @@ describe("a plug", () => {
       want: ["waiting", "WaitingForMigration"],
     },
   ])("$name", ({ status, want }) => {
-    const plug = plugNamed(unitOf("ns/a", { vm: aVm(), vmi: aVmi(status) }), "blue");
+    const plug = plugNamed(toUnit("ns/a", { vm: aVm(), vmi: aVmi(status) }), "blue");
     expect([plug?.tone, plug?.state]).toEqual(want);
   });
 
   test("of a VM that does not run is for its next start", () => {
-    const unit = unitOf("ns/a", { vm: aVm({ status: { printableStatus: "Stopped" } }) });
+    const unit = toUnit("ns/a", { vm: aVm({ status: { printableStatus: "Stopped" } }) });
     expect(unit).toMatchObject({ tone: "stopped", state: "Stopped", isLive: false, memory: "1Gi" });
     expect(unit.plugs.map(({ tone }) => tone)).toEqual(["off", "off"]);
     expect(unit.sockets).toBeUndefined();
@@ -104,7 +104,7 @@ describe("a plug", () => {
         pciAddress: "0000:01:00.0",
       },
     );
-    const unit = unitOf("ns/a", {
+    const unit = toUnit("ns/a", {
       vm: aVm(),
       vmi: aVmi({ ...status, pciePorts: { total: 32, free: 30 } }),
     });
@@ -130,7 +130,7 @@ describe("a plug", () => {
       { name: "old", hotplug: { type: "Unplug", phase: "Detaching" } },
       { interfaceName: "lo" },
     ];
-    const unit = unitOf("ns/a", { vm: aVm(), vmi: aVmi({ interfaces }) });
+    const unit = toUnit("ns/a", { vm: aVm(), vmi: aVmi({ interfaces }) });
     expect(unit.plugs.map(({ name }) => name)).toEqual(["default", "blue", "old"]);
     expect(plugNamed(unit, "old")?.state).toBe("waiting for the guest to let go");
   });
@@ -143,7 +143,7 @@ test("a unit tells what hinders it, and that it needs a restart", () => {
   ];
   const hindrance = { reason: "LauncherUnreachable", message: "silent", attempts: 1, since: "" };
   const vm = aVm({ status: { printableStatus: "Running", conditions } });
-  const unit = unitOf("ns/a", { vm, vmi: aVmi({ hindrance }) });
+  const unit = toUnit("ns/a", { vm, vmi: aVmi({ hindrance }) });
   expect(unit.tone).toBe("failing");
   expect(unit.notices.map(({ title, tone }) => [title, tone])).toEqual([
     ["LauncherUnreachable", "failing"],
@@ -152,20 +152,20 @@ test("a unit tells what hinders it, and that it needs a restart", () => {
 });
 
 test("only units whose objects have changed are worked out anew", () => {
-  const units = new Units();
+  const units = new UnitCache();
   const vms = new Map([
     ["ns/b", aVm()],
     ["ns/a", aVm()],
   ]);
-  const first = units.of(vms, new Map());
-  const second = units.of(new Map([...vms, ["ns/a", aVm()]]), new Map());
+  const first = units.list(vms, new Map());
+  const second = units.list(new Map([...vms, ["ns/a", aVm()]]), new Map());
   expect(first.map(({ key }) => key)).toEqual(["ns/a", "ns/b"]);
   expect(second[1]).toBe(first[1]);
   expect(second[0]).not.toBe(first[0]);
 });
 
 describe("jacks", () => {
-  const unit = unitOf("ns/a", { vm: aVm(), vmi: aVmi() });
+  const unit = toUnit("ns/a", { vm: aVm(), vmi: aVmi() });
   const nad = (config: string, more: object = {}) => ({
     apiVersion: "v1",
     kind: "NetworkAttachmentDefinition",
@@ -182,7 +182,7 @@ describe("jacks", () => {
     { name: "of a hostile type", config: '{"type":{"a":1}}', want: "" },
     { name: "of hostile plugins", config: '{"plugins":"x"}', want: "" },
   ])("$name", ({ config, want }) => {
-    expect(jacksOf(new Map([["ns/blue", nad(config)]]), [unit])[1]).toMatchObject({
+    expect(listJacks(new Map([["ns/blue", nad(config)]]), [unit])[1]).toMatchObject({
       type: want,
       plugs: 1,
       problems: [],
@@ -190,21 +190,21 @@ describe("jacks", () => {
   });
 
   test("the pods' own comes first; one that is only named says so", () => {
-    const [pod, blue] = jacksOf(new Map(), [unit]);
+    const [pod, blue] = listJacks(new Map(), [unit]);
     expect(pod).toMatchObject({ key: "pod", plugs: 1, problems: [] });
     expect(blue).toMatchObject({ key: "ns/blue", problems: ["no such network is known here"] });
   });
 
   test("what is wrong on a node is told", () => {
     const problems = [{ node: "one", reason: "X", message: "no link", generation: 1 }];
-    const jacks = jacksOf(new Map([["ns/blue", nad("{}", { status: { problems } })]]), []);
+    const jacks = listJacks(new Map([["ns/blue", nad("{}", { status: { problems } })]]), []);
     expect(jacks[1]?.problems).toEqual(["one: no link"]);
   });
 });
 
 describe("a filter", () => {
   const failing = aVmi(nic({ phase: "Pending", reason: "CniFailed" }));
-  const units = [unitOf("ns/a", { vm: aVm(), vmi: failing }), unitOf("other/b", { vm: aVm() })];
+  const units = [toUnit("ns/a", { vm: aVm(), vmi: failing }), toUnit("other/b", { vm: aVm() })];
 
   test.each<{ name: string; filter: Partial<Filter>; want: readonly string[] }>([
     { name: "asks for nothing", filter: {}, want: ["ns/a", "other/b"] },
@@ -221,7 +221,7 @@ describe("a filter", () => {
   });
 
   test("offers what there is", () => {
-    expect(choicesOf(units)).toEqual({
+    expect(listChoices(units)).toEqual({
       namespaces: ["ns", "other"],
       nodes: ["one"],
       reasons: ["CniFailed"],
@@ -230,7 +230,7 @@ describe("a filter", () => {
 });
 
 test("steps are kept once each, with their times", () => {
-  const seen = (status: object) => [unitOf("ns/a", { vm: aVm(), vmi: aVmi(status) })];
+  const seen = (status: object) => [toUnit("ns/a", { vm: aVm(), vmi: aVmi(status) })];
   const told = [nic({ phase: "Pending" }), nic({ phase: "Pending" }), nic({ phase: "Ready" })];
   const steps = told.reduce(
     (known: Steps, status, index) =>

@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is one VM, as a unit of the rack? Pure.
 import type { VirtualMachine, VirtualMachineInstance } from "@patchbay/api";
-import { doneWith, type DoneRow } from "./nic/history.ts";
-import { isLive, plugsOf, type Machine, type Plug } from "./nic/plug.ts";
+import { listOperations, type OperationRow } from "./nic/history.ts";
+import { isLive, listPlugs, type VmObjects, type Plug } from "./nic/plug.ts";
 import { long, short } from "./shown.ts";
 
-/** How a VM is, as a colour. */
 export type UnitTone = "running" | "changing" | "stopped" | "failing";
 
-/** Its PCIe ports. */
 export interface Sockets {
   readonly total: number;
   readonly free: number;
 }
 
-/** Something that a person should know of a VM. */
 export interface Notice {
   readonly tone: "failing" | "waiting";
   readonly title: string;
@@ -29,19 +25,16 @@ export interface Unit {
   readonly name: string;
   readonly kind: "virtualmachines" | "virtualmachineinstances";
   readonly tone: UnitTone;
-  /** In few words. */
   readonly state: string;
   readonly isLive: boolean;
   readonly node?: string;
   readonly system?: string;
   readonly memory?: string;
   readonly plugs: readonly Plug[];
-  /** What was done with its NICs, by their names, the newest first. */
-  readonly done: ReadonlyMap<string, readonly DoneRow[]>;
-  /** Known while the guest runs. */
+  readonly done: ReadonlyMap<string, readonly OperationRow[]>;
+  /** Unset unless the guest runs. */
   readonly sockets?: Sockets;
   readonly notices: readonly Notice[];
-  /** Of the VM and its VMI: what each says, in one line. */
   readonly conditions: readonly (readonly [type: string, text: string])[];
   readonly isPaused: boolean;
 }
@@ -56,14 +49,14 @@ const CHANGING = [
 ];
 const STOPPED = ["Stopped", "Succeeded", "Failed", "Paused"];
 
-function stateWord({ vm, vmi }: Machine): string {
+function findState({ vm, vmi }: VmObjects): string {
   const printed = vm?.status?.printableStatus;
   if (printed !== undefined) return printed;
   const phase = vmi?.status?.phase;
   return phase === undefined || phase === "" ? (vm === undefined ? "Pending" : "Stopped") : phase;
 }
 
-function toneOf(word: string, vmi: VirtualMachineInstance | undefined): UnitTone {
+function findTone(word: string, vmi: VirtualMachineInstance | undefined): UnitTone {
   if (vmi?.status?.hindrance !== undefined) return "failing";
   if (word === "Running") return "running";
   if (CHANGING.includes(word) || ["Pending", "Scheduling", "Scheduled"].includes(word)) {
@@ -78,15 +71,18 @@ interface Condition {
   readonly message?: string;
 }
 
-function messageOf(conditions: readonly Condition[] | undefined, type: string): string | undefined {
+function findConditionMessage(
+  conditions: readonly Condition[] | undefined,
+  type: string,
+): string | undefined {
   const found = conditions?.find((each) => each.type === type && each.status === "True");
   return found === undefined ? undefined : (found.message ?? "");
 }
 
-function noticesOf({ vm, vmi }: Machine): readonly Notice[] {
+function listNotices({ vm, vmi }: VmObjects): readonly Notice[] {
   const { hindrance } = vmi?.status ?? {};
-  const restart = messageOf(vm?.status?.conditions, "RestartRequired");
-  const failure = messageOf(vm?.status?.conditions, "Failure");
+  const restart = findConditionMessage(vm?.status?.conditions, "RestartRequired");
+  const failure = findConditionMessage(vm?.status?.conditions, "Failure");
   return [
     ...(hindrance === undefined
       ? []
@@ -106,7 +102,7 @@ function noticesOf({ vm, vmi }: Machine): readonly Notice[] {
   ];
 }
 
-function conditionsOf({ vm, vmi }: Machine): Unit["conditions"] {
+function listConditions({ vm, vmi }: VmObjects): Unit["conditions"] {
   const own = vmi?.status?.conditions ?? vm?.status?.conditions ?? [];
   const restart = (vm?.status?.conditions ?? []).filter(({ type }) => type === "RestartRequired");
   const all = new Map([...restart, ...own].map((each) => [each.type, each]));
@@ -116,7 +112,7 @@ function conditionsOf({ vm, vmi }: Machine): Unit["conditions"] {
   });
 }
 
-function memoryOf({ vm, vmi }: Machine): string | undefined {
+function findMemory({ vm, vmi }: VmObjects): string | undefined {
   const spec = vmi?.spec ?? vm?.spec.template.spec;
   const memory = spec?.domain.memory?.guest;
   return memory === undefined ? undefined : short(String(memory));
@@ -133,51 +129,49 @@ function liveFacts(vmi: VirtualMachineInstance | undefined): Partial<Unit> {
   };
 }
 
-/** The unit of a machine. */
-export function unitOf(key: string, machine: Machine): Unit {
+export function toUnit(key: string, machine: VmObjects): Unit {
   const [namespace = "", name = ""] = key.split("/");
-  const word = stateWord(machine);
-  const memory = memoryOf(machine);
+  const word = findState(machine);
+  const memory = findMemory(machine);
   return {
     key,
     namespace,
     name,
     kind: machine.vm === undefined ? "virtualmachineinstances" : "virtualmachines",
-    tone: toneOf(word, machine.vmi),
+    tone: findTone(word, machine.vmi),
     state: short(word),
     isLive: isLive(machine.vmi),
-    plugs: plugsOf(machine),
-    done: doneWith(machine),
-    notices: noticesOf(machine),
-    conditions: conditionsOf(machine),
-    isPaused: messageOf(machine.vmi?.status?.conditions, "Paused") !== undefined,
+    plugs: listPlugs(machine),
+    done: listOperations(machine),
+    notices: listNotices(machine),
+    conditions: listConditions(machine),
+    isPaused: findConditionMessage(machine.vmi?.status?.conditions, "Paused") !== undefined,
     ...liveFacts(machine.vmi),
     ...(memory !== undefined && { memory }),
   };
 }
 
-interface Kept {
+interface CachedUnit {
   readonly vm: VirtualMachine | undefined;
   readonly vmi: VirtualMachineInstance | undefined;
   readonly unit: Unit;
 }
 
-/** Keeps units whose objects are the same ones: of many VMs only those that changed are worked out anew. */
-export class Units {
-  #kept = new Map<string, Kept>();
+/** Caches units by the identity of their objects, so that only changed VMs are computed again. */
+export class UnitCache {
+  #cached = new Map<string, CachedUnit>();
 
-  /** All units, by key. */
-  of(
+  list(
     vms: ReadonlyMap<string, VirtualMachine>,
     vmis: ReadonlyMap<string, VirtualMachineInstance>,
   ): readonly Unit[] {
-    const next = new Map<string, Kept>();
+    const next = new Map<string, CachedUnit>();
     for (const key of new Set([...vms.keys(), ...vmis.keys()])) {
-      const [vm, vmi, known] = [vms.get(key), vmis.get(key), this.#kept.get(key)];
+      const [vm, vmi, known] = [vms.get(key), vmis.get(key), this.#cached.get(key)];
       const isSame = known?.vm === vm && known?.vmi === vmi;
-      next.set(key, isSame && known ? known : { vm, vmi, unit: unitOf(key, { vm, vmi }) });
+      next.set(key, isSame && known ? known : { vm, vmi, unit: toUnit(key, { vm, vmi }) });
     }
-    this.#kept = next;
+    this.#cached = next;
     const keys = [...next.keys()].sort();
     return keys.flatMap((key) => next.get(key)?.unit ?? []);
   }

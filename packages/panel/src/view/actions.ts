@@ -1,39 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens when a person does something? Nothing is sent to be done before Apply.
-import { readRules, send } from "../browser/ask.ts";
+import type { DoctorReport } from "@patchbay/core";
+import { readRules, readDoctorReport, send } from "../browser/ask.ts";
 import type { Session } from "../browser/session.ts";
 import { nextTheme, setTheme } from "../browser/settings.ts";
+import { nowMs, sleep } from "../browser/timing.ts";
 import {
-  asksOf,
+  toRequests,
+  type Change,
   changeId,
   newIfaceName,
-  sentenceOf,
+  describeChange,
   withChange,
   withoutChange,
-  type Change,
 } from "../model/changes.ts";
+import { listNicChanges, combinedRequest, combinedVerdict } from "../model/commands.ts";
 import type { Filter } from "../model/filter.ts";
-import type { Machine } from "../model/nic/plug.ts";
-import { checkable, type PlugChange, type Probation } from "../model/probation.ts";
-import { nicChangesOf, togetherAsk, togetherVerdict } from "../model/together.ts";
+import type { VmObjects } from "../model/nic/plug.ts";
+import {
+  checkable,
+  describeFault,
+  isInUse,
+  type PlugChange,
+  type Probation,
+  findReasonToStay,
+} from "../model/probation.ts";
 import type { Unit } from "../model/unit.ts";
-import { isRefusal, verdictOf, wordsOf, type Answer } from "../model/verdict.ts";
-import { examinePlug } from "./probation.ts";
+import { type Answer, isRefusal, toVerdict, printMessage } from "../model/verdict.ts";
 import {
   findUnit,
+  type PendingChange,
   isBusy,
   isSent,
-  type Gathered,
-  type SentState,
+  type PanelState,
   type PanelStore,
   type Selection,
+  type SentState,
 } from "./state.ts";
 
-/** What can be done with the panel. */
+/** Milliseconds until a plug must be in use. It usually takes a second. */
+const IN_USE_TIMEOUT_MS = 60_000;
+/** Milliseconds for the guest to start using the plug, during which failures do not count. */
+const GRACE_MS = 15_000;
+/** Milliseconds between checks. */
+const CHECK_INTERVAL_MS = 2_000;
+
+interface CheckOptions {
+  readonly store: PanelStore;
+  readonly session: Session;
+  readonly keeps: boolean;
+}
+
+function waitUntilInUse(store: PanelStore, { unit, iface }: PlugChange): Promise<boolean> {
+  const isThere = (): boolean => isInUse(findUnit(store.state, unit.key), iface);
+  return new Promise((resolve) => {
+    const end = (isInTime: boolean): void => {
+      unsubscribe();
+      resolve(isInTime);
+    };
+    const unsubscribe = store.subscribe(() => {
+      if (isThere()) end(true);
+    });
+    if (isThere()) end(true);
+    else
+      void sleep(IN_USE_TIMEOUT_MS).then(() => {
+        end(false);
+      });
+  });
+}
+
+/** Checks until frames pass or the time is over. */
+async function checkUntilPassing(
+  session: Session,
+  { unit, iface }: PlugChange,
+): Promise<DoctorReport | { readonly refused: string }> {
+  const untilMs = nowMs() + GRACE_MS;
+  for (;;) {
+    const found = await readDoctorReport(session, unit, iface);
+    const isOver = !("refused" in found) && describeFault(found) === undefined;
+    if (isOver || nowMs() >= untilMs) return found;
+    await sleep(CHECK_INTERVAL_MS);
+  }
+}
+
+async function unplug(session: Session, { unit, iface }: PlugChange): Promise<string> {
+  for (const ask of toRequests({ kind: "pull", unit, iface }, {})) {
+    const answer = await send(session, ask, false);
+    if (isRefusal(answer)) return `it could not be taken out again: ${printMessage(answer)}`;
+  }
+  return "it is taken out again";
+}
+
+/** Checks a plug and unplugs it if frames do not pass. A plug that could not be checked stays. */
+async function examinePlug(
+  change: PlugChange,
+  { store, session, keeps }: CheckOptions,
+): Promise<SentState> {
+  const unlooked = "left in place, not checked";
+  if (!(await waitUntilInUse(store, change))) {
+    return { kind: "done", text: `it was not in use within a minute: ${unlooked}` };
+  }
+  const found = await checkUntilPassing(session, change);
+  if ("refused" in found) return { kind: "done", text: `${unlooked}: ${found.refused}` };
+  const complaint = describeFault(found);
+  if (complaint === undefined) return { kind: "done", text: "it is in use, and no hop is dead" };
+  const stands = findReasonToStay(found, keeps) ?? (await unplug(session, change));
+  return { kind: "unfit", text: `${complaint}; ${stands}` };
+}
+
 export class Actions {
   readonly #store: PanelStore;
   readonly #session: Session;
-  /** Settled when all that is on probation has been looked at. */
+  /** Settles when all plugs on probation were checked. */
   #examined: Promise<void> = Promise.resolve();
 
   constructor(store: PanelStore, session: Session) {
@@ -48,7 +125,7 @@ export class Actions {
   select(selection: Selection | undefined): void {
     this.#store.set({ selection, isCreating: false });
     const namespace = selection?.unit.split("/")[0];
-    if (namespace !== undefined) void this.learnRights(namespace);
+    if (namespace !== undefined) void this.loadRights(namespace);
   }
 
   filter(part: Partial<Filter>): void {
@@ -68,20 +145,19 @@ export class Actions {
     this.#store.set({ stream: undefined });
   }
 
-  turnTheme(): void {
+  switchTheme(): void {
     const theme = nextTheme(this.#store.state.theme);
     setTheme(theme);
     this.#store.set({ theme });
   }
 
-  /** Asks once what the user may do there. */
-  async learnRights(namespace: string): Promise<void> {
+  /** Reads the user's rights once per namespace. */
+  async loadRights(namespace: string): Promise<void> {
     if (this.#store.state.rules.has(namespace)) return;
     const rules = await readRules(this.#session, namespace);
     this.#store.set({ rules: new Map([...this.#store.state.rules, [namespace, rules]]) });
   }
 
-  /** A cable from a free socket, or of a plug, to a jack. */
   connect({ unit: key, iface }: Selection, network: string): void {
     const unit = findUnit(this.#store.state, key);
     if (unit === undefined || network === "pod") return;
@@ -98,50 +174,49 @@ export class Actions {
     else void this.gather({ kind: "move", unit, iface, network });
   }
 
-  /** Takes a change in, and asks what would become of it. */
   async gather(change: Change): Promise<void> {
     const changes = withChange(this.#pending(), change);
-    this.#keep(changes);
+    this.#setPending(changes);
     const kept = changes.find((each) => changeId(each) === changeId(change));
-    this.#store.set({ said: `${sentenceOf(change)}: gathered, not sent` });
+    this.#store.set({ announcement: `${describeChange(change)}: gathered, not sent` });
     if (kept === undefined) return;
     const answers = await this.#sendAll(kept, true);
     const isLive = kept.kind === "create" || (this.#unitOf(kept)?.isLive ?? false);
-    this.#note(kept, { verdict: verdictOf(kept, answers, isLive) });
-    await this.#judgeTogether(kept);
+    this.#update(kept, { verdict: toVerdict(kept, answers, isLive) });
+    await this.#updateCombinedVerdict(kept);
   }
 
   drop(change: Change): void {
-    this.#keep(withoutChange(this.#pending(), change));
-    void this.#judgeTogether(change);
+    this.#setPending(withoutChange(this.#pending(), change));
+    void this.#updateCombinedVerdict(change);
   }
 
-  /** All but what is being done now: what comes of that is still to be told. */
+  /** Drops all changes except those in progress, whose outcome is still to be shown. */
   dropAll(): void {
     this.#store.set({ gathered: this.#store.state.gathered.filter(isBusy) });
   }
 
-  /** Sends what was gathered, one after another; one that fails stops no other. */
+  /** Sends the pending changes in order; a failure does not stop the others. */
   async apply(): Promise<void> {
     const { gathered, probation } = this.#store.state;
     const waiting = gathered.filter((each) => !isSent(each));
     const onProbation: PlugChange[] = [];
     for (const { change, verdict } of waiting) {
-      this.#note(change, { outcome: { kind: "sending", text: "" } });
+      this.#update(change, { outcome: { kind: "sending", text: "" } });
       const answers = await this.#sendAll(change, false);
       const refused = answers.find(isRefusal);
-      const text = answers.map(wordsOf).filter(Boolean).join("; ");
+      const text = answers.map(printMessage).filter(Boolean).join("; ");
       const outcome =
         refused === undefined
           ? ({ kind: "done", text } as const)
-          : ({ kind: "failed", text: wordsOf(refused) } as const);
-      this.#tell(change, outcome);
+          : ({ kind: "failed", text: printMessage(refused) } as const);
+      this.#setOutcome(change, outcome);
       const plug = probation.isOn ? checkable(change, verdict) : undefined;
       if (outcome.kind === "done" && plug !== undefined) onProbation.push(plug);
     }
     const text = "checking whether its frames pass";
-    for (const change of onProbation) this.#tell(change, { kind: "checking", text });
-    this.#examined = this.#examined.then(() => this.#examine(onProbation, probation.keeps));
+    for (const change of onProbation) this.#setOutcome(change, { kind: "checking", text });
+    this.#examined = this.#examined.then(() => this.#examine(onProbation, probation.keepsFaulty));
     await this.#examined;
   }
 
@@ -149,47 +224,48 @@ export class Actions {
     this.#store.set({ probation: { ...this.#store.state.probation, ...part } });
   }
 
-  /** One after another, those of other Applies too: a node examines few at a time. */
+  /** Serialized, also across Applies, because a node examines only a few NICs at a time. */
   async #examine(plugs: readonly PlugChange[], keeps: boolean): Promise<void> {
     const means = { store: this.#store, session: this.#session, keeps };
-    for (const change of plugs) this.#tell(change, await examinePlug(change, means));
+    for (const change of plugs) this.#setOutcome(change, await examinePlug(change, means));
   }
 
-  #tell(change: Change, outcome: SentState): void {
-    this.#note(change, { outcome });
-    this.#store.set({ said: `${sentenceOf(change)}: ${outcome.kind}` });
+  #setOutcome(change: Change, outcome: SentState): void {
+    this.#update(change, { outcome });
+    this.#store.set({ announcement: `${describeChange(change)}: ${outcome.kind}` });
   }
 
-  /** The objects of a change, as they stand now. */
-  machineOf(change: Change): Machine {
+  machineOf(change: Change): VmObjects {
     if (change.kind === "create") return {};
     const { vms, vmis } = this.#store.state.objects;
     return { vm: vms.get(change.unit.key), vmi: vmis.get(change.unit.key) };
   }
 
-  /** What is said of a VM's changes together stands at the last one. */
-  async #judgeTogether(change: Change): Promise<void> {
+  /** Shows the combined verdict of a VM's changes on the last one. */
+  async #updateCombinedVerdict(change: Change): Promise<void> {
     if (change.kind === "create") return;
-    const own = nicChangesOf(this.#pending(), change.unit.key);
-    const ask = togetherAsk(own, this.machineOf(change));
+    const own = listNicChanges(this.#pending(), change.unit.key);
+    const ask = combinedRequest(own, this.machineOf(change));
     const answer = ask === undefined ? undefined : await send(this.#session, ask, true);
-    // Others were gathered or dropped meanwhile, which asks anew.
-    const now = nicChangesOf(this.#pending(), change.unit.key);
+    // The changes have changed meanwhile, and another request follows.
+    const now = listNicChanges(this.#pending(), change.unit.key);
     if (now.length !== own.length || now.some((each, index) => each !== own[index])) return;
-    const isOwn = (each: Gathered): boolean => own.some((known) => known === each.change);
+    const isOwn = (each: PendingChange): boolean => own.some((known) => known === each.change);
     const alone = this.#store.state.gathered
       .filter(isOwn)
       .map(({ verdict }) => verdict?.text ?? "");
     for (const each of own) {
       const isLast = each === own.at(-1);
-      this.#note(each, { together: isLast && answer ? togetherVerdict(answer, alone) : undefined });
+      this.#update(each, {
+        together: isLast && answer ? combinedVerdict(answer, alone) : undefined,
+      });
     }
   }
 
-  /** Each, until one is refused. */
+  /** Sends the requests until one is refused. */
   async #sendAll(change: Change, isDryRun: boolean): Promise<readonly Answer[]> {
     const answers: Answer[] = [];
-    for (const ask of asksOf(change, this.machineOf(change))) {
+    for (const ask of toRequests(change, this.machineOf(change))) {
       const answer = await send(this.#session, ask, isDryRun);
       answers.push(answer);
       if (isRefusal(answer)) break;
@@ -205,17 +281,22 @@ export class Actions {
     return this.#store.state.gathered.map(({ change }) => change);
   }
 
-  #keep(changes: readonly Change[]): void {
+  #setPending(changes: readonly Change[]): void {
     const { gathered } = this.#store.state;
-    const known = (change: Change): Gathered =>
+    const known = (change: Change): PendingChange =>
       gathered.find((each) => each.change === change) ?? { change };
     this.#store.set({ gathered: changes.map(known) });
   }
 
-  #note(change: Change, more: Partial<Gathered>): void {
+  #update(change: Change, more: Partial<PendingChange>): void {
     const { gathered } = this.#store.state;
     this.#store.set({
       gathered: gathered.map((each) => (each.change === change ? { ...each, ...more } : each)),
     });
   }
+}
+
+export interface ViewProps {
+  readonly state: PanelState;
+  readonly actions: Actions;
 }

@@ -1,25 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole panel: who looks at what, the rack with its networks, what is selected, and what waits for Apply.
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
-import type { Actions } from "./actions.ts";
-import { Changes } from "./changes.tsx";
-import { Header } from "./header.tsx";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { AccessFailure, Session } from "../browser/session.ts";
+import {
+  type OpenedStream,
+  openStream,
+  type StreamTarget,
+  type StatusListener,
+} from "../browser/streams.ts";
+import { long, short } from "../model/shown.ts";
+import type { Actions, ViewProps } from "./actions.ts";
 import { Inspector } from "./aside/inspector.tsx";
 import { NewVmForm } from "./aside/new-vm.tsx";
+import { Changes } from "./changes.tsx";
+import { Header } from "./header.tsx";
 import { Rack } from "./rack/rack.tsx";
-import type { ViewProps } from "./props.ts";
-import { usePanel, type PanelStore } from "./state.ts";
-import type { Outside } from "../browser/session.ts";
-import { StreamWindow } from "./stream.tsx";
+import { type PanelStore, usePanel } from "./state.ts";
 
-const HEADINGS: Readonly<Record<Outside, string>> = {
+interface StreamScript {
+  readonly open: (element: HTMLElement, socket: WebSocket, tell: StatusListener) => OpenedStream;
+}
+
+const SCRIPTS = { console: "/console.js", vnc: "/screen.js" } as const;
+const TITLES = { console: "Console", vnc: "Screen" } as const;
+
+interface StreamProps {
+  readonly stream: StreamTarget;
+  readonly session: Session;
+  readonly actions: Actions;
+}
+
+/** Opens the stream while the window is shown; returns its status text. */
+function useStream(stream: StreamTarget, session: Session) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const element = useRef<HTMLDivElement>(null);
+  const [words, setWords] = useState("connecting…");
+  useEffect(() => {
+    dialog.current?.showModal();
+    let opened: OpenedStream | undefined;
+    let isGone = false;
+    // Our own file, whose build checks the type.
+    void (import(SCRIPTS[stream.what]) as Promise<StreamScript>).then(({ open }) => {
+      if (isGone || element.current === null) return;
+      opened = open(element.current, openStream(session, stream), (said) => {
+        setWords(long(said));
+      });
+    });
+    return () => {
+      isGone = true;
+      opened?.close();
+    };
+  }, [stream, session]);
+  return { dialog, element, words };
+}
+
+/** Takes over the console or screen from its current user. */
+function StreamWindow({ stream, session, actions }: StreamProps): JSX.Element {
+  const { dialog, element, words } = useStream(stream, session);
+  const title = `${TITLES[stream.what]} of ${short(stream.name)}`;
+  const onClose = (): void => {
+    actions.closeStream();
+  };
+  return (
+    <dialog class="stream" ref={dialog} aria-label={title} onClose={onClose}>
+      <div class="aside-head">
+        <h2>
+          <bdi>{title}</bdi>
+        </h2>
+        <span class="hint" role="status">
+          {words}
+        </span>
+        <button type="button" class="quiet close" onClick={onClose}>
+          Close
+        </button>
+      </div>
+      <div class={`stream-body stream-${stream.what}`} ref={element} />
+    </dialog>
+  );
+}
+
+const HEADINGS: Readonly<Record<AccessFailure, string>> = {
   used: "This link opens nothing more",
   unanswered: "The panel's server does not answer",
 };
 
-/** Without a good link there is nothing to see. */
-export function Closed({ why }: { readonly why: Outside }): JSX.Element {
+/** Shown without a valid link. */
+export function AccessDenied({ why }: { readonly why: AccessFailure }): JSX.Element {
   return (
     <main class="closed">
       <h1>{HEADINGS[why]}</h1>
@@ -36,7 +102,6 @@ function Aside({ state, actions }: ViewProps): JSX.Element | null {
   return state.selection === undefined ? null : <Inspector state={state} actions={actions} />;
 }
 
-/** The panel. */
 export function App({
   store,
   actions,
@@ -50,7 +115,7 @@ export function App({
     const onKeyDown = ({ key }: KeyboardEvent): void => {
       if (key === "Escape" && store.state.stream === undefined) actions.select(undefined);
     };
-    // What had the focus may be gone: the window hears it all the same.
+    // The window receives keys even if the focused element was removed.
     addEventListener("keydown", onKeyDown, { signal: ended.signal });
     return () => {
       ended.abort();
@@ -71,7 +136,7 @@ export function App({
         <StreamWindow stream={state.stream} session={actions.session} actions={actions} />
       )}
       <p class="unseen" role="status" aria-live="polite">
-        {state.said}
+        {state.announcement}
       </p>
     </div>
   );

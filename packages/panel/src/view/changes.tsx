@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was gathered: what the server says of each, what does the same by hand, and Apply.
+// Pending changes: verdicts, equivalent commands, and Apply.
 import type { JSX } from "preact";
-import { changeId, sentenceOf } from "../model/changes.ts";
-import { commandOf, yamlOf } from "../model/commands.ts";
+import { changeId, describeChange } from "../model/changes.ts";
+import { printCommand, printYaml } from "../model/commands.ts";
 import { checkable, NO_PROBATION, type Probation } from "../model/probation.ts";
 import { nicRight } from "../model/rights.ts";
 import { lines, short } from "../model/shown.ts";
-import type { Actions } from "./actions.ts";
-import type { ViewProps } from "./props.ts";
-import { isAllowed, isBusy, isSending, isSent, type Gathered, type PanelState } from "./state.ts";
+import type { Actions, ViewProps } from "./actions.ts";
+import {
+  isAllowed,
+  isBusy,
+  isSending,
+  isSent,
+  type PendingChange,
+  type PanelState,
+} from "./state.ts";
 
 const VERDICTS = { live: "live", start: "at next start", refused: "refused" } as const;
 const OUTCOMES = {
@@ -19,51 +25,51 @@ const OUTCOMES = {
   failed: "failed",
 } as const;
 
-/** What would become of it, the other changes included. */
-function verdictOn({ verdict, together }: Gathered): Gathered["verdict"] {
+/** The verdict including the VM's other changes. */
+function effectiveVerdict({ verdict, together }: PendingChange): PendingChange["verdict"] {
   return verdict?.kind === "refused" ? verdict : (together ?? verdict);
 }
 
-function badgeOf(gathered: Gathered): readonly [string, string] {
+function findBadge(gathered: PendingChange): readonly [string, string] {
   const { outcome } = gathered;
-  const verdict = verdictOn(gathered);
+  const verdict = effectiveVerdict(gathered);
   if (outcome !== undefined) return [outcome.kind, OUTCOMES[outcome.kind]];
   if (verdict === undefined) return ["asking", "asking…"];
   return [verdict.kind, VERDICTS[verdict.kind]];
 }
 
 interface RowProps {
-  readonly gathered: Gathered;
+  readonly gathered: PendingChange;
   readonly probation: Probation;
   readonly actions: Actions;
 }
 
-function Same({ gathered: { change, verdict }, probation, actions }: RowProps): JSX.Element {
+function Equivalent({ gathered: { change, verdict }, probation, actions }: RowProps): JSX.Element {
   const machine = actions.machineOf(change);
   const own = checkable(change, verdict) === undefined ? NO_PROBATION : probation;
   return (
     <details class="same">
       <summary>Do the same by hand</summary>
       <h3>Command</h3>
-      <pre tabIndex={0}>{lines(commandOf(change, machine, own))}</pre>
+      <pre tabIndex={0}>{lines(printCommand(change, machine, own))}</pre>
       <h3>YAML</h3>
-      <pre tabIndex={0}>{lines(yamlOf(change, machine))}</pre>
+      <pre tabIndex={0}>{lines(printYaml(change, machine))}</pre>
     </details>
   );
 }
 
 function ChangeRow({ gathered, probation, actions }: RowProps): JSX.Element {
   const { change, outcome } = gathered;
-  const [kind, word] = badgeOf(gathered);
-  const text = outcome?.text ?? verdictOn(gathered)?.text ?? "";
-  const sentence = sentenceOf(change);
+  const [kind, word] = findBadge(gathered);
+  const text = outcome?.text ?? effectiveVerdict(gathered)?.text ?? "";
+  const sentence = describeChange(change);
   return (
     <li class={`change change-${kind}`}>
       <span class={`badge badge-${kind}`}>{word}</span>
       <div class="change-words">
         <bdi class="change-title">{lines(sentence)}</bdi>
         {text === "" ? null : <bdi class="change-text">{text}</bdi>}
-        <Same gathered={gathered} probation={probation} actions={actions} />
+        <Equivalent gathered={gathered} probation={probation} actions={actions} />
       </div>
       <button
         type="button"
@@ -80,12 +86,12 @@ function ChangeRow({ gathered, probation, actions }: RowProps): JSX.Element {
   );
 }
 
-function countWords(count: number): string {
+function printCount(count: number): string {
   return count === 1 ? "1 change gathered" : `${String(count)} changes gathered`;
 }
 
-/** Whether the user may have somebody look at it, and have it taken out again. */
-function mayCheck(state: PanelState, { change, verdict }: Gathered): boolean {
+/** Whether the user may have the plug checked and removed again. */
+function mayCheck(state: PanelState, { change, verdict }: PendingChange): boolean {
   const plug = checkable(change, verdict);
   if (plug === undefined) return false;
   const { namespace, kind } = plug.unit;
@@ -94,9 +100,9 @@ function mayCheck(state: PanelState, { change, verdict }: Gathered): boolean {
   );
 }
 
-/** Ticks for what is plugged into guests that run; nothing where nothing is. */
+/** Options for plugs into running guests; nothing without any. */
 function Check({ state, actions }: ViewProps): JSX.Element | null {
-  const { isOn, keeps } = state.probation;
+  const { isOn, keepsFaulty } = state.probation;
   const waiting = state.gathered.filter((each) => !isSent(each));
   if (!waiting.some((each) => mayCheck(state, each))) return null;
   return (
@@ -117,9 +123,9 @@ function Check({ state, actions }: ViewProps): JSX.Element | null {
         <label>
           <input
             type="checkbox"
-            checked={keeps}
+            checked={keepsFaulty}
             onChange={() => {
-              actions.setProbation({ keeps: !keeps });
+              actions.setProbation({ keepsFaulty: !keepsFaulty });
             }}
           />
           Leave it in all the same, and tell me
@@ -129,13 +135,13 @@ function Check({ state, actions }: ViewProps): JSX.Element | null {
   );
 }
 
-function hintOf(gathered: readonly Gathered[]): string {
+function findHint(gathered: readonly PendingChange[]): string {
   if (!gathered.every(isSent)) return "Nothing happens before Apply.";
   if (!gathered.some(isBusy)) return "The rack shows how they go on.";
   return "What is plugged is being looked at; keep this page open until it is told.";
 }
 
-/** It stays where it is while words come in above: a button that moves under the pointer loses the click. */
+/** Stays in place while texts change above, because a button that moves under the pointer loses the click. */
 function Foot({ state: { gathered }, actions }: ViewProps): JSX.Element {
   const waiting = gathered.filter((each) => !isSent(each));
   const isAtWork = gathered.some(isSending);
@@ -143,8 +149,8 @@ function Foot({ state: { gathered }, actions }: ViewProps): JSX.Element {
   const isAllDone = waiting.length === 0;
   return (
     <div class="changes-foot">
-      <h2>{isAllDone ? "All changes are sent" : countWords(waiting.length)}</h2>
-      <span class="hint">{hintOf(gathered)}</span>
+      <h2>{isAllDone ? "All changes are sent" : printCount(waiting.length)}</h2>
+      <span class="hint">{findHint(gathered)}</span>
       <span class="spring" />
       <button
         type="button"
@@ -172,7 +178,6 @@ function Foot({ state: { gathered }, actions }: ViewProps): JSX.Element {
   );
 }
 
-/** The bar at the bottom; nothing where there is nothing to say. */
 export function Changes({ state, actions }: ViewProps): JSX.Element | null {
   const { gathered, probation } = state;
   if (gathered.length === 0) return null;

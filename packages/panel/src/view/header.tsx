@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose rack is seen, and which part of it: search and filters.
 import type { JSX } from "preact";
-import { choicesOf, filtered, NO_FILTER } from "../model/filter.ts";
-import type { ViewProps } from "./props.ts";
+import { listChoices, filtered, NO_FILTER } from "../model/filter.ts";
+import type { ViewProps } from "./actions.ts";
 import { Logo } from "./rack/glyphs.tsx";
 import { isAllowed } from "./state.ts";
 
@@ -35,15 +34,15 @@ function Choice({ label, value, all, choices, onChoice }: ChoiceProps): JSX.Elem
   );
 }
 
-function same(values: readonly string[]): readonly (readonly [string, string])[] {
+function toChoices(values: readonly string[]): readonly (readonly [string, string])[] {
   return values.map((value) => [value, value]);
 }
 
 function Filters({ state, actions }: ViewProps): JSX.Element {
-  const { namespaces, nodes, reasons } = choicesOf(state.units);
+  const { namespaces, nodes, reasons } = listChoices(state.units);
   const { filter, jacks } = state;
   const networks = jacks.map(({ key, name }) => [key, key === "pod" ? name : key] as const);
-  const troubles = [["any", "anything wrong"] as const, ...same(reasons)];
+  const troubles = [["any", "anything wrong"] as const, ...toChoices(reasons)];
   return (
     <div class="filters" role="search" aria-label="Filter the rack">
       <label class="search">
@@ -58,13 +57,18 @@ function Filters({ state, actions }: ViewProps): JSX.Element {
         />
       </label>
       <Choice
-        {...{ label: "Namespace", value: filter.namespace, all: "all", choices: same(namespaces) }}
+        {...{
+          label: "Namespace",
+          value: filter.namespace,
+          all: "all",
+          choices: toChoices(namespaces),
+        }}
         onChoice={(namespace) => {
           actions.filter({ namespace });
         }}
       />
       <Choice
-        {...{ label: "Node", value: filter.node, all: "all", choices: same(nodes) }}
+        {...{ label: "Node", value: filter.node, all: "all", choices: toChoices(nodes) }}
         onChoice={(node) => {
           actions.filter({ node });
         }}
@@ -85,8 +89,7 @@ function Filters({ state, actions }: ViewProps): JSX.Element {
   );
 }
 
-/** What a person should look at first. */
-function Attention({ state, actions }: ViewProps): JSX.Element | null {
+function AttentionButton({ state, actions }: ViewProps): JSX.Element | null {
   const count = filtered(state.units, { ...NO_FILTER, reason: "any" }).length;
   if (count === 0) return null;
   const isOn = state.filter.reason === "any";
@@ -104,7 +107,6 @@ function Attention({ state, actions }: ViewProps): JSX.Element | null {
   );
 }
 
-/** The head of the page. */
 export function Header({ state, actions }: ViewProps): JSX.Element {
   const { session, isLive, theme, objects } = state;
   const namespace = session?.namespace ?? "";
@@ -119,14 +121,14 @@ export function Header({ state, actions }: ViewProps): JSX.Element {
         <span class="server" title={session?.server}>
           {objects.onlyIn === undefined ? "all namespaces" : `namespace ${objects.onlyIn}`}
         </span>
-        <Attention state={state} actions={actions} />
+        <AttentionButton state={state} actions={actions} />
         <span class="spring" />
         <button
           type="button"
           class="quiet"
           aria-label={`Theme: ${theme}`}
           onClick={() => {
-            actions.turnTheme();
+            actions.switchTheme();
           }}
         >
           <span aria-hidden="true">◐</span> {theme}

@@ -1,40 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: gets in, follows what changes, and shows it.
 import { render } from "preact";
-import { askBeforeLeaving } from "../browser/leaving.ts";
 import { openSession } from "../browser/session.ts";
 import { setTheme } from "../browser/settings.ts";
 import { follow } from "../browser/watch.ts";
 import { Actions } from "./actions.ts";
-import { App, Closed } from "./app.tsx";
+import { App, AccessDenied } from "./app.tsx";
 import { isBusy, isSent, PanelStore } from "./state.ts";
+
+/** Asks for confirmation before the page is closed, while `isNeeded`. Source: HTML Standard, beforeunload */
+function askBeforeLeaving(isNeeded: () => boolean): void {
+  addEventListener("beforeunload", (event) => {
+    if (isNeeded()) event.preventDefault();
+  });
+}
 
 async function start(root: HTMLElement): Promise<void> {
   const store = new PanelStore();
   setTheme(store.state.theme);
   const session = await openSession();
   if (session === "used" || session === "unanswered") {
-    render(<Closed why={session} />, root);
+    render(<AccessDenied why={session} />, root);
     return;
   }
   const actions = new Actions(store, session);
   store.set({ stage: "open", session });
-  // What waits for Apply is kept here only, and who looks whether a plug works is this page.
+  // Pending changes exist only in this page, which also runs the checks of plugs.
   askBeforeLeaving(() => store.state.gathered.some((each) => isBusy(each) || !isSent(each)));
   render(<App store={store} actions={actions} />, root);
-  void actions.learnRights(session.namespace);
+  void actions.loadRights(session.namespace);
   await follow(session, {
     onLines: (lines) => {
-      store.take(lines);
+      store.addLines(lines);
     },
     onLive: (isLive) => {
       store.set({ isLive });
     },
   });
-  render(<Closed why="used" />, root);
+  render(<AccessDenied why="used" />, root);
 }
 
-// Another link, opened in the same tab, changes nothing but the fragment.
+// Opening another link in the same tab changes only the fragment.
 addEventListener("hashchange", () => {
   location.reload();
 });

@@ -1,48 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does the panel show now? One value, which views are made of; who changes it replaces it.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { useEffect, useState } from "preact/hooks";
-import { nowMs } from "../browser/clock.ts";
+import { nowMs } from "../browser/timing.ts";
 import type { Session } from "../browser/session.ts";
 import { readTheme, type Theme } from "../browser/settings.ts";
-import type { StreamOf } from "../browser/streams.ts";
+import type { StreamTarget } from "../browser/streams.ts";
 import type { Change } from "../model/changes.ts";
 import { NO_FILTER, filtered, type Filter } from "../model/filter.ts";
-import { jacksOf, type Jack } from "../model/jacks.ts";
-import { keyOf, NOTHING, withLine, type Line, type Objects } from "../model/objects.ts";
+import { listJacks, type Jack } from "../model/jacks.ts";
+import { keyOf, NO_OBJECTS, withLine, type Line, type Objects } from "../model/objects.ts";
 import { NO_PROBATION, type Probation } from "../model/probation.ts";
 import { RIGHTS, may, type RightName, type Rules } from "../model/rights.ts";
 import { withSteps, type Steps } from "../model/nic/steps.ts";
-import { unitOf, Units, type Unit } from "../model/unit.ts";
+import { toUnit, UnitCache, type Unit } from "../model/unit.ts";
 import type { Verdict } from "../model/verdict.ts";
 
-/**
- * What has become of a change that was sent. `checking`: it was done, and it is looked whether it works; `unfit`: it was
- * done, and does not.
- */
+/** Progress of a sent change. `checking`: it was applied and is being tested; `unfit`: it was applied and does not work. */
 export interface SentState {
   readonly kind: "sending" | "checking" | "done" | "unfit" | "failed";
   readonly text: string;
 }
 
-/** A change that waits for Apply, or was sent. */
-export interface Gathered {
+export interface PendingChange {
   readonly change: Change;
-  /** Absent while the server is asked. */
+  /** Unset while the dry run is running. */
   readonly verdict?: Verdict;
-  /** What more is said of it with the other changes of the same VM; absent: nothing. */
+  /** Additional verdict together with the VM's other changes; unset for none. */
   readonly together?: Verdict | undefined;
   readonly outcome?: SentState;
 }
 
-/** What is looked at: a VM, one of its NICs, or its free socket. */
+/** A VM, one of its NICs, or its free socket. */
 export interface Selection {
   readonly unit: string;
   readonly iface?: string;
   readonly isFree?: boolean;
 }
 
-/** All that is shown. */
 export interface PanelState {
   readonly stage: "opening" | "closed" | "open";
   readonly session?: Session;
@@ -54,20 +48,20 @@ export interface PanelState {
   readonly steps: Steps;
   readonly filter: Filter;
   readonly selection?: Selection | undefined;
-  readonly gathered: readonly Gathered[];
+  readonly gathered: readonly PendingChange[];
   readonly probation: Probation;
   readonly rules: ReadonlyMap<string, Rules>;
   readonly isCreating: boolean;
-  readonly stream?: StreamOf | undefined;
+  readonly stream?: StreamTarget | undefined;
   readonly theme: Theme;
-  /** For who hears the page. */
-  readonly said: string;
+  /** Announcement for screen readers. */
+  readonly announcement: string;
 }
 
-const FIRST: PanelState = {
+const INITIAL_STATE: PanelState = {
   stage: "opening",
   isLive: false,
-  objects: NOTHING,
+  objects: NO_OBJECTS,
   units: [],
   shownUnits: [],
   jacks: [],
@@ -78,18 +72,17 @@ const FIRST: PanelState = {
   rules: new Map(),
   isCreating: false,
   theme: readTheme(),
-  said: "",
+  announcement: "",
 };
 
-/** Holds the state, and tells whoever shows it. */
+/** Holds the state and notifies listeners. */
 export class PanelStore {
-  state: PanelState = FIRST;
-  readonly #units = new Units();
+  state: PanelState = INITIAL_STATE;
+  readonly #units = new UnitCache();
   readonly #listeners = new Set<() => void>();
   #unread: Line[] = [];
   #steps: Steps = new Map();
 
-  /** Changes a part of it. */
   set(part: Partial<PanelState>): void {
     const next = { ...this.state, ...part };
     const isFiltered = "filter" in part || "units" in part;
@@ -97,11 +90,11 @@ export class PanelStore {
     for (const tell of this.#listeners) tell();
   }
 
-  /** Lines of the watch; those that come within one frame are shown at once. */
-  take(lines: readonly Line[]): void {
+  /** Lines that arrive within one frame are rendered together. */
+  addLines(lines: readonly Line[]): void {
     const isFirst = this.#unread.length === 0;
     this.#unread.push(...lines);
-    this.#noteSteps(lines);
+    this.#recordSteps(lines);
     if (isFirst && lines.length > 0)
       requestAnimationFrame(() => {
         this.#show();
@@ -113,12 +106,12 @@ export class PanelStore {
     return () => this.#listeners.delete(tell);
   }
 
-  /** Several phases may pass within one frame: each is noted when it comes. */
-  #noteSteps(lines: readonly Line[]): void {
+  /** Recorded on arrival, because several phases may pass within one frame. */
+  #recordSteps(lines: readonly Line[]): void {
     const units = lines.flatMap((line) => {
       if (line.kind !== "applied" || line.of !== "vmis") return [];
-      // Lines of this kind have VMIs.
-      return [unitOf(keyOf(line.object), { vmi: line.object as VirtualMachineInstance })];
+      // Lines of this kind contain VMIs.
+      return [toUnit(keyOf(line.object), { vmi: line.object as VirtualMachineInstance })];
     });
     for (const unit of units) {
       this.#steps = withSteps(this.#steps, [unit], { atMs: nowMs(), isList: false });
@@ -129,8 +122,8 @@ export class PanelStore {
     performance.mark("panel-update"); // for `npm run perf panel`
     const objects = this.#unread.reduce(withLine, this.state.objects);
     this.#unread = [];
-    const units = this.#units.of(objects.vms, objects.vmis);
-    const jacks = jacksOf(objects.networks, units);
+    const units = this.#units.list(objects.vms, objects.vmis);
+    const jacks = listJacks(objects.networks, units);
     const seenAt = { atMs: nowMs(), isList: true };
     const steps = withSteps(this.#steps, units, seenAt);
     this.#steps = steps;
@@ -138,7 +131,7 @@ export class PanelStore {
   }
 }
 
-/** The state, for a view that is drawn anew when it changes. */
+/** Renders the view again when the state changes. */
 export function usePanel(store: PanelStore): PanelState {
   const [state, setState] = useState(store.state);
   useEffect(() => {
@@ -150,28 +143,27 @@ export function usePanel(store: PanelStore): PanelState {
   return state;
 }
 
-/** Whether the user may do something in a namespace; what is not known yet is not offered. */
+/** Unknown rights are not offered. */
 export function isAllowed({ rules }: PanelState, namespace: string, right: RightName): boolean {
   const known = rules.get(namespace);
   return known !== undefined && may(known, RIGHTS[right]);
 }
 
-/** Whether it was sent, and done: it is not sent again. */
-export function isSent({ outcome }: Gathered): boolean {
+/** Whether it was sent and applied, so that it is not sent again. */
+export function isSent({ outcome }: PendingChange): boolean {
   return outcome !== undefined && !["sending", "failed"].includes(outcome.kind);
 }
 
-/** Whether it is on its way to the server. */
-export function isSending({ outcome }: Gathered): boolean {
+/** Whether its request is running. */
+export function isSending({ outcome }: PendingChange): boolean {
   return outcome?.kind === "sending";
 }
 
-/** Whether something is being done about it now: it is sent, or looked at. */
-export function isBusy(gathered: Gathered): boolean {
+/** Whether it is being sent or checked. */
+export function isBusy(gathered: PendingChange): boolean {
   return isSending(gathered) || gathered.outcome?.kind === "checking";
 }
 
-/** The unit of a key. */
 export function findUnit({ units }: PanelState, key: string | undefined): Unit | undefined {
   return key === undefined ? undefined : units.find((unit) => unit.key === key);
 }

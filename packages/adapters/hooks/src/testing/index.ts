@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second door: a fake of what this package does, the suite that it passes too, and hooks that listen.
+// A fake of this package's port, the contract suite that both pass, and test hooks.
 export { describeHookSidecarsContract, type HooksBench } from "./contracts/hook-sidecars.ts";
 export {
   createFakeHookSidecars,

@@ -2,7 +2,7 @@
 // A hook that listens at a socket, as a sidecar does: the server's half of the protocol.
 import { Server, ServerCredentials, type sendUnaryData, type ServerUnaryCall } from "@grpc/grpc-js";
 import type { HookInfo, HookVersion } from "@patchbay/core/ports";
-import { loadCallbacks, loadInfo } from "../services.ts";
+import { loadCallbacks, loadInfo } from "../child.ts";
 
 /** What a hook does. */
 export interface ServedHook {

@@ -1,48 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does one request reach the API server, with a deadline, and what does failing to reach it mean?
+// HTTP requests to an API server, with deadlines and errors.
 import { printGoJson } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Clock, Logger } from "@patchbay/core/ports";
 import type { Dispatcher } from "undici";
-// Part by part: the index of undici loads fetch, WebSocket, caches and mocks with it. Source: ADR 0004
 import send from "undici/lib/api/api-request.js";
+import { createTokenBuckets } from "../pace/backoff.ts";
 import type { KubeConfig } from "./kubeconfig.ts";
-import { Pool } from "./pool.ts";
-import { kindOfRequest, type RequestKind } from "./request-kind.ts";
-import { createWarningLog, parseWarnings, type WarningLog } from "./warnings.ts";
+import { ConnectionPool } from "./pool.ts";
 
-/** Those that the Kubernetes API has. */
-export type HttpMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+/** Contains no names of objects, so there are few. Source: Kubernetes endpoints/request RequestInfo */
+interface RequestKind {
+  readonly verb: "get" | "list" | "watch" | "create" | "update" | "patch" | "delete";
+  /** Plural with its subresource, for example `pods/status`; `none` if the path is not a resource's. */
+  readonly resource: string;
+}
 
-/** One request. */
-export interface HttpRequest {
-  readonly method: HttpMethod;
-  /** For example `/api/v1/pods`. */
+interface KindSource {
+  readonly method: "GET" | keyof typeof VERBS;
   readonly path: string;
   readonly query?: Readonly<Record<string, string | undefined>>;
-  /** Sent as JSON. */
+}
+
+const VERBS = { POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" } as const;
+
+/** Path segments after group and version; none for other paths. */
+function resourceSegments(path: string): readonly string[] {
+  const [, root, ...rest] = path.split("/");
+  if (root === "api") return rest.slice(1);
+  return root === "apis" ? rest.slice(2) : [];
+}
+
+function isInNamespace([first, , third]: readonly string[]): boolean {
+  return (
+    first === "namespaces" && third !== undefined && third !== "finalize" && third !== "status"
+  );
+}
+
+export function classifyRequest(request: KindSource): RequestKind {
+  const parts = resourceSegments(request.path);
+  const [plural = "none", name, subresource] = isInNamespace(parts) ? parts.slice(2) : parts;
+  const resource = subresource === undefined ? plural : `${plural}/${subresource}`;
+  if (request.method !== "GET") return { verb: VERBS[request.method], resource };
+  if (request.query?.["watch"] !== undefined) return { verb: "watch", resource };
+  return { verb: name === undefined && plural !== "none" ? "list" : "get", resource };
+}
+
+/** The same text is logged once an hour. */
+const REPEATED_WARNINGS = { burst: 1, refillMs: 3_600_000 };
+
+/** One warning; a header may contain several. Source: RFC 7234 5.5, Kubernetes apimachinery net.ParseWarningHeaders */
+const WARNING_HEADER = /299 \S+ "((?:[^"\\]|\\.)*)"/g;
+
+export function parseWarnings(header: string | readonly string[] | undefined): readonly string[] {
+  const values = typeof header === "string" ? [header] : (header ?? []);
+  return values.flatMap((value) =>
+    [...value.matchAll(WARNING_HEADER)].map(([, text = ""]) => text.replace(/\\(.)/g, "$1")),
+  );
+}
+
+interface WarnedRequest {
+  readonly method: string;
+  readonly path: string;
+}
+
+type WarningLog = (
+  header: string | readonly string[] | undefined,
+  { method, path }: WarnedRequest,
+) => void;
+
+function createWarningLog(logger: Logger, clock: Clock): WarningLog {
+  const buckets = createTokenBuckets(clock, REPEATED_WARNINGS);
+  return (header, { method, path }) => {
+    for (const reason of parseWarnings(header)) {
+      if (!buckets.take(reason)) continue;
+      logger.warn("the API server sent a warning", { reason, method, path });
+    }
+  };
+}
+
+export type HttpMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+export interface HttpRequest {
+  readonly method: HttpMethod;
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
-  /** Default `application/json`. */
+  /** Default: `application/json`. */
   readonly contentType?: string;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }
 
-/** A whole answer. */
 export interface HttpResponse {
   readonly status: number;
   readonly text: string;
-  /** What the server warns of beside it. */
   readonly warnings: readonly string[];
 }
 
-/** An answer whose body is still coming. */
-export interface HttpStream {
+interface HttpStream {
   readonly status: number;
   readonly body: AsyncIterable<Buffer> & { text(): Promise<string> };
 }
 
-function urlOf(server: string, request: HttpRequest): string {
+function buildUrl(server: string, request: HttpRequest): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(request.query ?? {})) {
     if (value !== undefined) query.set(name, value);
@@ -51,7 +112,7 @@ function urlOf(server: string, request: HttpRequest): string {
   return `${server}${request.path}${text === "" ? "" : `?${text}`}`;
 }
 
-function headersOf(request: HttpRequest, userAgent: string): Record<string, string> {
+function buildHeaders(request: HttpRequest, userAgent: string): Record<string, string> {
   const headers: Record<string, string> = { accept: "application/json", "user-agent": userAgent };
   if (request.body !== undefined) {
     headers["content-type"] = request.contentType ?? "application/json";
@@ -59,49 +120,41 @@ function headersOf(request: HttpRequest, userAgent: string): Record<string, stri
   return headers;
 }
 
-/** `clock` is for the age of credentials, `logger` for what the server warns of. */
+/** `clock` is for the age of credentials, `logger` for warnings of the server. */
 export interface HttpDeps {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The program that asks, as the server's logs are to name it; absent: none in particular. */
+  /** Name of the program in the user agent. Default: none. */
   readonly component?: string;
-  /** Told of each request that is sent, also of one that is sent again. */
+  /** Called for each request that is sent, including retries. */
   readonly onRequest?: (kind: RequestKind) => void;
 }
 
-/** HTTP to one server; what it warns of is logged. */
 export class HttpClient {
   readonly server: string;
-  readonly #pool: Pool;
-  readonly #tellWarnings: WarningLog;
+  readonly #pool: ConnectionPool;
+  readonly #logWarnings: WarningLog;
   readonly #userAgent: string;
   readonly #onRequest: HttpDeps["onRequest"];
 
   constructor(config: KubeConfig, { clock, logger, component, onRequest }: HttpDeps) {
     this.server = config.server;
-    this.#pool = new Pool(config, clock);
-    this.#tellWarnings = createWarningLog(logger, clock);
+    this.#pool = new ConnectionPool(config, clock);
+    this.#logWarnings = createWarningLog(logger, clock);
     this.#userAgent = component === undefined ? "patchbay" : `${component} (patchbay)`;
     this.#onRequest = onRequest;
   }
 
-  /**
-   * Sends and reads the whole answer, whatever its status. A GET whose connection broke is sent once more.
-   * @throws AppError with KUBE_UNREACHABLE
-   */
+  /** Retries a GET once if its connection breaks. @throws AppError with KUBE_UNREACHABLE */
   async request(request: HttpRequest): Promise<HttpResponse> {
-    return this.#guard(request, async (signal) => {
+    return this.#withRetry(request, async (signal) => {
       const response = await this.#send(request, signal);
       const warnings = parseWarnings(response.headers["warning"]);
       return { status: response.statusCode, text: await response.body.text(), warnings };
     });
   }
 
-  /**
-   * Sends and answers as soon as the headers are there; the deadline is for the headers only.
-   * The body breaks when `signal` is aborted, never for being silent.
-   * @throws AppError with KUBE_UNREACHABLE
-   */
+  /** The deadline applies to the headers; the body never times out. @throws AppError with KUBE_UNREACHABLE */
   async stream(request: HttpRequest & { readonly signal: AbortSignal }): Promise<HttpStream> {
     const headersLate = new AbortController();
     const late = AbortSignal.timeout(request.timeoutMs);
@@ -119,12 +172,11 @@ export class HttpClient {
     }
   }
 
-  /** Ends all connections. */
   close(): Promise<void> {
     return this.#pool.destroy();
   }
 
-  /** What a failure of the connection means; the caller's own abort keeps its reason. */
+  /** Converts a connection failure. Returns the signal's reason if the caller aborted. */
   toError(error: unknown, request: HttpRequest, deadline?: AbortSignal): unknown {
     if (request.signal?.aborted === true) return request.signal.reason;
     if (error instanceof AppError) return error;
@@ -133,7 +185,7 @@ export class HttpClient {
     return new AppError("KUBE_UNREACHABLE", { server: this.server, message }, { cause: error });
   }
 
-  async #guard<T>(request: HttpRequest, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async #withRetry<T>(request: HttpRequest, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const late = AbortSignal.timeout(request.timeoutMs);
     const signal = request.signal === undefined ? late : AbortSignal.any([late, request.signal]);
     try {
@@ -150,7 +202,7 @@ export class HttpClient {
     }
   }
 
-  /** Sends; when the credentials are refused they are read anew and it is sent once more. */
+  /** If the server rejects the credentials, reads them again and retries once. */
   async #send(request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     const response = await this.#sendOnce(request, signal);
     if (response.statusCode !== 401) return response;
@@ -162,19 +214,19 @@ export class HttpClient {
   async #sendOnce(request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     signal.throwIfAborted();
     const transport = await this.#pool.transport();
-    this.#onRequest?.(kindOfRequest(request));
-    const { origin, pathname, search } = new URL(urlOf(this.server, request));
+    this.#onRequest?.(classifyRequest(request));
+    const { origin, pathname, search } = new URL(buildUrl(this.server, request));
     const response = await send.call(transport.dispatcher, {
       origin,
       path: `${pathname}${search}`,
       method: request.method,
-      headers: { ...headersOf(request, this.#userAgent), ...transport.headers },
+      headers: { ...buildHeaders(request, this.#userAgent), ...transport.headers },
       body: request.body === undefined ? null : printGoJson(request.body),
       signal,
     });
-    // What is only tried will never be there.
+    // A dry run creates nothing that a warning could concern.
     if (request.query?.["dryRun"] === undefined) {
-      this.#tellWarnings(response.headers["warning"], request);
+      this.#logWarnings(response.headers["warning"], request);
     }
     return response;
   }

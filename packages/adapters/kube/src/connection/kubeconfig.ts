@@ -1,68 +1,127 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which server does a kubeconfig name, and with which credentials? Files that it names are read anew at each
-// call of `readCredentials`, so that rotated ones are seen.
-import { isJsonObject } from "@patchbay/api";
+// Kubeconfig files and in-cluster configuration. `readCredentials` reads the files again at each call, so that
+// rotated credentials take effect.
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { AppError, messageOf } from "@patchbay/core";
 import {
+  type Cluster,
+  type Context,
   newClusters,
   newContexts,
   newUsers,
-  type Cluster,
-  type Context,
   type User,
 } from "@kubernetes/client-node/dist/config_types.js";
-import { findClusterServer, SERVICE_ACCOUNT_DIRECTORY } from "./config.ts";
-import { ExecPlugin, type PluginCredentials } from "./kubeconfig-exec.ts";
+import type { ExecAuth } from "@kubernetes/client-node/dist/exec_auth.js";
+import { isJsonObject } from "@patchbay/api";
+import { AppError, messageOf } from "@patchbay/core";
+import { SERVICE_ACCOUNT_DIRECTORY, findClusterServer } from "./config.ts";
 
-/** What a connection and its requests carry. */
+/** Milliseconds; the plugin may prompt a person. */
+const PLUGIN_TIMEOUT_MS = 60_000;
+
+/** Source: Kubernetes client.authentication.k8s.io/v1 ExecCredentialStatus */
+interface PluginCredentials {
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+  readonly token: string | undefined;
+}
+
+/** The library writes the plugin's credentials into this object. */
+interface ExecOptions {
+  cert?: string;
+  key?: string;
+  headers?: Record<string, string>;
+}
+
+function startDeadline(): { readonly promise: Promise<never>; readonly end: () => void } {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const deadline = AbortSignal.timeout(PLUGIN_TIMEOUT_MS);
+  deadline.onabort = () => {
+    reject(new Error(`it took more than ${String(PLUGIN_TIMEOUT_MS)} ms`));
+  };
+  return {
+    promise,
+    end: () => {
+      deadline.onabort = null;
+    },
+  };
+}
+
+/** The exec plugin of one user. Credentials are reused until they expire. */
+class ExecPlugin {
+  readonly #path: string;
+  readonly #user: User;
+  #auth: ExecAuth | undefined;
+
+  constructor(path: string, user: User) {
+    this.#path = path;
+    this.#user = user;
+  }
+
+  /** Runs the plugin if credentials are missing, expired or rejected. @throws AppError with KUBE_CONFIG_INVALID */
+  async read(isRefused: boolean): Promise<PluginCredentials> {
+    const deadline = startDeadline();
+    try {
+      return await Promise.race([this.#run(isRefused), deadline.promise]);
+    } catch (error) {
+      throw new AppError(
+        "KUBE_CONFIG_INVALID",
+        { path: this.#path, reason: `exec plugin: ${messageOf(error)}` },
+        { cause: error },
+      );
+    } finally {
+      deadline.end();
+    }
+  }
+
+  async #run(isRefused: boolean): Promise<PluginCredentials> {
+    const library = await import("@kubernetes/client-node/dist/exec_auth.js");
+    // The library caches credentials in the instance.
+    if (isRefused || this.#auth === undefined) this.#auth = new library.ExecAuth();
+    const given: ExecOptions = {};
+    await this.#auth.applyAuthentication(this.#user, given);
+    const { cert, key, headers } = given;
+    return { cert, key, token: headers?.["Authorization"]?.replace(/^Bearer /, "") };
+  }
+}
+
 export interface Credentials {
-  /** PEM text. */
+  /** PEM. */
   readonly ca?: string;
-  /** PEM text of the client certificate. */
+  /** Client certificate, PEM. */
   readonly cert?: string;
-  /** PEM text. */
+  /** PEM. */
   readonly key?: string;
-  /** Bearer token. */
   readonly token?: string;
   readonly password?: string;
   readonly username?: string;
 }
 
-/** A server and the way to its credentials. */
 export interface KubeConfig {
-  /** For example `https://127.0.0.1:6443`, without a slash at its end. */
+  /** For example `https://127.0.0.1:6443`, without a trailing slash. */
   readonly server: string;
-  /** The namespace of the context, when it names one. */
   readonly namespace?: string;
   readonly tlsServerName?: string;
   readonly proxyUrl?: string;
   readonly skipTlsVerify: boolean;
-  /** User to act as. */
   readonly impersonate?: string;
-  /**
-   * Reads the credentials as they are now; `isRefused` says that the server did not accept the last ones.
-   * @throws AppError with KUBE_CONFIG_INVALID when a file cannot be read or a plugin fails.
-   */
+  /** `isRefused`: the server rejected the previous ones. @throws AppError with KUBE_CONFIG_INVALID */
   readonly readCredentials: (isRefused?: boolean) => Promise<Credentials>;
 }
 
-/** Where to look. */
-export interface KubeConfigSource {
-  /** File to read; absent: the cluster that this process runs in. */
+interface KubeConfigSource {
+  /** File to read; unset for the cluster that this process runs in. */
   readonly kubeconfig?: string;
-  /** Where that cluster mounts the account of this process; default Kubernetes' own place. */
+  /** Where that cluster mounts the service account of this process. Default: the path that Kubernetes uses. */
   readonly accountDirectory?: string;
 }
 
-/** The raw fields that the library's parser leaves out. */
 interface RawUser {
   readonly name?: unknown;
   readonly user?: { readonly tokenFile?: unknown } | null;
 }
 
-interface Parsed {
+interface ParsedKubeConfig {
   readonly path: string;
   readonly cluster: Cluster;
   readonly context: Context;
@@ -70,7 +129,7 @@ interface Parsed {
   readonly tokenFile: string | undefined;
 }
 
-function invalid(path: string, reason: string, cause?: unknown): AppError {
+function invalidConfig(path: string, reason: string, cause?: unknown): AppError {
   return new AppError("KUBE_CONFIG_INVALID", { path, reason }, { cause });
 }
 
@@ -78,13 +137,13 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    throw invalid(path, messageOf(error), error);
+    throw invalidConfig(path, messageOf(error), error);
   }
 }
 
-function tokenFileOf(users: unknown, name: string): string | undefined {
+function findTokenFile(users: unknown, name: string): string | undefined {
   if (!Array.isArray(users)) return undefined;
-  const entries = users as readonly RawUser[]; // newUsers has checked that the entries are named objects
+  const entries = users as readonly RawUser[]; // newUsers has checked the entries
   const file = entries.find((entry) => entry.name === name)?.user?.tokenFile;
   return typeof file === "string" ? file : undefined;
 }
@@ -96,7 +155,7 @@ function findNamed<T extends { readonly name: string }>(
   return entries.find((entry) => entry.name === name);
 }
 
-/** What Patchbay itself writes is JSON, which is YAML too: a service then goes without the library, which takes 10 MB. */
+/** Patchbay writes JSON, which is YAML. It needs no YAML library, which takes 10 MB. */
 async function parseText(text: string): Promise<unknown> {
   try {
     return JSON.parse(text);
@@ -106,32 +165,32 @@ async function parseText(text: string): Promise<unknown> {
   }
 }
 
-async function parseKubeConfig(path: string, text: string): Promise<Parsed> {
+async function parseKubeConfig(path: string, text: string): Promise<ParsedKubeConfig> {
   const document = await parseText(text);
-  if (!isJsonObject(document)) throw invalid(path, "it is not a mapping");
+  if (!isJsonObject(document)) throw invalidConfig(path, "it is not a mapping");
   const contextName = document["current-context"];
   if (typeof contextName !== "string" || contextName === "") {
-    throw invalid(path, "it names no current-context");
+    throw invalidConfig(path, "it names no current-context");
   }
   const context = findNamed(newContexts(document["contexts"]), contextName);
-  if (context === undefined) throw invalid(path, `there is no context ${contextName}`);
+  if (context === undefined) throw invalidConfig(path, `there is no context ${contextName}`);
   const cluster = findNamed(newClusters(document["clusters"]), context.cluster);
-  if (cluster === undefined) throw invalid(path, `there is no cluster ${context.cluster}`);
+  if (cluster === undefined) throw invalidConfig(path, `there is no cluster ${context.cluster}`);
   const user = findNamed(newUsers(document["users"]), context.user);
-  const tokenFile = tokenFileOf(document["users"], context.user);
+  const tokenFile = findTokenFile(document["users"], context.user);
   return { path, cluster, context, user, tokenFile };
 }
 
-async function tryParse(path: string, text: string): Promise<Parsed> {
+async function tryParse(path: string, text: string): Promise<ParsedKubeConfig> {
   try {
     return await parseKubeConfig(path, text);
   } catch (error) {
     if (error instanceof AppError) throw error;
-    throw invalid(path, messageOf(error), error);
+    throw invalidConfig(path, messageOf(error), error);
   }
 }
 
-/** Embedded base64 text, else the file, whose path is relative to the kubeconfig's folder. */
+/** Returns embedded base64 text, otherwise the file's, whose path is relative to the kubeconfig. */
 async function readMaterial(
   path: string,
   data: string | undefined,
@@ -142,25 +201,25 @@ async function readMaterial(
   return readText(resolve(dirname(path), file));
 }
 
-async function readToken(parsed: Parsed): Promise<string | undefined> {
+async function readToken(parsed: ParsedKubeConfig): Promise<string | undefined> {
   const { path, user, tokenFile } = parsed;
   if (tokenFile !== undefined) return (await readText(resolve(dirname(path), tokenFile))).trim();
   return user?.token;
 }
 
-function passwordOf(user: User | undefined): Pick<Credentials, "username" | "password"> {
+function readPassword(user: User | undefined): Pick<Credentials, "username" | "password"> {
   return user?.username == null ? {} : { username: user.username, password: user.password ?? "" };
 }
 
-type Maybe = { readonly [K in keyof Credentials]?: string | null | undefined };
+type OptionalCredentials = { readonly [K in keyof Credentials]?: string | null | undefined };
 
-function compact(fields: Maybe): Credentials {
+function compact(fields: OptionalCredentials): Credentials {
   const present = Object.entries(fields).filter(([, value]) => value != null && value !== "");
   return Object.fromEntries(present);
 }
 
 async function readCredentials(
-  parsed: Parsed,
+  parsed: ParsedKubeConfig,
   plugin: Partial<PluginCredentials>,
 ): Promise<Credentials> {
   const { path, cluster, user } = parsed;
@@ -169,7 +228,7 @@ async function readCredentials(
     cert: plugin.cert ?? (await readMaterial(path, user?.certData, user?.certFile)),
     key: plugin.key ?? (await readMaterial(path, user?.keyData, user?.keyFile)),
     token: plugin.token ?? (await readToken(parsed)),
-    ...passwordOf(user),
+    ...readPassword(user),
   });
 }
 
@@ -177,7 +236,7 @@ async function loadFile(path: string): Promise<KubeConfig> {
   const parsed = await tryParse(path, await readText(path));
   const { cluster, context, user } = parsed;
   if (user?.authProvider != null) {
-    throw invalid(path, "auth-provider is not supported; use exec, a token or a certificate");
+    throw invalidConfig(path, "auth-provider is not supported; use exec, a token or a certificate");
   }
   const plugin = user?.exec == null ? undefined : new ExecPlugin(path, user);
   return {
@@ -195,7 +254,7 @@ async function loadFile(path: string): Promise<KubeConfig> {
 async function loadInCluster(directory: string): Promise<KubeConfig> {
   const server = findClusterServer();
   if (server === undefined) {
-    throw invalid(
+    throw invalidConfig(
       "(in-cluster)",
       "this process does not run in a cluster; name a file with --kubeconfig",
     );
@@ -212,10 +271,7 @@ async function loadInCluster(directory: string): Promise<KubeConfig> {
   };
 }
 
-/**
- * Reads a kubeconfig, or without one the configuration that Kubernetes gives to each pod.
- * @throws AppError with KUBE_CONFIG_INVALID
- */
+/** Reads a kubeconfig, or without a path the in-cluster configuration. @throws AppError with KUBE_CONFIG_INVALID */
 export async function loadKubeConfig({
   kubeconfig,
   accountDirectory = SERVICE_ACCOUNT_DIRECTORY,

@@ -3,7 +3,7 @@ import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import { Agent, ProxyAgent } from "undici";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Credentials, KubeConfig } from "./kubeconfig.ts";
-import { Pool } from "./pool.ts";
+import { ConnectionPool } from "./pool.ts";
 
 let clock: FakeClock;
 /** What the next reads give, the last one for ever. */
@@ -17,13 +17,13 @@ beforeEach(() => {
   reads = [];
 });
 
-function poolOf(change: Partial<KubeConfig> = {}): Pool {
+function poolOf(change: Partial<KubeConfig> = {}): ConnectionPool {
   const readCredentials = (isRefused?: boolean): Promise<Credentials> => {
     reads.push(isRefused);
     const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? {};
     return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
   };
-  return new Pool(
+  return new ConnectionPool(
     { server: "https://kube.test", skipTlsVerify: false, readCredentials, ...change },
     clock,
   );

@@ -30,7 +30,7 @@ describe("the code", () => {
     },
   ])("of $name is $want", ({ status, message, want }) => {
     const text = JSON.stringify({ kind: "Status", message });
-    expect(toStatusError({ status, text }, { ...asked, isTested: true }).code).toBe(want);
+    expect(toStatusError({ status, text }, { ...asked, hasTest: true }).code).toBe(want);
   });
 
   test.each([

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// undici's own types for parts of it that its index gives out too.
+// Types of undici modules that its index also exports.
 declare module "undici/lib/dispatcher/agent.js" {
   export { Agent as default } from "undici";
 }

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-import { PODS, NODES } from "@patchbay/api";
+import { NODES, PODS } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
 import type { Store } from "@patchbay/core/ports";
 import { createFakeClock } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
 import { createKubeClient, type KubeClient } from "../client.ts";
 import {
+  type Answer,
   clock,
   failure,
   json,
   key,
   pod,
-  startScriptedServer,
-  type Answer,
   type Seen,
+  startScriptedServer,
 } from "../testing/scripted-server.ts";
+import { ConflictCounter } from "./object-store.ts";
 
 /** Runs `use` against a server that answers so; what it was asked. */
 async function ask(
@@ -387,5 +389,56 @@ describe("a raw request", () => {
     expect(seen?.headers).toMatchObject({ accept: "application/json", "user-agent": "patchbay" });
     expect(seen?.headers).not.toHaveProperty("content-type");
     expect(seen).toMatchObject({ path: "/version", body: "" });
+  });
+});
+
+describe("writes that lose every race", () => {
+  const patch = { type: "json", operations: [{ op: "test", path: "/a", value: 1 }] } as const;
+  const refused = failure(422, "Invalid", { message: "the test of /a failed" });
+
+  /** The codes of patches in turn; each says how it is answered. */
+  async function codesOf(answers: readonly Answer[]): Promise<readonly unknown[]> {
+    const left = [...answers];
+    await using server = await startScriptedServer((...asked) => {
+      left.shift()?.(...asked);
+    });
+    const client = createKubeClient(server.config, { logger: createFakeLogger(), clock });
+    const codes: unknown[] = [];
+    while (left.length > 0) {
+      const outcome: unknown = await client.store
+        .patch(PODS, key, patch)
+        .catch((error: unknown) => error);
+      codes.push(outcome instanceof AppError ? outcome.code : "ok");
+    }
+    await client.close();
+    return codes;
+  }
+
+  test("are told as a fault from the fifth in a row on", async () => {
+    const codes = await codesOf(Array.from({ length: 6 }, () => refused));
+    const [lost, told] = ["KUBE_CONFLICT", "KUBE_WRITES_LOST"];
+    expect(codes).toEqual([lost, lost, lost, lost, told, told]);
+  });
+
+  test("are counted anew after one that was done", async () => {
+    const four = Array.from({ length: 4 }, () => refused);
+    const codes = await codesOf([...four, json(200, pod), ...four]);
+    expect(new Set(codes)).toEqual(new Set(["KUBE_CONFLICT", "ok"]));
+  });
+
+  test("are told in the server's words", () => {
+    const lost = new ConflictCounter();
+    const details = { resource: "pods", object: "ns/one", message: "the test of /a failed" };
+    const race = new AppError("KUBE_CONFLICT", details);
+    const errors = Array.from({ length: 5 }, () => lost.toThrow("/one", race));
+    expect(lost.toThrow("/two", race)).toBe(race);
+    expect(errors.at(-1)).toMatchObject({
+      message:
+        "5 writes of pods ns/one in a row were refused because it had changed: the test of /a failed",
+      details: { ...details, count: 5 },
+      cause: race,
+    });
+    const other = new AppError("KUBE_FORBIDDEN", { message: "no" });
+    expect(lost.toThrow("/one", other)).toBe(other);
   });
 });

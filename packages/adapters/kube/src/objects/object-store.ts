@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port Store over HTTP: one method for each verb, raw JSON in and out.
 import { apiVersionOf, type KubeList, type KubeObject, type ResourceType } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import type {
@@ -12,50 +11,46 @@ import type {
   WriteOptions,
 } from "@patchbay/core/ports";
 import type { HttpClient, HttpRequest } from "../connection/http.ts";
-import { collectionPath, keyOf, objectPath, printKey } from "./resource-path.ts";
-import { LostWrites } from "./lost-writes.ts";
-import { parseStatus, toStatusError, type Asked } from "../connection/status-error.ts";
+import { type RequestDescription, parseStatus, toStatusError } from "../connection/status-error.ts";
+import { collectionPath, keyOf, objectPath, printKey } from "./object-metadata.ts";
 
-/** Deadline of a call, milliseconds. Source: ports, CallOptions. */
+/** Milliseconds. Source: ports, CallOptions */
 export const CALL_TIMEOUT_MS = 10_000;
 
-/** A request, and how its errors name it. */
 interface Call {
   readonly request: Omit<HttpRequest, "timeoutMs" | "signal">;
-  readonly asked: Asked;
+  readonly description: RequestDescription;
 }
 
-function parseBody(text: string, asked: Asked): unknown {
+function parseBody(text: string, description: RequestDescription): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    const what = `the answer to ${asked.verb} of ${asked.resource}`;
+    const what = `the answer to ${description.verb} of ${description.resource}`;
     throw new AppError("API_MALFORMED", { what, reason: String(cause) }, { cause });
   }
 }
 
-/** Whether the object is missing, not its kind: only then the answer names it. */
+/** Distinguishes a missing object from a missing kind: only then the response names the object. */
 function isObjectMissing(status: number, text: string): boolean {
   return status === 404 && parseStatus(text)?.details?.name !== undefined;
 }
 
-/** Items of a typed list carry neither apiVersion nor kind. Source: Kubernetes API conventions, "Lists". */
+/** Items of a typed list carry neither apiVersion nor kind. Source: Kubernetes API conventions, "Lists" */
 function withKinds<T extends KubeObject>(type: ResourceType<T>, list: KubeList<T>): KubeList<T> {
   const apiVersion = apiVersionOf(type);
   const items = list.items.map((item) => ({ ...item, apiVersion, kind: type.kind }));
   return { ...list, items };
 }
 
-/** One page of a list. */
-export interface Page {
+interface Page {
   readonly limit?: number;
   readonly continue?: string;
 }
 
-/** Kubernetes objects over HTTP. */
 export class HttpStore implements Store {
   readonly #http: HttpClient;
-  readonly #lost = new LostWrites();
+  readonly #conflicts = new ConflictCounter();
 
   constructor(http: HttpClient) {
     this.#http = http;
@@ -66,12 +61,15 @@ export class HttpStore implements Store {
     key: ObjectKey,
     options: CallOptions = {},
   ): Promise<T | undefined> {
-    const asked = { verb: "get", resource: type.resource, object: printKey(key) };
-    const call: Call = { request: { method: "GET", path: objectPath(type, key) }, asked };
+    const description = { verb: "get", resource: type.resource, object: printKey(key) };
+    const call: Call = {
+      request: { method: "GET", path: objectPath(type, key) },
+      description,
+    };
     const answer = await this.#http.request(this.#request(call, options));
     if (isObjectMissing(answer.status, answer.text)) return undefined;
-    if (answer.status >= 300) throw toStatusError(answer, asked);
-    return parseBody(answer.text, asked) as T; // the server keeps the kind's schema
+    if (answer.status >= 300) throw toStatusError(answer, description);
+    return parseBody(answer.text, description) as T; // the server enforces the kind's schema
   }
 
   list<T extends KubeObject>(
@@ -81,7 +79,7 @@ export class HttpStore implements Store {
     return this.listPage(type, options, {});
   }
 
-  /** One page; the list's `metadata.continue` names the next. */
+  /** `metadata.continue` of the result names the next page. */
   async listPage<T extends KubeObject>(
     type: ResourceType<T>,
     options: ListOptions,
@@ -99,7 +97,7 @@ export class HttpStore implements Store {
             continue: page.continue,
           },
         },
-        asked: { verb: "list", resource: type.resource, object: options.namespace ?? "" },
+        description: { verb: "list", resource: type.resource, object: options.namespace ?? "" },
       },
       options,
     );
@@ -131,7 +129,7 @@ export class HttpStore implements Store {
     ...[key, patch, options = {}]: [key: ObjectKey, patch: Patch, options?: WriteOptions]
   ): Promise<T> {
     const isJson = patch.type === "json";
-    const isTested = isJson && patch.operations.some((operation) => operation.op === "test");
+    const hasTest = isJson && patch.operations.some((operation) => operation.op === "test");
     return this.#write<T>(
       {
         request: {
@@ -140,7 +138,12 @@ export class HttpStore implements Store {
           body: isJson ? patch.operations : patch.fields,
           contentType: isJson ? "application/json-patch+json" : "application/merge-patch+json",
         },
-        asked: { verb: "patch", resource: type.resource, object: printKey(key), isTested },
+        description: {
+          verb: "patch",
+          resource: type.resource,
+          object: printKey(key),
+          hasTest,
+        },
       },
       options,
     );
@@ -154,14 +157,14 @@ export class HttpStore implements Store {
     const { gracePeriodSeconds, propagationPolicy, uid } = options;
     const preconditions = uid === undefined ? undefined : { uid };
     const kind = "DeleteOptions";
-    // What is undefined is not sent.
+    // Undefined fields are not sent.
     const body = { apiVersion: "v1", kind, gracePeriodSeconds, propagationPolicy, preconditions };
-    const asked = { verb: "delete", resource: type.resource, object: printKey(key) };
+    const description = { verb: "delete", resource: type.resource, object: printKey(key) };
     try {
       const request = { method: "DELETE", path: objectPath(type, key), body } as const;
-      await this.#call({ request, asked }, options);
+      await this.#call({ request, description }, options);
     } catch (error) {
-      if (!isAppError(error, "KUBE_NOT_FOUND")) throw error; // gone is what was wanted
+      if (!isAppError(error, "KUBE_NOT_FOUND")) throw error; // already deleted
     }
   }
 
@@ -176,25 +179,25 @@ export class HttpStore implements Store {
     options: WriteOptions,
   ): Promise<T> {
     const { method, path, verb, resource } = to;
-    const asked = { verb, resource, object: printKey(keyOf(object)) };
-    return this.#write<T>({ request: { method, path, body: object }, asked }, options);
+    const description = { verb, resource, object: printKey(keyOf(object)) };
+    return this.#write<T>({ request: { method, path, body: object }, description }, options);
   }
 
   async #write<T>(call: Call, options: WriteOptions): Promise<T> {
     const { path } = call.request;
     try {
       const written = await this.#call<T>(call, options);
-      this.#lost.succeed(path);
+      this.#conflicts.reset(path);
       return written;
     } catch (error) {
-      throw this.#lost.judge(path, error);
+      throw this.#conflicts.toThrow(path, error);
     }
   }
 
   async #call<T>(call: Call, options: WriteOptions): Promise<T> {
     const answer = await this.#http.request(this.#request(call, options));
-    if (answer.status >= 300) throw toStatusError(answer, call.asked);
-    return parseBody(answer.text, call.asked) as T; // the server keeps the kind's schema
+    if (answer.status >= 300) throw toStatusError(answer, call.description);
+    return parseBody(answer.text, call.description) as T; // the server enforces the kind's schema
   }
 
   #request(call: Call, options: WriteOptions): HttpRequest {
@@ -209,5 +212,59 @@ export class HttpStore implements Store {
       timeoutMs: options.timeoutMs ?? CALL_TIMEOUT_MS,
       ...(options.signal !== undefined && { signal: options.signal }),
     };
+  }
+}
+
+/** Consecutive conflicts that count as a fault. One or two are normal. */
+const CONFLICTS_MAX = 5;
+const OBJECTS_MAX = 1000;
+
+/** Whether another writer was faster. */
+export function isLostRace(error: unknown): error is AppError {
+  return isAppError(error, "KUBE_CONFLICT") || isAppError(error, "KUBE_WRITES_LOST");
+}
+
+/** Counts consecutive conflicts by the path of the object or its subresource. */
+export class ConflictCounter {
+  readonly #losses = new Map<string, number>();
+
+  /** Returns the error to throw: KUBE_WRITES_LOST from the fifth consecutive conflict on. */
+  toThrow(path: string, error: unknown): unknown {
+    if (!isAppError(error, "KUBE_CONFLICT")) return error;
+    const count = (this.#losses.get(path) ?? 0) + 1;
+    this.#losses.set(path, count);
+    const [first] = this.#losses.keys();
+    if (this.#losses.size > OBJECTS_MAX && first !== undefined) this.#losses.delete(first);
+    if (count < CONFLICTS_MAX) return error;
+    return new AppError("KUBE_WRITES_LOST", { ...error.details, count }, { cause: error });
+  }
+
+  reset(path: string): void {
+    this.#losses.delete(path);
+  }
+}
+
+/** An update applies to the resourceVersion of the object. */
+interface PlannedWrite<T extends KubeObject> {
+  readonly kind: "create" | "update" | "delete";
+  readonly object: T;
+}
+
+/** Idempotent: stale objects are refused and observed again. */
+export async function performWrite<T extends KubeObject>(
+  store: Pick<Store, "create" | "update" | "delete">,
+  type: ResourceType<T>,
+  { kind, object }: PlannedWrite<T>,
+): Promise<void> {
+  const { name, namespace = "", uid } = object.metadata;
+  switch (kind) {
+    case "create":
+      await store.create(type, object);
+      return;
+    case "update":
+      await store.update(type, object);
+      return;
+    case "delete":
+      await store.delete(type, { namespace, name }, uid === undefined ? {} : { uid });
   }
 }

@@ -1,23 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long to wait before the next attempt?
 import { randomInt } from "node:crypto";
+import type { Clock } from "@patchbay/core/ports";
 
-/** Gives numbers from 0 to below 1. */
+/** Returns numbers in [0, 1). */
 export type Random = () => number;
 
-/** Even randomness from the system. */
 export const systemRandom: Random = () => randomInt(2 ** 32) / 2 ** 32;
 
-/** Bounds of an exponential backoff. */
 export interface BackoffRange {
   readonly firstMs: number;
   readonly maxMs: number;
-  /** Part of the wait that is random, 0 to 1; 1 is "full jitter". */
+  /** Random part of the delay, 0 to 1; 1 is "full jitter". */
   readonly jitter: number;
 }
 
-/** The wait after `failures` failures in a row (1 or more): doubled each time, capped, jittered. */
+/** The delay after `failures` consecutive failures (at least 1): doubled each time, capped, with jitter. */
 export function backoffMs(failures: number, range: BackoffRange, random: Random): number {
   const ceiling = Math.min(range.maxMs, range.firstMs * 2 ** Math.min(failures - 1, 30));
   return Math.round(ceiling * (1 - range.jitter * random()));
+}
+
+export interface Allowance {
+  /** Tokens of a full bucket. */
+  readonly burst: number;
+  /** Milliseconds until one token is restored. */
+  readonly refillMs: number;
+}
+
+/** Rate limits per key: a burst, then one at a time. */
+export interface TokenBuckets {
+  take(key: string): boolean;
+  has(key: string): boolean;
+  forget(key: string): void;
+}
+
+const KEYS_MAX = 10_000;
+
+/** Stores only when each bucket will be full again ("virtual scheduling"). Source: ITU-T I.371, annex A */
+export function createTokenBuckets(clock: Clock, { burst, refillMs }: Allowance): TokenBuckets {
+  const fullAtMs = new Map<string, number>();
+  const nextFullMs = (key: string): number =>
+    Math.max(fullAtMs.get(key) ?? 0, clock.monotonicMs()) + refillMs;
+  const has = (key: string): boolean => nextFullMs(key) - clock.monotonicMs() <= burst * refillMs;
+  return {
+    has,
+    take(key): boolean {
+      if (!has(key)) return false;
+      const next = nextFullMs(key);
+      fullAtMs.delete(key);
+      fullAtMs.set(key, next);
+      const [oldest] = fullAtMs.keys();
+      if (fullAtMs.size > KEYS_MAX && oldest !== undefined) fullAtMs.delete(oldest);
+      return true;
+    },
+    forget(key): void {
+      fullAtMs.delete(key);
+    },
+  };
 }

@@ -1,69 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steps failed and are left alone for now, and for how long? The world wakes a loop as often as it likes,
-// also by what the loop itself did: it is the step that pauses, whoever asks.
+// Backoff of single steps of a loop. Events may wake the loop at any rate, even by its own writes, so the delay
+// belongs to the step instead of the loop.
 import { hash } from "node:crypto";
 import type { Clock } from "@patchbay/core/ports";
-import { backoffMs, systemRandom, type BackoffRange, type Random } from "./backoff.ts";
-import { createTokenBuckets } from "./token-buckets.ts";
+import {
+  backoffMs,
+  type BackoffRange,
+  createTokenBuckets,
+  type Random,
+  systemRandom,
+} from "./backoff.ts";
 
-/** A step of a loop. */
 export interface Step {
-  /** What the step is done to, for example the uid of a VMI; forgotten as a whole. */
+  /** What the step is done to, for example the uid of a VMI. All steps of a scope can be forgotten together. */
   readonly scope: string;
-  /** Which step, the same at each attempt: for example `attachDevice` and the iface's name. */
+  /** Name of the step, the same at each attempt, for example `attachDevice` and the iface's name. */
   readonly name: string;
-  /** What the outcome rests on, for example the generation of the spec: no times, no words of errors. */
+  /** Inputs of the step, for example the generation of the spec, without times or error messages. */
   readonly circumstances: string;
 }
 
-/** How a step failed. */
 export interface Failure<T> {
-  /** The error's code. Its words tell nothing: they may hold a time or a MAC that differs each time. */
+  /** The error's code. Its message is ignored, because it may contain a time or a MAC that differs each time. */
   readonly code: string;
-  /** What is to be shown while the step is left alone. */
   readonly shown: T;
-  /** Shortest pause, milliseconds; for what only a change can mend. Default: none. */
+  /** Shortest delay, milliseconds, for failures that only a change can resolve. Default: none. */
   readonly atLeastMs?: number;
 }
 
-/** A step that is left alone. */
 export interface Held<T> {
   readonly shown: T;
-  /** How long it is still left alone, milliseconds. */
+  /** Remaining delay, milliseconds. */
   readonly pauseMs: number;
-  /** How often it has failed in a row. */
   readonly failures: number;
 }
 
-/** Steps that failed. Lost at a restart of the process, after which all are tried at once. */
+/** Delays of failed steps. A restart of the process loses them, and all steps are tried at once. */
 export interface Pauses<T> {
-  /** The step has failed: it is left alone for as long as is returned, milliseconds. */
+  /** Records a failure, and returns the delay before the next attempt, milliseconds. */
   fail(step: Step, failure: Failure<T>): number;
-  /** What holds the step; undefined: it may be tried. */
+  /** Undefined if the step may be tried. */
   findHeld(step: Step): Held<T> | undefined;
-  /** The step has succeeded: its next failure is a first one. */
+  /** Resets the step, so that its next failure counts as the first. */
   succeed(step: Pick<Step, "scope" | "name">): void;
-  /** Forgets all steps of a scope but those with these names. */
   retain(scope: string, names: readonly string[]): void;
-  /** Forgets all steps of a scope. */
   forget(scope: string): void;
 }
 
-/** What pauses work with. */
 export interface PauseOptions {
   readonly clock: Clock;
-  /** Default: 1 s, doubled at each failure up to a minute, a fifth of it random. */
+  /** Default: 1 s, doubled at each failure up to a minute, with 20 % jitter. */
   readonly range?: BackoffRange;
   readonly random?: Random;
 }
 
-const RANGE: BackoffRange = { firstMs: 1000, maxMs: 60_000, jitter: 0.2 };
+const DEFAULT_RANGE: BackoffRange = { firstMs: 1000, maxMs: 60_000, jitter: 0.2 };
 /**
- * How often news lets a step begin anew; after that pauses grow whatever is new. A person who mends a spec never
- * gets there; a daemon that answers otherwise each time does at once.
+ * How often a changed input or error code restarts the backoff of a step; afterwards delays grow regardless. People
+ * who correct a spec never reach the limit; a daemon that answers differently each time soon does.
  */
-const NEWS = { burst: 5, refillMs: 300_000 };
-/** Most steps that are remembered; the one that failed longest ago is forgotten first. */
+const CHANGE_LIMIT = { burst: 5, refillMs: 300_000 };
 const STEPS_MAX = 10_000;
 
 interface Entry<T> {
@@ -78,23 +74,22 @@ class StepPauses<T> implements Pauses<T> {
   readonly #clock: Clock;
   readonly #range: BackoffRange;
   readonly #random: Random;
-  readonly #news;
-  /** By step, the one that failed last at the end. */
+  readonly #changeLimit;
   readonly #entries = new Map<string, Entry<T>>();
-  readonly #namesOf = new Map<string, Set<string>>();
+  readonly #namesByScope = new Map<string, Set<string>>();
 
   constructor(options: PauseOptions) {
     this.#clock = options.clock;
-    this.#range = options.range ?? RANGE;
+    this.#range = options.range ?? DEFAULT_RANGE;
     this.#random = options.random ?? systemRandom;
-    this.#news = createTokenBuckets(options.clock, NEWS);
+    this.#changeLimit = createTokenBuckets(options.clock, CHANGE_LIMIT);
   }
 
   fail(step: Step, { code, shown, atLeastMs = 0 }: Failure<T>): number {
-    const circumstances = digestOf(step);
-    const last = this.#entries.get(idOf(step));
-    const isNews = last?.code !== code || last.circumstances !== circumstances;
-    const beginsAnew = last === undefined || (isNews && this.#news.take(idOf(step)));
+    const circumstances = hashInputs(step);
+    const last = this.#entries.get(stepId(step));
+    const hasChanged = last?.code !== code || last.circumstances !== circumstances;
+    const beginsAnew = last === undefined || (hasChanged && this.#changeLimit.take(stepId(step)));
     const failures = beginsAnew ? 1 : last.failures + 1;
     const pauseMs = Math.max(atLeastMs, backoffMs(failures, this.#range, this.#random));
     const untilMs = this.#clock.monotonicMs() + pauseMs;
@@ -103,61 +98,60 @@ class StepPauses<T> implements Pauses<T> {
   }
 
   findHeld(step: Step): Held<T> | undefined {
-    const entry = this.#entries.get(idOf(step));
+    const entry = this.#entries.get(stepId(step));
     if (entry === undefined) return undefined;
     const pauseMs = entry.untilMs - this.#clock.monotonicMs();
-    const isNews = entry.circumstances !== digestOf(step) && this.#news.has(idOf(step));
-    if (pauseMs <= 0 || isNews) return undefined;
+    const hasChanged =
+      entry.circumstances !== hashInputs(step) && this.#changeLimit.has(stepId(step));
+    if (pauseMs <= 0 || hasChanged) return undefined;
     return { shown: entry.shown, pauseMs, failures: entry.failures };
   }
 
   succeed({ scope, name }: Pick<Step, "scope" | "name">): void {
-    this.#entries.delete(idOf({ scope, name }));
-    const names = this.#namesOf.get(scope);
+    this.#entries.delete(stepId({ scope, name }));
+    const names = this.#namesByScope.get(scope);
     names?.delete(name);
-    if (names?.size === 0) this.#namesOf.delete(scope);
+    if (names?.size === 0) this.#namesByScope.delete(scope);
   }
 
   retain(scope: string, names: readonly string[]): void {
-    for (const name of [...(this.#namesOf.get(scope) ?? [])]) {
+    for (const name of [...(this.#namesByScope.get(scope) ?? [])]) {
       if (!names.includes(name)) this.succeed({ scope, name });
     }
   }
 
   forget(scope: string): void {
-    for (const name of this.#namesOf.get(scope) ?? []) this.#news.forget(idOf({ scope, name }));
+    for (const name of this.#namesByScope.get(scope) ?? [])
+      this.#changeLimit.forget(stepId({ scope, name }));
     this.retain(scope, []);
   }
 
   #set(step: Step, entry: Entry<T>): void {
-    this.succeed(step); // behind the others
-    this.#entries.set(idOf(step), entry);
-    const names = this.#namesOf.get(step.scope) ?? new Set();
-    this.#namesOf.set(step.scope, names.add(step.name));
+    this.succeed(step);
+    this.#entries.set(stepId(step), entry);
+    const names = this.#namesByScope.get(step.scope) ?? new Set();
+    this.#namesByScope.set(step.scope, names.add(step.name));
     if (this.#entries.size > STEPS_MAX) this.#forgetOldest();
   }
 
   #forgetOldest(): void {
     const [oldest] = this.#entries.keys();
     if (oldest === undefined) return;
-    const [scope, name] = JSON.parse(oldest) as [string, string]; // as `idOf` made it
+    const [scope, name] = JSON.parse(oldest) as [string, string]; // as `stepId` made it
     this.succeed({ scope, name });
   }
 }
 
-function idOf({ scope, name }: Pick<Step, "scope" | "name">): string {
+function stepId({ scope, name }: Pick<Step, "scope" | "name">): string {
   return JSON.stringify([scope, name]);
 }
 
-/** Circumstances may be as long as a spec; what is kept is not. */
-function digestOf({ circumstances }: Step): string {
+/** Hashed, because the inputs may be as long as a spec. */
+function hashInputs({ circumstances }: Step): string {
   return hash("sha256", circumstances, "base64");
 }
 
-/**
- * Pauses that grow while a step fails with the same code under the same circumstances. Another code or other
- * circumstances are news: the step may be tried at once and its pauses begin anew, a few times; then news is none.
- */
+/** Delays grow with repeated failures. Another code or other inputs restart the backoff, but only a few times. */
 export function createPauses<T>(options: PauseOptions): Pauses<T> {
   return new StepPauses<T>(options);
 }

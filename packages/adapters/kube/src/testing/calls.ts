@@ -1,36 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody asks of the API server, call by call.
+// Records the calls of a store.
 import type { KubeObject, ResourceType } from "@patchbay/api";
 import type { Store, WriteOptions } from "@patchbay/core/ports";
 
-/** The store; `note` gets verb and resource of each call of it, such as `patch virtualmachines/status`. */
+/** Wraps the store; `note` gets verb and resource of each call, for example `patch virtualmachines/status`. */
 export function noteCalls(store: Store, note: (call: string) => void): Store {
-  const tell = (verb: string, { resource }: ResourceType<KubeObject>, on?: WriteOptions): void => {
+  const noteCall = (
+    verb: string,
+    { resource }: ResourceType<KubeObject>,
+    on?: WriteOptions,
+  ): void => {
     note(`${verb} ${resource}${on?.subresource === undefined ? "" : "/status"}`);
   };
   return {
     find: (type, ...rest) => {
-      tell("get", type);
+      noteCall("get", type);
       return store.find(type, ...rest);
     },
     list: (type, ...rest) => {
-      tell("list", type);
+      noteCall("list", type);
       return store.list(type, ...rest);
     },
     create: (type, ...rest) => {
-      tell("create", type);
+      noteCall("create", type);
       return store.create(type, ...rest);
     },
     update: (type, ...rest) => {
-      tell("update", type, rest[1]);
+      noteCall("update", type, rest[1]);
       return store.update(type, ...rest);
     },
     patch: (type, ...rest) => {
-      tell("patch", type, rest[2]);
+      noteCall("patch", type, rest[2]);
       return store.patch(type, ...rest);
     },
     delete: (type, ...rest) => {
-      tell("delete", type);
+      noteCall("delete", type);
       return store.delete(type, ...rest);
     },
   };

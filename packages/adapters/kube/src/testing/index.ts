@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second door: fakes of what this package does, and the suites that they pass as it does.
+// Fakes of this package's ports, and the contract suites that fakes and adapters pass.
 export { noteCalls } from "./calls.ts";
 export { describeCacheContract } from "./contracts/cache.ts";
 export { describeStoreContract } from "./contracts/store.ts";

@@ -1,13 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-import { PODS, type KubeObject, type Pod } from "@patchbay/api";
+import { type KubeObject, type Pod, PODS } from "@patchbay/api";
 import type { Change } from "@patchbay/core/ports";
 import { describeCacheContract } from "@patchbay/kube/testing";
 import { settle } from "@patchbay/os/testing";
 import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
 import { Subject } from "rxjs";
 import { describe, expect, test } from "vitest";
-import { createCache, type StartableCache } from "./cache.ts";
+import { createCache, type StartableCache, waitForCaches } from "./cache.ts";
 import type { Reflection } from "./reflector.ts";
+
+const NEVER = { synced: () => Promise.withResolvers<undefined>().promise };
+
+test("the wait ends when every cache has its first list", async () => {
+  const slow = Promise.withResolvers<undefined>();
+  let isOver = false;
+  const quick = { synced: () => Promise.resolve() };
+  const wait = waitForCaches(
+    [quick, { synced: () => slow.promise }],
+    new AbortController().signal,
+  ).then(() => (isOver = true));
+  await Promise.resolve();
+  expect(isOver).toBe(false);
+  slow.resolve(undefined);
+  await wait;
+  expect(isOver).toBe(true);
+});
+
+test("the wait ends when the process is told to end", async () => {
+  const controller = new AbortController();
+  const wait = waitForCaches([NEVER], controller.signal);
+  controller.abort();
+  await expect(wait).resolves.toBeUndefined();
+});
+
+test("there is no wait when the process was told to end before", async () => {
+  await expect(waitForCaches([NEVER], AbortSignal.abort())).resolves.toBeUndefined();
+});
 
 function podOf(
   name: string,

@@ -1,31 +1,127 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which objects are there, as far as a watch has told? A local copy with indexes.
+// Local copy of watched objects, with indexes.
 import type { KubeObject } from "@patchbay/api";
 import { messageOf } from "@patchbay/core";
 import type { Cache, Change, Logger, ObjectKey } from "@patchbay/core/ports";
 import type { Observable } from "rxjs";
-import { ObjectIndex } from "./object-index.ts";
+import { keyOf, printKey } from "../objects/object-metadata.ts";
 import type { Reflection } from "./reflector.ts";
-import { keyOf, printKey } from "../objects/resource-path.ts";
 
-/** By what else than its name an object is found, and where faults are told. */
-export interface CacheOptions<T extends KubeObject> {
-  /** Index functions by name: the values under which an object is found by `listBy`. */
+type IndexFunctions<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
+
+export class ObjectIndex<T> {
+  readonly #functions: IndexFunctions<T>;
+  readonly #objects = new Map<string, T>();
+  /** Keys by index and value; see `postingKey`. */
+  readonly #postings = new Map<string, Set<string>>();
+  /** Sorted keys; undefined after keys were added or removed. */
+  #sorted: readonly string[] | undefined;
+
+  constructor(functions: IndexFunctions<T>) {
+    this.#functions = functions;
+  }
+
+  get(key: string): T | undefined {
+    return this.#objects.get(key);
+  }
+
+  keys(): readonly string[] {
+    this.#sorted ??= [...this.#objects.keys()].sort();
+    return this.#sorted;
+  }
+
+  set(key: string, object: T): void {
+    this.#removePostings(key);
+    if (!this.#objects.has(key)) this.#sorted = undefined;
+    this.#objects.set(key, object);
+    for (const place of this.#postingKeys(object)) this.#addPosting(place, key);
+  }
+
+  delete(key: string): void {
+    this.#removePostings(key);
+    if (this.#objects.delete(key)) this.#sorted = undefined;
+  }
+
+  list(): readonly T[] {
+    return this.#pick(this.keys());
+  }
+
+  listBy(index: string, value: string): readonly T[] {
+    if (this.#functions[index] === undefined) throw new RangeError(`there is no index ${index}`);
+    const keys = this.#postings.get(postingKey(index, value));
+    return keys === undefined ? [] : this.#pick([...keys].sort());
+  }
+
+  #pick(keys: readonly string[]): readonly T[] {
+    return keys.flatMap((key) => this.#objects.get(key) ?? []);
+  }
+
+  #addPosting(place: string, key: string): void {
+    const keys = this.#postings.get(place) ?? new Set();
+    this.#postings.set(place, keys.add(key));
+  }
+
+  #removePostings(key: string): void {
+    const object = this.#objects.get(key);
+    if (object === undefined) return;
+    for (const place of this.#postingKeys(object)) this.#removePosting(place, key);
+  }
+
+  #removePosting(place: string, key: string): void {
+    const keys = this.#postings.get(place);
+    keys?.delete(key);
+    // Stryker disable next-line all: frees memory only
+    if (keys?.size === 0) this.#postings.delete(place);
+  }
+
+  #postingKeys(object: T): readonly string[] {
+    return Object.entries(this.#functions).flatMap(([index, valuesOf]) =>
+      valuesOf(object).map((value) => postingKey(index, value)),
+    );
+  }
+}
+
+function postingKey(index: string, value: string): string {
+  return JSON.stringify([index, value]);
+}
+
+/** The states before and after a change, as far as they exist. */
+export function statesOf<T extends KubeObject>(change: Change<T>): readonly T[] {
+  return [
+    ...(change.kind === "added" ? [] : [change.previous]),
+    ...(change.kind === "deleted" ? [] : [change.current]),
+  ];
+}
+
+/** Resolves when all caches hold their first lists, or when the signal is aborted. */
+export async function waitForCaches(
+  caches: readonly Pick<Cache<KubeObject>, "synced">[],
+  signal: AbortSignal,
+): Promise<void> {
+  const { promise: aborted, resolve } = Promise.withResolvers<undefined>();
+  const end = (): void => {
+    resolve(undefined);
+  };
+  if (signal.aborted) end();
+  signal.addEventListener("abort", end, { once: true });
+  await Promise.race([Promise.all(caches.map((cache) => cache.synced())), aborted]);
+  signal.removeEventListener("abort", end);
+}
+
+interface CacheOptions<T extends KubeObject> {
+  /** Index functions by name, which return the values under which `listBy` finds an object. */
   readonly indexes?: Readonly<Record<string, (object: T) => readonly string[]>>;
   readonly logger: Logger;
 }
 
-/** A cache that is not fed before it is started. */
+/** A cache that is empty until it is started. */
 export interface StartableCache<T extends KubeObject> extends Cache<T> {
-  /** Feeds the cache until `signal` is aborted; listeners that came before see every object. */
+  /** Feeds the cache until `signal` is aborted. Listeners that were added before receive every object. */
   start(signal: AbortSignal): void;
 }
 
-/**
- * A specification that has not changed stays the same object, so that what was found out about it is still known of it.
- * Source: Kubernetes API conventions, "metadata.generation"
- */
-function withKeptSpec<T extends KubeObject>(previous: T, current: T): T {
+/** Reuses the spec of an unchanged generation, by whose identity results are memoized. Source: "metadata.generation" */
+function reuseSpec<T extends KubeObject>(previous: T, current: T): T {
   const { generation } = current.metadata;
   const isSame = generation !== undefined && generation === previous.metadata.generation;
   return isSame && "spec" in previous && "spec" in current
@@ -49,7 +145,7 @@ class WatchedCache<T extends KubeObject> implements StartableCache<T> {
   start(signal: AbortSignal): void {
     if (signal.aborted) return;
     const subscription = this.#source.subscribe((reflection) => {
-      this.#take(reflection);
+      this.#accept(reflection);
     });
     signal.addEventListener(
       "abort",
@@ -83,7 +179,7 @@ class WatchedCache<T extends KubeObject> implements StartableCache<T> {
     await this.#synced.promise;
   }
 
-  #take(reflection: Reflection<T>): void {
+  #accept(reflection: Reflection<T>): void {
     if (reflection.kind === "applied") this.#apply(reflection.object);
     else if (reflection.kind === "removed") this.#remove(printKey(keyOf(reflection.object)));
     else this.#replace(reflection.objects);
@@ -108,9 +204,9 @@ class WatchedCache<T extends KubeObject> implements StartableCache<T> {
       return;
     }
     if (previous !== undefined && previous.metadata.resourceVersion === resourceVersion) return;
-    const current = previous === undefined ? object : withKeptSpec(previous, object);
+    const current = previous === undefined ? object : reuseSpec(previous, object);
     this.#objects.set(key, current);
-    this.#tell(
+    this.#notify(
       previous === undefined ? { kind: "added", current } : { kind: "updated", previous, current },
     );
   }
@@ -119,22 +215,21 @@ class WatchedCache<T extends KubeObject> implements StartableCache<T> {
     const previous = this.#objects.get(key);
     if (previous === undefined) return;
     this.#objects.delete(key);
-    this.#tell({ kind: "deleted", previous });
+    this.#notify({ kind: "deleted", previous });
   }
 
-  #tell(change: Change<T>): void {
+  #notify(change: Change<T>): void {
     for (const listener of this.#listeners) {
       try {
         listener(change);
       } catch (error) {
-        // One listener's fault must not keep the change from the others.
+        // A failing listener must not keep others from receiving the change.
         this.#logger.error("cache listener failed", { reason: messageOf(error), err: error });
       }
     }
   }
 }
 
-/** A cache of what `source` tells; it is empty until it is started. */
 export function createCache<T extends KubeObject>(
   source: Observable<Reflection<T>>,
   options: CacheOptions<T>,

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects that either of two watches tells of, as one cache: a label selector knows no "or".
+// Joins two watches into one cache, because label selectors have no "or".
 import type { KubeObject } from "@patchbay/api";
 import type { Cache, Change, Clock, ObjectKey } from "@patchbay/core/ports";
-import { keyOf, printKey } from "../objects/resource-path.ts";
-import { versionOf } from "../objects/resource-version.ts";
-import { ObjectIndex } from "./object-index.ts";
+import { keyOf, printKey, parseVersion } from "../objects/object-metadata.ts";
+import { ObjectIndex } from "./cache.ts";
 
-/**
- * An object that goes over from one watch to the other may leave the one before the other tells of it. For so long it stays,
- * milliseconds.
- */
-const LINGER_MS = 5_000;
+/** Milliseconds. An object that moves between the watches may leave one before it appears in the other. */
+const REMOVAL_DELAY_MS = 5_000;
 
 class JoinedCache<T extends KubeObject> implements Cache<T> {
   readonly #caches: readonly [Cache<T>, Cache<T>];
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
-  readonly #told = new ObjectIndex<T>({});
+  readonly #objects = new ObjectIndex<T>({});
   readonly #listeners = new Set<(change: Change<T>) => void>();
 
   constructor(caches: readonly [Cache<T>, Cache<T>], clock: Clock, signal: AbortSignal) {
@@ -25,10 +21,10 @@ class JoinedCache<T extends KubeObject> implements Cache<T> {
     this.#signal = signal;
     const [lasting, passing] = caches;
     lasting.onChange((change) => {
-      this.#settle(keyOf(objectOf(change)), "gone");
+      this.#update(keyOf(changedObject(change)), "gone");
     });
     passing.onChange((change) => {
-      this.#settle(keyOf(objectOf(change)), "lingers");
+      this.#update(keyOf(changedObject(change)), "lingers");
     });
   }
 
@@ -41,83 +37,83 @@ class JoinedCache<T extends KubeObject> implements Cache<T> {
   }
 
   find(key: ObjectKey): T | undefined {
-    return this.#told.get(printKey(key));
+    return this.#objects.get(printKey(key));
   }
 
   list(): readonly T[] {
-    return this.#told.list();
+    return this.#objects.list();
   }
 
   listBy(index: string, value: string): readonly T[] {
     const found = this.#caches.flatMap((cache) => cache.listBy(index, value));
     const keys = [...new Set(found.map((object) => printKey(keyOf(object))))].sort();
-    return keys.flatMap((key) => this.#told.get(key) ?? []);
+    return keys.flatMap((key) => this.#objects.get(key) ?? []);
   }
 
   async synced(): Promise<void> {
     await Promise.all(this.#caches.map((cache) => cache.synced()));
   }
 
-  /** The newest that is told of it. */
   #newest(key: ObjectKey): T | undefined {
     const found = this.#caches.flatMap((cache) => cache.find(key) ?? []);
     return found.reduce<T | undefined>(
       (newest, each) =>
-        newest === undefined || versionOf(newest) < versionOf(each) ? each : newest,
+        newest === undefined || parseVersion(newest) < parseVersion(each) ? each : newest,
       undefined,
     );
   }
 
-  #settle(key: ObjectKey, without: "gone" | "lingers"): void {
+  #update(key: ObjectKey, without: "gone" | "lingers"): void {
     const name = printKey(key);
     const current = this.#newest(key);
-    const previous = this.#told.get(name);
-    if (current !== undefined) this.#take(name, current);
+    const previous = this.#objects.get(name);
+    if (current !== undefined) this.#accept(name, current);
     else if (previous !== undefined && without === "gone") this.#remove(name, previous);
-    else if (previous !== undefined) void this.#linger(key, previous);
+    else if (previous !== undefined) void this.#removeLater(key, previous);
   }
 
-  #take(name: string, current: T): void {
-    const previous = this.#told.get(name);
+  #accept(name: string, current: T): void {
+    const previous = this.#objects.get(name);
     if (previous !== undefined && previous.metadata.uid !== current.metadata.uid) {
       this.#remove(name, previous);
-      this.#take(name, current);
+      this.#accept(name, current);
       return;
     }
-    if (previous !== undefined && versionOf(current) <= versionOf(previous)) return;
-    this.#told.set(name, current);
-    this.#tell(
+    if (previous !== undefined && parseVersion(current) <= parseVersion(previous)) return;
+    this.#objects.set(name, current);
+    this.#notify(
       previous === undefined ? { kind: "added", current } : { kind: "updated", previous, current },
     );
   }
 
-  async #linger(key: ObjectKey, left: T): Promise<void> {
+  async #removeLater(key: ObjectKey, left: T): Promise<void> {
     try {
-      await this.#clock.sleep(LINGER_MS, this.#signal);
+      await this.#clock.sleep(REMOVAL_DELAY_MS, this.#signal);
     } catch {
-      return; // aborted: nobody is told of anything any more
+      return; // aborted
     }
-    const isStill = this.#told.get(printKey(key))?.metadata.uid === left.metadata.uid;
-    if (isStill) this.#settle(key, "gone");
+    const isStill = this.#objects.get(printKey(key))?.metadata.uid === left.metadata.uid;
+    if (isStill) this.#update(key, "gone");
   }
 
   #remove(name: string, previous: T): void {
-    this.#told.delete(name);
-    this.#tell({ kind: "deleted", previous });
+    this.#objects.delete(name);
+    this.#notify({ kind: "deleted", previous });
   }
 
-  #tell(change: Change<T>): void {
+  #notify(change: Change<T>): void {
     for (const listener of this.#listeners) listener(change);
   }
 }
 
-function objectOf<T extends KubeObject>(change: Change<T>): T {
+function changedObject<T extends KubeObject>(change: Change<T>): T {
   return change.kind === "deleted" ? change.previous : change.current;
 }
 
 /**
- * What is in either; of what is in both, the newest. What leaves the first one is gone, unless it is in the second; what leaves the
- * second one is gone in a moment, unless it comes to the first meanwhile.
+ * Contains the objects of both caches, in their newest version. An object that leaves the first cache is deleted
+ * unless it is in the second. An object that leaves the second cache is deleted after a delay, unless it appears in
+ * the first.
  */
 export function joinCaches<T extends KubeObject>(
   caches: readonly [lasting: Cache<T>, passing: Cache<T>],

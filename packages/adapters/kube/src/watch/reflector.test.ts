@@ -1,19 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-import { PODS, type Pod } from "@patchbay/api";
+import { type Pod, PODS } from "@patchbay/api";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
 import { createKubeClient } from "../client.ts";
-import type { Reflection } from "./reflector.ts";
 import {
+  type Answer,
   clock,
   eventually,
   failure,
   json,
   lines,
-  startScriptedServer,
-  type Answer,
   type ScriptedServer,
+  startScriptedServer,
 } from "../testing/scripted-server.ts";
+import { type Reflection, withoutBookkeeping } from "./reflector.ts";
+
+const METADATA = { name: "a", namespace: "ns", uid: "u", resourceVersion: "3" };
+
+function thing(more: object): { apiVersion: string; kind: string; metadata: typeof METADATA } {
+  return { apiVersion: "v1", kind: "Thing", metadata: { ...METADATA, ...more } };
+}
+
+const APPLIED = { "kubectl.kubernetes.io/last-applied-configuration": "{}" };
+
+test.each([
+  { name: "field managers", given: { managedFields: [{ manager: "m" }] }, want: {} },
+  { name: "what was applied", given: { annotations: APPLIED }, want: { annotations: {} } },
+  {
+    name: "no other annotation",
+    given: { annotations: { ...APPLIED, a: "b" } },
+    want: { annotations: { a: "b" } },
+  },
+  {
+    name: "nothing else",
+    given: { labels: { a: "b" }, finalizers: ["f"] },
+    want: { labels: { a: "b" }, finalizers: ["f"] },
+  },
+])("is left out: $name", ({ given, want }) => {
+  const whole = { ...thing(given), spec: { a: 1 } };
+  expect(withoutBookkeeping(whole)).toEqual({ ...thing(want), spec: { a: 1 } });
+});
 
 function podOf(name: string, resourceVersion: string): object {
   return { metadata: { namespace: "ns", name, uid: `uid-${name}`, resourceVersion } };

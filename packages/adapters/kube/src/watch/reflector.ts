@@ -1,44 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to the objects of one kind? List, then watch from there, for ever; a break is resumed where it
-// was, and answered with a new list only when the server no longer knows the place.
-import { apiVersionOf, type KubeObject, type ResourceType } from "@patchbay/api";
+// Lists and watches the objects of a kind. A broken watch resumes where it was; a new list follows only if the server
+// no longer has that resource version.
+import { apiVersionOf, type KubeObject, type ObjectMeta, type ResourceType } from "@patchbay/api";
 import { isAppError, messageOf } from "@patchbay/core";
 import type { Clock, Logger } from "@patchbay/core/ports";
-import { Observable } from "rxjs/internal/Observable"; // the rest of rxjs is 200 modules
-import { backoffMs, type BackoffRange, type Random } from "../pace/backoff.ts";
+import { Observable } from "rxjs/internal/Observable";
+import { collectionPath } from "../objects/object-metadata.ts";
 import type { HttpStore } from "../objects/object-store.ts";
-import { collectionPath } from "../objects/resource-path.ts";
-import { withoutBookkeeping } from "./bookkeeping.ts";
+import { backoffMs, type BackoffRange, type Random } from "../pace/backoff.ts";
 import type { WatchConnection } from "./watch-connection.ts";
 
-/** What a reflector tells. */
+/** Source: Kubernetes metav1.ObjectMeta, and kubectl apply, client-side */
+const MANAGED_FIELDS = "managedFields";
+const LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration";
+
+function without<T extends object>(object: T, name: string): T {
+  if (!(name in object)) return object;
+  // No type requires these fields.
+  return Object.fromEntries(Object.entries(object).filter(([key]) => key !== name)) as T;
+}
+
+/** Removes managed fields and kubectl's last-applied configuration, which are more than half of a VMI. */
+export function withoutBookkeeping<T extends KubeObject>(object: T): T {
+  const metadata: ObjectMeta = without(object.metadata, MANAGED_FIELDS);
+  const { annotations } = metadata;
+  const kept =
+    annotations === undefined
+      ? metadata
+      : { ...metadata, annotations: without(annotations, LAST_APPLIED_ANNOTATION) };
+  return { ...object, metadata: kept };
+}
+
 export type Reflection<T extends KubeObject> =
-  /** Everything there is now; what is not in it is gone. */
   | { readonly kind: "listed"; readonly objects: readonly T[] }
-  /** Made or changed. */
   | { readonly kind: "applied"; readonly object: T }
   | { readonly kind: "removed"; readonly object: T };
 
-/** Which objects. */
-export interface Selection {
+interface Selection {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
 }
 
-/** Which objects, and what of them. */
 export interface Wanted<T extends KubeObject> extends Selection {
-  /** Drops what nobody reads, as soon as an object has come: before the whole list is there. Absent: nothing. */
+  /** Drops unused fields of each object as it arrives, before the whole list is there. Default: none. */
   readonly trim?: (object: T) => T;
-  /**
-   * Such objects may not be there at all: where the kind is missing, or may not be read, there are none until the server
-   * says otherwise, which it is asked every five minutes. Default: who needs them waits for them.
-   */
+  /** If the kind is missing or may not be read, reports an empty list and retries every five minutes. Default: waits. */
   readonly isOptional?: boolean;
 }
 
-/** One server: lists come from `store`, events from `watches`; `random` keeps clients that broke together apart. */
-export interface ReflectorDeps {
+/** `random` spreads reconnects of clients whose connections broke together. */
+interface ReflectorDeps {
   readonly store: HttpStore;
   readonly watches: WatchConnection;
   readonly clock: Clock;
@@ -46,46 +58,40 @@ export interface ReflectorDeps {
   readonly random: Random;
 }
 
-/** Objects of one page of a list. */
 const PAGE_SIZE = 500;
-/**
- * Wait after a failure. Source: client-go tools/cache/reflector.go (0.8 s); the longest is shorter than its 30 s, since
- * who waits for a server that is back is deaf.
- */
+/** Source: client-go tools/cache/reflector.go (0.8 s). Its maximum of 30 s would delay recovery. */
 const BACKOFF: BackoffRange = { firstMs: 800, maxMs: 10_000, jitter: 1 };
-/** The same, where what is asked for may be missing for ever. */
+/** For kinds that may never exist. */
 const BACKOFF_OPTIONAL: BackoffRange = { ...BACKOFF, maxMs: 300_000 };
-/** The same, while it is not known yet whether it is there: who starts waits for the answer. */
+/** For optional kinds before the first answer, because startup waits for it. */
 const BACKOFF_UNKNOWN: BackoffRange = { ...BACKOFF, firstMs: 50 };
-/** A watch that ends sooner than this without having told anything was of no use; milliseconds. */
+/** A shorter watch without an event was useless; milliseconds. */
 const SHORT_WATCH_MS = 1000;
-/** Failures in a row of which a warning is logged; then after twice as many each time. */
+/** Consecutive failures before the first warning; doubled for each further one. */
 const WARN_FROM_FAILURES = 3;
 
-interface Listed<T> {
+interface ListResult<T> {
   readonly objects: readonly T[];
   readonly resourceVersion: string;
 }
 
-/** One subscription. */
-class Reflecting<T extends KubeObject> {
+class Subscription<T extends KubeObject> {
   readonly #type: ResourceType<T>;
   readonly #selection: Selection;
   readonly #trim: (object: T) => T;
   readonly #isOptional: boolean;
   readonly #deps: ReflectorDeps;
-  readonly #tell: (reflection: Reflection<T>) => void;
-  /** Requests in a row that failed. */
+  readonly #emit: (reflection: Reflection<T>) => void;
   #failures = 0;
-  /** Watches in a row that were of no use, though nothing failed: the first is everyday, more are somebody's fault. */
-  #fruitless = 0;
-  /** Where the next watch begins; undefined: list first. */
+  /** Consecutive useless watches without an error. The first is normal; more are a fault. */
+  #uselessWatches = 0;
+  /** Where the next watch begins; undefined to list first. */
   #resourceVersion: string | undefined;
-  /** The server lost its place within the last list; the next list is unpaged. */
+  /** Set if the resource version expired during the last list; the next list is unpaged. */
   #isUnpaged = false;
-  /** Whether the last request was told that there is no such kind, or that it may not be read. */
+  /** Whether the last request failed because the kind is missing or may not be read. */
   #isRefused = false;
-  /** What the server has said of objects that may be missing: nothing yet, that it has none to show, or which they are. */
+  /** What is known about the objects of an optional kind. */
   #answer: "none" | "missing" | "listed" = "none";
 
   constructor(
@@ -99,32 +105,32 @@ class Reflecting<T extends KubeObject> {
     this.#selection = selection;
     this.#trim = trim ?? ((object) => object);
     this.#deps = deps;
-    this.#tell = tell;
+    this.#emit = tell;
   }
 
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await this.#pass(signal).catch((error: unknown) => {
+      await this.#listAndWatch(signal).catch((error: unknown) => {
         if (!signal.aborted) this.#onFailure(error);
       });
-      await this.#wait(signal);
+      await this.#waitAfterFailure(signal);
     }
   }
 
-  /** Lists when there is no place to go on from, then watches until the connection ends. */
-  async #pass(signal: AbortSignal): Promise<void> {
+  /** Lists if there is no resource version, then watches until the connection ends. */
+  async #listAndWatch(signal: AbortSignal): Promise<void> {
     if (this.#resourceVersion === undefined) {
       const { objects, resourceVersion } = await this.#list(signal);
       if (signal.aborted) return;
       this.#failures = 0;
       this.#resourceVersion = resourceVersion;
       this.#answer = "listed";
-      this.#tell({ kind: "listed", objects });
+      this.#emit({ kind: "listed", objects });
     }
     await this.#watch(this.#resourceVersion, signal);
   }
 
-  async #list(signal: AbortSignal): Promise<Listed<T>> {
+  async #list(signal: AbortSignal): Promise<ListResult<T>> {
     const objects: T[] = [];
     const limit = this.#isUnpaged ? {} : { limit: PAGE_SIZE };
     let next: string | undefined;
@@ -134,7 +140,7 @@ class Reflecting<T extends KubeObject> {
         { ...this.#selection, signal, timeoutMs: 30_000 },
         { ...limit, ...(next !== undefined && { continue: next }) },
       );
-      objects.push(...page.items.map((object) => this.#keep(object)));
+      objects.push(...page.items.map((object) => this.#trimObject(object)));
       next = page.metadata.continue;
       if (next === undefined || next === "") {
         this.#isUnpaged = false;
@@ -144,7 +150,7 @@ class Reflecting<T extends KubeObject> {
     throw signal.reason;
   }
 
-  /** Watches until the server ends it, and notes whether that was of use: an event came, or it lasted. */
+  /** Watches until the server ends it, and records whether the watch was useful: it had an event or lasted. */
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#deps;
     const startMs = clock.monotonicMs();
@@ -154,7 +160,7 @@ class Reflecting<T extends KubeObject> {
       this.#failures = 0;
     };
     try {
-      await this.#tellEvents(resourceVersion, { signal, onOpen });
+      await this.#emitEvents(resourceVersion, { signal, onOpen });
       logger.debug("watch ended", { resource: this.#type.resource });
     } catch (error) {
       isServed ||= isAppError(error, "KUBE_EXPIRED");
@@ -162,11 +168,11 @@ class Reflecting<T extends KubeObject> {
     } finally {
       const isShort = clock.monotonicMs() - startMs < SHORT_WATCH_MS;
       const isFruitless = isServed && isShort && this.#resourceVersion === resourceVersion;
-      this.#fruitless = isFruitless ? this.#fruitless + 1 : 0;
+      this.#uselessWatches = isFruitless ? this.#uselessWatches + 1 : 0;
     }
   }
 
-  async #tellEvents(
+  async #emitEvents(
     resourceVersion: string,
     { signal, onOpen }: { readonly signal: AbortSignal; readonly onOpen: () => void },
   ): Promise<void> {
@@ -176,22 +182,25 @@ class Reflecting<T extends KubeObject> {
     for await (const event of this.#deps.watches.open({ path, query }, signal, onOpen)) {
       if (signal.aborted) return;
       this.#resourceVersion = event.object.metadata.resourceVersion ?? this.#resourceVersion;
-      this.#tellEvent(event.type, event.object);
+      this.#emitEvent(event.type, event.object);
     }
   }
 
-  #tellEvent(type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK", seen: KubeObject): void {
+  #emitEvent(type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK", seen: KubeObject): void {
     if (type === "BOOKMARK") return;
-    // The server keeps the type of what it serves at this path.
+    // The server enforces the type of objects at this path.
     const object = { ...seen, apiVersion: apiVersionOf(this.#type), kind: this.#type.kind } as T;
-    this.#tell({ kind: type === "DELETED" ? "removed" : "applied", object: this.#keep(object) });
+    this.#emit({
+      kind: type === "DELETED" ? "removed" : "applied",
+      object: this.#trimObject(object),
+    });
   }
 
-  #keep(object: T): T {
+  #trimObject(object: T): T {
     return this.#trim(withoutBookkeeping(object));
   }
 
-  /** That a place is too old is no failure: the server says what it keeps, and a new list follows at once. */
+  /** An expired resource version is no failure; a new list follows at once. */
   #onFailure(error: unknown): void {
     const isExpired = isAppError(error, "KUBE_EXPIRED");
     const isFailure = !isExpired || this.#isUnpaged;
@@ -213,36 +222,38 @@ class Reflecting<T extends KubeObject> {
     else logger.debug("watch broken", fields);
   }
 
-  /** What was seen once is not taken for missing because a later request is refused. */
+  /** A kind that was listed before is not treated as missing if a later request fails. */
   #isMissing(error: unknown): boolean {
     if (!this.#isOptional || this.#answer === "listed") return false;
     return isAppError(error, "KUBE_NOT_FOUND") || isAppError(error, "KUBE_FORBIDDEN");
   }
 
-  /** A server that has just started may say so by mistake: it counts from the third time. */
+  /** A starting server may report this wrongly, so only the third report counts. */
   #onMissing(): void {
     if (this.#answer === "missing" || this.#failures < WARN_FROM_FAILURES) return;
     this.#answer = "missing";
-    this.#tell({ kind: "listed", objects: [] });
+    this.#emit({ kind: "listed", objects: [] });
   }
 
-  #pauses(): BackoffRange {
+  #backoffRange(): BackoffRange {
     if (this.#answer === "missing") return BACKOFF_OPTIONAL;
     return this.#isRefused ? BACKOFF_UNKNOWN : BACKOFF;
   }
 
-  /** Waits after a failure, and where the server takes every watch on and ends it at once; else goes on at once. */
-  async #wait(signal: AbortSignal): Promise<void> {
-    const faults = Math.max(this.#failures, this.#fruitless - 1);
+  /** Waits after failures, and if the server repeatedly accepts a watch and ends it at once. */
+  async #waitAfterFailure(signal: AbortSignal): Promise<void> {
+    const faults = Math.max(this.#failures, this.#uselessWatches - 1);
     if (faults === 0) return;
     const { clock, random } = this.#deps;
-    await clock.sleep(backoffMs(faults, this.#pauses(), random), signal).catch(() => undefined); // aborted: the loop sees it
+    await clock
+      .sleep(backoffMs(faults, this.#backoffRange(), random), signal)
+      .catch(() => undefined); // aborted: the loop ends
   }
 }
 
 /**
- * The objects of a kind as a stream: first `listed`, then each change. It never ends and never errs by itself;
- * each subscription has its own list and watch, which end with it. Who manages fields is not told, nor what was applied.
+ * Emits `listed` first, then each change. Never ends and never fails by itself. Each subscription has its own list
+ * and watch. Omits managed fields and kubectl's last-applied configuration.
  */
 export function createReflector<T extends KubeObject>(
   type: ResourceType<T>,
@@ -251,7 +262,7 @@ export function createReflector<T extends KubeObject>(
 ): Observable<Reflection<T>> {
   return new Observable((subscriber) => {
     const abort = new AbortController();
-    const reflecting = new Reflecting({ type, wanted }, deps, (reflection) => {
+    const reflecting = new Subscription({ type, wanted }, deps, (reflection) => {
       if (!abort.signal.aborted) subscriber.next(reflection);
     });
     void reflecting.run(abort.signal);

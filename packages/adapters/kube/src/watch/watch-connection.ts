@@ -1,41 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does one watch request tell, until its connection ends?
+// Watch requests: one stream of events until the connection ends.
 import { isJsonObject, type KubeObject } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/core";
 import type { Clock } from "@patchbay/core/ports";
-import type { Random } from "../pace/backoff.ts";
 import type { HttpClient, HttpRequest } from "../connection/http.ts";
-import { LineSplitter } from "./line-splitter.ts";
 import { toStatusError } from "../connection/status-error.ts";
+import type { Random } from "../pace/backoff.ts";
 
-/** One event of a watch. Source: Kubernetes API concepts, "Efficient detection of changes". */
-export interface WatchEvent {
+const NEWLINE = 0x0a;
+
+/** Longest line; an object of etcd has at most 1.5 MiB. */
+const LINE_MAX_BYTES = 32 * 1024 * 1024;
+
+/** Splits bytes, not text, so that multi-byte characters stay intact. */
+export class LineSplitter {
+  #pending: Buffer[] = [];
+  #pendingBytes = 0;
+
+  /** Returns the completed lines, without newlines and empty lines. @throws RangeError if a line is longer than 32 MiB */
+  push(chunk: Buffer): readonly string[] {
+    const lines: string[] = [];
+    let start = 0;
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      this.#append(chunk.subarray(start, end));
+      const line = this.#takeLine();
+      if (line !== "") lines.push(line);
+      start = end + 1;
+    }
+    if (start < chunk.length) this.#append(chunk.subarray(start));
+    return lines;
+  }
+
+  /** Whether an unfinished line remains. */
+  get hasPending(): boolean {
+    return this.#pendingBytes > 0;
+  }
+
+  #append(bytes: Buffer): void {
+    this.#pendingBytes += bytes.length;
+    if (this.#pendingBytes > LINE_MAX_BYTES) throw new RangeError("a line is longer than 32 MiB");
+    this.#pending.push(bytes);
+  }
+
+  #takeLine(): string {
+    const [first] = this.#pending;
+    const bytes =
+      this.#pending.length === 1 && first !== undefined ? first : Buffer.concat(this.#pending);
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    return bytes.toString("utf8").trimEnd();
+  }
+}
+
+/** Source: Kubernetes API concepts, "Efficient detection of changes" */
+interface WatchEvent {
   readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
   readonly object: KubeObject;
 }
 
-/** Where to watch. */
-export interface WatchTarget {
-  /** Path of the collection. */
+interface WatchTarget {
   readonly path: string;
-  /** Selectors and `resourceVersion`. */
   readonly query: Readonly<Record<string, string | undefined>>;
 }
 
-/** Times of a watch. Silence is none of them: where nothing happens, a server may say nothing for as long as it likes. */
+/** There is no idle timeout, because a server may be silent for any time. */
 export interface WatchTimes {
-  /** Deadline of the answer's headers, milliseconds. */
+  /** Deadline of the response headers, milliseconds. */
   readonly headersMs: number;
-  /** The server is asked to end a watch after this and up to as much again, seconds. */
+  /** The server is asked to end the watch after one to two times this, seconds. */
   readonly serverSeconds: number;
-  /**
-   * A watch that goes on so long after the server should have ended it is given up, milliseconds. Only a connection
-   * that is dead behind something that still acknowledges, a proxy for example, gets there.
-   */
+  /** Milliseconds past the requested end, reached only behind a proxy that acknowledges for a dead server. */
   readonly overdueMs: number;
 }
 
-/** Usual times. Source: client-go reflector minWatchTimeout (5 to 10 minutes). */
+/** Source: client-go reflector minWatchTimeout (5 to 10 minutes) */
 export const WATCH_TIMES: WatchTimes = {
   headersMs: 15_000,
   serverSeconds: 300,
@@ -46,7 +84,7 @@ type WatchRequest = HttpRequest & { readonly signal: AbortSignal };
 
 const TYPES: ReadonlySet<string> = new Set(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]);
 
-function malformed(reason: string, cause?: unknown): AppError {
+function malformedEvent(reason: string, cause?: unknown): AppError {
   return new AppError("API_MALFORMED", { what: "a watch event", reason }, { cause });
 }
 
@@ -59,9 +97,9 @@ function parseEvent(line: string): { readonly type: string; readonly object: Kub
   try {
     event = JSON.parse(line);
   } catch (cause) {
-    throw malformed(messageOf(cause), cause);
+    throw malformedEvent(messageOf(cause), cause);
   }
-  if (!isEvent(event)) throw malformed("it has no type or no object");
+  if (!isEvent(event)) throw malformedEvent("it has no type or no object");
   return event;
 }
 
@@ -72,27 +110,26 @@ function toEvent(line: string, path: string): WatchEvent {
     const answer = { status: code, text: JSON.stringify(event.object) };
     throw toStatusError(answer, { verb: "watch", resource: path, object: "" });
   }
-  if (typeof event.object.metadata !== "object") throw malformed("its object has no metadata");
-  return event as WatchEvent; // its type is one of the four others
+  if (typeof event.object.metadata !== "object") throw malformedEvent("its object has no metadata");
+  return event as WatchEvent; // not ERROR
 }
 
-function pushTo(splitter: LineSplitter, chunk: Buffer): readonly string[] {
+function splitLines(splitter: LineSplitter, chunk: Buffer): readonly string[] {
   try {
     return splitter.push(chunk);
   } catch (cause) {
-    throw malformed(messageOf(cause), cause);
+    throw malformedEvent(messageOf(cause), cause);
   }
 }
 
-/** The server to watch on, and what spreads the ends of watches over time (`random`, `times`). */
-export interface WatchDeps {
+/** `random` and `times` spread the ends of watches. */
+interface WatchDeps {
   readonly http: HttpClient;
   readonly clock: Clock;
   readonly random: Random;
   readonly times: WatchTimes;
 }
 
-/** Opens watches on one server. */
 export class WatchConnection {
   readonly #deps: WatchDeps;
 
@@ -101,10 +138,10 @@ export class WatchConnection {
   }
 
   /**
-   * The events of one watch, bookmarks included, until the server ends it. Calls `onOpen` when the server has taken
-   * it on, which may be long before the first event.
-   * @throws AppError with KUBE_EXPIRED when the resource version is too old, KUBE_UNREACHABLE when the connection
-   *   breaks, API_MALFORMED when a line is no event; and with what the server refuses it with.
+   * Yields the events of one watch, including bookmarks, until the server ends it. Calls `onOpen` when the server has
+   * accepted it, which may be long before the first event.
+   * @throws AppError with KUBE_EXPIRED if the resource version is too old, KUBE_UNREACHABLE if the connection breaks,
+   * API_MALFORMED if a line is not an event, or the code of the server's status
    */
   async *open(
     target: WatchTarget,
@@ -141,7 +178,7 @@ export class WatchConnection {
     const splitter = new LineSplitter();
     try {
       for await (const chunk of stream.body) {
-        for (const line of pushTo(splitter, chunk)) yield toEvent(line, path);
+        for (const line of splitLines(splitter, chunk)) yield toEvent(line, path);
       }
     } catch (error) {
       throw http.toError(error, request);

@@ -1,114 +1,161 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which key is to be reconciled next? Semantics of client-go's workqueue: a key waits at most once, is worked on
-// at most once at a time, and is queued again when it was added while it was worked on. Unlike there, a key that
-// failed is not run by whatever wakes it: what fails tends to make the events that wake it.
+// A work queue of keys with the semantics of client-go's workqueue: a key is queued at most once, processed at most
+// once at a time, and queued again if it was added meanwhile. Unlike there, an event does not immediately retry a
+// failed key, because failures tend to cause the events.
 import type { KubeObject } from "@patchbay/api";
 import { messageOf, type QueueFigures } from "@patchbay/core";
 import type { Clock } from "@patchbay/core/ports";
-import type { BackoffRange, Random } from "../pace/backoff.ts";
+import {
+  type BackoffRange,
+  createTokenBuckets,
+  type Random,
+  type TokenBuckets,
+} from "../pace/backoff.ts";
 import { createPauses, type Pauses, type Step } from "../pace/pauses.ts";
-import { createTokenBuckets, type TokenBuckets } from "../pace/token-buckets.ts";
-import { FairLine } from "./fair-line.ts";
 
-/** How much is worked on at once, and how long what failed is left alone. */
-export interface QueueOptions {
+/** A queue whose groups take turns, so that a group with many keys does not delay the others. */
+export class FairQueue {
+  readonly #groupOf: (key: string) => string;
+  /** In the order of their turns; none is empty. */
+  readonly #groups = new Map<string, Set<string>>();
+  #size = 0;
+
+  /** `groupOf` must be constant for a key. */
+  constructor(groupOf: (key: string) => string) {
+    this.#groupOf = groupOf;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  has(key: string): boolean {
+    return this.#groups.get(this.#groupOf(key))?.has(key) === true;
+  }
+
+  /** Appends the key to its group, unless it is already queued. */
+  add(key: string): void {
+    if (this.has(key)) return;
+    const group = this.#groupOf(key);
+    const keys = this.#groups.get(group) ?? new Set();
+    this.#groups.set(group, keys.add(key));
+    this.#size += 1;
+  }
+
+  /** Undefined if the queue is empty. */
+  take(): string | undefined {
+    for (const [group, keys] of this.#groups) {
+      this.#groups.delete(group);
+      for (const key of keys) {
+        keys.delete(key);
+        this.#size -= 1;
+        // Moves the group to the end.
+        if (keys.size > 0) this.#groups.set(group, keys);
+        return key;
+      }
+    }
+    return undefined;
+  }
+
+  remove(key: string): boolean {
+    const group = this.#groupOf(key);
+    const keys = this.#groups.get(group);
+    if (keys?.delete(key) !== true) return false;
+    this.#size -= 1;
+    if (keys.size === 0) this.#groups.delete(group);
+    return true;
+  }
+
+  list(): readonly string[] {
+    return [...this.#groups.values()].flatMap((keys) => [...keys]);
+  }
+}
+
+interface QueueOptions {
   readonly clock: Clock;
-  /** How many keys may be worked on at once; default 1. */
+  /** Keys to process at once; default 1. */
   readonly concurrency?: number;
-  /** Wait after failures of one key; default 100 ms, doubled up to 60 s, half of it random. */
+  /** Delay after failures of a key; default 100 ms, doubled up to 60 s, with 50 % jitter. */
   readonly backoff?: BackoffRange;
   readonly random?: Random;
-  /**
-   * What the outcome of a key rests on and the loop does not write, for example the generation of the spec. When
-   * it changes, a key that failed is not left alone any longer. Default: nothing is known to matter.
-   */
+  /** Inputs that the loop does not write, such as the generation. A change ends the delay of a failed key. Default: none. */
   readonly circumstancesOf?: (key: string) => string;
-  /** Whose a key is; groups take turns, so that the many keys of one keep nobody else waiting. Default: all are of one. */
+  /** Group of a key; groups take turns, so that the many keys of one owner do not delay others. Default: one group. */
   readonly groupOf?: (key: string) => string;
 }
 
-/** What is wanted of an object, in short: which one it is, the generation of its spec, and whether it is to go. */
+/** Identifies the wanted state of an object: its uid, its generation and its deletion. */
 export function specVersionOf(object: KubeObject | undefined): string {
   const { uid, generation, deletionTimestamp } = object?.metadata ?? {};
   return JSON.stringify([uid, generation, deletionTimestamp]);
 }
 
-/** How a key failed. */
-export interface KeyFailure {
-  /** The error's code. */
+interface KeyFailure {
   readonly code: string;
-  /** Try again no sooner than this by itself, milliseconds; a wake counts nevertheless. Default: none. */
+  /** Shortest delay before an automatic retry, milliseconds; an event may still trigger one. Default: none. */
   readonly retryAtLeastMs?: number;
 }
 
 const BACKOFF: BackoffRange = { firstMs: 100, maxMs: 60_000, jitter: 0.5 };
-/**
- * How often something that wakes a key ends its pause early: what the failed pass waited for may have come. A loop
- * that wakes itself has used them up at once.
- */
-const EARLY_WAKES = { burst: 5, refillMs: 60_000 };
+/** Events that end the delay of a failed key early. A loop that wakes itself soon uses them up. */
+const EARLY_WAKE_LIMIT = { burst: 5, refillMs: 60_000 };
 
-/** A key that is worked on. */
-interface Work {
+interface WorkInProgress {
   readonly sinceMs: number;
-  /** For how long it had waited. */
+  /** Milliseconds that it was queued. */
   readonly waitedMs: number;
 }
 
 const MS_PER_SECOND = 1000;
 
-/** A timer of one key. */
-interface Delay {
+interface KeyTimer {
   readonly dueMs: number;
   readonly abort: AbortController;
 }
 
 /**
- * Keys to work on, first in, first out within a group. What was queued before anybody took a key is a backlog: all
- * objects that there are, at a start. It takes turns with what changes since, which waits for one pass at most, not for
+ * Keys are first in, first out within a group. Keys that were queued before the first `take` are a backlog: all
+ * objects at a start. The backlog and later changes alternate, so that a change waits for one pass instead of
  * thousands.
  */
 export class Queue {
-  /** How many keys may be worked on at once. */
   readonly concurrency: number;
   readonly #clock: Clock;
   readonly #circumstancesOf: (key: string) => string;
   readonly #pauses: Pauses<undefined>;
   readonly #earlyWakes: TokenBuckets;
-  readonly #waiting: FairLine;
-  readonly #backlog: FairLine;
-  /** Since when each key waits, milliseconds. */
+  readonly #waiting: FairQueue;
+  readonly #backlog: FairQueue;
+  /** When each key was queued, milliseconds. */
   readonly #waitingSince = new Map<string, number>();
-  readonly #working = new Map<string, Work>();
-  /** Added while being worked on. */
+  readonly #working = new Map<string, WorkInProgress>();
+  /** Added while being processed. */
   readonly #dirty = new Set<string>();
-  readonly #delayed = new Map<string, Delay>();
-  readonly #retries = new Map<string, Delay>();
+  readonly #delayed = new Map<string, KeyTimer>();
+  readonly #retries = new Map<string, KeyTimer>();
   readonly #takers: ((key: string) => void)[] = [];
   #isStarted = false;
-  #isTurnOfBacklog = false;
-  #adds = 0;
-  #retried = 0;
+  #isBacklogNext = false;
+  #addCount = 0;
+  #retryCount = 0;
   #isClosed = false;
 
   constructor(options: QueueOptions) {
     this.concurrency = options.concurrency ?? 1;
     this.#clock = options.clock;
     const groupOf = options.groupOf ?? ((): string => "");
-    this.#waiting = new FairLine(groupOf);
-    this.#backlog = new FairLine(groupOf);
+    this.#waiting = new FairQueue(groupOf);
+    this.#backlog = new FairQueue(groupOf);
     this.#circumstancesOf = options.circumstancesOf ?? (() => "");
     const { clock, random, backoff: range = BACKOFF } = options;
     this.#pauses = createPauses({ clock, range, ...(random !== undefined && { random }) });
-    this.#earlyWakes = createTokenBuckets(clock, EARLY_WAKES);
+    this.#earlyWakes = createTokenBuckets(clock, EARLY_WAKE_LIMIT);
   }
 
-  /** Number of keys that wait to be taken. */
   get length(): number {
     return this.#waiting.size + this.#backlog.size;
   }
 
-  /** What it looks like now; nothing is counted for it that is not counted anyway. */
   figures(): QueueFigures {
     const nowMs = this.#clock.monotonicMs();
     const seconds = [...this.#working.values()].map(
@@ -116,68 +163,61 @@ export class Queue {
     );
     return {
       depth: this.length,
-      adds: this.#adds,
-      retries: this.#retried,
+      adds: this.#addCount,
+      retries: this.#retryCount,
       unfinishedSeconds: seconds.reduce((sum, one) => sum + one, 0),
       longestRunningSeconds: Math.max(0, ...seconds),
     };
   }
 
-  /** For how long a key that is worked on had waited, milliseconds. */
+  /** Milliseconds that a key in process was queued. */
   waitedMs(key: string): number {
     return this.#working.get(key)?.waitedMs ?? 0;
   }
 
-  /** The keys that wait to be taken, in order. */
   waiting(): readonly string[] {
     return [...this.#waiting.list(), ...this.#backlog.list()];
   }
 
-  /**
-   * Queues the key, unless it waits already. One that failed is left alone until its pause is over, but for a few
-   * early wakes, and unless its circumstances have changed.
-   */
+  /** A failed key waits for its delay, except for a few early wakes or if its inputs have changed. */
   add(key: string): void {
     if (this.#isClosed) return;
     if (this.#working.has(key)) {
       this.#dirty.add(key);
       return;
     }
-    const held = this.#isWaiting(key) ? undefined : this.#pauses.findHeld(this.#stepOf(key));
+    const held = this.#isWaiting(key) ? undefined : this.#pauses.findHeld(this.#toStep(key));
     if (held === undefined || this.#earlyWakes.take(key)) this.#enqueue(key);
     else this.#delay(this.#retries, key, held.pauseMs);
   }
 
-  /** Queues the key after `ms`; of several times the earliest counts. */
+  /** Queues the key after `ms`; the earliest of several times applies. */
   addAfter(key: string, ms: number): void {
     this.#delay(this.#delayed, key, ms);
   }
 
-  /**
-   * Leaves the key alone for a pause that grows with its failures in a row of the same code, and queues it then;
-   * the wait in milliseconds.
-   */
+  /** Queues the key after a delay that grows with consecutive failures of the same code. Returns the delay in milliseconds. */
   retry(key: string, { code, retryAtLeastMs = 0 }: KeyFailure): number {
-    const pauseMs = this.#pauses.fail(this.#stepOf(key), { code, shown: undefined });
+    const pauseMs = this.#pauses.fail(this.#toStep(key), { code, shown: undefined });
     const waitMs = Math.max(pauseMs, retryAtLeastMs);
-    this.#retried += 1;
+    this.#retryCount += 1;
     this.#cancel(this.#retries, key);
     this.#delay(this.#retries, key, waitMs);
     return waitMs;
   }
 
-  /** Failures in a row of a key that is left alone. */
+  /** Consecutive failures of a key that waits for a retry. */
   failuresOf(key: string): number {
-    return this.#pauses.findHeld(this.#stepOf(key))?.failures ?? 0;
+    return this.#pauses.findHeld(this.#toStep(key))?.failures ?? 0;
   }
 
-  /** Forgets the key's failures and their retry. */
+  /** Forgets the key's failures and cancels its retry. */
   forget(key: string): void {
-    this.#pauses.succeed(this.#stepOf(key));
+    this.#pauses.succeed(this.#toStep(key));
     this.#cancel(this.#retries, key);
   }
 
-  /** The next key, which is then being worked on until `done`; rejects with the signal's reason. */
+  /** Returns the next key, which is in process until `done`. Rejects with the signal's reason. */
   take(signal: AbortSignal): Promise<string> {
     if (signal.aborted) return Promise.reject(new Error(messageOf(signal.reason)));
     this.#isStarted = true;
@@ -189,13 +229,11 @@ export class Queue {
     return this.#waitForKey(signal);
   }
 
-  /** Ends the work on a key that was taken. */
   done(key: string): void {
     this.#working.delete(key);
     if (this.#dirty.delete(key)) this.add(key);
   }
 
-  /** Ends all timers; nothing is queued any more. */
   close(): void {
     this.#isClosed = true;
     for (const delays of [this.#delayed, this.#retries]) {
@@ -204,8 +242,8 @@ export class Queue {
     }
   }
 
-  /** The pass over the key, as a step that can fail. */
-  #stepOf(key: string): Step {
+  /** The key's pass, as a step with backoff. */
+  #toStep(key: string): Step {
     return { scope: key, name: "pass", circumstances: this.#circumstancesOf(key) };
   }
 
@@ -214,17 +252,17 @@ export class Queue {
   }
 
   #takeFirst(): string | undefined {
-    const [first, second] = this.#isTurnOfBacklog
+    const [first, second] = this.#isBacklogNext
       ? [this.#backlog, this.#waiting]
       : [this.#waiting, this.#backlog];
-    this.#isTurnOfBacklog = !this.#isTurnOfBacklog;
+    this.#isBacklogNext = !this.#isBacklogNext;
     return first.take() ?? second.take();
   }
 
   #enqueue(key: string): void {
     const isNew = !this.#isWaiting(key);
     const taker = isNew ? this.#takers.shift() : undefined;
-    if (isNew) this.#adds += 1;
+    if (isNew) this.#addCount += 1;
     if (taker !== undefined) {
       this.#begin(key);
       taker(key);
@@ -257,7 +295,7 @@ export class Queue {
     return promise;
   }
 
-  #delay(delays: Map<string, Delay>, key: string, ms: number): void {
+  #delay(delays: Map<string, KeyTimer>, key: string, ms: number): void {
     if (this.#isClosed) return;
     const dueMs = this.#clock.monotonicMs() + ms;
     const earlier = delays.get(key);
@@ -268,21 +306,20 @@ export class Queue {
     this.#clock.sleep(ms, delay.abort.signal).then(
       () => {
         delays.delete(key);
-        // A retry's pause is over by the timer that ends now, whatever a fraction of a millisecond says.
+        // The timer ends the delay, even if the clock is a fraction of a millisecond behind.
         if (delays === this.#retries && !this.#working.has(key)) this.#enqueue(key);
         else this.add(key);
       },
-      () => undefined, // cancelled
+      () => undefined, // canceled
     );
   }
 
-  #cancel(delays: Map<string, Delay>, key: string): void {
+  #cancel(delays: Map<string, KeyTimer>, key: string): void {
     delays.get(key)?.abort.abort();
     delays.delete(key);
   }
 }
 
-/** A queue of keys. */
 export function createQueue(options: QueueOptions): Queue {
   return new Queue(options);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second door: fakes of what this package does, and the suites that they pass as it does.
+// Fakes of this package's ports, and the contract suites that fakes and adapters pass.
 export { describeHotplugContract, type HotplugBench } from "./contracts/hypervisor-hotplug.ts";
 export { describeMoveContract, type MoveBench } from "./contracts/hypervisor-move.ts";
 export { describeHypervisorContract, type HypervisorBench } from "./contracts/hypervisor.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a long-lived child of ours started, without the parent's privileges?
+// Starts long-lived child processes without the privileges of the parent.
 import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -11,55 +11,50 @@ import type {
   ChildStarter,
   TakenDescriptor,
 } from "@patchbay/core/ports";
-import { sealDescriptors } from "../processes/descriptors.ts";
+import { sealDescriptors } from "../descriptors.ts";
 import { JsonChannel } from "./json-channel.ts";
 import { osNative } from "../native.ts";
 
-/** How much of a child's standard error is kept for its error, characters. */
 const STDERR_MAX = 2000;
 
-/** From sources the child runs sources too. */
 const isSource = import.meta.url.endsWith(".ts");
-const ENTRY = fileURLToPath(
+const ENTRY_POINT = fileURLToPath(
   isSource
     ? new URL("./child-entry.ts", import.meta.url)
     : new URL("./child-entry.js", import.meta.url),
 );
 
-/**
- * Starts children with this program's own Node.js, in a session of their own. A child ends when its parent does.
- * @param entry - absolute path of what a child runs first, and which loads its program: from sources, or as it is built
- */
-export function createChildStarter(entry = ENTRY): ChildStarter {
+/** The child ends when its parent does. @param entry - absolute path of the entry point, a source or a built file */
+export function createChildStarter(entry = ENTRY_POINT): ChildStarter {
   return { start: (program) => start(program, entry) };
 }
 
 async function start(program: ChildProgram, entry: string): Promise<ChildProcessHandle> {
   sealDescriptors();
-  const [ours, theirs] = osNative().socketPair();
+  const [parentEnd, childEnd] = osNative().socketPair();
   let child: ChildProcess;
   try {
-    child = spawn(process.execPath, argumentsFor(program, entry), {
+    child = spawn(process.execPath, buildArguments(program, entry), {
       env: program.env,
       cwd: "/",
       detached: true,
-      stdio: ["ignore", "ignore", "pipe", "pipe", theirs],
+      stdio: ["ignore", "ignore", "pipe", "pipe", childEnd],
     });
   } catch (error) {
-    closeSync(ours);
-    throw failed(program, { reason: String(error) });
+    closeSync(parentEnd);
+    throw startFailure(program, { reason: String(error) });
   } finally {
-    closeSync(theirs);
+    closeSync(childEnd);
   }
-  const handle = new Child(child, ours);
+  const handle = new Child(child, parentEnd);
   await handle.ready(program);
   return handle;
 }
 
-function argumentsFor(program: ChildProgram, entry: string): string[] {
+function buildArguments(program: ChildProgram, entry: string): string[] {
   const { identity } = program;
   return [
-    // Without it a thread of Node.js blocks all signals and could not drop its privileges.
+    // Without it, a thread of Node.js blocks all signals and cannot drop its privileges.
     "--disable-sigusr1",
     ...(isSource ? ["--conditions=@patchbay/source"] : []),
     entry,
@@ -68,7 +63,7 @@ function argumentsFor(program: ChildProgram, entry: string): string[] {
   ];
 }
 
-function failed(program: ChildProgram, details: { reason: string }): AppError {
+function startFailure(program: ChildProgram, details: { reason: string }): AppError {
   return new AppError("OS_PROGRAM_FAILED", {
     program: program.module,
     exitCode: "no start",
@@ -86,14 +81,14 @@ class Child implements ChildProcessHandle {
   constructor(child: ChildProcess, descriptorEnd: number) {
     this.#child = child;
     this.pid = child.pid ?? 0;
-    // The fourth descriptor was asked for as a pipe: it is a socket in both directions.
+    // spawn creates a socket for the fourth descriptor, although its type is that of a pipe.
     const stream = child.stdio[3] as Socket;
     this.#channel = new JsonChannel(stream, descriptorEnd);
     child.stderr?.on("data", (data: Buffer) => {
       this.#stderr = (this.#stderr + data.toString("utf8")).slice(-STDERR_MAX);
     });
     stream.on("close", () => {
-      this.kill(); // A child that cannot be talked to is of no use.
+      this.kill(); // A child without its channel is useless.
     });
     const { promise, resolve } = Promise.withResolvers<string>();
     this.ended = promise;
@@ -101,7 +96,9 @@ class Child implements ChildProcessHandle {
       resolve(error.message);
     });
     child.once("close", (code, signal) => {
-      resolve(`${code === null ? String(signal) : `exit code ${String(code)}`}${this.#tail()}`);
+      resolve(
+        `${code === null ? String(signal) : `exit code ${String(code)}`}${this.#stderrSuffix()}`,
+      );
     });
     void promise.then(() => {
       this.#channel.closeDescriptors();
@@ -128,11 +125,10 @@ class Child implements ChildProcessHandle {
     this.#child.kill("SIGKILL");
   }
 
-  /** Resolves when the child has said that it is ready, which is its first message. */
   async ready(program: ChildProgram): Promise<void> {
     const { promise: first, resolve } = Promise.withResolvers<"ready">();
     this.#channel.onMessage(() => {
-      // At once: what the child says next may have come with the same read, and is not for us.
+      // Pauses at once, because the next message may be part of the same read and belongs to the caller.
       this.#channel.pause();
       resolve("ready");
     });
@@ -145,12 +141,12 @@ class Child implements ChildProcessHandle {
     if (outcome === "ready") return;
     this.kill();
     const reason = await this.ended;
-    if (outcome !== "late") throw failed(program, { reason });
+    if (outcome !== "late") throw startFailure(program, { reason });
     const { module, readyTimeoutMs } = program;
     throw new AppError("OS_TIMED_OUT", { program: module, timeoutMs: readyTimeoutMs });
   }
 
-  #tail(): string {
+  #stderrSuffix(): string {
     const text = this.#stderr.trim();
     return text === "" ? "" : `: ${text}`;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How do parent and child talk? JSON, one line a message, over a stream; descriptors over a socket beside it.
+// Channel between parent and child: JSON messages, one per line, over a stream, and descriptors over a socket beside
+// it.
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
 import { AppError } from "@patchbay/core/errors";
@@ -7,21 +8,20 @@ import type { ChildChannel, TakenDescriptor } from "@patchbay/core/ports";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 
-/** Longest line, bytes: a longer one is not sent, and whoever sends one nevertheless is cut off. */
+/** Bytes of the longest message. Longer ones are not sent; a peer that sends one is disconnected. */
 const LINE_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Bytes that wait to be written; more means that the other end does not read. */
-const WAITING_BYTES_MAX = 64 * 1024 * 1024;
+/** Bytes of unsent messages; more means that the peer does not read. */
+const UNSENT_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Descriptors that wait to be taken, those of this call among them; more means that the other end misbehaves. */
+/** Received descriptors that were not taken yet; more means that the peer misbehaves. */
 const DESCRIPTORS_MAX = 64;
 
-/** A {@link ChildChannel} over a stream and the end of a socket pair. */
 export class JsonChannel implements ChildChannel {
   readonly #stream: Socket;
-  /** Undefined when it is closed: its number may be another file's. */
+  /** Undefined once closed, because the number may be reused. */
   #descriptorEnd: number | undefined;
-  readonly #waiting: unknown[] = [];
+  readonly #queued: unknown[] = [];
   readonly #descriptors = new Map<number, number>();
   #listener: ((message: unknown) => void) | undefined;
   #parts: Buffer[] = [];
@@ -33,12 +33,12 @@ export class JsonChannel implements ChildChannel {
     stream.on("data", (data: Buffer) => {
       this.#read(data);
     });
-    // The end of the stream is what its owner listens to; an error is followed by it.
+    // The owner listens to "close", which follows an error.
     stream.on("error", () => undefined);
   }
 
   send(message: unknown): void {
-    if (this.#stream.writableLength > WAITING_BYTES_MAX) this.#stream.destroy();
+    if (this.#stream.writableLength > UNSENT_BYTES_MAX) this.#stream.destroy();
     const line = `${JSON.stringify(message)}\n`;
     const bytes = Buffer.byteLength(line);
     if (bytes > LINE_BYTES_MAX) {
@@ -49,14 +49,13 @@ export class JsonChannel implements ChildChannel {
 
   onMessage(listener: (message: unknown) => void): void {
     this.#listener = listener;
-    // A listener may hand over to another, or pause, in the middle: what still waits is not for it.
-    while (this.#listener === listener && this.#waiting.length > 0) {
-      listener(this.#waiting.shift());
+    // A listener may replace itself or pause while it runs; the remaining messages are not for it.
+    while (this.#listener === listener && this.#queued.length > 0) {
+      listener(this.#queued.shift());
     }
     if (this.#listener === listener) this.#stream.resume();
   }
 
-  /** Keeps messages until there is a listener again. */
   pause(): void {
     this.#listener = undefined;
     this.#stream.pause();
@@ -64,14 +63,14 @@ export class JsonChannel implements ChildChannel {
 
   sendDescriptor(fd: number, token: number): void {
     try {
-      osNative().sendDescriptor(this.#openEnd(), fd, token);
+      osNative().sendDescriptor(this.#requireEnd(), fd, token);
     } catch (error) {
       throw toFileError(error, "sendmsg", "descriptor");
     }
   }
 
   takeDescriptor(token: number): TakenDescriptor {
-    const fd = this.#find(token);
+    const fd = this.#receiveToken(token);
     return {
       fd,
       close: () => {
@@ -80,7 +79,7 @@ export class JsonChannel implements ChildChannel {
     };
   }
 
-  /** Closes the descriptors' end and what waits, after which none is sent or taken; may be repeated. */
+  /** Closes the descriptor socket and all descriptors that were not taken. Idempotent. */
   closeDescriptors(): void {
     if (this.#descriptorEnd !== undefined) closeSync(this.#descriptorEnd);
     this.#descriptorEnd = undefined;
@@ -88,12 +87,12 @@ export class JsonChannel implements ChildChannel {
     this.#descriptors.clear();
   }
 
-  #openEnd(): number {
+  #requireEnd(): number {
     if (this.#descriptorEnd === undefined) throw new Error("the other end is gone");
     return this.#descriptorEnd;
   }
 
-  #find(token: number): number {
+  #receiveToken(token: number): number {
     const known = this.#descriptors.get(token);
     if (known !== undefined) {
       this.#descriptors.delete(token);
@@ -102,20 +101,20 @@ export class JsonChannel implements ChildChannel {
     for (let turn = this.#descriptors.size; turn < DESCRIPTORS_MAX; turn += 1) {
       const received = this.#receive();
       if (received.token === token) return received.fd;
-      this.#keep(received);
+      this.#store(received);
     }
     throw toFileError(new Error("too many descriptors wait"), "recvmsg", "descriptor");
   }
 
   #receive(): { readonly fd: number; readonly token: number } {
     try {
-      return osNative().receiveDescriptor(this.#openEnd());
+      return osNative().receiveDescriptor(this.#requireEnd());
     } catch (error) {
       throw toFileError(error, "recvmsg", `descriptor (${errnoOf(error) ?? "failed"})`);
     }
   }
 
-  #keep(received: { readonly fd: number; readonly token: number }): void {
+  #store(received: { readonly fd: number; readonly token: number }): void {
     const before = this.#descriptors.get(received.token);
     if (before !== undefined) closeSync(before);
     this.#descriptors.set(received.token, received.fd);
@@ -137,7 +136,7 @@ export class JsonChannel implements ChildChannel {
     if (this.#partBytes > LINE_BYTES_MAX) this.#stream.destroy();
   }
 
-  /** False when the line is no JSON: the stream is cut then. */
+  /** Returns false and closes the stream if the line is not JSON. */
   #deliver(line: string): boolean {
     let message: unknown;
     try {
@@ -146,7 +145,7 @@ export class JsonChannel implements ChildChannel {
       this.#stream.destroy();
       return false;
     }
-    if (this.#listener === undefined) this.#waiting.push(message);
+    if (this.#listener === undefined) this.#queued.push(message);
     else this.#listener(message);
     return true;
   }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port DeviceNodes on this machine.
 import type { Stats } from "node:fs";
 import { chmod, chown, lstat, mkdir, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -11,8 +10,7 @@ const TIMEOUT_MS = 10_000;
 const PERMISSIONS = 0o7777;
 const DIRECTORY_MODE = 0o755;
 
-/** What is at the path itself; undefined: nothing. */
-async function look(path: string): Promise<Stats | undefined> {
+async function statIfExists(path: string): Promise<Stats | undefined> {
   try {
     return await lstat(path);
   } catch (error) {
@@ -21,22 +19,20 @@ async function look(path: string): Promise<Stats | undefined> {
   }
 }
 
-/** As mknod names it; undefined: no device. */
-function typeOf(status: Stats | undefined): "b" | "c" | undefined {
+function deviceType(status: Stats | undefined): "b" | "c" | undefined {
   if (status?.isCharacterDevice() === true) return "c";
   return status?.isBlockDevice() === true ? "b" : undefined;
 }
 
-/** Major and minor number of a device. Source: linux/kdev_t.h new_decode_dev */
+/** Source: linux/kdev_t.h new_decode_dev */
 export function deviceNumbersOf({ rdev }: Stats): readonly [major: number, minor: number] {
   return [(rdev >>> 8) & 0xfff, (rdev & 0xff) | ((rdev >>> 12) & 0xfff00)];
 }
 
-/** Whether a file is the wanted copy of the source. */
 export function isCopy(found: Stats | undefined, source: Stats, wanted: DeviceCopy): boolean {
   return (
     found !== undefined &&
-    typeOf(found) === typeOf(source) &&
+    deviceType(found) === deviceType(source) &&
     found.rdev === source.rdev &&
     found.uid === wanted.uid &&
     found.gid === wanted.gid &&
@@ -44,7 +40,7 @@ export function isCopy(found: Stats | undefined, source: Stats, wanted: DeviceCo
   );
 }
 
-class MachineDevices implements DeviceNodes {
+class HostDeviceNodes implements DeviceNodes {
   readonly #runner: ProcessRunner;
 
   constructor(runner: ProcessRunner) {
@@ -52,14 +48,14 @@ class MachineDevices implements DeviceNodes {
   }
 
   async keepCopy(copy: DeviceCopy): Promise<CopyResult> {
-    const source = await look(copy.source);
-    const type = typeOf(source);
+    const source = await statIfExists(copy.source);
+    const type = deviceType(source);
     try {
       if (source === undefined || type === undefined) {
         await rm(copy.path, { force: true });
         return "removed";
       }
-      if (isCopy(await look(copy.path), source, copy)) return "unchanged";
+      if (isCopy(await statIfExists(copy.path), source, copy)) return "unchanged";
       await makeDirectory(dirname(copy.path));
       await this.#make(copy, [type, ...deviceNumbersOf(source).map(String)]);
       return "made";
@@ -68,7 +64,7 @@ class MachineDevices implements DeviceNodes {
     }
   }
 
-  /** A runtime that looks meanwhile sees the old one, the new one, or none that is another's. */
+  /** Replaces the node atomically, so that a container runtime sees the old or the new one. */
   async #make({ path, uid, gid, mode }: DeviceCopy, device: readonly string[]): Promise<void> {
     const temporary = `${path}.new`;
     const program = "mknod";
@@ -85,10 +81,10 @@ class MachineDevices implements DeviceNodes {
 
 async function makeDirectory(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: DIRECTORY_MODE });
-  await chmod(path, DIRECTORY_MODE); // whatever the process masks
+  await chmod(path, DIRECTORY_MODE); // mkdir applies the umask
 }
 
-/** Device nodes of this machine; needs the right to make them, and to give files away. */
+/** Requires the rights to create device nodes and to change owners. */
 export function createDeviceNodes({ runner }: { readonly runner: ProcessRunner }): DeviceNodes {
-  return new MachineDevices(runner);
+  return new HostDeviceNodes(runner);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does one process at a time do something on this machine, although each of them may be killed at any moment?
+// Locks across processes, which the kernel releases when a process dies.
 import {
   closeSync,
   constants,
@@ -16,19 +16,16 @@ import { osNative } from "../native.ts";
 
 const MODE = 0o600;
 
-/** A lock that is held. The kernel gives it back when this process ends. */
 export interface FileLock {
-  /** Gives it back and removes the file. */
   release(): void;
 }
 
-/** Somebody else holds it. */
 export interface LockHolder {
-  /** Process ID as the holder wrote it; empty when it has not yet. */
+  /** Process ID that the holder wrote; empty if it has not yet. */
   readonly heldBy: string;
 }
 
-/** Whether the file that is open is still the one of that name: its last holder may just have removed it. */
+/** Whether the path still names the open file, which its last holder may have removed. */
 function isCurrent(fd: number, path: string): boolean {
   try {
     return statSync(path, { bigint: true }).ino === fstatSync(fd, { bigint: true }).ino;
@@ -60,11 +57,7 @@ function tryLock(path: string): FileLock | LockHolder | undefined {
   };
 }
 
-/**
- * Takes the lock that is a file of that name, or says who has it. Its directory must be there, and others must not be
- * able to open the file: whoever can, can lock it.
- * @throws AppError with OS_FILE_FAILED
- */
+/** Other users must not be able to open the file, because they could lock it. @throws AppError with OS_FILE_FAILED */
 export function takeFileLock(path: string): FileLock | LockHolder {
   try {
     for (;;) {

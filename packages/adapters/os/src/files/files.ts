@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How are files of this machine read and written, so that a crash leaves the old file or the new one?
+// Reads, writes and watches files. Writes are atomic: a crash leaves the old or the new file.
+import { createWriteStream, type FSWatcher, statSync, watch } from "node:fs";
 import {
+  chmod,
+  copyFile,
+  type FileHandle,
   lstat,
   mkdir,
   open,
@@ -9,19 +13,22 @@ import {
   rename,
   rm,
   statfs,
-  type FileHandle,
 } from "node:fs/promises";
 import { dirname } from "node:path";
+import type { Writable } from "node:stream";
 import type { Files } from "@patchbay/core/ports";
-import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
 import { osNative } from "../native.ts";
-import { watchDirectory } from "./watch-directory.ts";
+import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
 
 const FILE_MODE = 0o644;
 const DIRECTORY_MODE = 0o755;
 let temporaryFiles = 0;
 
-async function attempt<T>(call: string, path: string, operation: () => Promise<T>): Promise<T> {
+async function withFileError<T>(
+  call: string,
+  path: string,
+  operation: () => Promise<T>,
+): Promise<T> {
   try {
     return await operation();
   } catch (error) {
@@ -29,7 +36,7 @@ async function attempt<T>(call: string, path: string, operation: () => Promise<T
   }
 }
 
-async function unlessMissing<T>(absent: T, operation: () => Promise<T>): Promise<T> {
+async function orIfMissing<T>(absent: T, operation: () => Promise<T>): Promise<T> {
   try {
     return await operation();
   } catch (error) {
@@ -52,7 +59,7 @@ async function openNew(path: string, mode: number): Promise<FileHandle> {
     return await open(path, "wx", mode);
   } catch (error) {
     if (errnoOf(error) !== "EEXIST") throw error;
-    await rm(path); // of an earlier process with this pid
+    await rm(path); // left by an earlier process with this pid
     return open(path, "wx", mode);
   }
 }
@@ -60,7 +67,7 @@ async function openNew(path: string, mode: number): Promise<FileHandle> {
 async function writeSynced(path: string, text: string, mode: number): Promise<void> {
   const handle = await openNew(path, mode);
   try {
-    await handle.chmod(mode); // whatever the umask is
+    await handle.chmod(mode); // open applies the umask
     await handle.writeFile(text, "utf8");
     await handle.sync();
   } finally {
@@ -86,27 +93,134 @@ async function ensureDirectory(directory: string, mode: number): Promise<void> {
   if (first !== undefined) await syncDirectory(dirname(first));
 }
 
-/** Files of this machine. Every method throws AppError with OS_FILE_FAILED. */
+/** All methods throw AppError with OS_FILE_FAILED. */
 export function createFiles(): Files {
   return {
     readText: (path) =>
-      attempt("read", path, () => unlessMissing(undefined, () => readFile(path, "utf8"))),
+      withFileError("read", path, () => orIfMissing(undefined, () => readFile(path, "utf8"))),
     writeAtomic: (path, text, mode = FILE_MODE) =>
-      attempt("write", path, () => replaceFile(path, text, mode)),
+      withFileError("write", path, () => replaceFile(path, text, mode)),
     list: (directory) =>
-      attempt("list", directory, async () =>
-        (await unlessMissing<string[]>([], () => readdir(directory))).sort(),
+      withFileError("list", directory, async () =>
+        (await orIfMissing<string[]>([], () => readdir(directory))).sort(),
       ),
     ensureDirectory: (directory, mode = DIRECTORY_MODE) =>
-      attempt("mkdir", directory, () => ensureDirectory(directory, mode)),
-    remove: (path) => attempt("remove", path, () => osNative().removeTree(path)),
+      withFileError("mkdir", directory, () => ensureDirectory(directory, mode)),
+    remove: (path) => withFileError("remove", path, () => osNative().removeTree(path)),
     exists: (path) =>
-      attempt("lstat", path, () => unlessMissing(false, () => lstat(path).then(() => true))),
+      withFileError("lstat", path, () => orIfMissing(false, () => lstat(path).then(() => true))),
     space: (path) =>
-      attempt("statfs", path, async () => {
+      withFileError("statfs", path, async () => {
         const { bsize, blocks, bavail } = await statfs(path);
         return { sizeBytes: blocks * bsize, freeBytes: bavail * bsize };
       }),
     watchDirectory,
   };
+}
+
+const PLACEMENTS_MAX = 100;
+
+interface WatchedDirectory {
+  readonly path: string;
+  readonly inode: number;
+}
+
+function findDirectory(path: string): WatchedDirectory | undefined {
+  try {
+    return { path, inode: statSync(path).ino };
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw toFileError(error, "stat", path);
+  }
+}
+
+function nearestDirectory(directory: string): WatchedDirectory {
+  return findDirectory(directory) ?? nearestDirectory(dirname(directory));
+}
+
+function isSameDirectory(one: WatchedDirectory | undefined, other: WatchedDirectory): boolean {
+  return one?.path === other.path && one.inode === other.inode;
+}
+
+class DirectoryWatch {
+  readonly #directory: string;
+  readonly #changed: () => void;
+  #place: WatchedDirectory | undefined;
+  #watcher: FSWatcher | undefined;
+
+  constructor(directory: string, changed: () => void) {
+    this.#directory = directory;
+    this.#changed = changed;
+  }
+
+  place(): void {
+    for (let turn = 0; turn < PLACEMENTS_MAX; turn += 1) {
+      const place = nearestDirectory(this.#directory);
+      if (isSameDirectory(this.#place, place)) return;
+      this.close();
+      if (this.#watchPlace(place)) this.#place = place;
+    }
+    throw toFileError(new Error("the tree keeps changing"), "watch", this.#directory);
+  }
+
+  close(): void {
+    this.#watcher?.close();
+    this.#watcher = undefined;
+    this.#place = undefined;
+  }
+
+  #watchPlace(place: WatchedDirectory): boolean {
+    try {
+      this.#watcher = watch(place.path, (event) => {
+        if (event === "rename") this.#onRename();
+      });
+      this.#watcher.on("error", () => {
+        this.#onRename();
+      });
+      return true;
+    } catch (error) {
+      if (isMissing(error)) return false;
+      throw toFileError(error, "watch", place.path);
+    }
+  }
+
+  #onRename(): void {
+    const before = this.#place;
+    this.place();
+    const isHere = this.#place?.path === this.#directory;
+    const wasHere = before?.path === this.#directory;
+    if (isHere || wasHere) this.#changed();
+  }
+}
+
+/** Also if the directory is created, deleted or recreated meanwhile. @throws AppError with OS_FILE_FAILED */
+export function watchDirectory(directory: string, changed: () => void, signal: AbortSignal): void {
+  if (signal.aborted) return;
+  const directoryWatch = new DirectoryWatch(directory, changed);
+  directoryWatch.place();
+  signal.addEventListener("abort", () => {
+    directoryWatch.close();
+  });
+}
+
+const PROGRAM_MODE = 0o755;
+
+/** Equivalent to: `install -m 0755 SOURCE TARGET`, but atomic. @throws AppError with OS_FILE_FAILED */
+export async function installProgram(source: string, target: string): Promise<void> {
+  const temporary = `${target}.new`;
+  try {
+    await copyFile(source, temporary);
+    await chmod(temporary, PROGRAM_MODE); // copyFile applies the umask
+    await rename(temporary, target);
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw toFileError(error, "install", target);
+  }
+}
+
+const MODE = 0o600;
+
+/** The stream fails with EEXIST if the file exists, and leaves it unchanged. */
+export function openNewFile(path: string): Writable {
+  return createWriteStream(path, { flags: "wx", mode: MODE });
 }

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// How is a file read that somebody else still writes, moves away and makes anew?
+// Reads files that another process appends to and rotates.
 import { watch } from "node:fs";
-import { open, rename, stat, type FileHandle } from "node:fs/promises";
+import { type FileHandle, open, readFile, rename, stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { isMissing, toFileError } from "./file-errors.ts";
+import { messageOf } from "@patchbay/core/errors";
+import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
 
-/** A file that is open for reading; it stays the same file when it is renamed or removed. */
 export interface GrowingFile {
-  /** At most `bytesMax` from `position` on; empty at the present end. */
+  /** Reads at most `bytesMax` bytes from `position`; empty at the current end. */
   read(position: number, bytesMax: number): Promise<Buffer>;
-  /** Whether `path` names another file by now; false while it names none. */
   isReplacedAt(path: string): Promise<boolean>;
   close(): Promise<void>;
 }
 
-async function inodeAt(path: string): Promise<bigint | undefined> {
+async function readInode(path: string): Promise<bigint | undefined> {
   try {
     return (await stat(path, { bigint: true })).ino;
   } catch (error) {
@@ -37,10 +36,7 @@ async function readAt(
   }
 }
 
-/**
- * Opens a file that grows; undefined when it is not there.
- * @throws AppError with OS_FILE_FAILED, also of its methods
- */
+/** Undefined if the file does not exist. @throws AppError with OS_FILE_FAILED, also from methods of the result */
 export async function openGrowingFile(path: string): Promise<GrowingFile | undefined> {
   let handle: FileHandle;
   try {
@@ -53,18 +49,14 @@ export async function openGrowingFile(path: string): Promise<GrowingFile | undef
   return {
     read: (position, bytesMax) => readAt(handle, path, { position, bytesMax }),
     isReplacedAt: async (other) => {
-      const inode = await inodeAt(other);
+      const inode = await readInode(other);
       return inode !== undefined && inode !== ino;
     },
     close: () => handle.close(),
   };
 }
 
-/**
- * Calls `changed` after each change of what is in a file (inotify), and when it comes, goes or is renamed, until
- * aborted; changes that come close together may be told once. Its directory must be there.
- * @throws AppError with OS_FILE_FAILED when it cannot be watched.
- */
+/** Watches changes and renames by inotify; the directory must exist. @throws AppError with OS_FILE_FAILED */
 export function watchFile(path: string, changed: () => void, signal: AbortSignal): void {
   if (signal.aborted) return;
   const wanted = basename(path);
@@ -81,10 +73,7 @@ export function watchFile(path: string, changed: () => void, signal: AbortSignal
   }
 }
 
-/**
- * Size of a file in bytes; undefined when it is not there.
- * @throws AppError with OS_FILE_FAILED
- */
+/** Bytes; undefined if the file does not exist. @throws AppError with OS_FILE_FAILED */
 export async function sizeOfFile(path: string): Promise<number | undefined> {
   try {
     return (await stat(path)).size;
@@ -94,14 +83,55 @@ export async function sizeOfFile(path: string): Promise<number | undefined> {
   }
 }
 
-/**
- * Gives a file another name in place of what has that name.
- * @throws AppError with OS_FILE_FAILED
- */
+/** Replaces an existing target. @throws AppError with OS_FILE_FAILED */
 export async function renameFile(from: string, to: string): Promise<void> {
   try {
     await rename(from, to);
   } catch (error) {
     throw toFileError(error, "rename", from);
+  }
+}
+
+async function findLine(file: string, prefix: string): Promise<string | undefined> {
+  try {
+    const text = await readFile(file, "utf8");
+    // Only whole lines.
+    return text
+      .split("\n")
+      .slice(0, -1)
+      .find((line) => line.startsWith(prefix));
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return undefined;
+    throw toFileError(error, "read", file);
+  }
+}
+
+/** Resolves with the first line that begins with `prefix`. The file may be created later, its directory must exist. */
+export async function waitForLine(
+  file: string,
+  prefix: string,
+  signal: AbortSignal,
+): Promise<string> {
+  signal.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const check = (): void => {
+    findLine(file, prefix).then((line) => {
+      if (line !== undefined) resolve(line);
+    }, reject);
+  };
+  const watcher = watch(dirname(file), (_event, name) => {
+    if (name === basename(file)) check();
+  });
+  const onAbort = (): void => {
+    reject(signal.reason instanceof Error ? signal.reason : new Error(messageOf(signal.reason)));
+  };
+  watcher.on("error", reject);
+  signal.addEventListener("abort", onAbort);
+  check();
+  try {
+    return await promise;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    watcher.close();
   }
 }

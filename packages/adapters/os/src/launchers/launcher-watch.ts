@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// When may a launcher's socket have come or gone? inotify on the deepest directory of its path that exists; no polling.
-import { closeSync, constants, fstatSync, openSync, watch, type FSWatcher } from "node:fs";
+// Watches for a launcher's socket by inotify on the deepest existing directory of its path.
+import { closeSync, constants, fstatSync, type FSWatcher, openSync, watch } from "node:fs";
 import { toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 import { Throttle } from "../throttle.ts";
 import { isRelevant, NoiseCounter } from "./watch-events.ts";
 
-/** A path whose parts may not exist yet, and that someone else controls. */
-export interface UntrustedPath {
-  /** Trusted, and there. */
+/** A path whose components may not exist yet and belong to a tenant. */
+interface UntrustedPath {
+  /** Exists, and only root changes it. */
   readonly podsDir: string;
-  /** Names from there on; the last is the file's. */
   readonly names: readonly string[];
 }
 
-/** The deepest directory of the path that exists. */
-interface Place {
+interface ExistingDirectory {
   readonly depth: number;
   readonly inode: bigint;
-  /** Open (O_PATH); the finder closes it. */
+  /** Opened with O_PATH; the caller closes it. */
   readonly fd: number;
 }
 
-function findPlace(path: UntrustedPath): Place {
+function findDeepestDirectory(path: UntrustedPath): ExistingDirectory {
   const root = openSync(path.podsDir, constants.O_RDONLY | constants.O_DIRECTORY);
   for (let depth = path.names.length - 1; depth > 0; depth -= 1) {
     const fd = tryOpen(root, path.names.slice(0, depth).join("/"));
@@ -38,7 +36,7 @@ function tryOpen(root: number, path: string): number | undefined {
   try {
     return osNative().openBeneath(root, path, "directory");
   } catch {
-    return undefined; // Missing or not a directory: what is above it is watched instead.
+    return undefined; // Missing or not a directory: its parent is watched instead.
   }
 }
 
@@ -55,13 +53,12 @@ class LauncherWatch {
     this.#changed = changed;
   }
 
-  /** Listens where it must be listened now. */
-  place(): void {
+  watchDeepest(): void {
     this.#noise.reset();
-    let last: Place | undefined;
-    // Each turn goes one level deeper at least, unless the tree changes meanwhile: then its event comes too.
+    let last: ExistingDirectory | undefined;
+    // Each turn goes at least one level deeper, unless the tree changes meanwhile, which triggers an event.
     for (let turn = 0; turn <= this.#path.names.length; turn += 1) {
-      const place = findPlace(this.#path);
+      const place = findDeepestDirectory(this.#path);
       const isSame = place.depth === last?.depth && place.inode === last.inode;
       try {
         if (!isSame) this.#watch(place);
@@ -74,62 +71,59 @@ class LauncherWatch {
   }
 
   close(): void {
-    this.#deafen();
+    this.#stopWatching();
     clearTimeout(this.#timer);
   }
 
-  #watch(place: Place): void {
-    this.#deafen();
+  #watch(place: ExistingDirectory): void {
+    this.#stopWatching();
     const expected = this.#path.names[place.depth];
-    // Through the descriptor: a link that is put in its place meanwhile is not followed.
+    // Watches through the descriptor, so that a link put in the directory's place is not followed.
     const watcher = watch(`/proc/self/fd/${String(place.fd)}`, (event, name) => {
       if (watcher !== this.#watcher) return;
-      this.#hear(isRelevant(event, name, expected));
+      this.#onEvent(isRelevant(event, name, expected));
     });
     watcher.on("error", () => {
-      if (watcher === this.#watcher) this.#hear(true);
+      if (watcher === this.#watcher) this.#onEvent(true);
     });
     this.#watcher = watcher;
   }
 
-  #deafen(): void {
+  #stopWatching(): void {
     this.#watcher?.close();
     this.#watcher = undefined;
   }
 
-  #hear(isOurs: boolean): void {
-    if (!isOurs && !this.#noise.isTooMuch()) return;
-    this.#deafen();
-    this.#rest(this.#throttle.nextMs());
+  #onEvent(isOurs: boolean): void {
+    if (!isOurs && !this.#noise.countAndCheck()) return;
+    this.#stopWatching();
+    this.#pause(this.#throttle.nextMs());
     if (isOurs) this.#changed();
   }
 
-  /** A hostile launcher can change names as fast as it likes: what happens meanwhile costs nothing, and is told as one change at its end. */
-  #rest(ms: number): void {
+  /** A hostile launcher can rename files at any rate. Events during the pause are reported as one change at its end. */
+  #pause(ms: number): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      // Not placed: inotify's limits, or the directory of pods is gone.
-      if (!this.#tryPlace()) this.#rest(this.#throttle.longMs);
-      // Also of a socket that came just before: it is made (bind) before anybody listens on it (listen).
+      // inotify's limits were reached, or the directory of pods is gone.
+      if (!this.#tryWatchDeepest()) this.#pause(this.#throttle.longMs);
+      // Reports again, because a socket exists (bind) before its server listens (listen).
       this.#changed();
     }, ms);
   }
 
-  #tryPlace(): boolean {
+  #tryWatchDeepest(): boolean {
     try {
-      this.place();
+      this.watchDeepest();
       return true;
     } catch {
-      this.#deafen();
-      return false; // Tried again; whoever is told of the change finds out what is wrong when it opens the launcher.
+      this.#stopWatching();
+      return false; // Retried later. The caller learns the reason when it opens the launcher.
     }
   }
 }
 
-/**
- * Calls `changed` when the file may have come or gone, until aborted.
- * @throws AppError with OS_FILE_FAILED when it cannot be watched, for example when inotify's limits are reached.
- */
+/** @throws AppError with OS_FILE_FAILED, for example because inotify's limits are reached */
 export function watchLauncherPath(
   path: UntrustedPath,
   changed: () => void,
@@ -138,7 +132,7 @@ export function watchLauncherPath(
   if (signal.aborted) return;
   const launcherWatch = new LauncherWatch(path, changed);
   try {
-    launcherWatch.place();
+    launcherWatch.watchDeepest();
   } catch (error) {
     launcherWatch.close();
     throw toFileError(error, "watch", `${path.podsDir}/${path.names.join("/")}`);

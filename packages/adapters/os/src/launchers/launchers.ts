@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does virt-handler reach a launcher without trusting anything in it? ADR 0006 says what is checked and why.
+// Opens launchers without trusting their contents. ADR 0006 explains the checks.
 import {
   EMPTY_DIR_VOLUMES,
   HOOK_SIDECAR_PREFIX,
@@ -13,38 +13,33 @@ import type { Launcher, LauncherPod, Launchers, Sandbox, Sandboxes } from "@patc
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { watchLauncherPath } from "./launcher-watch.ts";
 import { osNative } from "../native.ts";
-import { watchProcessEnd } from "../processes/process-end.ts";
+import { watchProcessEnd } from "../processes/process-identity.ts";
 
-/** Where a pod's launcher listens, below the directory of pods. */
-function socketPathOf(podUid: string): readonly string[] {
-  return launcherPathOf(podUid, LIBVIRT_SOCKET);
+function socketPath(podUid: string): readonly string[] {
+  return launcherPath(podUid, LIBVIRT_SOCKET);
 }
 
-function launcherPathOf(podUid: string, path: string): readonly string[] {
+function launcherPath(podUid: string, path: string): readonly string[] {
   return [podUid, EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME, path].join("/").split("/");
 }
 
-/** A pod's UID may be used as one name of a path. */
 const POD_UID = /^[0-9A-Za-z][0-9A-Za-z-]{0,62}$/;
 
-/** What {@link createLaunchers} needs. */
 export interface LaunchersOptions {
   /** Directory of pods, for example `/var/lib/kubelet/pods`. */
   readonly podsDir: string;
   readonly sandboxes: Sandboxes;
-  /** The user that all launchers run as. */
   readonly uid: number;
-  /** Inode of the host's own network namespace, decimal text; never accepted. */
+  /** Inode of the host's network namespace, which is never accepted; decimal. */
   readonly hostNetnsInode: string;
 }
 
-/** Finds launchers below a directory of pods. Works for processes of any pid namespace below ours. */
 export function createLaunchers(options: LaunchersOptions): Launchers {
   return {
     open: (pod) => openLauncher(pod, options),
     watch: ({ uid }, changed, signal) => {
       watchLauncherPath(
-        { podsDir: options.podsDir, names: socketPathOf(checked(uid)) },
+        { podsDir: options.podsDir, names: socketPath(validPodUid(uid)) },
         changed,
         signal,
       );
@@ -54,24 +49,24 @@ export function createLaunchers(options: LaunchersOptions): Launchers {
 
 async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promise<Launcher> {
   const { uid: podUid } = pod;
-  const path = socketPathOf(checked(podUid)).join("/");
+  const path = socketPath(validPodUid(podUid)).join("/");
   const sandbox = await options.sandboxes.find(podUid);
-  if (sandbox === undefined) throw unreachable(podUid, "the pod has no sandbox");
+  if (sandbox === undefined) throw unreachableError(podUid, "the pod has no sandbox");
   checkPod(sandbox, pod);
-  const held = new Descriptors();
+  const descriptors = new Descriptors();
   try {
-    const socketFd = held.add(openSocket(podUid, path, options.podsDir));
-    const directoryFd = held.add(openVolume(podUid, options.podsDir));
-    const pid = askPeer(podUid, { socketFd, uid: options.uid });
-    const pidfd = held.add(openPeer(podUid, pid));
-    const netnsFd = held.add(openNetns(podUid, pid));
-    // Asked after /proc/<pid> was used: while this process lives, that pid was nobody else's.
+    const socketFd = descriptors.add(openSocket(podUid, path, options.podsDir));
+    const directoryFd = descriptors.add(openVolume(podUid, options.podsDir));
+    const pid = connectToPeer(podUid, { socketFd, uid: options.uid });
+    const pidfd = descriptors.add(openPeer(podUid, pid));
+    const netnsFd = descriptors.add(openNetns(podUid, pid));
+    // Checked after /proc/<pid> was used: while the process lived, its pid was not reused.
     if (osNative().hasEnded(pidfd))
-      throw unreachable(podUid, "the process behind its socket ended");
-    const inode = inodeOf(netnsFd);
+      throw unreachableError(podUid, "the process behind its socket ended");
+    const inode = readInode(netnsFd);
     checkNetns(inode, sandbox, options.hostNetnsInode);
     const end = watchProcessEnd(pidfd);
-    held.release(pidfd);
+    descriptors.release(pidfd);
     const resolver = readResolver(podUid, options.podsDir);
     const sidecars = readSidecars(podUid, options.podsDir);
     return {
@@ -83,24 +78,23 @@ async function openLauncher(pod: LauncherPod, options: LaunchersOptions): Promis
       ended: end.ended,
       close: () => {
         end.cancel();
-        held.releaseAll();
+        descriptors.releaseAll();
       },
     };
   } catch (error) {
-    held.releaseAll();
+    descriptors.releaseAll();
     throw error;
   }
 }
 
-/** Longest that is read of it, bytes. */
 const RESOLVER_MAX = 65_536;
 
-/** On the node's own file system, where nothing that is read can hold us up; absent or no file: the pod has told nothing. */
+/** The file is on the node's own file system, so reading it cannot block. Undefined if it is missing or not a file. */
 function readResolver(podUid: string, podsDir: string): string | undefined {
   const held = new Descriptors();
   try {
     const directoryFd = held.add(openSync(podsDir, constants.O_RDONLY | constants.O_DIRECTORY));
-    const path = launcherPathOf(podUid, LAUNCHER_RESOLVER).join("/");
+    const path = launcherPath(podUid, LAUNCHER_RESOLVER).join("/");
     const fd = held.add(osNative().openBeneath(directoryFd, path, "read"));
     if (!fstatSync(fd).isFile()) return undefined;
     const buffer = Buffer.alloc(RESOLVER_MAX);
@@ -112,16 +106,16 @@ function readResolver(podUid: string, podsDir: string): string | undefined {
   }
 }
 
-/** The kubelet's own directory: what is in it was made before the pod ran, and the pod cannot change it. */
+/** The kubelet created the directory before the pod ran, and the pod cannot change it. */
 function readSidecars(podUid: string, podsDir: string): readonly string[] {
   const directory = [podsDir, podUid, EMPTY_DIR_VOLUMES].join("/");
-  return namesIn(directory)
+  return listNames(directory)
     .filter((name) => /^\d{1,3}$/.test(name.slice(HOOK_SIDECAR_PREFIX.length)))
     .filter((name) => name.startsWith(HOOK_SIDECAR_PREFIX))
-    .toSorted((left, right) => numberOf(left) - numberOf(right));
+    .toSorted((left, right) => sidecarNumber(left) - sidecarNumber(right));
 }
 
-function namesIn(directory: string): readonly string[] {
+function listNames(directory: string): readonly string[] {
   try {
     return readdirSync(directory);
   } catch (error) {
@@ -129,11 +123,10 @@ function namesIn(directory: string): readonly string[] {
   }
 }
 
-function numberOf(sidecar: string): number {
+function sidecarNumber(sidecar: string): number {
   return Number(sidecar.slice(HOOK_SIDECAR_PREFIX.length));
 }
 
-/** Descriptors that are closed exactly once. */
 class Descriptors {
   readonly #open = new Set<number>();
 
@@ -151,13 +144,12 @@ class Descriptors {
   }
 }
 
-function checked(podUid: string): string {
-  if (!POD_UID.test(podUid)) throw refused(podUid, "not the UID of a pod");
+function validPodUid(podUid: string): string {
+  if (!POD_UID.test(podUid)) throw refusedError(podUid, "not the UID of a pod");
   return podUid;
 }
 
-/** Opens what the path leads to beneath the directory of pods, through no symbolic link. */
-function openBelow(podUid: string, podsDir: string, wanted: Wanted): number {
+function openBeneathPods(podUid: string, podsDir: string, wanted: PathToOpen): number {
   const { path, kind, missing } = wanted;
   let directoryFd: number | undefined;
   try {
@@ -165,39 +157,38 @@ function openBelow(podUid: string, podsDir: string, wanted: Wanted): number {
     return osNative().openBeneath(directoryFd, path, kind);
   } catch (error) {
     const errno = errnoOf(error) ?? "";
-    if (errno === "ENOENT") throw unreachable(podUid, missing, error);
-    // ELOOP: a symbolic link; EXDEV: a way out; ENOTDIR: a file where a directory must be.
+    if (errno === "ENOENT") throw unreachableError(podUid, missing, error);
+    // ELOOP: a symbolic link; EXDEV: a path out of the directory; ENOTDIR: a file instead of a directory.
     if (["ELOOP", "EXDEV", "ENOTDIR"].includes(errno))
-      throw refused(path, `openat2: ${errno}`, error);
+      throw refusedError(path, `openat2: ${errno}`, error);
     throw toFileError(error, "openat2", `${podsDir}/${path}`);
   } finally {
     if (directoryFd !== undefined) closeSync(directoryFd);
   }
 }
 
-interface Wanted {
+interface PathToOpen {
   readonly path: string;
   readonly kind: "path" | "directory";
-  /** Said when it is not there. */
   readonly missing: string;
 }
 
 function openSocket(podUid: string, path: string, podsDir: string): number {
   const missing = "it has no libvirt socket yet";
-  const fd = openBelow(podUid, podsDir, { path, kind: "path", missing });
+  const fd = openBeneathPods(podUid, podsDir, { path, kind: "path", missing });
   if (fstatSync(fd).isSocket()) return fd;
   closeSync(fd);
-  throw refused(path, "not a socket");
+  throw refusedError(path, "not a socket");
 }
 
-/** The volume of the launcher's sockets, which the kubelet made, not the pod. */
+/** The volume of the launcher's sockets, which the kubelet created. */
 function openVolume(podUid: string, podsDir: string): number {
   const path = [podUid, EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME].join("/");
   const missing = "it has no volume of sockets";
-  return openBelow(podUid, podsDir, { path, kind: "directory", missing });
+  return openBeneathPods(podUid, podsDir, { path, kind: "directory", missing });
 }
 
-function askPeer(podUid: string, launcher: { socketFd: number; uid: number }): number {
+function connectToPeer(podUid: string, launcher: { socketFd: number; uid: number }): number {
   let peer;
   try {
     peer = osNative().connectPeer(launcher.socketFd);
@@ -206,16 +197,16 @@ function askPeer(podUid: string, launcher: { socketFd: number; uid: number }): n
     if (errno === "ECONNREFUSED") {
       throw new AppError("LAUNCHER_NOT_LISTENING", { vmi: `pod ${podUid}` }, { cause: error });
     }
-    throw unreachable(podUid, `connect: ${errno}`, error);
+    throw unreachableError(podUid, `connect: ${errno}`, error);
   }
   if (peer.uid !== launcher.uid) {
-    throw refused(
+    throw refusedError(
       podUid,
       `user ${String(peer.uid)} listens on its socket, not ${String(launcher.uid)}`,
     );
   }
   if (peer.pid <= 0)
-    throw refused(podUid, "the process behind its socket has no PID in this node's namespace");
+    throw refusedError(podUid, "the process behind its socket has no PID in this node's namespace");
   return peer.pid;
 }
 
@@ -224,7 +215,7 @@ function openPeer(podUid: string, pid: number): number {
     return osNative().openProcess(pid);
   } catch (error) {
     if (errnoOf(error) === "ESRCH") {
-      throw unreachable(podUid, "the process behind its socket ended", error);
+      throw unreachableError(podUid, "the process behind its socket ended", error);
     }
     throw toFileError(error, "pidfd_open", `/proc/${String(pid)}`);
   }
@@ -236,20 +227,20 @@ function openNetns(podUid: string, pid: number): number {
     return openSync(path, constants.O_RDONLY);
   } catch (error) {
     if (["ENOENT", "ESRCH"].includes(errnoOf(error) ?? "")) {
-      throw unreachable(podUid, "the process behind its socket ended", error);
+      throw unreachableError(podUid, "the process behind its socket ended", error);
     }
     throw toFileError(error, "open", path);
   }
 }
 
-function inodeOf(fd: number): string {
+function readInode(fd: number): string {
   return fstatSync(fd, { bigint: true }).ino.toString();
 }
 
-/** A uid is a word: whoever writes it into a status could name a foreign pod. */
+/** A UID in a status can be forged to name another pod. */
 function checkPod({ pod: owner }: Sandbox, { uid, namespace, name }: LauncherPod): void {
   if (owner.namespace === namespace && owner.name === name) return;
-  throw refused(
+  throw refusedError(
     uid,
     `it belongs to pod ${owner.namespace}/${owner.name}, not to the launcher ${namespace}/${name}`,
   );
@@ -257,23 +248,23 @@ function checkPod({ pod: owner }: Sandbox, { uid, namespace, name }: LauncherPod
 
 function checkNetns(inode: string, sandbox: Sandbox, hostNetnsInode: string): void {
   if (inode === hostNetnsInode) {
-    throw refused(
+    throw refusedError(
       sandbox.podUid,
       "the process behind its socket is in the host's network namespace",
     );
   }
   if (inode !== sandbox.netnsInode) {
-    throw refused(
+    throw refusedError(
       sandbox.podUid,
       "the process behind its socket is not in the pod's network namespace",
     );
   }
 }
 
-function unreachable(podUid: string, reason: string, cause?: unknown): AppError {
+function unreachableError(podUid: string, reason: string, cause?: unknown): AppError {
   return new AppError("LAUNCHER_UNREACHABLE", { vmi: `pod ${podUid}`, reason }, { cause });
 }
 
-function refused(path: string, reason: string, cause?: unknown): AppError {
+function refusedError(path: string, reason: string, cause?: unknown): AppError {
   return new AppError("OS_PATH_REFUSED", { path, reason }, { cause });
 }

@@ -4,22 +4,22 @@ import {
   directoryAccess,
   isConnectable,
   isDirectoryId,
-  shownFromRun,
-  socketFromRun,
+  shownRelativeToRun,
+  socketRelativeToRun,
   socketId,
-  socketRefusal,
+  findSocketRefusal,
 } from "./vhost-rules.ts";
 
 const MADE = "/run/patchbay/vhost-user";
 const SHOWN = "/run/patchbay/vhost-user-shown";
 
 test("a socket has a path below /run in the dataplane's directory and in the launcher's", () => {
-  expect(socketFromRun(`${MADE}/d/one`)).toBe("patchbay/vhost-user/d/one");
-  expect(shownFromRun(`${MADE}/d/one`)).toBe("patchbay/vhost-user-shown/d/one");
+  expect(socketRelativeToRun(`${MADE}/d/one`)).toBe("patchbay/vhost-user/d/one");
+  expect(shownRelativeToRun(`${MADE}/d/one`)).toBe("patchbay/vhost-user-shown/d/one");
 });
 
 test.each([MADE, `${SHOWN}/d/one`, "/run/other", ""])("%j is not the path of a socket", (path) => {
-  for (const find of [socketFromRun, shownFromRun]) {
+  for (const find of [socketRelativeToRun, shownRelativeToRun]) {
     expect(() => find(path)).toThrow(
       expect.objectContaining({
         code: "OS_PATH_REFUSED",
@@ -73,11 +73,13 @@ describe("a file in the place of a socket", () => {
       want: "it is no socket",
     },
   ])("$name", ({ status, group, want }) => {
-    expect(socketRefusal({ ...file, ...status }, { uid: 107, dataplaneGroup: group })).toBe(want);
+    expect(findSocketRefusal({ ...file, ...status }, { uid: 107, dataplaneGroup: group })).toBe(
+      want,
+    );
   });
 
   test("of any group is used where no dataplane group is set", () => {
-    expect(socketRefusal({ ...file, gid: 902n }, { uid: 107 })).toBeUndefined();
+    expect(findSocketRefusal({ ...file, gid: 902n }, { uid: 107 })).toBeUndefined();
   });
 
   test.each([

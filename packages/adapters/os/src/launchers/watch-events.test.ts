@@ -19,7 +19,7 @@ test.each([
 
 test("the fiftieth irrelevant event in a row is too much", () => {
   const noise = new NoiseCounter();
-  const count = (): readonly boolean[] => Array.from({ length: 50 }, () => noise.isTooMuch());
+  const count = (): readonly boolean[] => Array.from({ length: 50 }, () => noise.countAndCheck());
   const want = [...Array.from({ length: 49 }, () => false), true];
   expect(count()).toEqual(want);
   noise.reset();

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which inotify events of a directory that a launcher may write to wake the caller. Pure.
+// Inotify events of a directory that a launcher can write to.
 
-/** Events of other names and of file contents between two wakes; a launcher can cause any number of them. */
-const NOISE_MAX = 50;
+/** Irrelevant events before a pause; a launcher can cause any number of them. */
+const IRRELEVANT_EVENTS_MAX = 50;
 
-/**
- * Whether the event may concern the expected name. A directory that was deleted or moved reports itself, without a name
- * or with the number of the descriptor through which it is watched.
- */
+/** A directory that was deleted or moved reports itself without a name, or with the number of its descriptor. */
 export function isRelevant(
   event: string,
   name: string | null,
@@ -17,18 +14,16 @@ export function isRelevant(
   return name === null || /^\d+$/.test(name) || name === expected;
 }
 
-/** Counts events that are not relevant. */
 export class NoiseCounter {
   #count = 0;
 
-  /** Forgets what was counted. */
   reset(): void {
     this.#count = 0;
   }
 
-  /** Counts one; whether there were so many that the watch has to pause. */
-  isTooMuch(): boolean {
+  /** Counts one event, and returns whether the watch must pause. */
+  countAndCheck(): boolean {
     this.#count += 1;
-    return this.#count >= NOISE_MAX;
+    return this.#count >= IRRELEVANT_EVENTS_MAX;
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processes did a program start, also those that have left its group and its session, and how do they end?
-// What a program starts inherits its environment: a variable in it is the mark. A process can only be born of one
-// that carries the mark, so when a look at all processes finds none, none can come any more.
+// Finds and kills all processes that a program started, even outside its group and session. They inherit a mark in
+// their environment. A marked process can only be started by another one, so once a scan finds none there will be
+// none.
 import { randomUUID } from "node:crypto";
 import { close, open, read } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -9,18 +9,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { errnoOf } from "../files/file-errors.ts";
 
-/** The environment variable that is the mark. */
 const MARK = "PATCHBAY_PROCESS_FAMILY";
-/** A process that was killed is gone in a moment; one that hangs in the kernel is not waited for. Milliseconds. */
-const ROUND_MS = 10;
-const ROUNDS_MAX = 200;
+/** Milliseconds between scans. A killed process usually ends at once; one that hangs in the kernel is abandoned. */
+const KILL_ROUND_MS = 10;
+const KILL_ROUNDS_MAX = 200;
 
-/** The mark of one run, which is found by the name of its family as well. */
 export function newMark(family: string): string {
   return `${family}/${randomUUID()}`;
 }
 
-/** The environment with the mark. */
 export function withMark(
   env: Readonly<Record<string, string>>,
   mark: string,
@@ -28,14 +25,11 @@ export function withMark(
   return { ...env, [MARK]: mark };
 }
 
-/** More than most environments have, bytes; a longer one is read in parts. */
+/** Bytes; larger than most environments. A longer one is read in parts. */
 const PART_BYTES = 65_536;
 const [openFile, readInto, closeFile] = [promisify(open), promisify(read), promisify(close)];
 
-/**
- * A file of /proc as text of a character for each byte. `readFile` takes 64 KiB anew for each, since they tell no size: with a
- * look at hundreds of processes a second, half of the processor time went into collecting that.
- */
+/** `readFile` allocates 64 KiB per file of /proc, and collecting them took half of the processor time. */
 async function readWith(buffer: Buffer, path: string): Promise<string> {
   const fd = await openFile(path, "r");
   try {
@@ -58,15 +52,15 @@ async function readMark(pid: string, buffer: Buffer): Promise<string | undefined
     const value = environment.slice(from + MARK.length + 2).split("\0", 1);
     return Buffer.from(value[0] ?? "", "latin1").toString();
   } catch {
-    return undefined; // It has ended, or is a thread of the kernel.
+    return undefined; // The process has ended, or is a kernel thread.
   }
 }
 
-async function listMarked(isWanted: (mark: string) => boolean): Promise<readonly number[]> {
+async function listMarkedPids(isWanted: (mark: string) => boolean): Promise<readonly number[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
   const buffer = Buffer.allocUnsafe(PART_BYTES);
   const marked: number[] = [];
-  // One after another: they share the buffer, and a look has time.
+  // Sequential, because the reads share the buffer.
   for (const pid of pids) {
     const mark = await readMark(pid, buffer);
     if (mark !== undefined && isWanted(mark)) marked.push(Number(pid));
@@ -82,46 +76,41 @@ function kill(pid: number): void {
   }
 }
 
-async function endAll(isWanted: (mark: string) => boolean): Promise<void> {
-  for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const marked = await listMarked(isWanted);
+async function killAll(isWanted: (mark: string) => boolean): Promise<void> {
+  for (let round = 0; round < KILL_ROUNDS_MAX; round += 1) {
+    const marked = await listMarkedPids(isWanted);
     if (marked.length === 0) return;
     for (const pid of marked) kill(pid);
-    await sleep(ROUND_MS);
+    await sleep(KILL_ROUND_MS);
   }
 }
 
-/** Kills the processes that carry the mark, or a run's mark of that family, until none is left. */
+/** Kills processes with this mark, or with any mark of this family, until none is left. */
 export async function endMarked(mark: string): Promise<void> {
-  await endAll((found) => found === mark || found.startsWith(`${mark}/`));
+  await killAll((found) => found === mark || found.startsWith(`${mark}/`));
 }
 
-/** From one look to the next, milliseconds: each reads of all processes of the machine. */
-const LOOK_EVERY_MS = 1000;
+/** Milliseconds between scans, because each reads all processes of the machine. */
+const SCAN_INTERVAL_MS = 1000;
 
-/** Marks of runs that have ended since the last look began. */
-let ended = new Set<string>();
-/** The look that is under way, or the pause behind it. */
-let looking: Promise<void> | undefined;
+let endedMarks = new Set<string>();
+let scanning: Promise<void> | undefined;
 
-async function look(): Promise<void> {
-  while (ended.size > 0) {
-    const marks = ended;
-    ended = new Set();
-    await endAll((mark) => marks.has(mark));
-    await sleep(LOOK_EVERY_MS, undefined, { ref: false });
+async function scan(): Promise<void> {
+  while (endedMarks.size > 0) {
+    const marks = endedMarks;
+    endedMarks = new Set();
+    await killAll((mark) => marks.has(mark));
+    await sleep(SCAN_INTERVAL_MS, undefined, { ref: false });
   }
 }
 
-/**
- * Kills what carries the mark of a run that has ended well, within some seconds: one look is for all runs that have ended, since
- * most leave nothing. What it leaves to a successor of this process {@link endMarked} ends.
- */
+/** One scan serves all runs that have ended. After a restart, {@link endMarked} kills what remains. */
 export function endSoon(mark: string): void {
-  ended.add(mark);
-  looking ??= look()
-    .catch(() => undefined) // there is no /proc: nothing can be found either
+  endedMarks.add(mark);
+  scanning ??= scan()
+    .catch(() => undefined) // without /proc there is nothing to find
     .finally(() => {
-      looking = undefined;
+      scanning = undefined;
     });
 }

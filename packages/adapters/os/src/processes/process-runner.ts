@@ -1,21 +1,119 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a program run to its end, within its deadline, with everything that it started?
-import type { Socket } from "node:net";
+// Runs programs with a deadline, and ends everything that they started.
+import { closeSync } from "node:fs";
+import { Socket } from "node:net";
 import { constants } from "node:os";
 import { StringDecoder } from "node:string_decoder";
 import { AppError, isAppError, messageOf } from "@patchbay/core/errors";
 import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/ports";
-import { checkedFd } from "../checked-descriptor.ts";
+import { checkedFd, sealDescriptors } from "../descriptors.ts";
 import { errnoOf } from "../files/file-errors.ts";
+import { osNative } from "../native.ts";
 import { endMarked, endSoon, newMark, withMark } from "./process-family.ts";
-import { signalGroup } from "./signal-group.ts";
-import { startProgram, type Program, type ProgramEnd } from "./program.ts";
+import { signalGroup, watchProcessEnd } from "./process-identity.ts";
 
-/** From SIGTERM to SIGKILL, milliseconds. */
+interface ProgramEnd {
+  readonly exitCode: number;
+  /** Whether a signal ended it, from any sender. */
+  readonly isSignaled: boolean;
+  /** Whether other processes remain in its group. */
+  readonly hasLeftovers: boolean;
+}
+
+interface Program {
+  readonly input?: Socket;
+  readonly output: Socket;
+  readonly errors: Socket;
+  /** Resolves with its pid, which is also its group and session; rejects with the error of exec(2), with `code`. */
+  readonly started: Promise<number>;
+  readonly ended: Promise<ProgramEnd>;
+}
+
+interface ProgramStart {
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** The program gets them as 3, 4, ...; they may be closed at once. */
+  readonly fds: readonly number[];
+  readonly hasInput: boolean;
+  /** Whether the kernel kills the program when this process dies. */
+  readonly diesWithParent: boolean;
+}
+
+const SIGNAL_BASE = 128;
+
+async function waitForEnd(pid: number, pidfd: number): Promise<ProgramEnd> {
+  const { ended } = watchProcessEnd(pidfd);
+  closeSync(pidfd);
+  await ended;
+  const { code, signal, hasLeft } = osNative().reapProgram(pid);
+  return signal === 0
+    ? { exitCode: code, isSignaled: false, hasLeftovers: hasLeft }
+    : { exitCode: SIGNAL_BASE + signal, isSignaled: true, hasLeftovers: hasLeft };
+}
+
+/** Starts a program in a session of its own, without blocking. @throws errors with `code` like those of node:fs */
+function startProgram({ argv, env, fds, hasInput, diesWithParent }: ProgramStart): Program {
+  sealDescriptors();
+  const pairs = Object.entries(env).map(([key, value]) => `${key}=${value}`);
+  const program = osNative().startProgram(argv, pairs, fds, hasInput, diesWithParent);
+  const readEnd = (fd: number): Socket => new Socket({ fd, readable: true, writable: false });
+  const { input } = program;
+  return {
+    ...(input >= 0 && { input: new Socket({ fd: input, readable: false, writable: true }) }),
+    output: readEnd(program.output),
+    errors: readEnd(program.errors),
+    started: program.started.then(({ pid }) => pid),
+    ended: program.started.then(({ pid, pidfd }) => waitForEnd(pid, pidfd)),
+  };
+}
+
+class Slots {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  async acquire(): Promise<void> {
+    if (this.#free > 0) {
+      this.#free -= 1;
+      return;
+    }
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    this.#waiting.push(() => {
+      resolve(undefined);
+    });
+    await promise;
+  }
+
+  release(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#free += 1;
+    else next();
+  }
+}
+
+/** Limits how many programs run at once. Programs with streamed output are not counted, because they are long-lived. */
+export function limitProcesses(runner: ProcessRunner, count: number): ProcessRunner {
+  const slots = new Slots(count);
+  const run = async (command: Command): Promise<CommandResult> => {
+    if (command.onOutput !== undefined || command.onBytes !== undefined) return runner.run(command);
+    await slots.acquire();
+    try {
+      return await runner.run(command);
+    } finally {
+      slots.release();
+    }
+  };
+  return { run, endFamily: (family) => runner.endFamily(family) };
+}
+
+/** Milliseconds from SIGTERM to SIGKILL. */
 const KILL_AFTER_MS = 1000;
-/** How long output may still come after the program has ended, when something else holds its pipes; milliseconds. */
+/** Milliseconds to wait for output after the program's end, while another process holds its pipes. */
 const DRAIN_MS = 1000;
-/** Most output that is kept of each stream, bytes; a program that writes more is killed. */
+/** Bytes of output per stream; a program that writes more is killed. */
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -42,29 +140,24 @@ function spawnError(error: unknown, program: string): AppError {
   );
 }
 
-/** What a program writes. */
-type Stream = "output" | "errors";
+type OutputStream = "output" | "errors";
 
-/** One running program. */
 class Run {
   readonly #command: Command;
-  /** What tells its processes from all others. */
   readonly #mark: string | undefined;
   readonly #program: Program;
   readonly #result = Promise.withResolvers<CommandResult>();
-  readonly #output: Record<Stream, Buffer[]> = { output: [], errors: [] };
-  /** Why it is being killed. */
-  #reason: unknown;
+  readonly #output: Record<OutputStream, Buffer[]> = { output: [], errors: [] };
+  #killReason: unknown;
   #isKilled = false;
-  /** Whether a signal ended it, whoever sent it. */
-  #isCut = false;
-  /** Whether something of it was seen after its end: in its group, or at its pipes. */
-  #hasLeft = false;
+  /** Whether it was ended by a signal from any sender. */
+  #isSignaled = false;
+  /** Whether processes of it remained in its group or at its pipes after its end. */
+  #hasLeftovers = false;
   #isSettled = false;
   #exitCode = 0;
-  /** Absent until it is started. */
   #pid: number | undefined;
-  /** What has not ended yet: the program, and the two pipes that it writes to. */
+  /** Open ends: the program and its two output pipes. */
   #open = 3;
   #timers: NodeJS.Timeout[] = [];
 
@@ -75,7 +168,7 @@ class Run {
     this.#program.started.then(
       (pid) => {
         this.#pid = pid;
-        if (this.#isKilled) this.#signal("SIGTERM"); // it was to end before it was there
+        if (this.#isKilled) this.#signal("SIGTERM");
       },
       (error: unknown) => {
         this.#settle(spawnError(error, command.argv[0]));
@@ -85,13 +178,13 @@ class Run {
       (end) => {
         this.#onEnd(end);
       },
-      () => undefined, // as above
+      () => undefined,
     );
     this.#collect("output");
     this.#collect("errors");
     this.#program.input?.on("error", () => undefined); // a program need not read its input
     this.#program.input?.end(command.stdin ?? "");
-    this.#after(command.timeoutMs, () => {
+    this.#schedule(command.timeoutMs, () => {
       const { argv, timeoutMs } = command;
       this.#kill(new AppError("OS_TIMED_OUT", { program: argv[0], timeoutMs }));
     });
@@ -107,17 +200,17 @@ class Run {
     this.#kill(this.#command.signal?.reason);
   };
 
-  #after(ms: number, action: () => void): void {
+  #schedule(ms: number, action: () => void): void {
     this.#timers.push(setTimeout(action, ms));
   }
 
-  #collect(stream: Stream): void {
+  #collect(stream: OutputStream): void {
     const { onOutput, onBytes } = this.#command;
     const pipe = this.#program[stream];
     pipe.on("close", () => {
       this.#onClosed();
     });
-    pipe.on("error", () => undefined); // then it is closed
+    pipe.on("error", () => undefined);
     if (stream === "output" && onOutput !== undefined) {
       const decoder = new StringDecoder("utf8");
       pipe.on("data", (chunk: Buffer) => {
@@ -126,18 +219,18 @@ class Run {
       return;
     }
     if (stream === "output" && onBytes !== undefined) {
-      this.#handOn(pipe, onBytes);
+      this.#streamBytes(pipe, onBytes);
       return;
     }
     let bytes = 0;
     pipe.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes <= OUTPUT_MAX_BYTES) this.#output[stream].push(chunk);
-      else this.#kill(this.#tooMuch(stream));
+      else this.#kill(this.#outputTooLong(stream));
     });
   }
 
-  #handOn(pipe: Socket, onBytes: NonNullable<Command["onBytes"]>): void {
+  #streamBytes(pipe: Socket, onBytes: NonNullable<Command["onBytes"]>): void {
     pipe.on("data", (chunk: Buffer) => {
       pipe.pause();
       Promise.resolve(onBytes(chunk)).then(
@@ -149,7 +242,7 @@ class Run {
     });
   }
 
-  #tooMuch(stream: Stream): AppError {
+  #outputTooLong(stream: OutputStream): AppError {
     return new AppError("OS_PROGRAM_FAILED", {
       program: this.#command.argv[0],
       exitCode: 128 + constants.signals.SIGTERM,
@@ -160,9 +253,9 @@ class Run {
   #kill(reason: unknown): void {
     if (this.#isKilled) return;
     this.#isKilled = true;
-    this.#reason = reason;
+    this.#killReason = reason;
     this.#signal("SIGTERM");
-    this.#after(KILL_AFTER_MS, () => {
+    this.#schedule(KILL_AFTER_MS, () => {
       this.#signal("SIGKILL");
     });
   }
@@ -171,14 +264,14 @@ class Run {
     if (this.#pid !== undefined) signalGroup(this.#pid, signal);
   }
 
-  #onEnd({ exitCode, isCut, hasLeft }: ProgramEnd): void {
+  #onEnd({ exitCode, isSignaled, hasLeftovers }: ProgramEnd): void {
     this.#exitCode = exitCode;
-    this.#isCut = isCut;
-    this.#hasLeft = hasLeft;
-    // What is left of the group had its chance to end with its leader.
-    if (hasLeft && (this.#isKilled || this.#mark !== undefined)) this.#signal("SIGKILL");
-    this.#after(DRAIN_MS, () => {
-      this.#hasLeft = true;
+    this.#isSignaled = isSignaled;
+    this.#hasLeftovers = hasLeftovers;
+    // The rest of the group had its chance to end with its leader.
+    if (hasLeftovers && (this.#isKilled || this.#mark !== undefined)) this.#signal("SIGKILL");
+    this.#schedule(DRAIN_MS, () => {
+      this.#hasLeftovers = true;
       this.#settle();
     });
     this.#onClosed();
@@ -198,15 +291,15 @@ class Run {
     for (const pipe of [input, output, errors]) pipe?.destroy();
     this.#endFamily().then(() => {
       if (error !== undefined) this.#result.reject(error);
-      else if (this.#isKilled) this.#result.reject(this.#reason); // an AppError, or what the caller aborted with
+      else if (this.#isKilled) this.#result.reject(this.#killReason);
       else this.#result.resolve({ exitCode: this.#exitCode, ...this.#texts() });
     }, this.#result.reject);
   }
 
-  /** What a program has started would go on behind its back. */
+  /** Processes that the program started would otherwise continue unnoticed. */
   async #endFamily(): Promise<void> {
     if (this.#mark === undefined || this.#pid === undefined) return;
-    if (this.#isKilled || this.#isCut || this.#hasLeft) await endMarked(this.#mark);
+    if (this.#isKilled || this.#isSignaled || this.#hasLeftovers) await endMarked(this.#mark);
     else endSoon(this.#mark);
   }
 
@@ -216,12 +309,12 @@ class Run {
   }
 }
 
-/** Programs of this machine, by name from PATH or by absolute path; the port says what becomes of them. */
+/** Runs programs by absolute path or by name from PATH. */
 export function createProcessRunner(): ProcessRunner {
   return {
     run: (command) => {
       if (command.signal?.aborted === true) {
-        return Promise.reject(command.signal.reason as Error); // what the caller aborted with
+        return Promise.reject(command.signal.reason as Error);
       }
       try {
         return new Run(command).result();

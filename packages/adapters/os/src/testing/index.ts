@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second door: fakes of what this package does, and the suites that they pass as it does.
+// Fakes of this package's ports, and the contract suites that fakes and adapters pass.
 export { describeChildStarterContract } from "./contracts/child-process.ts";
 export { describeClaimDiskContract } from "./contracts/claim-disk.ts";
 export { describeClockContract } from "./contracts/clock.ts";

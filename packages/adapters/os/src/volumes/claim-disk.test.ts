@@ -15,8 +15,7 @@ import { join } from "node:path";
 import type { Command, CommandResult } from "@patchbay/core/ports";
 import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createClaimDisk } from "./claim-disk.ts";
-import { formatOf } from "./claim-image.ts";
+import { createClaimDisk, formatArguments } from "./claim-disk.ts";
 
 const MEBIBYTE = 2 ** 20;
 /** A mount point of every Linux machine; it is root's. The programs that would change it are fakes. */
@@ -64,7 +63,7 @@ describe("making the file of a claim", () => {
     expect(blocks).toBe(0);
     expect(mode & 0o777).toBe(0o600);
     expect(readdirSync(directory)).toEqual(["v.img"]);
-    const format = ["mke2fs", ...formatOf({ kind, sizeBytes }), "/v.img.tmp"].join(" ");
+    const format = ["mke2fs", ...formatArguments({ kind, sizeBytes }), "/v.img.tmp"].join(" ");
     expect(lines()).toEqual(kind === "files" ? [format] : []);
   });
 

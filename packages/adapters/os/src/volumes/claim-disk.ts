@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port ClaimDisk on this machine: sparse files, ext4 in them or loop devices over them.
+// Implements ClaimDisk: sparse files, with ext4 in them or loop devices over them.
 import { constants } from "node:fs";
 import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -7,18 +7,62 @@ import { AppError } from "@patchbay/core/errors";
 import type { ClaimDisk, ClaimSize, ProcessRunner } from "@patchbay/core/ports";
 import { deviceNumbersOf } from "../files/device-nodes.ts";
 import { isMissing, toFileError } from "../files/file-errors.ts";
-import { fileBytesOf, formatOf, MOUNT_OPTIONS } from "./claim-image.ts";
-import { listLoopDevices } from "./loop-devices.ts";
-import { listMounts } from "./mounts.ts";
+import { listLoopDevices, listMounts } from "./mounts.ts";
 
-/** Deadline of mount, umount, losetup and mke2fs, milliseconds. */
-const TIMEOUT_MS = 60_000;
-/** Deadline of a journal that is replayed, and of a walk over all files, milliseconds. */
+const MEBIBYTE = 2 ** 20;
+const BLOCK_BYTES = 4096;
+/** What ext4 needs besides the data: inodes of 256 bytes per 16 KiB, bitmaps, extent trees. */
+const OVERHEAD_DIVISOR = 24;
+const OVERHEAD_BYTES = 2 * MEBIBYTE;
+/** Smallest file system with a journal. Source: mke2fs, 2048 blocks; with the journal itself */
+const FILE_SYSTEM_BYTES_MIN = 12 * MEBIBYTE;
+
+/** Half of mke2fs's default is enough for one guest. */
+function journalMib(sizeBytes: number): number {
+  if (sizeBytes < 128 * MEBIBYTE) return 4;
+  return sizeBytes < 1024 * MEBIBYTE ? 16 : 64;
+}
+
+export function computeFileBytes({ kind, sizeBytes }: ClaimSize): number {
+  const own = sizeBytes / OVERHEAD_DIVISOR + OVERHEAD_BYTES + journalMib(sizeBytes) * MEBIBYTE;
+  const bytes = kind === "device" ? sizeBytes : Math.max(FILE_SYSTEM_BYTES_MIN, sizeBytes + own);
+  return Math.ceil(bytes / BLOCK_BYTES) * BLOCK_BYTES;
+}
+
+export function formatArguments({ sizeBytes }: ClaimSize): readonly string[] {
+  return [
+    "-q",
+    "-F",
+    "-t",
+    "ext4",
+    "-b",
+    String(BLOCK_BYTES),
+    "-i",
+    "16384",
+    "-I",
+    "256",
+    // No blocks reserved for root: the size is the pod's.
+    "-m",
+    "0",
+    "-O",
+    "^resize_inode",
+    "-J",
+    `size=${String(journalMib(sizeBytes))}`,
+    "-E",
+    "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
+  ];
+}
+
+/** `discard` frees what guests delete. Holes read as zeros. A damaged file system becomes read-only. */
+const MOUNT_OPTIONS = "loop,nosuid,nodev,noatime,discard,noinit_itable,errors=remount-ro";
+
+const COMMAND_TIMEOUT_MS = 60_000;
+/** Deadline of a journal replay, and of a walk over all files, milliseconds. */
 const CHECK_TIMEOUT_MS = 600_000;
-/** Exit codes of e2fsck below it: whole, or mended. Source: e2fsck(8). */
-const UNCORRECTED = 4;
+/** Lower exit codes of e2fsck: clean or repaired. Source: e2fsck(8) */
+const UNCORRECTED_EXIT_CODE = 4;
 
-class MachineClaims implements ClaimDisk {
+class HostClaimDisk implements ClaimDisk {
   readonly #runner: ProcessRunner;
 
   constructor(runner: ProcessRunner) {
@@ -26,12 +70,12 @@ class MachineClaims implements ClaimDisk {
   }
 
   async make(file: string, size: ClaimSize): Promise<void> {
-    if (await isThere(file)) return;
+    if (await exists(file)) return;
     const temporary = `${file}.tmp`;
     try {
       await rm(temporary, { force: true });
-      await makeHole(temporary, fileBytesOf(size));
-      if (size.kind === "files") await this.#run("mke2fs", ...formatOf(size), temporary);
+      await makeSparseFile(temporary, computeFileBytes(size));
+      if (size.kind === "files") await this.#run("mke2fs", ...formatArguments(size), temporary);
       await syncPath(temporary);
       await rename(temporary, file);
       await syncPath(dirname(file));
@@ -45,46 +89,46 @@ class MachineClaims implements ClaimDisk {
     file: string,
     { directory, group }: { readonly directory: string; readonly group?: number },
   ): Promise<void> {
-    await mustBeThere(file, "mount");
+    await requireExisting(file, "mount");
     if (!(await listMounts(directory)).includes(directory)) {
-      // Somebody else's namespace may still have it mounted: then it is no time to check it, and the same device serves.
+      // If another mount namespace has it mounted, it must not be checked, and the same device is used.
       if ((await listLoopDevices(this.#runner, file)).length === 0) await this.#check(file);
       await this.#run("mkdir", "--parents", "--mode=0750", directory);
       await this.#run("mount", "-t", "ext4", "-o", MOUNT_OPTIONS, file, directory);
     }
-    if (group !== undefined) await this.#giveTo(group, directory);
+    if (group !== undefined) await this.#changeGroup(group, directory);
   }
 
   async attach(file: string): Promise<string> {
-    await mustBeThere(file, "attach");
-    // One that is there already is taken, and stays from now on: two devices over one file would not know of each other.
+    await requireExisting(file, "attach");
+    // Reuses an existing loop device and makes it permanent, because two devices over one file would not be coherent.
     const { stdout } = await this.#run("losetup", "--nooverlap", "--find", "--show", file);
     const device = stdout.trim();
-    await mustBeDeviceOf(device, file);
+    await requireDeviceOf(device, file);
     return device;
   }
 
   async release(file: string, directory: string): Promise<void> {
     if ((await listMounts(directory)).includes(directory)) await this.#run("umount", directory);
-    // Others go with their last user: one that has gone meanwhile may be somebody else's by now.
+    // Other loop devices end with their last user, and their names may already be reused.
     const devices = (await listLoopDevices(this.#runner, file)).filter(
-      ({ isLasting }) => isLasting,
+      ({ isPermanent }) => isPermanent,
     );
     for (const { name } of devices) await this.#run("losetup", "--detach", name);
   }
 
-  /** Replays the journal; more than that is for a person to decide. */
+  /** Replays the journal. Other repairs need a person's decision. */
   async #check(file: string): Promise<void> {
     const argv = ["e2fsck", "-p", file] as const;
     const { exitCode, stdout } = await this.#runner.run({ argv, timeoutMs: CHECK_TIMEOUT_MS });
-    if (exitCode < UNCORRECTED) return;
+    if (exitCode < UNCORRECTED_EXIT_CODE) return;
     const said = stdout.trim().split("\n").at(-1) ?? "";
     const reason = `the file system in it is damaged (${said}): copy the file, then run e2fsck on it`;
     throw new AppError("OS_FILE_FAILED", { call: "mount", path: file, reason });
   }
 
-  /** As a kubelet does for fsGroup: once, while nobody uses the files. Source: Kubernetes volume_linux.go SetVolumeOwnership. */
-  async #giveTo(group: number, directory: string): Promise<void> {
+  /** Like a kubelet for fsGroup: only once. Source: Kubernetes volume_linux.go SetVolumeOwnership */
+  async #changeGroup(group: number, directory: string): Promise<void> {
     const { gid } = await stat(directory);
     if (gid === group) return;
     const below = ["find", directory, "-xdev"];
@@ -93,7 +137,7 @@ class MachineClaims implements ClaimDisk {
     const files = ["-type", "f", "-exec", "chmod", "ug+rw", "{}", "+"];
     await this.#run(...below, "-mindepth", "1", ...owner);
     await this.#run(...below, "-mindepth", "1", "(", ...directories, ")", "-o", "(", ...files, ")");
-    // Last, since it tells that all is done.
+    // Last, because it marks completion.
     await this.#run("chmod", "2775", directory);
     await this.#run("chgrp", String(group), directory);
   }
@@ -101,7 +145,7 @@ class MachineClaims implements ClaimDisk {
   async #run(...argv: readonly string[]): Promise<{ readonly stdout: string }> {
     const [program = "", ...args] = argv;
     const isWalk = program === "find";
-    const timeoutMs = isWalk ? CHECK_TIMEOUT_MS : TIMEOUT_MS;
+    const timeoutMs = isWalk ? CHECK_TIMEOUT_MS : COMMAND_TIMEOUT_MS;
     const result = await this.#runner.run({ argv: [program, ...args], timeoutMs });
     const { exitCode, stderr } = result;
     if (exitCode === 0) return result;
@@ -109,7 +153,7 @@ class MachineClaims implements ClaimDisk {
   }
 }
 
-async function isThere(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   try {
     await stat(path);
     return true;
@@ -119,14 +163,14 @@ async function isThere(path: string): Promise<boolean> {
   }
 }
 
-async function mustBeThere(path: string, call: string): Promise<void> {
-  if (await isThere(path)) return;
+async function requireExisting(path: string, call: string): Promise<void> {
+  if (await exists(path)) return;
   const reason = "it does not exist: restore it from a backup, or delete the claim";
   throw new AppError("OS_FILE_FAILED", { call, path, reason });
 }
 
-/** Opens the device and looks: a runtime takes it by its path, and gives whatever is there. */
-async function mustBeDeviceOf(device: string, file: string): Promise<void> {
+/** Opens the device to check it, because a container runtime takes whatever is at its path. */
+async function requireDeviceOf(device: string, file: string): Promise<void> {
   try {
     await using opened = await open(device, constants.O_RDONLY | constants.O_NOFOLLOW);
     const status = await opened.stat();
@@ -141,7 +185,7 @@ async function mustBeDeviceOf(device: string, file: string): Promise<void> {
   throw new AppError("OS_FILE_FAILED", { call: "attach", path: device, reason });
 }
 
-async function makeHole(path: string, bytes: number): Promise<void> {
+async function makeSparseFile(path: string, bytes: number): Promise<void> {
   const file = await open(path, "wx", 0o600);
   try {
     await file.truncate(bytes);
@@ -150,7 +194,6 @@ async function makeHole(path: string, bytes: number): Promise<void> {
   }
 }
 
-/** Waits until the file or directory is on the disk. */
 async function syncPath(path: string): Promise<void> {
   const file = await open(path, "r");
   try {
@@ -160,7 +203,7 @@ async function syncPath(path: string): Promise<void> {
   }
 }
 
-/** Claims on this machine's disk; needs root and loop devices. */
+/** Requires root and loop devices. */
 export function createClaimDisk({ runner }: { readonly runner: ProcessRunner }): ClaimDisk {
-  return new MachineClaims(runner);
+  return new HostClaimDisk(runner);
 }

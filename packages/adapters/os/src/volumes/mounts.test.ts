@@ -1,12 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
+import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
-import { mountsAt } from "./mounts.ts";
+import { listLoopDevices } from "./mounts.ts";
 
-test("mount points are found with blanks in their names, and none beside the path", () => {
-  const lines = ["/p/a", "/p/a\\040b", "/p/a/x", "/q"].map(
-    (point) => `1 2 0:1 / ${point} rw - t s o`,
-  );
-  const text = `${lines.join("\n")}\n`;
-  expect(mountsAt(text, "/p/a")).toEqual(["/p/a", "/p/a/x"]);
-  expect(mountsAt(text, "/p/a b")).toEqual(["/p/a b"]);
+test.each([
+  { name: "none", stdout: "", want: [] },
+  {
+    name: "one that stays and one that goes with its last user",
+    stdout: "/dev/loop0 0\n/dev/loop1 1\n",
+    want: [
+      { name: "/dev/loop0", isPermanent: true },
+      { name: "/dev/loop1", isPermanent: false },
+    ],
+  },
+])("loop devices over a file: $name", async ({ stdout, want }) => {
+  const runner = createFakeProcessRunner({ losetup: () => ({ stdout }) });
+  expect(await listLoopDevices(runner, "/f")).toEqual(want);
+  expect(runner.commands.map(({ argv }) => argv.slice(-2))).toEqual([["--associated", "/f"]]);
+});
+
+test("a failure of losetup is reported with what it printed", async () => {
+  const runner = createFakeProcessRunner({
+    losetup: () => ({ exitCode: 1, stderr: " no /dev\n" }),
+  });
+  await expect(listLoopDevices(runner, "/f")).rejects.toMatchObject({
+    code: "OS_PROGRAM_FAILED",
+    details: { program: "losetup", exitCode: 1, stderr: "no /dev" },
+  });
 });

@@ -1,23 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is mounted in this process's mount namespace? Source: proc(5), /proc/self/mountinfo.
 import { readFile } from "node:fs/promises";
+import { AppError } from "@patchbay/core/errors";
+import type { ProcessRunner } from "@patchbay/core/ports";
 
-/** Characters that the kernel writes as an octal number. */
+const LOSETUP_TIMEOUT_MS = 60_000;
+
+interface LoopDevice {
+  readonly name: string;
+  /** Whether it exists until it is detached, with or without users. Source: losetup(8) AUTOCLEAR */
+  readonly isPermanent: boolean;
+}
+
+/** Source: losetup(8) --associated. @throws AppError with OS_PROGRAM_FAILED, OS_PROGRAM_MISSING, OS_TIMED_OUT */
+export async function listLoopDevices(
+  runner: ProcessRunner,
+  file: string,
+): Promise<readonly LoopDevice[]> {
+  const program = "losetup";
+  const list = ["--list", "--noheadings", "--raw", "--output", "NAME,AUTOCLEAR"];
+  const argv = [program, ...list, "--associated", file] as const;
+  const { exitCode, stdout, stderr } = await runner.run({ argv, timeoutMs: LOSETUP_TIMEOUT_MS });
+  if (exitCode !== 0) {
+    throw new AppError("OS_PROGRAM_FAILED", { program, exitCode, stderr: stderr.trim() });
+  }
+  const lines = stdout.split("\n").filter((line) => line !== "");
+  return lines.map((line) => {
+    const [name = "", autoclear] = line.split(" ");
+    return { name, isPermanent: autoclear === "0" };
+  });
+}
+
+/** The kernel escapes characters as octal numbers. Source: proc(5), /proc/self/mountinfo */
 function unescape(field: string): string {
   return field.replace(/\\([0-7]{3})/g, (_, octal: string) =>
     String.fromCharCode(Number.parseInt(octal, 8)),
   );
 }
 
-/** Mount points at `path` and below it in a text of mountinfo, in the order in which they were mounted. Pure. */
-export function mountsAt(mountinfo: string, path: string): readonly string[] {
+/** Mount points at `path` and below it, in mount order. Pure. */
+export function parseMounts(mountinfo: string, path: string): readonly string[] {
   return mountinfo
     .split("\n")
     .map((line) => unescape(line.split(" ")[4] ?? ""))
     .filter((point) => point === path || point.startsWith(`${path}/`));
 }
 
-/** Mount points at `path` and below it, in the order in which they were mounted. */
 export async function listMounts(path: string): Promise<readonly string[]> {
-  return mountsAt(await readFile("/proc/self/mountinfo", "utf8"), path);
+  return parseMounts(await readFile("/proc/self/mountinfo", "utf8"), path);
 }

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The port VolumeDisk on this machine: tmpfs, ext4 in files behind loop devices, du.
+// Implements VolumeDisk: tmpfs, ext4 images behind loop devices, bind mounts, published files and du.
 import {
   chmod,
   chown,
+  lstat,
   mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
   rename,
   rm,
   rmdir,
   stat,
+  symlink,
   truncate,
   writeFile,
 } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { AppError } from "@patchbay/core/errors";
 import { KeyedMutex } from "@patchbay/core/keyed-mutex";
 import type {
@@ -20,28 +26,137 @@ import type {
   PathKind,
   ProcessRunner,
   VolumeDisk,
+  VolumeFile,
 } from "@patchbay/core/ports";
 import { isMissing, toFileError } from "../files/file-errors.ts";
-import { openDirectory } from "../files/open-directory.ts";
-import { listLoopDevices } from "./loop-devices.ts";
-import { listMounts } from "./mounts.ts";
-import { publishFiles } from "./publish.ts";
+import { openDirectory } from "../files/open-beneath.ts";
+import { listLoopDevices, listMounts } from "./mounts.ts";
 
-/** Deadline of mount, umount and mke2fs, milliseconds. */
+const DATA_LINK = "..data";
+const NEXT_DATA_LINK = "..data_tmp";
+const PERMISSIONS = 0o7777;
+const DIRECTORY_MODE = 0o755;
+
+async function unlessMissing<T>(operation: Promise<T>): Promise<T | undefined> {
+  try {
+    return await operation;
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+async function isSame(path: string, file: VolumeFile): Promise<boolean> {
+  const status = await unlessMissing(lstat(path));
+  if (status?.isFile() !== true) return false;
+  if ((status.mode & PERMISSIONS) !== file.mode) return false;
+  if (status.uid !== (file.uid ?? 0) || status.gid !== (file.gid ?? 0)) return false;
+  return file.bytes.length === status.size && (await readFile(path)).equals(file.bytes);
+}
+
+async function countFiles(directory: string): Promise<number> {
+  const entries =
+    (await unlessMissing(readdir(directory, { recursive: true, withFileTypes: true }))) ?? [];
+  return entries.filter((entry) => !entry.isDirectory()).length;
+}
+
+async function isCurrent(
+  directory: string,
+  files: ReadonlyMap<string, VolumeFile>,
+): Promise<boolean> {
+  if ((await countFiles(directory)) !== files.size) return false;
+  for (const [path, file] of files) {
+    if (!(await isSame(join(directory, path), file))) return false;
+  }
+  return true;
+}
+
+async function writeFiles(
+  directory: string,
+  files: ReadonlyMap<string, VolumeFile>,
+): Promise<void> {
+  await chmod(directory, DIRECTORY_MODE);
+  for (const [path, { bytes, mode, uid = 0, gid = 0 }] of files) {
+    const target = join(directory, path);
+    await mkdir(dirname(target), { recursive: true, mode: DIRECTORY_MODE });
+    await writeFile(target, bytes, { flag: "wx", mode: 0o600 });
+    await chown(target, uid, gid);
+    await chmod(target, mode);
+  }
+}
+
+function firstNames(files: ReadonlyMap<string, VolumeFile>): ReadonlySet<string> {
+  return new Set([...files.keys()].map((path) => path.split("/")[0] ?? path));
+}
+
+async function linkNames(directory: string, names: ReadonlySet<string>): Promise<void> {
+  for (const name of names) {
+    const target = join(DATA_LINK, name);
+    const current = await readlink(join(directory, name)).catch(() => undefined);
+    if (current === target) continue;
+    await rm(join(directory, name), { recursive: true, force: true });
+    await symlink(target, join(directory, name));
+  }
+}
+
+async function removeOthers(directory: string, keep: ReadonlySet<string>): Promise<void> {
+  for (const name of await readdir(directory)) {
+    if (!keep.has(name)) await rm(join(directory, name), { recursive: true, force: true });
+  }
+}
+
+/**
+ * Makes `files` the only files of a directory, all at once, and returns whether anything changed. `..data` links to a
+ * directory with the files, and the names that a pod sees link through it. Only this process may write to the
+ * directory. Source: Kubernetes pkg/volume/util atomic_writer
+ */
+export async function publishFiles(
+  directory: string,
+  files: ReadonlyMap<string, VolumeFile>,
+): Promise<boolean> {
+  const names = firstNames(files);
+  const current = await unlessMissing(readlink(join(directory, DATA_LINK)));
+  const isNew = current === undefined || !(await isCurrent(join(directory, current), files));
+  const data = isNew ? await mkdtemp(`${directory}/..`) : join(directory, current);
+  const dataName = data.slice(directory.length + 1);
+  if (isNew) {
+    await writeFiles(data, files);
+    await rm(join(directory, NEXT_DATA_LINK), { force: true });
+    await symlink(dataName, join(directory, NEXT_DATA_LINK));
+    await rename(join(directory, NEXT_DATA_LINK), join(directory, DATA_LINK));
+  }
+  await linkNames(directory, names);
+  await removeOthers(directory, new Set([DATA_LINK, dataName, ...names]));
+  return isNew;
+}
+
 const MOUNT_TIMEOUT_MS = 30_000;
 /** Deadline of a walk over trees, milliseconds. */
 const WALK_TIMEOUT_MS = 120_000;
-/** What ext4 takes for itself beside the data: inodes of 256 bytes for each 16 KiB, and a floor. */
-const OWN_SHARE = 32;
-const OWN_BYTES = 1024 * 1024;
+/** What ext4 needs besides the data: inodes of 256 bytes per 16 KiB, and a minimum. */
+const OVERHEAD_DIVISOR = 32;
+const OVERHEAD_BYTES = 1024 * 1024;
 const BLOCK_BYTES = 4096;
-/** What a program sees the first descriptor as that it inherits. Source: Command.inheritFds. */
-const INHERITED = "/proc/self/fd/3";
-/** Exit codes of e2fsck below it: whole, or mended. Source: e2fsck(8). */
-const UNCORRECTED = 4;
-/** Without a journal: what is in it is worth nothing to anybody but the pod, and is checked before it is mounted again. */
-const FORMAT = ["-q", "-F", "-t", "ext4", "-b", "4096", "-i", "16384", "-I", "256", "-m", "0"];
-const FEATURES = ["-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard"];
+/** The first inherited descriptor as a program sees it. Source: Command.inheritFds */
+const INHERITED_PATH = "/proc/self/fd/3";
+/** Lower exit codes of e2fsck: clean or repaired. Source: e2fsck(8) */
+const UNCORRECTED_EXIT_CODE = 4;
+/** No journal: the contents matter only to the pod, and are checked before they are mounted again. */
+const FORMAT_OPTIONS = [
+  "-q",
+  "-F",
+  "-t",
+  "ext4",
+  "-b",
+  "4096",
+  "-i",
+  "16384",
+  "-I",
+  "256",
+  "-m",
+  "0",
+];
+const FEATURE_OPTIONS = ["-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard"];
 
 interface ImageOptions {
   readonly access: DirectoryAccess;
@@ -49,12 +164,9 @@ interface ImageOptions {
   readonly sizeBytes: number;
 }
 
-class MachineDisk implements VolumeDisk {
+class HostVolumeDisk implements VolumeDisk {
   readonly #runner: ProcessRunner;
-  /**
-   * By path: what is done to a directory waits for what is being done to it. A publication takes away what another has not
-   * finished, and a second mount would hide what is being written into the first.
-   */
+  /** By path, because a publication removes unfinished ones, and a second mount would hide the first. */
   readonly #mutex = new KeyedMutex();
 
   constructor(runner: ProcessRunner) {
@@ -65,7 +177,7 @@ class MachineDisk implements VolumeDisk {
     try {
       await mkdir(path, { recursive: true, mode: 0o750 });
       const status = await stat(path);
-      // A change of owner takes the bits of set-user-id and set-group-id away.
+      // A change of owner clears the set-user-id and set-group-id bits.
       if (status.uid !== uid || status.gid !== gid) await chown(path, uid, gid);
       if ((status.mode & 0o7777) !== mode || status.uid !== uid || status.gid !== gid) {
         await chmod(path, mode);
@@ -93,10 +205,10 @@ class MachineDisk implements VolumeDisk {
 
   async mountImage(path: string, { access, image, sizeBytes }: ImageOptions): Promise<void> {
     if (!(await isMounted(path))) {
-      if (!(await this.#isWhole(image))) await this.#makeImage(image, sizeBytes);
+      if (!(await this.#isIntact(image))) await this.#makeImage(image, sizeBytes);
       await this.makeDirectory(path, { uid: 0, gid: 0, mode: 0o750 });
       await this.#run("mount", "-t", "ext4", "-o", "loop,nosuid,nodev,discard", image, path);
-      await rmdir(join(path, "lost+found")).catch(() => undefined); // e2fsck makes it anew where it needs it
+      await rmdir(join(path, "lost+found")).catch(() => undefined);
     }
     await this.makeDirectory(path, access);
   }
@@ -107,9 +219,9 @@ class MachineDisk implements VolumeDisk {
       const directory = openDirectory(source);
       try {
         await this.makeDirectory(path, { uid: 0, gid: 0, mode: 0o750 });
-        // By the descriptor, which mount(8) must not make a path of again.
+        // By descriptor, which mount(8) must not resolve to a path again.
         const options = ["--no-canonicalize", "-o", "bind,nosuid,nodev,noexec"];
-        await this.#runWith([directory], "mount", ...options, INHERITED, path);
+        await this.#runInheriting([directory], "mount", ...options, INHERITED_PATH, path);
       } finally {
         directory.close();
       }
@@ -138,7 +250,7 @@ class MachineDisk implements VolumeDisk {
   async usedBytes(paths: readonly string[]): Promise<ReadonlyMap<string, number>> {
     if (paths.length === 0) return new Map();
     const argv = ["nice", "du", "-sx", "-B1", "--", ...paths] as const;
-    // Trees change while they are walked: exit code 1, and what could be counted.
+    // Trees change during the walk: du then exits with 1 and prints what it counted.
     const { stdout } = await this.#runner.run({ argv, timeoutMs: WALK_TIMEOUT_MS });
     return parseUsage(stdout);
   }
@@ -159,12 +271,12 @@ class MachineDisk implements VolumeDisk {
 
   async #makeImage(image: string, sizeBytes: number): Promise<void> {
     const temporary = `${image}.tmp`;
-    const bytes = sizeBytes + sizeBytes / OWN_SHARE + OWN_BYTES;
+    const bytes = sizeBytes + sizeBytes / OVERHEAD_DIVISOR + OVERHEAD_BYTES;
     try {
       await rm(temporary, { force: true });
       await writeFile(temporary, "", { mode: 0o600 });
       await truncate(temporary, Math.ceil(bytes / BLOCK_BYTES) * BLOCK_BYTES);
-      await this.#run("mke2fs", ...FORMAT, ...FEATURES, temporary);
+      await this.#run("mke2fs", ...FORMAT_OPTIONS, ...FEATURE_OPTIONS, temporary);
       await rename(temporary, image);
     } catch (error) {
       await rm(temporary, { force: true });
@@ -172,11 +284,8 @@ class MachineDisk implements VolumeDisk {
     }
   }
 
-  /**
-   * Whether the file is there, and a file system after what a power cut may have left was mended. e2fsck ends with the same
-   * code where a file is mounted, so that this is asked before.
-   */
-  async #isWhole(image: string): Promise<boolean> {
+  /** Repairs the image after a power cut. e2fsck returns the same code if it is mounted, so that is checked first. */
+  async #isIntact(image: string): Promise<boolean> {
     if ((await this.kindOf(image)) === undefined) return false;
     const [user] = await listLoopDevices(this.#runner, image);
     if (user !== undefined) {
@@ -184,14 +293,14 @@ class MachineDisk implements VolumeDisk {
     }
     const argv = ["e2fsck", "-p", "-f", image] as const;
     const { exitCode } = await this.#runner.run({ argv, timeoutMs: MOUNT_TIMEOUT_MS });
-    return exitCode < UNCORRECTED;
+    return exitCode < UNCORRECTED_EXIT_CODE;
   }
 
   #run(program: string, ...args: string[]): Promise<void> {
-    return this.#runWith([], program, ...args);
+    return this.#runInheriting([], program, ...args);
   }
 
-  async #runWith(
+  async #runInheriting(
     inheritFds: readonly InheritedFd[],
     program: string,
     ...args: string[]
@@ -207,7 +316,7 @@ async function isMounted(path: string): Promise<boolean> {
   return (await listMounts(path)).includes(path);
 }
 
-/** Lines of bytes, a tab and a path. Source: du(1). */
+/** Source: du(1) */
 function parseUsage(stdout: string): ReadonlyMap<string, number> {
   const lines = stdout.split("\n").filter((line) => line !== "");
   return new Map(
@@ -218,7 +327,6 @@ function parseUsage(stdout: string): ReadonlyMap<string, number> {
   );
 }
 
-/** Volumes on this machine's disk and in its memory; needs root. */
 export function createVolumeDisk({ runner }: { readonly runner: ProcessRunner }): VolumeDisk {
-  return new MachineDisk(runner);
+  return new HostVolumeDisk(runner);
 }

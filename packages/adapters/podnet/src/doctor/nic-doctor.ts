@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at the way of a NIC, and asks along it. What is heard is thrown away but for where it was heard, and whose MAC answered.
+// Diagnoses the path of a guest NIC: reads links and rules, and sends probes. Retains only where frames were captured
+// and which MAC answered.
 import { randomBytes } from "node:crypto";
 import { isWithin, networkOf, parseIp } from "@patchbay/api";
 import type {
@@ -13,73 +14,58 @@ import type {
   WayLinks,
   WayTarget,
 } from "@patchbay/core";
-import type { Clock, ExaminedNic, HeardFrames, NetnsHandle, NicDoctor } from "@patchbay/core/ports";
-import { askNic } from "../netlink/ask.ts";
-import { sayErrno } from "../netlink/errno.ts";
-import { macOf } from "../netlink/rtnetlink.ts";
-import { createStateReader, type StateSources } from "../netlink/netns-state.ts";
-import { answersNameOf } from "../nft/answers.ts";
-import { parseDhcpRequests } from "../nft/dhcp-requests.ts";
-import { guardNameOf } from "../nft/guard.ts";
-import { natNameOf } from "../nft/nat.ts";
-import { parseRefusals, type Refusal } from "../nft/refusals.ts";
+import type { ExaminedNic, NicDoctor } from "@patchbay/core/ports";
+import { queryNic } from "../netlink/queries.ts";
+import { createStateReader, type NetnsState, type StateSources } from "../netlink/netns-state.ts";
+import { answersTableName } from "../nft/answers.ts";
+import { parseDhcpRequests, parseRefusals, type Refusal } from "../nft/counters.ts";
+import { guardTableName } from "../nft/guard.ts";
+import { natTableName } from "../nft/nat.ts";
 import { hasTableNamed, type TableName } from "../nft/table.ts";
 import { runIn } from "../run-in.ts";
-import { isGuarded } from "../wiring/rules.ts";
-import type { NetnsState } from "../wiring/wirer.ts";
-import { pingThroughNode } from "./forwarded.ts";
-import { isArp, passes } from "./frames.ts";
-import { lacksIn } from "./lacks.ts";
+import { isGuarded } from "../wiring/wirers.ts";
+import {
+  sendProbes,
+  countLosses,
+  type DoctorSources,
+  type CapturePoint,
+  EXCHANGE_MS,
+  isWholeSeries,
+  pingThroughNode,
+  SERIES_MS,
+  SERIES_MAX,
+} from "./send-probes.ts";
+import { findLacks } from "./wiring-lacks.ts";
 import {
   firstProbes,
   laterProbes,
   outsideMac,
   seriesProbes,
-  sourceOf,
-  type Grounds,
-  type Probe,
+  findSourceIpv4,
+  type ProbeFacts,
 } from "./probes.ts";
-import { addSeries, countSeries, isWholeSeries } from "./series.ts";
 import {
   readEntries,
   readFilters,
   readNeighbors,
   readNodeRoute,
-  translatesFor,
+  hasRulesForSource,
   type NodeRoute,
-  isRoutedTo,
+  hasRouteThrough,
 } from "./surroundings.ts";
-import { lookAtWay } from "./way-links.ts";
+import { readPathLinks } from "./path-links.ts";
 
-/** How long one hearing is, milliseconds. */
-const HEARING_MS = 200;
-/** Sent so often and not answered, a frame is lost. */
-const TIMES_MIN = 2;
-/** What is left to the later questions, and to what follows those, milliseconds. */
-const LATER_MS = 3 * HEARING_MS;
-/** How long one series listens, milliseconds, and how many series there are at most. */
-const [SERIES_MS, SERIES_TIMES] = [300, 2];
-/** What a ping through the node takes at most, milliseconds. */
-const FORWARDED_MS = 2 * HEARING_MS;
-const AFTER_MS = SERIES_TIMES * SERIES_MS + FORWARDED_MS;
-/** Ports of the node's bridge that are listened at. */
+/** Milliseconds reserved for the later probes. */
+const LATER_PROBES_MS = 3 * EXCHANGE_MS;
+/** Longest duration of a ping through the node, milliseconds. */
+const FORWARDED_MS = 2 * EXCHANGE_MS;
+const SERIES_AND_FORWARDING_MS = SERIES_MAX * SERIES_MS + FORWARDED_MS;
+/** Most ports of the node's bridge to listen at. */
 const UPLINKS_MAX = 4;
 
-/** What looking and asking need. */
-export interface DoctorSources extends StateSources {
-  readonly clock: Pick<Clock, "monotonicMs">;
-}
-
-/** A link that is listened at. */
-interface Ear {
-  readonly hop: HopName;
-  readonly netns: NetnsHandle;
-  readonly link: string;
-}
-
-function earsOf(links: WayLinks, { pod, node }: ExaminedNic): readonly Ear[] {
+function listCapturePoints(links: WayLinks, { pod, node }: ExaminedNic): readonly CapturePoint[] {
   const hops = ["tap", "podBridge", "podNic", "nodePeer", "nodeBridge"] as const;
-  const own = hops.flatMap((hop): readonly Ear[] => {
+  const own = hops.flatMap((hop): readonly CapturePoint[] => {
     const link = links[hop]?.name;
     const netns = hop.startsWith("node") ? node : pod;
     return link === undefined ? [] : [{ hop, netns, link }];
@@ -90,107 +76,10 @@ function earsOf(links: WayLinks, { pod, node }: ExaminedNic): readonly Ear[] {
   return [...own, ...uplinks];
 }
 
-/** What is known of one question so far. */
-interface Trail {
-  readonly asked: Set<HopName>;
-  readonly answered: Set<HopName>;
-  readonly by: Set<string>;
-  readonly to: Set<string>;
-  refused: string | undefined;
-  /** How often it was asked. */
-  times: number;
-}
-
-/** Of each probe; several that ask the same thing have one. */
-type Trails = Map<ProbeName, Trail>;
-
-function trailOf(trails: Trails, probe: ProbeName): Trail {
-  const hops = { asked: new Set<HopName>(), answered: new Set<HopName>() };
-  const made = { ...hops, by: new Set<string>(), to: new Set<string>() };
-  const trail = trails.get(probe) ?? { ...made, refused: undefined, times: 0 };
-  trails.set(probe, trail);
-  return trail;
-}
-
-/** Source: RFC 826, ar$sha */
-const ARP_SENDER_AT = 22;
-
-/** The MAC that answered; of a gateway the one that it declares, since a virtual router sends from another. */
-function answererOf(probe: ProbeName, frame: Uint8Array): string {
-  const at = probe === "outward" && isArp(frame) ? ARP_SENDER_AT : 6;
-  return macOf(frame.subarray(at, at + 6));
-}
-
-function note(
-  trails: Trails,
-  { probes, ears }: { readonly probes: readonly Probe[]; readonly ears: readonly Ear[] },
-  heard: HeardFrames,
-): void {
-  for (const { port, frame } of heard.frames) {
-    const hop = ears[port]?.hop;
-    if (hop === undefined) continue;
-    for (const { probe, question } of probes) {
-      const trail = trailOf(trails, probe);
-      if (passes(frame, question.asked)) trail.asked.add(hop);
-      if (!passes(frame, question.answered)) continue;
-      trail.answered.add(hop);
-      trail.by.add(answererOf(probe, frame));
-      trail.to.add(macOf(frame.subarray(0, 6)));
-    }
-  }
-  for (const [at, { probe }] of probes.entries()) {
-    const errno = heard.unsent[at] ?? 0;
-    const trail = trailOf(trails, probe);
-    trail.times += 1;
-    if (errno !== 0) trail.refused = sayErrno(errno);
-  }
-}
-
-/** One frame that is lost says nothing: where there was no time for another, nothing is known. */
-function traceOf(probe: ProbeName, trail: Trail): readonly FrameTrace[] {
-  const { asked, answered, by, to, refused, times } = trail;
-  if (answered.size === 0 && times < TIMES_MIN) return [];
-  return [
-    {
-      probe,
-      asked: [...asked],
-      answered: [...answered],
-      by: [...by],
-      to: [...to],
-      ...(refused === undefined ? {} : { refused }),
-    },
-  ];
-}
-
-/** Asks until all have answered, or each was asked often enough. */
-async function ask(
-  { netlink, clock }: DoctorSources,
-  ears: readonly Ear[],
-  { probes, untilMs }: { readonly probes: readonly Probe[]; readonly untilMs: number },
-): Promise<readonly FrameTrace[]> {
-  const trails: Trails = new Map();
-  for (let round = 1; clock.monotonicMs() + HEARING_MS <= untilMs; round += 1) {
-    const open = probes.filter(
-      ({ probe, times }) => round <= times && trailOf(trails, probe).answered.size === 0,
-    );
-    if (open.length === 0) break;
-    const sends = open.map(({ from, question }) => {
-      const port = ears.findIndex(({ hop }) => hop === from);
-      const { frame, checksum } = question;
-      return { port, frame, ...(checksum !== undefined && { checksum }) };
-    });
-    const tests = probes.flatMap(({ question }) => [question.answered, question.asked]);
-    const heard = await netlink.exchangeFrames({ ports: ears, sends, tests, ms: HEARING_MS });
-    note(trails, { probes: open, ears }, heard);
-  }
-  return [...trails].flatMap(([probe, trail]) => traceOf(probe, trail));
-}
-
-function addressOf(text: string): string {
+function withoutPrefix(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-/** The node's own address on the guest's network, where its bridge has one. */
 function nodeAddress({ addresses }: ExaminedNic, { nodeBridge }: WayLinks): string | undefined {
   const guests = addresses.flatMap((address) => parseIp(address) ?? []);
   return nodeBridge?.addresses
@@ -198,31 +87,29 @@ function nodeAddress({ addresses }: ExaminedNic, { nodeBridge }: WayLinks): stri
       const subnet = parseIp(own);
       return subnet !== undefined && guests.some((guest) => isWithin(guest, networkOf(subnet)));
     })
-    .map(addressOf)[0];
+    .map(withoutPrefix)[0];
 }
 
-/** The default gateway of the pod NIC, where CNI has left its routes on it. */
 async function podGateway(
   { netlink }: StateSources,
   { pod, wiring }: ExaminedNic,
 ): Promise<string | undefined> {
-  const given = await askNic(netlink, pod, wiring.podInterfaceName);
+  const given = await queryNic(netlink, pod, wiring.podInterfaceName);
   return given?.routes.find(({ destination }) => destination === "0.0.0.0/0")?.gateway;
 }
 
-function isOfNode({ nodeBridge, nodePeer }: WayLinks, address: string): boolean {
+function isNodeAddress({ nodeBridge, nodePeer }: WayLinks, address: string): boolean {
   return [nodeBridge, nodePeer].some((link) =>
-    (link?.addresses ?? []).some((own) => addressOf(own) === address),
+    (link?.addresses ?? []).some((own) => withoutPrefix(own) === address),
   );
 }
 
-/** An address of a guest's own is not known: then DHCP alone is asked for, and may take all the time. */
-function laterShare({ addresses }: ExaminedNic, reservedMs: number): number {
+/** Without an address of the guest only DHCP is probed, which may take all the time. */
+function reservedForLater({ addresses }: ExaminedNic, reservedMs: number): number {
   return addresses.length === 0 ? 0 : reservedMs;
 }
 
-/** Who is asked, and where that is, as far as it can be seen. */
-async function targetOf(
+async function guessTarget(
   sources: StateSources,
   nic: ExaminedNic,
   links: WayLinks,
@@ -231,7 +118,11 @@ async function targetOf(
   const gateway = isGuest ? undefined : known;
   const router = gateway ?? (await podGateway(sources, nic));
   if (router !== undefined) {
-    return { address: router, at: isOfNode(links, router) ? "bridge" : "beyond", isDefault: true };
+    return {
+      address: router,
+      at: isNodeAddress(links, router) ? "bridge" : "beyond",
+      isDefault: true,
+    };
   }
   const node = nodeAddress(nic, links);
   if (node !== undefined) return { address: node, at: "bridge" };
@@ -239,37 +130,36 @@ async function targetOf(
   return { address: known, at: links.onNode === "peer" ? "port" : "beyond", isGuest: true };
 }
 
-/** The same; a gateway beyond a bridge without uplinks must be the node's own where the node translates for the guest. */
+/** If the node translates for the guest, a gateway beyond a bridge without uplinks must be the node's own. */
 async function findTarget(
   sources: StateSources,
   nic: ExaminedNic,
   links: WayLinks,
 ): Promise<WayTarget | undefined> {
-  const target = await targetOf(sources, nic, links);
-  const source = sourceOf({ nic, links });
+  const target = await guessTarget(sources, nic, links);
+  const source = findSourceIpv4({ nic, links });
   const isLocal = links.nodeBridge !== undefined && links.uplinks.length === 0;
   if (target?.at !== "beyond" || !isLocal || source === undefined) return target;
-  const isNodes = await translatesFor(sources.runner, nic.node, source);
+  const isNodes = await hasRulesForSource(sources.runner, nic.node, source);
   return isNodes ? { ...target, at: "bridge", isMissing: true } : target;
 }
 
-/** What the guest was refused; nothing where its guard is not there as it was made. */
 async function listRefusals(
   { runner }: StateSources,
   { pod, wiring }: ExaminedNic,
   state: NetnsState,
 ): Promise<readonly Refusal[]> {
   if (wiring.guard === undefined || !isGuarded(state, wiring)) return [];
-  const { family, name } = guardNameOf(wiring.tapName);
+  const { family, name } = guardTableName(wiring.tapName);
   const args = ["-p", "list", "table", family, name];
   return parseRefusals(await runIn(runner, pod, { program: "nft", args }));
 }
 
 /** The table that counts the guest's DHCP requests; undefined if the pod does not serve DHCP on this NIC. */
-function requestsTableOf(wiring: ExaminedNic["wiring"]): TableName | undefined {
-  if (wiring.kind === "masquerade") return natNameOf(wiring.podInterfaceName);
+function findRequestsTable(wiring: ExaminedNic["wiring"]): TableName | undefined {
+  if (wiring.kind === "masquerade") return natTableName(wiring.podInterfaceName);
   const isAnswered = wiring.kind === "bridge" && wiring.answers !== undefined;
-  return isAnswered ? answersNameOf(wiring.bridgeName) : undefined;
+  return isAnswered ? answersTableName(wiring.bridgeName) : undefined;
 }
 
 async function countDhcpRequests(
@@ -277,7 +167,7 @@ async function countDhcpRequests(
   { pod, wiring }: ExaminedNic,
   { tables }: NetnsState,
 ): Promise<Pick<SeenWay, "dhcpRequests">> {
-  const name = requestsTableOf(wiring);
+  const name = findRequestsTable(wiring);
   if (name === undefined || !hasTableNamed(tables, name)) return {};
   const args = ["-p", "list", "table", name.family, name.name];
   return { dhcpRequests: parseDhcpRequests(await runIn(runner, pod, { program: "nft", args })) };
@@ -293,47 +183,16 @@ function refusedSince(
   });
 }
 
-/** Sends a series, and a second one where frames of the first were lost. */
-async function countLosses(
-  { netlink, clock }: DoctorSources,
-  ears: readonly Ear[],
-  next: { readonly probes: () => readonly Probe[]; readonly untilMs: number },
-): Promise<readonly LossCount[]> {
-  let counted: readonly LossCount[] = [];
-  for (let round = 1; round <= SERIES_TIMES; round += 1) {
-    const probes = next.probes();
-    if (probes.length === 0 || clock.monotonicMs() + SERIES_MS > next.untilMs) break;
-    const heard = await netlink.exchangeFrames({
-      ports: ears,
-      sends: probes.map(({ from, question: { frame } }) => {
-        return { port: ears.findIndex(({ hop }) => hop === from), frame };
-      }),
-      tests: probes.flatMap(({ question }) => [question.answered, question.asked]),
-      ms: SERIES_MS,
-    });
-    const hops = ears.map(({ hop }) => hop);
-    const counts = countSeries(probes, hops, heard);
-    counted = round === 1 ? counts : addSeries(counted, counts);
-    if (counts.every(isWholeSeries)) break;
-  }
-  return counted;
-}
-
-/** Whether an answer came back to where its question was sent. */
 function isWhole({ probe, answered }: FrameTrace): boolean {
   const isOfGuest = ["inward", "inwardLarge", "ping", "connect"].includes(probe);
   const ends: readonly HopName[] = isOfGuest ? ["nodePeer", "podBridge"] : ["podNic"];
   return ends.some((hop) => answered.includes(hop));
 }
 
-/** To these nobody need answer. */
-const UNANSWERED: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
+const OPTIONAL_PROBES: readonly ProbeName[] = ["own", "dhcp", "outwardLarge"];
 
-/**
- * What is listed, or nothing: these lists only sharpen a report. A guest can fill the forwarding table of a bridge with more
- * entries than one answer of the kernel may have.
- */
-async function hintsOf<T>(listing: Promise<readonly T[]>): Promise<readonly T[]> {
+/** Ignores failures, because these lists only refine a report, and a guest can make a forwarding table too large. */
+async function listOrEmpty<T>(listing: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await listing;
   } catch {
@@ -341,91 +200,86 @@ async function hintsOf<T>(listing: Promise<readonly T[]>): Promise<readonly T[]>
   }
 }
 
-/** Whether the entry leads the guest's MAC, or the gateway's, to another port than that of the path. */
-function leadsAway({ at, mac, port }: FixedEntry, grounds: Grounds): boolean {
+/** Whether the entry sends frames for the guest or its gateway to a port off the path. */
+function leadsAway({ at, mac, port }: FixedEntry, grounds: ProbeFacts): boolean {
   const { podNic, nodePeer, uplinks } = grounds.links;
   const isGuests = mac === outsideMac(grounds);
-  // Entries of the guest in the pod are compared with what wiring makes.
+  // The guest's entries in the pod are compared with its wiring.
   if (at === "pod") return !isGuests && port !== podNic?.name;
   if (isGuests) return port !== nodePeer?.name;
   return grounds.target?.at === "beyond" && !uplinks.some(({ name }) => name === port);
 }
 
-/** Whether the node routes to the other end of the pod NIC, which is a port of no bridge. */
 async function peerRoute(
   netlink: DoctorSources["netlink"],
   { node }: ExaminedNic,
   peer: string,
 ): Promise<Pick<SeenWay, "isPeerRouted">> {
-  const found = isRoutedTo(netlink, node, peer).then((is) => (is === undefined ? [] : [is]));
-  const [isPeerRouted] = await hintsOf(found);
+  const found = hasRouteThrough(netlink, node, peer).then((is) => (is === undefined ? [] : [is]));
+  const [isPeerRouted] = await listOrEmpty(found);
   return isPeerRouted === undefined ? {} : { isPeerRouted };
 }
 
-/** What the probes met. */
 interface ProbeResults {
   readonly traces: readonly FrameTrace[];
   readonly losses: readonly LossCount[];
 }
 
-function hasLost({ traces, losses }: ProbeResults): boolean {
+function hasLosses({ traces, losses }: ProbeResults): boolean {
   return (
     losses.some((each) => !isWholeSeries(each)) ||
-    traces.some((trace) => !UNANSWERED.includes(trace.probe) && !isWhole(trace))
+    traces.some((trace) => !OPTIONAL_PROBES.includes(trace.probe) && !isWhole(trace))
   );
 }
 
-/** What frames were lost to, where they were. */
 async function readCauses(
   sources: DoctorSources,
-  grounds: Grounds,
+  grounds: ProbeFacts,
   { traces, losses }: ProbeResults,
 ): Promise<Pick<SeenWay, "neighbors" | "entries" | "filters" | "isPeerRouted">> {
   const { links, nic, target } = grounds;
   const { netlink } = sources;
   const by = traces.find(({ probe }) => probe === "outward")?.by ?? [];
-  const addresses = [...nic.addresses, sourceOf(grounds) ?? "", target?.address ?? ""];
-  const neighbors = await hintsOf(readNeighbors(netlink, nic, addresses));
-  const all = await hintsOf(readEntries(netlink, nic, [outsideMac(grounds), ...by]));
+  const addresses = [...nic.addresses, findSourceIpv4(grounds) ?? "", target?.address ?? ""];
+  const neighbors = await listOrEmpty(readNeighbors(netlink, nic, addresses));
+  const all = await listOrEmpty(readEntries(netlink, nic, [outsideMac(grounds), ...by]));
   const entries = all.filter((entry) => leadsAway(entry, grounds));
   const peer = links.nodePeer;
   const isLoose = peer !== undefined && peer.master === undefined;
   return {
     neighbors,
     entries,
-    ...((isLoose || hasLost({ traces, losses })) && {
-      filters: await hintsOf(readFilters(sources, nic)),
+    ...((isLoose || hasLosses({ traces, losses })) && {
+      filters: await listOrEmpty(readFilters(sources, nic)),
     }),
     ...(isLoose && (await peerRoute(netlink, nic, peer.name))),
   };
 }
 
-/** Whether the node is the gateway of the guest's default route. */
-function isRoutedByNode({ target }: Grounds): boolean {
+function isRoutedByNode({ target }: ProbeFacts): boolean {
   return target?.at === "bridge" && target.isDefault === true && target.isMissing !== true;
 }
 
 /** The node's default route, unless it leads back to the guest's network. */
-async function wayOut(
+async function findWayOut(
   netlink: DoctorSources["netlink"],
-  { nic, links }: Grounds,
+  { nic, links }: ProbeFacts,
 ): Promise<NodeRoute | undefined> {
   const found = readNodeRoute(netlink, nic.node).then((each) => (each === undefined ? [] : [each]));
-  const [route] = await hintsOf(found);
+  const [route] = await listOrEmpty(found);
   const inside = [links.nodeBridge?.name, links.nodePeer?.name];
   return inside.includes(route?.link) ? undefined : route;
 }
 
-/** The result of a ping through the node, if the node is the guest's gateway and has a gateway itself. */
 async function tryForwarding(
   { netlink, clock }: DoctorSources,
-  grounds: Grounds,
+  grounds: ProbeFacts,
   { by, endMs }: { readonly by: string | undefined; readonly endMs: number },
 ): Promise<Pick<SeenWay, "forwarded">> {
   const { nic, newId } = grounds;
-  const source = sourceOf(grounds);
+  const source = findSourceIpv4(grounds);
   if (!isRoutedByNode(grounds) || by === undefined || source === undefined) return {};
-  const route = await wayOut(netlink, grounds);
+  const route = await findWayOut(netlink, grounds);
   if (route === undefined || clock.monotonicMs() + FORWARDED_MS > endMs) return {};
   const ends = { pod: nic.pod, node: nic.node, nic: nic.wiring.podInterfaceName };
   const from = { mac: outsideMac(grounds), source, via: by, newId };
@@ -439,22 +293,22 @@ async function examine(
 ): Promise<SeenWay> {
   const { netlink, clock } = sources;
   const endMs = clock.monotonicMs() + nic.withinMs;
-  const links = await lookAtWay(netlink, nic, nic.wiring);
+  const links = await readPathLinks(netlink, nic, nic.wiring);
   const state = await see(nic.pod);
   const before = await listRefusals(sources, nic, state);
   const target = await findTarget(sources, nic, links);
   const found = target === undefined ? {} : { target };
   const newId = (): number => randomBytes(4).readUInt32BE();
-  const grounds: Grounds = { nic, links, newId, ...found };
-  const ears = earsOf(links, nic);
+  const grounds: ProbeFacts = { nic, links, newId, ...found };
+  const ears = listCapturePoints(links, nic);
   const probes = firstProbes(grounds);
-  const reservedMs = Math.min(AFTER_MS, nic.withinMs * 0.3);
-  const first = await ask(sources, ears, {
+  const reservedMs = Math.min(SERIES_AND_FORWARDING_MS, nic.withinMs * 0.3);
+  const first = await sendProbes(sources, ears, {
     probes,
-    untilMs: endMs - LATER_MS - laterShare(nic, reservedMs),
+    untilMs: endMs - LATER_PROBES_MS - reservedForLater(nic, reservedMs),
   });
   const more = laterProbes(grounds, first);
-  const later = await ask(sources, ears, { probes: more, untilMs: endMs - reservedMs });
+  const later = await sendProbes(sources, ears, { probes: more, untilMs: endMs - reservedMs });
   const traces = [...first, ...later];
   const by = first.find(({ probe }) => probe === "outward")?.by[0];
   const forwarded = await tryForwarding(sources, grounds, { by, endMs });
@@ -463,11 +317,11 @@ async function examine(
     untilMs: endMs,
   });
   const causes = await readCauses(sources, grounds, { traces, losses });
-  const source = sourceOf(grounds);
+  const source = findSourceIpv4(grounds);
   return {
     isBridged: nic.wiring.kind === "bridge",
     links,
-    lacks: lacksIn(state, nic.wiring),
+    lacks: findLacks(state, nic.wiring),
     traces,
     losses,
     ...causes,
@@ -479,7 +333,6 @@ async function examine(
   };
 }
 
-/** Looks by netlink, and asks by packet sockets. */
 export function createNicDoctor(sources: DoctorSources): NicDoctor {
   const see = createStateReader(sources);
   return { examine: (nic) => examine(sources, see, nic) };

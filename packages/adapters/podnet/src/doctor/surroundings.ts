@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// What surrounds a path: fixed neighbor and forwarding entries, the node's default route, and what can drop frames.
-// Source: linux/neighbour.h, linux/rtnetlink.h, linux/pkt_sched.h
+// Surroundings of a path: fixed neighbor and forwarding entries, the node's default route, and filters that can drop
+// frames. Source: linux/neighbour.h, linux/rtnetlink.h, linux/pkt_sched.h
 import { isWithin, networkOf, parseIp } from "@patchbay/api";
 import type { FixedEntry, FixedNeighbor, FrameFilter, Place } from "@patchbay/core";
 import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/ports";
-import { askForwarding, askRoutes, askWhole, dumpOf, LINKS } from "../netlink/ask.ts";
-import { attributesIn, findNumber, textIn, type Message } from "../netlink/message.ts";
-import { RTA } from "../netlink/nic.ts";
+import { queryForwarding, queryRoutes, dump, dumpRequest, LINKS } from "../netlink/queries.ts";
+import { decodeAttributes, findNumber, findText, type Message } from "../netlink/message.ts";
 import {
   addressText,
   AF_INET,
   AF_INET6,
   HEAD,
-  linksIn,
-  linkWordsIn,
-  macOf,
+  decodeLinks,
+  decodeLinkFields,
+  macText,
   NDA,
   NUD,
+  RTA,
   RTM,
-  versionIn,
+  ipVersionOf,
   viewOf,
 } from "../netlink/rtnetlink.ts";
 import { runIn } from "../run-in.ts";
 
-/** Both namespaces. */
 export interface Places {
   readonly pod: NetnsHandle;
   readonly node: NetnsHandle;
@@ -31,7 +30,7 @@ export interface Places {
 
 const PLACES: readonly Place[] = ["pod", "node"];
 const NEIGHBORS = [AF_INET, AF_INET6].map((family) =>
-  dumpOf(RTM.getNeighbour, HEAD.neighbour, family),
+  dumpRequest(RTM.getNeighbour, HEAD.neighbour, family),
 );
 const DESTINATION = 1;
 
@@ -39,19 +38,22 @@ interface SeenNeighbor extends Omit<FixedNeighbor, "at"> {
   readonly isFixed: boolean;
 }
 
-function neighborIn(message: Message, names: ReadonlyMap<number, string>): readonly SeenNeighbor[] {
+function decodeNeighbor(
+  message: Message,
+  names: ReadonlyMap<number, string>,
+): readonly SeenNeighbor[] {
   if (message.type !== RTM.newNeighbour || message.body.length < HEAD.neighbour) return [];
   const view = viewOf(message);
-  const attributes = attributesIn(message.body, HEAD.neighbour);
+  const attributes = decodeAttributes(message.body, HEAD.neighbour);
   const [address, mac] = [attributes.get(DESTINATION), attributes.get(NDA.mac)];
   const link = names.get(view.getInt32(4, true));
   if (address === undefined || mac === undefined || link === undefined) return [];
   const isFixed = (view.getUint16(8, true) & NUD.permanent) !== 0;
-  return [{ link, address: addressText(versionIn(view), address), mac: macOf(mac), isFixed }];
+  return [{ link, address: addressText(ipVersionOf(view), address), mac: macText(mac), isFixed }];
 }
 
-function namesIn(messages: readonly Message[]): ReadonlyMap<number, string> {
-  const links = messages.flatMap((message) => linkWordsIn(message)?.base ?? []);
+function linkNames(messages: readonly Message[]): ReadonlyMap<number, string> {
+  const links = messages.flatMap((message) => decodeLinkFields(message)?.base ?? []);
   return new Map(links.map(({ index, name }) => [index, name]));
 }
 
@@ -59,12 +61,11 @@ async function listNeighbors(
   netlink: Netlink,
   netns: NetnsHandle,
 ): Promise<readonly SeenNeighbor[]> {
-  const messages = await askWhole(netlink, netns, [...LINKS, ...NEIGHBORS]);
-  const names = namesIn(messages);
-  return messages.flatMap((message) => neighborIn(message, names));
+  const messages = await dump(netlink, netns, [...LINKS, ...NEIGHBORS]);
+  const names = linkNames(messages);
+  return messages.flatMap((message) => decodeNeighbor(message, names));
 }
 
-/** Neighbor entries that do not age, for these addresses. */
 export async function readNeighbors(
   netlink: Netlink,
   places: Places,
@@ -81,7 +82,6 @@ export async function readNeighbors(
   return all.flat();
 }
 
-/** Forwarding entries of bridges that do not age, for these MACs. */
 export async function readEntries(
   netlink: Netlink,
   places: Places,
@@ -89,7 +89,7 @@ export async function readEntries(
 ): Promise<readonly FixedEntry[]> {
   const all = await Promise.all(
     PLACES.map(async (at) => {
-      const { links, forwarding } = await askForwarding(netlink, places[at]);
+      const { links, forwarding } = await queryForwarding(netlink, places[at]);
       const isOwn = (mac: string, port: string): boolean =>
         links.some((link) => link.mac === mac && (link.name === port || link.kind === "bridge"));
       return forwarding
@@ -101,10 +101,8 @@ export async function readEntries(
   return all.flat();
 }
 
-/** The default route of the node, with all that a ping along it needs. */
 export interface NodeRoute {
   readonly link: string;
-  /** The node's own address and MAC there. */
   readonly address: string;
   readonly mac: string;
   readonly gateway: string;
@@ -116,51 +114,50 @@ interface Hop {
   readonly gateway: string;
 }
 
-function defaultRouteIn(message: Message, names: ReadonlyMap<number, string>): readonly Hop[] {
+function decodeDefaultRoute(message: Message, names: ReadonlyMap<number, string>): readonly Hop[] {
   if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return [];
   const view = viewOf(message);
-  const attributes = attributesIn(message.body, HEAD.route);
+  const attributes = decodeAttributes(message.body, HEAD.route);
   const via = attributes.get(RTA.gateway);
   const link = names.get(findNumber(attributes, RTA.link) ?? 0);
-  const isDefault = versionIn(view) === 4 && view.getUint8(1) === 0;
+  const isDefault = ipVersionOf(view) === 4 && view.getUint8(1) === 0;
   if (!isDefault || via === undefined || link === undefined) return [];
   return [{ link, gateway: addressText(4, via) }];
 }
 
-/** Whether a message is a route by that link, other than those that the kernel makes for every link of IPv6. */
-function leadsBy(message: Message, index: number): boolean {
+/** Whether a message is a route through that link, except those that the kernel adds to every IPv6 link. */
+function isRouteThrough(message: Message, index: number): boolean {
   if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return false;
-  const attributes = attributesIn(message.body, HEAD.route);
+  const attributes = decodeAttributes(message.body, HEAD.route);
   if (findNumber(attributes, RTA.link) !== index) return false;
-  const version = versionIn(viewOf(message));
+  const version = ipVersionOf(viewOf(message));
   const destination = attributes.get(RTA.destination);
   const text = destination === undefined ? "" : addressText(version, destination);
   return version === 4 || !/^f(?:e80|f)/.test(text);
 }
 
-/** Whether a route of the node leads to that link; undefined: there is no such link. */
-export async function isRoutedTo(
+/** Whether the node has a route through that link; undefined if there is no such link. */
+export async function hasRouteThrough(
   netlink: Netlink,
   node: NetnsHandle,
   link: string,
 ): Promise<boolean | undefined> {
-  const names = namesIn(await askWhole(netlink, node, LINKS));
+  const names = linkNames(await dump(netlink, node, LINKS));
   const [index] = [...names].find(([, name]) => name === link) ?? [];
   if (index === undefined) return undefined;
-  return (await askRoutes(netlink, node)).some((message) => leadsBy(message, index));
+  return (await queryRoutes(netlink, node)).some((message) => isRouteThrough(message, index));
 }
 
-/** The node's default route of IPv4; undefined: it has none whose gateway is known. */
 export async function readNodeRoute(
   netlink: Netlink,
   node: NetnsHandle,
 ): Promise<NodeRoute | undefined> {
-  const links = await askWhole(netlink, node, LINKS);
-  const names = namesIn(links);
-  const routes = await askRoutes(netlink, node);
-  const [hop] = routes.flatMap((message) => defaultRouteIn(message, names));
+  const links = await dump(netlink, node, LINKS);
+  const names = linkNames(links);
+  const routes = await queryRoutes(netlink, node);
+  const [hop] = routes.flatMap((message) => decodeDefaultRoute(message, names));
   if (hop === undefined) return undefined;
-  const own = linksIn(links).find(({ name }) => name === hop.link);
+  const own = decodeLinks(links).find(({ name }) => name === hop.link);
   const address = own?.addresses
     .map((text) => text.split("/")[0] ?? "")
     .find((text) => parseIp(text)?.version === 4);
@@ -172,31 +169,30 @@ export async function readNodeRoute(
 
 /** Source: RTM_GETQDISC, TCA_KIND; struct tcmsg */
 const [GET_QDISC, NEW_QDISC, TC_HEAD, TC_KIND] = [38, 36, 20, 1];
-/** Disciplines that drop frames on purpose or carry filters. */
-const FILTERING = ["clsact", "ingress", "netem", "tbf"];
+/** Queueing disciplines that drop frames on purpose or carry filters. */
+const FILTERING_QDISCS = ["clsact", "ingress", "netem", "tbf"];
 /** Source: IFLA_XDP, IFLA_XDP_ATTACHED */
 const [IFLA_XDP, XDP_ATTACHED] = [43, 2];
 
-function qdiscFilterIn(
+function decodeQdiscFilter(
   message: Message,
   names: ReadonlyMap<number, string>,
 ): readonly Omit<FrameFilter, "at">[] {
   if (message.type !== NEW_QDISC || message.body.length < TC_HEAD) return [];
-  const kind = textIn(attributesIn(message.body, TC_HEAD), TC_KIND);
+  const kind = findText(decodeAttributes(message.body, TC_HEAD), TC_KIND);
   const link = names.get(viewOf(message).getInt32(4, true));
-  if (link === undefined || !FILTERING.includes(kind)) return [];
+  if (link === undefined || !FILTERING_QDISCS.includes(kind)) return [];
   return [{ link, command: `tc -s qdisc show dev ${link}` }];
 }
 
-function xdpIn(message: Message): readonly Omit<FrameFilter, "at">[] {
-  const words = linkWordsIn(message);
-  const xdp = attributesIn(words?.attributes.get(IFLA_XDP));
+function decodeXdp(message: Message): readonly Omit<FrameFilter, "at">[] {
+  const words = decodeLinkFields(message);
+  const xdp = decodeAttributes(words?.attributes.get(IFLA_XDP));
   const attached = xdp.get(XDP_ATTACHED)?.[0] ?? 0;
   if (words === undefined || attached === 0) return [];
   return [{ link: words.base.name, command: `ip -d link show dev ${words.base.name}` }];
 }
 
-/** A rule that drops, or a chain whose policy does. */
 const DROPS = /\b(drop|reject)\b/;
 
 interface PrintedChain {
@@ -206,7 +202,7 @@ interface PrintedChain {
   readonly lines: readonly string[];
 }
 
-function chainsIn(ruleset: string): readonly PrintedChain[] {
+function parseChains(ruleset: string): readonly PrintedChain[] {
   return ruleset.split(/^(?=table )/m).flatMap((text) => {
     const [, table = ""] = /^table (\w+ \S+) \{/.exec(text) ?? [];
     return text.split(/^(?=\tchain )/m).flatMap((part) => {
@@ -217,7 +213,7 @@ function chainsIn(ruleset: string): readonly PrintedChain[] {
   });
 }
 
-function filterIn({ table, name, lines }: PrintedChain): readonly Omit<FrameFilter, "at">[] {
+function toFilter({ table, name, lines }: PrintedChain): readonly Omit<FrameFilter, "at">[] {
   const [family, ofTable = ""] = table.split(" ");
   const isOurs = ofTable.startsWith("patchbay-");
   if (isOurs || !lines.some((line) => DROPS.test(line))) return [];
@@ -227,30 +223,32 @@ function filterIn({ table, name, lines }: PrintedChain): readonly Omit<FrameFilt
   return family === "netdev" && link !== undefined ? [{ link, command }] : [];
 }
 
-/** Chains of links and of bridges that drop frames, from the text of a ruleset; our own tables are left out. */
+/** Parses chains of links and bridges that drop frames, without our own tables. */
 export function parseFilters(ruleset: string): readonly Omit<FrameFilter, "at">[] {
-  return chainsIn(ruleset).flatMap(filterIn);
+  return parseChains(ruleset).flatMap(toFilter);
 }
 
 async function readRuleset(runner: ProcessRunner, netns: NetnsHandle): Promise<string> {
   try {
     return await runIn(runner, netns, { program: "nft", args: ["-s", "list", "ruleset"] });
   } catch {
-    // Rules are a hint: a node whose nft cannot print them is examined without.
+    // Rules are only a hint, so a diagnosis continues without them.
     return "";
   }
 }
 
-/** What can drop frames on links and bridges. */
 export async function readFilters(
   { netlink, runner }: { readonly netlink: Netlink; readonly runner: ProcessRunner },
   places: Places,
 ): Promise<readonly FrameFilter[]> {
   const all = await Promise.all(
     PLACES.map(async (at) => {
-      const messages = await askWhole(netlink, places[at], [...LINKS, dumpOf(GET_QDISC, TC_HEAD)]);
-      const names = namesIn(messages);
-      const ofLinks = messages.flatMap((each) => [...qdiscFilterIn(each, names), ...xdpIn(each)]);
+      const messages = await dump(netlink, places[at], [...LINKS, dumpRequest(GET_QDISC, TC_HEAD)]);
+      const names = linkNames(messages);
+      const ofLinks = messages.flatMap((each) => [
+        ...decodeQdiscFilter(each, names),
+        ...decodeXdp(each),
+      ]);
       const ofRules = parseFilters(await readRuleset(runner, places[at]));
       return [...ofLinks, ...ofRules].map((filter) => ({ at, ...filter }));
     }),
@@ -258,7 +256,7 @@ export async function readFilters(
   return all.flat();
 }
 
-/** Whether the ruleset treats packets from this address or its network on their own, as rules that translate for it do. */
+/** Whether a rule matches packets from this address or its network, as rules of NAT do. */
 export function mentionsSource(ruleset: string, address: string): boolean {
   const source = parseIp(address);
   return (
@@ -270,8 +268,7 @@ export function mentionsSource(ruleset: string, address: string): boolean {
   );
 }
 
-/** Whether the node has rules for packets from this address. */
-export async function translatesFor(
+export async function hasRulesForSource(
   runner: ProcessRunner,
   node: NetnsHandle,
   address: string,

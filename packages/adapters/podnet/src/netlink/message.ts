@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of netlink as bytes: headers and attributes, in the byte order of the machines that there are (x86-64, arm64).
-// Source: netlink(7), linux/netlink.h
+// Encoding of netlink messages and attributes, in the byte order of x86-64 and arm64. Source: netlink(7),
+// linux/netlink.h
+import { getSystemErrorMap } from "node:util";
 
-/** Lengths and beginnings are multiples of it. */
+/** Lengths and offsets are multiples of it, in bytes. */
 const ALIGN = 4;
 const HEADER_BYTES = 16;
 const ATTRIBUTE_BYTES = 4;
-/** Bits of an attribute's type that say what kind of value it is. Source: NLA_TYPE_MASK */
+/** An attribute's type without its flag bits. Source: NLA_TYPE_MASK */
 const TYPE_MASK = 0x3fff;
 
-/** Source: NLM_F_REQUEST and NLM_F_DUMP. */
+/** Source: NLM_F_REQUEST, NLM_F_DUMP */
 export const DUMP = 0x301;
-/** Source: NLM_F_REQUEST and NLM_F_ACK. */
+/** Source: NLM_F_REQUEST, NLM_F_ACK */
 export const ACK = 0x005;
-/** What was told changed while it was told. Source: NLM_F_DUMP_INTR */
+/** Source: NLM_F_DUMP_INTR */
 const INTERRUPTED = 0x10;
 
 function aligned(bytes: number): number {
   return Math.ceil(bytes / ALIGN) * ALIGN;
 }
 
-/** A message to the kernel. */
-export function messageOf(
+export function encodeMessage(
   { type, flags }: { readonly type: number; readonly flags: number },
   body: Uint8Array,
 ): Uint8Array {
@@ -34,16 +34,15 @@ export function messageOf(
   return message;
 }
 
-/** A message of the kernel. */
 export interface Message {
   readonly type: number;
-  /** It was told of something that changed meanwhile. */
+  /** Whether the table changed during the dump. */
   readonly isInterrupted: boolean;
   readonly body: Uint8Array;
 }
 
-/** The pieces of a list whose heads begin with a length, each with its bytes. */
-function* piecesOf(
+/** Splits a list whose elements begin with their length. */
+function* splitRecords(
   bytes: Uint8Array,
   headBytes: number,
   lengthAt: (view: DataView) => number,
@@ -57,40 +56,36 @@ function* piecesOf(
   }
 }
 
-function bytesIn(view: DataView, from: number): Uint8Array {
+function bytesFrom(view: DataView, from: number): Uint8Array {
   return new Uint8Array(view.buffer, view.byteOffset + from, view.byteLength - from);
 }
 
-/** The messages of an answer. */
-export function messagesIn(data: Uint8Array): readonly Message[] {
-  const pieces = [...piecesOf(data, HEADER_BYTES, (head) => head.getUint32(0, true))];
+export function decodeMessages(data: Uint8Array): readonly Message[] {
+  const pieces = [...splitRecords(data, HEADER_BYTES, (head) => head.getUint32(0, true))];
   return pieces.map((view) => ({
     type: view.getUint16(4, true),
     isInterrupted: (view.getUint16(6, true) & INTERRUPTED) !== 0,
-    body: bytesIn(view, HEADER_BYTES),
+    body: bytesFrom(view, HEADER_BYTES),
   }));
 }
 
-/** Values by type; of those that come twice the last. */
 export type Attributes = ReadonlyMap<number, Uint8Array>;
 
-/** The attributes behind a head of so many bytes. */
-export function attributesIn(bytes: Uint8Array | undefined, headBytes = 0): Attributes {
+export function decodeAttributes(bytes: Uint8Array | undefined, headBytes = 0): Attributes {
   const rest = bytes?.subarray(headBytes) ?? new Uint8Array();
-  const pieces = [...piecesOf(rest, ATTRIBUTE_BYTES, (head) => head.getUint16(0, true))];
+  const pieces = [...splitRecords(rest, ATTRIBUTE_BYTES, (head) => head.getUint16(0, true))];
   return new Map(
-    pieces.map((view) => [view.getUint16(2, true) & TYPE_MASK, bytesIn(view, ATTRIBUTE_BYTES)]),
+    pieces.map((view) => [view.getUint16(2, true) & TYPE_MASK, bytesFrom(view, ATTRIBUTE_BYTES)]),
   );
 }
 
-/** All values of an attribute that may come often. */
-export function valuesIn(bytes: Uint8Array, type: number): readonly Uint8Array[] {
-  return [...piecesOf(bytes, ATTRIBUTE_BYTES, (head) => head.getUint16(0, true))]
+export function findValues(bytes: Uint8Array, type: number): readonly Uint8Array[] {
+  return [...splitRecords(bytes, ATTRIBUTE_BYTES, (head) => head.getUint16(0, true))]
     .filter((view) => (view.getUint16(2, true) & TYPE_MASK) === type)
-    .map((view) => bytesIn(view, ATTRIBUTE_BYTES));
+    .map((view) => bytesFrom(view, ATTRIBUTE_BYTES));
 }
 
-/** An attribute; absent or of another size: undefined. */
+/** A number of one or four bytes; otherwise undefined. */
 export function findNumber(attributes: Attributes, type: number): number | undefined {
   const value = attributes.get(type);
   if (value?.length === 1) return value[0];
@@ -98,10 +93,53 @@ export function findNumber(attributes: Attributes, type: number): number | undef
   return new DataView(value.buffer, value.byteOffset, 4).getUint32(0, true);
 }
 
-/** A text, which ends with a zero; empty where it is absent. */
-export function textIn(attributes: Attributes, type: number): string {
+/** A zero-terminated string; empty if it is missing. */
+export function findText(attributes: Attributes, type: number): string {
   const [text = ""] = Buffer.from(attributes.get(type) ?? [])
     .toString("utf8")
     .split("\0", 1);
   return text;
+}
+
+const ATTRIBUTE_HEADER_BYTES = 4;
+
+export function u32(value: number): Uint8Array {
+  const bytes = new Uint8Array(4);
+  new DataView(bytes.buffer).setUint32(0, value, true);
+  return bytes;
+}
+
+export function u16(value: number): Uint8Array {
+  const bytes = new Uint8Array(2);
+  new DataView(bytes.buffer).setUint16(0, value, true);
+  return bytes;
+}
+
+export function u8(value: number): Uint8Array {
+  return new Uint8Array([value]);
+}
+
+export function attribute(type: number, value: Uint8Array | string): Uint8Array {
+  const bytes = typeof value === "string" ? Buffer.from(`${value}\0`) : value;
+  const padded = Buffer.alloc(ATTRIBUTE_HEADER_BYTES + Math.ceil(bytes.length / 4) * 4);
+  padded.writeUInt16LE(ATTRIBUTE_HEADER_BYTES + bytes.length, 0);
+  padded.writeUInt16LE(type, 2);
+  padded.set(bytes, ATTRIBUTE_HEADER_BYTES);
+  return padded;
+}
+
+export function nested(type: number, ...parts: readonly Uint8Array[]): Uint8Array {
+  return attribute(type, Buffer.concat(parts));
+}
+
+export function macBytes(mac: string): Uint8Array {
+  return Buffer.from(mac.replaceAll(":", ""), "hex");
+}
+
+/** Describes a number of errno(3), for example `operation not permitted (EPERM)`. */
+export function describeErrno(errno: number): string {
+  const [name, words] = getSystemErrorMap().get(-errno) ?? [];
+  return name === undefined || words === undefined
+    ? `error ${String(errno)}`
+    : `${words} (${name})`;
 }

@@ -1,64 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at everything in a pod's namespace that wiring is about. A look begins and ends every pass, so no program is run
-// for it but where rules have changed.
+// Reads the state of a pod's network namespace. This happens at the start and end of every reconcile, so it runs a
+// program only if nftables rules have changed.
 import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/ports";
-import { parseRuleset, type SeenTables } from "../nft/table.ts";
+import { parseRuleset, type RulesetTables } from "../nft/table.ts";
 import { runIn } from "../run-in.ts";
-import { parseSettings, SETTING_PATTERNS } from "../settings.ts";
-import type { NetnsState } from "../wiring/wirer.ts";
-import { askForwarding, askRules } from "./ask.ts";
+import type { ForwardingEntry, WiredLink } from "../links.ts";
+import { parseSysctls, SYSCTL_PATTERNS, type SysctlValues } from "../sysctls.ts";
+import { queryForwarding, queryRules } from "./queries.ts";
 
-/** What looking needs. */
+export interface NetnsState {
+  readonly links: ReadonlyMap<string, WiredLink>;
+  readonly forwarding: readonly ForwardingEntry[];
+  readonly tables: RulesetTables;
+  readonly sysctls: SysctlValues;
+}
+
 export interface StateSources {
   readonly runner: ProcessRunner;
   readonly netlink: Netlink;
 }
 
-interface SeenRules {
+interface CachedRules {
   readonly generation: string | undefined;
-  readonly tables: SeenTables;
+  readonly tables: RulesetTables;
 }
 
-const NO_TABLES: SeenTables = new Map();
+const NO_TABLES: RulesetTables = new Map();
 
-/** nft's JSON does not tell which device a chain is at, its text does. Source: nftables 1.0.6 */
-async function listRules({ runner }: StateSources, netns: NetnsHandle): Promise<SeenTables> {
+/** nft's JSON output omits the device of a chain, so this parses the text output. Source: nftables 1.0.6 */
+async function listRules({ runner }: StateSources, netns: NetnsHandle): Promise<RulesetTables> {
   const args = ["-s", "-p", "list", "ruleset"];
   return parseRuleset(await runIn(runner, netns, { program: "nft", args }));
 }
 
-/**
- * Looks at namespaces. Rules that were read are remembered for as long as their generation and the handle, which is the
- * namespace's own while it is open.
- */
+/** Returns a reader that caches rules until their generation changes. A handle identifies one open namespace. */
 export function createStateReader(
   sources: StateSources,
 ): (netns: NetnsHandle) => Promise<NetnsState> {
-  const remembered = new WeakMap<NetnsHandle, SeenRules>();
-  const seeTables = async (netns: NetnsHandle): Promise<SeenTables> => {
-    // Before they are read: what changes while they are is read again next time.
-    const { generation, hasTables } = await askRules(sources.netlink, netns);
+  const cache = new WeakMap<NetnsHandle, CachedRules>();
+  const readTables = async (netns: NetnsHandle): Promise<RulesetTables> => {
+    // Reads the generation first, so that a change during the listing is read next time.
+    const { generation, hasTables } = await queryRules(sources.netlink, netns);
     if (!hasTables) return NO_TABLES;
-    const known = remembered.get(netns);
+    const known = cache.get(netns);
     if (generation !== undefined && known?.generation === generation) return known.tables;
     const tables = await listRules(sources, netns);
-    remembered.set(netns, { generation, tables });
+    cache.set(netns, { generation, tables });
     return tables;
   };
   return async (netns) => {
-    const asked = [
-      askForwarding(sources.netlink, netns),
-      seeTables(netns),
-      sources.netlink.readSettings(netns, SETTING_PATTERNS),
+    const reads = [
+      queryForwarding(sources.netlink, netns),
+      readTables(netns),
+      sources.netlink.readSettings(netns, SYSCTL_PATTERNS),
     ] as const;
-    // The descriptor is in use until all have ended, also when one fails.
-    await Promise.allSettled(asked);
-    const [{ links, forwarding }, tables, settings] = await Promise.all(asked);
+    // All reads use the descriptor, so this waits for all of them even if one fails.
+    await Promise.allSettled(reads);
+    const [{ links, forwarding }, tables, settings] = await Promise.all(reads);
     return {
       links: new Map(links.map((link) => [link.name, link])),
       forwarding,
       tables,
-      settings: parseSettings(settings),
+      sysctls: parseSysctls(settings),
     };
   };
 }

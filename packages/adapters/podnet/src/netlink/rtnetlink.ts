@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links, addresses and forwarding entries as the kernel tells them by rtnetlink.
-import { printAddress } from "@patchbay/api";
+import { IP_BITS, printAddress } from "@patchbay/api";
+import type { NicAddresses, NicRoute } from "@patchbay/core";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
-import { attributesIn, findNumber, textIn, type Attributes, type Message } from "./message.ts";
+import {
+  type Attributes,
+  decodeAttributes,
+  findNumber,
+  type Message,
+  findText,
+} from "./message.ts";
 
-/** Questions and their answers. Source: linux/rtnetlink.h */
+/** Message types. Source: linux/rtnetlink.h */
 export const RTM = {
   deleteLink: 17,
   deleteAddress: 21,
@@ -19,19 +25,19 @@ export const RTM = {
   newNeighbour: 28,
   getNeighbour: 30,
 };
-/** Heads before attributes, in bytes. Source: struct ifinfomsg, ifaddrmsg, ndmsg, rtmsg */
+/** Bytes of the fixed header before attributes. Source: struct ifinfomsg, ifaddrmsg, ndmsg, rtmsg */
 export const HEAD = { link: 16, address: 8, neighbour: 12, route: 12 };
 /** Source: linux/socket.h */
 export const AF_BRIDGE = 7;
 export const AF_INET = 2;
 export const AF_INET6 = 10;
 
-/** Version of the addresses that a message is about; its body begins with the family. */
-export function versionIn(view: DataView): 4 | 6 {
+/** IP version of a message, whose body begins with the address family. */
+export function ipVersionOf(view: DataView): 4 | 6 {
   return view.getUint8(0) === AF_INET ? 4 : 6;
 }
 
-/** Attributes of a link. Source: linux/if_link.h */
+/** Source: linux/if_link.h */
 export const IFLA = {
   address: 1,
   name: 3,
@@ -43,86 +49,78 @@ export const IFLA = {
   mask: 29,
   permanentAddress: 54,
 };
-/** Those of its kind. */
+/** Attributes in IFLA_LINKINFO. */
 export const INFO = { kind: 1, data: 2, portData: 5 };
-/** Those of a bridge that forwards at once, all of which are zero. */
+/** Attributes that are all zero if a bridge forwards at once. */
 export const PLAIN_BRIDGE = { forwardDelay: 1, spanningTree: 5, snooping: 23 };
-/** Of a port of a bridge: whether it learns. */
 export const LEARNING = 8;
-/** Whether frames leave by it that are to who is not known, to many, to all. */
+/** Whether a bridge port floods unknown-unicast, multicast and broadcast frames. */
 export const FLOODING: readonly number[] = [9, 27, 30];
-/** Which groups of frames for the next bridge pass, 16 bits. */
+/** Groups 01:80:C2:00:00:0x that a bridge port forwards, 16 bits. */
 export const GROUP_FORWARD_MASK = 31;
-/** Of a tap. */
 export const MULTI_QUEUE = 7;
 /** Source: linux/if.h */
 export const FLAGS = { up: 0x1, noArp: 0x80, carrier: 0x10000 };
-/** Attributes of an address. Source: linux/if_addr.h */
+/** Source: linux/if_addr.h */
 export const IFA = { address: 1, local: 2 };
-/** Attributes and states of a forwarding entry. Source: linux/neighbour.h */
+/** Source: linux/neighbour.h */
 export const NDA = { mac: 2, master: 9 };
 export const NUD = { stale: 0x04, static: 0x40, permanent: 0x80 };
 
-/** A MAC as text; empty where there is none. */
-export function macOf(bytes: Uint8Array | undefined): string {
+export function macText(bytes: Uint8Array | undefined): string {
   return [...(bytes ?? [])].map((byte) => byte.toString(16).padStart(2, "0")).join(":");
 }
 
-/** The body of a message. */
 export function viewOf({ body }: Message): DataView {
   return new DataView(body.buffer, body.byteOffset, body.length);
 }
 
-/** One link, and the index of the bridge that it is a port of. */
-interface ToldLink {
+interface DecodedLink {
   readonly link: Omit<WiredLink, "addresses" | "master">;
   readonly master: number | undefined;
 }
 
 /** Source: linux/drivers/net/tun.c */
-function queuesOf(kind: string, data: Attributes): Pick<WiredLink, "takesQueues"> {
+function decodeQueues(kind: string, data: Attributes): Pick<WiredLink, "takesQueues"> {
   const several = kind === "tun" ? findNumber(data, MULTI_QUEUE) : undefined;
   return several === undefined ? {} : { takesQueues: several === 0 ? "one" : "many" };
 }
 
-/** What every reader of a link wants, and the attributes for those who want more. */
-interface LinkWords {
+interface LinkFields {
   readonly base: Pick<WiredLink, "name" | "index" | "kind" | "mac" | "mtu" | "up" | "carrier">;
   readonly flags: number;
   readonly attributes: Attributes;
-  /** Of its kind, and as a port of a bridge. */
   readonly data: Attributes;
   readonly port: Attributes;
 }
 
-/** A message as a link; undefined: it is about something else. */
-export function linkWordsIn(message: Message): LinkWords | undefined {
+export function decodeLinkFields(message: Message): LinkFields | undefined {
   if (message.type !== RTM.newLink || message.body.length < HEAD.link) return undefined;
   const view = viewOf(message);
   const flags = view.getUint32(8, true);
-  const attributes = attributesIn(message.body, HEAD.link);
-  const info = attributesIn(attributes.get(IFLA.info));
+  const attributes = decodeAttributes(message.body, HEAD.link);
+  const info = decodeAttributes(attributes.get(IFLA.info));
   const base = {
-    name: textIn(attributes, IFLA.name),
+    name: findText(attributes, IFLA.name),
     index: view.getInt32(4, true),
-    kind: textIn(info, INFO.kind),
-    mac: macOf(attributes.get(IFLA.address)),
+    kind: findText(info, INFO.kind),
+    mac: macText(attributes.get(IFLA.address)),
     mtu: findNumber(attributes, IFLA.mtu) ?? 0,
     up: (flags & FLAGS.up) !== 0,
     carrier: (flags & FLAGS.carrier) !== 0,
   };
-  const data = attributesIn(info.get(INFO.data));
-  return { base, flags, attributes, data, port: attributesIn(info.get(INFO.portData)) };
+  const data = decodeAttributes(info.get(INFO.data));
+  return { base, flags, attributes, data, port: decodeAttributes(info.get(INFO.portData)) };
 }
 
-function linkIn(message: Message): ToldLink | undefined {
-  const words = linkWordsIn(message);
+function decodeLink(message: Message): DecodedLink | undefined {
+  const words = decodeLinkFields(message);
   if (words === undefined) return undefined;
   const { base, flags, attributes, data, port } = words;
   return {
     link: {
       ...base,
-      ...queuesOf(base.kind, data),
+      ...decodeQueues(base.kind, data),
       noArp: (flags & FLAGS.noArp) !== 0,
       plain:
         base.kind === "bridge" &&
@@ -135,34 +133,31 @@ function linkIn(message: Message): ToldLink | undefined {
   };
 }
 
-/** An address as text, from its bytes. */
 export function addressText(version: 4 | 6, bytes: Uint8Array): string {
   return printAddress({ version, value: BigInt(`0x${Buffer.from(bytes).toString("hex")}`) });
 }
 
-interface ToldAddress {
+interface DecodedAddress {
   readonly index: number;
-  /** ADDRESS/LENGTH */
   readonly text: string;
 }
 
-/** Of a link to one other end the address of this one. */
-export function addressIn(message: Message): ToldAddress | undefined {
+/** On point-to-point links, the local address. */
+export function decodeAddress(message: Message): DecodedAddress | undefined {
   if (message.type !== RTM.newAddress || message.body.length < HEAD.address) return undefined;
   const view = viewOf(message);
-  const attributes = attributesIn(message.body, HEAD.address);
+  const attributes = decodeAttributes(message.body, HEAD.address);
   const bytes = attributes.get(IFA.local) ?? attributes.get(IFA.address);
   if (bytes === undefined) return undefined;
-  const address = addressText(versionIn(view), bytes);
+  const address = addressText(ipVersionOf(view), bytes);
   return { index: view.getUint32(4, true), text: `${address}/${String(view.getUint8(1))}` };
 }
 
-/** What was told of the links, sorted by name; addresses in the order of the kernel. */
-export function linksIn(messages: readonly Message[]): readonly WiredLink[] {
-  const told = messages.flatMap((message) => linkIn(message) ?? []);
-  const addresses = messages.flatMap((message) => addressIn(message) ?? []);
-  const names = new Map(told.map(({ link }) => [link.index, link.name]));
-  return told
+export function decodeLinks(messages: readonly Message[]): readonly WiredLink[] {
+  const decoded = messages.flatMap((message) => decodeLink(message) ?? []);
+  const addresses = messages.flatMap((message) => decodeAddress(message) ?? []);
+  const names = new Map(decoded.map(({ link }) => [link.index, link.name]));
+  return decoded
     .map(({ link, master }) => {
       const bridge = names.get(master ?? 0);
       const own = addresses.filter(({ index }) => index === link.index).map(({ text }) => text);
@@ -177,24 +172,75 @@ const STATES: ReadonlyMap<number, string> = new Map([
   [NUD.stale, "stale"],
 ]);
 
-function entryIn(
+function decodeEntry(
   message: Message,
   names: ReadonlyMap<number, string>,
 ): ForwardingEntry | undefined {
   if (message.type !== RTM.newNeighbour || message.body.length < HEAD.neighbour) return undefined;
   const view = viewOf(message);
-  const attributes = attributesIn(message.body, HEAD.neighbour);
+  const attributes = decodeAttributes(message.body, HEAD.neighbour);
   const device = names.get(view.getInt32(4, true));
   if (device === undefined || !attributes.has(NDA.master)) return undefined;
   const state = STATES.get(view.getUint16(8, true)) ?? "";
-  return { mac: macOf(attributes.get(NDA.mac)), device, state };
+  return { mac: macText(attributes.get(NDA.mac)), device, state };
 }
 
-/** Entries of the bridges' forwarding databases; those of the devices themselves are left out. */
-export function forwardingIn(
+/** Entries of bridge forwarding databases, without those of the devices themselves. */
+export function decodeForwarding(
   messages: readonly Message[],
   links: readonly WiredLink[],
 ): readonly ForwardingEntry[] {
   const names = new Map(links.map(({ index, name }) => [index, name]));
-  return messages.flatMap((message) => entryIn(message, names) ?? []);
+  return messages.flatMap((message) => decodeEntry(message, names) ?? []);
+}
+
+/** Source: linux/if_addr.h */
+export const IFA_FLAGS = 8;
+export const ADDRESS = { temporary: 0x01, permanent: 0x80 };
+/** Source: linux/rtnetlink.h */
+export const RTA = { destination: 1, link: 4, gateway: 5, table: 15 };
+export const MAIN_TABLE = 254;
+/** RTPROT_KERNEL, RTPROT_RA: routes that the kernel derives from addresses and router advertisements. */
+const MADE_BY_KERNEL = [2, 9];
+/** RTM_F_CLONED: a copy that the kernel made for itself. */
+export const CLONED = 0x200;
+
+/** Excludes addresses that the kernel creates itself or that expire. */
+function isConfigured(message: Message): boolean {
+  const view = viewOf(message);
+  const attributes = decodeAttributes(message.body, HEAD.address);
+  const flags = findNumber(attributes, IFA_FLAGS) ?? view.getUint8(2);
+  const isTemporary = ipVersionOf(view) === 6 && (flags & ADDRESS.temporary) !== 0;
+  const isGlobal = view.getUint8(3) === 0;
+  return isGlobal && (flags & ADDRESS.permanent) !== 0 && !isTemporary;
+}
+
+function decodeConfiguredAddress(message: Message, index: number): readonly string[] {
+  const told = decodeAddress(message);
+  return told?.index === index && isConfigured(message) ? [told.text] : [];
+}
+
+function decodeConfiguredRoute(message: Message, index: number): readonly NicRoute[] {
+  if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return [];
+  const view = viewOf(message);
+  const attributes = decodeAttributes(message.body, HEAD.route);
+  const table = findNumber(attributes, RTA.table) ?? view.getUint8(4);
+  const isOurs = table === MAIN_TABLE && findNumber(attributes, RTA.link) === index;
+  const isMade = MADE_BY_KERNEL.includes(view.getUint8(5));
+  if (!isOurs || isMade || (view.getUint32(8, true) & CLONED) !== 0) return [];
+  const version = ipVersionOf(view);
+  const all = new Uint8Array(IP_BITS[version] / 8);
+  const to = addressText(version, attributes.get(RTA.destination) ?? all);
+  const gateway = attributes.get(RTA.gateway);
+  const destination = `${to}/${String(view.getUint8(1))}`;
+  return [
+    { destination, ...(gateway === undefined ? {} : { gateway: addressText(version, gateway) }) },
+  ];
+}
+
+export function decodeNicAddresses(messages: readonly Message[], index: number): NicAddresses {
+  return {
+    addresses: messages.flatMap((message) => decodeConfiguredAddress(message, index)),
+    routes: messages.flatMap((message) => decodeConfiguredRoute(message, index)),
+  };
 }

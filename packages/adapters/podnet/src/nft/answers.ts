@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the pod gives the guest its addresses: nobody else answers it, nobody else asks the pod, and what it sends by way
-// of the bridge goes to the network's own gateway. Why each: docs/design/guest-addresses.md.
+// Rules around a bridge on which the pod serves DHCP and router advertisements to the guest. They block other servers
+// and other clients, and redirect the guest's routed traffic to the network's gateway. Details:
+// docs/design/guest-addresses.md.
 import type { BridgeWiring } from "@patchbay/core";
-import { DHCP_REQUESTS } from "./dhcp-requests.ts";
+import { DHCP_REQUESTS } from "./counters.ts";
 import type { Table, TableName } from "./table.ts";
 
-/** What the rules are made from. */
 export interface AnswersWiring extends Pick<
   BridgeWiring,
   "bridgeName" | "podInterfaceName" | "tapName"
 > {
   readonly answers: NonNullable<BridgeWiring["answers"]>;
-  /** The bridge's. */
   readonly bridgeMac: string;
 }
 
-/** The table of the bridge of that name. */
-export function answersNameOf(bridgeName: string): TableName {
+export function answersTableName(bridgeName: string): TableName {
   return { family: "bridge", name: `patchbay-${bridgeName}` };
 }
 
-/** What a guest asks, and what it is answered, by family. */
 const IPV4 = {
   questions: [DHCP_REQUESTS.ipv4],
   answers: ["udp sport 67"],
@@ -29,11 +26,11 @@ const IPV6 = {
   questions: [DHCP_REQUESTS.ipv6, "icmpv6 type nd-router-solicit"],
   answers: ["udp sport 547", "icmpv6 type nd-router-advert"],
 } as const;
-/** What finding the bridge by IPv6 needs. */
+/** Needed to resolve the bridge's IPv6 addresses. */
 const NEIGHBOURS = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert }";
 const LINK_LOCAL = "fe80::/10";
 
-/** The guest's router is the bridge: what is for others than the bridge itself goes on to the network's gateway. */
+/** The bridge is the guest's router. Frames that are not addressed to the bridge itself go on to the network's gateway. */
 function gatewayRules(
   { tapName, bridgeMac, answers }: AnswersWiring,
   own: readonly string[],
@@ -46,13 +43,11 @@ function gatewayRules(
   ];
 }
 
-/** DHCP requests are counted for the doctor. */
-function heardRule(match: string): string {
+function acceptRule(match: string): string {
   const isDhcp = Object.values<string>(DHCP_REQUESTS).includes(match);
   return `${match}${isDhcp ? " counter" : ""} accept`;
 }
 
-/** The rules around a bridge from which the pod answers. */
 export function answersTable(wiring: AnswersWiring): Table {
   const { bridgeName, podInterfaceName, tapName, answers } = wiring;
   const addresses = answers.addresses.map((address) => address.split("/")[0] ?? "");
@@ -72,13 +67,13 @@ export function answersTable(wiring: AnswersWiring): Table {
   const toGateway = gatewayRules(wiring, ipv6);
   const hook = (at: string) => ({ type: "filter", at, policy: "accept" }) as const;
   return {
-    ...answersNameOf(bridgeName),
+    ...answersTableName(bridgeName),
     chains: [
       ...(toGateway.length === 0
         ? []
         : [{ name: "inward", hook: hook("prerouting priority dstnat"), rules: toGateway }]),
       {
-        // One chain for both ways: each that a frame passes costs it a tenth of its time.
+        // One chain for both directions, because each chain adds about a tenth to the time of a frame.
         name: "through",
         hook: hook("forward priority filter"),
         rules: [
@@ -90,7 +85,7 @@ export function answersTable(wiring: AnswersWiring): Table {
         name: "heard",
         hook: hook("input priority filter"),
         rules: [
-          ...heard.map((match) => `${fromGuest} ${heardRule(match)}`),
+          ...heard.map((match) => `${fromGuest} ${acceptRule(match)}`),
           `${fromGuest} drop`,
           `${fromNetwork} drop`,
         ],

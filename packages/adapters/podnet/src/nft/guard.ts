@@ -1,53 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a guest may send, as rules at its tap. Why each: docs/design/guest-traffic.md.
-import { networkOf, parseIp, type IpPrefix } from "@patchbay/api";
+// Rules at a guest's tap that restrict what the guest may send. Details: docs/design/guest-traffic.md.
+import { type IpPrefix, networkOf, parseIp } from "@patchbay/api";
 import { AppError, type SendGuard } from "@patchbay/core";
-import { ipv4Chains } from "./guard-ipv4.ts";
+import { addDropCounters } from "./counters.ts";
 import { ipv6Chains, prefixText } from "./guard-ipv6.ts";
-import { macDigits, rawNumber } from "./raw.ts";
-import { counted } from "./refusals.ts";
-import type { Chain, Table, TableName } from "./table.ts";
+import { type Chain, macDigits, rawNumber, type Table, type TableName } from "./table.ts";
+
+/** Answers of DHCP servers; clients send only from port 68 to 67. */
+const DHCP_ANSWERS: readonly string[] = ["udp sport 67 drop", "udp dport 68 drop"];
+/** Numbers, because nft looks up protocol names in /etc/protocols, which an image may lack. */
+const [IGMP, TCP, UDP, PIM] = [2, 6, 17, 103];
+/** Messages of routers. Switches forward all multicast groups to a port that sends PIM. */
+const ROUTER_RULES: readonly string[] = [
+  "icmp type redirect drop",
+  "icmp type router-advertisement drop",
+  `meta l4proto ${String(PIM)} drop`,
+];
+/** IGMP messages of multicast receivers. Other types come from routers: queries, DVMRP, PIM, RFC 4286. */
+const RECEIVER_REPORTS = [
+  "membership-report-v1",
+  "membership-report-v2",
+  "leave-group",
+  "membership-report-v3",
+] as const;
+
+function ipv4Chains(guard: SendGuard, own: readonly string[]): readonly Chain[] {
+  const sources = [
+    ...own.map((address) => `ip saddr ${address} accept`),
+    "ip saddr 0.0.0.0 udp dport 67 accept",
+  ];
+  const judged = [
+    `meta l4proto ${String(TCP)} goto ipv4-source`,
+    `meta l4proto ${String(UDP)} goto ipv4-udp`,
+    `meta l4proto ${String(IGMP)} goto ipv4-igmp`,
+    ...ROUTER_RULES,
+  ];
+  const reports = RECEIVER_REPORTS.map(
+    (type) => `meta protocol ip igmp type ${type} goto ipv4-source`,
+  );
+  return [
+    { name: "ipv4", rules: [...(guard.serves ? [] : judged), "goto ipv4-source"] },
+    ...(guard.serves
+      ? []
+      : [
+          { name: "ipv4-udp", rules: [...DHCP_ANSWERS, "goto ipv4-source"] },
+          { name: "ipv4-igmp", rules: reports },
+        ]),
+    { name: "ipv4-source", rules: guard.addresses === undefined ? ["accept"] : sources },
+  ];
+}
 
 /**
- * Frames that bridges and switches send to each other: 802.1D's reserved group (spanning tree, pauses, LACP, LLDP,
- * 802.1X), and Cisco's (CDP, VTP, DTP, UDLD; spanning tree).
+ * Frames between bridges and switches: the reserved group of 802.1D (spanning tree, pauses, LACP, LLDP, 802.1X), and
+ * Cisco's (CDP, VTP, DTP, UDLD; spanning tree).
  */
 const BETWEEN_SWITCHES: readonly string[] = [
   "ether daddr & ff:ff:ff:ff:ff:f0 == 01:80:c2:00:00:00 drop",
   "ether daddr 01:00:0c:cc:cc:cc drop",
   "ether daddr 01:00:0c:cc:cc:cd drop",
 ];
-/** ARP whose fields are where the rules look for them: Ethernet and IPv4. */
+/** Drops ARP other than for Ethernet and IPv4, whose fields would be at other offsets. */
 const PLAIN_ARP: readonly string[] = [
   "arp htype != 1 drop",
   "arp ptype != ip drop",
   "arp hlen != 6 drop",
   "arp plen != 4 drop",
 ];
-/** What says that a guest has moved. Source: QEMU net/announce.c */
+/** QEMU announces a migrated guest by RARP. Source: QEMU net/announce.c */
 const RARP = "ether type 0x8035";
-/** Ethernet and IPv4, and a question: who answers one tells others their addresses. Source: RFC 903 */
+/** Header of a RARP request for Ethernet and IPv4. A reply would assign an address to another host. Source: RFC 903 */
 const RARP_QUESTION = "0001080006040003";
-/** IP in the wrapping of IEEE 802 (RFC 1042, 802.1H), which some receivers open and no rule here does. */
-const WRAPPED: readonly string[] = [
+/** IP in IEEE 802 encapsulation (RFC 1042, 802.1H). Some receivers decapsulate it, but these rules do not. */
+const ENCAPSULATED_IP: readonly string[] = [
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa03000000 drop",
   "@ll,96,16 < 0x600 @ll,112,48 0xaaaa030000f8 drop",
 ];
-/** Tagged frames are on networks of their own, but for tag 0, which receivers take for none. */
-const OF_ANY_TYPE: readonly string[] = [
+/** Tagged frames belong to other networks, except those with tag 0, which receivers treat as untagged. */
+const OTHER_TYPES: readonly string[] = [
   "ether type 8021ad drop",
   "vlan id 0 drop",
-  ...WRAPPED,
+  ...ENCAPSULATED_IP,
   "accept",
 ];
 
-/** The table of the tap of that name. */
-export function guardNameOf(tapName: string): TableName {
+export function guardTableName(tapName: string): TableName {
   return { family: "netdev", name: `patchbay-${tapName}` };
 }
 
-/** Addresses as prefixes whose rest is zero: the way that nft prints them. */
-function prefixesOf(addresses: readonly string[]): readonly IpPrefix[] {
+function parsePrefixes(addresses: readonly string[]): readonly IpPrefix[] {
   return addresses.map((text) => {
     const prefix = parseIp(text);
     if (prefix !== undefined && prefix.length > 0) return networkOf(prefix);
@@ -57,7 +97,7 @@ function prefixesOf(addresses: readonly string[]): readonly IpPrefix[] {
   });
 }
 
-/** QEMU's announcement names the guest's MAC twice, and no address. */
+/** Accepts QEMU's announcement, which contains the guest's MAC twice and no IP address. */
 function rarpChain(guard: SendGuard): Chain {
   const none = "0".repeat(8);
   const rules = guard.macs.map(macDigits).map((mac) => {
@@ -76,14 +116,15 @@ function arpChains(guard: SendGuard, own: readonly string[]): readonly Chain[] {
       name: "arp-address",
       rules: [
         ...own.map((address) => `arp saddr ip ${address} accept`),
-        // A probe for its own address; one for another's would keep that one from taking it. Source: RFC 5227, 2.1.1
+        // A probe for the guest's own address. A probe for another address would keep its owner from using it.
+        // Source: RFC 5227, 2.1.1
         ...own.map((address) => `arp saddr ip 0.0.0.0 arp daddr ip ${address} accept`),
       ],
     },
   ];
 }
 
-/** Frames enter the kernel here, before a bridge or an address sees them; what no rule lets through ends here. */
+/** Filters frames at ingress, before a bridge or an IP address sees them, and drops those that no rule accepts. */
 function entryChains(tapName: string, guard: SendGuard): readonly Chain[] {
   return [
     {
@@ -102,28 +143,25 @@ function entryChains(tapName: string, guard: SendGuard): readonly Chain[] {
         "ether type ip goto ipv4",
         "ether type ip6 goto ipv6",
         `${RARP} goto rarp`,
-        ...(guard.addresses === undefined ? OF_ANY_TYPE : []),
+        ...(guard.addresses === undefined ? OTHER_TYPES : []),
       ],
     },
   ];
 }
 
-/**
- * The table that holds a guest to what it may send. A rule of nft is for one address: sets would have to be kept free of
- * overlaps, and are printed in an order of the kernel's.
- */
+/** Each rule matches one address, because nft rejects overlaps in sets and reorders their elements. */
 export function guardTable(tapName: string, guard: SendGuard): Table {
-  const own = prefixesOf(guard.addresses ?? []);
+  const own = parsePrefixes(guard.addresses ?? []);
   const ipv4 = own.filter(({ version }) => version === 4).map(prefixText);
   const ipv6 = own.filter(({ version }) => version === 6);
   return {
-    ...guardNameOf(tapName),
+    ...guardTableName(tapName),
     chains: [
       ...entryChains(tapName, guard),
       ...arpChains(guard, ipv4),
       rarpChain(guard),
       ...ipv4Chains(guard, ipv4),
       ...ipv6Chains(guard, ipv6),
-    ].map(counted),
+    ].map(addDropCounters),
   };
 }

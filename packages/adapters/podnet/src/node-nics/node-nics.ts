@@ -1,45 +1,171 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs of the node, seen and changed by netlink.
 import { normalizeMac } from "@patchbay/api";
 import { AppError } from "@patchbay/core";
 import type {
   Files,
+  Link,
+  Namespaces,
   Netlink,
   NetnsHandle,
   NodeNic,
   NodeNicName,
   NodeNics,
+  OpenNetns,
+  PodNetwork,
 } from "@patchbay/core/ports";
-import { askEverything, askIndexes } from "../netlink/ask.ts";
-import { CREATE, EXCLUSIVE } from "../netlink/change-messages.ts";
-import { sayErrno } from "../netlink/errno.ts";
-import { ACK, messageOf, type Message } from "../netlink/message.ts";
-import { FLAGS, HEAD, IFLA, RTM } from "../netlink/rtnetlink.ts";
-import { attribute, macBytes, u32 } from "../netlink/write.ts";
-import { nameByDevice, nameByKernelPath } from "./names.ts";
-import { findLent, seenNicsIn, type SeenNic } from "./seen.ts";
-import { addressBody, addressesIn, routeBody, routesIn, sayAddress, sayRoute } from "./words.ts";
+import type { WiredLink } from "../links.ts";
+import { CREATE, EXCLUSIVE } from "../netlink/apply-link-changes.ts";
+import { queryLinksAndRoutes, queryLinkIndices } from "../netlink/queries.ts";
+import {
+  ACK,
+  attribute,
+  type Attributes,
+  decodeAttributes,
+  macBytes,
+  type Message,
+  encodeMessage,
+  describeErrno,
+  findText,
+  u32,
+} from "../netlink/message.ts";
+import { FLAGS, HEAD, IFLA, decodeLinks, macText, RTM, viewOf } from "../netlink/rtnetlink.ts";
+import {
+  restoreAddressBody,
+  saveAddresses,
+  restoreRouteBody,
+  saveRoutes,
+  printAddress,
+  printRoute,
+} from "./saved-addresses.ts";
 
-/** What looks at the host. */
-export interface NodeNicsOptions {
+type ListNics = (device: string) => Promise<readonly string[]>;
+
+/** A single path component; anything else could lead to another directory. */
+const DEVICE_ID = /^[A-Za-z0-9][A-Za-z0-9_.:-]*$/;
+/** A virtio NIC belongs to a child of its PCI device. */
+const VIRTIO = /^virtio\d+$/;
+const DEVICES = "/sys/devices/";
+
+function nicLister(files: Files): ListNics {
+  return (device) => files.list(`${device}/net`);
+}
+
+async function listPci(files: Files, device: string): Promise<readonly string[]> {
+  const nics = await nicLister(files)(device);
+  if (nics.length > 0) return nics;
+  const inner = (await files.list(device)).filter((name) => VIRTIO.test(name));
+  const found: string[] = [];
+  for (const name of inner) found.push(...(await nicLister(files)(`${device}/${name}`)));
+  return found;
+}
+
+/** `root`: where the host's files are. Source: CNI plugin host-device, getLink; sysfs */
+async function findNicByDevice(
+  id: string,
+  { files, root }: { readonly files: Files; readonly root: string },
+): Promise<string | undefined> {
+  if (!DEVICE_ID.test(id)) return undefined;
+  const [pci] = await listPci(files, `${root}/sys/bus/pci/devices/${id}`);
+  if (pci !== undefined) return pci;
+  const [auxiliary] = await nicLister(files)(`${root}/sys/bus/auxiliary/devices/${id}`);
+  return auxiliary;
+}
+
+async function findNicByKernelPath(
+  path: string,
+  { files, root }: { readonly files: Files; readonly root: string },
+): Promise<string | undefined> {
+  if (!path.startsWith(DEVICES) || path.split("/").includes("..")) return undefined;
+  const [name] = await nicLister(files)(`${root}${path}`);
+  return name;
+}
+
+interface IdentifiedNic extends WiredLink {
+  readonly alias: string;
+  readonly permanentMac: string;
+}
+
+function attributesByIndex(messages: readonly Message[]): ReadonlyMap<number, Attributes> {
+  const links = messages.filter(
+    ({ type, body }) => type === RTM.newLink && body.length >= HEAD.link,
+  );
+  return new Map(
+    links.map((message) => [
+      viewOf(message).getInt32(4, true),
+      decodeAttributes(message.body, HEAD.link),
+    ]),
+  );
+}
+
+function decodeNics(messages: readonly Message[]): readonly IdentifiedNic[] {
+  const attributes = attributesByIndex(messages);
+  return decodeLinks(messages)
+    .map((link): IdentifiedNic => {
+      const own = attributes.get(link.index) ?? new Map<number, Uint8Array>();
+      const permanentMac = macText(own.get(IFLA.permanentAddress));
+      return { ...link, alias: findText(own, IFLA.alias), permanentMac };
+    })
+    .toSorted((a, b) => a.index - b.index);
+}
+
+/**
+ * Finds a NIC whose name, index and MAC may have changed. Hardware is identified by its permanent MAC. Other NICs are
+ * identified by their name, which plugin host-device saves as the alias, because VLANs, bonds and bridges share MACs
+ * with other links.
+ */
+function findNic(links: readonly IdentifiedNic[], nic: NodeNic): IdentifiedNic | undefined {
+  const alike = links.filter(({ kind }) => kind === nic.kind);
+  const { permanentMac } = nic;
+  if (permanentMac !== undefined) return alike.find((link) => link.permanentMac === permanentMac);
+  return (
+    alike.find(({ alias }) => alias === nic.name) ??
+    alike.find(({ name, mac }) => name === nic.name && normalizeMac(mac) === normalizeMac(nic.mac))
+  );
+}
+
+export interface HostLinksDeps {
+  readonly namespaces: Namespaces;
+  readonly podNetwork: Pick<PodNetwork, "listLinks">;
+}
+
+/** Opens the network namespace of a host process, by default this one. @throws AppError with OS_PATH_REFUSED */
+export function openHostNetns(
+  hostProcess: number | undefined,
+  { namespaces }: Pick<HostLinksDeps, "namespaces">,
+): OpenNetns {
+  const path = `/proc/${String(hostProcess ?? "self")}/ns/net`;
+  const netns = namespaces.open(path);
+  if (netns !== undefined) return netns;
+  throw new AppError("OS_PATH_REFUSED", { path, reason: "it is not a network namespace" });
+}
+
+export async function listHostLinks(
+  hostProcess: number | undefined,
+  deps: HostLinksDeps,
+): Promise<readonly Link[]> {
+  const netns = openHostNetns(hostProcess, deps);
+  try {
+    return await deps.podNetwork.listLinks(netns);
+  } finally {
+    netns.close();
+  }
+}
+
+interface NodeNicsOptions {
   readonly netlink: Netlink;
   readonly files: Files;
-  /** Where the host's files are, without a slash at its end; empty: they are ours. */
+  /** Where the host's files are, without a trailing slash; empty if they are this process's own. */
   readonly root: string;
 }
 
-/** A name that nobody has, which the kernel completes. */
 const ANY_NAME = "dev%d";
-/** What is so already. Source: errno(3), EEXIST */
+/** Source: errno(3), EEXIST */
 const EXISTS = 17;
 
-/** One thing that is said to the kernel. */
-interface Saying {
+interface RestoreRequest {
   readonly message: Uint8Array;
-  /** What it gives, for whoever reads that it was refused. */
-  readonly what: string;
-  /** What the kernel may answer beside success. */
-  readonly isSo?: number;
+  readonly description: string;
+  readonly expectedErrno?: number;
 }
 
 function linkMessage(index: number, flags: { set: number; mask: number }, ...parts: Uint8Array[]) {
@@ -47,14 +173,14 @@ function linkMessage(index: number, flags: { set: number; mask: number }, ...par
   head.writeInt32LE(index, 4);
   head.writeUInt32LE(flags.set, 8);
   head.writeUInt32LE(flags.mask, 12);
-  return messageOf({ type: RTM.newLink, flags: ACK }, Buffer.concat([head, ...parts]));
+  return encodeMessage({ type: RTM.newLink, flags: ACK }, Buffer.concat([head, ...parts]));
 }
 
-const AS_IS = { set: 0, mask: 0 };
+const UNCHANGED = { set: 0, mask: 0 };
 const DOWN = { set: 0, mask: FLAGS.up };
 
-/** What the link itself lacks. Name and MAC are given while it is down, since not every kind takes them else. */
-function linkSayings(link: SeenNic, nic: NodeNic): readonly Saying[] {
+/** Restores settings of the link. Name and MAC change while it is down, because not every kind allows it otherwise. */
+function linkRequests(link: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
   const { index } = link;
   const isRenamed = link.name !== nic.name;
   const hasOtherMac = normalizeMac(link.mac) !== normalizeMac(nic.mac);
@@ -70,36 +196,41 @@ function linkSayings(link: SeenNic, nic: NodeNic): readonly Saying[] {
     [
       link.mtu !== nic.mtu,
       `MTU ${String(nic.mtu)}`,
-      linkMessage(index, AS_IS, attribute(IFLA.mtu, u32(nic.mtu))),
+      linkMessage(index, UNCHANGED, attribute(IFLA.mtu, u32(nic.mtu))),
     ],
     [
       link.alias !== nic.alias,
       `alias ${JSON.stringify(nic.alias)}`,
-      linkMessage(index, AS_IS, attribute(IFLA.alias, Buffer.from(nic.alias))),
+      linkMessage(index, UNCHANGED, attribute(IFLA.alias, Buffer.from(nic.alias))),
     ],
     [isDown === nic.up, nic.up ? "up" : "down", linkMessage(index, up)],
   ];
-  return told.filter(([isMissing]) => isMissing).map(([, what, message]) => ({ what, message }));
+  return told
+    .filter(([isMissing]) => isMissing)
+    .map(([, description, message]) => ({ description, message }));
 }
 
-/** Its addresses and routes: of those that it has the kernel says so. */
-function givenSayings({ index: now }: SeenNic, nic: NodeNic): readonly Saying[] {
+/** Restores addresses and routes; the kernel reports those that exist. */
+function addressRequests({ index: now }: IdentifiedNic, nic: NodeNic): readonly RestoreRequest[] {
   const flags = ACK | CREATE | EXCLUSIVE;
   return [
     ...nic.addresses.map((words) => ({
-      what: `address ${sayAddress(words)}`,
-      isSo: EXISTS,
-      message: messageOf({ type: RTM.newAddress, flags }, addressBody(words, now)),
+      description: `address ${printAddress(words)}`,
+      expectedErrno: EXISTS,
+      message: encodeMessage({ type: RTM.newAddress, flags }, restoreAddressBody(words, now)),
     })),
     ...nic.routes.map((words) => ({
-      what: `route ${sayRoute(words)}`,
-      isSo: EXISTS,
-      message: messageOf({ type: RTM.newRoute, flags }, routeBody(words, nic.index, now)),
+      description: `route ${printRoute(words)}`,
+      expectedErrno: EXISTS,
+      message: encodeMessage(
+        { type: RTM.newRoute, flags },
+        restoreRouteBody(words, nic.index, now),
+      ),
     })),
   ];
 }
 
-function nicOf(link: SeenNic, messages: readonly Message[]): NodeNic {
+function toNodeNic(link: IdentifiedNic, messages: readonly Message[]): NodeNic {
   const { name, index, kind, mac, mtu, up, alias, permanentMac } = link;
   return {
     name,
@@ -110,8 +241,8 @@ function nicOf(link: SeenNic, messages: readonly Message[]): NodeNic {
     up,
     alias,
     ...(permanentMac === "" ? {} : { permanentMac }),
-    addresses: addressesIn(messages, index),
-    routes: routesIn(messages, index),
+    addresses: saveAddresses(messages, index),
+    routes: saveRoutes(messages, index),
   };
 }
 
@@ -123,55 +254,58 @@ class KernelNodeNics implements NodeNics {
   }
 
   async find(host: NetnsHandle, by: NodeNicName): Promise<NodeNic | undefined> {
-    const messages = await askEverything(this.#options.netlink, host);
-    const links = seenNicsIn(messages);
-    const name = await this.#nameOf(by, links);
+    const messages = await queryLinksAndRoutes(this.#options.netlink, host);
+    const links = decodeNics(messages);
+    const name = await this.#findName(by, links);
     const link = links.find((one) => one.name === name);
-    return link && nicOf(link, messages);
+    return link && toNodeNic(link, messages);
   }
 
   async bringBack(pod: NetnsHandle, name: string, host: NetnsHandle): Promise<void> {
-    const index = (await askIndexes(this.#options.netlink, pod)).get(name);
+    const index = (await queryLinkIndices(this.#options.netlink, pod)).get(name);
     if (index === undefined) return;
     const parts = [attribute(IFLA.name, ANY_NAME), attribute(IFLA.netnsFd, u32(host.fd))];
-    const errno = await this.#say(pod, linkMessage(index, AS_IS, ...parts));
+    const errno = await this.#send(pod, linkMessage(index, UNCHANGED, ...parts));
     if (errno === 0) return;
-    const message = `the kernel refused to move ${name} to the host: ${sayErrno(errno)}`;
+    const message = `the kernel refused to move ${name} to the host: ${describeErrno(errno)}`;
     throw new AppError("PODNET_FAILED", { message });
   }
 
   async restore(host: NetnsHandle, nic: NodeNic): ReturnType<NodeNics["restore"]> {
-    const links = seenNicsIn(await askEverything(this.#options.netlink, host));
-    const link = findLent(links, nic);
+    const links = decodeNics(await queryLinksAndRoutes(this.#options.netlink, host));
+    const link = findNic(links, nic);
     if (link === undefined) return { kind: "absent" };
     const lacks: string[] = [];
-    for (const { what, message, isSo } of [...linkSayings(link, nic), ...givenSayings(link, nic)]) {
-      const errno = await this.#say(host, message);
-      if (errno !== 0 && errno !== isSo) lacks.push(`${what}: ${sayErrno(errno)}`);
+    for (const { description, message, expectedErrno } of [
+      ...linkRequests(link, nic),
+      ...addressRequests(link, nic),
+    ]) {
+      const errno = await this.#send(host, message);
+      if (errno !== 0 && errno !== expectedErrno)
+        lacks.push(`${description}: ${describeErrno(errno)}`);
     }
     return { kind: "there", lacks };
   }
 
-  async #say(netns: NetnsHandle, message: Uint8Array): Promise<number> {
+  async #send(netns: NetnsHandle, message: Uint8Array): Promise<number> {
     const [answer] = await this.#options.netlink.talk(netns, "route", [message]);
     return answer?.errno ?? 0;
   }
 
-  async #nameOf(by: NodeNicName, links: readonly SeenNic[]): Promise<string | undefined> {
+  async #findName(by: NodeNicName, links: readonly IdentifiedNic[]): Promise<string | undefined> {
     switch (by.by) {
       case "name":
         return by.name;
       case "mac":
         return links.find(({ mac }) => normalizeMac(mac) === normalizeMac(by.mac))?.name;
       case "kernelPath":
-        return nameByKernelPath(by.path, this.#options);
+        return findNicByKernelPath(by.path, this.#options);
       case "device":
-        return nameByDevice(by.id, this.#options);
+        return findNicByDevice(by.id, this.#options);
     }
   }
 }
 
-/** NICs of the node, by netlink and sysfs. */
 export function createNodeNics(options: NodeNicsOptions): NodeNics {
   return new KernelNodeNics(options);
 }

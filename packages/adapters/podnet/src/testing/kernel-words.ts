@@ -2,7 +2,15 @@
 // A namespace in memory that answers netlink as the kernel does, for tests.
 import type { Netlink, NetlinkAnswer } from "@patchbay/core/ports";
 import { createFakeNetlink, type FakeNetlink } from "@patchbay/podnet/testing";
-import { attributesIn, messageOf, textIn } from "../netlink/message.ts";
+import {
+  attribute,
+  decodeAttributes,
+  macBytes,
+  encodeMessage,
+  findText,
+  u16,
+  u32,
+} from "../netlink/message.ts";
 import {
   FLAGS,
   GROUP_FORWARD_MASK,
@@ -17,7 +25,6 @@ import {
   PLAIN_BRIDGE,
   RTM,
 } from "../netlink/rtnetlink.ts";
-import { attribute, macBytes, u16, u32 } from "../netlink/write.ts";
 
 /** A link as a test puts it. */
 export interface SketchedLink {
@@ -99,7 +106,7 @@ function linkMessage(link: SketchedLink): Uint8Array {
     ...(master === undefined ? [] : [attribute(IFLA.master, u32(master))]),
     attribute(IFLA.info, Buffer.concat(infoOf(link))),
   ];
-  return messageOf({ type: RTM.newLink, flags: 0 }, Buffer.concat([head, ...parts]));
+  return encodeMessage({ type: RTM.newLink, flags: 0 }, Buffer.concat([head, ...parts]));
 }
 
 function addressMessages({ index, addresses = [] }: SketchedLink): readonly Uint8Array[] {
@@ -113,7 +120,7 @@ function addressMessages({ index, addresses = [] }: SketchedLink): readonly Uint
       ? Buffer.from(address.split(".").map(Number))
       : Buffer.from(address, "hex");
     const body = Buffer.concat([head, attribute(isIpv4 ? IFA.local : IFA.address, bytes)]);
-    return messageOf({ type: RTM.newAddress, flags: 0 }, body);
+    return encodeMessage({ type: RTM.newAddress, flags: 0 }, body);
   });
 }
 
@@ -125,7 +132,7 @@ function entryMessage({ mac, index, master, state }: SketchedEntry): Uint8Array 
     attribute(NDA.mac, macBytes(mac)),
     ...(master === undefined ? [] : [attribute(NDA.master, u32(master))]),
   ];
-  return messageOf({ type: RTM.newNeighbour, flags: 0 }, Buffer.concat([head, ...parts]));
+  return encodeMessage({ type: RTM.newNeighbour, flags: 0 }, Buffer.concat([head, ...parts]));
 }
 
 /** Source: linux/netfilter/nf_tables.h */
@@ -135,12 +142,12 @@ function rulesAnswer({ rules }: Sketch, type: number): Uint8Array {
   if (type === GET_TABLE) {
     return rules === undefined
       ? new Uint8Array()
-      : messageOf({ type: NEW_TABLE, flags: 0 }, Buffer.alloc(4));
+      : encodeMessage({ type: NEW_TABLE, flags: 0 }, Buffer.alloc(4));
   }
   const id = Buffer.alloc(4);
   id.writeUInt32BE(rules ?? 1);
   const body = Buffer.concat([Buffer.alloc(4), attribute(1, id)]);
-  return messageOf({ type: NEW_GENERATION, flags: 0 }, body);
+  return encodeMessage({ type: NEW_GENERATION, flags: 0 }, body);
 }
 
 function routeAnswer(sketch: Sketch, type: number): Uint8Array {
@@ -216,8 +223,8 @@ export class LivingKernel {
     const words = `${name} ${String(index)}`;
     this.told.push(words);
     const isMade = name === "newLink" && (view.getUint16(6, true) & CREATE) !== 0;
-    const attributes = attributesIn(message, MESSAGE_HEAD + HEAD.link);
-    if (isMade) this.#add({ name: textIn(attributes, IFLA.name), kind: "bridge" });
+    const attributes = decodeAttributes(message, MESSAGE_HEAD + HEAD.link);
+    if (isMade) this.#add({ name: findText(attributes, IFLA.name), kind: "bridge" });
     if (name === "deleteLink" && !this.keeps) this.#remove(index);
     return words;
   }

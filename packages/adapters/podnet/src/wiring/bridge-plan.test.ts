@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { BridgeWiring } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
-import { printLinkChange, type LinkChange } from "../link-change.ts";
-import type { WiredLink } from "../links.ts";
+import { type LinkChange, printLinkChange, type WiredLink } from "../links.ts";
 import {
-  bridgeMacOf,
+  deriveBridgeMac,
   canCarryVm,
   isWired,
   planForwarding,
@@ -355,6 +354,6 @@ test.each(["ipvlan", "ipvtap"])("a NIC of kind %s cannot carry a VM", (kind) => 
 });
 
 test("the bridge's MAC is local and never the guest's", () => {
-  expect(bridgeMacOf("5e:00:00:00:00:01")).toBe("5a:00:00:00:00:01");
-  expect(bridgeMacOf("02:AA:00:00:00:01")).toBe("5e:aa:00:00:00:01");
+  expect(deriveBridgeMac("5e:00:00:00:00:01")).toBe("5a:00:00:00:00:01");
+  expect(deriveBridgeMac("02:AA:00:00:00:01")).toBe("5e:aa:00:00:00:01");
 });

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { printLinkChange, type LinkChange } from "../link-change.ts";
-import type { WiredLink } from "../links.ts";
-import { parseSettings, settingsText } from "../settings.ts";
-import { planAddresses, planSettings, settingsAfter } from "./masquerade-plan.ts";
+import { type LinkChange, printLinkChange, type WiredLink } from "../links.ts";
+import { parseSysctls, printSysctls } from "../sysctls.ts";
+import { planAddresses, planSysctls, planSysctlReset } from "./masquerade-plan.ts";
 
 const WIRING = {
   kind: "masquerade",
@@ -67,7 +66,7 @@ describe("the settings of the namespace", () => {
   ].join("\n");
 
   test("are set that are others; routers are listened to before all of IPv6 forwards", () => {
-    expect(settingsText(planSettings(parseSettings(ALL), WIRING)).split("\n")).toEqual([
+    expect(printSysctls(planSysctls(parseSysctls(ALL), WIRING)).split("\n")).toEqual([
       "bridge/bridge-nf-call-iptables 0",
       "ipv4/conf/k6t-eth0/route_localnet 1",
       "ipv4/conf/k6t-eth0/forwarding 1",
@@ -78,16 +77,16 @@ describe("the settings of the namespace", () => {
   });
 
   test("of a module that is not loaded are not missed", () => {
-    const seen = parseSettings(ALL.replace(/^bridge.*\n/, ""));
-    expect(planSettings(seen, WIRING).map(({ path }) => path)).not.toContain(
+    const seen = parseSysctls(ALL.replace(/^bridge.*\n/, ""));
+    expect(planSysctls(seen, WIRING).map(({ path }) => path)).not.toContain(
       "bridge/bridge-nf-call-iptables",
     );
   });
 
   test("are put back as far as they are others", () => {
-    expect(settingsAfter("eth0", parseSettings(ALL))).toEqual([
+    expect(planSysctlReset("eth0", parseSysctls(ALL))).toEqual([
       { path: "ipv4/conf/eth0/forwarding", value: "0" },
     ]);
-    expect(settingsAfter("eth0", new Map())).toEqual([]);
+    expect(planSysctlReset("eth0", new Map())).toEqual([]);
   });
 });

@@ -13,9 +13,8 @@ import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { ClientAuthority } from "./client-authority.ts";
+import { certificateInFiles, ClientAuthority, trustInFile } from "./certificates.ts";
 import { startServer, type RunningServer } from "./server.ts";
-import { certificateInFiles, trustInFile } from "./source.ts";
 
 const FILES = { certFile: "/tls/cert.pem", keyFile: "/tls/key.pem" };
 const CA = "/clients/ca.pem";

@@ -1,59 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the application is served: TLS, with the API server's client certificate asked for, and new certificates taken up.
+// HTTPS server that requests client certificates and reloads its own.
 import { createServer, type Server } from "node:https";
 import { constants } from "node:crypto";
 import type { IncomingMessage, RequestListener } from "node:http";
 import type { Duplex } from "node:stream";
 import { messageOf } from "@patchbay/core";
 import type { Logger } from "@patchbay/core/ports";
-import type { ClientAuthority } from "./client-authority.ts";
-import type { KeyPair, Source } from "./source.ts";
+import type { ClientAuthority, KeyPair, Source } from "./certificates.ts";
 
-/** Milliseconds in which a request must have come whole. */
+/** Milliseconds to receive a request. */
 const REQUEST_TIMEOUT_MS = 30_000;
-/**
- * How long an idle connection is kept, milliseconds: longer than whoever calls keeps it (kube-apiserver 90 s), so that
- * the end of one never meets a request on its way, and a call after a minute of rest needs no handshake.
- */
+/** Milliseconds; longer than clients keep idle connections (kube-apiserver 90 s), so that they close them first. */
 const KEEP_ALIVE_MS = 120_000;
-/** After how long a silence TCP asks whether a peer still exists, milliseconds: a stream may be silent for days. */
+/** Milliseconds of silence before TCP probes the peer, because a stream may be silent for days. */
 const PROBE_AFTER_MS = 30_000;
-/** Milliseconds for which answers may go on when the server is to stop. */
+/** Milliseconds for running responses when the server stops. */
 const CLOSE_TIMEOUT_MS = 5000;
 
-/** Where to listen and with which certificates. */
 export interface ServerSettings {
   readonly listenAddress: string;
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   readonly port: number;
   readonly certificate: Source<KeyPair>;
-  /** Authorities of clients that are trusted with something; they are read with the certificate. */
+  /** Authorities of trusted clients; read together with the certificate. */
   readonly clientAuthorities: readonly ClientAuthority[];
-  /** Whether the handshake ends where a client shows no certificate of theirs; absent: it may come without. */
+  /** Whether the handshake fails without a client certificate. Default: clients may connect without one. */
   readonly demandsCertificate?: boolean;
 }
 
-/** Takes over a connection that is to become something else; `head`: what came behind the request. */
+/** Takes over an upgraded connection; `head`: bytes after the request. */
 export type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-/** Where failures are told, and until when is served. */
+/** `log` receives failures; the server runs until `signal`. */
 export interface ServerDeps {
   readonly log: Logger;
   readonly signal: AbortSignal;
-  /** Once it is aborted, each answer is the last of its connection: the next one goes to another server. */
+  /** Once aborted, each response closes its connection, so that clients move to another server. */
   readonly leaving?: AbortSignal;
-  /** Absent: requests for an upgrade are requests like all others. */
+  /** If unset, upgrade requests are treated like others. */
   readonly onUpgrade?: UpgradeListener;
 }
 
-/** A server to which clients can connect already. */
 export interface RunningServer {
   readonly port: number;
-  /** Resolves when it has stopped after `signal` was aborted. */
+  /** Resolves when the server has stopped after `signal`. */
   readonly closed: Promise<void>;
 }
 
-/** What TLS works with from one change of the files to the next. */
 interface Certificates {
   readonly cert: string;
   readonly key: string;
@@ -67,14 +60,15 @@ async function readCertificates(settings: ServerSettings): Promise<Certificates>
   return {
     cert: certPem,
     key: keyPem,
-    // Without this member the authorities of the web would count.
+    // Without this field, Node.js would trust the public authorities.
     ca: (await Promise.all(authorities)).filter((pem) => pem !== ""),
-    // No session is taken up again: every client shows its certificate. Counts for new certificates too, or not at all.
+    // Disables session resumption, so that every client presents its certificate. It must be set for new certificates
+    // too.
     secureOptions: constants.SSL_OP_NO_TICKET,
   };
 }
 
-/** New connections get the certificates that are there now. */
+/** New connections use the reloaded certificates. */
 function followCertificates(server: Server, settings: ServerSettings, deps: ServerDeps): void {
   const { log, signal } = deps;
   const reload = async (): Promise<void> => {
@@ -118,10 +112,7 @@ function closeWhenAborted(server: Server, signal: AbortSignal): Promise<void> {
   return promise;
 }
 
-/**
- * Serves until the signal is aborted.
- * @throws AppError with what the source of a certificate throws.
- */
+/** Serves until the signal is aborted. @throws AppError of the certificates' sources */
 export async function startServer(
   app: RequestListener,
   settings: ServerSettings,
@@ -132,7 +123,7 @@ export async function startServer(
     {
       ...certificates,
       requestCert: settings.clientAuthorities.length > 0,
-      // Where it is not demanded, probes come without one.
+      // Probes connect without a certificate.
       rejectUnauthorized: settings.demandsCertificate === true,
       requestTimeout: REQUEST_TIMEOUT_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,

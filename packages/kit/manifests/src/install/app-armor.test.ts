@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createFiles } from "@patchbay/os";
 import { expect, test } from "vitest";
-import { parseManifests, readManifests } from "../read.ts";
+import { parseManifests, readManifests } from "../manifests.ts";
 import { forServerVersion } from "./app-armor.ts";
 
 const FIELD = '"appArmorProfile":{"type":"Unconfined"}';

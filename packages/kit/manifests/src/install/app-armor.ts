@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// AppArmor profiles of the services, for API servers that do not know the field. It exists since Kubernetes 1.30; the
-// annotation before it draws a warning since then. Source: Kubernetes "Restrict a Container's Access to Resources with AppArmor"
+// AppArmor profiles for API servers without the field, which exists since Kubernetes 1.30. The annotation causes
+// warnings there. Source: Kubernetes "Restrict a Container's Access to Resources with AppArmor"
 import { isJsonObject, parseJson, type JsonObject, type KubeObject } from "@patchbay/api";
 import { isWorkload } from "./settings.ts";
 
 const FIELD_SINCE = { major: 1, minor: 30 };
 const ANNOTATION = "container.apparmor.security.beta.kubernetes.io/";
 
-/** Whether an API server that answers so has the field; an unreadable version is a new one. */
+/** An unreadable version counts as a new one. */
 function hasField(answer: string): boolean {
   const version = parseJson(answer);
   const gitVersion = isJsonObject(version) ? String(version["gitVersion"]) : "";
@@ -22,7 +22,6 @@ function objectAt(object: JsonObject, name: string): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-/** The container without the field, and the annotation in its place. */
 function withoutField(container: JsonObject): {
   readonly container: JsonObject;
   readonly annotations: JsonObject;
@@ -56,7 +55,7 @@ function withAnnotations(workload: KubeObject & { readonly spec?: unknown }): Ku
   return changedWorkload;
 }
 
-/** The objects as an API server takes them that gives this answer at `/version`. */
+/** Adapts objects to an API server with this response to `/version`. */
 export function forServerVersion(
   objects: readonly KubeObject[],
   answer: string,

@@ -1,32 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does a cluster come to have what the manifests say? As `kubectl apply` would do it, but that nothing of another
-// installation is touched.
+// Installs manifests like `kubectl apply`, without touching other installations.
 import {
   isJsonObject,
-  MUTATING_WEBHOOKS,
   type JsonObject,
   type KubeObject,
+  MUTATING_WEBHOOKS,
   type WebhookConfiguration,
 } from "@patchbay/api";
 import { AppError, isAppError, isEqual } from "@patchbay/core";
 import type { Store, WriteOptions } from "@patchbay/core/ports";
 import { conditionsOf } from "../conditions.ts";
-import { TYPES, typeOf } from "../types.ts";
-import { carryOver, essenceOf } from "./carry-over.ts";
+import { findType, TYPES } from "../types.ts";
+import { carryOver, withoutBookkeeping, withNote } from "./merge-objects.ts";
 import { leaveUnlessKept } from "./leave-runtimes.ts";
-import { withNote } from "./merge-workload.ts";
 import { isWorkload } from "./settings.ts";
-import { specDifferences } from "./spec-differences.ts";
-import { findStrangers, isOurs, isShared, nameOf } from "./strangers.ts";
+import { findConflicts, isOurs, isShared, describeObject } from "./strangers.ts";
 
-/** What became of an object, or would become. */
+/** Members that identify a list entry, in order of preference. */
+const ENTRY_KEYS = ["mountPath", "name"];
+
+function findEntryKey(entry: unknown): string | undefined {
+  if (!isJsonObject(entry)) return undefined;
+  const key = ENTRY_KEYS.find((name) => typeof entry[name] === "string");
+  return key === undefined ? undefined : String(entry[key]);
+}
+
+function toText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** Almost every line begins with `template.spec.containers[virt-api].`, so the container's name replaces it. */
+function shorten(path: string): string {
+  return path
+    .replace(/^template\.spec\.containers\[([^\]]+)\]\.?/, "$1: ")
+    .replace(/^template\.spec\./, "");
+}
+
+/** One line per value, for example `virt-api: resources.limits.memory: 1Gi`. */
+function listLines(value: unknown, path: string): readonly string[] {
+  if (isJsonObject(value)) {
+    return Object.entries(value).flatMap(([name, one]) =>
+      listLines(one, path === "" ? name : `${path}.${name}`),
+    );
+  }
+  if (!Array.isArray(value)) return [`${shorten(path)}: ${toText(value)}`];
+  const isArguments = path.endsWith("].args");
+  return value.flatMap((entry: unknown) => {
+    const key = findEntryKey(entry);
+    if (isArguments) return [`${shorten(path.replace(/args$/, ""))}${toText(entry)}`];
+    return key !== undefined && path.endsWith("ontainers")
+      ? listLines(entry, `${path}[${key}]`)
+      : [`${shorten(key === undefined ? path : `${path}[${key}]`)}: ${toText(entry)}`];
+  });
+}
+
+/** Values in only one of the specifications, for example `- net-agent: --mode=alone`. */
+export function specDifferences(before: JsonObject, after: JsonObject): readonly string[] {
+  const [old, current] = [listLines(before, ""), listLines(after, "")];
+  return [
+    ...old.filter((line) => !current.includes(line)).map((line) => `- ${line}`),
+    ...current.filter((line) => !old.includes(line)).map((line) => `+ ${line}`),
+  ];
+}
+
 export interface ObjectResult {
   /** For example `Deployment patchbay/virt-api`. */
   readonly name: string;
   readonly change: "created" | "changed" | "unchanged" | "left alone";
-  /** Whether the API server has judged it: it cannot where the namespace or the kind is not there yet. */
+  /** Whether the API server has validated it, which a dry run cannot if the namespace or the kind does not exist yet. */
   readonly isChecked: boolean;
-  /** Values in the specification of a service that were removed (`-`) and added (`+`). Unset if there are none. */
+  /** Values removed from (`-`) and added to (`+`) the specification of a workload. Unset if there are none. */
   readonly differences?: readonly string[];
 }
 
@@ -38,34 +81,34 @@ function workloadDifferences(found: KubeObject, written: KubeObject): readonly s
   return specDifferences(specOf(found), specOf(written));
 }
 
-/** How often a write is tried that others are faster than. */
-const TRIES = 5;
+const ATTEMPTS = 5;
 
 async function applyOnce(
   store: Store,
   object: KubeObject,
   options: WriteOptions,
 ): Promise<Applied> {
-  const type = typeOf(object);
+  const type = findType(object);
   const found = await store.find(type, object.metadata);
   if (found === undefined) {
     await store.create(type, object, options);
     return { change: "created" };
   }
-  // Other components write this definition, too, so it is never overwritten. Its mark says only who wrote it last.
+  // Other components write this definition too, so it is never overwritten. Its label only tells who wrote it last.
   if (isShared(object)) return { change: isOurs(found) ? "unchanged" : "left alone" };
   const written = await store.update(type, carryOver(found, object), options);
-  if (isEqual(essenceOf(written), essenceOf(found))) return { change: "unchanged" };
+  if (isEqual(withoutBookkeeping(written), withoutBookkeeping(found)))
+    return { change: "unchanged" };
   const differences = isWorkload(object) ? workloadDifferences(found, written) : [];
   return { change: "changed", ...(differences.length > 0 && { differences }) };
 }
 
 async function apply(store: Store, object: KubeObject, options: WriteOptions): Promise<Applied> {
-  for (let left = TRIES - 1; ; left -= 1) {
+  for (let left = ATTEMPTS - 1; ; left -= 1) {
     try {
       return await applyOnce(store, object, options);
     } catch (error) {
-      // Another one has made or changed it meanwhile: virt-api writes its authority into what has just been made.
+      // Another client created or changed the object meanwhile; virt-api, for example, writes its CA bundle.
       const isLost = isAppError(error, "KUBE_CONFLICT") || isAppError(error, "KUBE_ALREADY_EXISTS");
       if (!isLost || left === 0) throw error;
     }
@@ -73,7 +116,7 @@ async function apply(store: Store, object: KubeObject, options: WriteOptions): P
 }
 
 function withConditions(object: KubeObject): KubeObject {
-  // As its kind says.
+  // Its kind is known.
   const { webhooks } = object as WebhookConfiguration;
   if (webhooks === undefined) return object;
   const conditioned = webhooks.map((webhook) => {
@@ -84,8 +127,8 @@ function withConditions(object: KubeObject): KubeObject {
   return changed;
 }
 
-/** Whether the API server keeps match conditions: from 1.28 on by default, before it refuses or drops them. */
-async function knowsConditions(store: Store, objects: readonly KubeObject[]): Promise<boolean> {
+/** Whether the API server supports match conditions: by default since 1.28; older ones refuse or drop them. */
+async function supportsConditions(store: Store, objects: readonly KubeObject[]): Promise<boolean> {
   const sample = objects.find(({ kind }) => kind === MUTATING_WEBHOOKS.kind);
   if (sample === undefined) return false;
   const probe: WebhookConfiguration = {
@@ -103,44 +146,40 @@ async function knowsConditions(store: Store, objects: readonly KubeObject[]): Pr
 }
 
 function inOrder(objects: readonly KubeObject[]): readonly KubeObject[] {
-  return TYPES.flatMap((type) => objects.filter((object) => typeOf(object) === type));
+  return TYPES.flatMap((type) => objects.filter((object) => findType(object) === type));
 }
 
-/** Says whether an object can be shown to the API server before those are there that it needs. */
-async function isJudgeable(store: Store, object: KubeObject): Promise<boolean> {
+/** Whether a dry run can validate the object before others exist. */
+async function canValidate(store: Store, object: KubeObject): Promise<boolean> {
   const [namespaces] = TYPES;
   const { namespace: name } = object.metadata;
   if (name === undefined || namespaces === undefined) return true;
   return (await store.find(namespaces, { name })) !== undefined;
 }
 
-/** What is to be installed, and whether only is looked what that would change. */
-export interface Installation {
+/** `dryRun`: only reports what would change. */
+interface Installation {
   readonly objects: readonly KubeObject[];
   readonly dryRun: boolean;
-  /** Is told of each object. */
   readonly tell: (outcome: ObjectResult) => void;
 }
 
-/**
- * Makes the cluster have the objects, in an order in which each finds what it needs. Safe to repeat.
- * @throws AppError with INSTALL_NOT_OURS, before anything is touched; with what the store throws
- */
+/** Idempotent. @throws AppError with INSTALL_NOT_OURS, before any change; errors of the store */
 export async function install(store: Store, installation: Installation): Promise<void> {
   const { dryRun, tell } = installation;
-  const strangers = await findStrangers(store, installation.objects);
+  const strangers = await findConflicts(store, installation.objects);
   if (strangers.length > 0) {
     throw new AppError("INSTALL_NOT_OURS", { objects: strangers.join(", ") });
   }
   if (!dryRun) await leaveUnlessKept(store, installation.objects);
-  const isConditioned = await knowsConditions(store, installation.objects);
+  const isConditioned = await supportsConditions(store, installation.objects);
   const objects = isConditioned ? installation.objects.map(withConditions) : installation.objects;
   for (const listed of inOrder(objects)) {
     const object = isWorkload(listed) ? withNote(listed) : listed;
-    const isChecked = !dryRun || (await isJudgeable(store, object));
+    const isChecked = !dryRun || (await canValidate(store, object));
     const applied: Applied = isChecked
       ? await apply(store, object, { dryRun, isStrict: true })
       : { change: "created" };
-    tell({ name: nameOf(object), ...applied, isChecked });
+    tell({ name: describeObject(object), ...applied, isChecked });
   }
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The object that holds the cluster's settings: people's own, and there from the start, so that each setting is a patch of it.
+// The KubeVirt object with the cluster's settings. It exists from the start, so that each setting is a patch.
 import { apiVersionOf, isJsonObject, KUBEVIRTS, names, type KubeObject } from "@patchbay/api";
 import type { ObjectKey, Store } from "@patchbay/core/ports";
 import { DEFINITIONS } from "../types.ts";
 import type { ObjectResult } from "./install.ts";
-import { nameOf } from "./strangers.ts";
+import { describeObject } from "./strangers.ts";
 
 const DEFINITION = `${KUBEVIRTS.resource}.${KUBEVIRTS.group}`;
 
-/** Whether the API server serves the kind that a definition defines. Source: apiextensions v1, condition Established. */
+/** Whether the API server serves the defined kind. Source: apiextensions v1, condition Established */
 export function isEstablished(definition: KubeObject | undefined): boolean {
-  // As its kind says.
+  // Its kind is known.
   const { status } = (definition ?? {}) as { readonly status?: { readonly conditions?: unknown } };
   const conditions: unknown = status?.conditions;
   return (
@@ -21,7 +21,6 @@ export function isEstablished(definition: KubeObject | undefined): boolean {
   );
 }
 
-/** How the settings' object comes to be. */
 export interface SettingsOptions {
   readonly dryRun: boolean;
   /** Resolves when the API server serves the kind of that definition. */
@@ -29,10 +28,10 @@ export interface SettingsOptions {
 }
 
 /**
- * Creates an empty KubeVirt object where there is none and the installation serves its kind; one that is there is
- * people's, and stays as it is. Safe to repeat.
- * @returns nothing where net-agent is installed alone
- * @throws AppError with what the store throws
+ * Creates an empty KubeVirt object if none exists and the installation includes its kind. An existing one belongs to
+ * its users and is not changed. Idempotent.
+ * @returns undefined if net-agent is installed alone
+ * @throws AppError of the store
  */
 export async function createKubeVirt(
   store: Pick<Store, "find" | "create" | "list">,
@@ -53,7 +52,7 @@ export async function createKubeVirt(
     },
     spec: {},
   };
-  const name = nameOf(object);
+  const name = describeObject(object);
   const isDefined = isEstablished(await store.find(DEFINITIONS, definition.metadata));
   if (dryRun && !isDefined) return { name, change: "created", isChecked: false };
   if (!isDefined) await untilServed(definition.metadata);

@@ -4,8 +4,8 @@ import { names, PODS, type KubeObject } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createFiles } from "@patchbay/os";
 import { beforeEach, expect, test } from "vitest";
-import { parseManifests, readManifests } from "../read.ts";
-import { typeOf } from "../types.ts";
+import { parseManifests, readManifests } from "../manifests.ts";
+import { findType } from "../types.ts";
 import { leaveRuntimes, leaveUnlessKept } from "./leave-runtimes.ts";
 import { withSettings } from "./settings.ts";
 
@@ -54,7 +54,7 @@ test.each([
   { name: "it is to begin", found: plain, next: inPlace, want: false },
   { name: "it is not there", found: undefined, next: plain, want: false },
 ])("an installation tells them where $name: $want", async ({ found, next, want }) => {
-  if (found !== undefined) store.put(typeOf(agentOf(found)), agentOf(found));
+  if (found !== undefined) store.put(findType(agentOf(found)), agentOf(found));
   await leaveUnlessKept(store, next);
   expect(await isTold("agent-1")).toBe(want);
 });

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Has the container runtimes of all nodes call net-agent no more, once its pods end.
+// Removes net-agent from the container runtimes of all nodes when its pods end.
 import { names, PODS, type KubeObject } from "@patchbay/api";
 import { isAppError } from "@patchbay/core";
 import type { Store } from "@patchbay/core/ports";
-import { typeOf } from "../types.ts";
+import { findType } from "../types.ts";
 import { isPodCreation } from "./pod-creation.ts";
 
 const AGENTS = "app.kubernetes.io/name=net-agent";
 
-/** Tells each pod of net-agent that its end is for good: it then takes the plugin away from its node. */
+/** Marks each pod of net-agent, so that its end removes the CNI plugin from its node. */
 export async function leaveRuntimes(store: Store): Promise<void> {
   const { items } = await store.list(PODS, {
     namespace: names.SERVICES_NAMESPACE,
@@ -19,19 +19,19 @@ export async function leaveRuntimes(store: Store): Promise<void> {
     try {
       await store.patch(PODS, metadata, { type: "merge", fields: { metadata: { annotations } } });
     } catch (error) {
-      // Gone meanwhile, and another one has its place where it is not for good.
+      // The pod is gone; a replacement is marked by a repeated run.
       if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
     }
   }
 }
 
-/** The same where the next installation makes networks of pods no more, and the one that is there does. */
+/** Does so if the new installation no longer uses net-agent as the runtimes' plugin, but the existing one does. */
 export async function leaveUnlessKept(store: Store, objects: readonly KubeObject[]): Promise<void> {
   const [agent] = objects.filter(
     ({ kind, metadata }) => kind === "DaemonSet" && metadata.name === "net-agent",
   );
   if (agent === undefined || isPodCreation(agent)) return;
-  const found = await store.find(typeOf(agent), agent.metadata);
+  const found = await store.find(findType(agent), agent.metadata);
   if (found !== undefined && isPodCreation({ ...found, kind: agent.kind })) {
     await leaveRuntimes(store);
   }

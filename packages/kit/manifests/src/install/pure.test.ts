@@ -3,9 +3,9 @@
 import type { KubeObject } from "@patchbay/api";
 import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
-import { parseManifests, readManifests } from "../read.ts";
-import { carryOver, essenceOf } from "./carry-over.ts";
-import { settingsIn } from "./kept-settings.ts";
+import { parseManifests, readManifests } from "../manifests.ts";
+import { carryOver, withoutBookkeeping } from "./merge-objects.ts";
+import { parseSettings } from "./kept-settings.ts";
 import { isEstablished } from "./kubevirt-object.ts";
 import { isPodCreation } from "./pod-creation.ts";
 import { isWorkload, withSettings, type InstallSettings } from "./settings.ts";
@@ -99,17 +99,17 @@ describe("settings that a cluster has", () => {
 
   test("are found in its workloads, each of them", () => {
     const there = withSettings(objects, all).filter(isWorkload);
-    expect(settingsIn(there)).toEqual(all);
-    expect(withSettings(objects, settingsIn(there)).filter(isWorkload)).toEqual(there);
+    expect(parseSettings(there)).toEqual(all);
+    expect(withSettings(objects, parseSettings(there)).filter(isWorkload)).toEqual(there);
   });
 
   test("of one that was installed without any change nothing", () => {
     const there = objects.filter(isWorkload);
-    expect(withSettings(objects, settingsIn(there))).toEqual(objects);
+    expect(withSettings(objects, parseSettings(there))).toEqual(objects);
   });
 
   test("are none where there is nothing", () => {
-    expect(settingsIn([])).toEqual({});
+    expect(parseSettings([])).toEqual({});
   });
 });
 
@@ -170,8 +170,8 @@ describe("an object that is there", () => {
   test("has not changed when only its bookkeeping has", () => {
     const object = { apiVersion: "v1", kind: "Secret", metadata };
     const later = { ...object, metadata: { ...metadata, resourceVersion: "8", managedFields: [] } };
-    expect(essenceOf(later)).toEqual(essenceOf(object));
+    expect(withoutBookkeeping(later)).toEqual(withoutBookkeeping(object));
     const labelled = { ...object, metadata: { ...metadata, labels: {} } };
-    expect(essenceOf(labelled)).not.toEqual(essenceOf(object));
+    expect(withoutBookkeeping(labelled)).not.toEqual(withoutBookkeeping(object));
   });
 });

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// What differs from cluster to cluster: names of images, where the kubelet keeps pods, who else attaches networks. Pure.
+// Settings that differ by cluster: images, the kubelet's directory, and other components that attach networks. Pure.
 import { isJsonObject, names, type KubeObject } from "@patchbay/api";
 import { withPodCreation } from "./pod-creation.ts";
 
-/** What may be asked for; what is absent is as the manifests have it. */
+/** Unset settings keep the values of the manifests. */
 export interface InstallSettings {
-  /** Image of all services and agents. */
   readonly image?: string;
   readonly launcherImage?: string;
-  /** Of hooks that name none. */
+  /** Default for hooks without an image. */
   readonly sidecarShimImage?: string;
-  /** The kubelets' `--root-dir`, absolute. */
+  /** The kubelet's `--root-dir`, absolute. */
   readonly kubeletRootDir?: string;
-  /** Who attaches networks beside net-agent, as its flag `--mode` has it. */
   readonly mode?: string;
-  /** Number of the group of dataplanes of vhost-user that are not root; 0: they are. */
+  /** Group ID of vhost-user dataplanes that do not run as root; 0 if they do. */
   readonly dataplaneGroup?: number;
-  /** Whether net-agent makes all networks of a pod when it is created, as the plugin of the nodes' runtimes. */
+  /** Whether net-agent creates all networks of a pod, as the CNI plugin of the runtimes. */
   readonly podCreation?: boolean;
 }
 
-/** The argument of a service or agent that has a setting. */
-export const FLAGS_OF_SETTINGS = {
+export const SETTING_FLAGS = {
   launcherImage: "--launcher-image=",
   sidecarShimImage: "--sidecar-shim-image=",
   mode: "--mode=",
   dataplaneGroup: "--dataplane-group=",
 } as const;
 const KUBELET_DIR = "/var/lib/kubelet";
-/** What kubelets keep below their root directory; device plugins have one place for all. Source: kubelet getPodsDir, getPodResourcesDir. */
-const KUBELETS_OWN: readonly string[] = [`${KUBELET_DIR}/pods`, `${KUBELET_DIR}/pod-resources`];
+/** The directory of device plugins is fixed. Source: kubelet getPodsDir, getPodResourcesDir */
+const KUBELET_SUBDIRECTORIES: readonly string[] = [
+  `${KUBELET_DIR}/pods`,
+  `${KUBELET_DIR}/pod-resources`,
+];
 
-/** Each text of a value, replaced by what `change` makes of it and of the member that it is. */
+/** Replaces each string; `change` also gets the name of its member. */
 function mapTexts(value: unknown, change: (text: string, member: string) => string): unknown {
   const map = (inner: unknown, member: string): unknown => {
     if (typeof inner === "string") return change(inner, member);
@@ -42,22 +42,20 @@ function mapTexts(value: unknown, change: (text: string, member: string) => stri
   return map(value, "");
 }
 
-/** Whether the object makes pods. */
 export function isWorkload({ kind }: KubeObject): boolean {
   return kind === "Deployment" || kind === "DaemonSet";
 }
 
-/** The objects as that cluster needs them. */
 export function withSettings(
   objects: readonly KubeObject[],
   settings: InstallSettings,
 ): readonly KubeObject[] {
   const { image, launcherImage, sidecarShimImage, kubeletRootDir = KUBELET_DIR, mode } = settings;
   const flags: readonly (readonly [string, string | undefined])[] = [
-    [FLAGS_OF_SETTINGS.launcherImage, launcherImage],
-    [FLAGS_OF_SETTINGS.sidecarShimImage, sidecarShimImage],
-    [FLAGS_OF_SETTINGS.mode, mode],
-    [FLAGS_OF_SETTINGS.dataplaneGroup, settings.dataplaneGroup?.toString()],
+    [SETTING_FLAGS.launcherImage, launcherImage],
+    [SETTING_FLAGS.sidecarShimImage, sidecarShimImage],
+    [SETTING_FLAGS.mode, mode],
+    [SETTING_FLAGS.dataplaneGroup, settings.dataplaneGroup?.toString()],
   ];
   const changeArgument = (text: string): string => {
     const [flag, value] = flags.find(([name]) => text.startsWith(name)) ?? [];
@@ -66,15 +64,15 @@ export function withSettings(
   const change = (text: string, member: string): string => {
     if (member === "image" && text === names.PATCHBAY_IMAGE) return image ?? text;
     if (member === "args") return changeArgument(text);
-    // Only where it is on the host: in the agents' pods it stays where it is.
-    const isOwn = member === "path" && KUBELETS_OWN.includes(text);
+    // Only the host's path; the path in the pod stays.
+    const isOwn = member === "path" && KUBELET_SUBDIRECTORIES.includes(text);
     return isOwn
       ? `${kubeletRootDir.replace(/(?<!\/)\/+$/, "")}${text.slice(KUBELET_DIR.length)}`
       : text;
   };
   const all = settings.podCreation === true ? withPodCreation(objects) : objects;
   return all.map((object) =>
-    // Texts take the place of texts.
+    // Strings replace strings.
     isWorkload(object) ? (mapTexts(object, change) as KubeObject) : object,
   );
 }

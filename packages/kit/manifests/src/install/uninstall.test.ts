@@ -13,7 +13,7 @@ import { AppError } from "@patchbay/core";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { BESIDE, DEFINITIONS } from "../types.ts";
+import { SEPARATE_TYPES, DEFINITIONS } from "../types.ts";
 import { install } from "./install.ts";
 import { uninstall } from "./uninstall.ts";
 
@@ -29,7 +29,7 @@ function put(): readonly KubeObject[] {
   const objects = parseAllDocuments(readFileSync(POLICY, "utf8")).map(
     (document) => document.toJS() as KubeObject, // of our own manifests
   );
-  for (const type of BESIDE) {
+  for (const type of SEPARATE_TYPES) {
     for (const object of objects) if (object.kind === type.kind) store.put(type, object);
   }
   return objects;
@@ -47,20 +47,22 @@ async function removed(withObjects = false): Promise<readonly string[]> {
 
 test("the policy that keeps the dataplane goes, which has our mark, its binding first", async () => {
   const objects = put();
-  expect(objects.map(({ kind }) => kind)).toEqual(BESIDE.map(({ kind }) => kind).toReversed());
+  expect(objects.map(({ kind }) => kind)).toEqual(
+    SEPARATE_TYPES.map(({ kind }) => kind).toReversed(),
+  );
   const labels = { [names.PART_OF_LABEL]: names.PRODUCT };
   for (const { metadata } of objects) expect(metadata).toMatchObject({ labels });
   expect(await removed()).toEqual([
     "ValidatingAdmissionPolicyBinding vhost-user-dataplane.patchbay.io",
     "ValidatingAdmissionPolicy vhost-user-dataplane.patchbay.io",
   ]);
-  for (const type of BESIDE) expect((await store.list(type)).items).toEqual([]);
+  for (const type of SEPARATE_TYPES) expect((await store.list(type)).items).toEqual([]);
 });
 
 test("a server that has no such kind is one where there is nothing to do", async () => {
   const list = store.list.bind(store);
   store.list = (type, options) =>
-    BESIDE.includes(type)
+    SEPARATE_TYPES.includes(type)
       ? Promise.reject(new AppError("KUBE_NOT_FOUND", { resource: type.resource, object: "" }))
       : list(type, options);
   expect(await removed()).toEqual([]);

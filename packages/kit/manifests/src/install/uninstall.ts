@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How does everything go that an installation has made, and nothing else?
+// Removes everything that an installation created, and nothing else.
 import {
   NAMESPACES,
   names,
@@ -10,16 +10,15 @@ import {
 } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/core";
 import type { ListOptions, ObjectKey, Store } from "@patchbay/core/ports";
-import { BESIDE, DEFINITIONS, TYPES } from "../types.ts";
+import { SEPARATE_TYPES, DEFINITIONS, TYPES } from "../types.ts";
 import { leaveRuntimes } from "./leave-runtimes.ts";
-import { KUBECTL_APPLIED } from "./merge-workload.ts";
-import { definesOurs, isShared, nameOf } from "./strangers.ts";
+import { KUBECTL_APPLIED } from "./merge-objects.ts";
+import { definesOurs, isShared, describeObject } from "./strangers.ts";
 
 const OURS = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
-/** As many are named; the rest is counted. */
-const NAMED_MAX = 5;
+/** Objects to name in messages; the rest is counted. */
+const DESCRIBED_MAX = 5;
 
-/** What became of an object. */
 export interface Removal {
   readonly name: string;
   /** Why it stays. Unset if it was deleted. */
@@ -28,16 +27,14 @@ export interface Removal {
   readonly isRemovable?: boolean;
 }
 
-/** How to uninstall. */
 export interface Uninstallation {
-  /** Whether definitions are deleted with their objects. The definition of networks stays while it has any. */
+  /** Whether definitions are deleted with their objects. The definition of networks stays while there are any. */
   readonly withObjects: boolean;
   readonly tell: (removal: Removal) => void;
-  /** Resolves when the object is gone. */
   readonly untilGone: (type: ResourceType<KubeObject>, key: ObjectKey) => Promise<void>;
 }
 
-/** A kind that is not defined has no objects. */
+/** Empty if the kind is not defined. */
 async function listAll(
   store: Store,
   type: ResourceType<KubeObject>,
@@ -54,24 +51,24 @@ async function listAll(
   }
 }
 
-function named(objects: readonly KubeObject[]): string {
-  const first = objects.slice(0, NAMED_MAX).map(nameOf).join(", ");
-  const more = objects.length - NAMED_MAX;
+function describeObjects(objects: readonly KubeObject[]): string {
+  const first = objects.slice(0, DESCRIBED_MAX).map(describeObject).join(", ");
+  const more = objects.length - DESCRIBED_MAX;
   return more > 0 ? `${first} and ${String(more)} more` : first;
 }
 
-/** VMs of another are no reason to stay: where net-agent is installed alone, they are KubeVirt's. */
-async function refuseWhileInUse(store: Store): Promise<void> {
+/** Only counts VMs of our own definitions: if net-agent is installed alone, VMs belong to KubeVirt. */
+async function requireUnused(store: Store): Promise<void> {
   const ours = await store.list(DEFINITIONS, { labelSelector: OURS });
   if (!ours.items.some(definesOurs)) return;
   const machines = [
     ...(await listAll(store, VIRTUAL_MACHINES)),
     ...(await listAll(store, VIRTUAL_MACHINE_INSTANCES)),
   ];
-  if (machines.length > 0) throw new AppError("INSTALL_IN_USE", { objects: named(machines) });
+  if (machines.length > 0)
+    throw new AppError("INSTALL_IN_USE", { objects: describeObjects(machines) });
 }
 
-/** A definition, as far as it says which kind it defines. */
 interface Definition extends KubeObject {
   readonly spec: {
     readonly group: string;
@@ -87,16 +84,18 @@ function typeDefinedBy({ spec }: Definition): ResourceType<KubeObject> {
   return { group, version, resource, kind, namespaced: true };
 }
 
-/** Why a definition must stay: objects that people have made. Those of our own namespace are ours. */
-async function reasonToKeep(store: Store, definition: Definition): Promise<string | undefined> {
+/** Why a definition must stay: objects outside our own namespace. */
+async function findReasonToKeep(store: Store, definition: Definition): Promise<string | undefined> {
   const objects = (await listAll(store, typeDefinedBy(definition))).filter(
     ({ metadata }) => metadata.namespace !== names.SERVICES_NAMESPACE,
   );
-  return objects.length === 0 ? undefined : `objects of it still exist: ${named(objects)}`;
+  return objects.length === 0
+    ? undefined
+    : `objects of it still exist: ${describeObjects(objects)}`;
 }
 
-/** Why a shared definition with our mark may still be another component's: an `apply` of former versions marked Multus' own. */
-function reasonOfOthers({ metadata }: Definition): string | undefined {
+/** Why a shared definition with our label may belong to another component: earlier versions labeled Multus' own. */
+function findSharedReason({ metadata }: Definition): string | undefined {
   return metadata.annotations?.[KUBECTL_APPLIED] === undefined
     ? undefined
     : "kubectl applied it, so another component may need it";
@@ -107,11 +106,11 @@ async function removeDefinition(
   definition: Definition,
   { withObjects, tell, untilGone }: Uninstallation,
 ): Promise<void> {
-  const name = nameOf(definition);
+  const name = describeObject(definition);
   const isRemovable = !isShared(definition);
   const kept =
-    (isRemovable ? undefined : reasonOfOthers(definition)) ??
-    (isRemovable && withObjects ? undefined : await reasonToKeep(store, definition));
+    (isRemovable ? undefined : findSharedReason(definition)) ??
+    (isRemovable && withObjects ? undefined : await findReasonToKeep(store, definition));
   if (kept !== undefined) {
     tell({ name, kept, isRemovable });
     return;
@@ -121,29 +120,26 @@ async function removeDefinition(
   tell({ name });
 }
 
-/** First those whom the API server asks, then pods with all that they need; the namespace takes what is in it along. */
+/** Webhooks and APIServices first, then pods and their dependencies; deleting the namespace deletes its contents. */
 function inOrder(): readonly ResourceType<KubeObject>[] {
   const others = TYPES.filter((type) => type !== NAMESPACES && type !== DEFINITIONS);
-  return [...BESIDE, ...others.toReversed(), NAMESPACES];
+  return [...SEPARATE_TYPES, ...others.toReversed(), NAMESPACES];
 }
 
-/**
- * Takes away everything that carries the product's mark. Safe to repeat.
- * @throws AppError with INSTALL_IN_USE while there are VMs or VMIs, before anything is touched; with what the store throws
- */
+/** Idempotent. @throws AppError with INSTALL_IN_USE while VMs or VMIs exist, before any change; errors of the store */
 export async function uninstall(store: Store, how: Uninstallation): Promise<void> {
-  await refuseWhileInUse(store);
+  await requireUnused(store);
   await leaveRuntimes(store);
   for (const type of inOrder()) {
     for (const object of await listAll(store, type, { labelSelector: OURS })) {
       await store.delete(type, object.metadata, { propagationPolicy: "Background" });
       if (type === NAMESPACES) await how.untilGone(type, object.metadata);
-      how.tell({ name: nameOf(object) });
+      how.tell({ name: describeObject(object) });
     }
   }
   const definitions = await store.list(DEFINITIONS, { labelSelector: OURS });
   for (const item of definitions.items) {
-    // As its kind says.
+    // Its kind is known.
     const definition = { ...item, kind: DEFINITIONS.kind } as Definition;
     await removeDefinition(store, definition, how);
   }

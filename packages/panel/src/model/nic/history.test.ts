@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IfaceOperation, VirtualMachineInstance } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { doneWith } from "./history.ts";
+import { listOperations } from "./history.ts";
 
 const START = { startTimestamp: "2026-11-26T14:02:11.500Z" };
 const END = { endTimestamp: "2026-11-26T14:02:12.340Z" };
@@ -75,12 +75,12 @@ test.each<{ name: string; operation: IfaceOperation; want: object }>([
     want: { what: "link down", end: "ended with the guest" },
   },
 ])("$name", ({ operation, want }) => {
-  expect(doneWith({ vmi: vmi(operation) }).get("blue")).toMatchObject([want]);
+  expect(listOperations({ vmi: vmi(operation) }).get("blue")).toMatchObject([want]);
 });
 
 test("the newest is the first; words of others are only shown", () => {
   const hostile = { type: "Plug", networkName: "ns/\u202Egnp", ...START, phases: [] } as const;
-  const rows = doneWith({
+  const rows = listOperations({
     vmi: vmi(
       { ...hostile, phases: [] },
       { type: "Unplug", ...END, startTimestamp: END.endTimestamp, phases: [] },

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was done with a NIC, in words, also before the page was opened. Pure.
+// Operations on a NIC, including those before the page was opened. Pure.
 import type { IfaceOperation } from "@patchbay/api";
 import { durationOf, historyOfVm, sayHold, saySeconds } from "@patchbay/core/history";
-import { PHASE_WORDS, type Machine } from "./plug.ts";
+import { PHASE_LABELS, type VmObjects } from "./plug.ts";
 import { short } from "../shown.ts";
 
-/** One operation. */
-export interface DoneRow {
-  /** When it began: date and time, UTC. */
+export interface OperationRow {
+  /** Start: date and time, UTC. */
   readonly at: string;
   readonly what: string;
-  /** Absent while it goes on. */
+  /** Unset while it is in progress. */
   readonly took?: string;
   readonly end: string;
-  /** Each phase and how long it lasted, one after another. */
+  /** Each phase and its duration, in order. */
   readonly phases: string;
 }
 
@@ -23,7 +22,11 @@ const ENDS: Readonly<Record<NonNullable<IfaceOperation["outcome"]>, string>> = {
   GuestEnded: "ended with the guest",
 };
 
-function whatOf({ type, networkName = "the pod's network", linkState }: IfaceOperation): string {
+function describeOperation({
+  type,
+  networkName = "the pod's network",
+  linkState,
+}: IfaceOperation): string {
   const network = short(networkName);
   return {
     Plug: `plug into ${network}`,
@@ -33,7 +36,7 @@ function whatOf({ type, networkName = "the pod's network", linkState }: IfaceOpe
   }[type];
 }
 
-function endOf(operation: IfaceOperation): string {
+function describeEnd(operation: IfaceOperation): string {
   const { outcome } = operation;
   const end = outcome === undefined ? "in progress" : ENDS[outcome];
   return [end, sayHold(operation)]
@@ -42,24 +45,24 @@ function endOf(operation: IfaceOperation): string {
     .join(", ");
 }
 
-function rowOf(operation: IfaceOperation): DoneRow {
+function toRow(operation: IfaceOperation): OperationRow {
   const ms = durationOf(operation);
   const phases = operation.phases.map(
     ({ phase, milliseconds }) =>
-      `${PHASE_WORDS[phase]} ${milliseconds === undefined ? "…" : saySeconds(milliseconds)}`,
+      `${PHASE_LABELS[phase]} ${milliseconds === undefined ? "…" : saySeconds(milliseconds)}`,
   );
   return {
     at: short(operation.startTimestamp.slice(0, 19).replace("T", " ")),
-    what: whatOf(operation),
+    what: describeOperation(operation),
     ...(ms !== undefined && { took: saySeconds(ms) }),
-    end: endOf(operation),
+    end: describeEnd(operation),
     phases: phases.join(", "),
   };
 }
 
-/** By the NIC's name, the newest first. */
-export function doneWith(machine: Machine): ReadonlyMap<string, readonly DoneRow[]> {
+/** By NIC name, newest first. */
+export function listOperations(machine: VmObjects): ReadonlyMap<string, readonly OperationRow[]> {
   return new Map(
-    historyOfVm(machine).map(({ name, operations }) => [name, operations.map(rowOf).toReversed()]),
+    historyOfVm(machine).map(({ name, operations }) => [name, operations.map(toRow).toReversed()]),
   );
 }

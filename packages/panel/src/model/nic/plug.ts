@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is one NIC, as a plug in a socket? Pure.
 import type {
   Iface,
   IfacePhase,
@@ -12,19 +11,14 @@ import type {
 import { eventTypeOf } from "@patchbay/core/reasons";
 import { long, short } from "../shown.ts";
 
-/**
- * How it is, as a colour: in use; on its way; waiting for somebody; failing; link down; for the next start; the guest's own,
- * which nobody has declared.
- */
+/** Color of a NIC's state. `off`: applied at the next start. */
 export type Tone = "ready" | "moving" | "waiting" | "failing" | "down" | "off";
 
-/** A NIC. */
 export interface Plug {
   readonly name: string;
-  /** `namespace/name` of the network; `pod` for the pod's own. */
+  /** `namespace/name` of the network; `pod` for the pod network. */
   readonly network: string;
   readonly tone: Tone;
-  /** In few words. */
   readonly state: string;
   readonly phase?: IfacePhase;
   readonly reason?: string;
@@ -41,38 +35,35 @@ export interface Plug {
   readonly model: string;
   /** Whether its link is wanted down. */
   readonly isDown: boolean;
-  /** Whether it may be pulled, moved and switched: the pod's own network stays. */
+  /** Whether it must not be pulled, moved or switched, like the pod network. */
   readonly isFixed: boolean;
 }
 
-/** A VM, its VMI, or both. */
-export interface Machine {
+export interface VmObjects {
   readonly vm?: VirtualMachine | undefined;
   readonly vmi?: VirtualMachineInstance | undefined;
 }
 
 const BINDINGS = ["bridge", "masquerade", "sriov"] as const;
 const POD = "pod";
-/** Addresses of one NIC that are shown. */
 const ADDRESSES_MAX = 16;
 
-function bindingOf(iface: Iface | undefined): string {
+function findBinding(iface: Iface | undefined): string {
   const plugin = iface?.binding?.name;
   return plugin ?? BINDINGS.find((name) => iface?.[name] !== undefined) ?? "bridge";
 }
 
-/** `namespace/name` of a definition that is named in a namespace. */
+/** `namespace/name` of a definition that is referenced in a namespace. */
 export function qualified(name: string, namespace: string): string {
   return name.includes("/") ? name : `${namespace}/${name}`;
 }
 
-function networkOf(network: Network | undefined, namespace: string): string {
+function findNetworkKey(network: Network | undefined, namespace: string): string {
   const name = network?.multus?.networkName;
   return name === undefined ? POD : qualified(name, namespace);
 }
 
-/** What each phase is for a person. */
-export const PHASE_WORDS: Readonly<Record<IfacePhase, string>> = {
+export const PHASE_LABELS: Readonly<Record<IfacePhase, string>> = {
   Pending: "asked for",
   PodAttaching: "joining the network",
   Wiring: "bridge and tap",
@@ -85,14 +76,14 @@ export const PHASE_WORDS: Readonly<Record<IfacePhase, string>> = {
   PodDetaching: "leaving the network",
 };
 
-/** Whether the guest has it already, though no phase was told: it was there at boot. */
+/** Whether the guest has it since boot, so that no phase was reported. */
 function isInGuest({ hotplug, infoSource }: IfaceStatus): boolean {
   return hotplug?.phase === "Ready" || infoSource?.includes("domain") === true;
 }
 
 const IN_USE: Partial<NonNullable<IfaceStatus["hotplug"]>> = { phase: "Ready" };
 
-function toneOf(status: IfaceStatus, iface: Iface | undefined): Tone {
+function findTone(status: IfaceStatus, iface: Iface | undefined): Tone {
   const { hotplug = IN_USE, linkState } = status;
   const { phase, reason } = hotplug;
   if (reason !== undefined && reason !== "")
@@ -101,7 +92,7 @@ function toneOf(status: IfaceStatus, iface: Iface | undefined): Tone {
   return [iface?.state, linkState].includes("down") ? "down" : "ready";
 }
 
-function stateOf(tone: Tone, hotplug: IfaceStatus["hotplug"]): string {
+function describeState(tone: Tone, hotplug: IfaceStatus["hotplug"]): string {
   const { reason, phase = "Pending" } = hotplug ?? {};
   switch (tone) {
     case "ready":
@@ -111,20 +102,19 @@ function stateOf(tone: Tone, hotplug: IfaceStatus["hotplug"]): string {
     case "off":
       return "at next start";
     case "moving":
-      return PHASE_WORDS[phase];
+      return PHASE_LABELS[phase];
     case "waiting":
     case "failing":
-      return reason === undefined ? PHASE_WORDS[phase] : short(reason);
+      return reason === undefined ? PHASE_LABELS[phase] : short(reason);
   }
 }
 
-/** Only what is known. */
 function known<T extends object>(values: T): Partial<T> {
   const entries = Object.entries(values).filter(([, value]) => value !== undefined && value !== "");
   return Object.fromEntries(entries) as Partial<T>; // entries of the same object
 }
 
-function hotplugOf({
+function hotplugFields({
   phase,
   reason,
   message,
@@ -137,18 +127,17 @@ function hotplugOf({
     attempts,
     reason: short(reason),
     message: long(message),
-  }); // what is not known is left out
+  }); // unknown values are dropped
 }
 
-/** What of a status is shown as it is. */
-function seenOf(status: IfaceStatus = {}): Partial<Plug> {
+function observedFields(status: IfaceStatus = {}): Partial<Plug> {
   const seen = {
     pciAddress: short(status.pciAddress),
     guestName: short(status.interfaceName),
     podNic: short(status.podInterfaceName),
     mtu: status.mtu,
   };
-  return { ...hotplugOf(status.hotplug ?? {}), ...(known(seen) as Partial<Plug>) }; // the same
+  return { ...hotplugFields(status.hotplug ?? {}), ...(known(seen) as Partial<Plug>) }; // the same
 }
 
 interface Entries {
@@ -157,36 +146,36 @@ interface Entries {
   readonly status: IfaceStatus | undefined;
 }
 
-function wantedOf(iface: Iface | undefined): Pick<Plug, "binding" | "model" | "isDown"> {
+function wantedFields(iface: Iface | undefined): Pick<Plug, "binding" | "model" | "isDown"> {
   const { model = "virtio", state } = iface ?? {};
-  return { binding: short(bindingOf(iface)), model: short(model), isDown: state === "down" };
+  return { binding: short(findBinding(iface)), model: short(model), isDown: state === "down" };
 }
 
 function isFixed(network: Network | undefined): boolean {
   return network?.multus === undefined || network.multus.default === true;
 }
 
-function plugOf(
+function toPlug(
   name: string,
   { iface, network, status }: Entries,
   where: { readonly namespace: string; readonly isLive: boolean },
 ): Plug {
-  const tone = where.isLive ? toneOf(status ?? {}, iface) : "off";
+  const tone = where.isLive ? findTone(status ?? {}, iface) : "off";
   const addresses = status?.ipAddresses ?? [];
   return {
     name,
-    network: networkOf(network, where.namespace),
+    network: findNetworkKey(network, where.namespace),
     tone,
-    state: stateOf(tone, status?.hotplug),
-    ...seenOf(status),
+    state: describeState(tone, status?.hotplug),
+    ...observedFields(status),
     ...known({ mac: short(status?.mac ?? iface?.macAddress) }),
     addresses: addresses.slice(0, ADDRESSES_MAX).map(short),
-    ...wantedOf(iface),
+    ...wantedFields(iface),
     isFixed: isFixed(network),
   };
 }
 
-function specsOf({ vm, vmi }: Machine): readonly VmiSpec[] {
+function listSpecs({ vm, vmi }: VmObjects): readonly VmiSpec[] {
   return [vm?.spec.template.spec, vmi?.spec].filter((spec) => spec !== undefined);
 }
 
@@ -197,16 +186,15 @@ function find<T extends { readonly name?: string }>(
   return list.find((entry) => entry.name === name);
 }
 
-/** Whether a guest is there, or is coming up. */
+/** Whether a guest runs or starts. */
 export function isLive(vmi: VirtualMachineInstance | undefined): boolean {
   const phase = vmi?.status?.phase;
   return vmi !== undefined && phase !== "Succeeded" && phase !== "Failed";
 }
 
-/** All NICs of a machine, those of the specification first. */
-export function plugsOf(machine: Machine): readonly Plug[] {
+export function listPlugs(machine: VmObjects): readonly Plug[] {
   const { vm, vmi } = machine;
-  const specs = specsOf(machine);
+  const specs = listSpecs(machine);
   const ifaces = specs.flatMap((spec) => spec.domain.devices?.interfaces ?? []);
   const networks = specs.flatMap((spec) => spec.networks ?? []);
   const live = isLive(vmi);
@@ -217,7 +205,7 @@ export function plugsOf(machine: Machine): readonly Plug[] {
   const names = new Set([...ifaces.map(({ name }) => name), ...going]);
   const namespace = (vm ?? vmi)?.metadata.namespace ?? "";
   return [...names].map((name) =>
-    plugOf(
+    toPlug(
       name,
       {
         iface: find(ifaces, name),

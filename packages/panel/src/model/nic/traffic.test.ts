@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { countersIn, curveOf, printRate, ratesOf, withSample, type Sample } from "./traffic.ts";
+import {
+  parseCounters,
+  chartPath,
+  printRate,
+  computeRates,
+  withSample,
+  type Sample,
+} from "./traffic.ts";
 
 const at = (seconds: number, received: number, sent = 0): Sample => ({
   atMs: seconds * 1000,
@@ -8,11 +15,11 @@ const at = (seconds: number, received: number, sent = 0): Sample => ({
 });
 
 test("rates are those between samples", () => {
-  expect(ratesOf([at(0, 0), at(2, 400, 100), at(3, 500, 100)])).toEqual([
+  expect(computeRates([at(0, 0), at(2, 400, 100), at(3, 500, 100)])).toEqual([
     [200, 50],
     [100, 0],
   ]);
-  expect(ratesOf([at(0, 5)])).toEqual([]);
+  expect(computeRates([at(0, 5)])).toEqual([]);
 });
 
 test("a NIC that was plugged anew begins a new curve, and the oldest samples go", () => {
@@ -33,7 +40,7 @@ test.each([
 
 test("a curve fills its field", () => {
   expect(
-    curveOf(
+    chartPath(
       [
         [0, 5],
         [10, 0],
@@ -42,7 +49,7 @@ test("a curve fills its field", () => {
       0,
     ),
   ).toBe("M0.0 29.0L50.0 1.0L100.0 15.0");
-  expect(curveOf([[1, 1]], 0)).toBe("");
+  expect(chartPath([[1, 1]], 0)).toBe("");
 });
 
 test("counters are those of one NIC in the API's answer", () => {
@@ -51,7 +58,7 @@ test("counters are those of one NIC in the API's answer", () => {
     { name: "blue", received: { bytes: 1024, packets: 3 }, sent: { bytes: 1500 } },
   ];
   const text = JSON.stringify({ metadata: {}, items });
-  expect(countersIn(text, "blue")).toEqual([1024, 1500]);
-  expect(countersIn(text, "green")).toBeUndefined();
-  expect(countersIn("{}", "blue")).toBeUndefined();
+  expect(parseCounters(text, "blue")).toEqual([1024, 1500]);
+  expect(parseCounters(text, "green")).toBeUndefined();
+  expect(parseCounters("{}", "blue")).toBeUndefined();
 });

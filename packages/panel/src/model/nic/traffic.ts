@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much goes through a NIC, as a small curve? Pure.
 
 /** Bytes received and sent since the NIC was plugged. */
 export type Counters = readonly [number, number];
 
-/** Bytes until a moment. */
 export interface Sample {
   readonly atMs: number;
   readonly counters: Counters;
@@ -18,29 +16,28 @@ interface TrafficList {
   }[];
 }
 
-/** The counters of one NIC in what the subresource `interfacetraffic` has answered; undefined: it has none. */
-export function countersIn(text: string, iface: string): Counters | undefined {
-  const { items = [] } = JSON.parse(text) as TrafficList; // the API server's own answer
+/** Counters of one NIC in a response of `interfacetraffic`; undefined if it has none. */
+export function parseCounters(text: string, iface: string): Counters | undefined {
+  const { items = [] } = JSON.parse(text) as TrafficList; // the API server's response
   const nic = items.find(({ name }) => name === iface);
   return nic && [nic.received?.bytes ?? 0, nic.sent?.bytes ?? 0];
 }
 
-/** Bytes in a second, each way. */
+/** Bytes per second, received and sent. */
 export type Rate = readonly [number, number];
 
-/** Samples that are kept: two minutes, one every two seconds. */
-const KEPT = 60;
+/** Two minutes at one sample per two seconds. */
+const SAMPLES_MAX = 60;
 
-/** With one more; a counter that has begun anew begins a new curve. */
+/** A counter that was reset starts a new chart. */
 export function withSample(samples: readonly Sample[], sample: Sample): readonly Sample[] {
   const last = samples.at(-1);
   const isAnew =
     last !== undefined && sample.counters.some((count, way) => count < (last.counters[way] ?? 0));
-  return isAnew ? [sample] : [...samples, sample].slice(-KEPT);
+  return isAnew ? [sample] : [...samples, sample].slice(-SAMPLES_MAX);
 }
 
-/** From each sample to the next. */
-export function ratesOf(samples: readonly Sample[]): readonly Rate[] {
+export function computeRates(samples: readonly Sample[]): readonly Rate[] {
   return samples.slice(1).map(({ atMs, counters }, index) => {
     const before = samples[index] ?? { atMs, counters };
     const seconds = Math.max((atMs - before.atMs) / 1000, 0.001);
@@ -53,15 +50,14 @@ export function ratesOf(samples: readonly Sample[]): readonly Rate[] {
 
 const UNITS = ["B/s", "kB/s", "MB/s", "GB/s"];
 
-/** For people. */
 export function printRate(bytes: number): string {
   const step = bytes < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(bytes) / 3));
   const value = bytes / 1000 ** step;
   return `${value.toFixed(step === 0 || value >= 100 ? 0 : 1)} ${UNITS[step] ?? ""}`;
 }
 
-/** The curve of one way, as SVG writes it, in a field of 100 by 30. */
-export function curveOf(rates: readonly Rate[], way: 0 | 1): string {
+/** SVG path of one direction, in a field of 100 by 30. */
+export function chartPath(rates: readonly Rate[], way: 0 | 1): string {
   const most = Math.max(1, ...rates.flat());
   const step = 100 / Math.max(1, rates.length - 1);
   const points = rates.map(

@@ -1,18 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is selected, in words, with what can be done about it.
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { readEvents } from "../../browser/ask.ts";
+import type { Session } from "../../browser/session.ts";
 import type { PowerAction } from "../../model/changes.ts";
+import type { EventRow } from "../../model/events.ts";
 import { lines, short } from "../../model/shown.ts";
 import type { Unit } from "../../model/unit.ts";
-import type { Actions } from "../actions.ts";
-import type { ViewProps } from "../props.ts";
-import { Events } from "./events.tsx";
-import { Action, Facts } from "./parts.tsx";
-import { FreeDetails, NicDetails } from "./nic.tsx";
+import type { Actions, ViewProps } from "../actions.ts";
 import { findUnit, isAllowed, type PanelState } from "../state.ts";
+import { FreeDetails, NicDetails } from "./nic.tsx";
+import { Action, Facts } from "./parts.tsx";
 
-/** What can be done with a VM in its state, by the labels of the buttons. */
+interface EventsProps {
+  readonly unit: Unit;
+  readonly state: PanelState;
+  readonly session: Session;
+}
+
+/** Reads events when the VM is selected and when it changes. */
+function useEvents({ unit, state, session }: EventsProps): readonly EventRow[] {
+  const [rows, setRows] = useState<readonly EventRow[]>([]);
+  const mayRead = isAllowed(state, unit.namespace, "events");
+  useEffect(() => {
+    let isWanted = mayRead;
+    if (mayRead) {
+      void readEvents(session, unit).then((read) => {
+        if (isWanted) setRows(read);
+      });
+    }
+    return () => {
+      isWanted = false;
+    };
+  }, [session, unit, mayRead]);
+  return rows;
+}
+
+function Events(props: EventsProps): JSX.Element | null {
+  const rows = useEvents(props);
+  if (rows.length === 0) return null;
+  return (
+    <section aria-label="Events">
+      <h3>Events</h3>
+      <ul class="events">
+        {rows.map(({ at, isWarning, reason, message, count }) => (
+          <li key={`${at} ${reason} ${message}`} class={isWarning ? "event-warning" : ""}>
+            <span class="hint">
+              {at}
+              {count > 1 ? `, ${String(count)} times` : ""}
+            </span>{" "}
+            <b>
+              <bdi>{reason}</bdi>
+            </b>{" "}
+            <bdi>{message}</bdi>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
 function powerActions({
   kind,
   isLive,
@@ -90,7 +137,7 @@ function Notices({ unit }: { readonly unit: Unit }): JSX.Element {
   );
 }
 
-function portsOf({ sockets }: Unit): string | undefined {
+function printPorts({ sockets }: Unit): string | undefined {
   return (
     sockets &&
     `${String(sockets.total - sockets.free)} used, ${String(sockets.free)} free of ${String(sockets.total)}`
@@ -108,7 +155,7 @@ function UnitDetails({ unit, state, actions }: { readonly unit: Unit } & ViewPro
           ["Node", unit.node],
           ["System", unit.system],
           ["Memory", unit.memory],
-          ["PCIe ports", portsOf(unit)],
+          ["PCIe ports", printPorts(unit)],
           ["Interfaces", String(unit.plugs.length)],
         ]}
       />
@@ -123,7 +170,7 @@ function UnitDetails({ unit, state, actions }: { readonly unit: Unit } & ViewPro
   );
 }
 
-function titleOf(state: PanelState): string {
+function findTitle(state: PanelState): string {
   const { selection } = state;
   return short(selection?.iface ?? (selection?.isFree === true ? "Free socket" : ""));
 }
@@ -150,7 +197,7 @@ function Closer({ actions }: { readonly actions: Actions }): JSX.Element {
   );
 }
 
-/** Whoever chooses something by keyboard goes on there, and comes back when it is closed. */
+/** Moves the keyboard focus into the details, and back when they are closed. */
 function useFocus(selection: PanelState["selection"]): {
   readonly current: HTMLHeadingElement | null;
 } {
@@ -171,11 +218,10 @@ function useFocus(selection: PanelState["selection"]): {
   return heading;
 }
 
-/** The drawer at the side. */
 export function Inspector({ state, actions }: ViewProps): JSX.Element {
   const heading = useFocus(state.selection);
   const unit = findUnit(state, state.selection?.unit);
-  const inner = titleOf(state);
+  const inner = findTitle(state);
   return (
     <aside class="aside" aria-label="Details">
       <div class="aside-head">

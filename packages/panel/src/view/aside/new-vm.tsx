@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The form of a new VM; it is gathered as a change like any other.
+// Form of a new VM, which becomes a pending change.
 import type { ComponentChildren, InputHTMLAttributes, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { readImages } from "../../browser/ask.ts";
-import { problemsOf, type NewVm } from "../../model/new-vm.ts";
+import { findProblems, type NewVm } from "../../model/new-vm.ts";
 import { short } from "../../model/shown.ts";
-import type { ViewProps } from "../props.ts";
+import type { ViewProps } from "../actions.ts";
 
 function emptyOrder(namespace: string): NewVm {
   return {
@@ -48,7 +48,7 @@ function Field({ label, problem, children }: FieldProps): JSX.Element {
 interface FormProps {
   readonly order: NewVm;
   readonly onChange: (part: Partial<NewVm>) => void;
-  readonly problems: ReturnType<typeof problemsOf>;
+  readonly problems: ReturnType<typeof findProblems>;
 }
 
 const TEXTS = [
@@ -66,7 +66,7 @@ const ATTRIBUTES: Readonly<Record<string, InputHTMLAttributes>> = {
   password: { type: "password" },
 };
 
-/** Images of this machine and of the VMs that are shown. */
+/** Images of this machine and of visible VMs. */
 function useImages({ state, actions }: ViewProps): readonly string[] {
   const [images, setImages] = useState<readonly string[]>([]);
   useEffect(() => {
@@ -170,11 +170,10 @@ function FormHead({ actions }: Pick<ViewProps, "actions">): JSX.Element {
   );
 }
 
-/** The form. */
 export function NewVmForm({ state, actions }: ViewProps): JSX.Element {
   const [order, setOrder] = useState(() => emptyOrder(state.session?.namespace ?? "default"));
   const [isTried, setTried] = useState(false);
-  const problems = problemsOf(order);
+  const problems = findProblems(order);
   const onChange = (part: Partial<NewVm>): void => {
     setOrder((known) => ({ ...known, ...part }));
   };

@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// One NIC in detail: how far it is, why it goes no further, what it is in the guest, and what can be done.
+// Details of a NIC: progress, problems, facts in the guest, and actions.
 import type { JSX } from "preact";
 import { helperOn, nextOn } from "@patchbay/core/reasons";
-import { parseMs, timeOfDay } from "../../browser/clock.ts";
-import type { DoneRow } from "../../model/nic/history.ts";
-import { PHASE_WORDS, type Plug } from "../../model/nic/plug.ts";
+import { parseMs, timeOfDay } from "../../browser/timing.ts";
+import type { OperationRow } from "../../model/nic/history.ts";
+import { PHASE_LABELS, type Plug } from "../../model/nic/plug.ts";
 import { nicRight } from "../../model/rights.ts";
 import { short } from "../../model/shown.ts";
 import { plugKey, type PlugStep } from "../../model/nic/steps.ts";
 import type { Unit } from "../../model/unit.ts";
-import type { Actions } from "../actions.ts";
-import type { ViewProps } from "../props.ts";
-import { Doctor } from "./doctor.tsx";
+import type { Actions, ViewProps } from "../actions.ts";
+import { Doctor, Traffic } from "./measurements.tsx";
 import { Action, Facts } from "./parts.tsx";
-import { Traffic } from "./traffic.tsx";
 import { isAllowed, type PanelState } from "../state.ts";
 import { networkLabel } from "../rack/unit.tsx";
 
-const PLUG_WAY = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"] as const;
-const SWAP_WAY = ["PodSwapping", "Switching", "Ready"] as const;
-const PULL_WAY = ["Detaching", "Unwiring", "PodDetaching"] as const;
-const WAYS: readonly (readonly (keyof typeof PHASE_WORDS)[])[] = [PULL_WAY, SWAP_WAY, PLUG_WAY];
+const PLUG_PHASES = ["Pending", "PodAttaching", "Wiring", "Attaching", "Ready"] as const;
+const SWAP_PHASES = ["PodSwapping", "Switching", "Ready"] as const;
+const UNPLUG_PHASES = ["Detaching", "Unwiring", "PodDetaching"] as const;
+const PHASE_SEQUENCES: readonly (readonly (keyof typeof PHASE_LABELS)[])[] = [
+  UNPLUG_PHASES,
+  SWAP_PHASES,
+  PLUG_PHASES,
+];
 
-/** Where on its way a plug is, as dots that fill. */
-function Way({ plug }: { readonly plug: Plug }): JSX.Element | null {
+function Progress({ plug }: { readonly plug: Plug }): JSX.Element | null {
   const { phase } = plug;
   if (phase === undefined) return null;
-  const way = WAYS.find((each) => each.includes(phase) && phase !== "Ready") ?? PLUG_WAY;
+  const way =
+    PHASE_SEQUENCES.find((each) => each.includes(phase) && phase !== "Ready") ?? PLUG_PHASES;
   const here = way.indexOf(phase);
   return (
     <ol class="way" aria-label="Progress">
@@ -35,7 +37,7 @@ function Way({ plug }: { readonly plug: Plug }): JSX.Element | null {
         return (
           <li key={each} class={place} aria-current={index === here ? "step" : undefined}>
             <span class="way-name">{each}</span>
-            <span class="way-words">{PHASE_WORDS[each]}</span>
+            <span class="way-words">{PHASE_LABELS[each]}</span>
           </li>
         );
       })}
@@ -43,8 +45,8 @@ function Way({ plug }: { readonly plug: Plug }): JSX.Element | null {
   );
 }
 
-/** What was seen, one by one, with the time from each to the next. */
-function Seen({ steps }: { readonly steps: readonly PlugStep[] }): JSX.Element | null {
+/** Observed phases, with the time between them. */
+function ObservedPhases({ steps }: { readonly steps: readonly PlugStep[] }): JSX.Element | null {
   if (steps.every(({ isOld }) => isOld === true)) return null;
   return (
     <table class="steps">
@@ -66,8 +68,8 @@ function Seen({ steps }: { readonly steps: readonly PlugStep[] }): JSX.Element |
   );
 }
 
-/** What was done with it, also before the page was opened. */
-function Done({ rows }: { readonly rows: readonly DoneRow[] }): JSX.Element | null {
+/** Operations, including those before the page was opened. */
+function Operations({ rows }: { readonly rows: readonly OperationRow[] }): JSX.Element | null {
   if (rows.length === 0) return null;
   return (
     <table class="steps done">
@@ -87,7 +89,7 @@ function Done({ rows }: { readonly rows: readonly DoneRow[] }): JSX.Element | nu
   );
 }
 
-function Trouble({ plug }: { readonly plug: Plug }): JSX.Element | null {
+function Problem({ plug }: { readonly plug: Plug }): JSX.Element | null {
   const { reason, message, tone, attempts } = plug;
   if (reason === undefined) return null;
   const next = nextOn(reason);
@@ -107,16 +109,16 @@ function Trouble({ plug }: { readonly plug: Plug }): JSX.Element | null {
   );
 }
 
-function sinceOf({ since }: Plug): string | undefined {
+function printSince({ since }: Plug): string | undefined {
   const ms = parseMs(since);
   return ms === undefined ? undefined : `${timeOfDay(ms).slice(0, 8)} UTC`;
 }
 
-function factsOf(plug: Plug): readonly (readonly [string, string | undefined])[] {
+function listFacts(plug: Plug): readonly (readonly [string, string | undefined])[] {
   return [
     ["Network", plug.network === "pod" ? "pod network" : short(plug.network)],
     ["State", plug.state],
-    ["Since", sinceOf(plug)],
+    ["Since", printSince(plug)],
     ["Addresses", plug.addresses.join(", ")],
     ["MAC", plug.mac],
     ["In the guest", plug.guestName],
@@ -135,7 +137,7 @@ interface PickProps {
   readonly onPick: (network: string) => void;
 }
 
-/** Networks as a list of buttons, for who does not draw cables. */
+/** Networks as buttons, for users who do not drag cables. */
 function PickNetwork({ state, label, not, onPick }: PickProps): JSX.Element {
   const open = state.jacks.filter(({ key }) => key !== "pod" && key !== not);
   return (
@@ -209,7 +211,6 @@ function NicButtons({
   );
 }
 
-/** A NIC. */
 export function NicDetails({ unit, iface, state, actions }: NicProps): JSX.Element {
   const plug = unit.plugs.find(({ name }) => name === iface);
   if (plug === undefined) {
@@ -217,9 +218,9 @@ export function NicDetails({ unit, iface, state, actions }: NicProps): JSX.Eleme
   }
   return (
     <>
-      <Trouble plug={plug} />
-      <Way plug={plug} />
-      <Facts facts={factsOf(plug)} />
+      <Problem plug={plug} />
+      <Progress plug={plug} />
+      <Facts facts={listFacts(plug)} />
       {unit.isLive && isAllowed(state, unit.namespace, "traffic") ? (
         <Traffic session={actions.session} unit={unit} iface={iface} />
       ) : null}
@@ -227,8 +228,8 @@ export function NicDetails({ unit, iface, state, actions }: NicProps): JSX.Eleme
         <Doctor session={actions.session} unit={unit} iface={iface} />
       ) : null}
       <NicButtons {...{ unit, plug, state, actions }} />
-      <Done rows={unit.done.get(iface) ?? []} />
-      <Seen steps={state.steps.get(plugKey(unit.key, iface)) ?? []} />
+      <Operations rows={unit.done.get(iface) ?? []} />
+      <ObservedPhases steps={state.steps.get(plugKey(unit.key, iface)) ?? []} />
       <p class="hint">
         Every layer&apos;s word:{" "}
         <code>{`patchbay explain ${short(unit.name)} ${short(iface)} -n ${unit.namespace}`}</code>
@@ -237,7 +238,6 @@ export function NicDetails({ unit, iface, state, actions }: NicProps): JSX.Eleme
   );
 }
 
-/** A free socket. */
 export function FreeDetails({
   unit,
   state,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What details are made of: facts and buttons.
 import type { JSX } from "preact";
 
 interface ActionProps {
@@ -8,7 +7,6 @@ interface ActionProps {
   readonly isDanger?: boolean;
 }
 
-/** A button of the inspector. */
 export function Action({ label, onAction, isDanger = false }: ActionProps): JSX.Element {
   return (
     <button type="button" class={isDanger ? "danger" : ""} onClick={onAction}>
@@ -17,7 +15,7 @@ export function Action({ label, onAction, isDanger = false }: ActionProps): JSX.
   );
 }
 
-/** Facts under one another; those that are not known are left out. */
+/** Omits unknown facts. */
 export function Facts({
   facts,
 }: {

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cables between the plugs that are seen and their jacks.
 import type { JSX } from "preact";
-import { dropOf, pathOf } from "../../model/cables.ts";
+import { cableDrop, cablePath } from "../../model/cables.ts";
 import type { Jack } from "../../model/jacks.ts";
 import { cableEnd, SIZE, type Place, type Point } from "../../model/layout.ts";
 import { JACK } from "./jacks.tsx";
-import type { Drawn } from "./unit.tsx";
+import type { DrawnPlug } from "./unit.tsx";
 
-/** Where the ends of cables are. */
 export interface CableSpace {
   readonly jacks: ReadonlyMap<string, { readonly jack: Jack; readonly index: number }>;
-  /** How far the rack is scrolled, and the networks. */
+  /** Scroll positions of the rack and the networks, pixels. */
   readonly scrolled: number;
   readonly jacksScrolled: number;
   readonly height: number;
@@ -19,37 +17,36 @@ export interface CableSpace {
   readonly jackX: number;
 }
 
-/** A unit with the plugs that are drawn of it. */
 export interface CabledUnit {
   readonly place: Place;
-  readonly drawn: readonly Drawn[];
+  readonly drawn: readonly DrawnPlug[];
   readonly selectedIface: string | undefined;
 }
 
-/** Where a jack's cable ends; beyond the edge of the column where it is scrolled out of sight. */
+/** Where a jack's cable ends; limited to the column if the jack is scrolled out of view. */
 function jackPoint(index: number, space: CableSpace): Point {
   const y = JACK.head + index * JACK.height + JACK.hole.y - space.jacksScrolled;
   const seen = Math.min(Math.max(y, JACK.head - 4), space.height - 4);
   return { x: space.jackX, y: space.scrolled + seen };
 }
 
-/** Rows of sockets below a plug: its cable passes behind them. */
-function below(place: Place, index: number, count: number): number {
+/** Height of the rows below a plug, behind which its cable passes. */
+function heightBelow(place: Place, index: number, count: number): number {
   const rows = Math.ceil((count + 1) / place.perRow);
   const row = Math.floor(index / place.perRow);
   return (rows - 1 - row) * (SIZE.plugHeight + SIZE.gap);
 }
 
-function cablesOf(unit: CabledUnit, space: CableSpace): readonly JSX.Element[] {
+function drawCables(unit: CabledUnit, space: CableSpace): readonly JSX.Element[] {
   const { place, drawn, selectedIface } = unit;
   return drawn.flatMap(({ plug, mark }, index) => {
     const end = space.jacks.get(plug.network);
     if (end === undefined || mark === "pulled") return [];
     const from = cableEnd(place, index);
-    const drop = dropOf(index, below(place, index, drawn.length));
+    const drop = cableDrop(index, heightBelow(place, index, drawn.length));
     const hasBelow = drop > SIZE.plugHeight;
     const pass = hasBelow ? from.x + (SIZE.plugWidth + SIZE.gap) / 2 : undefined;
-    const d = pathOf({ from, drop, pass, edge: space.edge, to: jackPoint(end.index, space) });
+    const d = cablePath({ from, drop, pass, edge: space.edge, to: jackPoint(end.index, space) });
     const tone = mark === undefined ? `run-${plug.tone}` : "run-pending";
     const isBright = selectedIface === plug.name;
     const classes = `cable cable-${String(end.jack.colour)} ${tone} ${isBright ? "bright" : ""}`;
@@ -57,8 +54,7 @@ function cablesOf(unit: CabledUnit, space: CableSpace): readonly JSX.Element[] {
   });
 }
 
-/** A cable that somebody is drawing. */
-export interface Loose {
+export interface LooseCable {
   readonly from: Point;
   readonly to: Point;
 }
@@ -66,11 +62,11 @@ export interface Loose {
 interface CablesProps {
   readonly units: readonly CabledUnit[];
   readonly space: CableSpace;
-  readonly loose: Loose | undefined;
+  readonly loose: LooseCable | undefined;
   readonly total: number;
 }
 
-/** Their drawing says nothing that the labels of plugs do not say too. */
+/** Hidden from screen readers, because plugs have labels with their networks. */
 export function Cables({ units, space, loose, total }: CablesProps): JSX.Element {
   const isDimmed = units.some(({ selectedIface }) => selectedIface !== undefined);
   return (
@@ -79,7 +75,7 @@ export function Cables({ units, space, loose, total }: CablesProps): JSX.Element
       aria-hidden="true"
       style={{ height: `${String(total)}px` }}
     >
-      {units.flatMap((unit) => cablesOf(unit, space))}
+      {units.flatMap((unit) => drawCables(unit, space))}
       {loose === undefined ? null : (
         <path
           class="cable loose"

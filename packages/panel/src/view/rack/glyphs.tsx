@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small drawings: a socket, a plug in it, and the mark of the panel.
 import type { JSX } from "preact";
 
 const OUTLINE =
   "M2.5 1.5h15a1 1 0 0 1 1 1v10a1 1 0 0 1-1 1h-3v2h-9v-2h-3a1 1 0 0 1-1-1v-10a1 1 0 0 1 1-1z";
 const CONTACTS = [5, 7, 9, 11, 13, 15];
 
-/** An RJ45 socket, empty or with a plug in it. */
 export function Socket({ isUsed }: { readonly isUsed: boolean }): JSX.Element {
   return (
     <svg class={`socket-glyph ${isUsed ? "used" : "free"}`} viewBox="0 0 20 17" aria-hidden="true">
@@ -19,7 +17,6 @@ export function Socket({ isUsed }: { readonly isUsed: boolean }): JSX.Element {
   );
 }
 
-/** The mark: two jacks and a cable between them. */
 export function Logo(): JSX.Element {
   return (
     <svg class="logo" viewBox="0 0 34 24" aria-hidden="true">

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The networks, as jacks on the side where cables end.
 import type { JSX } from "preact";
 import type { Jack } from "../../model/jacks.ts";
 import { short } from "../../model/shown.ts";
 
-/** Sizes of the column, pixels. */
 export const JACK = {
   height: 58,
   head: 40,
   width: 230,
-  /** The middle of its hole, from the corner of the space of the cables. */
+  /** Middle of its hole, relative to the cable area. */
   hole: { x: 6, y: 11 },
 } as const;
 
 interface JacksProps {
   readonly jacks: readonly Jack[];
-  /** Whether a socket or a plug waits for its jack. */
+  /** Whether a socket or a plug is selected to be connected. */
   readonly isWaiting: boolean;
   readonly isDrawing: boolean;
-  /** The jack under a cable that is being drawn. */
   readonly target: string | undefined;
   readonly chosen: string;
   readonly onJack: (key: string) => void;
@@ -73,13 +70,12 @@ function JackView({
   );
 }
 
-/** All of them. */
 export function Jacks(props: JacksProps): JSX.Element {
   return (
     <section class={props.isDrawing ? "jacks drawing" : "jacks"} aria-label="Networks">
       <h2>{props.isWaiting ? "Connect to…" : "Networks"}</h2>
       <ul
-        // It scrolls by itself where there are many.
+        // Scrolled by its own if there are many.
         tabIndex={-1}
         onScroll={(event) => {
           props.onScroll(event.currentTarget.scrollTop);

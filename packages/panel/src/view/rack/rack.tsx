@@ -1,20 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rack: units under one another, networks beside them, cables between. Of many units only those that are seen are drawn.
+// The rack: units, networks beside them, and cables between. Only visible units are drawn.
 import type { JSX } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { layoutOf, seen, type Layout, type Place } from "../../model/layout.ts";
+import { sleep } from "../../browser/timing.ts";
+import {
+  type Layout,
+  computeLayout,
+  type Place,
+  type Point,
+  visibleRange,
+} from "../../model/layout.ts";
 import type { Unit } from "../../model/unit.ts";
-import type { ViewProps } from "../props.ts";
-import { Cables, type CabledUnit, type CableSpace } from "./cables.tsx";
-import { useGrab, type Grabbed } from "./grab.ts";
+import type { ViewProps } from "../actions.ts";
+import type { PanelState, Selection } from "../state.ts";
+import { type CabledUnit, Cables, type CableSpace, type LooseCable } from "./cables.tsx";
 import { JACK, Jacks } from "./jacks.tsx";
-import type { PanelState } from "../state.ts";
-import { drawnOf, UnitView, type UnitProps } from "./unit.tsx";
+import { listDrawnPlugs, type UnitProps, UnitView } from "./unit.tsx";
 
-/** Below this width networks are a row above the rack, and plugs name theirs; pixels. */
-const NARROW = 760;
-/** Between rack and networks, where cables hang. */
-const GUTTER = 120;
+interface DraggedCable extends LooseCable {
+  readonly selection: Selection;
+  readonly target: string | undefined;
+}
+
+/** Pixels; a shorter drag is a click. */
+const DRAG_DISTANCE_MIN = 6;
+/** Milliseconds that a finger must rest to grab a cable; moving earlier scrolls. */
+const TOUCH_HOLD_MS = 350;
+
+function jackUnder(event: PointerEvent): string | undefined {
+  const element = document.elementFromPoint(event.clientX, event.clientY);
+  return element?.closest<HTMLElement>("[data-jack]")?.dataset["jack"];
+}
+
+function pointIn(area: HTMLElement, { clientX, clientY }: PointerEvent): Point {
+  const { left, top } = area.getBoundingClientRect();
+  return { x: clientX - left, y: clientY - top };
+}
+
+/** Returns whether a finger has grabbed the cable, which prevents scrolling until the signal. */
+function trackHold(signal: AbortSignal, onHeld: () => void): () => boolean {
+  let isHeld = false;
+  const keep = (event: Event): void => {
+    if (isHeld) event.preventDefault();
+  };
+  window.addEventListener("touchmove", keep, { signal, passive: false });
+  // Suppresses the context menu of a long press.
+  window.addEventListener("contextmenu", keep, { signal });
+  void sleep(TOUCH_HOLD_MS).then(() => {
+    if (signal.aborted) return;
+    isHeld = true;
+    onHeld();
+  });
+  return () => isHeld;
+}
+
+/** Returns the dragged cable and a function that starts dragging. Points are relative to `area`. */
+function useCableDrag(
+  area: () => HTMLElement | null,
+  connect: (selection: Selection, network: string) => void,
+): readonly [DraggedCable | undefined, (selection: Selection, event: PointerEvent) => void] {
+  const [grabbed, setGrabbed] = useState<DraggedCable>();
+  const begin = (selection: Selection, event: PointerEvent): void => {
+    const element = area();
+    if (element === null || event.button !== 0) return;
+    const from = pointIn(element, event);
+    const ended = new AbortController();
+    const { signal } = ended;
+    const show = (moved: PointerEvent): void => {
+      setGrabbed({ selection, from, to: pointIn(element, moved), target: jackUnder(moved) });
+    };
+    const isHeld =
+      event.pointerType === "touch"
+        ? trackHold(signal, () => {
+            show(event);
+          })
+        : () => true;
+    const end = (): void => {
+      ended.abort();
+      setGrabbed(undefined);
+    };
+    const onMove = (moved: PointerEvent): void => {
+      const to = pointIn(element, moved);
+      if (Math.hypot(to.x - from.x, to.y - from.y) < DRAG_DISTANCE_MIN) return;
+      if (!isHeld()) {
+        end();
+        return;
+      }
+      moved.preventDefault();
+      show(moved);
+    };
+    const onEnd = (last: PointerEvent): void => {
+      const target = isHeld() ? jackUnder(last) : undefined;
+      end();
+      if (target !== undefined) connect(selection, target);
+    };
+    window.addEventListener("pointermove", onMove, { signal });
+    window.addEventListener("pointerup", onEnd, { signal });
+    window.addEventListener("pointercancel", end, { signal });
+  };
+  return [grabbed, begin];
+}
+
+/** Pixels; below this width networks are a row above the rack, and plugs show their names. */
+const NARROW_WIDTH = 760;
+/** Pixels between rack and networks, for cables. */
+const CABLE_WIDTH = 120;
 
 interface Size {
   readonly width: number;
@@ -44,9 +134,9 @@ function useLayout({ shownUnits, gathered }: PanelState, width: number): Layout 
   return useMemo(() => {
     const placed = shownUnits.map((unit) => ({
       key: unit.key,
-      sockets: drawnOf(unit, gathered).length + 1,
+      sockets: listDrawnPlugs(unit, gathered).length + 1,
     }));
-    return layoutOf(placed, width);
+    return computeLayout(placed, width);
   }, [shownUnits, gathered, width]);
 }
 
@@ -66,7 +156,6 @@ function useJackMap(jacks: PanelState["jacks"]): CableSpace["jacks"] {
   return useMemo(() => new Map(jacks.map((jack, index) => [jack.key, { jack, index }])), [jacks]);
 }
 
-/** What was chosen last is what a click on a jack connects. */
 function isWaiting({ selection }: PanelState): boolean {
   return selection?.isFree === true;
 }
@@ -77,7 +166,7 @@ function JackColumn({
   grabbed,
   onScroll,
 }: ViewProps & {
-  readonly grabbed: Grabbed | undefined;
+  readonly grabbed: DraggedCable | undefined;
   readonly onScroll: (top: number) => void;
 }): JSX.Element {
   const waits = isWaiting(state);
@@ -99,33 +188,32 @@ function JackColumn({
   );
 }
 
-/** A unit with its place, of those that are drawn. */
 interface Visible {
   readonly unit: Unit;
   readonly place: Place;
-  /** Of all that are looked for, from 1. */
+  /** Position in the filtered list, from 1. */
   readonly position: number;
 }
 
-function visibleOf(
+function listVisible(
   { shownUnits }: PanelState,
   layout: Layout,
   { scrolled, height }: { readonly scrolled: number; readonly height: number },
 ): readonly Visible[] {
-  const { from, to } = seen(layout, scrolled, height);
+  const { from, to } = visibleRange(layout, scrolled, height);
   return shownUnits.slice(from, to).flatMap((unit, index) => {
     const place = layout.places[from + index];
     return place === undefined ? [] : [{ unit, place, position: from + index + 1 }];
   });
 }
 
-function cabledOf(
+function listCabled(
   { selection, gathered }: PanelState,
   units: readonly Visible[],
 ): readonly CabledUnit[] {
   return units.map(({ unit, place }) => {
     const selectedIface = selection?.unit === unit.key ? selection.iface : undefined;
-    return { place, drawn: drawnOf(unit, gathered), selectedIface };
+    return { place, drawn: listDrawnPlugs(unit, gathered), selectedIface };
   });
 }
 
@@ -164,23 +252,22 @@ function pixels(count: number): string {
   return `${String(count)}px`;
 }
 
-/** The rack. */
 export function Rack({ state, actions }: ViewProps): JSX.Element {
   const [ref, { width, height }] = useSize();
   const content = useRef<HTMLDivElement>(null);
   const [scrolled, setScrolled] = useState(0);
   const [jacksScrolled, setJacksScrolled] = useState(0);
-  const isNarrow = width < NARROW;
-  const edge = isNarrow ? width : width - JACK.width - GUTTER;
+  const isNarrow = width < NARROW_WIDTH;
+  const edge = isNarrow ? width : width - JACK.width - CABLE_WIDTH;
   const layout = useLayout(state, edge);
   const jacks = useJackMap(state.jacks);
-  const [grabbed, grab] = useGrab(
+  const [grabbed, grab] = useCableDrag(
     () => content.current,
     (selection, network) => {
       actions.connect(selection, network);
     },
   );
-  const units = visibleOf(state, layout, { scrolled, height });
+  const units = listVisible(state, layout, { scrolled, height });
   const jackX = width - JACK.width + JACK.hole.x;
   const space = { jacks, scrolled, jacksScrolled, height, edge, jackX };
   const total = Math.max(layout.height, height - 4);
@@ -199,7 +286,7 @@ export function Rack({ state, actions }: ViewProps): JSX.Element {
       <div class="rack-content" ref={content} style={{ minHeight: pixels(total) }}>
         {isNarrow && grabbed === undefined ? null : (
           <Cables
-            units={isNarrow ? [] : cabledOf(state, units)}
+            units={isNarrow ? [] : listCabled(state, units)}
             {...{ space, total, loose: grabbed }}
           />
         )}

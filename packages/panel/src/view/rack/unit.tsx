@@ -1,36 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// One VM as a unit of the rack: its name, its sockets, and the plugs in them.
+// A VM as a unit of the rack: its name, its sockets and their plugs.
 import type { JSX } from "preact";
 import type { Change } from "../../model/changes.ts";
 import type { Jack } from "../../model/jacks.ts";
-import { SIZE, socketAt, type Place } from "../../model/layout.ts";
+import { SIZE, socketPosition, type Place } from "../../model/layout.ts";
 import type { Plug } from "../../model/nic/plug.ts";
 import { short } from "../../model/shown.ts";
 import type { Unit } from "../../model/unit.ts";
 import { Socket } from "./glyphs.tsx";
-import { isSent, type Gathered, type Selection } from "../state.ts";
+import { isSent, type PendingChange, type Selection } from "../state.ts";
 
-/** What is drawn of a unit. */
 export interface UnitProps {
   readonly unit: Unit;
   readonly place: Place;
   readonly jacks: ReadonlyMap<string, Jack>;
   readonly selection: Selection | undefined;
-  readonly gathered: readonly Gathered[];
-  /** Of all units that are looked for, from 1. */
+  readonly gathered: readonly PendingChange[];
+  /** Position in the filtered list, from 1. */
   readonly position: number;
   readonly count: number;
   readonly onSelect: (selection: Selection) => void;
   readonly onGrab: (selection: Selection, event: PointerEvent) => void;
 }
 
-/** How a network is called where a plug shows it. */
 export function networkLabel(key: string): string {
   return short(key === "pod" ? "pod network" : (key.split("/")[1] ?? key));
 }
 
-/** The plugs of a unit with those that are to come: what the rack draws. */
-export interface Drawn {
+export interface DrawnPlug {
   readonly plug: Plug;
   readonly mark?: "new" | "moved" | "pulled" | "switched";
 }
@@ -47,17 +44,20 @@ const NEW_PLUG = {
   isFixed: false,
 } as const;
 
-function pendingOf(gathered: readonly Gathered[], key: string): readonly Change[] {
+function listPending(gathered: readonly PendingChange[], key: string): readonly Change[] {
   return gathered.flatMap((each) => {
     const { change } = each;
     return !isSent(each) && change.kind !== "create" && change.unit.key === key ? [change] : [];
   });
 }
 
-/** What is drawn of a unit: gathered changes are shown as they would be. */
-export function drawnOf(unit: Unit, gathered: readonly Gathered[]): readonly Drawn[] {
-  const changes = pendingOf(gathered, unit.key);
-  const known = unit.plugs.map((plug): Drawn => {
+/** Existing and pending plugs; pending changes are shown as applied. */
+export function listDrawnPlugs(
+  unit: Unit,
+  gathered: readonly PendingChange[],
+): readonly DrawnPlug[] {
+  const changes = listPending(gathered, unit.key);
+  const known = unit.plugs.map((plug): DrawnPlug => {
     const own = changes.filter((each) => "iface" in each && each.iface === plug.name);
     const change = own.find(({ kind }) => kind !== "link") ?? own[0];
     if (change === undefined || change.kind === "power" || change.kind === "create")
@@ -65,7 +65,7 @@ export function drawnOf(unit: Unit, gathered: readonly Gathered[]): readonly Dra
     const network = change.kind === "move" ? change.network : plug.network;
     return { plug: { ...plug, network }, mark: MARKS[change.kind] };
   });
-  const added = changes.flatMap((change): readonly Drawn[] => {
+  const added = changes.flatMap((change): readonly DrawnPlug[] => {
     if (change.kind !== "plug" || unit.plugs.some(({ name }) => name === change.iface)) return [];
     return [{ plug: { ...NEW_PLUG, name: change.iface, network: change.network }, mark: "new" }];
   });
@@ -74,18 +74,17 @@ export function drawnOf(unit: Unit, gathered: readonly Gathered[]): readonly Dra
 
 type PlaceStyle = Readonly<Record<"left" | "top", string>>;
 
-function at(place: Place, index: number): PlaceStyle {
-  const { x, y } = socketAt(place, index);
+function socketStyle(place: Place, index: number): PlaceStyle {
+  const { x, y } = socketPosition(place, index);
   return { left: `${String(x)}px`, top: `${String(y)}px` };
 }
 
-/** Only for who hears the page. */
-function Unseen({ children }: { readonly children: string }): JSX.Element {
+function ScreenReaderText({ children }: { readonly children: string }): JSX.Element {
   return <span class="unseen">{children}</span>;
 }
 
 interface PlugProps {
-  readonly drawn: Drawn;
+  readonly drawn: DrawnPlug;
   readonly style: PlaceStyle;
   readonly colour: number;
   readonly isSelected: boolean;
@@ -108,12 +107,12 @@ function PlugTile(props: PlugProps): JSX.Element {
     >
       <span class="plug-top">
         <Socket isUsed />
-        <Unseen>interface</Unseen>
+        <ScreenReaderText>interface</ScreenReaderText>
         <bdi class="plug-name">{short(plug.name)}</bdi>
         {mark === undefined ? null : <span class="plug-mark">{mark}</span>}
       </span>
       <span class="plug-state">{plug.state}</span>
-      <Unseen>on</Unseen>
+      <ScreenReaderText>on</ScreenReaderText>
       <bdi class="plug-network">{networkLabel(plug.network)}</bdi>
       <bdi class="plug-address">{plug.addresses[0]}</bdi>
       <bdi class="plug-mac">{plug.mac}</bdi>
@@ -122,7 +121,7 @@ function PlugTile(props: PlugProps): JSX.Element {
   );
 }
 
-function freeWords({ sockets, isLive }: Unit): string {
+function describeFree({ sockets, isLive }: Unit): string {
   if (sockets === undefined) return isLive ? "ports not known yet" : "at next start";
   return sockets.free === 0
     ? "all ports are used"
@@ -147,24 +146,23 @@ function FreeSocket({
       onPointerDown={isFull ? undefined : onGrab}
     >
       <Socket isUsed={false} />
-      <Unseen>{short(unit.name)}</Unseen>
+      <ScreenReaderText>{short(unit.name)}</ScreenReaderText>
       <span class="free-title">{isFull ? "Full" : "Free socket"}</span>
-      <span class="free-count">{freeWords(unit)}</span>
+      <span class="free-count">{describeFree(unit)}</span>
     </button>
   );
 }
 
-/** Cells of the meter; more ports share them. */
-const CELLS = 32;
+/** Cells of the meter; with more ports, ports share cells. */
+const METER_CELLS = 32;
 
-/** How many of a VM's ports are used, at a glance. */
 function Ports({ unit }: { readonly unit: Unit }): JSX.Element | null {
   const { sockets } = unit;
   if (sockets === undefined || sockets.total === 0) return null;
-  const count = Math.min(CELLS, sockets.total);
+  const count = Math.min(METER_CELLS, sockets.total);
   const used = Math.round(((sockets.total - sockets.free) * count) / sockets.total);
   return (
-    <span class={`ports ${sockets.free === 0 ? "ports-full" : ""}`} title={freeWords(unit)}>
+    <span class={`ports ${sockets.free === 0 ? "ports-full" : ""}`} title={describeFree(unit)}>
       {Array.from({ length: count }, (_, index) => (
         <i key={index} class={index < used ? "on" : ""} />
       ))}
@@ -205,7 +203,7 @@ function Head({
 
 type PlugsProps = Pick<UnitProps, "place" | "jacks" | "selection" | "onSelect" | "onGrab"> & {
   readonly unitKey: string;
-  readonly drawn: readonly Drawn[];
+  readonly drawn: readonly DrawnPlug[];
 };
 
 function Plugs({
@@ -226,7 +224,7 @@ function Plugs({
           <PlugTile
             key={each.plug.name}
             drawn={each}
-            style={at(place, index)}
+            style={socketStyle(place, index)}
             colour={jacks.get(each.plug.network)?.colour ?? 0}
             isSelected={isHere && selection.iface === each.plug.name}
             onSelect={() => {
@@ -242,10 +240,9 @@ function Plugs({
   );
 }
 
-/** A unit. */
 export function UnitView(props: UnitProps): JSX.Element {
   const { unit, place, selection, gathered, onSelect, onGrab } = props;
-  const drawn = drawnOf(unit, gathered);
+  const drawn = listDrawnPlugs(unit, gathered);
   const isHere = selection?.unit === unit.key;
   const style = { top: `${String(place.top)}px`, height: `${String(place.height)}px` };
   const free = { unit: unit.key, isFree: true };
@@ -266,7 +263,7 @@ export function UnitView(props: UnitProps): JSX.Element {
       <Plugs {...props} unitKey={unit.key} drawn={drawn} />
       <FreeSocket
         unit={unit}
-        style={at(place, drawn.length)}
+        style={socketStyle(place, drawn.length)}
         isSelected={isHere && selection.isFree === true}
         onSelect={() => {
           onSelect(free);

@@ -36,7 +36,7 @@ class HandFedCache<T extends KubeObject> implements FakeCache<T> {
       return;
     }
     this.#objects.set(placeOf(object.metadata), object);
-    this.#tell(
+    this.#notify(
       previous === undefined
         ? { kind: "added", current: object }
         : { kind: "updated", previous, current: object },
@@ -47,7 +47,7 @@ class HandFedCache<T extends KubeObject> implements FakeCache<T> {
     const previous = this.find(key);
     if (previous === undefined) return;
     this.#objects.delete(placeOf(key));
-    this.#tell({ kind: "deleted", previous });
+    this.#notify({ kind: "deleted", previous });
   }
 
   find(key: ObjectKey): T | undefined {
@@ -73,7 +73,7 @@ class HandFedCache<T extends KubeObject> implements FakeCache<T> {
     return Promise.resolve();
   }
 
-  #tell(change: Change<T>): void {
+  #notify(change: Change<T>): void {
     for (const listener of this.#listeners) listener(change);
   }
 }

@@ -46,7 +46,7 @@ class MemoryLaunchers implements FakeLaunchers {
   start(pod: LauncherPod, at: Pick<Launcher, "socketFd" | "netns" | "sidecars">): void {
     const end = Promise.withResolvers<undefined>();
     this.#running.set(pod.uid, { pod, ...at, end, isListening: true });
-    this.#tell(pod.uid);
+    this.#notify(pod.uid);
   }
 
   kill(podUid: string): void {
@@ -59,7 +59,7 @@ class MemoryLaunchers implements FakeLaunchers {
   take(podUid: string): void {
     this.kill(podUid);
     this.#running.delete(podUid);
-    this.#tell(podUid);
+    this.#notify(podUid);
   }
 
   open(pod: LauncherPod): Promise<Launcher> {
@@ -101,7 +101,7 @@ class MemoryLaunchers implements FakeLaunchers {
     return launcher;
   }
 
-  #tell(podUid: string): void {
+  #notify(podUid: string): void {
     for (const { uid, changed } of this.#watches) if (uid === podUid) changed();
   }
 }

@@ -36,12 +36,12 @@ class MemorySockets implements FakeVhostSockets {
   put(path: string, file: FakeSocketFile = { kind: "socket", uid: 0 }): void {
     this.#made += 1;
     this.#files.set(path, { ...file, id: this.#made, isShared: false });
-    this.#tell(path);
+    this.#notify(path);
   }
 
   take(path: string): void {
     this.#files.delete(path);
-    this.#tell(path);
+    this.#notify(path);
   }
 
   linkOf(podUid: string, podInterfaceName: string): string | undefined {
@@ -75,7 +75,7 @@ class MemorySockets implements FakeVhostSockets {
     signal.addEventListener("abort", () => this.#watches.delete(watch), { once: true });
   }
 
-  #tell(path: string): void {
+  #notify(path: string): void {
     for (const watch of this.#watches) if (watch.path === path) watch.changed();
   }
 }

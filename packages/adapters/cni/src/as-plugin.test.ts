@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which calls are understood, and what is said of those that are not?
+import { AppError, isAppError } from "@patchbay/core";
+import { expect, test } from "vitest";
+import { parsePluginCall, pluginFailureOf } from "./as-plugin.ts";
+
+const ARGS = "IgnoreUnknown=1;K8S_POD_NAMESPACE=ns1;K8S_POD_NAME=pod;K8S_POD_UID=uid-1;A=b=c;bare";
+const ENV = {
+  CNI_COMMAND: "ADD",
+  CNI_CONTAINERID: "box-1",
+  CNI_NETNS: "/run/netns/cni-1",
+  CNI_IFNAME: "eth0",
+  CNI_ARGS: ARGS,
+  CNI_PATH: "/opt/cni/bin",
+};
+const CONFIG = { cniVersion: "1.0.0", name: "patchbay", type: "patchbay-cni" };
+
+function bodyOf(env: object, config: unknown = CONFIG): object {
+  const text = typeof config === "string" ? config : JSON.stringify(config);
+  return { env: { ...ENV, ...env }, config: Buffer.from(text).toString("base64") };
+}
+
+/** What is said of a call, and with which code; what is understood says nothing. */
+function refusalOf(body: unknown): string | undefined {
+  try {
+    parsePluginCall(body);
+    return undefined;
+  } catch (error) {
+    if (!isAppError(error, "CNI_CALL_INVALID")) throw error;
+    return `${String(error.details["cniCode"])} ${String(error.details["reason"])}`;
+  }
+}
+
+test("an ADD has the sandbox, its pod and what the runtime gives along", () => {
+  const runtimeConfig = { portMappings: [] };
+  const body = bodyOf({}, { ...CONFIG, runtimeConfig });
+  expect(parsePluginCall(body)).toEqual({
+    command: "ADD",
+    containerId: "box-1",
+    interfaceName: "eth0",
+    netnsPath: "/run/netns/cni-1",
+    args: [
+      ["IgnoreUnknown", "1"],
+      ["K8S_POD_NAMESPACE", "ns1"],
+      ["K8S_POD_NAME", "pod"],
+      ["K8S_POD_UID", "uid-1"],
+      ["A", "b=c"],
+    ],
+    pod: { namespace: "ns1", name: "pod", uid: "uid-1" },
+    config: { ...CONFIG, runtimeConfig },
+    cniVersion: "1.0.0",
+    runtimeConfig,
+    valid: [],
+    attributes: {},
+  });
+});
+
+test("a DEL needs neither namespace nor pod, and a configuration without version is of the first", () => {
+  const call = parsePluginCall(bodyOf({ CNI_COMMAND: "DEL", CNI_NETNS: "", CNI_ARGS: "" }, {}));
+  expect(call).toMatchObject({ command: "DEL", cniVersion: "0.1.0", args: [] });
+  expect(call).not.toHaveProperty("netnsPath");
+  expect(call).not.toHaveProperty("pod");
+});
+
+test("a GC says what is to stay", () => {
+  const list = [{ containerID: "box-1", ifname: "eth0" }];
+  const config = { ...CONFIG, cniVersion: "1.1.0", "cni.dev/valid-attachments": list };
+  const call = parsePluginCall(bodyOf({ CNI_COMMAND: "GC", CNI_CONTAINERID: "" }, config));
+  expect(call.valid).toEqual([{ containerId: "box-1", interfaceName: "eth0" }]);
+});
+
+test("what a controller asks for goes along", () => {
+  const interfaceAttributes = { mac: "02:00:00:00:00:01" };
+  const call = parsePluginCall({ ...bodyOf({}), interfaceAttributes });
+  expect(call.attributes).toEqual(interfaceAttributes);
+});
+
+const LONG = "x".repeat(16);
+test.each([
+  { name: "no object", body: [], want: "6 the request is not a JSON object" },
+  {
+    name: "no command",
+    body: { config: "e30=" },
+    want: "4 CNI_COMMAND must be one of ADD, DEL, CHECK, GC, STATUS",
+  },
+  { name: "VERSION", body: bodyOf({ CNI_COMMAND: "VERSION" }), want: /^4 CNI_COMMAND/ },
+  {
+    name: "no JSON",
+    body: bodyOf({}, "x"),
+    want: "6 the network configuration is not a JSON object",
+  },
+  { name: "a list", body: bodyOf({}, []), want: /^6 / },
+  {
+    name: "a version to come",
+    body: bodyOf({}, { cniVersion: "2.0.0" }),
+    want: "1 CNI version 2.0.0 is not supported",
+  },
+  {
+    name: "an empty environment",
+    body: bodyOf({ CNI_CONTAINERID: "", CNI_IFNAME: "", CNI_NETNS: "", CNI_ARGS: "" }),
+    want: "4 missing or not valid: CNI_CONTAINERID, CNI_IFNAME, CNI_NETNS, CNI_ARGS (K8S_POD_NAMESPACE, K8S_POD_NAME and K8S_POD_UID)",
+  },
+  {
+    name: "an id that is a path",
+    body: bodyOf({ CNI_CONTAINERID: "../x" }),
+    want: /CNI_CONTAINERID$/,
+  },
+  { name: "a NIC that is a path", body: bodyOf({ CNI_IFNAME: "a/b" }), want: /CNI_IFNAME$/ },
+  { name: "a NIC of dots", body: bodyOf({ CNI_IFNAME: ".." }), want: /CNI_IFNAME$/ },
+  { name: "a NIC that is too long", body: bodyOf({ CNI_IFNAME: LONG }), want: /CNI_IFNAME$/ },
+  { name: "a namespace beside ours", body: bodyOf({ CNI_NETNS: "netns" }), want: /CNI_NETNS$/ },
+  {
+    name: "a pod without uid",
+    body: bodyOf({ CNI_ARGS: "K8S_POD_NAMESPACE=a;K8S_POD_NAME=b" }),
+    want: /^4 .*K8S_POD_UID/,
+  },
+  {
+    name: "a GC that names nothing",
+    body: bodyOf({ CNI_COMMAND: "GC" }),
+    want: "7 GC needs cni.dev/valid-attachments",
+  },
+  {
+    name: "a GC of something else",
+    body: bodyOf({ CNI_COMMAND: "GC" }, { "cni.dev/valid-attachments": [{}] }),
+    want: "7 cni.dev/valid-attachments has an entry without containerID",
+  },
+])("$name is refused", ({ body, want }) => {
+  expect(refusalOf(body)).toMatch(want);
+});
+
+const FAILED = { plugin: "bridge", command: "ADD", message: "no" };
+
+test.each([
+  {
+    name: "a call that is not valid",
+    error: new AppError("CNI_CALL_INVALID", { reason: "x", cniCode: 4 }),
+    code: 4,
+  },
+  {
+    name: "a plugin's own code",
+    error: new AppError("CNI_PLUGIN_FAILED", { ...FAILED, cniCode: 11 }),
+    code: 11,
+  },
+  {
+    name: "a plugin that died",
+    error: new AppError("CNI_PLUGIN_FAILED", { ...FAILED, cniCode: 0 }),
+    code: 999,
+  },
+  {
+    name: "a configuration",
+    error: new AppError("CNI_CONFIG_INVALID", { network: "a", reason: "b" }),
+    code: 7,
+  },
+  { name: "a plugin that hung", error: new AppError("CNI_TIMED_OUT"), code: 11 },
+  { name: "a pod that is not known yet", error: new AppError("CNI_POD_UNKNOWN"), code: 11 },
+  { name: "an API server that is away", error: new AppError("KUBE_UNREACHABLE"), code: 11 },
+  { name: "a container runtime that is away", error: new AppError("CRI_UNAVAILABLE"), code: 11 },
+  { name: "a network that is not there", error: new AppError("CNI_NETWORK_NOT_FOUND"), code: 999 },
+  { name: "a name that is taken", error: new AppError("CNI_NAME_TAKEN"), code: 999 },
+  { name: "a fault of ours", error: new TypeError("oh"), code: 999 },
+])("$name is $code", ({ error, code }) => {
+  expect(pluginFailureOf(error, "1.0.0")).toEqual({
+    cniVersion: "1.0.0",
+    code,
+    msg: error.message,
+  });
+});
+
+test("where the version is not known it is left out", () => {
+  expect(pluginFailureOf("odd")).toEqual({ code: 999, msg: "odd" });
+});

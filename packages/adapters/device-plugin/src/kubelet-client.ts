@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  Client,
+  credentials,
+  type MethodDefinition,
+  type ServiceDefinition,
+  type ServiceError,
+} from "@grpc/grpc-js";
+import type { Clock } from "@patchbay/core/ports";
+
+/** Milliseconds. */
+const TIMEOUT_MS = 10_000;
+/** Limit of the kubelet's own clients. Source: kubelet podresources, defaultPodResourcesMaxSize */
+const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+
+const OPTIONS = {
+  "grpc.enable_http_proxy": 0,
+  "grpc.use_local_subchannel_pool": 1,
+  "grpc.max_receive_message_length": MESSAGE_BYTES_MAX,
+};
+
+interface KubeletRequest {
+  readonly service: ServiceDefinition;
+  readonly method: string;
+  readonly request: object;
+}
+
+/** @throws the ServiceError if the kubelet is unreachable, too slow, or refuses */
+export async function callKubelet<Answer>(
+  socket: string,
+  { service, method, request }: KubeletRequest,
+  clock: Pick<Clock, "now">,
+): Promise<Answer> {
+  const client = new Client(`unix:${socket}`, credentials.createInsecure(), OPTIONS);
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const answer = (error: ServiceError | null, response?: unknown): void => {
+    if (error === null) resolve(response as Answer); // the type in the .proto
+    else reject(error);
+  };
+  // The types in the .proto.
+  const {
+    path,
+    requestSerialize: to,
+    responseDeserialize: from,
+  } = service[method] as MethodDefinition<object, unknown>;
+  const deadline = clock.now() + TIMEOUT_MS;
+  client.makeUnaryRequest(path, to, from, request, { deadline }, answer);
+  try {
+    return await promise;
+  } finally {
+    client.close();
+  }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Offers a resource to the node's kubelet, and registers again after each restart of the kubelet.
+import { basename, dirname, join } from "node:path";
+import { AppError, messageOf } from "@patchbay/core/errors";
+import type { Clock, Files, Logger } from "@patchbay/core/ports";
+import { callKubelet } from "./kubelet-client.ts";
+import { offerName, type OfferPaths, type Supply } from "./offer.ts";
+import { PLUGIN_OPTIONS, PluginServer } from "./plugin-server.ts";
+import {
+  API_VERSION,
+  DEVICE_PLUGIN_DIRECTORY,
+  KUBELET_SOCKET,
+  loadServices,
+  type RegisterRequest,
+} from "./protocol.ts";
+
+/** Registers a plugin, which must be listening. @throws AppError with DEVICE_NOT_REGISTERED */
+async function register(
+  kubeletSocket: string,
+  request: RegisterRequest,
+  clock: Pick<Clock, "now">,
+): Promise<void> {
+  const service = loadServices().registration;
+  try {
+    await callKubelet(kubeletSocket, { service, method: "Register", request }, clock);
+  } catch (cause) {
+    const { resourceName: resource } = request;
+    const reason = messageOf(cause);
+    throw new AppError("DEVICE_NOT_REGISTERED", { resource, kubeletSocket, reason }, { cause });
+  }
+}
+
+/** A sleep that can be interrupted; wakes between sleeps are not lost. */
+class Sleeper {
+  readonly #clock: Clock;
+  #isWoken = false;
+  #wake: (() => void) | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  wake(): void {
+    this.#isWoken = true;
+    this.#wake?.();
+  }
+
+  /** Resolves on a wake since the last call, after `ms`, or when aborted. */
+  async sleep(ms: number, signal: AbortSignal): Promise<void> {
+    if (!this.#isWoken && !signal.aborted) {
+      const awake = new AbortController();
+      this.#wake = () => {
+        awake.abort(new Error("woken"));
+      };
+      // The caller checks the reason itself.
+      await this.#clock.sleep(ms, AbortSignal.any([signal, awake.signal])).catch(() => undefined);
+      this.#wake = undefined;
+    }
+    this.#isWoken = false;
+  }
+}
+
+/** Milliseconds before registering again with a kubelet that does not connect. */
+const RETRY_MAX_MS = 10_000;
+/** First delay after a failed registration, milliseconds; doubled up to the above. */
+const RETRY_FIRST_MS = 100;
+
+export interface OfferDeps {
+  readonly files: Pick<Files, "exists" | "remove" | "watchDirectory">;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * Offers the resource until aborted; then the kubelet counts none of it. Failures are logged. Containers retain what
+ * they were assigned, because the kubelet assigns it again when it restarts them.
+ */
+export async function runOffer(
+  supply: Supply,
+  how: { readonly places: Pick<OfferPaths, "kubeletDir">; readonly deps: OfferDeps },
+  signal: AbortSignal,
+): Promise<void> {
+  const keeper = new OfferRunner(supply, how);
+  try {
+    await keeper.run(signal);
+  } finally {
+    await keeper.close();
+  }
+}
+
+class OfferRunner {
+  readonly #supply: Supply;
+  readonly #deps: OfferDeps;
+  readonly #log: Logger;
+  readonly #socket: string;
+  readonly #kubeletSocket: string;
+  readonly #sleeper: Sleeper;
+  readonly #server: PluginServer;
+  #isListening = false;
+  #registeredAtMs: number | undefined;
+  #loggedReason = "";
+  #retryMs = RETRY_FIRST_MS;
+
+  constructor(supply: Supply, { places, deps }: Parameters<typeof runOffer>[1]) {
+    const { offer } = supply;
+    this.#supply = supply;
+    this.#deps = deps;
+    this.#log = deps.log.child({ resource: offer.resource });
+    const directory = join(places.kubeletDir, DEVICE_PLUGIN_DIRECTORY);
+    this.#socket = join(directory, `patchbay-${offerName(offer)}.sock`);
+    this.#kubeletSocket = join(directory, KUBELET_SOCKET);
+    this.#sleeper = new Sleeper(deps.clock);
+    this.#server = new PluginServer(offer, {
+      watchersChanged: () => {
+        this.#registeredAtMs = undefined;
+        this.#sleeper.wake();
+      },
+      allocate: (ids) => supply.allocate(ids, this.#log),
+    });
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const wake = (): void => {
+      this.#sleeper.wake();
+    };
+    const { watchedDirectory: watched } = this.#supply;
+    for (const path of [dirname(this.#socket), ...(watched === undefined ? [] : [watched])]) {
+      this.#deps.files.watchDirectory(path, wake, signal);
+    }
+    while (!signal.aborted) {
+      await this.#sleeper.sleep(await this.#reconcile(), signal);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#server.close();
+    if (this.#isListening) await this.#deps.files.remove(this.#socket);
+  }
+
+  /** Idempotent. Returns the delay until the next run if nothing changes, milliseconds. */
+  async #reconcile(): Promise<number> {
+    const { files, clock } = this.#deps;
+    this.#server.setHealthy(await this.#supply.exists());
+    const hasKubelet = await files.exists(this.#kubeletSocket);
+    if (!hasKubelet) {
+      this.#logOnce("waiting for a kubelet", `${this.#kubeletSocket} does not exist`);
+      return RETRY_MAX_MS;
+    }
+    try {
+      await this.#supply.prepare(this.#log);
+      await this.#listen();
+      if (this.#server.isWatched || this.#wasJustRegistered()) return RETRY_MAX_MS;
+      await this.#register();
+      this.#registeredAtMs = clock.monotonicMs();
+      this.#retryMs = RETRY_FIRST_MS;
+      return RETRY_MAX_MS;
+    } catch (error) {
+      // A dead kubelet may leave its socket behind; the next one recreates it, which triggers another run.
+      this.#logOnce("resource is not offered", messageOf(error));
+      const retryMs = this.#retryMs;
+      this.#retryMs = Math.min(retryMs * 2, RETRY_MAX_MS);
+      return retryMs;
+    }
+  }
+
+  #wasJustRegistered(): boolean {
+    const { clock } = this.#deps;
+    return (
+      this.#registeredAtMs !== undefined &&
+      clock.monotonicMs() - this.#registeredAtMs < RETRY_MAX_MS
+    );
+  }
+
+  /** A starting kubelet removes the sockets of all plugins. */
+  async #listen(): Promise<void> {
+    const { files } = this.#deps;
+    if (this.#isListening && (await files.exists(this.#socket))) return;
+    this.#server.close();
+    this.#registeredAtMs = undefined;
+    await files.remove(this.#socket);
+    await this.#server.listen(this.#socket);
+    this.#isListening = true;
+  }
+
+  async #register(): Promise<void> {
+    const request = {
+      version: API_VERSION,
+      endpoint: basename(this.#socket),
+      resourceName: this.#supply.offer.resource,
+      options: PLUGIN_OPTIONS,
+    };
+    await register(this.#kubeletSocket, request, this.#deps.clock);
+    this.#loggedReason = "";
+    this.#log.info("offered resource to the kubelet", { count: this.#supply.offer.count });
+  }
+
+  #logOnce(message: "waiting for a kubelet" | "resource is not offered", reason: string): void {
+    if (this.#loggedReason === reason) return;
+    this.#loggedReason = reason;
+    this.#log.warn(message, { reason });
+  }
+}

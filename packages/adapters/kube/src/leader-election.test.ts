@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several processes and one Lease, with a clock of their own.
+import { LEASES, NODES, type KubeNode, type Lease } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { Store } from "@patchbay/core/ports";
+import { createFakeCache, createFakeStore, type FakeCache } from "@patchbay/kube/testing";
+import { createFakeClock, settle, type FakeClock } from "@patchbay/os/testing";
+import { createSilentLogger } from "@patchbay/telemetry";
+import { beforeEach, expect, test } from "vitest";
+import { createElector, type Elector, fencedStore } from "./leader-election.ts";
+
+const KEY = { namespace: "patchbay", name: "virt-controller" };
+const NODE: KubeNode = { apiVersion: "v1", kind: "Node", metadata: { name: "n" } };
+
+/** One of the processes. */
+interface Candidate {
+  readonly elector: Elector;
+  readonly leases: FakeCache<Lease>;
+  /** Its process stands still: nothing of it is heard, and it hears nothing. */
+  readonly freeze: () => void;
+  readonly stop: () => void;
+  readonly signal: AbortSignal;
+}
+
+let clock: FakeClock;
+let server: Store;
+let candidates: Candidate[];
+
+/** What the watches of all have told. */
+async function tell(): Promise<void> {
+  const lease = await server.find(LEASES, KEY);
+  for (const { leases } of candidates) {
+    if (lease === undefined) leases.take(KEY);
+    else leases.put(lease);
+  }
+  await settle();
+}
+
+/** Time goes by in small steps, in which everybody hears of everything. */
+async function pass(ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 100) {
+    await clock.advance(100);
+    await tell();
+  }
+}
+
+function candidate(identity: string): Candidate {
+  let isFrozen = false;
+  const leases = createFakeCache<Lease>();
+  const unlessFrozen = <T>(call: () => Promise<T>): Promise<T> =>
+    isFrozen
+      ? Promise.reject(new AppError("KUBE_UNREACHABLE", { server: "s", message: "gone" }))
+      : call();
+  const store: Store = {
+    ...server,
+    find: (...args) => unlessFrozen(() => server.find(...args)),
+    create: (...args) => unlessFrozen(() => server.create(...args)),
+    update: (...args) => unlessFrozen(() => server.update(...args)),
+  };
+  const stop = new AbortController();
+  const elector = createElector({
+    key: KEY,
+    identity,
+    store,
+    leases,
+    clock,
+    log: createSilentLogger(),
+  });
+  const made = {
+    elector,
+    leases,
+    signal: stop.signal,
+    freeze: () => {
+      isFrozen = true;
+    },
+    stop: () => {
+      stop.abort(new Error("stopped"));
+    },
+  };
+  candidates.push(made);
+  return made;
+}
+
+/** Campaigns, then holds, as a program does. */
+function run({ elector, signal }: Candidate): Promise<void> {
+  return elector.campaign(signal).then(() => elector.hold(signal));
+}
+
+beforeEach(() => {
+  clock = createFakeClock();
+  server = createFakeStore();
+  candidates = [];
+});
+
+test("the first leads, and is not disturbed by a second one", async () => {
+  const [a, b] = [candidate("a"), candidate("b")];
+  void run(a);
+  await tell();
+  void run(b).catch(() => undefined);
+  await pass(30_000);
+  expect([a, b].map(({ elector }) => elector.isLeading())).toEqual([true, false]);
+  expect(b.elector.holder()).toBe("a");
+  const lease = await server.find(LEASES, KEY);
+  expect(lease?.spec).toMatchObject({ holderIdentity: "a", leaseTransitions: 0 });
+});
+
+test("of two that begin together one leads", async () => {
+  const both = [candidate("a"), candidate("b")];
+  for (const each of both) void run(each);
+  await pass(10_000);
+  expect(both.filter(({ elector }) => elector.isLeading())).toHaveLength(1);
+});
+
+test("one that dies is followed within five seconds, and wrote its last before", async () => {
+  const [a, b] = [candidate("a"), candidate("b")];
+  void run(a).catch(() => undefined);
+  await tell();
+  void run(b);
+  await pass(10_000);
+  a.freeze();
+  let bothMs = 0;
+  let noneMs = 0;
+  while (!b.elector.isLeading() && noneMs < 20_000) {
+    await pass(100);
+    if (a.elector.isLeading() && b.elector.isLeading()) bothMs += 100;
+    if (!b.elector.isLeading()) noneMs += 100;
+  }
+  expect(bothMs).toBe(0);
+  expect(noneMs).toBeLessThan(5_000);
+});
+
+test("one that gives its lease back is followed at once", async () => {
+  const [a, b] = [candidate("a"), candidate("b")];
+  const ended = run(a);
+  await tell();
+  void run(b);
+  await pass(5_000);
+  a.stop();
+  await ended;
+  await a.elector.release();
+  await tell();
+  expect([a, b].map(({ elector }) => elector.isLeading())).toEqual([false, true]);
+});
+
+test("one that cannot reach the server writes nothing, and goes on when nobody has followed", async () => {
+  let isAway = false;
+  const away = new AppError("KUBE_UNREACHABLE", { server: "s", message: "away" });
+  const all = server;
+  server = {
+    ...all,
+    find: (...args) => all.find(...args),
+    create: (...args) => all.create(...args),
+    update: (...args) => (isAway ? Promise.reject(away) : all.update(...args)),
+  };
+  const a = candidate("a");
+  void run(a);
+  await pass(3_000);
+  const fenced = fencedStore(server, () => a.elector.writesLeftMs());
+  isAway = true;
+  await pass(4_000);
+  await expect(fenced.create(NODES, NODE)).rejects.toMatchObject({ code: "KUBE_NOT_LEADING" });
+  isAway = false;
+  await pass(1_000);
+  await expect(fenced.create(NODES, NODE)).resolves.toMatchObject({ metadata: { name: "n" } });
+});
+
+test("one that was away and finds another leading ends", async () => {
+  const [a, b] = [candidate("a"), candidate("b")];
+  const ended = run(a);
+  const failure = ended.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  await tell();
+  void run(b);
+  await pass(3_000);
+  a.freeze();
+  await pass(6_000);
+  expect(await failure).toMatchObject({ code: "KUBE_LEASE_LOST", details: { leader: "b" } });
+  expect(b.elector.isLeading()).toBe(true);
+});
+
+test("of a lease that somebody deletes there is one holder again", async () => {
+  const [a, b] = [candidate("a"), candidate("b")];
+  void run(a).catch(() => undefined);
+  await tell();
+  void run(b).catch(() => undefined);
+  await pass(5_000);
+  await server.delete(LEASES, KEY);
+  await pass(5_000);
+  expect([a, b].filter(({ elector }) => elector.isLeading())).toHaveLength(1);
+});
+
+test("a write that is made ends before another one may lead", async () => {
+  const a = candidate("a");
+  void run(a);
+  await tell();
+  const seen: (number | undefined)[] = [];
+  const noting: Store = {
+    ...server,
+    create: (type, object, options) => {
+      seen.push(options?.timeoutMs);
+      return server.create(type, object);
+    },
+  };
+  const fenced = fencedStore(noting, () => a.elector.writesLeftMs());
+  await clock.advance(1_000);
+  await fenced.create(NODES, NODE, { timeoutMs: 60_000 });
+  expect(seen).toEqual([2_000]);
+});

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leader election by a Lease, and a store that only the leader may write to.
+import { apiVersionOf, type Lease, LEASES } from "@patchbay/api";
+import { AppError, isAppError, messageOf } from "@patchbay/core";
+import type { Cache, CallOptions, Clock, Logger, ObjectKey, Store } from "@patchbay/core/ports";
+import { CALL_TIMEOUT_MS } from "./objects/object-store.ts";
+import { printMicroTime, parseVersion } from "./objects/object-metadata.ts";
+
+/**
+ * Seconds until a dead leader is replaced. client-go's 15 would delay NICs by as much; a shorter lease costs the
+ * leader only one small write every 1.5 s.
+ */
+const LEASE_SECONDS = 4;
+/** Milliseconds between renewals. */
+const RENEW_MS = 1_500;
+/** Milliseconds after a failed renewal. */
+const RETRY_MS = 500;
+/** Writes stop this long after the last successful renewal began: a second before another process may lead. */
+const WRITE_WINDOW_MS = (LEASE_SECONDS - 1) * 1000;
+
+interface ElectorDeps {
+  readonly key: ObjectKey;
+  /** Unique among all processes, ever. */
+  readonly identity: string;
+  readonly store: Store;
+  readonly leases: Cache<Lease>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface Elector {
+  holder(): string | undefined;
+  isLeading(): boolean;
+  /** Milliseconds for which writes are permitted; 0 if they are not. */
+  writesLeftMs(): number;
+  /** Resolves when this process leads; rejects with the signal's reason. */
+  campaign(signal: AbortSignal): Promise<void>;
+  /**
+   * Renews the Lease until the signal is aborted. While the API server does not respond, nothing is written, but
+   * leadership continues, because no other process can acquire the Lease either.
+   * @throws AppError with KUBE_LEASE_LOST if another process leads
+   */
+  hold(signal: AbortSignal): Promise<void>;
+  /** Releases the Lease, so that another process can lead at once. */
+  release(): Promise<void>;
+}
+
+class LeaseElector implements Elector {
+  readonly #deps: ElectorDeps;
+  #observed: ObservedLease;
+  /** Start of the last successful renewal, monotonic clock. */
+  #renewedMs: number | undefined;
+  #changed: () => void = () => undefined;
+
+  constructor(deps: ElectorDeps) {
+    this.#deps = deps;
+    this.#observed = { lease: deps.leases.find(deps.key), sinceMs: deps.clock.monotonicMs() };
+    deps.leases.onChange((change) => {
+      this.#observe(change.kind === "deleted" ? undefined : change.current);
+    });
+  }
+
+  holder(): string | undefined {
+    return findHolder(this.#observed.lease);
+  }
+
+  isLeading(): boolean {
+    return this.writesLeftMs() > 0;
+  }
+
+  writesLeftMs(): number {
+    if (this.#renewedMs === undefined || this.holder() !== this.#deps.identity) return 0;
+    return Math.max(
+      0,
+      Math.floor(this.#renewedMs + WRITE_WINDOW_MS - this.#deps.clock.monotonicMs()),
+    );
+  }
+
+  async campaign(signal: AbortSignal): Promise<void> {
+    const { clock, log, identity } = this.#deps;
+    let told: string | undefined;
+    while (!(await this.#tryAcquire(signal))) {
+      const holder = this.holder();
+      if (holder !== told) log.info("standing by", { leader: holder ?? "nobody yet" });
+      told = holder;
+      const claim = decideClaim(this.#observed, clock.monotonicMs());
+      await this.#waitForChange(claim.kind === "wait" ? claim.ms : RETRY_MS, signal);
+    }
+    log.info("leading", { identity });
+  }
+
+  async hold(signal: AbortSignal): Promise<void> {
+    let waitMs = this.#renewInMs();
+    while (!signal.aborted) {
+      const hasEnded = await this.#waitForChange(waitMs, signal).then(
+        () => false,
+        () => true, // only the signal rejects it
+      );
+      if (hasEnded) return;
+      const holder = this.holder();
+      if (holder !== undefined && holder !== this.#deps.identity) {
+        throw new AppError("KUBE_LEASE_LOST", { leader: holder });
+      }
+      const hasFailed = this.#renewInMs() === 0 && !(await this.#write());
+      waitMs = hasFailed ? RETRY_MS : this.#renewInMs();
+    }
+  }
+
+  async release(): Promise<void> {
+    const { lease } = this.#observed;
+    if (lease === undefined || findHolder(lease) !== this.#deps.identity) return;
+    this.#renewedMs = undefined;
+    try {
+      await this.#deps.store.update(LEASES, buildReleasedLease(lease));
+    } catch (error) {
+      this.#deps.log.warn("the lease was not given back", { reason: messageOf(error) });
+    }
+  }
+
+  #renewInMs(): number {
+    const dueMs = (this.#renewedMs ?? -Infinity) + RENEW_MS;
+    return Math.max(0, dueMs - this.#deps.clock.monotonicMs());
+  }
+
+  async #tryAcquire(signal: AbortSignal): Promise<boolean> {
+    if (signal.aborted) throw new Error(messageOf(signal.reason));
+    const claim = decideClaim(this.#observed, this.#deps.clock.monotonicMs());
+    return claim.kind === "take" && (await this.#write());
+  }
+
+  /** Writes the Lease with this process as its holder. Returns false for a conflict with another writer. */
+  async #write(): Promise<boolean> {
+    const { store, clock, key, identity, log } = this.#deps;
+    const { lease } = this.#observed;
+    const beganMs = clock.monotonicMs();
+    const wanted = buildHeldLease(lease, { key, identity, nowMs: clock.now() });
+    try {
+      const options = { timeoutMs: RENEW_MS };
+      const write = lease === undefined ? store.create.bind(store) : store.update.bind(store);
+      this.#observe(await write(LEASES, wanted, options));
+      this.#renewedMs = beganMs;
+      return true;
+    } catch (error) {
+      if (isAppError(error, "KUBE_CONFLICT") || isAppError(error, "KUBE_ALREADY_EXISTS")) {
+        await this.#refresh();
+      } else log.warn("the lease cannot be written", { reason: messageOf(error) });
+      return false;
+    }
+  }
+
+  /** The watch may lag behind the write that conflicted. */
+  async #refresh(): Promise<void> {
+    const { store, key } = this.#deps;
+    const lease = await store.find(LEASES, key).catch(() => this.#observed.lease);
+    this.#observe(lease);
+  }
+
+  /** Ignores an older state from a lagging watch. */
+  #observe(lease: Lease | undefined): void {
+    const known = this.#observed.lease;
+    const isSame = known?.metadata.uid === lease?.metadata.uid;
+    if (isSame && known && lease && parseVersion(lease) <= parseVersion(known)) return;
+    this.#observed = { lease, sinceMs: this.#deps.clock.monotonicMs() };
+    this.#changed();
+  }
+
+  /** Waits until the Lease changes, but at most `ms`. */
+  async #waitForChange(ms: number, signal: AbortSignal): Promise<void> {
+    const over = new AbortController();
+    const changed = new Promise<void>((resolve) => {
+      this.#changed = resolve;
+    });
+    const time = this.#deps.clock.sleep(ms, AbortSignal.any([signal, over.signal]));
+    try {
+      await Promise.race([changed, time]);
+    } finally {
+      time.catch(() => undefined);
+      over.abort();
+    }
+  }
+}
+
+export function createElector(deps: ElectorDeps): Elector {
+  return new LeaseElector(deps);
+}
+
+interface ObservedLease {
+  /** Undefined if it does not exist. */
+  readonly lease: Lease | undefined;
+  /** Monotonic clock of this process, milliseconds. */
+  readonly sinceMs: number;
+}
+
+type Claim =
+  | { readonly kind: "take" }
+  /** Another process leads, and expires after `ms` more without a renewal. */
+  | { readonly kind: "wait"; readonly ms: number };
+
+/** Undefined if no process leads. */
+export function findHolder(lease: Lease | undefined): string | undefined {
+  const holder = lease?.spec?.holderIdentity ?? "";
+  return holder === "" ? undefined : holder;
+}
+
+/** Ignores the clocks of other machines, like client-go. Source: client-go tools/leaderelection */
+export function decideClaim({ lease, sinceMs }: ObservedLease, nowMs: number): Claim {
+  if (findHolder(lease) === undefined) return { kind: "take" };
+  const seconds = lease?.spec?.leaseDurationSeconds ?? LEASE_SECONDS;
+  const leftMs = sinceMs + seconds * 1000 - nowMs;
+  return leftMs <= 0 ? { kind: "take" } : { kind: "wait", ms: leftMs };
+}
+
+interface LeaseWriter {
+  readonly key: ObjectKey;
+  readonly identity: string;
+  readonly nowMs: number;
+}
+
+/** The Lease with this process as its holder, acquired or renewed. */
+export function buildHeldLease(
+  lease: Lease | undefined,
+  { key, identity, nowMs }: LeaseWriter,
+): Lease {
+  const isRenewed = findHolder(lease) === identity;
+  const time = printMicroTime(nowMs);
+  const { acquireTime = time, leaseTransitions = 0 } = lease?.spec ?? {};
+  return {
+    apiVersion: apiVersionOf(LEASES),
+    kind: LEASES.kind,
+    metadata: lease?.metadata ?? key,
+    spec: {
+      holderIdentity: identity,
+      leaseDurationSeconds: LEASE_SECONDS,
+      renewTime: time,
+      acquireTime: isRenewed ? acquireTime : time,
+      leaseTransitions: isRenewed || lease === undefined ? leaseTransitions : leaseTransitions + 1,
+    },
+  };
+}
+
+/** The Lease without a holder, so that the next leader need not wait. */
+export function buildReleasedLease(lease: Lease): Lease {
+  return { ...lease, spec: { ...lease.spec, holderIdentity: "", leaseDurationSeconds: 1 } };
+}
+
+/** Milliseconds for which writes are permitted; 0 if they are not. */
+type TimeLeft = () => number;
+
+/**
+ * Restricts writes to the leader. A write is refused when the time is over, and aborted when it ends before the
+ * response, so that none is in flight when another process begins to lead. Reads are not restricted.
+ * @throws AppError with KUBE_NOT_LEADING, from each write
+ */
+export function fencedStore(store: Store, timeLeft: TimeLeft): Store {
+  const within = <O extends CallOptions>(options: O | undefined): O & CallOptions => {
+    const leftMs = timeLeft();
+    if (leftMs <= 0) throw new AppError("KUBE_NOT_LEADING", {});
+    const timeoutMs = Math.min(options?.timeoutMs ?? CALL_TIMEOUT_MS, leftMs);
+    return { ...options, timeoutMs } as O & CallOptions; // only one field changes
+  };
+  return {
+    find: (type, key, options) => store.find(type, key, options),
+    list: (type, options) => store.list(type, options),
+    create: async (type, object, options) => store.create(type, object, within(options)),
+    update: async (type, object, options) => store.update(type, object, within(options)),
+    patch: async (type, key, ...[patch, options]) => store.patch(type, key, patch, within(options)),
+    delete: async (type, key, options) => store.delete(type, key, within(options)),
+  };
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { KubeObject, ResourceType } from "@patchbay/api";
+import { AppError } from "@patchbay/core";
+import type { ObjectKey } from "@patchbay/core/ports";
+
+/** Encodes a name as a path segment; these two would lead elsewhere. Source: client-go IsValidPathSegmentName */
+function encodeSegment(name: string): string {
+  if (name !== "." && name !== "..") return encodeURIComponent(name);
+  throw new AppError("API_MALFORMED", { what: "a name", reason: `it may not be "${name}"` });
+}
+
+/** Without `namespace`, the path covers all namespaces. Throws AppError with API_MALFORMED for `.` and `..`. */
+export function collectionPath(type: ResourceType<KubeObject>, namespace?: string): string {
+  const root = type.group === "" ? "/api" : `/apis/${type.group}`;
+  const scope =
+    type.namespaced && namespace !== undefined ? `/namespaces/${encodeSegment(namespace)}` : "";
+  return `${root}/${type.version}${scope}/${type.resource}`;
+}
+
+/** Throws like {@link collectionPath}. */
+export function objectPath(
+  type: ResourceType<KubeObject>,
+  key: ObjectKey,
+  subresource?: string,
+): string {
+  const path = `${collectionPath(type, key.namespace)}/${encodeSegment(key.name)}`;
+  return subresource === undefined ? path : `${path}/${subresource}`;
+}
+
+/** `namespace/name`, or `name`. */
+export function printKey(key: ObjectKey): string {
+  return key.namespace === undefined ? key.name : `${key.namespace}/${key.name}`;
+}
+
+export function parseKey(text: string): ObjectKey {
+  const slash = text.indexOf("/");
+  if (slash === -1) return { name: text };
+  return { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
+}
+
+export function keyOf(object: KubeObject): ObjectKey {
+  const { namespace, name } = object.metadata;
+  return namespace === undefined ? { name } : { namespace, name };
+}
+
+/** Resource versions of one server are ordered. Source: Kubernetes KEP-5504 "Comparable Resource Version" */
+export function parseVersion(object: KubeObject): bigint {
+  const text = object.metadata.resourceVersion ?? "0";
+  return /^\d+$/.test(text) ? BigInt(text) : 0n;
+}
+
+/** RFC 3339 with milliseconds, for `ms` since 1970. */
+export function printTime(ms: number): string {
+  // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
+  return new Date(ms).toISOString();
+}
+
+/** RFC 3339 with microseconds, for leases and events. Source: Kubernetes metav1.MicroTime */
+export function printMicroTime(ms: number): string {
+  return printTime(ms).replace("Z", "000Z");
+}
+
+/** Milliseconds since 1970; NaN if the text is not a time. */
+export function parseTime(text: string): number {
+  // oxlint-disable-next-line no-restricted-globals -- converts a given time, reads no clock
+  return Date.parse(text);
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+import { CONFIG_MAPS, type KubeObject, type Pod, PODS } from "@patchbay/api";
+import {
+  createFakeCache,
+  createFakeStore,
+  type FakeCache,
+  type FakeStore,
+} from "@patchbay/kube/testing";
+import { beforeEach, expect, test } from "vitest";
+import { createNearReader, createOwnWrites } from "./mutation-cache.ts";
+
+function version(resourceVersion: string | undefined, uid = "uid-1"): KubeObject {
+  const versioned = resourceVersion === undefined ? {} : { resourceVersion };
+  return { apiVersion: "v1", kind: "Thing", metadata: { name: "a", uid, ...versioned } };
+}
+
+test.each([
+  { name: "older than the write", cached: version("9"), want: true },
+  { name: "the write itself", cached: version("10"), want: false },
+  { name: "newer, of more digits", cached: version("100"), want: false },
+  { name: "of no version", cached: version(undefined), want: true },
+  { name: "of a version that is no number", cached: version("10x"), want: true },
+  { name: "another object of the name", cached: version("9", "uid-2"), want: false },
+])("a cache that holds what is $name", ({ cached, want }) => {
+  const writes = createOwnWrites();
+  writes.note(version("10"));
+  expect(writes.isBehind(cached)).toBe(want);
+});
+
+test("nothing is behind before anything was written", () => {
+  expect(createOwnWrites().isBehind(version("1"))).toBe(false);
+});
+
+test("the last write counts, and is forgotten once the cache has it", () => {
+  const writes = createOwnWrites();
+  writes.note(version("10"));
+  writes.note(version("12"));
+  expect(writes.isBehind(version("11"))).toBe(true);
+  expect(writes.isBehind(version("12"))).toBe(false);
+  expect(writes.isBehind(version("11"))).toBe(false);
+});
+
+test("who asks again with what was answered does not make the write be forgotten", () => {
+  const writes = createOwnWrites();
+  const written = version("10");
+  writes.note(written);
+  expect(writes.newest(writes.newest(version("9")))).toBe(written);
+  expect(writes.newest(version("9"))).toBe(written);
+});
+
+test("a server whose versions are no numbers holds nobody up", () => {
+  const writes = createOwnWrites();
+  writes.note(version("a10"));
+  expect(writes.isBehind(version("a9"))).toBe(false);
+});
+
+test("the newest is what was written last, until the cache has it", () => {
+  const writes = createOwnWrites();
+  const [old, written] = [version("9"), version("10")];
+  expect(writes.newest(old)).toBe(old);
+  writes.note(written);
+  expect(writes.newest(old)).toBe(written);
+  const current = version("10");
+  expect(writes.newest(current)).toBe(current);
+  expect(writes.newest(old)).toBe(old);
+});
+
+test.each([
+  {
+    name: "the cache tells of it",
+    tell: (cache: FakeCache<KubeObject>) => {
+      cache.put(version("10"));
+    },
+  },
+  {
+    name: "the object is gone",
+    tell: (cache: FakeCache<KubeObject>) => {
+      cache.take({ name: "a" });
+    },
+  },
+])("a write is forgotten when $name", ({ tell }) => {
+  const cache = createFakeCache<KubeObject>();
+  cache.put(version("9"));
+  const writes = createOwnWrites(cache);
+  writes.note(version("10"));
+  cache.put(version("8"));
+  expect(writes.isBehind(version("9"))).toBe(true);
+  tell(cache);
+  expect(writes.isBehind(version("9"))).toBe(false);
+});
+
+test("a write of which the cache has heard before its answer came is not kept", () => {
+  const cache = createFakeCache<KubeObject>();
+  cache.put(version("10"));
+  const writes = createOwnWrites(cache);
+  writes.note(version("10"));
+  expect(writes.isBehind(version("9"))).toBe(false);
+});
+
+const KEY = { namespace: "ns", name: "a" };
+const pods = createFakeCache<Pod>();
+const ownWrites = createOwnWrites();
+let store: FakeStore;
+
+function podAt(resourceVersion: string): Pod {
+  const metadata = { ...KEY, uid: "one", resourceVersion };
+  return { apiVersion: "v1", kind: "Pod", metadata, spec: { containers: [] } };
+}
+
+beforeEach(() => {
+  store = createFakeStore();
+  pods.take(KEY);
+});
+
+function find() {
+  return createNearReader(store, ownWrites, [{ type: PODS, cache: pods }]).find(PODS, KEY);
+}
+
+test("what the cache has is not asked for", async () => {
+  pods.put(podAt("1"));
+  expect((await find())?.metadata.resourceVersion).toBe("1");
+  expect(store.calls).toEqual([]);
+});
+
+test("what this process wrote is known before the cache hears of it", async () => {
+  pods.put(podAt("1"));
+  ownWrites.note(podAt("2"));
+  expect((await find())?.metadata.resourceVersion).toBe("2");
+  pods.put(podAt("3"));
+  expect((await find())?.metadata.resourceVersion).toBe("3");
+});
+
+test("whether what the cache does not have is there, the server is asked", async () => {
+  expect(await find()).toBeUndefined();
+  store.put(PODS, podAt("1"));
+  expect((await find())?.metadata.name).toBe("a");
+  expect(store.calls).toEqual(["get pods ns/a", "get pods ns/a"]);
+});
+
+test("a kind without a cache is asked for", async () => {
+  const reader = createNearReader(store, ownWrites, [{ type: PODS, cache: pods }]);
+  pods.put(podAt("1"));
+  expect(await reader.find(CONFIG_MAPS, KEY)).toBeUndefined();
+  expect(store.calls).toEqual(["get configmaps ns/a"]);
+});

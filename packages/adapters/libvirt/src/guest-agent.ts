@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts about guests from libvirt and the guest agent. The guest is untrusted, so invalid values are dropped.
+import { isJsonObject, parseJson } from "@patchbay/api/json";
+import { isAppError } from "@patchbay/core";
+import type { GuestFacts, GuestInterface, GuestSystem } from "@patchbay/core/ports";
+import { parseText } from "./protocol.ts";
+
+/** Parses the answer to `readGuestInterfaces`, without invalid entries. */
+export function parseGuestInterfaces(value: unknown): readonly GuestInterface[] {
+  if (!Array.isArray(value)) return [];
+  return value.filter(isJsonObject).map((entry) => ({
+    name: parseText(entry["name"]),
+    mac: parseText(entry["mac"]),
+    addresses: listOf(entry["addresses"]).map(parseText),
+  }));
+}
+
+/** Source: libvirt virDomainGetGuestInfo, VIR_DOMAIN_GUEST_INFO_OS */
+const SYSTEM_FACTS: Readonly<Record<keyof GuestSystem, string>> = {
+  id: "os.id",
+  name: "os.name",
+  prettyName: "os.pretty-name",
+  version: "os.version",
+  versionId: "os.version-id",
+  kernelRelease: "os.kernel-release",
+  kernelVersion: "os.kernel-version",
+  machine: "os.machine",
+};
+
+/** Parses the answer to `readGuestSystem`, without invalid texts. */
+export function parseGuestSystem(value: unknown): GuestSystem {
+  if (!isJsonObject(value)) return {};
+  const facts = Object.entries(SYSTEM_FACTS).map(([fact, name]) => [fact, parseText(value[name])]);
+  return Object.fromEntries(facts.filter(([, text]) => text !== "")) as GuestSystem; // of its keys
+}
+
+/** Parses the answer to `readGuestFacts`, without invalid texts. */
+export function parseGuestFacts(value: unknown): GuestFacts {
+  if (!isJsonObject(value)) return {};
+  const facts = Object.entries(value).map(([name, text]) => [name, parseText(text)] as const);
+  return Object.fromEntries(facts.filter(([, text]) => text !== ""));
+}
+
+/** Commands to report; an agent may claim any number. */
+const COMMANDS_MAX = 256;
+
+/** The return value in an agent's JSON answer. */
+function parseAgentReturn(value: unknown): unknown {
+  const answer = parseJson(typeof value === "string" ? value : undefined);
+  return isJsonObject(answer) ? answer["return"] : undefined;
+}
+
+export function parseGuestFreeze(value: unknown): GuestFacts {
+  return parseGuestFacts({ "freeze.status": parseAgentReturn(value) });
+}
+
+/** Parses the agent's answer to `agent`, without invalid texts. */
+export function parseGuestAgent(value: unknown): GuestFacts {
+  const said = parseAgentReturn(value);
+  if (!isJsonObject(said)) return {};
+  const commands = listOf(said["supported_commands"]).filter(isJsonObject).slice(0, COMMANDS_MAX);
+  return parseGuestFacts({
+    "agent.version": said["version"],
+    "agent.command.count": String(commands.length),
+    ...Object.fromEntries(
+      commands.flatMap(({ name, enabled }, index) => [
+        [`agent.command.${String(index)}.name`, name],
+        [`agent.command.${String(index)}.enabled`, String(enabled === true)],
+      ]),
+    ),
+  });
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? (value as readonly unknown[]) : []; // elements are validated later
+}
+
+/** Sends one of the requests that the addon knows; resolves with the agent's JSON. */
+type AgentCall = (question: string, file?: string) => Promise<unknown>;
+
+/** An IPv4 default route of any link: no destination, no mask. Source: Linux, fib_route_seq_show */
+const DEFAULT_ROUTE_LINE = /^\S+\s+0{8}\s+[0-9A-F]{8}\s+([0-9A-F]{4})\s+\d+\s+\d+\s+\d+\s+0{8}\s/;
+/** Source: linux/route.h RTF_UP, RTF_REJECT */
+const [UP, REJECT] = [0x1, 0x200];
+const ROUTE_FILE_HEADER = /^Iface\s+Destination\s+Gateway\s+Flags\s/;
+
+function toFacts(hasDefault: boolean): GuestFacts {
+  return { "routes.default.ipv4": String(hasDefault) };
+}
+
+/** Undefined if the answer is invalid. Source: QEMU qga/qapi-schema.json GuestNetworkRoute */
+export function parseGuestRoutes(answer: unknown): GuestFacts | undefined {
+  const said = parseAgentReturn(answer);
+  if (!Array.isArray(said)) return undefined;
+  const routes = said.filter(isJsonObject).filter((route) => route["version"] === 4);
+  return toFacts(
+    routes.some(({ destination, mask }) => destination === "0.0.0.0" && mask === "0.0.0.0"),
+  );
+}
+
+function isDefault(line: string): boolean {
+  const flags = Number.parseInt(DEFAULT_ROUTE_LINE.exec(line)?.[1] ?? "0", 16);
+  return (flags & UP) !== 0 && (flags & REJECT) === 0;
+}
+
+/** Parses the contents of /proc/net/route; empty if they are invalid. */
+export function parseRouteFile(answer: unknown): GuestFacts {
+  const said = parseAgentReturn(answer);
+  const content = isJsonObject(said) ? said["buf-b64"] : undefined;
+  if (typeof content !== "string") return {};
+  const [head = "", ...lines] = Buffer.from(content, "base64").toString("latin1").split("\n");
+  return ROUTE_FILE_HEADER.test(head) ? toFacts(lines.some(isDefault)) : {};
+}
+
+/** The handle of an opened file, as digits; undefined if it was not opened. */
+export function parseFileNumber(answer: unknown): string | undefined {
+  const said = parseAgentReturn(answer);
+  return Number.isSafeInteger(said) && Number(said) >= 0 ? String(said) : undefined;
+}
+
+async function readFile(ask: AgentCall): Promise<GuestFacts> {
+  const file = parseFileNumber(await ask("openRoutes"));
+  if (file === undefined) return {};
+  try {
+    return parseRouteFile(await ask("readFile", file));
+  } finally {
+    await ask("closeFile", file);
+  }
+}
+
+/**
+ * Whether the guest has a default route, as `routes.default.ipv4`; empty if unknown. The agent reports routes since
+ * QEMU 9.1; an older one reads /proc/net/route in the guest. The guest is untrusted, so invalid answers are ignored.
+ * @throws AppError with LIBVIRT_AGENT_UNAVAILABLE, LIBVIRT_UNSUPPORTED, LIBVIRT_REFUSED, and errors of any call
+ */
+export async function readGuestRoutes(ask: AgentCall): Promise<GuestFacts> {
+  try {
+    const told = parseGuestRoutes(await ask("routes"));
+    if (told !== undefined) return told;
+  } catch (error) {
+    const isUnknown = (["LIBVIRT_UNSUPPORTED", "LIBVIRT_REFUSED"] as const).some((code) =>
+      isAppError(error, code),
+    );
+    if (!isUnknown) throw error;
+  }
+  return readFile(ask);
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+import { fstatSync } from "node:fs";
+import { AppError } from "@patchbay/core/errors";
+import { osNative } from "./native.ts";
+
+function findInode(fd: number): string | undefined {
+  try {
+    return fstatSync(fd, { bigint: true }).ino.toString();
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Returns the descriptor after checking its inode. Its number may have been closed and reused, and would then name
+ * the namespace of another pod. Call it synchronously before use.
+ * @throws AppError with OS_DESCRIPTOR_STALE
+ */
+export function checkedFd({ fd, inode }: { readonly fd: number; readonly inode: string }): number {
+  if (findInode(fd) === inode) return fd;
+  throw new AppError("OS_DESCRIPTOR_STALE", { fd });
+}
+
+let isSealed = false;
+
+/**
+ * Keeps descriptors that this process inherited from programs that it starts. Node.js does so only for descriptors
+ * that it opened itself, and for the first few others. Call it before each start; only the first call has an effect.
+ */
+export function sealDescriptors(): void {
+  if (isSealed) return;
+  osNative().sealDescriptors();
+  isSealed = true;
+}

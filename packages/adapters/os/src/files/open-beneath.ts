@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens paths below directories in which other processes may rename files meanwhile. Follows no symbolic links.
+import { closeSync, constants, fstatSync, openSync } from "node:fs";
+import { AppError } from "@patchbay/core/errors";
+import type { InheritedFd } from "@patchbay/core/ports";
+import { osNative } from "../native.ts";
+import { errnoOf, toFileError } from "./file-errors.ts";
+
+/** Errors for a symbolic link, a path out of the root, and a file instead of a directory. Source: openat2(2) */
+const REFUSED_ERRNOS: readonly string[] = ["ELOOP", "EXDEV", "ENOTDIR"];
+
+interface OpenDirectory extends InheritedFd {
+  close(): void;
+}
+
+/** Follows no symbolic links. @throws AppError with OS_PATH_REFUSED if a component is not a directory, OS_FILE_FAILED */
+export function openDirectory(path: string): OpenDirectory {
+  const root = openSync("/", constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    const fd = osNative().openBeneath(root, path.replace(/^\/+/, "") || ".", "directory");
+    const inode = fstatSync(fd, { bigint: true }).ino.toString();
+    return {
+      fd,
+      inode,
+      close: () => {
+        closeSync(fd);
+      },
+    };
+  } catch (error) {
+    const errno = errnoOf(error) ?? "";
+    if (!REFUSED_ERRNOS.includes(errno)) throw toFileError(error, "openat2", path);
+    const reason = `the path has a symbolic link or a file where a directory must be (${errno})`;
+    throw new AppError("OS_PATH_REFUSED", { path, reason }, { cause: error });
+  } finally {
+    closeSync(root);
+  }
+}
+
+interface PathBeneath {
+  /** Absolute path that other users cannot change. */
+  readonly root: string;
+  readonly path: string;
+}
+
+export function descriptorPath(fd: number): string {
+  return `/proc/self/fd/${String(fd)}`;
+}
+
+/** Opens the path with O_PATH, without following symbolic links, and closes it after use. */
+export function withPathBeneath<T>(
+  at: PathBeneath,
+  kind: "path" | "directory",
+  use: (fd: number) => T,
+): T {
+  const root = openSync(at.root, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    const fd = osNative().openBeneath(root, at.path, kind);
+    try {
+      return use(fd);
+    } finally {
+      closeSync(fd);
+    }
+  } finally {
+    closeSync(root);
+  }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resource limits of processes: cgroups v1 and v2, also on a machine with both, and the OOM score.
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join, relative, sep } from "node:path";
+import { errnoOf, toFileError } from "../files/file-errors.ts";
+
+interface GroupLimits {
+  readonly memoryBytes: number;
+  /** Processes and threads. */
+  readonly processes: number;
+}
+
+interface Hierarchy {
+  readonly mount: string;
+  readonly isUnified: boolean;
+  readonly controllers: readonly string[];
+}
+
+type Controller = "memory" | "pids";
+const CONTROLLERS: readonly Controller[] = ["memory", "pids"];
+
+/** Source: Linux Documentation/admin-guide/cgroup-v1/memory.rst, pids.rst, cgroup-v2.rst */
+function limitFile(controller: Controller, { isUnified }: Hierarchy): string {
+  if (controller === "pids") return "pids.max";
+  return isUnified ? "memory.max" : "memory.limit_in_bytes";
+}
+
+async function readControllers(mount: string): Promise<readonly string[]> {
+  const text = await readFile(join(mount, "cgroup.controllers"), "utf8").catch(() => "");
+  return text.trim().split(" ");
+}
+
+/** Source: proc(5) mountinfo */
+async function listHierarchies(mountinfo: string): Promise<readonly Hierarchy[]> {
+  const found: Hierarchy[] = [];
+  for (const line of mountinfo.split("\n")) {
+    const [mounted = "", filesystem = ""] = line.split(" - ");
+    const mount = mounted.split(" ")[4] ?? "";
+    const [type = "", , options = ""] = filesystem.split(" ");
+    const isUnified = type === "cgroup2";
+    const controllers = isUnified ? await readControllers(mount) : options.split(",");
+    if (isUnified || type === "cgroup") found.push({ mount, isUnified, controllers });
+  }
+  return found;
+}
+
+/** Directories between `mount` and `path`, excluding both. */
+function listAncestors(path: string, mount: string): readonly string[] {
+  const parts = relative(mount, dirname(path)).split(sep);
+  return parts.map((_, index) => join(mount, ...parts.slice(0, index + 1)));
+}
+
+async function limit(hierarchy: Hierarchy, group: string, value: readonly [Controller, number]) {
+  const [controller, most] = value;
+  const path = join(hierarchy.mount, group);
+  const file = join(path, limitFile(controller, hierarchy));
+  try {
+    await mkdir(path, { recursive: true });
+    if (hierarchy.isUnified) {
+      // A group gets a controller's files once its parent delegates the controller.
+      for (const parent of new Set([hierarchy.mount, ...listAncestors(path, hierarchy.mount)])) {
+        await writeFile(join(parent, "cgroup.subtree_control"), `+${controller}`);
+      }
+    }
+    await writeFile(file, String(most));
+  } catch (error) {
+    throw toFileError(error, "write", file);
+  }
+}
+
+/** Idempotent. Returns controllers that this machine lacks, and so cannot limit. @throws AppError with OS_FILE_FAILED */
+export async function limitControlGroup(
+  group: string,
+  { memoryBytes, processes }: GroupLimits,
+  mountinfo?: string,
+): Promise<readonly string[]> {
+  const text = mountinfo ?? (await readFile("/proc/self/mountinfo", "utf8"));
+  const hierarchies = await listHierarchies(text);
+  const missing: string[] = [];
+  for (const controller of CONTROLLERS) {
+    const home = hierarchies.find(({ controllers }) => controllers.includes(controller));
+    const most = controller === "memory" ? memoryBytes : processes;
+    if (home === undefined) missing.push(controller);
+    else await limit(home, group, [controller, most]);
+  }
+  return missing;
+}
+
+/** From -1000, never killed, to 1000, killed first. Source: proc(5) oom_score_adj */
+const OOM_SCORE_FILE = "/proc/self/oom_score_adj";
+
+/** Children inherit the score. Returns whether it was permitted: a lower score needs CAP_SYS_RESOURCE. */
+export async function setOomScore(score: number): Promise<boolean> {
+  try {
+    await writeFile(OOM_SCORE_FILE, String(score));
+    return true;
+  } catch (error) {
+    if (errnoOf(error) === "EACCES") return false;
+    throw toFileError(error, "write", OOM_SCORE_FILE);
+  }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts processes that outlive this one, or that share its terminal.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync } from "node:fs";
+import { constants } from "node:os";
+import { AppError } from "@patchbay/core/errors";
+import { sealDescriptors } from "../descriptors.ts";
+import { errnoOf, toFileError } from "../files/file-errors.ts";
+import { type ProcessName, readProcessStartTime } from "./process-identity.ts";
+
+const OUT_MODE = 0o600;
+const LOG_MODE = 0o640;
+/** With a umask of 077, containerd would unpack images that other users, such as launchers, cannot read. */
+const UMASK = 0o022;
+
+interface DetachedProgram {
+  readonly argv: readonly [string, ...string[]];
+  readonly env: Readonly<Record<string, string>>;
+  /** Standard output; truncated. */
+  readonly outFile: string;
+  /** Standard error; appended. */
+  readonly logFile: string;
+}
+
+export interface DetachedProcess extends ProcessName {
+  readonly ended: Promise<string>;
+}
+
+function spawnDetached(program: DetachedProgram, descriptors: readonly [number, number]) {
+  const [file, ...args] = program.argv;
+  sealDescriptors();
+  const callersUmask = process.umask(UMASK);
+  try {
+    return spawn(file, args, {
+      cwd: "/",
+      env: program.env,
+      detached: true, // a session of its own gets no signals from the terminal
+      stdio: ["ignore", ...descriptors],
+    });
+  } finally {
+    process.umask(callersUmask);
+  }
+}
+
+/** The program outlives this process. @throws AppError with OS_PROGRAM_MISSING, OS_FILE_FAILED */
+export async function startDetached(program: DetachedProgram): Promise<DetachedProcess> {
+  const out = openSync(program.outFile, "w", OUT_MODE);
+  const log = openSync(program.logFile, "a", LOG_MODE);
+  try {
+    const child = spawnDetached(program, [out, log]);
+    const { promise: ended, resolve } = Promise.withResolvers<string>();
+    child.once("exit", (code, signal) => {
+      resolve(code === null ? String(signal) : `exit code ${String(code)}`);
+    });
+    await once(child, "spawn");
+    child.unref();
+    const pid = child.pid ?? 0;
+    return { pid, startTime: (await readProcessStartTime(pid)) ?? "", ended };
+  } catch (error) {
+    const details = { program: program.argv[0] };
+    if (errnoOf(error) === "ENOENT")
+      throw new AppError("OS_PROGRAM_MISSING", details, { cause: error });
+    throw toFileError(error, "exec", program.argv[0]);
+  } finally {
+    closeSync(out);
+    closeSync(log);
+  }
+}
+
+const SIGNAL_BASE = 128;
+
+/**
+ * Runs a program with the terminal, environment and process group of this process, so that both receive signals of
+ * the terminal. Returns its exit code, or 128 + signal number if it was killed.
+ * @throws AppError with OS_PROGRAM_MISSING, OS_FILE_FAILED
+ */
+export async function runInForeground([file, ...args]: readonly [
+  string,
+  ...string[],
+]): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  sealDescriptors();
+  const child = spawn(file, args, { stdio: "inherit" });
+  child.once("error", (error) => {
+    const isMissing = errnoOf(error) === "ENOENT";
+    const missing = new AppError("OS_PROGRAM_MISSING", { program: file }, { cause: error });
+    reject(isMissing ? missing : toFileError(error, "exec", file));
+  });
+  child.once("exit", (code, signal) => {
+    resolve(code ?? SIGNAL_BASE + constants.signals[signal ?? "SIGKILL"]);
+  });
+  return promise;
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unix sockets: publishing our own, and connecting to sockets in directories where tenants may put links. Paths may
+// be longer than the kernel's limit for sockets.
+import { closeSync, constants, fstatSync, opendirSync, openSync } from "node:fs";
+import { chmod, rename, utimes } from "node:fs/promises";
+import { createConnection, Socket } from "node:net";
+import { AppError } from "@patchbay/core/errors";
+import { errnoOf, toFileError } from "./files/file-errors.ts";
+import { osNative } from "./native.ts";
+
+interface SocketLocation {
+  /** Exists, and only root changes it. */
+  readonly directory: string;
+  readonly path: string;
+}
+
+/** Errors of openat2 for a symbolic link, a path out of the directory, and a file instead of a directory. */
+const REFUSED_ERRNOS: readonly (string | undefined)[] = ["ELOOP", "EXDEV", "ENOTDIR"];
+
+function refusedError(place: SocketLocation, reason: string, cause?: unknown): AppError {
+  const path = `${place.directory}/${place.path}`;
+  return new AppError("OS_PATH_REFUSED", { path, reason }, { cause });
+}
+
+/** Opened with O_PATH; the caller closes it. */
+function openInode(place: SocketLocation): number {
+  const directory = openSync(place.directory, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    return osNative().openBeneath(directory, place.path, "path");
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (REFUSED_ERRNOS.includes(errno)) throw refusedError(place, `openat2: ${errno ?? ""}`, error);
+    throw error;
+  } finally {
+    closeSync(directory);
+  }
+}
+
+function connectTo(inode: number): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const socket = new Socket();
+  socket.pause(); // reads nothing until the caller wants it
+  socket.once("error", reject);
+  socket.connect(`/proc/self/fd/${String(inode)}`, () => {
+    socket.off("error", reject);
+    resolve(socket);
+  });
+  return promise;
+}
+
+/** Follows no links. The socket is paused until it is read. @throws AppError with OS_FILE_FAILED, OS_PATH_REFUSED */
+export async function connectUnixSocket(place: SocketLocation): Promise<Socket> {
+  let inode: number | undefined;
+  try {
+    inode = openInode(place);
+    const stat = fstatSync(inode);
+    if (!stat.isSocket()) throw refusedError(place, "not a socket");
+    return await connectTo(inode);
+  } catch (error) {
+    throw toFileError(error, "connect", `${place.directory}/${place.path}`);
+  } finally {
+    if (inode !== undefined) closeSync(inode);
+  }
+}
+
+const SOCKET_MODE = 0o600;
+
+export function answersAt(path: string): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const socket = createConnection(path);
+  socket.once("connect", () => {
+    socket.destroy();
+    resolve(true);
+  });
+  socket.once("error", () => {
+    resolve(false);
+  });
+  return promise;
+}
+
+/** Clients of an ended process are refused, and see when by the file's time. @throws AppError with OS_FILE_FAILED */
+export async function publishSocket(made: string, path: string): Promise<void> {
+  try {
+    await chmod(made, SOCKET_MODE);
+    await rename(made, path);
+  } catch (error) {
+    throw toFileError(error, "rename", path);
+  }
+}
+
+/** Equivalent to: `touch --date=@SECONDS PATH`. @throws AppError with OS_FILE_FAILED */
+export async function showAlive(path: string, nowMs: number): Promise<void> {
+  const seconds = nowMs / 1000;
+  try {
+    await utimes(path, seconds, seconds);
+  } catch (error) {
+    throw toFileError(error, "utimes", path);
+  }
+}
+
+interface OpenVolumeSocket {
+  readonly fd: number;
+  close(): void;
+}
+
+/** Files to examine; a volume for one socket has few others. */
+const FILES_MAX = 64;
+
+function openVolume(volume: SocketLocation): number {
+  const directory = openSync(volume.directory, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    return osNative().openBeneath(directory, volume.path, "directory");
+  } catch (error) {
+    if (REFUSED_ERRNOS.includes(errnoOf(error)))
+      throw refusedError(volume, "a link or no directory", error);
+    throw error;
+  } finally {
+    closeSync(directory);
+  }
+}
+
+function listNames(fd: number, volume: SocketLocation): readonly string[] {
+  const directory = opendirSync(`/proc/self/fd/${String(fd)}`);
+  const names: string[] = [];
+  try {
+    for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+      names.push(entry.name);
+      if (names.length > FILES_MAX)
+        throw refusedError(volume, `more than ${String(FILES_MAX)} files`);
+    }
+  } finally {
+    directory.closeSync();
+  }
+  return names.toSorted();
+}
+
+function openIfSocket(
+  directoryFd: number,
+  name: string,
+  volume: SocketLocation,
+): number | undefined {
+  let fd: number;
+  try {
+    fd = osNative().openBeneath(directoryFd, name, "path");
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === "ENOENT") return undefined;
+    if (REFUSED_ERRNOS.includes(errno)) throw refusedError(volume, "a link in it", error);
+    throw error;
+  }
+  const stat = fstatSync(fd);
+  if (stat.isSocket()) return fd;
+  closeSync(fd);
+  // A link would lead to another owner's socket.
+  if (stat.isSymbolicLink()) throw refusedError(volume, "a link in it");
+  return undefined;
+}
+
+function openOnlySocket(directoryFd: number, volume: SocketLocation): number {
+  const found: number[] = [];
+  try {
+    for (const name of listNames(directoryFd, volume)) {
+      const fd = openIfSocket(directoryFd, name, volume);
+      if (fd !== undefined) found.push(fd);
+    }
+    const [first, second] = found;
+    if (second !== undefined) throw refusedError(volume, "more than one socket in it");
+    if (first === undefined) throw Object.assign(new Error("no socket in it"), { code: "ENOENT" });
+    return first;
+  } catch (error) {
+    for (const fd of found) closeSync(fd);
+    throw error;
+  }
+}
+
+/** @throws AppError with OS_FILE_FAILED if there is no socket, OS_PATH_REFUSED for links, several sockets or many files */
+export function openVolumeSocket(volume: SocketLocation): OpenVolumeSocket {
+  let directoryFd: number | undefined;
+  try {
+    directoryFd = openVolume(volume);
+    const fd = openOnlySocket(directoryFd, volume);
+    return {
+      fd,
+      close: () => {
+        closeSync(fd);
+      },
+    };
+  } catch (error) {
+    throw toFileError(error, "open", `${volume.directory}/${volume.path}`);
+  } finally {
+    if (directoryFd !== undefined) closeSync(directoryFd);
+  }
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serves DHCP and router advertisements to one guest NIC with dnsmasq, in the pod's network namespace and isolated as
+// a user of its own.
+import { parseIp, printAddress } from "@patchbay/api";
+import { AppError, messageOf, type NicRoute, type ServedNic } from "@patchbay/core";
+import type {
+  AddressServer,
+  AddressServers,
+  NetnsHandle,
+  ProcessRunner,
+} from "@patchbay/core/ports";
+
+const COMMON: readonly string[] = [
+  "--keep-in-foreground",
+  "--log-facility=-",
+  "--quiet-dhcp",
+  "--quiet-dhcp6",
+  "--quiet-ra",
+  "--conf-file=/dev/null",
+  "--pid-file=",
+  "--no-resolv",
+  "--no-hosts",
+  "--no-ping",
+  "--port=0",
+  "--except-interface=lo",
+  "--bind-interfaces",
+  "--dhcp-leasefile=/dev/null",
+  "--leasefile-ro",
+  "--dhcp-authoritative",
+  "--dhcp-broadcast",
+  "--dhcp-ignore=tag:!known",
+];
+/** Seconds. Source: RFC 4861 section 6.2.1, AdvDefaultLifetime */
+const ROUTER_LIFETIME = 9000;
+/** Minimum MTU of IPv6; smaller link MTUs are not advertised. Source: RFC 8200 section 5 */
+const IPV6_MTU_MIN = 1280;
+const HOSTNAME_OPTION = "12";
+const BOOT_FILE_OPTION = "67";
+const TFTP_SERVER_OPTION = "66";
+
+interface Cidr {
+  readonly address: string;
+  readonly length: number;
+}
+
+function parseCidr(text: string): Cidr {
+  const ip = parseIp(text);
+  if (ip === undefined) {
+    const reason = `${JSON.stringify(text)} is not an IP address`;
+    throw new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason });
+  }
+  return { address: printAddress(ip), length: ip.length };
+}
+
+function netmaskText(length: number): string {
+  const bits = length === 0 ? 0n : (0xffffffffn << BigInt(32 - length)) & 0xffffffffn;
+  return printAddress({ version: 4, value: bits });
+}
+
+/** dnsmasq tags requests with the name of the interface that received them. */
+function option({ bridgeName }: ServedNic, ...words: readonly string[]): string {
+  return `--dhcp-option=${[`tag:${bridgeName}`, ...words].join(",")}`;
+}
+
+/** All routes in one option, which replaces the router option for clients that know it. Source: RFC 3442 */
+function routeOptions(nic: ServedNic, routes: readonly NicRoute[]): readonly string[] {
+  const words = routes.flatMap(({ destination, gateway = "0.0.0.0" }) => [destination, gateway]);
+  const router = routes.find(({ destination }) => destination === "0.0.0.0/0")?.gateway;
+  const classless =
+    words.length === 0 ? [] : [option(nic, "option:classless-static-route", ...words)];
+  // A router option without a value sends none. Without the option, dnsmasq would announce itself.
+  return [option(nic, "option:router", ...(router === undefined ? [] : [router])), ...classless];
+}
+
+/** As hexadecimal bytes, because dnsmasq would parse text as a number or an address. One byte is written as a number. */
+function rawValue(value: string): string {
+  const bytes = [...Buffer.from(value, "utf8")];
+  if (bytes.length === 1) return String(bytes[0] ?? 0);
+  return bytes.map((byte) => byte.toString(16).padStart(2, "0")).join(":");
+}
+
+function requestedOptions(nic: ServedNic): readonly string[] {
+  const {
+    bootFileName = "",
+    tftpServerName = "",
+    ntpServers = [],
+    privateOptions = [],
+  } = nic.options;
+  return [
+    ...(bootFileName === "" ? [] : [option(nic, BOOT_FILE_OPTION, bootFileName)]),
+    ...(tftpServerName === "" ? [] : [option(nic, TFTP_SERVER_OPTION, tftpServerName)]),
+    ...(ntpServers.length === 0 ? [] : [option(nic, "option:ntp-server", ...ntpServers)]),
+    ...privateOptions.map(({ option: number, value }) =>
+      option(nic, String(number), rawValue(value)),
+    ),
+  ];
+}
+
+function dnsOptions(nic: ServedNic, version: 4 | 6): readonly string[] {
+  const own = nic.dns.nameservers.filter((server) => parseIp(server)?.version === version);
+  const servers = version === 4 ? own : own.map((server) => `[${server}]`);
+  const name = version === 4 ? "option" : "option6";
+  const search = nic.dns.search.map((domain) => domain.replace(/\.$/, ""));
+  return [
+    ...(servers.length === 0 ? [] : [option(nic, `${name}:dns-server`, ...servers)]),
+    ...(search.length === 0 ? [] : [option(nic, `${name}:domain-search`, ...search)]),
+  ];
+}
+
+function ipv4Arguments(nic: ServedNic): readonly string[] {
+  const { ipv4 } = nic.lease;
+  if (ipv4 === undefined) return [];
+  const { address, length } = parseCidr(ipv4.address);
+  const [domain] = nic.dns.search;
+  return [
+    // The bridge's address is in none of the guest's subnets.
+    `--shared-network=${nic.bridgeName},${address}`,
+    `--dhcp-range=${address},static,${netmaskText(length)},infinite`,
+    option(nic, HOSTNAME_OPTION, nic.hostname),
+    option(nic, "option:mtu", String(nic.mtu)),
+    ...(domain === undefined ? [] : [option(nic, "option:domain-name", domain.replace(/\.$/, ""))]),
+    ...routeOptions(nic, ipv4.routes),
+    ...dnsOptions(nic, 4),
+    ...requestedOptions(nic),
+  ];
+}
+
+function ipv6Arguments(nic: ServedNic): readonly string[] {
+  const { ipv6 } = nic.lease;
+  if (ipv6 === undefined) return [];
+  const ranges = ipv6.addresses.map(({ server, isOnLink }) => {
+    const { address, length } = parseCidr(server);
+    const offLink = isOnLink ? [] : ["off-link"];
+    return `--dhcp-range=${[address, "static", ...offLink, String(length), "infinite"].join(",")}`;
+  });
+  const mtu = nic.mtu < IPV6_MTU_MIN ? "off" : String(nic.mtu);
+  const lifetime = String(ipv6.isRouter ? ROUTER_LIFETIME : 0);
+  return [
+    ...new Set(ranges),
+    `--ra-param=${nic.bridgeName},mtu:${mtu},0,${lifetime}`,
+    ...dnsOptions(nic, 6),
+  ];
+}
+
+function hostArgument({ mac, lease }: ServedNic): string {
+  const ipv4 = lease.ipv4 === undefined ? [] : [parseCidr(lease.ipv4.address).address];
+  const ipv6 = (lease.ipv6?.addresses ?? []).map(
+    ({ address }) => `[${parseCidr(address).address}]`,
+  );
+  return `--dhcp-host=${[mac, ...ipv4, ...ipv6, "infinite"].join(",")}`;
+}
+
+const OPTION_VALUE = /^[A-Za-z0-9]([A-Za-z0-9_.:-]*[A-Za-z0-9])?$/;
+
+function assertOptionValues({ bridgeName, mac, hostname }: ServedNic): void {
+  const bad = [bridgeName, mac, hostname].find((word) => !OPTION_VALUE.test(word));
+  if (bad === undefined) return;
+  const reason = `${JSON.stringify(bad)} is not a valid word of a DHCP option`;
+  throw new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason });
+}
+
+/**
+ * Arguments of dnsmasq for one NIC; docs/design/guest-addresses.md explains each. With a single interface dnsmasq
+ * binds its sockets to that device, so that servers of other NICs in the same namespace do not receive its requests.
+ * Source: dnsmasq(8), 2.90
+ * @throws AppError with PODNET_ADDRESS_SERVER_FAILED if a name or address is invalid
+ */
+export function dnsmasqArguments(nic: ServedNic): readonly string[] {
+  assertOptionValues(nic);
+  return [
+    ...COMMON,
+    ...(nic.lease.ipv6 === undefined ? [] : ["--enable-ra"]),
+    `--interface=${nic.bridgeName}`,
+    hostArgument(nic),
+    ...ipv4Arguments(nic),
+    ...ipv6Arguments(nic),
+  ];
+}
+
+interface AddressServersOptions {
+  readonly runner: ProcessRunner;
+  /** Process family, the same after a restart of this process, so that leftover servers can be ended. */
+  readonly family: string;
+}
+
+/** The longest timer; afterwards the server is restarted like one that died. Source: Node.js, setTimeout */
+const LIFETIME_MS = 2_147_483_647;
+const LISTENING_MESSAGE = "started, version";
+const OUTPUT_MAX = 2000;
+
+/**
+ * Unassigned user IDs, one per server, so that a compromised server can neither trace nor kill another. Each network
+ * namespace has a block of them, selected by its inode. Inodes of namespaces begin at FIRST_INODE.
+ * Source: systemd, UIDS-GIDS.md; linux/proc_ns.h
+ */
+const FIRST_UID = 0x7000_0000;
+const FIRST_INODE = 0xf000_0000;
+const UIDS_PER_NAMESPACE = 256;
+const NAMESPACES = 0x10_0000;
+
+class UserPool {
+  readonly #taken = new Map<string, Set<number>>();
+
+  /** Assigns the first free user of the namespace. Servers share users once the block is used up. */
+  assign({ inode }: NetnsHandle): { readonly user: string; readonly release: () => void } {
+    const taken = this.#taken.get(inode) ?? new Set();
+    this.#taken.set(inode, taken);
+    let slot = 0;
+    while (taken.has(slot)) slot += 1;
+    taken.add(slot);
+    const block = Math.max(Number(inode) - FIRST_INODE, 0) % NAMESPACES;
+    const user = FIRST_UID + block * UIDS_PER_NAMESPACE + (slot % UIDS_PER_NAMESPACE);
+    return {
+      user: String(user),
+      release: () => {
+        taken.delete(slot);
+        if (taken.size === 0 && this.#taken.get(inode) === taken) this.#taken.delete(inode);
+      },
+    };
+  }
+}
+
+/** Ports below 1024, raw sockets for router advertisements, and neighbor entries, without which dnsmasq does not start. */
+const CAPABILITIES = "-all,+net_bind_service,+net_raw,+net_admin";
+
+/**
+ * The server's root file system has programs, libraries and two devices, and nothing else. The old root is detached
+ * instead of covered: a mount namespace that lives as long as a VM would keep every currently mounted file system in
+ * use, and claims of other VMs on them could be neither mounted again nor deleted.
+ */
+const ROOT = `mount -t tmpfs -o size=64k,mode=755 none /tmp && cd /tmp || exit
+for place in bin etc lib lib32 lib64 libx32 sbin usr; do
+  if [ -L "/$place" ]; then ln -s "$(readlink "/$place")" "$place"
+  elif [ -d "/$place" ]; then mkdir "$place" && mount --bind "/$place" "$place"
+  fi || exit
+done
+mkdir dev old proc && touch dev/null dev/urandom &&
+mount --bind /dev/null dev/null && mount --bind /dev/urandom dev/urandom && mount --move /proc proc &&
+pivot_root . old && cd / && umount -l old && rmdir old && mount -o remount,ro / || exit
+exec "$@"`;
+/** AppArmor may forbid mounts to a container; the server then has the mounts of the agent's container. */
+const WITH_ROOT_IF_ALLOWED = `unshare --mount sh -c 'mount -t tmpfs none /tmp && cd /tmp && mkdir old && exec pivot_root . old' 2>/dev/null || exec "$@"
+exec unshare --mount --mount-proc sh -c '${ROOT}' sh "$@"`;
+
+/** 12 MiB of address space and a few sockets per NIC. `--nproc` leaves room for a server that is still ending. */
+const LIMITS = ["--as=67108864", "--nofile=256", "--nproc=4", "--fsize=0", "--core=0"] as const;
+
+function buildCommand(user: string, nic: ServedNic): readonly [string, ...string[]] {
+  return [
+    ...(["nsenter", "--net=/proc/self/fd/3", "sh", "-c", 'exec "$@" 2>&1 3<&-', "sh"] as const),
+    // dnsmasq is PID 1 of its own PID namespace and sees no other process. `unshare` waits outside, dies with the
+    // agent, and kills it.
+    "unshare",
+    "--pid",
+    "--ipc",
+    "--fork",
+    "--kill-child",
+    "sh",
+    "-c",
+    WITH_ROOT_IF_ALLOWED,
+    "sh",
+    "prlimit",
+    ...LIMITS,
+    "setpriv",
+    "--reuid",
+    user,
+    "--regid",
+    user,
+    "--clear-groups",
+    "--no-new-privs",
+    "--inh-caps",
+    CAPABILITIES,
+    "--ambient-caps",
+    CAPABILITIES,
+    "--bounding-set",
+    CAPABILITIES,
+    // Set again, because a change of user clears the parent-death signal.
+    "--pdeathsig",
+    "KILL",
+    "dnsmasq",
+    ...dnsmasqArguments(nic),
+  ];
+}
+
+function serverFailed(reason: string): AppError {
+  return new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason });
+}
+
+function lastLine(output: string): string {
+  return output.trim().split("\n").at(-1) ?? "";
+}
+
+interface Assigned {
+  readonly argv: readonly [string, ...string[]];
+  readonly release: () => void;
+}
+
+async function start(
+  { runner, family }: AddressServersOptions,
+  netns: NetnsHandle,
+  { argv, release }: Assigned,
+): Promise<AddressServer> {
+  const listening = Promise.withResolvers<undefined>();
+  const stop = new AbortController();
+  let output = "";
+  const onOutput = (text: string): void => {
+    output = `${output}${text}`.slice(-OUTPUT_MAX);
+    if (output.includes(LISTENING_MESSAGE)) listening.resolve(undefined);
+  };
+  const command = { argv, family, inheritFds: [netns], timeoutMs: LIFETIME_MS };
+  const ended = runner.run({ ...command, signal: stop.signal, onOutput }).then(
+    ({ exitCode }) => `exit code ${String(exitCode)}: ${lastLine(output)}`,
+    (error: unknown) => (stop.signal.aborted ? "it was stopped" : messageOf(error)),
+  );
+  void ended.then(release);
+  await Promise.race([
+    listening.promise,
+    ended.then((reason) => Promise.reject(serverFailed(reason))),
+  ]);
+  return {
+    ended,
+    stop: async () => {
+      stop.abort(serverFailed("it was stopped"));
+      await ended;
+    },
+  };
+}
+
+export function createAddressServers(options: AddressServersOptions): AddressServers {
+  const users = new UserPool();
+  return {
+    start: async (netns, nic) => {
+      const { user, release } = users.assign(netns);
+      try {
+        return await start(options, netns, { argv: buildCommand(user, nic), release });
+      } catch (error) {
+        release();
+        throw error;
+      }
+    },
+    endLeft: () => options.runner.endFamily(options.family),
+  };
+}

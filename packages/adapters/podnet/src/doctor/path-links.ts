@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Links of a NIC's path in the pod and on the node. Source: linux/if_link.h, linux/if_bridge.h
+import type { SeenWiring, WayLink, WayLinks } from "@patchbay/core";
+import type { Netlink, NetnsHandle } from "@patchbay/core/ports";
+import { dump, dumpRequest, LINKS } from "../netlink/queries.ts";
+import {
+  attribute,
+  decodeAttributes,
+  DUMP,
+  encodeMessage,
+  findNumber,
+  findValues,
+  type Message,
+  u32,
+} from "../netlink/message.ts";
+import {
+  AF_BRIDGE,
+  decodeAddress,
+  decodeLinkFields,
+  HEAD,
+  IFLA,
+  RTM,
+  viewOf,
+} from "../netlink/rtnetlink.ts";
+
+interface LinkWithIndices extends WayLink {
+  readonly index: number;
+  readonly masterIndex: number;
+  readonly partnerIndex: number;
+  /** The veth peer or the parent is in another network namespace. */
+  readonly isAcross: boolean;
+}
+
+const [IFLA_LINK, IFLA_LINK_NETNSID] = [5, 37];
+/** Bridge port state, of which 3 is forwarding; and whether a bridge filters VLANs. */
+const [PORT_STATE, FORWARDING, VLAN_FILTERING] = [1, 3, 7];
+const [AF_SPEC, VLAN_INFO, IS_UNTAGGED_VLAN] = [26, 2, 0x2];
+
+/** Requests the VLANs of each port. Source: RTEXT_FILTER_BRVLAN */
+const VLANS = encodeMessage(
+  { type: RTM.getLink, flags: DUMP },
+  Buffer.concat([dumpRequest(0, HEAD.link, AF_BRIDGE).subarray(16), attribute(29, u32(2))]),
+);
+
+interface Vlans {
+  readonly vlans: readonly number[];
+  readonly untaggedVlan?: number;
+}
+
+function decodeVlans(messages: readonly Message[]): ReadonlyMap<number, Vlans> {
+  const told = messages.filter(
+    ({ type, body }) => type === RTM.newLink && body.length >= HEAD.link,
+  );
+  return new Map(
+    told.map((message) => {
+      const spec = decodeAttributes(message.body, HEAD.link).get(AF_SPEC) ?? new Uint8Array();
+      const rows = findValues(spec, VLAN_INFO).map((row) => Buffer.from(row));
+      const untagged = rows.find((row) => (row.readUInt16LE(0) & IS_UNTAGGED_VLAN) !== 0);
+      return [
+        viewOf(message).getInt32(4, true),
+        {
+          vlans: rows.map((row) => row.readUInt16LE(2)),
+          ...(untagged === undefined ? {} : { untaggedVlan: untagged.readUInt16LE(2) }),
+        },
+      ];
+    }),
+  );
+}
+
+function decodeLinkWithIndices(
+  message: Message,
+): readonly Omit<LinkWithIndices, "addresses" | "master" | "vlans">[] {
+  const words = decodeLinkFields(message);
+  if (words === undefined) return [];
+  const { base, attributes, data, port } = words;
+  const state = findNumber(port, PORT_STATE) ?? FORWARDING;
+  return [
+    {
+      ...base,
+      // A port that is down or without carrier is disabled too, but other fields report that.
+      isBlocked: ![0, FORWARDING].includes(state),
+      filtersVlans: findNumber(data, VLAN_FILTERING) === 1,
+      masterIndex: findNumber(attributes, IFLA.master) ?? 0,
+      partnerIndex: findNumber(attributes, IFLA_LINK) ?? 0,
+      isAcross: attributes.has(IFLA_LINK_NETNSID),
+    },
+  ];
+}
+
+async function listLinks(
+  netlink: Netlink,
+  netns: NetnsHandle,
+): Promise<readonly LinkWithIndices[]> {
+  const messages = await dump(netlink, netns, LINKS);
+  const vlans = decodeVlans(await dump(netlink, netns, [VLANS]));
+  const links = messages.flatMap(decodeLinkWithIndices);
+  const addresses = messages.flatMap((message) => decodeAddress(message) ?? []);
+  return links.map((link) => {
+    const master = links.find(({ index }) => index === link.masterIndex)?.name;
+    return {
+      ...link,
+      vlans: [],
+      ...vlans.get(link.index),
+      addresses: addresses.filter(({ index }) => index === link.index).map(({ text }) => text),
+      ...(master === undefined ? {} : { master }),
+    };
+  });
+}
+
+/** Uplinks are neither veths of other pods nor guests' taps. */
+function isUplink({ kind, isAcross }: LinkWithIndices): boolean {
+  return !(kind === "veth" && isAcross) && kind !== "tun";
+}
+
+function locateOnNode(
+  nic: LinkWithIndices | undefined,
+  links: readonly LinkWithIndices[],
+): Omit<WayLinks, "tap"> {
+  const unseen = { uplinks: [], onNode: "unseen" } as const;
+  const partner = links.find(({ index }) => index === nic?.partnerIndex);
+  if (nic === undefined || partner === undefined || !nic.isAcross) return unseen;
+  if (nic.kind !== "veth") return { uplinks: [partner], onNode: "parent" };
+  // Links of two namespaces may have the same index.
+  if (partner.kind !== "veth" || partner.partnerIndex !== nic.index) return unseen;
+  const bridge = links.find(({ index }) => index === partner.masterIndex);
+  const ports = links.filter(
+    ({ index, masterIndex }) => masterIndex === bridge?.index && index !== partner.index,
+  );
+  return {
+    nodePeer: partner,
+    ...(bridge === undefined ? {} : { nodeBridge: bridge }),
+    uplinks: ports.filter(isUplink),
+    onNode: "peer",
+  };
+}
+
+export async function readPathLinks(
+  netlink: Netlink,
+  { pod, node }: { readonly pod: NetnsHandle; readonly node: NetnsHandle },
+  wiring: SeenWiring,
+): Promise<WayLinks> {
+  const [inPod, there] = await Promise.all([listLinks(netlink, pod), listLinks(netlink, node)]);
+  const named = (name: string): LinkWithIndices | undefined =>
+    inPod.find((link) => link.name === name);
+  const nic = named(wiring.podInterfaceName);
+  const tap = named(wiring.tapName);
+  const bridge = wiring.kind === "tap" ? undefined : named(wiring.bridgeName);
+  return {
+    ...locateOnNode(nic, there),
+    ...(tap === undefined ? {} : { tap }),
+    ...(bridge === undefined ? {} : { podBridge: bridge }),
+    ...(nic === undefined ? {} : { podNic: nic }),
+  };
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+import { parseIp } from "@patchbay/api";
+import type { ForwardedPing, FrameTrace, HopName, LossCount, ProbeName } from "@patchbay/core";
+import type { Clock, HeardFrames, Netlink, NetnsHandle } from "@patchbay/core/ports";
+import { addressBytes } from "../netlink/apply-link-changes.ts";
+import { describeErrno } from "../netlink/message.ts";
+import type { StateSources } from "../netlink/netns-state.ts";
+import { macText } from "../netlink/rtnetlink.ts";
+import { isArp, matches, ping } from "./frames.ts";
+import type { Probe } from "./probes.ts";
+import type { NodeRoute } from "./surroundings.ts";
+
+/** Milliseconds of one exchange. */
+export const EXCHANGE_MS = 200;
+/** Attempts after which an unanswered frame counts as lost. */
+const LOST_ATTEMPTS_MIN = 2;
+/** Milliseconds of one series, and the most series. */
+export const [SERIES_MS, SERIES_MAX] = [300, 2];
+
+export interface DoctorSources extends StateSources {
+  readonly clock: Pick<Clock, "monotonicMs">;
+}
+
+export interface CapturePoint {
+  readonly hop: HopName;
+  readonly netns: NetnsHandle;
+  readonly link: string;
+}
+
+interface ProbeTrail {
+  readonly asked: Set<HopName>;
+  readonly answered: Set<HopName>;
+  readonly by: Set<string>;
+  readonly to: Set<string>;
+  refused: string | undefined;
+  times: number;
+}
+
+/** Probes with the same name share one entry. */
+type Trails = Map<ProbeName, ProbeTrail>;
+
+function getTrail(trails: Trails, probe: ProbeName): ProbeTrail {
+  const hops = { asked: new Set<HopName>(), answered: new Set<HopName>() };
+  const made = { ...hops, by: new Set<string>(), to: new Set<string>() };
+  const trail = trails.get(probe) ?? { ...made, refused: undefined, times: 0 };
+  trails.set(probe, trail);
+  return trail;
+}
+
+/** Source: RFC 826, ar$sha */
+const ARP_SENDER_AT = 22;
+
+/** The MAC that answered. For a gateway, the one in its ARP answer, because a virtual router sends from another. */
+function answeringMac(probe: ProbeName, frame: Uint8Array): string {
+  const at = probe === "outward" && isArp(frame) ? ARP_SENDER_AT : 6;
+  return macText(frame.subarray(at, at + 6));
+}
+
+function recordFrames(
+  trails: Trails,
+  { probes, ears }: { readonly probes: readonly Probe[]; readonly ears: readonly CapturePoint[] },
+  heard: HeardFrames,
+): void {
+  for (const { port, frame } of heard.frames) {
+    const hop = ears[port]?.hop;
+    if (hop === undefined) continue;
+    for (const { probe, frame: sent } of probes) {
+      const trail = getTrail(trails, probe);
+      if (matches(frame, sent.probeTests)) trail.asked.add(hop);
+      if (!matches(frame, sent.answerTests)) continue;
+      trail.answered.add(hop);
+      trail.by.add(answeringMac(probe, frame));
+      trail.to.add(macText(frame.subarray(0, 6)));
+    }
+  }
+  for (const [at, { probe }] of probes.entries()) {
+    const errno = heard.unsent[at] ?? 0;
+    const trail = getTrail(trails, probe);
+    trail.times += 1;
+    if (errno !== 0) trail.refused = describeErrno(errno);
+  }
+}
+
+/** One lost frame proves nothing, so a probe without time for a second attempt has no result. */
+function toTrace(probe: ProbeName, trail: ProbeTrail): readonly FrameTrace[] {
+  const { asked, answered, by, to, refused, times } = trail;
+  if (answered.size === 0 && times < LOST_ATTEMPTS_MIN) return [];
+  return [
+    {
+      probe,
+      asked: [...asked],
+      answered: [...answered],
+      by: [...by],
+      to: [...to],
+      ...(refused === undefined ? {} : { refused }),
+    },
+  ];
+}
+
+export async function sendProbes(
+  { netlink, clock }: DoctorSources,
+  ears: readonly CapturePoint[],
+  { probes, untilMs }: { readonly probes: readonly Probe[]; readonly untilMs: number },
+): Promise<readonly FrameTrace[]> {
+  const trails: Trails = new Map();
+  for (let round = 1; clock.monotonicMs() + EXCHANGE_MS <= untilMs; round += 1) {
+    const open = probes.filter(
+      ({ probe, attempts }) => round <= attempts && getTrail(trails, probe).answered.size === 0,
+    );
+    if (open.length === 0) break;
+    const sends = open.map(({ from, frame: probeFrame }) => {
+      const port = ears.findIndex(({ hop }) => hop === from);
+      const { frame, checksum } = probeFrame;
+      return { port, frame, ...(checksum !== undefined && { checksum }) };
+    });
+    const tests = probes.flatMap(({ frame: { answerTests, probeTests } }) => [
+      answerTests,
+      probeTests,
+    ]);
+    const heard = await netlink.exchangeFrames({ ports: ears, sends, tests, ms: EXCHANGE_MS });
+    recordFrames(trails, { probes: open, ears }, heard);
+  }
+  return [...trails].flatMap(([probe, trail]) => toTrace(probe, trail));
+}
+
+/** Sends a series, and a second one if frames of the first were lost. */
+export async function countLosses(
+  { netlink, clock }: DoctorSources,
+  ears: readonly CapturePoint[],
+  next: { readonly probes: () => readonly Probe[]; readonly untilMs: number },
+): Promise<readonly LossCount[]> {
+  let counted: readonly LossCount[] = [];
+  for (let round = 1; round <= SERIES_MAX; round += 1) {
+    const probes = next.probes();
+    if (probes.length === 0 || clock.monotonicMs() + SERIES_MS > next.untilMs) break;
+    const heard = await netlink.exchangeFrames({
+      ports: ears,
+      sends: probes.map(({ from, frame: { frame } }) => {
+        return { port: ears.findIndex(({ hop }) => hop === from), frame };
+      }),
+      tests: probes.flatMap(({ frame: { answerTests, probeTests } }) => [answerTests, probeTests]),
+      ms: SERIES_MS,
+    });
+    const hops = ears.map(({ hop }) => hop);
+    const counts = countSeries(probes, hops, heard);
+    counted = round === 1 ? counts : addSeries(counted, counts);
+    if (counts.every(isWholeSeries)) break;
+  }
+  return counted;
+}
+
+const COUNTED: readonly LossCount["probe"][] = ["ping", "echo"];
+
+type Counts = Partial<Record<HopName, number>>;
+
+function count(hops: readonly HopName[], sent: number): Counts {
+  const counts: Counts = {};
+  // A frame may be captured twice at one link.
+  for (const hop of hops) counts[hop] = Math.min(sent, (counts[hop] ?? 0) + 1);
+  return counts;
+}
+
+function countSeries(
+  probes: readonly Probe[],
+  hops: readonly (HopName | undefined)[],
+  { frames }: Pick<HeardFrames, "frames">,
+): readonly LossCount[] {
+  return COUNTED.flatMap((probe) => {
+    const own = probes.filter((each) => each.probe === (probe satisfies ProbeName));
+    if (own.length === 0) return [];
+    const seen = (test: "probeTests" | "answerTests"): readonly HopName[] =>
+      own.flatMap(({ frame: sentFrame }) => {
+        const found = frames.filter(({ frame }) => matches(frame, sentFrame[test]));
+        return [...new Set(found.flatMap(({ port }) => hops[port] ?? []))];
+      });
+    const sent = own.length;
+    const [asked, answered] = [count(seen("probeTests"), sent), count(seen("answerTests"), sent)];
+    return [{ probe, sent, asked, answered }];
+  });
+}
+
+/** Whether every ping was answered at the link that sent it. */
+export function isWholeSeries({ sent, answered }: LossCount): boolean {
+  return (
+    Math.max(0, ...Object.values(answered)) === sent &&
+    Object.values(answered).every((each) => each === sent)
+  );
+}
+
+function addCounts(a: Counts, b: Counts): Counts {
+  const hops = [...Object.keys(a), ...Object.keys(b)] as readonly HopName[];
+  return Object.fromEntries(hops.map((hop) => [hop, (a[hop] ?? 0) + (b[hop] ?? 0)]));
+}
+
+function addSeries(
+  first: readonly LossCount[],
+  second: readonly LossCount[],
+): readonly LossCount[] {
+  return first.map((each) => {
+    const more = second.find(({ probe }) => probe === each.probe);
+    if (more === undefined) return each;
+    return {
+      probe: each.probe,
+      sent: each.sent + more.sent,
+      asked: addCounts(each.asked, more.asked),
+      answered: addCounts(each.answered, more.answered),
+    };
+  });
+}
+
+const FORWARDED_ATTEMPTS_MAX = 2;
+/** Offset of the IPv4 source address in a frame. */
+const SOURCE_AT = 26;
+
+interface ForwardedPingEnds {
+  readonly pod: NetnsHandle;
+  readonly node: NetnsHandle;
+  readonly nic: string;
+  readonly mac: string;
+  readonly source: string;
+  readonly via: string;
+  readonly newId: () => number;
+}
+
+function hasSource(frame: Uint8Array, address: string): boolean {
+  const ip = parseIp(address);
+  if (ip === undefined) return false;
+  return Buffer.from(addressBytes(ip)).equals(
+    Buffer.from(frame.subarray(SOURCE_AT, SOURCE_AT + 4)),
+  );
+}
+
+/** Pings the node's gateway as the guest, through the node, and as the node for comparison; at most twice. */
+export async function pingThroughNode(
+  netlink: Netlink,
+  { pod, node, nic, mac, source, via, newId }: ForwardedPingEnds,
+  route: NodeRoute,
+): Promise<ForwardedPing> {
+  const { link, gateway } = route;
+  const [POD, NODE] = [0, 1];
+  const guests = ping({ from: mac, to: via, id: newId() }, [source, gateway]);
+  const own = ping({ from: route.mac, to: route.gatewayMac, id: newId() }, [
+    route.address,
+    gateway,
+  ]);
+  let found: ForwardedPing = { link, gateway, left: "no", isAnswered: false, answersNode: false };
+  for (let round = 1; round <= FORWARDED_ATTEMPTS_MAX && !found.isAnswered; round += 1) {
+    const { frames } = await netlink.exchangeFrames({
+      ports: [
+        { netns: pod, link: nic },
+        { netns: node, link },
+      ],
+      sends: [
+        { port: POD, frame: guests.frame },
+        { port: NODE, frame: own.frame },
+      ],
+      tests: [guests.probeTests, guests.answerTests, own.answerTests],
+      ms: EXCHANGE_MS,
+    });
+    const atNode = frames.filter(({ port }) => port === NODE).map(({ frame }) => frame);
+    const leaving = atNode.find((frame) => matches(frame, guests.probeTests));
+    const left =
+      leaving === undefined ? found.left : hasSource(leaving, source) ? "asGuest" : "asNode";
+    const isAnswered = frames.some(
+      ({ port, frame }) => port === POD && matches(frame, guests.answerTests),
+    );
+    const answersNode =
+      found.answersNode || atNode.some((frame) => matches(frame, own.answerTests));
+    found = { link, gateway, left, isAnswered, answersNode };
+  }
+  return found;
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { SeenWiring, WiringLack } from "@patchbay/core";
+import { type LinkChange, printLinkChange } from "../links.ts";
+import { natTable, natTableName } from "../nft/nat.ts";
+import { hasTable } from "../nft/table.ts";
+import { planForwarding, planWiring } from "../wiring/bridge-plan.ts";
+import { ANY_TAP } from "../wiring/link-steps.ts";
+import { planAddresses, planLinks, planSysctls } from "../wiring/masquerade-plan.ts";
+import type { NetnsState } from "../netlink/netns-state.ts";
+import { answersCommands, guardCommands } from "../wiring/wirers.ts";
+
+const LACK_BY_SETTING = ["master", "mac", "learning", "up"] as const;
+
+const LACK_BY_CHANGE: Partial<Readonly<Record<LinkChange["op"], WiringLack["what"]>>> = {
+  addBridge: "link",
+  addTap: "link",
+  replaceForwarding: "entry",
+  deleteForwarding: "entry",
+};
+
+function classify(change: LinkChange): WiringLack["what"] {
+  if (change.op !== "setLink") return LACK_BY_CHANGE[change.op] ?? "other";
+  return LACK_BY_SETTING.find((name) => change.settings[name] !== undefined) ?? "other";
+}
+
+function toLack(change: LinkChange): WiringLack {
+  return { link: change.link, what: classify(change), words: printLinkChange(change) };
+}
+
+function listChangeLacks(
+  { links, forwarding, sysctls, tables }: NetnsState,
+  wiring: SeenWiring,
+): readonly WiringLack[] {
+  const nic = links.get(wiring.podInterfaceName);
+  if (wiring.kind === "tap" || nic === undefined) return [];
+  const entries = planForwarding(wiring, forwarding);
+  if (wiring.kind === "bridge") {
+    return [...planWiring(nic, links, { ...wiring, ...ANY_TAP }), ...entries].map(toLack);
+  }
+  const changes = [
+    ...planLinks(links, { ...wiring, ...ANY_TAP }),
+    ...planAddresses(links, wiring),
+    ...entries,
+  ];
+  const set = planSysctls(sysctls, wiring).map(({ path, value }) => `${path}=${value}`);
+  const nat = hasTable(tables, natTable(wiring))
+    ? []
+    : [natTableName(wiring.podInterfaceName).name];
+  const ofPod = [...nat, ...set].map((words) => ({ link: "", what: "rules" as const, words }));
+  return [...changes.map(toLack), ...ofPod];
+}
+
+function listRuleLacks(state: NetnsState, wiring: SeenWiring): readonly WiringLack[] {
+  const guard = guardCommands(state, wiring) === "" ? [] : [wiring.tapName];
+  const answers =
+    wiring.kind === "bridge" && answersCommands(state, wiring) !== "" ? [wiring.bridgeName] : [];
+  return [...guard, ...answers].map((link) => {
+    return { link, what: "rules", words: `its table patchbay-${link}, as it was made` };
+  });
+}
+
+/** Omits parts that are missing only because another one is. */
+export function findLacks(state: NetnsState, wiring: SeenWiring): readonly WiringLack[] {
+  const all = [...listChangeLacks(state, wiring), ...listRuleLacks(state, wiring)];
+  const hasBridge = wiring.kind === "tap" || state.links.has(wiring.bridgeName);
+  const isLoose = ({ link }: WiringLack): boolean =>
+    all.some((lack) => lack.link === link && lack.what === "master");
+  return all.filter((lack) => {
+    if (lack.what === "learning" || lack.what === "entry") return hasBridge && !isLoose(lack);
+    return lack.what !== "master" || hasBridge;
+  });
+}

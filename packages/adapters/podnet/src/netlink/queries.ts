@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+import { AppError, type NicAddresses } from "@patchbay/core";
+import type { Netlink, NetlinkAnswer, NetnsHandle } from "@patchbay/core/ports";
+import type { ForwardingEntry, WiredLink } from "../links.ts";
+import {
+  ACK,
+  decodeAttributes,
+  decodeMessages,
+  describeErrno,
+  DUMP,
+  encodeMessage,
+  type Message,
+} from "./message.ts";
+import {
+  AF_BRIDGE,
+  AF_INET,
+  AF_INET6,
+  decodeForwarding,
+  decodeLinks,
+  decodeNicAddresses,
+  HEAD,
+  RTM,
+} from "./rtnetlink.ts";
+
+/** Attempts to dump a changing table. The last result is used anyway, because the next change triggers another read. */
+const DUMP_ATTEMPTS_MAX = 4;
+
+export function dumpRequest(type: number, headBytes: number, family = 0): Uint8Array {
+  const head = new Uint8Array(headBytes);
+  head[0] = family;
+  return encodeMessage({ type, flags: DUMP }, head);
+}
+
+export const LINKS = [
+  dumpRequest(RTM.getLink, HEAD.link),
+  dumpRequest(RTM.getAddress, HEAD.address),
+];
+const FORWARDING = dumpRequest(RTM.getNeighbour, HEAD.neighbour, AF_BRIDGE);
+
+function decodeAnswers(answers: readonly NetlinkAnswer[]): readonly Message[] {
+  const refused = answers.find(({ errno }) => errno !== 0);
+  if (refused === undefined) return answers.flatMap(({ data }) => decodeMessages(data));
+  const message = `the kernel refused to list links and routes: ${describeErrno(refused.errno)}`;
+  throw new AppError("PODNET_FAILED", { message });
+}
+
+export async function dump(
+  netlink: Netlink,
+  netns: NetnsHandle,
+  requests: readonly Uint8Array[],
+): Promise<readonly Message[]> {
+  for (let attempt = 1; ; attempt += 1) {
+    const messages = decodeAnswers(await netlink.talk(netns, "route", requests));
+    if (attempt === DUMP_ATTEMPTS_MAX || !messages.some(({ isInterrupted }) => isInterrupted))
+      return messages;
+  }
+}
+
+export async function queryLinks(
+  netlink: Netlink,
+  netns: NetnsHandle,
+): Promise<readonly WiredLink[]> {
+  return decodeLinks(await dump(netlink, netns, LINKS));
+}
+
+export async function queryLinkIndices(
+  netlink: Netlink,
+  netns: NetnsHandle,
+): Promise<ReadonlyMap<string, number>> {
+  const links = decodeLinks(await dump(netlink, netns, LINKS.slice(0, 1)));
+  return new Map(links.map(({ name, index }) => [name, index]));
+}
+
+const ROUTES = [AF_INET, AF_INET6].map((family) => dumpRequest(RTM.getRoute, HEAD.route, family));
+
+export function queryRoutes(netlink: Netlink, netns: NetnsHandle): Promise<readonly Message[]> {
+  return dump(netlink, netns, ROUTES);
+}
+
+export function queryLinksAndRoutes(
+  netlink: Netlink,
+  netns: NetnsHandle,
+): Promise<readonly Message[]> {
+  return dump(netlink, netns, [...LINKS, ...ROUTES]);
+}
+
+export async function queryNic(
+  netlink: Netlink,
+  netns: NetnsHandle,
+  name: string,
+): Promise<(NicAddresses & { readonly index: number }) | undefined> {
+  const messages = await queryLinksAndRoutes(netlink, netns);
+  const nic = decodeLinks(messages).find((link) => link.name === name);
+  return nic === undefined
+    ? undefined
+    : { index: nic.index, ...decodeNicAddresses(messages, nic.index) };
+}
+
+export async function queryForwarding(
+  netlink: Netlink,
+  netns: NetnsHandle,
+): Promise<{
+  readonly links: readonly WiredLink[];
+  readonly forwarding: readonly ForwardingEntry[];
+}> {
+  const messages = await dump(netlink, netns, [...LINKS, FORWARDING]);
+  const links = decodeLinks(messages);
+  return { links, forwarding: decodeForwarding(messages, links) };
+}
+
+/** Source: linux/netfilter/nfnetlink.h and nf_tables.h: NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN, NFT_MSG_GETTABLE, NFTA_GEN_ID */
+const [GET_GENERATION, NEW_GENERATION, GET_TABLE] = [0x0a10, 0x0a0f, 0x0a01];
+const GENERATION_ID = 1;
+/** Source: struct nfgenmsg */
+const NETFILTER_HEAD = new Uint8Array(4);
+const RULES = [
+  encodeMessage({ type: GET_GENERATION, flags: ACK }, NETFILTER_HEAD),
+  encodeMessage({ type: GET_TABLE, flags: DUMP }, NETFILTER_HEAD),
+];
+
+interface RulesState {
+  /** Differs after each change of the ruleset; hexadecimal. Undefined if the kernel does not report it. */
+  readonly generation: string | undefined;
+  /** Also true if the kernel does not report it. */
+  readonly hasTables: boolean;
+}
+
+export async function queryRules(netlink: Netlink, netns: NetnsHandle): Promise<RulesState> {
+  const answers = await netlink.talk(netns, "netfilter", RULES);
+  if (answers.some(({ errno }) => errno !== 0)) return { generation: undefined, hasTables: true };
+  const [first, tables] = answers.map(({ data }) => decodeMessages(data));
+  const told = first?.find(({ type }) => type === NEW_GENERATION);
+  const id = decodeAttributes(told?.body, NETFILTER_HEAD.length).get(GENERATION_ID);
+  return {
+    generation: id === undefined ? undefined : Buffer.from(id).toString("hex"),
+    hasTables: tables === undefined || tables.length > 0,
+  };
+}

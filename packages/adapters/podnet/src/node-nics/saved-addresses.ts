@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Addresses and routes of a NIC, saved as netlink messages so that they can be restored to a NIC with another index.
+// Source: rtnetlink(7); linux/if_addr.h; linux/rtnetlink.h
+import { decodeAttributes, findNumber, type Message } from "../netlink/message.ts";
+import {
+  ADDRESS,
+  addressText,
+  CLONED,
+  decodeAddress,
+  HEAD,
+  IFA_FLAGS,
+  ipVersionOf,
+  MAIN_TABLE,
+  RTA,
+  RTM,
+  viewOf,
+} from "../netlink/rtnetlink.ts";
+
+const ATTRIBUTE_HEADER_BYTES = 4;
+/** Offsets in struct ifaddrmsg and struct rtmsg. */
+const AT = { flags: 2, scope: 3, index: 4 };
+const ROUTE_AT = { length: 1, table: 4, protocol: 5, type: 7, flags: 8 };
+/** RT_SCOPE_LINK */
+const SCOPE_LINK = 253;
+/** Origin of an address: IFA_PROTO, IFAPROT_KERNEL_RA. */
+const [IFA_PROTO, BY_ADVERTISEMENT] = [11, 2];
+/** Flags of an address that requests may set: nodad, homeaddress, mngtmpaddr, noprefixroute, autojoin. */
+const SETTABLE_ADDRESS_FLAGS = 0x02 | 0x10 | 0x100 | 0x200 | 0x400;
+/** RTNH_F_ONLINK, the only flag of a route that requests may set. */
+const SETTABLE_ROUTE_FLAGS = 0x4;
+/** RTN_UNICAST: through a NIC, not a refusal. */
+const UNICAST = 1;
+/** RTPROT_REDIRECT, RTPROT_KERNEL, RTPROT_RA: routes that the kernel adds by itself. */
+const MADE_BY_KERNEL = [1, 2, 9];
+const RTA_MULTIPATH = 9;
+/** Offsets in struct rtnexthop, and its length. */
+const NEXT_HOP = { length: 0, flags: 2, index: 4, bytes: 8 };
+
+/** Whether the kernel manages the address: link-local, temporary, or from a router advertisement. */
+function isKernelManaged(message: Message): boolean {
+  const view = viewOf(message);
+  if (ipVersionOf(view) === 4) return false;
+  const attributes = decodeAttributes(message.body, HEAD.address);
+  const flags = findNumber(attributes, IFA_FLAGS) ?? view.getUint8(AT.flags);
+  return (
+    view.getUint8(AT.scope) === SCOPE_LINK ||
+    (flags & ADDRESS.temporary) !== 0 ||
+    findNumber(attributes, IFA_PROTO) === BY_ADVERTISEMENT
+  );
+}
+
+function eachAttribute(
+  bytes: Buffer,
+  head: number,
+  change: (type: number, value: Buffer) => void,
+): void {
+  let from = head;
+  while (from + ATTRIBUTE_HEADER_BYTES <= bytes.length) {
+    const length = bytes.readUInt16LE(from);
+    if (length < ATTRIBUTE_HEADER_BYTES || from + length > bytes.length) return;
+    const value = bytes.subarray(from + ATTRIBUTE_HEADER_BYTES, from + length);
+    change(bytes.readUInt16LE(from + 2), value);
+    from += Math.ceil(length / 4) * 4;
+  }
+}
+
+function eachNextHop(value: Buffer, change: (hop: Buffer) => void): void {
+  let from = 0;
+  while (from + NEXT_HOP.bytes <= value.length) {
+    const length = value.readUInt16LE(from);
+    if (length < NEXT_HOP.bytes || from + length > value.length) return;
+    change(value.subarray(from, from + length));
+    from += Math.ceil(length / 4) * 4;
+  }
+}
+
+function encodeAddress({ body }: Message): string {
+  const words = Buffer.from(body);
+  words.writeUInt8(words.readUInt8(AT.flags) & SETTABLE_ADDRESS_FLAGS, AT.flags);
+  eachAttribute(words, HEAD.address, (type, value) => {
+    if (type !== IFA_FLAGS) return;
+    value.writeUInt32LE(value.readUInt32LE(0) & SETTABLE_ADDRESS_FLAGS, 0);
+  });
+  return words.toString("base64");
+}
+
+/** Saves the addresses of a NIC in the order in which to restore them. The kernel lists IPv6 addresses newest first. */
+export function saveAddresses(messages: readonly Message[], index: number): readonly string[] {
+  const own = messages.filter(
+    (message) => decodeAddress(message)?.index === index && !isKernelManaged(message),
+  );
+  const [four, six] = [4, 6].map((version) =>
+    own.filter((message) => ipVersionOf(viewOf(message)) === version),
+  );
+  return [...(four ?? []), ...(six ?? []).toReversed()].map(encodeAddress);
+}
+
+function listLinkIndices({ body }: Message): readonly number[] {
+  const indexes: number[] = [];
+  eachAttribute(Buffer.from(body), HEAD.route, (type, value) => {
+    if (type === RTA.link) indexes.push(value.readUInt32LE(0));
+    if (type !== RTA_MULTIPATH) return;
+    eachNextHop(value, (hop) => indexes.push(hop.readUInt32LE(NEXT_HOP.index)));
+  });
+  return indexes;
+}
+
+function isConfiguredRoute(message: Message): boolean {
+  if (message.type !== RTM.newRoute || message.body.length < HEAD.route) return false;
+  const view = viewOf(message);
+  const attributes = decodeAttributes(message.body, HEAD.route);
+  const table = findNumber(attributes, RTA.table) ?? view.getUint8(ROUTE_AT.table);
+  return (
+    table === MAIN_TABLE &&
+    view.getUint8(ROUTE_AT.type) === UNICAST &&
+    !MADE_BY_KERNEL.includes(view.getUint8(ROUTE_AT.protocol)) &&
+    (view.getUint32(ROUTE_AT.flags, true) & CLONED) === 0
+  );
+}
+
+function encodeRoute({ body }: Message): string {
+  const words = Buffer.from(body);
+  words.writeUInt32LE(words.readUInt32LE(ROUTE_AT.flags) & SETTABLE_ROUTE_FLAGS, ROUTE_AT.flags);
+  eachAttribute(words, HEAD.route, (type, value) => {
+    if (type !== RTA_MULTIPATH) return;
+    eachNextHop(value, (hop) => {
+      hop.writeUInt8(hop.readUInt8(NEXT_HOP.flags) & SETTABLE_ROUTE_FLAGS, NEXT_HOP.flags);
+    });
+  });
+  return words.toString("base64");
+}
+
+function hasGateway({ body }: Message): boolean {
+  return decodeAttributes(body, HEAD.route).has(RTA.gateway);
+}
+
+/** Saves the main table's routes through a NIC. Those without a gateway come first, because the others may depend on them. */
+export function saveRoutes(messages: readonly Message[], index: number): readonly string[] {
+  const own = messages.filter(
+    (message) => isConfiguredRoute(message) && listLinkIndices(message).includes(index),
+  );
+  const [near, far] = [own.filter((one) => !hasGateway(one)), own.filter(hasGateway)];
+  return [...near, ...far].map(encodeRoute);
+}
+
+export function restoreAddressBody(words: string, now: number): Uint8Array {
+  const body = Buffer.from(words, "base64");
+  body.writeUInt32LE(now, AT.index);
+  return body;
+}
+
+export function restoreRouteBody(words: string, before: number, now: number): Uint8Array {
+  const body = Buffer.from(words, "base64");
+  const renumber = (bytes: Buffer, at: number): void => {
+    if (bytes.readUInt32LE(at) === before) bytes.writeUInt32LE(now, at);
+  };
+  eachAttribute(body, HEAD.route, (type, value) => {
+    if (type === RTA.link) renumber(value, 0);
+    if (type !== RTA_MULTIPATH) return;
+    eachNextHop(value, (hop) => {
+      renumber(hop, NEXT_HOP.index);
+    });
+  });
+  return body;
+}
+
+export function printAddress(words: string): string {
+  const body = Buffer.from(words, "base64");
+  return decodeAddress({ type: RTM.newAddress, isInterrupted: false, body })?.text ?? "";
+}
+
+export function printRoute(words: string): string {
+  const body = Buffer.from(words, "base64");
+  const version = ipVersionOf(viewOf({ type: RTM.newRoute, isInterrupted: false, body }));
+  const attributes = decodeAttributes(body, HEAD.route);
+  const [to, gateway] = [RTA.destination, RTA.gateway].map((type) => attributes.get(type));
+  const length = String(body.readUInt8(ROUTE_AT.length));
+  const destination = to === undefined ? "default" : `${addressText(version, to)}/${length}`;
+  return gateway === undefined
+    ? destination
+    : `${destination} via ${addressText(version, gateway)}`;
+}

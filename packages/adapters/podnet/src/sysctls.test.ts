@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { sysctlDirectories } from "./sysctls.ts";
+
+test.each([
+  { name: "on the host", hostProcess: undefined, want: ["/proc/sys/net"] },
+  {
+    name: "in a pod, by the process that is named",
+    hostProcess: 77,
+    want: ["/proc/77/root/proc/sys/net", "/proc/sys/net"],
+  },
+])("settings are written $name", ({ hostProcess, want }) => {
+  expect(sysctlDirectories(hostProcess)).toEqual(want);
+});

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources of certificates, which can be read and watched.
+import { X509Certificate } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { dirname } from "node:path";
+import { TLSSocket } from "node:tls";
+import { AppError } from "@patchbay/core";
+import type { Files } from "@patchbay/core/ports";
+import { splitBundle } from "@patchbay/pki";
+
+export interface Source<T> {
+  /** @throws AppError if there is no valid value */
+  read(): Promise<T>;
+  /** Calls `changed` after each change until the signal is aborted. */
+  follow(changed: () => void, signal: AbortSignal): void;
+}
+
+/** PEM. The key is secret. */
+export interface KeyPair {
+  readonly certPem: string;
+  readonly keyPem: string;
+}
+
+/** An authority and its trusted clients; it may have others. */
+export interface Trust {
+  /** PEM, one or more certificates. */
+  readonly caPem: string;
+  /** Common names of trusted clients; empty for every client of the authority. */
+  readonly names: readonly string[];
+}
+
+async function readRequired(files: Files, path: string): Promise<string> {
+  const text = await files.readText(path);
+  if (text !== undefined) return text;
+  throw new AppError("OS_FILE_FAILED", { call: "open", path, reason: "no such file" });
+}
+
+function followFile(files: Files, path: string): Source<unknown>["follow"] {
+  return (changed, signal) => {
+    files.watchDirectory(dirname(path), changed, signal);
+  };
+}
+
+/** The files are replaced together, the certificate last. */
+export function certificateInFiles(
+  files: Files,
+  paths: { readonly certFile: string; readonly keyFile: string },
+): Source<KeyPair> {
+  return {
+    read: async () => ({
+      certPem: await readRequired(files, paths.certFile),
+      keyPem: await readRequired(files, paths.keyFile),
+    }),
+    follow: followFile(files, paths.certFile),
+  };
+}
+
+/** The names do not change with the file. */
+export function trustInFile(
+  files: Files,
+  { caFile, names }: { readonly caFile: string; readonly names: readonly string[] },
+): Source<Trust> {
+  return {
+    read: async () => ({ caPem: await readRequired(files, caFile), names }),
+    follow: followFile(files, caFile),
+  };
+}
+
+function listChain(socket: TLSSocket): readonly X509Certificate[] {
+  const chain: X509Certificate[] = [];
+  let next = socket.getPeerX509Certificate();
+  while (next !== undefined && !chain.some(({ raw }) => next?.raw.equals(raw) === true)) {
+    chain.push(next);
+    next = next.issuerCertificate;
+  }
+  return chain;
+}
+
+/** Undefined if there is none or more than one. */
+function findCommonName(certificate: X509Certificate): string | undefined {
+  // Node.js returns attributes as strings, or as lists of strings.
+  const subject: Readonly<Record<string, unknown>> = { ...certificate.toLegacyObject().subject };
+  return typeof subject["CN"] === "string" ? subject["CN"] : undefined;
+}
+
+/** An authority whose clients are trusted. Trusts nobody before `read`. */
+export class ClientAuthority {
+  readonly #source: Source<Trust>;
+  #names: readonly string[] = [];
+  #certificates: readonly X509Certificate[] = [];
+  /** Results by connection until the next `read`: a client presents its certificate once per connection. */
+  #results = new WeakMap<TLSSocket, boolean>();
+
+  constructor(source: Source<Trust>) {
+    this.#source = source;
+  }
+
+  /** Returns the PEM text for TLS. @throws AppError of its source; Error if the text is not a certificate */
+  async read(): Promise<string> {
+    const { caPem, names } = await this.#source.read();
+    this.#certificates = splitBundle(caPem).map((pem) => new X509Certificate(pem));
+    this.#names = names;
+    this.#results = new WeakMap();
+    return caPem;
+  }
+
+  /** Calls `changed` when it must be read again, until the signal is aborted. */
+  follow(changed: () => void, signal: AbortSignal): void {
+    this.#source.follow(changed, signal);
+  }
+
+  /**
+   * Whether the client of this connection is trusted. `authorized` is insufficient: Node.js 20 sets it for a resumed
+   * TLS 1.3 session without a certificate, and all versions set it for clients of any authority of the server.
+   */
+  vouchesFor({ socket }: Pick<IncomingMessage, "socket">): boolean {
+    if (!(socket instanceof TLSSocket) || !socket.authorized) return false;
+    const vouched = this.#results.get(socket) ?? this.#verify(socket);
+    this.#results.set(socket, vouched);
+    return vouched;
+  }
+
+  #verify(socket: TLSSocket): boolean {
+    const chain = listChain(socket);
+    const [client] = chain;
+    if (client === undefined || !this.#isTrustedName(client)) return false;
+    return chain.some((certificate) => this.#hasSigned(certificate));
+  }
+
+  #isTrustedName(client: X509Certificate): boolean {
+    const name = findCommonName(client);
+    return name !== undefined && (this.#names.length === 0 || this.#names.includes(name));
+  }
+
+  #hasSigned(certificate: X509Certificate): boolean {
+    return this.#certificates.some(
+      (ca) => certificate.checkIssued(ca) && certificate.verify(ca.publicKey),
+    );
+  }
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// Three-way merge of a DaemonSet or Deployment at a repeated `install`. Pure.
+import { isJsonObject, type JsonObject, type KubeObject, names, parseJson } from "@patchbay/api";
+import { isEqual } from "@patchbay/core";
+import { POD_CREATION_FLAGS } from "./pod-creation.ts";
+import { SETTING_FLAGS, isWorkload } from "./settings.ts";
+
+/** Source: kubectl, annotation of `kubectl apply` */
+export const KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+
+/** Flags that `install` decides: by its options, or to match ports and mounts of the pod. */
+const OWN_FLAGS: ReadonlySet<string> = new Set([
+  ...Object.values(SETTING_FLAGS).map((flag) => flag.replace("=", "")),
+  ...POD_CREATION_FLAGS,
+]);
+
+/** Fields that `install` decides. Options set the image, and the others must match the program. */
+const OWN_MEMBERS: ReadonlySet<string> = new Set([
+  "command",
+  "hostNetwork",
+  "image",
+  "ports",
+  "selector",
+]);
+
+/** Fields that operators set, and to which API servers add no defaults. */
+const OPERATOR_MEMBERS: ReadonlySet<string> = new Set([
+  "affinity",
+  "args",
+  "env",
+  "imagePullSecrets",
+  "nodeSelector",
+  "priorityClassName",
+  "replicas",
+  "resources",
+  "strategy",
+  "tolerations",
+  "topologySpreadConstraints",
+  "updateStrategy",
+]);
+
+/** Fields that are replaced as a whole, because a mixture of two values is invalid. */
+const WHOLE_MEMBERS: ReadonlySet<string> = new Set(["strategy", "updateStrategy"]);
+
+/** Keys of list entries. Source: patchMergeKey in k8s.io/api/core/v1 */
+const LIST_KEYS: ReadonlyMap<string, string> = new Map([
+  ["containers", "name"],
+  ["initContainers", "name"],
+  ["env", "name"],
+  ["imagePullSecrets", "name"],
+  ["volumes", "name"],
+  ["volumeMounts", "mountPath"],
+]);
+/** Lists whose entries in the manifest always win. */
+const OWN_ENTRIES: ReadonlySet<string> = new Set(["volumes", "volumeMounts"]);
+/** Lists whose entries are merged field by field. */
+const MERGED_ENTRIES: ReadonlySet<string> = new Set(["containers", "initContainers"]);
+
+/** What the last `install` wrote, what the cluster has, and what this `install` wants. */
+interface Versions {
+  readonly base: unknown;
+  readonly found: unknown;
+  readonly wanted: unknown;
+}
+
+type Groups = ReadonlyMap<string, unknown>;
+
+/** A flag may repeat, and its value may be the next argument. */
+function groupByFlag(args: unknown): ReadonlyMap<string, readonly string[]> {
+  const groups = new Map<string, readonly string[]>();
+  let flag = "";
+  for (const arg of Array.isArray(args) ? args : []) {
+    if (typeof arg !== "string") continue;
+    if (arg.startsWith("-")) flag = arg.split("=", 1)[0] ?? arg;
+    groups.set(flag, [...(groups.get(flag) ?? []), arg]);
+  }
+  return groups;
+}
+
+function groupByKey(list: unknown, key: string): Groups {
+  const entries: readonly unknown[] = Array.isArray(list) ? list : [];
+  return new Map(entries.filter(isJsonObject).map((entry) => [String(entry[key]), entry]));
+}
+
+function groupByMember(value: unknown): Groups {
+  return new Map(isJsonObject(value) ? Object.entries(value) : []);
+}
+
+/** Whether `found` contains `base`; API servers add defaults. */
+function isCovered(base: unknown, found: unknown): boolean {
+  if (Array.isArray(base) && Array.isArray(found)) {
+    return base.length === found.length && base.every((one, at) => isCovered(one, found[at]));
+  }
+  if (!isJsonObject(base) || !isJsonObject(found)) return isEqual(base, found);
+  return Object.entries(base).every(([name, one]) => isCovered(one, found[name]));
+}
+
+/** In the order of the cluster, then new ones. */
+function mergeGroups(
+  [base, found, wanted]: readonly [Groups, Groups, Groups],
+  merge: (key: string, versions: Versions) => unknown,
+): readonly (readonly [string, unknown])[] {
+  return [...new Set([...found.keys(), ...wanted.keys()])].flatMap((key) => {
+    const versions = { base: base.get(key), found: found.get(key), wanted: wanted.get(key) };
+    const merged = merge(key, versions);
+    return merged === undefined ? [] : [[key, merged] as const];
+  });
+}
+
+function mergeWhole(
+  { base, found, wanted }: Versions,
+  isOperators: boolean,
+  isSame: (base: unknown, found: unknown) => boolean = isCovered,
+): unknown {
+  if (isEqual(base, wanted)) return found;
+  if (found === undefined) return base === undefined ? wanted : undefined;
+  if (base === undefined) return wanted === undefined || isOperators ? found : wanted;
+  return isSame(base, found) ? wanted : found;
+}
+
+function mergeArguments({ base, found, wanted }: Versions): unknown {
+  const groups = [groupByFlag(base), groupByFlag(found), groupByFlag(wanted)] as const;
+  const merged = mergeGroups(groups, (flag, versions) =>
+    OWN_FLAGS.has(flag) ? versions.wanted : mergeWhole(versions, true),
+  );
+  const args = merged.flatMap(([, group]) => group);
+  return args.length === 0 ? undefined : args;
+}
+
+function mergeList(name: string, key: string, { base, found, wanted }: Versions): unknown {
+  const groups = [groupByKey(base, key), groupByKey(found, key), groupByKey(wanted, key)] as const;
+  const merged = mergeGroups(groups, (_, versions) => {
+    if (OWN_ENTRIES.has(name) && versions.wanted !== undefined) return versions.wanted;
+    const isMerged = MERGED_ENTRIES.has(name) && isJsonObject(versions.wanted);
+    return isMerged ? mergeMember("", versions, false) : mergeWhole(versions, true);
+  });
+  return merged.length === 0 ? undefined : merged.map(([, entry]) => entry);
+}
+
+function mergeObjects({ base, found, wanted }: Versions, isOperators: boolean): unknown {
+  const groups = [groupByMember(base), groupByMember(found), groupByMember(wanted)] as const;
+  const merged = mergeGroups(groups, (name, versions) => mergeMember(name, versions, isOperators));
+  return merged.length === 0 && wanted === undefined ? undefined : Object.fromEntries(merged);
+}
+
+/** Both are objects, or an unwanted object has only strings, such as labels, and therefore no defaults. */
+function isMergeable({ found, wanted }: Versions): boolean {
+  if (!isJsonObject(found)) return false;
+  const isTextMap = Object.values(found).every((one) => typeof one === "string");
+  return isJsonObject(wanted) || (wanted === undefined && isTextMap);
+}
+
+function mergeMember(name: string, versions: Versions, isInherited: boolean): unknown {
+  const isOperators = isInherited || OPERATOR_MEMBERS.has(name);
+  const key = LIST_KEYS.get(name);
+  if (OWN_MEMBERS.has(name)) return versions.wanted;
+  if (name === "args") return mergeArguments(versions);
+  if (key !== undefined) return mergeList(name, key, versions);
+  if (WHOLE_MEMBERS.has(name)) return mergeWhole(versions, true);
+  if (isMergeable(versions)) return mergeObjects(versions, isOperators);
+  // A toleration with one more field is different, so only fields with defaults are compared loosely.
+  return mergeWhole(versions, isOperators, isOperators ? isEqual : isCovered);
+}
+
+/** The part of `wanted` that exists in `found`. */
+function limitTo(name: string, found: unknown, wanted: unknown): unknown {
+  if (name === "args") {
+    const present = groupByFlag(found);
+    return [...groupByFlag(wanted)].flatMap(([flag, args]) => (present.has(flag) ? args : []));
+  }
+  const key = LIST_KEYS.get(name);
+  if (key !== undefined && Array.isArray(wanted)) {
+    const present = groupByKey(found, key);
+    return wanted.filter((entry) => isJsonObject(entry) && present.has(String(entry[key])));
+  }
+  if (WHOLE_MEMBERS.has(name) || !isJsonObject(found) || !isJsonObject(wanted)) return wanted;
+  const common = Object.entries(wanted).filter(([member]) => member in found);
+  return Object.fromEntries(
+    common.map(([member, one]) => [member, limitTo(member, found[member], one)]),
+  );
+}
+
+/** Without a note, differences in operators' fields count as the operator's, everything else as ours. */
+function assumeBase(name: string, found: unknown, wanted: unknown): unknown {
+  if (OPERATOR_MEMBERS.has(name)) return limitTo(name, found, wanted);
+  const key = MERGED_ENTRIES.has(name) ? LIST_KEYS.get(name) : undefined;
+  if (key !== undefined && Array.isArray(found)) {
+    const entries = groupByKey(wanted, key);
+    return found
+      .filter(isJsonObject)
+      .map((entry) => assumeBase("", entry, entries.get(String(entry[key]))));
+  }
+  if (!isJsonObject(found) || !isJsonObject(wanted)) return found;
+  return Object.fromEntries(
+    Object.entries(found).map(([member, one]) => [member, assumeBase(member, one, wanted[member])]),
+  );
+}
+
+/** `wanted` with the changes that an operator made since `base`. */
+export function mergeSpec(
+  base: JsonObject | undefined,
+  found: JsonObject,
+  wanted: JsonObject,
+): JsonObject {
+  const assumed = base ?? assumeBase("", found, wanted);
+  const merged = mergeObjects({ base: assumed, found, wanted }, false);
+  return isJsonObject(merged) ? merged : wanted;
+}
+
+/** The specification that the last `install` or `kubectl apply` wrote; undefined without a note of either. */
+export function lastInstalled({ metadata }: KubeObject): JsonObject | undefined {
+  const { annotations = {} } = metadata;
+  const own = parseJson(annotations[names.LAST_INSTALLED_ANNOTATION]);
+  if (isJsonObject(own)) return own;
+  const applied = parseJson(annotations[KUBECTL_APPLIED]);
+  const spec = isJsonObject(applied) ? applied["spec"] : undefined;
+  return isJsonObject(spec) ? spec : undefined;
+}
+
+/** Adds a note of its own specification. */
+export function withNote(object: KubeObject): KubeObject {
+  const { spec } = object as KubeObject & { readonly spec?: unknown };
+  const note = { [names.LAST_INSTALLED_ANNOTATION]: JSON.stringify(spec) };
+  const { metadata } = object;
+  return {
+    ...object,
+    metadata: { ...metadata, annotations: { ...metadata.annotations, ...note } },
+  };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function readFields(object: Fields, name: string): JsonObject {
+  const value = object[name];
+  return isJsonObject(value) ? value : {};
+}
+
+function findNamed(list: unknown, name: unknown): JsonObject {
+  const found: unknown = Array.isArray(list)
+    ? list.find((entry: unknown) => isJsonObject(entry) && entry["name"] === name)
+    : undefined;
+  return isJsonObject(found) ? found : {};
+}
+
+/** virt-api writes its CA bundle, which no manifest contains. */
+function withBundle(found: JsonObject, wanted: JsonObject): JsonObject {
+  const { caBundle } = found;
+  return caBundle === undefined ? wanted : { caBundle, ...wanted };
+}
+
+function withBundles(found: Fields, wanted: Fields): Fields {
+  const { webhooks } = wanted;
+  if (!Array.isArray(webhooks)) return {};
+  const merged = webhooks.filter(isJsonObject).map((webhook) => {
+    const before = findNamed(found["webhooks"], webhook["name"]);
+    const clientConfig = withBundle(
+      readFields(before, "clientConfig"),
+      readFields(webhook, "clientConfig"),
+    );
+    return { ...webhook, clientConfig };
+  });
+  return { webhooks: merged };
+}
+
+function mergeSpecs(there: KubeObject, wanted: KubeObject): Fields {
+  const [found, spec] = [readFields({ ...there }, "spec"), readFields({ ...wanted }, "spec")];
+  if (wanted.kind === "APIService") return { spec: withBundle(found, spec) };
+  return isWorkload(wanted) ? { spec: mergeSpec(lastInstalled(there), found, spec) } : {};
+}
+
+/**
+ * The object to write in place of `found`. Retains fields that the manifest lacks, other labels and annotations, CA
+ * bundles of webhooks and APIServices, and an operator's changes to a workload.
+ */
+export function carryOver(found: KubeObject, wanted: KubeObject): KubeObject {
+  const [before, after]: readonly [Fields, Fields] = [{ ...found }, { ...wanted }];
+  const metadata = {
+    ...found.metadata,
+    labels: { ...found.metadata.labels, ...wanted.metadata.labels },
+    annotations: { ...found.metadata.annotations, ...wanted.metadata.annotations },
+  };
+  const spec = mergeSpecs(found, wanted);
+  return { ...found, ...wanted, ...spec, ...withBundles(before, after), metadata };
+}
+
+/** Metadata that every write changes. */
+const BOOKKEEPING: readonly string[] = ["managedFields", "resourceVersion", "generation"];
+
+/** The object without bookkeeping, to detect real changes. */
+export function withoutBookkeeping(object: KubeObject): unknown {
+  const { labels = {}, annotations = {}, ...rest } = object.metadata;
+  const kept = Object.entries(rest).filter(([name]) => !BOOKKEEPING.includes(name));
+  return { ...object, metadata: { ...Object.fromEntries(kept), labels, annotations } };
+}

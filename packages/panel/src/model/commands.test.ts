@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { VirtualMachine } from "@patchbay/api";
+import { expect, test } from "vitest";
+import type { Change } from "./changes.ts";
+import { listNicChanges, combinedRequest, combinedVerdict } from "./commands.ts";
+
+const unit = { key: "ns/a", namespace: "ns", name: "a", kind: "virtualmachines" } as const;
+const plug = { kind: "plug", unit, iface: "red", network: "ns/red" } as const;
+const pull = { kind: "pull", unit, iface: "blue" } as const;
+const other = { ...pull, unit: { ...unit, key: "ns/b", name: "b" } } as const;
+const CHANGES: readonly Change[] = [plug, { kind: "power", unit, action: "stop" }, other, pull];
+const interfaces = [{ name: "default" }, { name: "blue", bridge: {} }];
+const networks = [
+  { name: "default", pod: {} },
+  { name: "blue", multus: { networkName: "blue" } },
+];
+const vm: VirtualMachine = {
+  apiVersion: "v1",
+  kind: "VirtualMachine",
+  metadata: { namespace: "ns", name: "a" },
+  spec: { template: { spec: { domain: { devices: { interfaces } }, networks } } },
+};
+
+test("changes of one VM's NICs are one edit, which tests what it rests on", () => {
+  const own = listNicChanges(CHANGES, "ns/a");
+  expect(own).toEqual([plug, pull]);
+  const base = "/spec/template/spec";
+  expect(combinedRequest(own, { vm })).toMatchObject({
+    method: "PATCH",
+    path: "/apis/kubevirt.io/v1/namespaces/ns/virtualmachines/a",
+    body: [
+      { op: "test", path: `${base}/domain/devices/interfaces`, value: interfaces },
+      { op: "test", path: `${base}/networks`, value: networks },
+      { op: "replace", value: [{ name: "default" }, { name: "red" }] },
+      { op: "replace", value: [{ name: "default" }, { multus: { networkName: "ns/red" } }] },
+    ],
+  });
+});
+
+test("one change, or a VM that is not known, is nothing to judge together", () => {
+  expect(combinedRequest([plug], { vm })).toBeUndefined();
+  expect(combinedRequest([plug, pull], {})).toBeUndefined();
+});
+
+const accepted = { status: 200, text: '{"kind":"VirtualMachine"}', warnings: [] };
+const full = "no free PCIe port";
+const refused = { ...accepted, status: 422, text: `{"kind":"Status","message":"${full}"}` };
+test.each([
+  { name: "nothing is wrong", answer: accepted, alone: [], want: undefined },
+  { name: "a refusal of all", answer: refused, alone: ["fine"], want: full },
+  { name: "what was said of one already", answer: refused, alone: [full], want: undefined },
+  { name: "a warning of all", answer: { ...accepted, warnings: [full] }, alone: [], want: full },
+])("the verdict on all: $name", ({ answer, alone, want }) => {
+  const text = want === undefined ? undefined : `together with the other changes: ${want}`;
+  expect(combinedVerdict(answer, alone)?.text).toBe(text);
+});
