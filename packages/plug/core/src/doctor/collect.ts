@@ -13,10 +13,8 @@ import type { GuestReport, PathFacts } from "./facts.ts";
 
 export interface WaySources {
   readonly iface: IfaceFacts;
-  /** The guest agent's latest reply. Unset if no agent replies. */
   readonly answer?: readonly GuestNic[];
   readonly routes?: GuestFacts;
-  /** What the pod's DHCP servers offer, one entry for each NIC. */
   readonly served?: readonly ServedNic[];
   readonly vmis: readonly VirtualMachineInstance[];
   readonly vmi: VirtualMachineInstance;

@@ -37,7 +37,6 @@ export interface WayLinks {
 export interface WiringLack {
   readonly link: string;
   readonly what: "link" | "up" | "master" | "mac" | "learning" | "entry" | "rules" | "other";
-  /** The missing part, for example as a command would name it. */
   readonly words: string;
 }
 
@@ -81,7 +80,6 @@ export interface LossCount {
 
 export type Place = "pod" | "node";
 
-/** A permanent neighbor entry for an address on this path. */
 export interface FixedNeighbor {
   readonly at: Place;
   readonly link: string;
@@ -96,7 +94,6 @@ export interface FixedEntry {
   readonly mac: string;
 }
 
-/** A filter that Patchbay did not create and that can drop frames. */
 export interface FrameFilter {
   readonly at: Place;
   /** Name of the filtered link. Unset if the filter applies to all bridges of the namespace. */
@@ -112,14 +109,11 @@ export interface ForwardedPing {
   readonly answersNode: boolean;
 }
 
-/** Frames that the guest's send guard dropped for one reason. */
 export interface RefusedFrames {
   readonly what: string;
   /** The guest uses an IPv4 address that it may not use. For IPv6 this is harmless: guests also announce a self-assigned address. */
   readonly isOfIpv4Address: boolean;
-  /** Dropped since the guard's rules were created. */
   readonly frames: number;
-  /** Of these, dropped during this check. */
   readonly lately: number;
 }
 
@@ -159,7 +153,6 @@ export interface SeenWay {
 }
 
 export interface GuestReport {
-  /** MACs of all NICs in the guest, lower case. */
   readonly macs: readonly string[];
   /** Addresses of the NIC with the device's MAC, without link-local ones. Unset if the agent reports no such NIC. */
   readonly addresses?: readonly string[];
@@ -171,7 +164,6 @@ export interface PathFacts {
   readonly binding: "bridge" | "masquerade" | "managedTap" | "tap" | "vhostuser" | "hook";
   /** The reason or message of the interface's status, if its phase is not `Ready`. */
   readonly blockedReason?: string;
-  /** Unset if libvirt has no device for the interface. */
   readonly device?: { readonly linkUp: boolean; readonly mac: string; readonly mtu?: number };
   readonly guest?: GuestReport;
   readonly isPaused?: true;

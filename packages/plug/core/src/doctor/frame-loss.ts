@@ -253,7 +253,6 @@ function findLossReason({ probe }: FrameTrace, { traces }: SeenWay): DoctorReaso
   return known !== undefined && known.answered.length > 0 ? reason : undefined;
 }
 
-/** The MAC that replies from the network must be addressed to. */
 export function findExternalMac({ device, seen }: PathFacts): string | undefined {
   return seen?.isBridged === true ? device?.mac : seen?.links.podNic?.mac;
 }

@@ -35,7 +35,6 @@ function judgeClaimants(
   return dead("GatewayClaimed", why, seen.target?.address);
 }
 
-/** Reports that the gateway addresses its replies to another host. */
 function judgeReplyAddress(facts: PathFacts, { target }: SeenWay): Verdict | undefined {
   const echo = findTrace(facts, "echo");
   if (echo === undefined || !isMisdirected(facts, echo)) return undefined;

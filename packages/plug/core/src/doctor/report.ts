@@ -20,13 +20,11 @@ export type HopState = "ok" | "dead" | "unknown" | "notApplicable";
 
 export interface HopReport {
   readonly hop: HopName;
-  /** Name of the link, or the address. */
   readonly name?: string;
   readonly state: HopState;
   /** Stable reason. Set only if the hop is dead. See docs/doctor.md. */
   readonly reason?: string;
   readonly why: string;
-  /** What to do. Set only if the hop is dead. */
   readonly fix?: string;
 }
 
@@ -70,7 +68,6 @@ export function notApplicable(why: string): Verdict {
   return { state: "notApplicable", why };
 }
 
-/** Returns the first verdict; later judges do not run. */
 export function firstVerdict(
   ...judges: readonly (() => Verdict | undefined)[]
 ): Verdict | undefined {

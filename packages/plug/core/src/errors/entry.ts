@@ -17,6 +17,5 @@ export interface ErrorEntry {
   readonly summary: string;
   readonly who: ErrorOwner;
   readonly retry: RetryRule;
-  /** HTTP status of virt-api's response. */
   readonly http: number;
 }

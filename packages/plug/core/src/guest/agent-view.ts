@@ -24,7 +24,6 @@ const FIRST_RETRY_DELAY_MS = 15_000;
 /** Longest interval for an agent that does not reply: each query blocks its VM for 2 s. */
 const POLL_INTERVAL_MAX_MS = 960_000;
 
-/** Returns the milliseconds until the next query; 0 means now. */
 export function nextAskInMs({ changedAgoMs, asks, askedAgoMs, failures }: PollHistory): number {
   const soonMs = POLL_DELAYS_MS[asks];
   if (soonMs !== undefined) return Math.max(0, soonMs - changedAgoMs);
@@ -55,7 +54,6 @@ export interface LinkView {
 
 export interface GuestView {
   readonly nics: ReadonlyMap<string, LinkView>;
-  /** Links that the guest created, oldest first. */
   readonly others: readonly LinkView[];
 }
 
@@ -64,7 +62,6 @@ export const NO_VIEW: GuestView = { nics: new Map(), others: [] };
 /** An item is removed after it was missing this long and in this many replies in a row. */
 const REMOVE_AFTER_MS = 60_000;
 const REMOVE_AFTER_REPLIES = 3;
-/** Most links of the guest's own to remember. */
 const OTHER_LINKS_MAX = 256;
 
 const UNKNOWN: LastReported<readonly string[]> = { value: undefined };
@@ -197,7 +194,6 @@ function restoreLink(status: IfaceStatus): LinkView {
   };
 }
 
-/** Restores the view from the status after virt-handler restarts. */
 export function guestViewOf(reported: readonly IfaceStatus[]): GuestView {
   const nics = reported.flatMap((status): readonly (readonly [string, LinkView])[] => {
     const { name, mac, infoSource } = status;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The query and the path of a packet capture.
 import type { ObjectKey } from "../ports/store.ts";
 import { guestPath, parseGuestPath } from "./requests.ts";
 import { joinedBytes } from "../joined-bytes.ts";

@@ -21,11 +21,8 @@ export interface GuestNic {
 
 /** A sanitized link: a NIC of the VM, or one that the guest created. */
 export interface GuestLink {
-  /** Lower case, with colons. */
   readonly mac?: string;
-  /** Unset if the name is not printable. */
   readonly name?: string;
-  /** In the guest's order, without duplicates. */
   readonly ipv4: readonly string[];
   readonly ipv6: readonly string[];
 }

@@ -28,9 +28,7 @@ interface CarryingNic {
 }
 
 interface Carrier extends CarryingNic {
-  /** The new network's NIC, while a network swap is pending. */
   readonly swap?: CarryingNic;
-  /** Pod NICs that still have a bridge of ours without traffic. */
   readonly left: readonly string[];
 }
 
@@ -144,7 +142,6 @@ export interface IfaceSources {
   readonly nics: readonly NicFacts[];
   readonly guest: GuestView;
   readonly bindings: BindingRegistry;
-  /** The cluster's port security. Unset if not configured. */
   readonly security?: ClusterSecurity;
   readonly deviceTaps?: DeviceTaps;
   readonly remembered?: readonly RememberedAddresses[];

@@ -27,13 +27,11 @@ export interface LinkFacts {
   readonly tapIndex?: number;
   /** Whether a tap created by a CNI plugin has one queue pair or several. */
   readonly takesQueues?: "one" | "many";
-  /** Why the vhost-user device cannot use the plugin's socket. */
   readonly socketProblem?: Told<SocketReason>;
 }
 
 export interface GuestNicFacts {
   readonly name?: string;
-  /** Unset while unknown. */
   readonly ipv4?: readonly string[];
   readonly ipv6?: readonly string[];
 }
@@ -62,14 +60,11 @@ export interface DeviceFacts {
 
 export interface IfaceFacts {
   readonly name: string;
-  /** Entry in the VMI's spec. Unset if it was deleted. */
   readonly iface?: Iface;
   readonly network?: Network;
   /** The binding, or why there is none. For a deleted interface, the binding that its links suggest. */
   readonly binding: Binding | BindingRefusal;
-  /** The cluster's port security. Unset if not configured. */
   readonly security?: ClusterSecurity;
-  /** Entry in `status.attachments`, which virt-controller writes. */
   readonly attachment?: Attachment;
   readonly podInterfaceName: string;
   readonly links: LinkFacts;

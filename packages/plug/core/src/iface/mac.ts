@@ -117,7 +117,6 @@ export function listMacs(spec: VmiSpec): readonly string[] {
 }
 
 export interface MacTwin {
-  /** Index of the interface in the checked spec. */
   readonly index: number;
   readonly mac: string;
   /** NAMESPACE/NAME of that interface's network. */
@@ -125,7 +124,6 @@ export interface MacTwin {
   /** NAMESPACE/NAME of the other VM. */
   readonly owner: string;
   readonly isOwnerHalted: boolean;
-  /** The other NIC is on another network of the same bridge. */
   readonly isOtherNetwork: boolean;
 }
 

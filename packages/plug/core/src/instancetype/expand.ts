@@ -207,7 +207,6 @@ function isPart(field: string): boolean {
   return PARTS.some((part) => part === field);
 }
 
-/** Returns a VM without instancetype and preference unchanged. */
 export function expandVm(vm: VirtualMachine, parts: Parts): Expansion {
   const { instancetype, preference } = parts;
   if (instancetype === undefined && preference === undefined) return { vm, causes: [] };

@@ -63,7 +63,6 @@ function planRefs(vm: VirtualMachine, { live }: ReadParts): RefsPlan | undefined
 }
 
 export interface PartsFacts {
-  /** The expanded VM, or the VM itself if it cannot be expanded. */
   readonly expanded: VirtualMachine;
   readonly missing: readonly MissingPart[];
   readonly problems: readonly FieldProblem[];

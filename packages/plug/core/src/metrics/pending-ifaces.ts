@@ -74,7 +74,6 @@ export function reasonsTold(
 export interface EndedPhase {
   readonly type: HotplugType;
   readonly phase: IfacePhase;
-  /** Start, RFC 3339. */
   readonly since: string;
   /** Start of the next phase, RFC 3339. Undefined if the interface is no longer reported. */
   readonly until: string | undefined;

@@ -7,9 +7,7 @@ export interface QueueFigures {
   readonly depth: number;
   readonly adds: number;
   readonly retries: number;
-  /** Sum of the running times of all current passes, in seconds. */
   readonly unfinishedSeconds: number;
-  /** Running time of the oldest current pass, in seconds. */
   readonly longestRunningSeconds: number;
 }
 

@@ -160,7 +160,6 @@ export function migrationFamilies(
   ];
 }
 
-/** KubeVirt's label values for unset fields. */
 const UNSET_LABEL = "<none>";
 const POD_NETWORK_LABEL = "pod networking";
 const CORE_BINDINGS = ["bridge", "masquerade", "sriov", "passtBinding"] as const;

@@ -25,7 +25,6 @@ const DOUBLINGS_MAX = 4;
 /** Condition type and reason. Source: KubeVirt api/core/v1 VirtualMachineInstanceEvictionRequested. */
 export const EVICTION_REQUESTED = "EvictionRequested";
 
-/** Empty if no eviction is pending. */
 export function evictionCondition({ status }: VirtualMachineInstance): readonly NewCondition[] {
   const { evacuationNodeName: node, nodeName } = status ?? {};
   if (node === undefined || node !== nodeName) return [];

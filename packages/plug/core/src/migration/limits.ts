@@ -29,7 +29,6 @@ function parseBandwidth(quantity: string | number): Pick<MigrationLimits, "bandw
   return bytes > 0 ? { bandwidthMibPerSecond: Math.max(1, Math.floor(bytes / BYTES_PER_MIB)) } : {};
 }
 
-/** Uses KubeVirt's defaults for unset fields. */
 export function moveLimitsOf({ migrationConfiguration }: MigrationState): MigrationLimits {
   const settings = migrationConfigOf(migrationConfiguration);
   return {

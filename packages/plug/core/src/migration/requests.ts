@@ -46,7 +46,6 @@ export function inFlightProblem(
   return `in-flight migration detected. Active migration job (${active.metadata.uid ?? ""}) is currently already in progress for VMI ${name}.`;
 }
 
-/** Names of the pods that the guest is in or migrates to. */
 export function launcherNamesOf(vmi: VirtualMachineInstance): readonly string[] {
   const open = openMigration(vmi);
   const owner = ownerPodName(vmi);
@@ -57,7 +56,6 @@ export function launcherNamesOf(vmi: VirtualMachineInstance): readonly string[] 
 /** Response to an eviction that Patchbay does not allow directly. */
 export interface EvictionResponse {
   readonly message: string;
-  /** The node to evacuate. Unset if nothing is to be done. */
   readonly evacuates?: string;
 }
 

@@ -5,7 +5,6 @@ import { names, type NetworkAttachmentDefinition, type NetworkSelection } from "
 /** By NAMESPACE/NAME. */
 export type Definitions = ReadonlyMap<string, NetworkAttachmentDefinition>;
 
-/** Why a network is not requested. */
 export interface UnavailableNetwork {
   readonly reason: "NetworkNotOnNode";
   readonly message: string;

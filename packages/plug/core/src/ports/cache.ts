@@ -11,7 +11,6 @@ export type Change<T extends KubeObject> =
 /** A local copy of all objects of one kind, updated by a watch. Callers must not modify the objects. */
 export interface Cache<T extends KubeObject> {
   find(key: ObjectKey): T | undefined;
-  /** All objects, sorted by namespace and name. */
   list(): readonly T[];
   /** Objects for which the index function returned `value`, sorted. */
   listBy(index: string, value: string): readonly T[];

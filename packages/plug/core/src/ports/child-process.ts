@@ -12,7 +12,6 @@ export interface ChildProgram {
   /** User and group of the child, which has no capabilities. Unset: same as the parent. */
   readonly identity?: ProcessIdentity;
   readonly env: Readonly<Record<string, string>>;
-  /** Limit for loading the module and dropping privileges. */
   readonly readyTimeoutMs: number;
 }
 
@@ -49,7 +48,6 @@ export interface ChildProcessHandle extends ChildChannel {
   kill(): void;
 }
 
-/** Starts children. They end when this process ends. */
 export interface ChildStarter {
   /** Resolves when the child is ready. @throws AppError with OS_PROGRAM_FAILED, OS_TIMED_OUT */
   start(program: ChildProgram): Promise<ChildProcessHandle>;

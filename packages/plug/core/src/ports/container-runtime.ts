@@ -125,7 +125,6 @@ export interface ContainerSecurity {
 /** Source: CRI ContainerConfig. */
 export interface ContainerConfig {
   readonly metadata: { readonly name: string; readonly attempt: number };
-  /** Image ID, or a reference of an image on the node. */
   readonly image: string;
   /** Replaces the image's entrypoint. */
   readonly command: readonly string[];
@@ -225,7 +224,6 @@ export interface ExecRequest extends AttachRequest {
   readonly command: readonly string[];
 }
 
-/** Restricts a list. All set conditions must match. */
 export interface RuntimeFilter {
   readonly sandboxId?: string;
   readonly labels?: Readonly<Record<string, string>>;
@@ -245,7 +243,6 @@ export interface ContainerRuntime {
   runSandbox(config: SandboxConfig): Promise<string>;
   /** Kills the sandbox's containers and releases its network. */
   stopSandbox(id: string): Promise<void>;
-  /** Removes the containers too. */
   removeSandbox(id: string): Promise<void>;
   listSandboxes(filter?: RuntimeFilter): Promise<readonly SandboxSummary[]>;
   findSandbox(id: string): Promise<SandboxStatus | undefined>;

@@ -2,7 +2,6 @@
 
 /** Files of the machine. Paths are absolute. */
 export interface Files {
-  /** Returns the text, or undefined if there is no such file. */
   readText(path: string): Promise<string | undefined>;
   /** Replaces the whole file: temporary file, fsync, rename, fsync of the directory. */
   writeAtomic(path: string, text: string, mode?: number): Promise<void>;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// libvirt as virt-handler uses it.
 
 /** `crashed` also if the QEMU process died. Source: libvirt virDomainState, virDomainShutoffReason. */
 export type DomainState =
@@ -12,7 +11,6 @@ export type DomainState =
   | "suspended"
   | "unknown";
 
-/** A domain without its XML. */
 export interface DomainInfo {
   readonly name: string;
   readonly uuid: string;
@@ -124,7 +122,6 @@ export interface OpenOptions {
 
 /** Source: libvirt virDomainMigrateToURI3. */
 export interface Migration {
-  /** The target daemon, as the source daemon reaches it. */
   readonly peerUri: string;
   /** The target for memory, as the source QEMU reaches it. */
   readonly memoryUri: string;
@@ -154,7 +151,6 @@ export interface JobStats {
   readonly pageBytes?: number;
   /** How much the guest is throttled, 0 to 99. */
   readonly throttlePercent?: number;
-  /** How long the guest was paused, or is expected to be. */
   readonly downtimeMs?: number;
 }
 

@@ -10,7 +10,6 @@ export interface Launcher {
   readonly netns: NetnsHandle;
   /** The content of the pod's resolv.conf, which the pod may have changed. */
   readonly resolver?: string;
-  /** Names of the pod's hook containers, in order. */
   readonly sidecars?: readonly string[];
   /** Resolves when the process behind the socket has ended (pidfd). */
   readonly ended: Promise<void>;

@@ -10,7 +10,6 @@ export interface InheritedFd {
 export interface Command {
   /** Program and arguments. No shell is involved. */
   readonly argv: readonly [string, ...string[]];
-  /** Text for standard input. */
   readonly stdin?: string;
   /** The complete environment. Unset: PATH only. */
   readonly env?: Readonly<Record<string, string>>;

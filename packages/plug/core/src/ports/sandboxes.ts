@@ -5,7 +5,6 @@ export interface Sandbox {
   /** CNI_CONTAINERID. */
   readonly id: string;
   readonly podUid: string;
-  /** Namespace and name of the pod. */
   readonly pod: { readonly namespace: string; readonly name: string };
   /** For example `/run/netns/cni-1234`. */
   readonly netnsPath: string;
@@ -13,7 +12,6 @@ export interface Sandbox {
   readonly netnsInode: string;
 }
 
-/** The container runtime as virt-handler and net-agent use it. */
 export interface Sandboxes {
   find(podUid: string): Promise<Sandbox | undefined>;
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kubernetes objects through the API server.
 import type { JsonPatchOperation, KubeList, KubeObject, ResourceType } from "@patchbay/api";
 
 /** Name of an object. `namespace` is unset for cluster-scoped kinds. */
@@ -13,7 +12,6 @@ export type Patch =
   | { readonly type: "json"; readonly operations: readonly JsonPatchOperation[] }
   | { readonly type: "merge"; readonly fields: Readonly<Record<string, unknown>> };
 
-/** Options of every call. An abort rejects with the signal's reason. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Default 10 000. */
@@ -27,14 +25,12 @@ export interface WriteOptions extends CallOptions {
   readonly isStrict?: boolean;
 }
 
-/** Unset fields do not restrict the list. */
 export interface ListOptions extends CallOptions {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
 }
 
-/** The server has defaults for all fields. */
 export interface DeleteOptions extends CallOptions {
   readonly gracePeriodSeconds?: number;
   readonly propagationPolicy?: "Orphan" | "Background" | "Foreground";
@@ -47,7 +43,6 @@ export interface DeleteOptions extends CallOptions {
  * a JSON patch, KUBE_NOT_FOUND, KUBE_ALREADY_EXISTS, KUBE_REFUSED (4xx with causes), KUBE_UNREACHABLE.
  */
 export interface Store {
-  /** Undefined if it does not exist. */
   find<T extends KubeObject>(
     type: ResourceType<T>,
     key: ObjectKey,

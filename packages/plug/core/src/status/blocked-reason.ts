@@ -33,7 +33,6 @@ export interface Hindrance {
 
 type Step = Exclude<Extract<NodeAction, { iface: string }>["kind"], "wait"> | "serveAddresses";
 
-/** The phase of each step, and the reason for errors without one of their own. */
 const STEPS: Readonly<Record<Step, { readonly phase: IfacePhase; readonly reason: Reason }>> = {
   rememberAddresses: { phase: "Wiring", reason: "WiringFailed" },
   linkSocket: { phase: "Wiring", reason: "WiringFailed" },
@@ -123,7 +122,6 @@ type WaitFacts = Pick<NodeVmFacts, "vmi" | "domain" | "asked" | "ifaces">;
 
 type VhostUserMessage = (iface: IfaceFacts | undefined) => Told;
 
-/** The message is the problem found with the socket. */
 const socketMessage =
   (reason: SocketReason): VhostUserMessage =>
   (iface) => ({ reason, message: iface?.links.socketProblem?.message ?? "" });

@@ -92,7 +92,6 @@ function listConditions(facts: NodeVmFacts, now: string): Conditions {
   return [...others, ...withTransitionTimes(own, stored, now)];
 }
 
-/** The guest's last report about itself. */
 function systemField({ guestSystem = {} }: NodeVmFacts): Pick<VmiStatus, "guestOSInfo"> {
   return Object.keys(guestSystem).length === 0 ? {} : { guestOSInfo: guestSystem };
 }

@@ -127,7 +127,6 @@ function stuckError(pod: Pod | undefined): SyncError | undefined {
 const KERNEL_NOT_COPIED = "KernelNotCopied";
 const DISK_NOT_PREPARED = "DiskNotPrepared";
 const HOOK_ENDED = "HookSidecarEnded";
-/** Reasons that the next start of the VM may report again. */
 const START_REASONS: readonly string[] = [KERNEL_NOT_COPIED, DISK_NOT_PREPARED, HOOK_ENDED];
 
 type ContainerEnd = NonNullable<ContainerStatus["state"]["terminated"]>;
@@ -168,7 +167,6 @@ export function hookFailure(
   return { reason: HOOK_ENDED, message };
 }
 
-/** Missing storage, before the pod is created. */
 function storageError({ vmi, pod, storage }: VmiStatusFacts): SyncError | undefined {
   return pod === undefined && !isVmiFinal(vmi) ? storageHindrance(vmi, storage) : undefined;
 }
@@ -178,15 +176,11 @@ export interface VmiStatusFacts {
   readonly pod: Pod | undefined;
   readonly network: NetworkConfig;
   readonly storage: StorageFacts;
-  /** Steps that the API server rejected. */
   readonly failures: readonly StepFailure[];
-  /** Networks that the pod's node cannot provide. */
   readonly absences: NetworkAbsences;
-  /** Set if the pod's node does not respond. */
   readonly nodeLoss?: NodeLoss;
 }
 
-/** The reason in `status.hindrance`, which virt-handler writes. */
 function nodeError({ status }: VirtualMachineInstance): SyncError | undefined {
   const { reason, message } = status?.hindrance ?? {};
   if (reason === undefined || message === undefined) return undefined;
@@ -223,13 +217,11 @@ export interface VmStatusFacts {
   /** That VMI or its VM is being deleted, so the name becomes free. */
   readonly isTakerLeaving?: boolean;
   readonly bindings: BindingRegistry;
-  /** NIC changes wait for the next start. */
   readonly isStaged: boolean;
   /** A claim of the VMI has no volume yet. */
   readonly waitsForBinding: boolean;
   /** Unset for a VM without instancetype and preference. */
   readonly parts?: PartsFacts;
-  /** Steps that the API server rejected. */
   readonly failures: readonly StepFailure[];
 }
 

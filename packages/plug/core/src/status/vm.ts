@@ -131,7 +131,6 @@ function restartRequired(situation: VmStatusFacts): readonly NewCondition[] {
   return [{ type: RESTART_REQUIRED, status: "True", reason: "NonLiveFieldsChanged", message }];
 }
 
-/** The VM's own conditions, then the VMI's others. */
 function listConditions(
   situation: VmStatusFacts,
   syncError: SyncError | undefined,

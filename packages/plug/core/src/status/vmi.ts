@@ -133,7 +133,6 @@ function findPhase(situation: VmiStatusFacts, pod: Pod | undefined): VmiPhase {
   return openMigration(vmi) === undefined ? "Failed" : current;
 }
 
-/** Reason of a VMI whose pod was lost. */
 const LOST_REASON: NodeLoss["reason"] = "NodeUnresponsive";
 
 /** The first time of each phase. Source: KubeVirt VirtualMachineInstancePhaseTransitionTimestamp. */

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of a guest: libvirt, hooks, devices and the domain.
 import type { ErrorEntry } from "../entry.ts";
 
 export const LIBVIRT_ERRORS = {

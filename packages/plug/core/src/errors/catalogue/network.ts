@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of networks: CNI, and links in the pod.
 import type { ErrorEntry } from "../entry.ts";
 
 export const CNI_ERRORS = {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of the standalone machine and of the command line.
 import type { ErrorEntry } from "../entry.ts";
 
 export const STANDALONE_ERRORS = {

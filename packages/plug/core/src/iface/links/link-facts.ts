@@ -116,7 +116,6 @@ function hookLinkFacts({ podInterfaceName }: WiredIface, { links }: LinkSources)
   return { ...NO_LINKS, ...seen, ...podNicFacts(nic) };
 }
 
-/** Whether port security restricts the guest. */
 function isGuarded({ iface, network, security: cluster }: WiredIface): boolean {
   if (iface === undefined || network === undefined || cluster === undefined) return false;
   return sendGuardOf({ iface, network, cluster, mac: "", addresses: [] }) !== undefined;

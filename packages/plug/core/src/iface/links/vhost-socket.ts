@@ -28,7 +28,6 @@ export interface SeenSocket {
 
 export type SocketReason = "BackendMissing" | "BackendRefused" | "PortSecurityNotKept";
 
-/** A directory and a name, without `..`. */
 const DIRECTORY_AND_NAME = /^\/[A-Za-z0-9][\w.-]{0,63}\/[A-Za-z0-9][\w.-]{0,63}$/;
 
 /** Whether the path is in the pod's directory, which the launcher mounts. */

@@ -82,7 +82,6 @@ export function leaseOf(facts: WiredIface): GuestLease | undefined {
   return moduleOf(facts).leaseOf(toWiringFacts(facts));
 }
 
-/** Members that belong to the pod NIC, not to the interface. */
 type PodNicMember = "attachment" | "remembered" | "swap";
 const POD_NIC_MEMBERS: readonly string[] = [
   "attachment",
@@ -90,12 +89,10 @@ const POD_NIC_MEMBERS: readonly string[] = [
   "swap",
 ] satisfies PodNicMember[];
 
-/** Returns the interface as it will be after the network swap. */
 export function onSwap<Facts extends object, There>(
   facts: Facts & { readonly swap: There },
 ): Omit<Facts, PodNicMember> & There {
   const others = Object.entries(facts).filter(([key]) => !POD_NIC_MEMBERS.includes(key));
-  // The type omits the same members.
   return { ...(Object.fromEntries(others) as Omit<Facts, PodNicMember>), ...facts.swap };
 }
 
@@ -152,7 +149,6 @@ interface PodLink {
   readonly carrier: boolean;
 }
 
-/** Everything that can own links in a pod. */
 export interface LinkOwners {
   readonly ifaces: readonly IfaceFacts[];
   readonly attachments: readonly Attachment[];

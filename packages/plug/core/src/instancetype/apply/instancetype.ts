@@ -44,7 +44,6 @@ function controlledIfSet(
   return controlled(field, (spec, type) => !isUnset(its(type)) && !isUnset(own(spec)));
 }
 
-/** Conflicts whenever the template sets the field. */
 function alwaysControlled(field: string, own: (domain: Domain) => unknown): ControlledField {
   return controlled(field, ({ domain }) => !isUnset(own(domain)));
 }
@@ -53,7 +52,6 @@ function isFilled(list: unknown): boolean {
   return Array.isArray(list) && list.length > 0;
 }
 
-/** In KubeVirt's order. */
 const CONTROLLED_FIELDS: readonly ControlledField[] = [
   controlledIfSet(
     "nodeSelector",
@@ -145,7 +143,6 @@ const CONTROLLED_FIELDS: readonly ControlledField[] = [
   ),
 ];
 
-/** Annotations that both set, to different values. */
 function conflictingAnnotations({ metadata }: Template, its: InstancetypeSpec): readonly string[] {
   const own = metadata?.annotations ?? {};
   return Object.entries(its.annotations ?? {})

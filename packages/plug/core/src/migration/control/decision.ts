@@ -12,7 +12,6 @@ import { toMs } from "../../time.ts";
 import { completionTimeoutMs } from "../limits.ts";
 
 // Limits for each part of a migration. Source: KubeVirt pkg/virt-controller/watch/migration.
-/** Until the target pod is scheduled. */
 const SCHEDULING_TIMEOUT_MS = 300_000;
 /** Until the target pod and its node are ready for the guest. */
 const READY_TIMEOUT_MS = 900_000;

@@ -22,22 +22,18 @@ export interface MigrationSettings {
 export interface MigrationFacts {
   /** NAMESPACE/NAME of the VMI. */
   readonly key: string;
-  /** The VMI and its guest's pod. Undefined if there is no such VMI. */
   readonly guest: VmiFacts | undefined;
   /** The current migration. Undefined if there is none, or if its object was deleted while it was open. */
   readonly migration: VirtualMachineInstanceMigration | undefined;
   readonly waiting: readonly VirtualMachineInstanceMigration[];
-  /** Finished migrations, the oldest first. */
   readonly finished: readonly VirtualMachineInstanceMigration[];
   readonly targetPod: Pod | undefined;
   readonly targetLoss: NodeLoss | undefined;
-  /** Networks of the VMI that the target node cannot provide. */
   readonly targetAbsences: NetworkAbsences;
   /** Pods that no guest needs: targets of finished migrations, and former sources. */
   readonly leftPods: readonly Pod[];
   readonly mayBegin: boolean;
   readonly cpuLabels: Readonly<Record<string, string>>;
-  /** Why no node can receive the guest. Undefined if one may. */
   readonly unfit: string | undefined;
   readonly settings: MigrationSettings;
   /** RFC 3339. */

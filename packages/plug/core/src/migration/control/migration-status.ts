@@ -151,7 +151,6 @@ interface MigrationEvent {
   };
 }
 
-/** A reconcile pass, with the migration as it was before. */
 interface MigrationPass {
   readonly before: VirtualMachineInstanceMigration;
   readonly status: MigrationStatus;
@@ -228,7 +227,6 @@ function heldEvents(passed: MigrationPass): readonly MigrationEvent[] {
   return message === undefined ? [] : both({ type: "Warning", reason: GUEST_HELD, message });
 }
 
-/** Events for what has changed since the last status, in order. */
 export function migrationNotes(passed: MigrationPass): readonly MigrationEvent[] {
   const { before, status } = passed;
   const way = eventValues(passed);

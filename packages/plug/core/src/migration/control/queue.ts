@@ -34,7 +34,6 @@ export function inTurn(migrations: readonly Migration[]): readonly Migration[] {
   return migrations.toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
 }
 
-/** Unfinished migrations by priority, then by age. */
 function listOpen(migrations: readonly Migration[]): readonly Migration[] {
   const open = migrations.filter((each) => !isMigrationFinal(each));
   return inTurn(open).toSorted((a, b) => priorityRank(a) - priorityRank(b));

@@ -18,9 +18,7 @@ import { targetPodView } from "./target-nics.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Label prefix: the node's own CPU model. */
 const OWN_MODEL_PREFIX = "host-model-cpu.node.kubevirt.io/";
-/** Label prefix: CPU models that the node can receive. */
 const ACCEPTED_MODEL_PREFIX = "cpu-model-migration.node.kubevirt.io/";
 const VENDOR_PREFIX = "cpu-vendor.node.kubevirt.io/";
 
@@ -89,7 +87,6 @@ function listUsedDefinitions({ vmi, definitions }: VmiFacts): Definitions {
   return new Map([...definitions].filter(([network]) => used.includes(network)));
 }
 
-/** The first missing network if every node lacks one. */
 function findMissingNetwork(
   nodes: readonly KubeNode[],
   definitions: Definitions,

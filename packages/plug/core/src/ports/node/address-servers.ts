@@ -14,6 +14,5 @@ export interface AddressServers {
    * @throws AppError with PODNET_ADDRESS_SERVER_FAILED, OS_PROGRAM_MISSING
    */
   start(netns: NetnsHandle, nic: ServedNic): Promise<AddressServer>;
-  /** Stops servers that a previous process left running. */
   endLeft(): Promise<void>;
 }

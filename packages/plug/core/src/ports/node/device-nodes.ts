@@ -11,10 +11,8 @@ export interface DeviceCopy {
   readonly mode: number;
 }
 
-/** `removed`: the source does not exist, so the copy was removed. */
 export type CopyResult = "unchanged" | "made" | "removed";
 
-/** Creates device nodes. Paths are absolute. */
 export interface DeviceNodes {
   /**
    * Ensures a copy of the source's type and numbers. Replaces it atomically if anything differs. Idempotent, but must not

@@ -3,7 +3,6 @@
 
 /** @throws AppError of every call: CRI_UNAVAILABLE, CRI_FAILED (UNIMPLEMENTED if the runtime does not list them), CRI_TIMED_OUT */
 export interface ExecPrograms {
-  /** IDs of running programs. Empty for a missing container. */
   list(containerId: string): Promise<readonly string[]>;
   /** Kills the program (SIGKILL), but not its children. A missing program is success. */
   kill(containerId: string, id: string): Promise<void>;

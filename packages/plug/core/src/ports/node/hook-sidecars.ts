@@ -39,7 +39,6 @@ export interface HookSidecar {
   preCloudInitIso(
     request: CloudInitRequest,
   ): Promise<{ readonly data: string; readonly noCloudSource: string }>;
-  /** Reports that the guest has ended. */
   shutdown(): Promise<void>;
   close(): Promise<void>;
 }

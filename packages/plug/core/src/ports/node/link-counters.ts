@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traffic counters of links.
 import type { LinkCounts } from "../../metrics/traffic.ts";
 import type { NetnsHandle } from "../namespaces.ts";
 

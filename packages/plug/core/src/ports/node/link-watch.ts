@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Link events of a network namespace.
 import type { NetnsHandle } from "../namespaces.ts";
 
 /** A link that was added, removed or changed, or whose addresses or forwarding entries changed. */
 export interface ChangedLink {
   readonly index: number;
-  /** Its last name. Unset if the kernel did not report one. */
   readonly name?: string;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Netlink and raw frames in a pod's network namespace.
 import type { NetnsHandle } from "../namespaces.ts";
 
-/** The kernel's reply to one message. */
 export interface NetlinkAnswer {
   /** Messages of the reply without the final one. Source: netlink(7). */
   readonly data: Uint8Array;
@@ -15,17 +13,13 @@ export type NetlinkProtocol = "route" | "netfilter";
 
 export interface NewTap {
   readonly name: string;
-  /** UID and GID that may open it. */
   readonly owner: number;
-  /** Whether it is a multi-queue tap. */
   readonly takesMany: boolean;
 }
 
 /** Compares a number in a frame, in network byte order. */
 export interface FrameTest {
-  /** Offset in bytes. */
   readonly offset: number;
-  /** Size in bytes. */
   readonly size: 1 | 2 | 4;
   readonly value: number;
 }
@@ -39,7 +33,6 @@ export interface FrameChecksum {
   readonly at: number;
 }
 
-/** Frames to send, and links to listen on. */
 export interface FrameExchange {
   /** Links in one or more namespaces. Listening starts on all before the first frame is sent. */
   readonly ports: readonly { readonly netns: NetnsHandle; readonly link: string }[];
@@ -52,7 +45,6 @@ export interface FrameExchange {
   }[];
   /** Accepts frames that pass all tests of one list. Lists for the shortest frames come first. */
   readonly tests: readonly (readonly FrameTest[])[];
-  /** How long to listen, in milliseconds. */
   readonly ms: number;
 }
 

@@ -11,7 +11,6 @@ export type NodeNicName =
   /** PCI address, or name of an auxiliary device. */
   | { readonly by: "device"; readonly id: string };
 
-/** A NIC as it was in the host's namespace. */
 export interface NodeNic {
   readonly name: string;
   /** Index at that time. Addresses and routes refer to it. */
@@ -36,7 +35,6 @@ export interface NodeNic {
 }
 
 export type RestoredNic =
-  /** The NIC is not in that namespace. */
   | { readonly kind: "absent" }
   /** `lacks`: settings that the kernel rejected. Empty if the NIC is fully restored. */
   | { readonly kind: "there"; readonly lacks: readonly string[] };

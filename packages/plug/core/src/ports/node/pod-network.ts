@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links in a pod's network namespace.
 import type { RememberedAddresses } from "../../addresses/lease.ts";
 import type { BridgeWiring, LeftWiring, PodWiring, SeenWiring } from "../../bindings/pod-wiring.ts";
 import type { NetnsHandle } from "../namespaces.ts";
@@ -18,21 +17,17 @@ export interface Link {
   readonly carrier: boolean;
   /** ADDRESS/LENGTH, of all scopes, in the kernel's order. */
   readonly addresses: readonly string[];
-  /** Name of the bridge that it is a port of. */
   readonly master?: string;
   /** For a tap: whether it has one queue pair or several. */
   readonly takesQueues?: "one" | "many";
 }
 
-/** A snapshot of a pod's namespace. */
 export interface PodView {
-  /** All links, sorted by name. */
   readonly links: readonly Link[];
   /** Whether all that `wireTap` creates exists: every flag and every forwarding entry. */
   readonly isWired: (wiring: SeenWiring) => boolean;
 }
 
-/** A NIC's settings before another component used it. */
 export interface LentNic {
   readonly name: string;
   /** Unset: leave it unchanged. */
@@ -41,21 +36,14 @@ export interface LentNic {
   readonly addresses: readonly string[];
 }
 
-/** A NIC that another component has renamed. */
 export interface RenamedNic {
-  /** Current name. */
   readonly name: string;
-  /** Name to restore. */
   readonly before: string;
-  /** MAC to restore. */
   readonly mac?: string;
 }
 
-/** A guest's NIC to announce on its network. */
 export interface AnnouncedNic {
-  /** The pod NIC to announce through. */
   readonly podInterfaceName: string;
-  /** The guest's MAC. */
   readonly mac: string;
   /** ADDRESS or ADDRESS/LENGTH that belong to the guest for certain. */
   readonly addresses: readonly string[];
@@ -64,7 +52,6 @@ export interface AnnouncedNic {
 /** Creates and removes links in a pod. All calls are idempotent. */
 export interface PodNetwork {
   look(netns: NetnsHandle): Promise<PodView>;
-  /** All links, sorted by name. */
   listLinks(netns: NetnsHandle): Promise<readonly Link[]>;
   /**
    * Creates the links between pod NIC and guest: the recipes of docs/design/pod-links.md.

@@ -38,6 +38,5 @@ export interface VhostDirectories {
    * @throws AppError as `make`
    */
   remove(id: string): Promise<void>;
-  /** IDs with at least one directory, sorted. */
   list(): Promise<readonly string[]>;
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories for pods' volumes.
 
-/** Owner, group and permission bits of a directory. */
 export interface DirectoryAccess {
   readonly uid: number;
   readonly gid: number;
@@ -25,7 +23,6 @@ export type PathKind = "Directory" | "File" | "Socket" | "CharDevice" | "BlockDe
  * @throws AppError with an `OS_` code
  */
 export interface VolumeDisk {
-  /** Creates the directory, or corrects its owner and permissions. */
   makeDirectory(path: string, access: DirectoryAccess): Promise<void>;
   /** Mounts a tmpfs. Without `sizeBytes` the kernel limits it to half of the memory. */
   mountMemory(

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of an interface in the status, with their source and time.
 import {
   isLinkLocal,
   parseIp,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records NIC operations from what a node observes in each reconcile pass.
 import type {
   IfaceHistory,
   IfaceOperation,
@@ -169,7 +168,6 @@ function completedAtOnce(
   return dropAbsent({ ...what, networkName, ...times, outcome: "Done" as const, phases: [] });
 }
 
-/** A NIC of a running guest that is complete, but not in the status. */
 function findUnseenPlug(
   { stage, told, isRunning }: ObservedNic,
   at: ObservationTime,
@@ -313,7 +311,6 @@ export function withHindrances(seen: SeenNics, interfaces: readonly IfaceStatus[
   };
 }
 
-/** Merges the observations into `told`, the history in the status. */
 export function historyOf(told: IfaceHistory, { stories, links, ended }: SeenNics): IfaceHistory {
   const open = [
     ...[...stories].flatMap(([name, story]) =>

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IfaceHistory, IfaceOperation } from "@patchbay/api";
 
-/** Most operations for each interface. */
 export const OPERATIONS_MAX = 10;
 /** Longest history as JSON, in bytes: a small part of the largest object. */
 export const HISTORY_BYTES_MAX = 32 * 1024;
 
-/** A new, changed or ended operation of one interface. */
 export interface OperationEvent {
   readonly name: string;
   readonly operation: IfaceOperation;

@@ -247,7 +247,6 @@ function withAbsence(
   return { ...attachment, state: "Failed", ...absence };
 }
 
-/** Fails open attachments while the node does not respond. */
 function withNodeLoss(nodeLoss: NodeLoss | undefined, attachment: Attachment): Attachment {
   if (nodeLoss === undefined || attachment.state !== "Requested") return attachment;
   return { ...attachment, state: "Failed", ...nodeLoss };

@@ -18,7 +18,6 @@ export interface IfaceReport {
   readonly ifaces: readonly IfaceFacts[];
   readonly hindrances: Readonly<Record<string, Hindrance | undefined>>;
   readonly portless: ReadonlyMap<string, NoPort>;
-  /** What the DHCP server cannot offer, by interface. */
   readonly leftOut?: ReadonlyMap<string, readonly string[]>;
   readonly now: string;
   /** Since when the guest agent has not responded, RFC 3339. Unset while it responds or if it never did. */
@@ -123,7 +122,6 @@ function deviceFields({ device }: IfaceFacts): Partial<IfaceStatus> {
   };
 }
 
-/** Other pod NICs that have links of ours, or will get some. */
 function otherNicFields({ swap, left = [] }: IfaceFacts, phase: IfacePhase): Partial<IfaceStatus> {
   const isUsed = swap !== undefined && (phase === "Switching" || swap.links.bridge);
   const others = [...left, ...(isUsed ? [swap.podInterfaceName] : [])];

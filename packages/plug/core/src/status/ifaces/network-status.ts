@@ -11,7 +11,6 @@ export interface ToldAttachment extends Pick<
   readonly entries: readonly NetworkStatus[];
 }
 
-/** The attachment's pod NICs: the requested one and those in its CNI result. */
 export function interfacesOf({
   interfaceName,
   entries,

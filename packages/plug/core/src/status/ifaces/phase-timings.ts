@@ -39,11 +39,9 @@ export interface IfaceStage {
   /** The network in the spec, or the current one of an unplugged interface, NAMESPACE/NAME. Unset for the pod network. */
   readonly networkName?: string;
   readonly podInterfaceName: string;
-  /** Set for a ready NIC. */
   readonly link?: LinkStage;
 }
 
-/** The current link state, and the one that is about to be set. */
 export interface LinkStage {
   readonly is: LinkState;
   readonly wanted?: LinkState;

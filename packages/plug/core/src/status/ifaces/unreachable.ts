@@ -17,7 +17,6 @@ import { findByName } from "../../spec/nics.ts";
 import { NO_VIEW } from "../../guest/agent-view.ts";
 import { ifaceStatuses } from "./ifaces.ts";
 
-/** Phases that need the node, so they are blocked. */
 const NODE_PHASES: ReadonlySet<IfacePhase | undefined> = new Set<IfacePhase>([
   "Wiring",
   "Attaching",

@@ -24,6 +24,5 @@ export interface PacketCaptures {
     what: CapturedLink,
     take: (bytes: Uint8Array) => void | Promise<void>,
   ): Promise<PacketCapture>;
-  /** Stops captures that a previous process left running. */
   endLeft(): Promise<void>;
 }
