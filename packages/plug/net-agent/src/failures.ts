@@ -17,7 +17,7 @@ export interface Failures extends Pauses<AttachmentError> {
 }
 
 /** How long a failure keeps its first message, milliseconds. As long as an event counts repeats. */
-const REPORT_KEPT_MS = 600_000;
+const REPORT_MAX_AGE_MS = 600_000;
 
 function toAttachmentError(error: unknown, network?: string): AttachmentError {
   return { reason: reasonOf(error) ?? "CniFailed", message: sayWithAdvice(error, { network }) };
@@ -41,7 +41,7 @@ class StepFailures implements Failures {
   readonly #clock: Clock;
   readonly #pauses;
   /** By scope, then by name of the step. */
-  readonly #told = new Map<string, Map<string, Report>>();
+  readonly #reports = new Map<string, Map<string, Report>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -53,12 +53,12 @@ class StepFailures implements Failures {
   }
 
   lastReport({ scope, name }: Step): AttachmentError | undefined {
-    return this.#told.get(scope)?.get(name)?.error;
+    return this.#reports.get(scope)?.get(name)?.error;
   }
 
   explain(step: Step, thrown: unknown, network?: string): Explanation<AttachmentError> {
     const code = errorKind(thrown);
-    return { code, shown: this.#tell(step, code, toAttachmentError(thrown, network)).error };
+    return { code, shown: this.#storeReport(step, code, toAttachmentError(thrown, network)).error };
   }
 
   fail(...failed: Parameters<Pauses<AttachmentError>["fail"]>): number {
@@ -67,33 +67,33 @@ class StepFailures implements Failures {
 
   succeed({ scope, name }: Pick<Step, "scope" | "name">): void {
     this.#pauses.succeed({ scope, name });
-    this.#told.get(scope)?.delete(name);
+    this.#reports.get(scope)?.delete(name);
   }
 
   isNew(step: Step, found: AttachmentError): boolean {
-    return this.#tell(step, `${found.reason} ${found.message}`, found).error === found;
+    return this.#storeReport(step, `${found.reason} ${found.message}`, found).error === found;
   }
 
   retain(scope: string, names: readonly string[]): void {
     this.#pauses.retain(scope, names);
-    const report = this.#told.get(scope);
+    const report = this.#reports.get(scope);
     for (const name of [...(report?.keys() ?? [])]) if (!names.includes(name)) report?.delete(name);
-    if (report?.size === 0) this.#told.delete(scope);
+    if (report?.size === 0) this.#reports.delete(scope);
   }
 
   forget(scope: string): void {
     this.#pauses.forget(scope);
-    this.#told.delete(scope);
+    this.#reports.delete(scope);
   }
 
   /** Returns the earlier report, unless the failure differs or the report is too old. */
-  #tell({ scope, name, circumstances }: Step, kind: string, error: AttachmentError): Report {
-    const steps = this.#told.get(scope) ?? new Map<string, Report>();
-    this.#told.set(scope, steps);
+  #storeReport({ scope, name, circumstances }: Step, kind: string, error: AttachmentError): Report {
+    const steps = this.#reports.get(scope) ?? new Map<string, Report>();
+    this.#reports.set(scope, steps);
     const nowMs = this.#clock.monotonicMs();
     const key = JSON.stringify([kind, circumstances]);
     const before = steps.get(name);
-    if (before?.key === key && nowMs - before.sinceMs < REPORT_KEPT_MS) return before;
+    if (before?.key === key && nowMs - before.sinceMs < REPORT_MAX_AGE_MS) return before;
     const report = { key, error, sinceMs: nowMs };
     steps.set(name, report);
     return report;

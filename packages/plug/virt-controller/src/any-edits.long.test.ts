@@ -157,13 +157,13 @@ async function happen(world: AnyWorld, one: Happening): Promise<void> {
       return world.delete(one.kind === "vmi" ? VIRTUAL_MACHINE_INSTANCES : PODS);
     case "refuse":
       world.bench.refuse(one.call, one.code);
-      await world.tryPass();
+      await world.passOnce();
       world.bench.refuse(one.call, undefined);
       return;
     case "learn":
       return world.bench.catchUp();
     case "pass":
-      return world.tryPass();
+      return world.passOnce();
     case "node":
       await world.actNode();
       return;

@@ -11,25 +11,25 @@ import {
 import { ifacesOf, openMigration } from "@patchbay/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { TwoNodes, type Fate } from "./testing/two-nodes.ts";
+import { TwoNodes, type MigrationOutcome } from "./testing/two-nodes.ts";
 
 type Happening =
-  | { readonly what: "ask" | "cancel" | "stop" | "learn" | "pass" }
+  | { readonly what: "requestMigration" | "cancel" | "stop" | "learn" | "pass" }
   | { readonly what: "toggle"; readonly nic: string }
   | { readonly what: "end"; readonly pod: "guest's" | "other" }
-  | { readonly what: "nodes"; readonly fate: Fate }
+  | { readonly what: "nodes"; readonly fate: MigrationOutcome }
   | {
       readonly what: "refuse";
       readonly call: string;
       readonly code: "KUBE_CONFLICT" | "KUBE_FORBIDDEN" | "KUBE_UNREACHABLE";
     };
 
-function often(what: "ask" | "cancel" | "stop" | "learn" | "pass", weight: number) {
+function often(what: "requestMigration" | "cancel" | "stop" | "learn" | "pass", weight: number) {
   return { weight, arbitrary: fc.record({ what: fc.constant(what) }) };
 }
 
 const happening: fc.Arbitrary<Happening> = fc.oneof(
-  often("ask", 4),
+  often("requestMigration", 4),
   often("cancel", 1),
   often("stop", 1),
   often("learn", 8),
@@ -52,7 +52,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
     weight: 8,
     arbitrary: fc.record({
       what: fc.constant("nodes" as const),
-      fate: fc.constantFrom<Fate[]>("arrives", "stays", "moves on"),
+      fate: fc.constantFrom<MigrationOutcome[]>("arrives", "stays", "moves on"),
     }),
   },
   {
@@ -73,7 +73,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
 
 async function happen(world: TwoNodes, what: Happening): Promise<void> {
   switch (what.what) {
-    case "ask":
+    case "requestMigration":
     case "cancel":
     case "stop":
     case "learn":

@@ -9,12 +9,12 @@ import { AnyWorld } from "./testing/any-world.ts";
 const HOUR_MS = 3_600_000;
 
 async function loseNode(world: AnyWorld): Promise<void> {
-  await world.hearNode(false);
-  expect(await world.words()).toEqual(["Running", "Unknown"]);
+  await world.setNodeReady(false);
+  expect(await world.statusHistory()).toEqual(["Running", "Unknown"]);
   await world.delete(PODS);
   await world.actNode();
   await world.bench.pass();
-  await world.hearNode(true);
+  await world.setNodeReady(true);
 }
 
 /** How a guest ends. */
@@ -40,16 +40,16 @@ const STRATEGIES = ["Always", "RerunOnFailure", "Manual", "Once"] as const;
 async function play(strategy: RunStrategy, end: End) {
   const world = new AnyWorld();
   const { bench } = world;
-  await world.hearNode(true);
+  await world.setNodeReady(true);
   const vm = aVm();
   await bench.put(VIRTUAL_MACHINES, { ...vm, spec: { ...vm.spec, runStrategy: strategy } });
-  await world.words();
+  await world.statusHistory();
   if (strategy === "Manual") await world.request(["Start"]);
-  await world.words();
+  await world.statusHistory();
   const first = await bench.vmi();
   expect(first?.status?.phase).toBe("Running");
   await ENDS[end](world);
-  const words = await world.words();
+  const words = await world.statusHistory();
   const failures = (await bench.vm())?.status?.startFailure?.consecutiveFailCount ?? 0;
   await world.settle();
   const last = await bench.vmi();
@@ -136,7 +136,7 @@ test.each(["Always", "RerunOnFailure"] as const)(
       }
       const begunMs = bench.nowMs;
       await world.endPod({ phase: "Failed" });
-      expect((await world.words()).at(-1)).toBe("CrashLoopBackOff");
+      expect((await world.statusHistory()).at(-1)).toBe("CrashLoopBackOff");
       const { startFailure } = (await bench.vm())?.status ?? {};
       const untilMs = Date.parse(startFailure?.retryAfterTimestamp ?? "");
       expect(untilMs - begunMs).toBe(pauseS * 1000);

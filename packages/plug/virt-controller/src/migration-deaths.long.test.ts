@@ -4,10 +4,10 @@
 import { isMigrationFinal, names, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from "@patchbay/api";
 import { openMigration } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
-import { TwoNodes, type Fate } from "./testing/two-nodes.ts";
+import { TwoNodes, type MigrationOutcome } from "./testing/two-nodes.ts";
 
 /** Everybody does his part once, until the guest is on its way. */
-async function goOut(world: TwoNodes, fate: Fate = "moves on"): Promise<void> {
+async function goOut(world: TwoNodes, fate: MigrationOutcome = "moves on"): Promise<void> {
   for (let round = 0; round < 8; round += 1) {
     await world.learn();
     await world.pass();
@@ -17,25 +17,25 @@ async function goOut(world: TwoNodes, fate: Fate = "moves on"): Promise<void> {
 
 const STORIES: Readonly<Record<string, (world: TwoNodes) => Promise<void>>> = {
   "a guest moves, and moves on": async (world) => {
-    world.ask();
+    world.requestMigration();
     await goOut(world, "arrives");
     await world.settle();
-    world.ask();
+    world.requestMigration();
     await goOut(world, "arrives");
   },
   "a guest stays": async (world) => {
-    world.ask();
+    world.requestMigration();
     await goOut(world);
     await world.actNodes("stays");
   },
   "it is cancelled at once": async (world) => {
-    world.ask();
+    world.requestMigration();
     await world.learn();
     await world.pass();
     await world.cancel();
   },
   "it is cancelled on its way": async (world) => {
-    world.ask();
+    world.requestMigration();
     await goOut(world);
     await world.cancel();
     await world.learn();
@@ -43,7 +43,7 @@ const STORIES: Readonly<Record<string, (world: TwoNodes) => Promise<void>>> = {
     await world.actNodes("stays");
   },
   "the VM is stopped on its way": async (world) => {
-    world.ask();
+    world.requestMigration();
     await goOut(world);
     await world.stop();
     await world.learn();
@@ -51,7 +51,7 @@ const STORIES: Readonly<Record<string, (world: TwoNodes) => Promise<void>>> = {
     await world.actNodes("arrives");
   },
   "a NIC is plugged on its way": async (world) => {
-    world.ask();
+    world.requestMigration();
     await goOut(world);
     await world.toggle("three");
     await goOut(world, "arrives");

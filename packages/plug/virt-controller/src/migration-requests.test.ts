@@ -122,7 +122,7 @@ describe("the target's pod", () => {
 describe("asked for on the way", () => {
   test("a plug changes neither pod, and is done once at the target", async () => {
     const story = await Migrating.begin();
-    await story.goOut();
+    await story.runUntilSending();
     await change(story, (vmi) => withNic(vmi, "new", "red"));
     expect(askedBy(await story.findSource())).toEqual([`blue ${POD0}`]);
     expect(askedBy(await story.target())).toEqual([`blue ${POD0}`]);
@@ -132,15 +132,15 @@ describe("asked for on the way", () => {
 
   test("a plug is done at the source, where the guest stays", async () => {
     const story = await Migrating.begin();
-    await story.goOut();
+    await story.runUntilSending();
     await change(story, (vmi) => withNic(vmi, "new", "red"));
-    await story.say({ failed: true, failureReason: "no way" });
+    await story.writeState({ failed: true, failureReason: "no way" });
     expect(askedBy(await story.findSource())).toHaveLength(2);
   });
 
   test("another network is joined at the target, beside the one that the guest came on", async () => {
     const story = await Migrating.begin();
-    await story.goOut();
+    await story.runUntilSending();
     await change(story, (vmi) => onNetwork(vmi, "one", "red"));
     expect(askedBy(await story.target())).toEqual([`blue ${POD0}`]);
     await story.arrive();
@@ -149,7 +149,7 @@ describe("asked for on the way", () => {
 
   test("an unplug leaves the pod's network alone until the guest has let go", async () => {
     const story = await Migrating.begin([ONE, TWO]);
-    await story.goOut();
+    await story.runUntilSending();
     await change(story, (vmi) => withoutNic(vmi, "two"));
     await story.arrive();
     expect(askedBy(await story.target())).toEqual([`blue ${POD0}`, `red ${POD1}`]);

@@ -146,7 +146,7 @@ describe("what is left", () => {
 describe("pods that end on the way", () => {
   test("the source's: the target is told, and its word counts", async () => {
     const story = await Migrating.begin();
-    await story.goOut();
+    await story.runUntilSending();
     await story.endPod(await story.findSource());
     expect(await story.state()).toMatchObject({
       sourceEndedTimestamp: expect.any(String) as string,
@@ -159,7 +159,7 @@ describe("pods that end on the way", () => {
 
   test("the source's, and nobody has the guest: the VM has failed", async () => {
     const story = await Migrating.begin();
-    await story.goOut();
+    await story.runUntilSending();
     await story.endPod(await story.findSource(), "Failed");
     story.bench.nowMs += 61_000;
     await story.settle();
@@ -170,12 +170,12 @@ describe("pods that end on the way", () => {
 
   test("the migration's object is taken away by force: it is ended as if cancelled", async () => {
     const story = await Migrating.begin();
-    await story.goOut();
+    await story.runUntilSending();
     const key = { ...KEY, name: `move-${UID}` };
     await story.bench.server.delete(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, key);
     await story.settle();
     expect(await story.state()).toMatchObject({ abortRequested: true });
-    await story.say({ failed: true, failureReason: "it was cancelled" });
+    await story.writeState({ failed: true, failureReason: "it was cancelled" });
     expect(await story.state()).toMatchObject({ completed: true, failed: true });
     expect(await story.findTarget()).toBeUndefined();
     expect(await story.findSource()).toBeDefined();
@@ -183,7 +183,7 @@ describe("pods that end on the way", () => {
 
   test("it is taken away by force, and the target's pod ends: the source's word is waited for 5 min", async () => {
     const story = await Migrating.begin();
-    await story.goOut();
+    await story.runUntilSending();
     const key = { ...KEY, name: `move-${UID}` };
     await story.bench.server.delete(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, key);
     await story.endPod(await story.target(), "Failed");
@@ -198,9 +198,9 @@ describe("pods that end on the way", () => {
 
   test("the target's, when the guest had left the source: the VM has failed, whatever becomes of its pod", async () => {
     const story = await Migrating.begin();
-    await story.goOut();
+    await story.runUntilSending();
     await story.endPod(await story.target(), "Failed");
-    await story.say({ sourceNodeDomainLeft: true });
+    await story.writeState({ sourceNodeDomainLeft: true });
     expect(await story.phase()).toBe("Failed");
     expect(await story.state()).toMatchObject({ completed: true, failed: true, guestLost: true });
     expect((await story.vmi()).status).toMatchObject({ phase: "Failed", reason: "GuestLost" });
@@ -214,8 +214,8 @@ describe("a guest that is held at its target", () => {
 
   async function held(): Promise<Migrating> {
     const story = await Migrating.begin();
-    await story.goOut();
-    await story.say({ targetNodeDomainDetected: true, targetNodeDomainFaults: FAULTS });
+    await story.runUntilSending();
+    await story.writeState({ targetNodeDomainDetected: true, targetNodeDomainFaults: FAULTS });
     return story;
   }
 
@@ -229,7 +229,7 @@ describe("a guest that is held at its target", () => {
   test("is told of, until it goes on", async () => {
     const story = await held();
     expect(await isTold(story)).toEqual([true, true]);
-    await story.say({ targetNodeDomainFaults: [] });
+    await story.writeState({ targetNodeDomainFaults: [] });
     await story.arrive();
     expect(await isTold(story)).toEqual([false, false]);
     expect(await story.phase()).toBe("Succeeded");
@@ -238,7 +238,7 @@ describe("a guest that is held at its target", () => {
   test("is not ended by a cancel, which comes too late", async () => {
     const story = await held();
     await story.cancel();
-    await story.say({ sourceNodeDomainLeft: true });
+    await story.writeState({ sourceNodeDomainLeft: true });
     expect(await story.phase()).toBe("Running");
     expect(await story.findTarget()).toBeDefined();
   });
@@ -246,7 +246,7 @@ describe("a guest that is held at its target", () => {
   test("ends when its VM is stopped", async () => {
     const story = await held();
     await story.stop();
-    await story.say({ sourceNodeDomainLeft: true });
+    await story.writeState({ sourceNodeDomainLeft: true });
     expect(await story.phase()).toBe("Failed");
     expect(await story.findTarget()).toBeUndefined();
     expect((await story.vmi()).status?.phase).toBe("Failed");

@@ -55,7 +55,7 @@ describe("a guest that moves", () => {
 
   test("passes every phase, and both objects tell the story", async () => {
     const story = await Migrating.begin();
-    await story.goOut();
+    await story.runUntilSending();
     expect(await story.phase()).toBe("Running");
     await story.arrive();
     const { status } = (await story.migration()) ?? {};
@@ -87,7 +87,7 @@ describe("a guest that moves", () => {
 
   test("is the target's afterwards, and its old pod goes", async () => {
     const story = await Migrating.begin();
-    await story.goOut();
+    await story.runUntilSending();
     await story.arrive();
     const { metadata, status } = await story.vmi();
     const target = await story.target();
@@ -110,7 +110,7 @@ describe("a guest that moves", () => {
 
   test("goes back, and the pod that it had in between goes too", async () => {
     const story = await Migrating.begin();
-    await story.goOut();
+    await story.runUntilSending();
     await story.arrive();
     const back = aMigration("m2", { creationTimestamp: "2026-01-01T00:01:00Z" });
     await story.ask(back);
@@ -152,12 +152,12 @@ describe("a guest that stays", () => {
 
   test("on the source's word, and not before it", async () => {
     const story = await Migrating.begin();
-    await story.goOut();
+    await story.runUntilSending();
     await story.endPod(await story.target(), "Failed");
     expect(await story.phase()).toBe("Running");
     expect(await story.state()).toMatchObject({ abortRequested: true });
     expect(await story.state()).not.toHaveProperty("completed");
-    await story.say({ failed: true, failureReason: "no way", abortStatus: "Succeeded" });
+    await story.writeState({ failed: true, failureReason: "no way", abortStatus: "Succeeded" });
     expect(await story.phase()).toBe("Failed");
     expect(await story.state()).toMatchObject({ completed: true, failureReason: "no way" });
   });
@@ -166,11 +166,11 @@ describe("a guest that stays", () => {
 describe("a VM that is stopped meanwhile", () => {
   test("is shut down where it is, once its migration has ended", async () => {
     const story = await Migrating.begin();
-    await story.goOut();
+    await story.runUntilSending();
     await story.stop();
     expect(await story.state()).toMatchObject({ abortRequested: true });
     expect(await story.findSource()).toBeDefined();
-    await story.say({ failed: true, failureReason: "it was cancelled" });
+    await story.writeState({ failed: true, failureReason: "it was cancelled" });
     expect(await story.findSource()).toBeUndefined();
     expect(await story.findTarget()).toBeUndefined();
     expect(await story.phase()).toBe("Failed");
@@ -178,7 +178,7 @@ describe("a VM that is stopped meanwhile", () => {
 
   test("is shut down at the target, where the guest had arrived", async () => {
     const story = await Migrating.begin();
-    await story.goOut();
+    await story.runUntilSending();
     await story.stop();
     await story.arrive();
     expect(await story.phase()).toBe("Succeeded");

@@ -73,7 +73,7 @@ test("what one has reported is not replaced by one that saw no status yet", asyn
   await scene.runPod();
   await scene.vmiWhen(({ status }) => status?.phase === "Scheduled");
   await scene.reportVmi({ pciePorts: { total: 4, free: 4 } });
-  behind.tellOne();
+  behind.deliverOne();
   await leaveAlone();
   const { status } = await scene.vmi();
   expect(status?.pciePorts).toEqual({ total: 4, free: 4 });

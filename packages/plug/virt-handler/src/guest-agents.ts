@@ -89,7 +89,7 @@ function reportedFields({ nics, others }: GuestView): unknown {
 
 class TrackedGuestAgents implements GuestAgents {
   readonly #clock: Clock;
-  readonly #asks = new Map<string, QueryHistory>();
+  readonly #queries = new Map<string, QueryHistory>();
   readonly #views = new Map<string, GuestView>();
   readonly #systems = new Map<string, GuestOsInfo>();
   readonly #silences = new Map<string, AgentSilence>();
@@ -111,10 +111,10 @@ class TrackedGuestAgents implements GuestAgents {
 
   queryDueInMs(uid: string, inputs: string): number | undefined {
     const nowMs = this.#clock.monotonicMs();
-    const known = this.#asks.get(uid);
+    const known = this.#queries.get(uid);
     const fresh = { inputs, changedMs: nowMs, queries: 0, queriedMs: nowMs, failures: 0 };
     const history = known?.inputs === inputs ? known : fresh;
-    this.#asks.set(uid, history);
+    this.#queries.set(uid, history);
     if (inputs === "") return undefined;
     const dueInMs = nextAskInMs({
       asks: history.queries,
@@ -132,10 +132,15 @@ class TrackedGuestAgents implements GuestAgents {
     const uid = uidOf(vmi);
     const nowMs = this.#clock.monotonicMs();
     this.#questions.take(uid);
-    const history = this.#asks.get(uid);
+    const history = this.#queries.get(uid);
     if (history !== undefined) {
       const failures = links === undefined ? history.failures + 1 : 0;
-      this.#asks.set(uid, { ...history, queries: history.queries + 1, queriedMs: nowMs, failures });
+      this.#queries.set(uid, {
+        ...history,
+        queries: history.queries + 1,
+        queriedMs: nowMs,
+        failures,
+      });
     }
     if (isTimeout === true) return this.#noteTimeout(uid);
     if (links === undefined) return false;
@@ -201,8 +206,8 @@ class TrackedGuestAgents implements GuestAgents {
   }
 
   #wasHeard(vmi: VirtualMachineInstance): boolean {
-    const isTold = (vmi.status?.conditions ?? []).some(({ type }) => type === AGENT_CONNECTED);
-    return isTold || this.viewOf(vmi).nics.size > 0;
+    const isReported = (vmi.status?.conditions ?? []).some(({ type }) => type === AGENT_CONNECTED);
+    return isReported || this.viewOf(vmi).nics.size > 0;
   }
 
   #leftMs({ reportAtMs }: AgentSilence): number {
@@ -210,7 +215,7 @@ class TrackedGuestAgents implements GuestAgents {
   }
 
   forget(uid: string): void {
-    this.#asks.delete(uid);
+    this.#queries.delete(uid);
     this.#views.delete(uid);
     this.#systems.delete(uid);
     this.#silences.delete(uid);

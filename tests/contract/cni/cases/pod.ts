@@ -161,11 +161,11 @@ const retryBudget: Judge = async ({ input }) => {
   const failures = input["consecutiveFailures"] as number;
   for (let done = 0; done < failures; done += 1) {
     world.cni.failNext("add", failure("ADD"));
-    await world.passAgain();
+    await world.continuePass();
     world.nowMs += 60_000;
   }
   const tried = attempts();
-  await world.passAgain();
+  await world.continuePass();
   return { attempts: tried, then: attempts() > tried ? "tried again" : "dropped" };
 };
 

@@ -242,10 +242,10 @@ export class World {
     this.#failures = createFailures(this.#clock);
     this.#tracked = undefined;
     this.#upkeep = undefined;
-    return this.passAgain(dieAt);
+    return this.continuePass(dieAt);
   }
 
-  async passAgain(dieAt = Number.POSITIVE_INFINITY): Promise<unknown> {
+  async continuePass(dieAt = Number.POSITIVE_INFINITY): Promise<unknown> {
     const life = new Life(dieAt);
     this.#failed = [];
     try {
@@ -291,11 +291,14 @@ export class World {
   }
 
   /** Like plugin host-device, restores only the name. */
-  #moveNodeNic({ config, interfaceName, netnsPath }: AttachmentRequest, way: "in" | "out"): void {
+  #moveNodeNic(
+    { config, interfaceName, netnsPath }: AttachmentRequest,
+    direction: "in" | "out",
+  ): void {
     const device = config.plugins.find(({ type }) => type === "host-device")?.["device"];
     if (typeof device !== "string") return;
     const pod = { inode: this.#inodeAt(netnsPath), name: interfaceName };
-    if (way === "out") this.nodeNics.move(pod, HOST_INODE, { name: device });
+    if (direction === "out") this.nodeNics.move(pod, HOST_INODE, { name: device });
     else {
       const changes = { name: interfaceName, alias: device };
       this.nodeNics.move({ inode: HOST_INODE, name: device }, pod.inode, changes);

@@ -30,12 +30,12 @@ const ROUNDS = 60;
  * Makes the store delete like a server: pods and objects with finalizers stay until they are released. The returned function
  * deletes at once.
  */
-export function keepFinalized({ server }: Bench): Bench["server"]["delete"] {
+export function emulateFinalizers({ server }: Bench): Bench["server"]["delete"] {
   const [patch, remove] = [server.patch.bind(server), server.delete.bind(server)];
   server.delete = async (type, key, options) => {
     const current = await server.find(type, key);
-    const isKept = type.kind === PODS.kind || (current?.metadata.finalizers ?? []).length > 0;
-    if (current === undefined || !isKept) return remove(type, key, options);
+    const hasFinalizer = type.kind === PODS.kind || (current?.metadata.finalizers ?? []).length > 0;
+    if (current === undefined || !hasFinalizer) return remove(type, key, options);
     if (options?.uid !== undefined && options.uid !== current.metadata.uid) {
       return remove(type, key, options);
     }
@@ -53,7 +53,7 @@ export function keepFinalized({ server }: Bench): Bench["server"]["delete"] {
 
 export class AnyWorld {
   readonly bench = new Bench();
-  readonly #remove = keepFinalized(this.bench);
+  readonly #remove = emulateFinalizers(this.bench);
 
   /** A person edits the VM; the caches may lag. */
   async edit(
@@ -68,11 +68,11 @@ export class AnyWorld {
   }
 
   /** Records a request as virt-api does. */
-  async request(words: readonly StateChangeRequest["action"][]): Promise<void> {
+  async request(statusHistory: readonly StateChangeRequest["action"][]): Promise<void> {
     const [vm, vmi] = [await this.bench.vm(), await this.bench.vmi()];
     if (vm === undefined) return;
     const uid = vmi?.metadata.uid;
-    const stateChangeRequests = words.flatMap((action): StateChangeRequest[] => {
+    const stateChangeRequests = statusHistory.flatMap((action): StateChangeRequest[] => {
       if (action === "Start") return [{ action }];
       return uid === undefined ? [] : [{ action, uid }];
     });
@@ -95,24 +95,24 @@ export class AnyWorld {
     if (pod !== undefined) this.#put(PODS, pod, { ...pod, status: { ...pod.status, ...status } });
   }
 
-  async hearNode(isHeard: boolean): Promise<void> {
-    const ready = { type: "Ready", status: isHeard ? "True" : "Unknown" } as const;
+  async setNodeReady(isReady: boolean): Promise<void> {
+    const ready = { type: "Ready", status: isReady ? "True" : "Unknown" } as const;
     const node = { apiVersion: "v1", kind: "Node", metadata: { name: "node1" } };
     await this.bench.put(NODES, { ...node, status: { conditions: [ready] } });
   }
 
   /** The VM's printable status after each pass, until nothing changes without time passing. */
-  async words(): Promise<readonly string[]> {
-    const words: string[] = [];
+  async statusHistory(): Promise<readonly string[]> {
+    const statusHistory: string[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       await this.bench.catchUp();
-      await this.tryPass();
+      await this.passOnce();
       const { printableStatus = "" } = (await this.bench.vm())?.status ?? {};
-      if (words.at(-1) !== printableStatus) words.push(printableStatus);
+      if (statusHistory.at(-1) !== printableStatus) statusHistory.push(printableStatus);
       const wrote = this.bench.calls.some((call) => !call.startsWith("get"));
-      if (!(await this.actNode()) && !wrote) return words;
+      if (!(await this.actNode()) && !wrote) return statusHistory;
     }
-    throw new Error(`it is not at rest: ${words.join(", ")}`);
+    throw new Error(`it is not at rest: ${statusHistory.join(", ")}`);
   }
 
   async delete(type: ResourceType<KubeObject>): Promise<void> {
@@ -121,7 +121,7 @@ export class AnyWorld {
     if (key !== undefined) await this.bench.server.delete(type, key);
   }
 
-  async tryPass(): Promise<void> {
+  async passOnce(): Promise<void> {
     await this.bench.pass().catch(() => undefined);
   }
 

@@ -41,10 +41,10 @@ import { reconcileVmi } from "../reconcilers/vmi/index.ts";
 export const KEY = { namespace: "default", name: "vm1" };
 
 /** A cache that tests fill. */
-class ToldCache<T extends KubeObject> implements Cache<T> {
+class FilledCache<T extends KubeObject> implements Cache<T> {
   readonly #objects = new Map<string, T>();
 
-  tell({ namespace = "", name }: ObjectKey, object: T | undefined): void {
+  deliver({ namespace = "", name }: ObjectKey, object: T | undefined): void {
     const key = `${namespace}/${name}`;
     if (object === undefined) this.#objects.delete(key);
     else this.#objects.set(key, object);
@@ -72,15 +72,15 @@ export class Bench {
   /** Recorded events: kind of the object, type, reason and message. */
   readonly events: string[] = [];
   readonly lines: string[] = [];
-  readonly vms = new ToldCache<VirtualMachine>();
-  readonly vmis = new ToldCache<VirtualMachineInstance>();
-  readonly migrations = new ToldCache<VirtualMachineInstanceMigration>();
-  readonly policies = new ToldCache<MigrationPolicy>();
-  readonly pods = new ToldCache<Pod>();
-  readonly kubevirts = new ToldCache<KubeVirt>();
-  readonly claims = new ToldCache<PersistentVolumeClaim>();
-  readonly nodes = new ToldCache<KubeNode>();
-  readonly nads = new ToldCache<NetworkAttachmentDefinition>();
+  readonly vms = new FilledCache<VirtualMachine>();
+  readonly vmis = new FilledCache<VirtualMachineInstance>();
+  readonly migrations = new FilledCache<VirtualMachineInstanceMigration>();
+  readonly policies = new FilledCache<MigrationPolicy>();
+  readonly pods = new FilledCache<Pod>();
+  readonly kubevirts = new FilledCache<KubeVirt>();
+  readonly claims = new FilledCache<PersistentVolumeClaim>();
+  readonly nodes = new FilledCache<KubeNode>();
+  readonly nads = new FilledCache<NetworkAttachmentDefinition>();
   /** Time of both clocks, milliseconds. */
   nowMs = Date.UTC(2026, 0, 1);
   /** Calls of the loops since the caches caught up, for example `patch pods default/a`. */
@@ -229,12 +229,12 @@ export class Bench {
 
   async #learn<T extends KubeObject>(
     type: ResourceType<T>,
-    cache: ToldCache<T>,
+    cache: FilledCache<T>,
     trim = (object: T): T => object,
   ): Promise<void> {
-    for (const { metadata } of cache.list()) cache.tell(metadata, undefined);
+    for (const { metadata } of cache.list()) cache.deliver(metadata, undefined);
     const { items } = await this.server.list(type);
-    for (const item of items) cache.tell(item.metadata, trim(item));
+    for (const item of items) cache.deliver(item.metadata, trim(item));
   }
 
   #try(verb: string, { resource }: ResourceType<KubeObject>, key: ObjectKey): void {

@@ -20,7 +20,7 @@ export interface Controller {
   /** Holds back events of this resource (plural name) until `thaw`. */
   freeze(resource: string): void;
   /** Delivers the oldest event that was held back. */
-  tellOne(): void;
+  deliverOne(): void;
   /** Delivers all events that were held back, in order. */
   thaw(): void;
   /** Rejects the creation of this resource (plural name) with the message; undefined ends that. */
@@ -86,7 +86,7 @@ class Lag {
     this.#frozen.add(resource);
   }
 
-  tellOne(): void {
+  deliverOne(): void {
     this.#held.shift()?.();
   }
 
@@ -94,7 +94,7 @@ class Lag {
     this.#frozen.clear();
     const held = this.#held;
     this.#held = [];
-    for (const tell of held) tell();
+    for (const deliver of held) deliver();
   }
 
   wrap(client: KubeClient): KubeClient {
@@ -102,14 +102,14 @@ class Lag {
       ...client,
       reflect: (type, selection) => {
         const source = client.reflect(type, selection);
-        type Told = Reflection<KubeObject>;
-        const subscribe = (tell: (told: Told) => void) =>
+        type AnyReflection = Reflection<KubeObject>;
+        const subscribe = (deliver: (told: AnyReflection) => void) =>
           source.subscribe((told) => {
             if (this.#frozen.has(type.resource))
               this.#held.push(() => {
-                tell(told);
+                deliver(told);
               });
-            else tell(told);
+            else deliver(told);
           });
         // A cache only subscribes.
         return { subscribe } as unknown as typeof source;
@@ -171,8 +171,8 @@ export async function startController(
     freeze: (resource) => {
       lag.freeze(resource);
     },
-    tellOne: () => {
-      lag.tellOne();
+    deliverOne: () => {
+      lag.deliverOne();
     },
     thaw: () => {
       lag.thaw();

@@ -187,7 +187,7 @@ export class Migrating {
   }
 
   /** Writes a node's fields of the migration state. */
-  async say(members: Partial<MigrationState>): Promise<void> {
+  async writeState(members: Partial<MigrationState>): Promise<void> {
     const vmi = await this.vmi();
     const migrationState = { ...vmi.status?.migrationState, ...members };
     const next = { ...vmi, status: { ...vmi.status, migrationState } };
@@ -197,7 +197,7 @@ export class Migrating {
 
   /** The target's relay listens. */
   async listen(): Promise<void> {
-    await this.say({
+    await this.writeState({
       targetNodeAddress: "192.0.2.2",
       targetDirectMigrationNodePorts: { "40000": 0 },
     });
@@ -205,11 +205,11 @@ export class Migrating {
 
   /** The source starts sending the guest. */
   async send(): Promise<void> {
-    await this.say({ startTimestamp: START, mode: "PreCopy" });
+    await this.writeState({ startTimestamp: START, mode: "PreCopy" });
   }
 
   /** Runs until the guest is being sent. */
-  async goOut(): Promise<void> {
+  async runUntilSending(): Promise<void> {
     await this.settle();
     await this.runTarget();
     await this.listen();
@@ -217,7 +217,7 @@ export class Migrating {
   }
 
   async arrive(): Promise<void> {
-    await this.say({
+    await this.writeState({
       targetNodeDomainDetected: true,
       targetNodeDomainReadyTimestamp: "2026-01-01T00:00:02.000Z",
     });

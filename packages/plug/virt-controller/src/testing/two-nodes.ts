@@ -16,12 +16,12 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { ifacesOf, isEqual, openMigration } from "@patchbay/core";
-import { keepFinalized } from "./any-world.ts";
+import { emulateFinalizers } from "./any-world.ts";
 import { aMigration, Migrating } from "./migrating.ts";
 import { LAUNCHER } from "./launched.ts";
 
 /** How a migration ends in one round. */
-export type Fate = "arrives" | "stays" | "moves on";
+export type MigrationOutcome = "arrives" | "stays" | "moves on";
 
 const NICS = [
   { name: "one", mac: "02:00:00:00:00:01" },
@@ -35,7 +35,7 @@ export class TwoNodes {
   readonly faults: string[] = [];
   #isOnTheWay = false;
   #count = 0;
-  readonly #remove = keepFinalized(this.story.bench);
+  readonly #remove = emulateFinalizers(this.story.bench);
 
   async begin(): Promise<void> {
     await this.story.start([], NICS);
@@ -49,7 +49,7 @@ export class TwoNodes {
     return (await this.story.bench.server.list(PODS)).items;
   }
 
-  ask(): void {
+  requestMigration(): void {
     this.#count += 1;
     const second = String(this.#count % 60).padStart(2, "0");
     const minute = String(Math.floor(this.#count / 60)).padStart(2, "0");
@@ -111,15 +111,15 @@ export class TwoNodes {
         () => true,
         () => false,
       );
-    await this.#look();
+    await this.#checkInvariants();
     return !isDone || bench.calls.slice(before).some((call) => !call.startsWith("get"));
   }
 
   /** Acts as the nodes; returns whether anything changed. */
-  async actNodes(fate: Fate): Promise<boolean> {
+  async actNodes(outcome: MigrationOutcome): Promise<boolean> {
     const before = await this.#everything();
     for (const pod of await this.pods()) await this.#actPod(pod);
-    await this.#actMigration(fate);
+    await this.#actMigration(outcome);
     await this.#change((vmi) => this.#reported(vmi));
     return !isEqual(before, await this.#everything());
   }
@@ -190,7 +190,7 @@ export class TwoNodes {
     });
   }
 
-  async #actMigration(fate: Fate): Promise<void> {
+  async #actMigration(outcome: MigrationOutcome): Promise<void> {
     const vmi = await this.vmi();
     const open = vmi && openMigration(vmi);
     if (open === undefined) return;
@@ -199,10 +199,14 @@ export class TwoNodes {
     if (isReady && open.targetNodeAddress === undefined) {
       const targetDirectMigrationNodePorts = { "40000": 0 };
       await this.#say({ targetNodeAddress: "192.0.2.2", targetDirectMigrationNodePorts });
-    } else if (this.guest === open.sourcePod) await this.#actSource(open, fate, isReady);
+    } else if (this.guest === open.sourcePod) await this.#actSource(open, outcome, isReady);
   }
 
-  async #actSource(open: MigrationState, fate: Fate, isReady: boolean): Promise<void> {
+  async #actSource(
+    open: MigrationState,
+    outcome: MigrationOutcome,
+    isReady: boolean,
+  ): Promise<void> {
     if (open.failed === true) return;
     if (open.startTimestamp === undefined) {
       if (open.targetNodeAddress === undefined) return;
@@ -210,8 +214,8 @@ export class TwoNodes {
       await this.#say({ startTimestamp: "2026-01-01T00:00:00.000Z" });
       return;
     }
-    const stays = fate === "stays" || !isReady || !this.#isOnTheWay;
-    if (fate === "moves on") return;
+    const stays = outcome === "stays" || !isReady || !this.#isOnTheWay;
+    if (outcome === "moves on") return;
     this.#isOnTheWay = false;
     if (stays) await this.#say({ failed: true, failureReason: "it stays" });
     else {
@@ -237,7 +241,7 @@ export class TwoNodes {
   }
 
   /** Invariants after each pass. */
-  async #look(): Promise<void> {
+  async #checkInvariants(): Promise<void> {
     const vmi = await this.vmi();
     if (vmi === undefined || this.guest === undefined) return;
     const pod = (await this.pods()).find(({ metadata }) => metadata.name === this.guest);

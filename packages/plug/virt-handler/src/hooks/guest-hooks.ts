@@ -93,7 +93,7 @@ class NodeGuestHooks implements GuestHooks {
   readonly #options: GuestHooksOptions;
   readonly #entries = new Map<string, Entry>();
   /** Pods whose hooks were notified of the guest's end. */
-  readonly #told = new Set<string>();
+  readonly #notified = new Set<string>();
   readonly #slots = new Slots();
 
   constructor(options: GuestHooksOptions) {
@@ -107,7 +107,7 @@ class NodeGuestHooks implements GuestHooks {
     known?.end.abort();
     const entry: Entry = { domainXml, end: new AbortController(), state: { kind: "asking" } };
     this.#entries.set(pod.uid, entry);
-    void this.#ask(request, entry, wake);
+    void this.#callHooks(request, entry, wake);
     return entry.state;
   }
 
@@ -122,8 +122,8 @@ class NodeGuestHooks implements GuestHooks {
 
   ended(place: HookedPod): void {
     const { uid, namespace } = place.pod;
-    if (place.sidecars.length === 0 || this.#told.has(uid)) return;
-    this.#told.add(uid);
+    if (place.sidecars.length === 0 || this.#notified.has(uid)) return;
+    this.#notified.add(uid);
     const { hooks, log } = this.#options;
     this.#slots
       .run(namespace, () => notifyEnd(place, hooks))
@@ -134,10 +134,10 @@ class NodeGuestHooks implements GuestHooks {
 
   forget(pod: LauncherPod): void {
     this.started(pod);
-    this.#told.delete(pod.uid);
+    this.#notified.delete(pod.uid);
   }
 
-  async #ask(request: HookRequest, entry: Entry, wake: () => void): Promise<void> {
+  async #callHooks(request: HookRequest, entry: Entry, wake: () => void): Promise<void> {
     const { clock, log } = this.#options;
     const begunMs = clock.monotonicMs();
     const state = await this.#answer(request, entry.end.signal);

@@ -230,7 +230,7 @@ class MemoryBench implements Bench {
 
   async wake(): Promise<void> {
     this.#process ??= this.#newProcess();
-    await this.#look();
+    await this.#deliver();
     const key = printKey(KEY);
     this.#queue.add(key);
     if (this.#queue.length === 0) return;
@@ -299,7 +299,7 @@ class MemoryBench implements Bench {
   }
 
   /** The watch delivers the store's content. */
-  async #look(): Promise<VirtualMachineInstance | undefined> {
+  async #deliver(): Promise<VirtualMachineInstance | undefined> {
     const found = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
     if (this.isBehind) return found;
     if (found === undefined) this.#vmis.take(KEY);
@@ -309,7 +309,7 @@ class MemoryBench implements Bench {
 
   /** Runs one pass and returns whether it changed anything. Without `errors` it throws them, except for conflicts. */
   async #pass(deps: Deps, errors?: unknown[]): Promise<boolean> {
-    const before = JSON.stringify(await this.#look()) + String(this.effects);
+    const before = JSON.stringify(await this.#deliver()) + String(this.effects);
     const died = new Promise<undefined>((resolve) => {
       this.#plan.die = (): void => {
         resolve(undefined);

@@ -8,17 +8,17 @@ class FakeRelay implements Relay {
   readonly ports: Ports;
   readonly #end = Promise.withResolvers<string>();
   readonly #listeners = new Set<(word: RelayMessage) => void>();
-  readonly #tell: (() => void) | undefined;
+  readonly #onReportGone: (() => void) | undefined;
   isOpen = true;
 
   /** @param onReportGone - called when the guest has left the source; undefined for a receiver */
   constructor(ports: Ports, onReportGone?: () => void) {
     this.ports = ports;
-    this.#tell = onReportGone;
+    this.#onReportGone = onReportGone;
   }
 
   get isReceiver(): boolean {
-    return this.#tell === undefined;
+    return this.#onReportGone === undefined;
   }
 
   get ended(): Promise<string> {
@@ -35,7 +35,7 @@ class FakeRelay implements Relay {
 
   reportGone(): Promise<void> {
     return new Promise((resolve) => {
-      this.#tell?.();
+      this.#onReportGone?.();
       resolve();
     });
   }

@@ -74,7 +74,7 @@ export class LoopNode {
     const write = this.store.patch.bind(this.store);
     this.store.patch = async (type, key, ...rest) => {
       const written = await write(type, key, ...rest);
-      await this.#look();
+      await this.#deliver();
       return written;
     };
   }
@@ -92,7 +92,7 @@ export class LoopNode {
     return this.vmi?.status?.phase === "Running";
   }
 
-  async #look(): Promise<void> {
+  async #deliver(): Promise<void> {
     const vmi = await this.store.find(VIRTUAL_MACHINE_INSTANCES, KEY);
     if (vmi !== undefined) this.vmis.put(vmi);
   }
@@ -100,7 +100,7 @@ export class LoopNode {
   /** Stores the VMI, and the watch delivers it. */
   async put(vmi: VirtualMachineInstance): Promise<void> {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, vmi);
-    await this.#look();
+    await this.#deliver();
   }
 
   take(): void {

@@ -24,7 +24,7 @@ export function linkNamesOf(name: Name): Readonly<Record<"bridgeName" | "tapName
 }
 
 /** Time after which a guest is asked again to release a NIC, milliseconds. */
-export const ASKED_AGAIN_MS = 10_000;
+export const UNPLUG_RETRY_INTERVAL_MS = 10_000;
 
 /** An attachment as virt-controller writes it. */
 export function attachment(name: Name, state: Attachment["state"] = "Attached"): Attachment {

@@ -85,7 +85,7 @@ export class TwoNodes {
     const write = this.store.patch.bind(this.store);
     this.store.patch = async (type, key, ...rest) => {
       const written = await write(type, key, ...rest);
-      await this.#look();
+      await this.#deliver();
       return written;
     };
   }
@@ -116,20 +116,20 @@ export class TwoNodes {
     return (await this.vmi()).status?.migrationState ?? {};
   }
 
-  async #look(): Promise<void> {
+  async #deliver(): Promise<void> {
     const vmi = await this.vmi();
     for (const { vmis } of this.#running.values()) vmis.put(vmi);
   }
 
   async edit(change: (vmi: VirtualMachineInstance) => VirtualMachineInstance): Promise<void> {
     this.store.put(VIRTUAL_MACHINE_INSTANCES, change(await this.vmi()));
-    await this.#look();
+    await this.#deliver();
   }
 
   async writeStatus(status: VmiStatus): Promise<void> {
     const vmi = await this.vmi();
     this.store.put(VIRTUAL_MACHINE_INSTANCES, { ...vmi, status: { ...vmi.status, ...status } });
-    await this.#look();
+    await this.#deliver();
   }
 
   async writeMigration(state: MigrationState): Promise<void> {

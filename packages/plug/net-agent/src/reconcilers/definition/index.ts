@@ -22,7 +22,7 @@ import { checkDefinition, type Finding } from "./observe.ts";
 const NODE_LOOKUP_INTERVAL_MS = 3_600_000;
 
 interface OtherNodes {
-  readonly gone: readonly string[];
+  readonly deletedNodes: readonly string[];
   readonly readMs: number | undefined;
   /** Milliseconds until the next lookup; undefined if no other node has an entry. */
   readonly nextMs: number | undefined;
@@ -46,15 +46,15 @@ async function findDeletedNodes(
 ): Promise<OtherNodes> {
   const names = otherNodesIn(nad, deps.nodeName);
   const lastMs = before?.nodesReadMs;
-  if (names.length === 0) return { gone: [], readMs: lastMs, nextMs: undefined };
+  if (names.length === 0) return { deletedNodes: [], readMs: lastMs, nextMs: undefined };
   const nowMs = deps.clock.monotonicMs();
   const sinceMs = lastMs === undefined ? NODE_LOOKUP_INTERVAL_MS : nowMs - lastMs;
   if (sinceMs < NODE_LOOKUP_INTERVAL_MS) {
-    return { gone: [], readMs: lastMs, nextMs: NODE_LOOKUP_INTERVAL_MS - sinceMs };
+    return { deletedNodes: [], readMs: lastMs, nextMs: NODE_LOOKUP_INTERVAL_MS - sinceMs };
   }
-  const gone: string[] = [];
-  for (const name of names) if (await isDeleted(name, deps)) gone.push(name);
-  return { gone, readMs: nowMs, nextMs: NODE_LOOKUP_INTERVAL_MS };
+  const deletedNodes: string[] = [];
+  for (const name of names) if (await isDeleted(name, deps)) deletedNodes.push(name);
+  return { deletedNodes, readMs: nowMs, nextMs: NODE_LOOKUP_INTERVAL_MS };
 }
 
 /** Whether the kind has no status, or its status was written or up to date. */
@@ -153,8 +153,12 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
   const finding = await checkDefinition(key, deps);
   const told = tellProblems(key, finding.problems); // pure
   const { sinceMs, isRemoving } = findStaleEntries(nad, before, deps);
-  const { gone, readMs, nextMs } = await findDeletedNodes(nad, before, deps);
-  const written = await reportChanges(nad, { told, isTidying: isRemoving, gone }, { before, deps });
+  const { deletedNodes, readMs, nextMs } = await findDeletedNodes(nad, before, deps);
+  const written = await reportChanges(
+    nad,
+    { told, isTidying: isRemoving, gone: deletedNodes },
+    { before, deps },
+  );
   deps.checked.set(key, {
     uid: nad.metadata.uid,
     reported: written.reported,

@@ -52,7 +52,7 @@ class HostView implements NodeView {
   }
 
   async filtersVlans(): Promise<boolean | undefined> {
-    this.#filtersVlans ??= (await this.#askBridge()) ?? (await this.#askConfiguration());
+    this.#filtersVlans ??= (await this.#readBridge()) ?? (await this.#readConfiguration());
     return this.#filtersVlans;
   }
 
@@ -61,7 +61,7 @@ class HostView implements NodeView {
   }
 
   /** The file exists if the kernel supports VLAN filtering. Source: linux/net/bridge/br_sysfs_br.c. */
-  async #askBridge(): Promise<boolean | undefined> {
+  async #readBridge(): Promise<boolean | undefined> {
     const { files, hostRoot } = this.#deps;
     for (const [name, kind] of await this.linkKinds()) {
       const settings = `${hostRoot}/sys/class/net/${name}/bridge`;
@@ -71,7 +71,7 @@ class HostView implements NodeView {
     return undefined;
   }
 
-  async #askConfiguration(): Promise<boolean | undefined> {
+  async #readConfiguration(): Promise<boolean | undefined> {
     const { files, hostRoot } = this.#deps;
     const release = ((await files.readText(RELEASE)) ?? "").trim();
     const text = await files.readText(`${hostRoot}/boot/config-${release}`);

@@ -210,7 +210,7 @@ describe("what only libcni's cache records", () => {
 });
 
 test("what cannot be written down is left alone for a while", async () => {
-  await world.passAgain(1);
+  await world.continuePass(1);
   expect(await world.journal.list("uid-1")).toEqual([]);
   expect(await world.nextMs()).toBeGreaterThan(500);
   world.nowMs += 1000;
@@ -246,9 +246,9 @@ test.each([
     const status = JSON.stringify([{ name: "ns1/evil", interface: link, dns: {} }]);
     const annotations = { [names.NETWORK_STATUS_ANNOTATION]: status };
     await world.putPod({ networks, annotations });
-    for (let pass = 0; pass < 3; pass += 1) await world.passAgain();
+    for (let pass = 0; pass < 3; pass += 1) await world.continuePass();
     await world.putPod({ networks: "" });
-    for (let pass = 0; pass < 3; pass += 1) await world.passAgain();
+    for (let pass = 0; pass < 3; pass += 1) await world.continuePass();
     expect(world.requests).toEqual([]);
     expect(world.cni.calls).toEqual([`RELEASE box-uid-1/${link}`]);
   },

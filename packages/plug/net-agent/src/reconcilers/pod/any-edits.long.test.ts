@@ -121,7 +121,7 @@ class Story {
         this.#text = happening.text;
         await world.putPod({ networks: this.#text, uid: this.#uid });
         this.#keepSandbox();
-        if (happening.isSeen) await this.#look(() => world.passAgain());
+        if (happening.isSeen) await this.#look(() => world.continuePass());
         return;
       case "fail":
         world.cni.failNext(
@@ -138,7 +138,7 @@ class Story {
         return;
       case "wake":
         world.nowMs += happening.afterMs;
-        await this.#look(() => world.passAgain());
+        await this.#look(() => world.continuePass());
         return;
       case "sandbox":
         // Into a new one nothing is put again while nothing can be read.

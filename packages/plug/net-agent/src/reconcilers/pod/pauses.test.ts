@@ -25,7 +25,7 @@ async function aWorld(networks: string): Promise<World> {
 async function wake(world: World, seconds: number): Promise<void> {
   for (const end = world.nowMs + seconds * 1000; world.nowMs < end; world.nowMs += 500) {
     world.cni.failNext("add", refusal("ADD"));
-    await world.passAgain();
+    await world.continuePass();
   }
   world.cni.heal();
 }
@@ -47,12 +47,12 @@ test("an attachment whose error has other words each time is left alone for long
 test("it is tried again when its pause ends, by itself", async () => {
   const world = await aWorld("a");
   world.cni.failNext("add", refusal("ADD"));
-  await world.passAgain();
+  await world.continuePass();
   const pauseMs = await world.nextMs();
   expect(pauseMs).toBeGreaterThanOrEqual(800);
   expect(pauseMs).toBeLessThanOrEqual(1000);
   world.nowMs += pauseMs ?? 0;
-  expect(await world.passAgain()).toBeUndefined();
+  expect(await world.continuePass()).toBeUndefined();
   expect(await world.annotation(names.ATTACHMENT_ERRORS_ANNOTATION)).toBeUndefined();
 });
 
@@ -60,7 +60,7 @@ test("another network of the pod does not wait for it", async () => {
   const world = await aWorld("a");
   await wake(world, 20);
   await world.putPod({ networks: "a,b" });
-  await world.passAgain();
+  await world.continuePass();
   expect(world.cni.attachments).toEqual(["box-uid-1/net2"]);
 });
 
@@ -68,14 +68,14 @@ test("a definition that is corrected is tried at once", async () => {
   const world = await aWorld("a");
   await wake(world, 20);
   world.putNad({ namespace: "ns1", name: "a" }, { cniVersion: "1.0.0", type: "bridge", mtu: 1400 });
-  await world.passAgain();
-  await world.passAgain();
+  await world.continuePass();
+  await world.continuePass();
   expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
 });
 
 test("what cannot be read is told once, however often the pod wakes", async () => {
   const world = await aWorld("a,".repeat(33_000));
-  for (let pass = 0; pass < 5; pass += 1) expect(await world.passAgain()).toBeUndefined();
+  for (let pass = 0; pass < 5; pass += 1) expect(await world.continuePass()).toBeUndefined();
   expect(world.notes).toMatchObject([
     {
       type: "Warning",

@@ -129,7 +129,7 @@ describe("a running pod", () => {
     const away = new AppError("CRI_UNAVAILABLE", { endpoint: "unix:///x", reason: "refused" });
     world.runtimeError = away;
     expect(await world.pass()).toMatchObject({ code: "CRI_UNAVAILABLE" });
-    expect(await world.passAgain()).toMatchObject({ code: "CRI_UNAVAILABLE" });
+    expect(await world.continuePass()).toMatchObject({ code: "CRI_UNAVAILABLE" });
     expect(world.notes).toMatchObject([
       {
         type: "Warning",
@@ -141,7 +141,7 @@ describe("a running pod", () => {
     ]);
     expect(await world.errorReasons()).toEqual({ net1: "RuntimeUnavailable" });
     world.runtimeError = undefined;
-    expect(await world.passAgain()).toBeUndefined();
+    expect(await world.continuePass()).toBeUndefined();
     expect(world.cni.calls).toEqual(["ADD box-uid-1/net1"]);
     expect(await world.errorReasons()).toEqual({});
   });
@@ -151,10 +151,10 @@ describe("a running pod", () => {
     await world.pass();
     const before = await interfacesOf(world);
     world.runtimeError = new AppError("CRI_TIMED_OUT", { call: "ListPodSandbox", timeoutMs: 1 });
-    expect(await world.passAgain()).toMatchObject({ code: "CRI_TIMED_OUT" });
+    expect(await world.continuePass()).toMatchObject({ code: "CRI_TIMED_OUT" });
     expect(await world.errorReasons()).toEqual({});
     await world.putPod({ networks: "b@net2" });
-    expect(await world.passAgain()).toMatchObject({ code: "CRI_TIMED_OUT" });
+    expect(await world.continuePass()).toMatchObject({ code: "CRI_TIMED_OUT" });
     expect(await world.errorReasons()).toEqual({
       net1: "RuntimeUnavailable",
       net2: "RuntimeUnavailable",
@@ -246,10 +246,10 @@ describe("an attachment that fails", () => {
 
   test("before anything was begun is forgotten when its pod is gone", async () => {
     const world = await aWorld("later");
-    await world.passAgain();
+    await world.continuePass();
     expect(world.lastAddReason("net1")).toBe("NetworkNotFound");
     await world.deletePod();
-    await world.passAgain();
+    await world.continuePass();
     expect(world.lastAddReason("net1")).toBeUndefined();
   });
 

@@ -78,7 +78,7 @@ describe("a plugin that fails at every DEL", () => {
     for (const nowMs of [0, 1000, 3000]) {
       world.nowMs = nowMs;
       world.cni.failNext("del", failed);
-      await world.passAgain();
+      await world.continuePass();
     }
     expect(world.cni.calls.slice(1).filter((call) => call.startsWith("DEL"))).toHaveLength(3);
     expect(await world.journal.listPods()).toEqual([]);

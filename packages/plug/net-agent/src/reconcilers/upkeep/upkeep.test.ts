@@ -51,7 +51,7 @@ describe("what nobody uses is freed", () => {
 
   test("but not what is about to be removed, nor what was", async () => {
     await world.putPod({ networks: "" });
-    await world.passAgain();
+    await world.continuePass();
     expect(await round()).toContain("GC blue");
   });
 

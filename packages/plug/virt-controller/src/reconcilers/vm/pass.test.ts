@@ -72,7 +72,7 @@ describe("caches that are behind what the last pass wrote", () => {
     await bench.passVm();
     expect(bench.calls).toContain(`patch ${VMI}`);
     // The VM is known as it is, its VMI is not.
-    bench.vms.tell(KEY, await bench.vm());
+    bench.vms.deliver(KEY, await bench.vm());
     const { calls } = bench;
     await bench.passVm();
     expect(bench.calls).toEqual(calls);

@@ -123,7 +123,7 @@ describe("caches that are behind what the last pass wrote", () => {
     await bench.passVmi();
     expect(bench.calls).toContain(`patch ${POD}`);
     // The VMI is known as it is, its pod is not.
-    bench.vmis.tell(KEY, await bench.vmi());
+    bench.vmis.deliver(KEY, await bench.vmi());
     const { calls } = bench;
     await bench.passVmi();
     expect(bench.calls).toEqual(calls);

@@ -3,7 +3,12 @@
 import { AppError } from "@patchbay/core";
 import { expect, test } from "vitest";
 import { createBench, NETNS, type Bench } from "../../testing/bench.ts";
-import { ASKED_AGAIN_MS, aScheduledVmi, attachment, putNic } from "../../testing/scene.ts";
+import {
+  UNPLUG_RETRY_INTERVAL_MS,
+  aScheduledVmi,
+  attachment,
+  putNic,
+} from "../../testing/scene.ts";
 
 const MAC = "02:00:00:00:00:01";
 const { podInterfaceName } = attachment("one");
@@ -79,7 +84,7 @@ test("a server that cannot be started is told of, and tried again", async () => 
   expect((await bench.vmi()).status?.interfaces?.[0]?.hotplug).toMatchObject({
     reason: "AddressesNotServed",
   });
-  bench.nowMs += ASKED_AGAIN_MS;
+  bench.nowMs += UNPLUG_RETRY_INTERVAL_MS;
   await bench.resume();
   expect(given(bench)).toBe(ADDRESS);
 });
@@ -96,7 +101,7 @@ test("a server that does not start holds up its own NIC only", async () => {
     ["two", undefined],
   ]);
   expect(bench.addressServers.count).toBe(1);
-  bench.nowMs += ASKED_AGAIN_MS;
+  bench.nowMs += UNPLUG_RETRY_INTERVAL_MS;
   await bench.resume();
   expect(bench.addressServers.count).toBe(2);
 });

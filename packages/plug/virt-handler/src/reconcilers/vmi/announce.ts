@@ -29,7 +29,7 @@ function isReady(status: IfaceStatus | undefined): boolean {
   return status?.hotplug?.phase === "Ready";
 }
 
-function hindranceNote(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {
+function blockedNote(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {
   const reason = after.hotplug?.reason;
   if (reason === undefined || reason === before?.hotplug?.reason) return undefined;
   const type = eventTypeOf(reason);
@@ -77,7 +77,7 @@ function buildNotes(
   facts: NicFacts,
 ): readonly Note[] {
   const ready = isReady(after) ? readyNote(before, after, facts) : undefined;
-  const hindrance = hindranceNote(before, after);
+  const hindrance = blockedNote(before, after);
   return [ready === undefined ? [] : withTiming(ready, facts), hindrance ?? []].flat();
 }
 
@@ -89,10 +89,10 @@ const START_REASONS: readonly string[] = ["GuestNotStarted", "HookFailed", "Hook
 function guestNotes({ status }: VirtualMachineInstance, { hindrance }: NodeVmStatus): Notes {
   if (hindrance === undefined || hindrance.reason === status?.hindrance?.reason) return [];
   if (eventTypeOf(hindrance.reason) === undefined) return [];
-  const said = START_REASONS.includes(hindrance.reason)
+  const summary = START_REASONS.includes(hindrance.reason)
     ? "the guest cannot be started"
     : "the guest cannot be worked with";
-  const message = `${said}: ${hindrance.message}`;
+  const message = `${summary}: ${hindrance.message}`;
   return [{ type: "Warning", reason: "SyncFailed", message }];
 }
 

@@ -6,7 +6,7 @@ import { WIRING_PARTS } from "@patchbay/podnet/testing";
 import { describe, expect, test } from "vitest";
 import { createBench, NETNS, type Bench } from "../../testing/bench.ts";
 import {
-  ASKED_AGAIN_MS,
+  UNPLUG_RETRY_INTERVAL_MS,
   aScheduledVmi,
   attachment,
   devicesOf,
@@ -116,7 +116,7 @@ describe("a tap that is deleted under QEMU", () => {
       reason: "TapReplaced",
       attempts: 1,
     });
-    bench.nowMs += ASKED_AGAIN_MS;
+    bench.nowMs += UNPLUG_RETRY_INTERVAL_MS;
     await bench.resume();
     expect(await hotplug(bench)).toMatchObject({ reason: "TapReplaced", attempts: 2 });
     const asked = bench.daemon.calls.filter((call) => /^detachDevice .* live/.test(call));
@@ -135,7 +135,7 @@ describe("a tap that is deleted under QEMU", () => {
     await bench.resume();
     expect(await hotplug(bench)).toMatchObject({ phase: "Attaching", reason: "TapReplaced" });
     bench.daemon.unplugPolicy = "grant";
-    bench.nowMs += ASKED_AGAIN_MS;
+    bench.nowMs += UNPLUG_RETRY_INTERVAL_MS;
     await bench.resume();
     expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
   });

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Bench } from "../../testing/bench.ts";
 import {
-  ASKED_AGAIN_MS,
+  UNPLUG_RETRY_INTERVAL_MS,
   aScheduledVmi,
   attachment,
   devicesOf,
@@ -180,7 +180,7 @@ describe("an unplug that libvirt refuses", () => {
     bench.nowMs += SECOND_MS;
     await bench.resume();
     expect(await hotplugOf(bench, "one")).toMatchObject({ reason: "WaitingForGuest", attempts: 1 });
-    bench.nowMs += ASKED_AGAIN_MS - SECOND_MS - 1;
+    bench.nowMs += UNPLUG_RETRY_INTERVAL_MS - SECOND_MS - 1;
     await bench.resume();
     expect(callsOf(bench, ASKED)).toBe(1);
     bench.nowMs += 1;
@@ -195,7 +195,7 @@ describe("an unplug that libvirt refuses", () => {
     bench.daemon.failAlways("detachDevice", late, "live");
     await bench.resume();
     bench.daemon.failAlways("detachDevice", undefined);
-    bench.nowMs += ASKED_AGAIN_MS - 1;
+    bench.nowMs += UNPLUG_RETRY_INTERVAL_MS - 1;
     await bench.resume();
     expect(callsOf(bench, ASKED)).toBe(1);
   });
@@ -264,7 +264,7 @@ describe("a guest that does not let go", () => {
       /has refused to give up the device, although it was asked once since /,
     );
     bench.daemon.unplugPolicy = "grant";
-    bench.nowMs += ASKED_AGAIN_MS - 1;
+    bench.nowMs += UNPLUG_RETRY_INTERVAL_MS - 1;
     await bench.resume();
     expect(callsOf(bench, ASKED)).toBe(1);
     bench.nowMs += 1;
@@ -276,7 +276,7 @@ describe("a guest that does not let go", () => {
     const bench = await unplugging("lose");
     for (let asked = 1; asked <= 3; asked += 1) {
       await bench.resume();
-      bench.nowMs += ASKED_AGAIN_MS;
+      bench.nowMs += UNPLUG_RETRY_INTERVAL_MS;
     }
     bench.nowMs -= 7 * SECOND_MS;
     await bench.run();
@@ -299,7 +299,7 @@ describe("a guest that does not let go", () => {
           await bench.resume();
           if (callsOf(bench, ASKED) === before) return;
           expect(callsOf(bench, ASKED)).toBe(before + 1);
-          expect(bench.nowMs - lastMs).toBeGreaterThanOrEqual(ASKED_AGAIN_MS);
+          expect(bench.nowMs - lastMs).toBeGreaterThanOrEqual(UNPLUG_RETRY_INTERVAL_MS);
           lastMs = bench.nowMs;
         };
         for (const { waitMs, policy, busy } of story) {

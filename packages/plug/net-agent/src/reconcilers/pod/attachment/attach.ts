@@ -33,20 +33,20 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
   const sandbox = requireSandbox(facts);
   await assertMayUse(wanted.network, facts, deps);
   await assertMayRoute(wanted, facts, deps);
-  const asked = await buildRequest(wanted, { facts, sandbox }, deps);
-  await assertAllowed(wanted.network, asked.config, deps);
+  const request = await buildRequest(wanted, { facts, sandbox }, deps);
+  await assertAllowed(wanted.network, request.config, deps);
   const links = await listLinks(facts, deps);
   const existing = links.find((link) => link.name === wanted.interfaceName);
   if (existing !== undefined) {
     await adoptOrThrow(wanted, { facts, existing }, deps);
     return;
   }
-  if (await isAttachedWithoutInterface(asked, deps)) {
+  if (await isAttachedWithoutInterface(request, deps)) {
     await adopt(wanted, facts, deps);
     return;
   }
   const startMs = deps.clock.monotonicMs();
-  const withDevice = await addDevice(wanted, { facts, sandbox, request: asked }, deps);
+  const withDevice = await addDevice(wanted, { facts, sandbox, request }, deps);
   const preferred = readPreferredAddresses(wanted.selection, withDevice.request);
   const intent = { facts, sandbox, ...withDevice, preferred };
   const { row, result, refusal } = await addWithPreferred(wanted, intent, deps).catch(

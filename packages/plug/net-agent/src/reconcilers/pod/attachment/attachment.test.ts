@@ -294,7 +294,7 @@ describe("a name that cannot be freed", () => {
   test("is told to whoever waits for it", async () => {
     world.cni.failNext("del", FAILED);
     await world.putPod({ networks: "b@net1" });
-    await world.passAgain();
+    await world.continuePass();
     const text = (await world.annotation(names.ATTACHMENT_ERRORS_ANNOTATION)) ?? "";
     expect(text).toContain("InterfaceNameTaken");
     expect(text).toContain("net1 is in use until ns1/a is detached: ");
@@ -306,7 +306,7 @@ describe("a name that cannot be freed", () => {
     world.dropNamespace("box-uid-1");
     world.putSandbox("uid-1", "box-2");
     world.cni.failNext("del", FAILED);
-    expect(await world.passAgain()).toMatchObject({ code: "CNI_PLUGIN_FAILED" });
+    expect(await world.continuePass()).toMatchObject({ code: "CNI_PLUGIN_FAILED" });
     expect(await world.errorReasons()).toEqual({ net1: "CniFailed" });
     expect(await world.annotation(names.ATTACHMENT_ERRORS_ANNOTATION)).toContain(FAILED.message);
     expect(world.cni.calls).toEqual(["ADD box-uid-1/net1", "DEL box-uid-1/net1"]);
@@ -319,10 +319,10 @@ test("an attachment whose undoing fails is told with its own failure, not with t
   };
   world.cni.failNext("del", FAILED);
   await world.putPod({ networks: "a" });
-  await world.passAgain();
+  await world.continuePass();
   world.nowMs += 400_000;
   world.cni.failNext("del", FAILED);
-  await world.passAgain();
+  await world.continuePass();
   expect(await world.errorReasons()).toEqual({ net1: "RequestNotMet" });
 });
 

@@ -65,7 +65,7 @@ test("it is attached once a file defines it", async () => {
   await world.pass();
   await putFile("blue.conf", { name: "blue", cniVersion: "1.0.0", type: "bridge" });
   world.nowMs += 60_000;
-  await world.passAgain();
+  await world.continuePass();
   expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
 });
 

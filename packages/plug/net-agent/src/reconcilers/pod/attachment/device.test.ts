@@ -58,7 +58,7 @@ describe("of several attachments", () => {
       ),
     );
     const { asked } = world.podDevices;
-    await world.passAgain();
+    await world.continuePass();
     expect(world.podDevices.asked).toBe(asked);
   });
 
@@ -66,7 +66,7 @@ describe("of several attachments", () => {
     await ask({ interface: "net1" }, { interface: "net2" }, { interface: "net3" });
     await world.pass();
     await ask({ interface: "net2" }, { interface: "net3" });
-    expect(await world.passAgain()).toBeUndefined();
+    expect(await world.continuePass()).toBeUndefined();
     expect((await devices()).toSorted()).toEqual(["net2 d2", "net3 d1"]);
     expect(await world.errorReasons()).toEqual({});
   });
@@ -77,12 +77,12 @@ describe("of several attachments", () => {
     await world.pass();
     await ask({ interface: "net2" });
     world.cni.failNext("del", new Error("busy"));
-    await world.passAgain();
+    await world.continuePass();
     expect(await world.errorReasons()).toMatchObject({ net2: "NoDevice" });
-    await world.passAgain();
+    await world.continuePass();
     world.nowMs += 60_000;
-    await world.passAgain();
-    await world.passAgain();
+    await world.continuePass();
+    await world.continuePass();
     expect(await devices()).toEqual(["net2 d1"]);
     expect(await world.errorReasons()).toEqual({});
   });
@@ -149,7 +149,7 @@ test("another resource in the definition is another try", async () => {
   await world.pass();
   expect(await world.errorReasons()).toEqual({ net1: "NoDevice" });
   putFast();
-  expect(await world.passAgain()).toBeUndefined();
+  expect(await world.continuePass()).toBeUndefined();
   expect(await devices()).toEqual(["net1 d1"]);
 });
 

@@ -133,13 +133,13 @@ export function findMissing(
 ): { readonly mac?: string; readonly ips?: string } {
   const { mac, ips = [] } = wanted.selection;
   const given = networkStatusOf(result, wanted.network, wanted.interfaceName);
-  const givenMac = given.mac ?? seenMac;
+  const actualMac = given.mac ?? seenMac;
   const has = new Set((given.ips ?? []).map(toCanonicalIp));
   const missing = ips.filter((ip) => !has.has(toCanonicalIp(ip)));
   return {
-    ...(mac === undefined || normalizeMac(mac) === normalizeMac(givenMac ?? "")
+    ...(mac === undefined || normalizeMac(mac) === normalizeMac(actualMac ?? "")
       ? {}
-      : { mac: `MAC ${mac}; the interface has ${givenMac ?? "none"}` }),
+      : { mac: `MAC ${mac}; the interface has ${actualMac ?? "none"}` }),
     ...(missing.length === 0 ? {} : { ips: `addresses ${missing.join(", ")}` }),
   };
 }
