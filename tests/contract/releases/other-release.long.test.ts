@@ -23,7 +23,9 @@ const IN_ROOT_CERTIFICATES = "/etc/ssl/host-certificates.crt";
 function runInRoot(command: string, ...flags: readonly string[]): string {
   const argv = [...flags, DIRECTORY, "sh", "-euc", `cd /root/patchbay; ${command}`];
   const env = {
-    ...{ PATH: "/usr/sbin:/usr/bin:/sbin:/bin", HOME: "/root", TERM: "dumb" },
+    PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
+    HOME: "/root",
+    TERM: "dumb",
     npm_config_cafile: IN_ROOT_CERTIFICATES,
   };
   const limit = { timeout: WITHIN_MS, maxBuffer: 2 ** 26 };
@@ -35,13 +37,12 @@ beforeAll(() => {
   execFileSync(
     "mmdebstrap",
     [
-      ...[
-        "--mode=root",
-        "--variant=minbase",
-        "--quiet",
-        "--include=git,nodejs,npm,ca-certificates",
-      ],
-      ...[OTHER, DIRECTORY],
+      "--mode=root",
+      "--variant=minbase",
+      "--quiet",
+      "--include=git,nodejs,npm,ca-certificates",
+      OTHER,
+      DIRECTORY,
     ],
     { stdio: "inherit" },
   );

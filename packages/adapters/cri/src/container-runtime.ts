@@ -15,7 +15,7 @@ import type {
 } from "@patchbay/core/ports";
 import { findEndpoint, type EndpointFinder } from "./endpoints.ts";
 import { watchEvents } from "./events.ts";
-import type { Endpoint } from "./grpc.ts";
+import type { Call, Endpoint } from "./grpc.ts";
 import {
   toContainerStatus,
   toContainerSummary,
@@ -260,22 +260,17 @@ class CriRuntime implements ContainerRuntime {
     await ignoreNotFound(this.#runtime(method, request, timeoutMs));
   }
 
-  async #runtime<Answer>(
-    method: string,
-    request: object,
-    timeoutMs = READ_TIMEOUT_MS,
-  ): Promise<Answer> {
-    const endpoint = await this.#endpoint.get();
-    return endpoint.call<Answer>({ service: RUNTIME, method, request }, timeoutMs);
+  #runtime<Answer>(method: string, request: object, timeoutMs = READ_TIMEOUT_MS): Promise<Answer> {
+    return this.#call({ service: RUNTIME, method, request }, timeoutMs);
   }
 
-  async #images<Answer>(
-    method: string,
-    request: object,
-    timeoutMs = READ_TIMEOUT_MS,
-  ): Promise<Answer> {
+  #images<Answer>(method: string, request: object, timeoutMs = READ_TIMEOUT_MS): Promise<Answer> {
+    return this.#call({ service: IMAGES, method, request }, timeoutMs);
+  }
+
+  async #call<Answer>(call: Call, timeoutMs: number): Promise<Answer> {
     const endpoint = await this.#endpoint.get();
-    return endpoint.call<Answer>({ service: IMAGES, method, request }, timeoutMs);
+    return endpoint.call<Answer>(call, timeoutMs);
   }
 }
 

@@ -36,12 +36,12 @@ class JoinedCache<T extends KubeObject> implements Cache<T> {
     return forget;
   }
 
-  find(key: ObjectKey): T | undefined {
-    return this.#objects.get(printKey(key));
-  }
-
   list(): readonly T[] {
     return this.#objects.list();
+  }
+
+  find(key: ObjectKey): T | undefined {
+    return this.#objects.get(printKey(key));
   }
 
   listBy(index: string, value: string): readonly T[] {

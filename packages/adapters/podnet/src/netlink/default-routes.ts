@@ -119,6 +119,17 @@ function printRoute({ gateway, link }: Pick<DefaultRoute, "gateway" | "link">): 
 }
 
 export function createDefaultRoutes(netlink: Netlink): DefaultRoutes {
+  const add = (
+    netns: NetnsHandle,
+    route: Pick<DefaultRoute, "gateway" | "link">,
+    body: Uint8Array,
+  ): Promise<void> =>
+    applyChange(netlink, netns, {
+      type: RTM.newRoute,
+      body,
+      expectedErrno: EXISTS,
+      description: `route add ${printRoute(route)}`,
+    });
   return {
     list: async (netns) => {
       const messages = (await queryRoutes(netlink, netns)).filter(isDefault);
@@ -130,14 +141,7 @@ export function createDefaultRoutes(netlink: Netlink): DefaultRoutes {
     add: async (netns, route) => {
       const index = (await queryLinkIndices(netlink, netns)).get(route.link);
       if (index === undefined) throw new AppError("PODNET_LINK_MISSING", { link: route.link });
-      const description = `route add ${printRoute(route)}`;
-      const body = routeBody(route, index);
-      await applyChange(netlink, netns, {
-        type: RTM.newRoute,
-        body,
-        expectedErrno: EXISTS,
-        description,
-      });
+      await add(netns, route, routeBody(route, index));
     },
     remove: async (netns, route) => {
       const body = Buffer.from(route.words, "base64");
@@ -150,14 +154,7 @@ export function createDefaultRoutes(netlink: Netlink): DefaultRoutes {
       });
     },
     restore: async (netns, route) => {
-      const body = Buffer.from(route.words, "base64");
-      const description = `route add ${printRoute(route)}`;
-      await applyChange(netlink, netns, {
-        type: RTM.newRoute,
-        body,
-        expectedErrno: EXISTS,
-        description,
-      });
+      await add(netns, route, Buffer.from(route.words, "base64"));
     },
   };
 }
