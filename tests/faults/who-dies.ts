@@ -17,7 +17,7 @@ type Stage = (typeof STAGES)[number];
 /** The first action of each stage but the first. */
 const BEGINS: Readonly<Record<Exclude<Stage, "source">, string>> = {
   way: "virt-handler migrateDomain",
-  off: "virt-handler tellGone",
+  off: "virt-handler reportGone",
   target: "virt-handler on node2 resumeDomain",
 };
 

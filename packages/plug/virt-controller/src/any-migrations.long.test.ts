@@ -11,13 +11,13 @@ import {
 import { ifacesOf, openMigration } from "@patchbay/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { TwoNodes, type MigrationOutcome } from "./testing/two-nodes.ts";
+import { TwoNodes, type MigrationResult } from "./testing/two-nodes.ts";
 
 type Happening =
   | { readonly what: "requestMigration" | "cancel" | "stop" | "learn" | "pass" }
   | { readonly what: "toggle"; readonly nic: string }
   | { readonly what: "end"; readonly pod: "guest's" | "other" }
-  | { readonly what: "nodes"; readonly fate: MigrationOutcome }
+  | { readonly what: "nodes"; readonly fate: MigrationResult }
   | {
       readonly what: "refuse";
       readonly call: string;
@@ -52,7 +52,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
     weight: 8,
     arbitrary: fc.record({
       what: fc.constant("nodes" as const),
-      fate: fc.constantFrom<MigrationOutcome[]>("arrives", "stays", "moves on"),
+      fate: fc.constantFrom<MigrationResult[]>("arrives", "stays", "moves on"),
     }),
   },
   {

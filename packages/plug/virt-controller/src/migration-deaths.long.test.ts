@@ -4,10 +4,10 @@
 import { isMigrationFinal, names, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from "@patchbay/api";
 import { openMigration } from "@patchbay/core";
 import { describe, expect, test } from "vitest";
-import { TwoNodes, type MigrationOutcome } from "./testing/two-nodes.ts";
+import { TwoNodes, type MigrationResult } from "./testing/two-nodes.ts";
 
 /** Everybody does his part once, until the guest is on its way. */
-async function goOut(world: TwoNodes, fate: MigrationOutcome = "moves on"): Promise<void> {
+async function goOut(world: TwoNodes, fate: MigrationResult = "moves on"): Promise<void> {
   for (let round = 0; round < 8; round += 1) {
     await world.learn();
     await world.pass();

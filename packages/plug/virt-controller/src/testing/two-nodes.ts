@@ -21,7 +21,7 @@ import { aMigration, Migrating } from "./migrating.ts";
 import { LAUNCHER } from "./launched.ts";
 
 /** How a migration ends in one round. */
-export type MigrationOutcome = "arrives" | "stays" | "moves on";
+export type MigrationResult = "arrives" | "stays" | "moves on";
 
 const NICS = [
   { name: "one", mac: "02:00:00:00:00:01" },
@@ -116,7 +116,7 @@ export class TwoNodes {
   }
 
   /** Acts as the nodes; returns whether anything changed. */
-  async actNodes(outcome: MigrationOutcome): Promise<boolean> {
+  async actNodes(outcome: MigrationResult): Promise<boolean> {
     const before = await this.#everything();
     for (const pod of await this.pods()) await this.#actPod(pod);
     await this.#actMigration(outcome);
@@ -190,7 +190,7 @@ export class TwoNodes {
     });
   }
 
-  async #actMigration(outcome: MigrationOutcome): Promise<void> {
+  async #actMigration(outcome: MigrationResult): Promise<void> {
     const vmi = await this.vmi();
     const open = vmi && openMigration(vmi);
     if (open === undefined) return;
@@ -204,7 +204,7 @@ export class TwoNodes {
 
   async #actSource(
     open: MigrationState,
-    outcome: MigrationOutcome,
+    outcome: MigrationResult,
     isReady: boolean,
   ): Promise<void> {
     if (open.failed === true) return;
