@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of the launchers between which a guest moves: neither ends before it is told to, and no shutdown is lost.
-import { chownSync, readFileSync, renameSync } from "node:fs";
+import { chownSync, existsSync, readFileSync, renameSync } from "node:fs";
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
@@ -135,6 +135,7 @@ test("a launcher whose log is behind the guest that comes waits for the log, and
   const { moved } = await migrateSlowly();
   // As if virtlogd had not written it yet.
   const log = there().log("vm");
+  await eventually(() => existsSync(log), { withinMs: 10_000 });
   renameSync(log, `${log}.late`);
   const terminated = there().terminate();
   // Its pause of 0.1 s between two reads of the log; a launcher that did not wait for the log would have ended.
