@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every Hypervisor with a guest must do when NICs come and go; run on the fake and on QEMU.
 
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { DeviceTarget, HypervisorConnection } from "@patchbay/core/ports";
 import { EventLog, type HypervisorBench } from "./hypervisor.ts";
 
@@ -112,21 +112,8 @@ export function describeHotplugContract(name: string, make: () => Promise<Hotplu
       await vm.attachDevice("vm1", bench.nicXml("ua-a", 1), "live");
       await vm.detachDevice("vm1", "ua-a", "live");
       await vm.detachDevice("vm1", "ua-a", "live");
-      const removed = events.next("deviceRemoved ua-a");
       await bench.grantUnplugs("vm1");
-      // A second press of a PCIe attention button may cancel the first one; virt-handler then requests the unplug again.
-      let reads = 0;
-      await vi.waitFor(
-        async () => {
-          const live = await vm.readDomainXml("vm1", "live");
-          reads += 1;
-          const isKept = live.includes("ua-a");
-          if (isKept && reads % 50 === 0) await vm.detachDevice("vm1", "ua-a", "live");
-          expect(isKept).toBe(false);
-        },
-        { timeout: 120_000, interval: 200 },
-      );
-      await removed;
+      await events.next("deviceRemoved ua-a");
     });
 
     test("a NIC without a free port is refused, and its port is free again after an unplug", async () => {
