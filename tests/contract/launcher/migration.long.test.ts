@@ -143,7 +143,7 @@ test("a launcher whose log is behind the guest that comes waits for the log, and
     there()
       .pids("sleep")
       .some((pid) => readFileSync(`/proc/${String(pid)}/cmdline`, "utf8") === "sleep\x000.1\x00");
-  await eventually(isWaiting, { withinMs: 10_000 });
+  await eventually(isWaiting, { withinMs: 2000 });
   renameSync(`${log}.late`, log);
   await terminated;
   expect(await there().exitCode(2000)).toBe(0);

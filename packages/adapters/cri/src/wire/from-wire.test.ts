@@ -229,7 +229,7 @@ const CRIO = {
   },
 };
 
-/** CRI-O's as it comes (`drop_infra_ctr`): there is no process, the specification alone is told. */
+/** CRI-O's answer with `drop_infra_ctr`: it has the specification, and no process. */
 const CRIO_WITHOUT_PAUSE = { runtimeSpec: CRIO.runtimeSpec };
 
 const HOST_NETWORK = {

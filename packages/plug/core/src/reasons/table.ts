@@ -270,7 +270,7 @@ const REASONS_ON_NODE = {
     ...WARNING,
     phases: DEVICE_PHASES,
     meaning:
-      "the tap was deleted while QEMU used it; QEMU after 7.2 aborts when such a device is removed or reset, so the device stays, without a network",
+      "the tap was deleted while QEMU used it; QEMU 10.0 aborts when such a device is removed or reset, so the device stays, without a network",
     who: "user: restart the VM",
     advice: "restart the VM; until then do not reboot the guest from within",
   },
