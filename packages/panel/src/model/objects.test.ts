@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { NO_OBJECTS, withLine, type Line } from "./objects.ts";
+import { isListed, NO_OBJECTS, withLine, type Line, type Objects } from "./objects.ts";
 import { lines, long, short } from "./shown.ts";
 
 const vm = (name: string, version = "1") => ({
@@ -40,6 +40,12 @@ describe("lines of the watch", () => {
     expect(after.vms.get("blue/a")).not.toBe(before.vms.get("blue/a"));
     expect(after.vmis).toBe(before.vmis);
     expect(after.listed).toEqual(new Set(["vms"]));
+  });
+
+  test("the rack is complete once every kind was listed", () => {
+    const listAll = (["vmis", "networks", "vms"] as const).map((of) => ({ ...listed, of }));
+    expect(isListed(listAll.slice(0, 2).reduce<Objects>(withLine, NO_OBJECTS))).toBe(false);
+    expect(isListed(listAll.reduce<Objects>(withLine, NO_OBJECTS))).toBe(true);
   });
 
   test("where only one namespace may be seen, the panel says which", () => {

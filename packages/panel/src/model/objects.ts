@@ -26,7 +26,7 @@ export interface Objects {
   readonly vms: Keyed<VirtualMachine>;
   readonly vmis: Keyed<VirtualMachineInstance>;
   readonly networks: Keyed<NetworkAttachmentDefinition>;
-  /** Kinds that were listed; before that, an empty map means unknown. */
+  /** Kinds that were listed. */
   readonly listed: ReadonlySet<Watched>;
   /** The only visible namespace, if there is just one. */
   readonly onlyIn?: string;
@@ -38,6 +38,11 @@ export const NO_OBJECTS: Objects = {
   networks: new Map(),
   listed: new Set(),
 };
+
+/** Whether every kind was listed. Until then, a VM whose VMI is not known yet would look stopped. */
+export function isListed({ listed }: Objects): boolean {
+  return listed.has("vms") && listed.has("vmis") && listed.has("networks");
+}
 
 export function keyOf({ metadata }: KubeObject): string {
   return `${metadata.namespace ?? ""}/${metadata.name}`;

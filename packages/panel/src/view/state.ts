@@ -8,7 +8,14 @@ import type { StreamTarget } from "../browser/streams.ts";
 import type { Change } from "../model/changes.ts";
 import { NO_FILTER, filtered, type Filter } from "../model/filter.ts";
 import { listJacks, type Jack } from "../model/jacks.ts";
-import { keyOf, NO_OBJECTS, withLine, type Line, type Objects } from "../model/objects.ts";
+import {
+  isListed,
+  keyOf,
+  NO_OBJECTS,
+  withLine,
+  type Line,
+  type Objects,
+} from "../model/objects.ts";
 import { NO_PROBATION, type Probation } from "../model/probation.ts";
 import { RIGHTS, may, type RightName, type Rules } from "../model/rights.ts";
 import { withSteps, type Steps } from "../model/nic/steps.ts";
@@ -122,6 +129,10 @@ export class PanelStore {
     performance.mark("panel-update"); // for `npm run perf panel`
     const objects = this.#unread.reduce(withLine, this.state.objects);
     this.#unread = [];
+    if (!isListed(objects)) {
+      this.set({ objects });
+      return;
+    }
     const units = this.#units.list(objects.vms, objects.vmis);
     const jacks = listJacks(objects.networks, units);
     const seenAt = { atMs: nowMs(), isList: true };

@@ -10,6 +10,7 @@ import {
   type Point,
   visibleRange,
 } from "../../model/layout.ts";
+import { isListed } from "../../model/objects.ts";
 import type { Unit } from "../../model/unit.ts";
 import type { ViewProps } from "../actions.ts";
 import type { PanelState, Selection } from "../state.ts";
@@ -141,8 +142,7 @@ function useLayout({ shownUnits, gathered }: PanelState, width: number): Layout 
 }
 
 function Nothing({ state }: { readonly state: PanelState }): JSX.Element {
-  const isKnown = state.objects.listed.has("vms") && state.objects.listed.has("vmis");
-  if (!isKnown) return <p class="nothing">Reading the rack…</p>;
+  if (!isListed(state.objects)) return <p class="nothing">Reading the rack…</p>;
   return state.units.length === 0 ? (
     <p class="nothing">
       No VM yet. Make one with <b>New VM</b>, or with <code>patchbay create vm</code>.
@@ -230,7 +230,7 @@ function Feed({ state, actions, units, size, onGrab }: FeedProps): JSX.Element {
       class="units"
       role="feed"
       aria-label="Virtual machines"
-      aria-busy={!state.objects.listed.has("vms")}
+      aria-busy={!isListed(state.objects)}
       style={size}
     >
       {units.map(({ unit, place, position }) => (
