@@ -62,6 +62,10 @@ async function makeQemuBench(): Promise<HotplugBench> {
     grantUnplugs: async (name) => {
       await daemon.virsh("reset", name);
     },
+    describeGuest: async (name) => {
+      const devices = await daemon.virsh("qemu-monitor-command", name, "--hmp", "info pci");
+      return `QEMU: ${devices}\nlibvirt: ${await daemon.virsh("dumpxml", name)}`;
+    },
     killGuest: () => {
       daemon.killGuest();
       return Promise.resolve();

@@ -11,6 +11,8 @@ export interface HotplugBench extends HypervisorBench {
   nicXml(alias: string, number: number, link?: "down"): string;
   /** Makes the guest carry out the unplugs that it was asked for. */
   grantUnplugs(name: string): Promise<void>;
+  /** The guest's devices as the emulator and the daemon know them, for errors. */
+  describeGuest(name: string): Promise<string>;
   /** Ends the process of a guest, not by libvirt. */
   killGuest(name: string): Promise<void>;
   /** Ends the daemon. */
@@ -26,7 +28,7 @@ export function describeHotplugContract(name: string, make: () => Promise<Hotplu
     beforeEach(async () => {
       bench = await make();
       vm = await bench.hypervisor.open(bench.address);
-      events = new EventLog(vm);
+      events = new EventLog(vm, () => bench.describeGuest("vm1"));
       await vm.defineDomain(bench.domainXml("vm1"));
       await vm.startDomain("vm1");
     });

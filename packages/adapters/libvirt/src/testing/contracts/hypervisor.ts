@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every Hypervisor must do; run on the fake, on libvirt's test driver and on QEMU.
 
+import { setTimeout } from "node:timers/promises";
 import { AppError } from "@patchbay/core";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type {
@@ -179,12 +180,21 @@ function wordOf(event: HypervisorEvent): string {
   return "alias" in event ? `${event.kind} ${event.alias}` : event.kind;
 }
 
+/** Milliseconds; on a busy machine an event took two seconds. */
+const EVENT_TIMEOUT_MS = 120_000;
+
 /** What a connection has told, to be waited for. */
 export class EventLog {
   readonly #seen: string[] = [];
   readonly #waiting = new Map<string, () => void>();
+  readonly #describe: () => Promise<string>;
 
-  constructor(connection: HypervisorConnection) {
+  /** `describe`: the state of the guest, for the error of an event that does not come. */
+  constructor(
+    connection: HypervisorConnection,
+    describe: () => Promise<string> = () => Promise.resolve(""),
+  ) {
+    this.#describe = describe;
     connection.onEvent((event) => {
       const word = wordOf(event);
       this.#seen.push(word);
@@ -197,13 +207,26 @@ export class EventLog {
     return this.#seen;
   }
 
-  /** Resolves when that was told. */
-  next(word: string): Promise<void> {
-    if (this.#seen.includes(word)) return Promise.resolve();
+  /**
+   * Resolves when the event has come.
+   *
+   * @throws Error after two minutes, with the events that did come and the state of the guest.
+   */
+  async next(word: string): Promise<void> {
+    if (this.#seen.includes(word)) return;
     const { promise, resolve } = Promise.withResolvers<undefined>();
     this.#waiting.set(word, () => {
       resolve(undefined);
     });
-    return promise;
+    const deadline = new AbortController();
+    const timeout = setTimeout(EVENT_TIMEOUT_MS, "late", { signal: deadline.signal });
+    try {
+      if ((await Promise.race([promise, timeout])) !== "late") return;
+    } finally {
+      deadline.abort();
+      timeout.catch(() => undefined);
+    }
+    const state = await this.#describe();
+    throw new Error(`no "${word}"; events: ${this.#seen.join(", ")}; ${state}`);
   }
 }

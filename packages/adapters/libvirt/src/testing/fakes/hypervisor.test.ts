@@ -60,6 +60,7 @@ function makeBench(): Promise<HotplugBench> {
       daemon.grantUnplugs(name);
       return Promise.resolve();
     },
+    describeGuest: () => Promise.resolve("a fake guest"),
     killGuest: (name) => {
       daemon.endDomain(name, "crashed");
       return Promise.resolve();
