@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers of ARCHITECTURE.md as rules; every comment says what to do instead.
-const PURE = "^packages/plug/(api|core|domain)/";
+const PURE = "^packages/control-plane/(api|core|domain)/";
 /** Each is one thing of the world outside. */
 const ADAPTERS =
-  "(adapters/[^/]+|kit/(?:manifests|pki|telemetry)|machine/(?:apiserver|containerd))";
+  "(adapters/[^/]+|common/(?:manifests|pki|telemetry)|standalone/(?:apiserver|containerd))";
 /** Each is a program. */
 const APPS =
-  "(plug/(?:net-agent|virt-[a-z]+)|machine/(?:node-runtime|service-net|standalone)|patchbay)";
+  "(control-plane/(?:net-agent|virt-[a-z]+)|standalone/(?:node-runtime|service-net|supervisor)|cli)";
 const NOT_TEST = "(\\.test\\.ts$|/src/testing/)";
 /** Folders of core, the lowest first; each imports those before it only. */
 const CORE_FLOORS = [
@@ -45,28 +45,28 @@ module.exports = {
       name: "api-below-domain-below-core",
       severity: "error",
       comment: "api <- domain <- core; move the code down or take a parameter.",
-      from: { path: "^packages/plug/api/" },
-      to: { path: "^packages/plug/(domain|core)/" },
+      from: { path: "^packages/control-plane/api/" },
+      to: { path: "^packages/control-plane/(domain|core)/" },
     },
     {
       name: "domain-below-core",
       severity: "error",
       comment: "domain knows nothing of decisions.",
-      from: { path: "^packages/plug/domain/" },
-      to: { path: "^packages/plug/core/" },
+      from: { path: "^packages/control-plane/domain/" },
+      to: { path: "^packages/control-plane/core/" },
     },
     ...CORE_FLOORS.slice(0, -1).map((floor, index) => ({
       name: `core-${floor.replace("/", "-")}-knows-no-floor-above`,
       severity: "error",
       comment: "Folders of core stand on each other; move what both need to the lower one.",
-      from: { path: `^packages/plug/core/src/${floor}/`, pathNot: NOT_TEST },
-      to: { path: `^packages/plug/core/src/(${CORE_FLOORS.slice(index + 1).join("|")})/` },
+      from: { path: `^packages/control-plane/core/src/${floor}/`, pathNot: NOT_TEST },
+      to: { path: `^packages/control-plane/core/src/(${CORE_FLOORS.slice(index + 1).join("|")})/` },
     })),
     {
       name: "ports-know-no-adapter",
       severity: "error",
       comment: "A port says what is needed; the code that does it lives in an adapter.",
-      from: { path: "^packages/plug/core/src/ports/", pathNot: NOT_TEST },
+      from: { path: "^packages/control-plane/core/src/ports/", pathNot: NOT_TEST },
       to: { path: `^packages/(${ADAPTERS}|${APPS})/` },
     },
     {
@@ -87,29 +87,29 @@ module.exports = {
       name: "apps-know-no-app",
       severity: "error",
       comment:
-        "Apps meet through the API server. standalone starts the others; the command line opens standalone.",
+        "Apps meet through the API server. supervisor starts the others; the command line opens supervisor.",
       from: {
         path: `^packages/${APPS}/`,
-        pathNot: ["^packages/machine/standalone/", "^packages/patchbay/", NOT_TEST],
+        pathNot: ["^packages/standalone/supervisor/", "^packages/cli/", NOT_TEST],
       },
       to: { path: `^packages/${APPS}/`, pathNot: "^packages/$1/" },
     },
     {
-      name: "the-plug-needs-no-machine",
+      name: "the-control-plane-needs-no-standalone",
       severity: "error",
       comment:
-        "A cluster has kubelet, container runtime and API server of its own: what the plug needs of them is a port.",
-      from: { path: "^packages/(plug|adapters|kit)/" },
-      to: { path: "^packages/machine/" },
+        "A cluster has kubelet, container runtime and API server of its own: what the control plane needs of them is an interface.",
+      from: { path: "^packages/(control-plane|adapters|common)/" },
+      to: { path: "^packages/standalone/" },
     },
     {
-      name: "command-line-opens-standalone-only",
+      name: "command-line-opens-supervisor-only",
       severity: "error",
       comment:
-        "The command line talks to the API server; only up, down and apiserver start standalone.",
-      from: { path: "^packages/patchbay/" },
+        "The command line talks to the API server; only up, down and apiserver start supervisor.",
+      from: { path: "^packages/cli/" },
       to: {
-        path: "^packages/(plug/(net-agent|virt-[a-z]+)|machine/(node-runtime|service-net))/",
+        path: "^packages/(control-plane/(net-agent|virt-[a-z]+)|standalone/(node-runtime|service-net))/",
       },
     },
     {
@@ -120,7 +120,7 @@ module.exports = {
       to: {
         pathNot: [
           "^packages/panel/",
-          "^packages/plug/(api|core)/",
+          "^packages/control-plane/(api|core)/",
           "node_modules/(preact|@xterm|@novnc|yaml)/",
         ],
       },
@@ -150,21 +150,21 @@ module.exports = {
       name: "one-door-sqlite",
       severity: "error",
       comment: "Only apiserver/src/storage knows SQLite.",
-      from: { pathNot: ["^packages/machine/apiserver/src/storage/", NOT_TEST] },
+      from: { pathNot: ["^packages/standalone/apiserver/src/storage/", NOT_TEST] },
       to: { path: "^node:sqlite$" },
     },
     {
       name: "one-door-winston",
       severity: "error",
       comment: "Take a Logger (ports).",
-      from: { pathNot: "^packages/kit/telemetry/" },
+      from: { pathNot: "^packages/common/telemetry/" },
       to: { path: "node_modules/winston/" },
     },
     {
       name: "one-door-express",
       severity: "error",
       comment: "HTTP servers live in virt-api and apiserver.",
-      from: { pathNot: "^packages/(plug/virt-api|machine/apiserver)/" },
+      from: { pathNot: "^packages/(control-plane/virt-api|standalone/apiserver)/" },
       to: { path: "node_modules/express/" },
     },
     {
@@ -192,7 +192,7 @@ module.exports = {
           "^packages/adapters/os/",
           "/(main|config)\\.ts$",
           "^packages/adapters/kube/src/connection/kubeconfig",
-          "^packages/machine/apiserver/src/storage/reserve", // beside what SQLite writes, and within the same turn
+          "^packages/standalone/apiserver/src/storage/reserve", // beside what SQLite writes, and within the same turn
           NOT_TEST,
         ],
       },

@@ -4,7 +4,7 @@ import { customResourceDefinitions, names } from "@patchbay/api";
 import { stringify } from "yaml";
 
 const HEADER =
-  "# SPDX-License-Identifier: Apache-2.0\n# Generated from packages/plug/api; do not edit. Run: npm run gen\n";
+  "# SPDX-License-Identifier: Apache-2.0\n# Generated from packages/control-plane/api; do not edit. Run: npm run gen\n";
 
 /** The kustomization.yaml of a folder. */
 function renderKustomization(resources: readonly string[]): readonly [string, string] {

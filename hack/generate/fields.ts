@@ -43,7 +43,7 @@ export function renderFields(note: string): string {
     `# Fields of a VM\n\n${note}`,
     "Every field of KubeVirt's VirtualMachine is known: its schema is checked, `kubectl explain` describes it, and a\n",
     "manifest is stored as it is. Paths without `spec.` in front are below `spec.template.spec`, in a VMI below `spec`;\n",
-    "`[]` is a list, `{}` a map. The tables are made from `packages/plug/api/src/fields` and the schemas beside it.\n\n",
+    "`[]` is a list, `{}` a map. The tables are made from `packages/control-plane/api/src/fields` and the schemas beside it.\n\n",
     "Manifests of `kubevirt.io/v1alpha3` and `v1alpha2` apply too; objects are stored as `v1`, with the fields as they were\n",
     "written. Older spellings mean the same: `registryDisk` is a `containerDisk`, `disks[].volumeName` names the disk's\n",
     'volume, machine type `""` is the default.\n\n',

@@ -24,12 +24,12 @@ const OUTPUTS: readonly Output[] = [
   { folder: "crds", render: () => Promise.resolve(renderCrds()), isOursAlone: true },
   { folder: "crds/networks", render: () => Promise.resolve(renderNetworks()), isOursAlone: true },
   {
-    folder: "packages/machine/apiserver/src/shapes",
+    folder: "packages/standalone/apiserver/src/shapes",
     render: async () => new Map([["shapes.json", await renderShapes()]]),
     isOursAlone: false,
   },
   ...INSTALLATIONS.map((installation) => ({
-    folder: `packages/kit/manifests/pod-creation/${installation}`,
+    folder: `packages/common/manifests/pod-creation/${installation}`,
     render: () => renderPodCreation(installation),
     isOursAlone: true,
   })),

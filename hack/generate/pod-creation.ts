@@ -18,7 +18,7 @@ export const INSTALLATIONS = [
 ] as const satisfies readonly ManifestFolder[];
 
 const HEADER =
-  "# SPDX-License-Identifier: Apache-2.0\n# Generated from packages/kit/manifests/src/install/pod-creation.ts; do not edit. Run: npm run gen\n";
+  "# SPDX-License-Identifier: Apache-2.0\n# Generated from packages/common/manifests/src/install/pod-creation.ts; do not edit. Run: npm run gen\n";
 const PATCH = "net-agent.yaml";
 const POD = "/spec/template/spec";
 
@@ -87,7 +87,7 @@ function renderKustomization(folder: ManifestFolder): string {
     bases: [`../../${folder}`],
     patchesJson6902: [{ target: { ...target, namespace: "patchbay" }, path: PATCH }],
   });
-  return `${HEADER}# kubectl apply -k packages/kit/manifests/pod-creation/${folder}\n${text}`;
+  return `${HEADER}# kubectl apply -k packages/common/manifests/pod-creation/${folder}\n${text}`;
 }
 
 /** File names of one overlay and their text. */

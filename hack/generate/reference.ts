@@ -7,7 +7,7 @@ import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { CATALOGUE, REASONS, type ErrorEntry, type ReasonEntry } from "@patchbay/core";
 import { format, type FormatConfig } from "oxfmt";
-import { callPatchbay } from "../../packages/patchbay/src/testing/run-patchbay.ts";
+import { callPatchbay } from "../../packages/cli/src/testing/run-patchbay.ts";
 import { renderFields } from "./fields.ts";
 import { renderRights } from "./rights.ts";
 
@@ -53,7 +53,7 @@ function renderErrors(): string {
     `# Error codes\n\n${NOTE}`,
     "Every error of the product has one of these codes: in log lines, in the messages of the command line and,\n",
     "as text, in events and `status`. Codes are stable; messages are not. Each stands in the file of its area in\n",
-    "`packages/plug/core/src/errors/catalogue/`.\n\n",
+    "`packages/control-plane/core/src/errors/catalogue/`.\n\n",
     "- **who** can do something about it: the `user` who asked, the `environment` (machine, cluster, network), or\n",
     "  it is a `bug`.\n",
     "- **retry**: when the loop that failed with it tries again; the same in every service, without end (below).\n",
@@ -80,7 +80,10 @@ interface VirtctlRow {
 }
 
 function renderVirtctl(): string {
-  const text = readFileSync(join(ROOT, "packages/plug/virt-api/src/testing/virtctl.json"), "utf8");
+  const text = readFileSync(
+    join(ROOT, "packages/control-plane/virt-api/src/testing/virtctl.json"),
+    "utf8",
+  );
   const entries = JSON.parse(text) as readonly VirtctlRow[]; // written by hand, beside its test
   const rows = entries.map(
     ({ command, until, method, path, upgrade, body, state, code, message }) => [
@@ -116,7 +119,7 @@ function renderReasons(): string {
     "Why an iface waits: `status.interfaces[].hotplug.reason` of a VMI, and in part `status.hindrance` and the pod's\n",
     "annotation `patchbay.io/attachment-errors`. The words are stable; the message beside them is for people, and says\n",
     "what to do. No reason means that the next step is on its way; when a failed one is tried again, [phases.md](phases.md)\n",
-    "says. The table is `packages/plug/core/src/reasons/table.ts`.\n\n",
+    "says. The table is `packages/control-plane/core/src/reasons/table.ts`.\n\n",
     "- **who** can help, or acts next.\n",
     "- **event**: of which type the event of that reason is, told once on the VM, else on the VMI.\n\n",
     table(["phase", "reason", "meaning", "who", "from", "event"], rows),
@@ -186,7 +189,10 @@ function renderService({ name, main }: Program): string {
 
 /** Environment variables, as the first comment of the script lists them. */
 function renderLauncher(): string {
-  const script = readFileSync(join(ROOT, "packages/plug/virt-launcher/bin/virt-launcher"), "utf8");
+  const script = readFileSync(
+    join(ROOT, "packages/control-plane/virt-launcher/bin/virt-launcher"),
+    "utf8",
+  );
   const rows = [...script.matchAll(/^# ([A-Z][A-Z_]+) {2,}(\S.*)$/gm)].map(([, name, meaning]) => [
     `\`${name ?? ""}\``,
     cell(meaning ?? ""),

@@ -80,8 +80,8 @@ export async function renderRights(note: string): Promise<string> {
   return [
     `# Who may do what\n\n${note}`,
     "Every component runs under a role of its own, on a cluster and on a standalone machine alike. The roles are\n",
-    "`packages/kit/manifests/rights`; a cluster adds those of `packages/kit/manifests/base`, where virt-api keeps its own\n",
-    "certificates, the machine those of `packages/kit/manifests/standalone`. Rights are listed verb by verb, nothing\n",
+    "`packages/common/manifests/rights`; a cluster adds those of `packages/common/manifests/base`, where virt-api keeps its own\n",
+    "certificates, the machine those of `packages/common/manifests/standalone`. Rights are listed verb by verb, nothing\n",
     "is `*`, and the end-to-end tests fail when a component uses what it has not, or has what it does not use. Why it\n",
     "is done this way, and what roles do not stop: [ADR 0015](../adr/services/0015-run-components-under-the-manifests-roles.md).\n",
     "A component that is refused: [forbidden.md](../runbooks/forbidden.md).\n\n",

@@ -28,17 +28,17 @@ function program(folder: string, more: Program["entries"] = {}): Program {
 }
 
 const PROGRAMS: readonly Program[] = [
-  program("patchbay", { machine: "machine/standalone/src/main.ts" }),
-  program("machine/node-runtime"),
-  program("machine/service-net"),
-  program("plug/net-agent"),
-  program("plug/virt-api"),
-  program("plug/virt-controller"),
-  program("plug/virt-handler", {
+  program("cli", { machine: "standalone/supervisor/src/main.ts" }),
+  program("standalone/node-runtime"),
+  program("standalone/service-net"),
+  program("control-plane/net-agent"),
+  program("control-plane/virt-api"),
+  program("control-plane/virt-controller"),
+  program("control-plane/virt-handler", {
     "child-entry": "adapters/os/src/children/child-entry.ts",
     hypervisor: "adapters/libvirt/src/child.ts",
     hook: "adapters/hooks/src/child.ts",
-    relay: "plug/virt-handler/src/relays/child.ts",
+    relay: "control-plane/virt-handler/src/relays/child.ts",
   }),
 ];
 

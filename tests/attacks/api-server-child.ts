@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process of an API server under attack. Argument: bounds other than its own, as JSON.
 import { startApiServer } from "@patchbay/apiserver";
-import type { ApiServerOptions } from "../../packages/machine/apiserver/src/server.ts";
+import type { ApiServerOptions } from "../../packages/standalone/apiserver/src/server.ts";
 import { serverOptions } from "../contract/apiserver/harness.ts";
 
 /** How often it is looked for how long others waited, milliseconds. */

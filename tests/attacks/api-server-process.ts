@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import type { Agent } from "node:https";
 import { type ConnectionOptions, type TLSSocket, connect } from "node:tls";
 import { fileURLToPath } from "node:url";
-import type { ApiServerOptions } from "../../packages/machine/apiserver/src/server.ts";
+import type { ApiServerOptions } from "../../packages/standalone/apiserver/src/server.ts";
 import { makeAgent, readText, send } from "../contract/apiserver/client.ts";
 
 const ENTRY = fileURLToPath(new URL("./api-server-child.ts", import.meta.url));

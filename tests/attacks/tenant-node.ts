@@ -19,12 +19,12 @@ import {
   startContainerdRuntime,
   type ContainerdRuntimeBench,
 } from "../contract/cri/containerd-runtime.ts";
-import { toContainerConfig } from "../../packages/machine/node-runtime/src/translate/container.ts";
+import { toContainerConfig } from "../../packages/standalone/node-runtime/src/translate/container.ts";
 import {
   hostsFileOf,
   toSandboxConfig,
-} from "../../packages/machine/node-runtime/src/translate/sandbox.ts";
-import type { NodeFacts } from "../../packages/machine/node-runtime/src/translate/node-facts.ts";
+} from "../../packages/standalone/node-runtime/src/translate/sandbox.ts";
+import type { NodeFacts } from "../../packages/standalone/node-runtime/src/translate/node-facts.ts";
 import {
   createPodObjects,
   createPodTokens,
@@ -32,7 +32,7 @@ import {
   prepareVolumes,
   removeVolumes,
   type VolumeDeps,
-} from "../../packages/machine/node-runtime/src/volumes/index.ts";
+} from "../../packages/standalone/node-runtime/src/volumes/index.ts";
 
 const USER = 1000;
 

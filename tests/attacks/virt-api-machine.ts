@@ -10,7 +10,7 @@ import { STREAM_PROTOCOL } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import { issueCertificate, kubeconfigText, type IssuedCertificate } from "@patchbay/pki";
-import { keepKinds, keepRights, keepVirtApi } from "@patchbay/standalone/objects";
+import { keepKinds, keepRights, keepVirtApi } from "@patchbay/supervisor/objects";
 import { findFreePort, executableOf } from "@patchbay/support";
 import { WebSocket } from "ws";
 import { makeAgent, readText, send } from "../contract/apiserver/client.ts";

@@ -6,8 +6,8 @@ import { createClock, createFiles } from "@patchbay/os";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { needProgram } from "@patchbay/support";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
-import { readPage } from "../../packages/patchbay/src/ui/page.ts";
-import { startPanel, type Panel } from "../../packages/patchbay/src/ui/server.ts";
+import { readPage } from "../../packages/cli/src/ui/page.ts";
+import { startPanel, type Panel } from "../../packages/cli/src/ui/server.ts";
 import type { FakeCluster } from "./fake-cluster.ts";
 
 /** Debian's own. It is Chromium's engine alone: the whole browser works twice as long, on its frame that nobody sees. */

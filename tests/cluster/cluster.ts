@@ -48,7 +48,7 @@ const GUEST_IMAGE = process.env["PATCHBAY_GUEST_IMAGE"] ?? "guest";
 export const CHANGE_MS = 60_000;
 export const BOOT_MS = 300_000;
 
-/** Console of the guest in its launcher. Source: packages/plug/api/src/names.ts */
+/** Console of the guest in its launcher. Source: packages/control-plane/api/src/names.ts */
 const CONSOLE_LOG = "/run/launcher/serial0.log";
 
 /** The manifest as text, in this namespace, also where it names none. */
@@ -75,7 +75,7 @@ export class Room {
   }
 
   patchbay(...args: readonly string[]): string {
-    const program = join(ROOT, "packages/patchbay/bin/patchbay");
+    const program = join(ROOT, "packages/cli/bin/patchbay");
     return this.#run(program, ["--namespace", this.namespace, ...args]);
   }
 

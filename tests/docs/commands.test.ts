@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { callPatchbay } from "../../packages/patchbay/src/testing/run-patchbay.ts";
+import { callPatchbay } from "../../packages/cli/src/testing/run-patchbay.ts";
 import {
   findCommandLines,
   listDocuments,

@@ -8,14 +8,14 @@ import { expect, test } from "vitest";
 const PACKAGES = join(import.meta.dirname, "../../packages");
 /** Who may act on a field of a VM; podnet is handed the options of DHCP as they are. */
 const READERS = [
-  "plug/core",
-  "plug/virt-api",
-  "plug/virt-controller",
-  "plug/virt-handler",
+  "control-plane/core",
+  "control-plane/virt-api",
+  "control-plane/virt-controller",
+  "control-plane/virt-handler",
   "adapters/podnet",
 ];
 /** Reads older names of fields. */
-const ALIASES = "plug/api/src/kinds/field-aliases.ts";
+const ALIASES = "control-plane/api/src/kinds/field-aliases.ts";
 
 function sourcesOf(folder: string): readonly string[] {
   return readdirSync(join(PACKAGES, folder), { recursive: true, encoding: "utf8" })

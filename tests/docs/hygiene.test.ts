@@ -59,8 +59,8 @@ const KINDS: readonly RegExp[] = [
   /^tsconfig(\.(base|pure|tests))?\.json$/,
   /^\.ci\/run$/,
   /^hack\/tools\/(\.npmrc|package(-lock)?\.json)$/,
-  new RegExp(`^(crds|packages/kit/manifests)/${FOLDERS}${NAME}\\.yaml$`),
-  /^packages\/kit\/manifests\/monitoring\/dashboard\.json$/,
+  new RegExp(`^(crds|packages/common/manifests)/${FOLDERS}${NAME}\\.yaml$`),
+  /^packages\/common\/manifests\/monitoring\/dashboard\.json$/,
   new RegExp(`^docs/${FOLDERS}${NAME}\\.md$`),
   // What an example's page tells to apply, to copy or to build.
   new RegExp(`^docs/examples/[\\w-]+/([\\w-]+|${NAME}\\.yaml)$`),
@@ -93,12 +93,12 @@ test("each file is of a kind that belongs where it is", () => {
 test.each([
   "--cache-location/_logs/2026-01-01T00_00_00_000Z-debug-0.log",
   "--cache-location/main.ts",
-  "packages/plug/core/--cache/index.ts",
+  "packages/control-plane/core/--cache/index.ts",
   "hack/-v/index.ts",
   "hack/notes.log",
   "npm-debug.log",
-  "packages/plug/core/src/names.ts.orig",
-  "packages/plug/core/dist/index.js",
+  "packages/control-plane/core/src/names.ts.orig",
+  "packages/control-plane/core/dist/index.js",
   "tests/e2e/core",
   "docs/picture.png",
 ])("%s would be noticed", (path) => {

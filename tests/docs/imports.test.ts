@@ -74,11 +74,16 @@ test("files beside one another, also in a circle, and programs beside them", () 
 });
 
 test("a folder that a move has left over does not stand for its package", () => {
-  for (const left of ["packages/b", "packages/adapters/b", "packages/machine/b", "packages/z/b"]) {
+  for (const left of [
+    "packages/b",
+    "packages/adapters/b",
+    "packages/standalone/b",
+    "packages/z/b",
+  ]) {
     mkdirSync(join(root, left, "dist"), { recursive: true });
   }
   const main = { "packages/a/src/main.ts": 'import { one } from "@patchbay/b";' };
-  const files = { "packages/plug/b/src/index.ts": "export const one = 1;" };
-  const want = ["a:main.ts", "plug/b:index.ts"];
-  expect(reachable({ ...main, ...files }, "packages/plug/b")).toEqual(want);
+  const files = { "packages/control-plane/b/src/index.ts": "export const one = 1;" };
+  const want = ["a:main.ts", "control-plane/b:index.ts"];
+  expect(reachable({ ...main, ...files }, "packages/control-plane/b")).toEqual(want);
 });

@@ -95,7 +95,7 @@ describe("what the documents point at exists", () => {
       "*.cjs",
       "hack",
       "packages/*/*/bin",
-      "packages/patchbay/bin",
+      "packages/cli/bin",
     )
       .filter((path) => existsSync(join(ROOT, path)))
       .map((path) => ({ path, text: readText(path) }));
@@ -105,8 +105,8 @@ describe("what the documents point at exists", () => {
 });
 
 describe("packages", () => {
-  const packages = listFiles("packages/*/*/package.json", "packages/patchbay/package.json").map(
-    (path) => dirname(path),
+  const packages = listFiles("packages/*/*/package.json", "packages/cli/package.json").map((path) =>
+    dirname(path),
   );
 
   test.each(packages)("%s has a README that is read in a minute", (folder) => {

@@ -3,8 +3,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { DOCTOR_FIXES } from "../../packages/plug/core/src/doctor/reasons.ts";
-import { REASONS } from "../../packages/plug/core/src/reasons/table.ts";
+import { DOCTOR_FIXES } from "../../packages/control-plane/core/src/doctor/reasons.ts";
+import { REASONS } from "../../packages/control-plane/core/src/reasons/table.ts";
 
 const DOCS = join(import.meta.dirname, "../../docs");
 

@@ -5,7 +5,7 @@ import { names } from "@patchbay/api";
 import { isRole, parseManifests, readManifests } from "@patchbay/manifests";
 import { createFiles } from "@patchbay/os";
 import { expect, test } from "vitest";
-import { ROUTES } from "../../packages/plug/virt-api/src/routes/table.ts";
+import { ROUTES } from "../../packages/control-plane/virt-api/src/routes/table.ts";
 
 const roles = parseManifests(await readManifests(createFiles(), "rights")).filter(isRole);
 const VERBS = { get: "get", put: "update" } as const;

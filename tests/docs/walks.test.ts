@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { listDocuments, ROOT } from "./documents.ts";
 import { ImportGraph } from "./imports.ts";
 
-const PURE = /^packages\/plug\/(api|core|domain)\//;
+const PURE = /^packages\/control-plane\/(api|core|domain)\//;
 const STEP = /^\| +(\d+) \|([^|]*)\|([^|]*)\|/gm;
 
 interface Step {
@@ -33,6 +33,7 @@ function stepsOf(text: string): readonly Step[] {
 function entriesOf(process: string): readonly string[] {
   if (process === "virt-launcher") return []; // shell scripts
   if (process === "libvirt child") return ["packages/adapters/libvirt/src/child.ts"];
+  if (process === "patchbay") return ["packages/cli/src/main.ts"];
   return globSync(`packages/{*/,}${process}/src/main.ts`, { cwd: ROOT });
 }
 

@@ -66,11 +66,11 @@ describe("phases and reasons", () => {
   });
 
   test.each([
-    "packages/plug/core/src/status/blocked-reason.ts",
-    "packages/plug/core/src/reasons/of-error.ts",
-    "packages/plug/net-agent/src/reconcilers/pod/act.ts",
-    "packages/plug/net-agent/src/reconcilers/pod/tell.ts",
-    "packages/plug/virt-handler/src/reconcilers/vmi/announce.ts",
+    "packages/control-plane/core/src/status/blocked-reason.ts",
+    "packages/control-plane/core/src/reasons/of-error.ts",
+    "packages/control-plane/net-agent/src/reconcilers/pod/act.ts",
+    "packages/control-plane/net-agent/src/reconcilers/pod/tell.ts",
+    "packages/control-plane/virt-handler/src/reconcilers/vmi/announce.ts",
   ])("reasons of %s are explained", (path) => {
     const explained = page + readText("docs/reference/reasons.md");
     const reasons = quotedReasons(path);

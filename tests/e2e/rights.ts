@@ -57,7 +57,7 @@ function gettersOfParts(): Readonly<Record<string, string>> {
 
 /** Guests leave their nodes only in stories with two. */
 const MIGRATIONS =
-  "only a guest that leaves its node needs it: packages/plug/virt-controller/src/migration.test.ts";
+  "only a guest that leaves its node needs it: packages/control-plane/virt-controller/src/migration.test.ts";
 
 /** Rights that a run may need or not. */
 const BY_CHANCE: Readonly<Record<string, string>> = {

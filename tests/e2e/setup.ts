@@ -34,7 +34,7 @@ export async function judgeRightsOf(
   const faults = { ...other, unused: (await isWhole(project)) ? unused : [] };
   if (Object.values(faults).some((rights) => rights.length > 0)) {
     throw new Error(
-      `the roles in packages/kit/manifests are wrong: ${JSON.stringify(faults, null, 2)}`,
+      `the roles in packages/common/manifests are wrong: ${JSON.stringify(faults, null, 2)}`,
     );
   }
 }

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { containerConfigFor, sandboxConfigFor } from "@patchbay/cri/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runProbe } from "../../../packages/machine/node-runtime/src/probes/run-probe.ts";
+import { runProbe } from "../../../packages/standalone/node-runtime/src/probes/run-probe.ts";
 import {
   startContainerdRuntime,
   type ContainerdRuntimeBench,

@@ -5,9 +5,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { compileCondition } from "../../../packages/machine/apiserver/src/expressions/condition.ts";
+import { compileCondition } from "../../../packages/standalone/apiserver/src/expressions/condition.ts";
 
-const PATH = join(import.meta.dirname, "../../../packages/kit/manifests/vhost-user/policy.yaml");
+const PATH = join(import.meta.dirname, "../../../packages/common/manifests/vhost-user/policy.yaml");
 
 interface Policy {
   readonly spec: {

@@ -36,7 +36,7 @@ import { createAddressStore, createFakeRelays, runLoop } from "@patchbay/virt-ha
 import type { AttackedNode } from "./false-libvirt.ts";
 
 const NODE = "node1";
-/** The deadline of a pass. Source: packages/plug/virt-handler/src/sessions/backoff.ts. */
+/** The deadline of a pass. Source: packages/control-plane/virt-handler/src/sessions/backoff.ts. */
 const PASS_DEADLINE_MS = 90_000;
 /** The uid that the VMI's status names. */
 export const POD_UID = "pod-uid";

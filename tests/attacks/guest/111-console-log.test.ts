@@ -7,7 +7,10 @@ import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startStreamNode, type StreamNode } from "../../contract/node-runtime/stream-node.ts";
 
-const VIRT_TAIL = join(import.meta.dirname, "../../../packages/plug/virt-launcher/bin/virt-tail");
+const VIRT_TAIL = join(
+  import.meta.dirname,
+  "../../../packages/control-plane/virt-launcher/bin/virt-tail",
+);
 const WITHIN = { withinMs: 60_000 };
 const OWNED = "/dev/shm/owned";
 /** Of one line: three times as much as any part of ours keeps of a line. */

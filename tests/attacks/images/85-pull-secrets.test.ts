@@ -2,7 +2,7 @@
 // Can a pull secret keep the node busy with the question whether it is meant?
 import type { Secret } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { credentialsFor } from "../../../packages/machine/node-runtime/src/images/credentials.ts";
+import { credentialsFor } from "../../../packages/standalone/node-runtime/src/images/credentials.ts";
 
 /** Processor time for one image, which is the promise here. Generous: the secret below took minutes. */
 const LOOK_MS = 250;

@@ -13,7 +13,7 @@ import { createClock, openVolumeSocket } from "@patchbay/os";
 import type { HookSidecars } from "@patchbay/core/ports";
 import { createBuiltChildStarter, aVmi } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { callHooks } from "../../../packages/plug/virt-handler/src/hooks/call-hooks.ts";
+import { callHooks } from "../../../packages/control-plane/virt-handler/src/hooks/call-hooks.ts";
 
 const POD = { uid: "0f1e2d3c-0000-4000-8000-000000000001", namespace: "default", name: "vm" };
 const HOOK = "hook-sidecar-0";
@@ -169,7 +169,10 @@ test("attack 109: a hook puts a link to a socket of root's in the place of its o
 });
 
 const DOMAIN = readFileSync(
-  join(import.meta.dirname, "../../../packages/plug/domain/src/xml/__golden__/q35-2-nics.xml"),
+  join(
+    import.meta.dirname,
+    "../../../packages/control-plane/domain/src/xml/__golden__/q35-2-nics.xml",
+  ),
   "utf8",
 );
 

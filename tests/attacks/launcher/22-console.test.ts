@@ -6,7 +6,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { connectInPodsDir } from "../../../packages/plug/virt-handler/src/server/guest-streams.ts";
+import { connectInPodsDir } from "../../../packages/control-plane/virt-handler/src/server/guest-streams.ts";
 
 const POD = { uid: "0f1e2d3c-0000-4000-8000-000000000001", namespace: "default", name: "vm" };
 

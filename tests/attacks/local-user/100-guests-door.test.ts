@@ -12,9 +12,9 @@ import { createAuthority, issueCertificate } from "@patchbay/pki";
 import { eventually } from "@patchbay/support";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { serveRequests } from "../../../packages/plug/virt-handler/src/server/serve-requests.ts";
-import { LoopNode } from "../../../packages/plug/virt-handler/src/testing/loop-node.ts";
-import { aScheduledVmi } from "../../../packages/plug/virt-handler/src/testing/scene.ts";
+import { serveRequests } from "../../../packages/control-plane/virt-handler/src/server/serve-requests.ts";
+import { LoopNode } from "../../../packages/control-plane/virt-handler/src/testing/loop-node.ts";
+import { aScheduledVmi } from "../../../packages/control-plane/virt-handler/src/testing/scene.ts";
 
 type Issued = Awaited<ReturnType<typeof issueCertificate>>;
 type Authority = Awaited<ReturnType<typeof createAuthority>>;

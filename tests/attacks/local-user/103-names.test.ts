@@ -5,8 +5,8 @@ import { once } from "node:events";
 import * as dns from "dns-packet";
 import { createClock } from "@patchbay/os";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { ForwardQuery } from "../../../packages/machine/service-net/src/dns/answer.ts";
-import { createForwarder } from "../../../packages/machine/service-net/src/dns/forwarder.ts";
+import type { ForwardQuery } from "../../../packages/standalone/service-net/src/dns/answer.ts";
+import { createForwarder } from "../../../packages/standalone/service-net/src/dns/forwarder.ts";
 
 /** A loopback address of this file's own. */
 const SERVER = "127.0.53.103";

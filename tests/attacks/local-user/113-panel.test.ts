@@ -14,7 +14,7 @@ import { createClock } from "@patchbay/os";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { startPanel, type Panel } from "../../../packages/patchbay/src/ui/server.ts";
+import { startPanel, type Panel } from "../../../packages/cli/src/ui/server.ts";
 import { EchoServer } from "./echo-server.ts";
 
 interface Answer {

@@ -20,7 +20,7 @@ import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { giveLauncherImages } from "../../contract/containerd/launcher-images.ts";
 
-const PATCHBAY = join(import.meta.dirname, "../../../packages/patchbay/bin/patchbay");
+const PATCHBAY = join(import.meta.dirname, "../../../packages/cli/bin/patchbay");
 /** A descriptor that Node.js does not seal by itself: there is a gap before it. */
 const INHERITED_FD = 20;
 const NOBODY = 65_534;

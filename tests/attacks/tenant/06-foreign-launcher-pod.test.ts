@@ -15,8 +15,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 import {
   startController,
   type Controller,
-} from "../../../packages/plug/virt-controller/src/testing/controllers.ts";
-import { launcherNameOf, Scene } from "../../../packages/plug/virt-controller/src/testing/scene.ts";
+} from "../../../packages/control-plane/virt-controller/src/testing/controllers.ts";
+import {
+  launcherNameOf,
+  Scene,
+} from "../../../packages/control-plane/virt-controller/src/testing/scene.ts";
 
 const ELSEWHERE = "tenant";
 const NAMESPACES = {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Can who writes Services, or what stands behind them, take what others send, or reach what only the host reaches?
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { listForwards } from "../../../packages/machine/service-net/src/forward/forwards.ts";
-import { tableText } from "../../../packages/machine/service-net/src/forward/ruleset.ts";
+import { listForwards } from "../../../packages/standalone/service-net/src/forward/forwards.ts";
+import { tableText } from "../../../packages/standalone/service-net/src/forward/ruleset.ts";
 import {
   aService,
   aSlice,
   RANGES,
-} from "../../../packages/machine/service-net/src/testing/objects.ts";
+} from "../../../packages/standalone/service-net/src/testing/objects.ts";
 import { type Harness, startHarness } from "../../contract/apiserver/harness.ts";
 
 const SERVICES = "/api/v1/namespaces/default/services";

@@ -7,7 +7,7 @@ import {
   aBlueDefinition,
   aNetworkService,
   aServedVmi,
-} from "../../../packages/plug/core/src/testing/network-services.ts";
+} from "../../../packages/control-plane/core/src/testing/network-services.ts";
 
 const VICTIM = "10.244.3.7";
 const TRUSTED = ["default", "kube-system", "patchbay"];

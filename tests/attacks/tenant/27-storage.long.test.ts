@@ -5,8 +5,8 @@ import { join } from "node:path";
 import type { VolumeDisk } from "@patchbay/core/ports";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { rotateLogs } from "../../../packages/machine/node-runtime/src/log-rotation.ts";
-import type { VolumeDeps } from "../../../packages/machine/node-runtime/src/volumes/index.ts";
+import { rotateLogs } from "../../../packages/standalone/node-runtime/src/log-rotation.ts";
+import type { VolumeDeps } from "../../../packages/standalone/node-runtime/src/volumes/index.ts";
 import { bytesOnDisk, TenantNode } from "../tenant-node.ts";
 
 const MIB = 1024 * 1024;

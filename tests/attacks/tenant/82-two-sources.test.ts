@@ -2,7 +2,7 @@
 // Can a tenant write something that one part of the machine reads as this and another part as that?
 import type { Pod } from "@patchbay/api";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { podProblems } from "../../../packages/machine/node-runtime/src/policy/pod-policy.ts";
+import { podProblems } from "../../../packages/standalone/node-runtime/src/policy/pod-policy.ts";
 import { type Harness, startHarness } from "../../contract/apiserver/harness.ts";
 
 const PODS = "/api/v1/namespaces/default/pods";

@@ -20,15 +20,15 @@ import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeClock } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { ClaimDeps } from "../../../packages/machine/node-runtime/src/claims/deps.ts";
-import { reconcileClaim } from "../../../packages/machine/node-runtime/src/claims/reconcile-claims.ts";
+import type { ClaimDeps } from "../../../packages/standalone/node-runtime/src/claims/deps.ts";
+import { reconcileClaim } from "../../../packages/standalone/node-runtime/src/claims/reconcile-claims.ts";
 import {
   aClaim,
   aClass,
   HANDLE,
-} from "../../../packages/machine/node-runtime/src/claims/testing.ts";
-import { createClaimGrowth } from "../../../packages/machine/node-runtime/src/claims/claim-growth.ts";
-import { checkStorage } from "../../../packages/machine/node-runtime/src/volumes/storage/enforce-limits.ts";
+} from "../../../packages/standalone/node-runtime/src/claims/testing.ts";
+import { createClaimGrowth } from "../../../packages/standalone/node-runtime/src/claims/claim-growth.ts";
+import { checkStorage } from "../../../packages/standalone/node-runtime/src/volumes/storage/enforce-limits.ts";
 
 const MEBIBYTE = 2 ** 20;
 const NUMBERS = [1, 2, 3];

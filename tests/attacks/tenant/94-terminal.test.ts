@@ -10,12 +10,12 @@ import { pointerToken } from "@patchbay/core";
 import { executableOf } from "@patchbay/support";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { callPatchbay } from "../../../packages/patchbay/src/testing/run-patchbay.ts";
+import { callPatchbay } from "../../../packages/cli/src/testing/run-patchbay.ts";
 import {
   startController,
   type Controller,
-} from "../../../packages/plug/virt-controller/src/testing/controllers.ts";
-import { Scene } from "../../../packages/plug/virt-controller/src/testing/scene.ts";
+} from "../../../packages/control-plane/virt-controller/src/testing/controllers.ts";
+import { Scene } from "../../../packages/control-plane/virt-controller/src/testing/scene.ts";
 
 /** Sets the title, clears the screen in 7 and 8 bits, rings, goes back, turns the line, and says a line of its own. */
 const EVIL =

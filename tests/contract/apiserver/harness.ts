@@ -9,7 +9,7 @@ import { makeAgent, readText, send } from "./client.ts";
 import type {
   ApiServerOptions,
   RunningApiServer,
-} from "../../../packages/machine/apiserver/src/server.ts";
+} from "../../../packages/standalone/apiserver/src/server.ts";
 
 export const QUIET: Logger = {
   debug: () => undefined,

@@ -22,7 +22,7 @@ import {
   type ContainerdLayout,
 } from "@patchbay/containerd";
 import { createFiles, createProcessRunner, readBootId } from "@patchbay/os";
-import { directoriesOf, pathsOf } from "@patchbay/standalone/testing";
+import { directoriesOf, pathsOf } from "@patchbay/supervisor/testing";
 import { startContainerdBench, type BenchOptions, type ContainerdBench } from "./bench.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 
 const VIRT_TAIL = resolve(
   import.meta.dirname,
-  "../../../packages/plug/virt-launcher/bin/virt-tail",
+  "../../../packages/control-plane/virt-launcher/bin/virt-tail",
 );
 const WITHIN_MS = 30_000;
 const LINE = "the last word\n";

@@ -8,7 +8,7 @@ import { parseManifests, readManifests } from "@patchbay/manifests";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import { executableOf } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { callPatchbay, type Called } from "../../../packages/patchbay/src/testing/run-patchbay.ts";
+import { callPatchbay, type Called } from "../../../packages/cli/src/testing/run-patchbay.ts";
 import { type Harness, QUIET, startHarness } from "../apiserver/harness.ts";
 
 const WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";

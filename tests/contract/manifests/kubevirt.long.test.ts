@@ -12,7 +12,7 @@ import { parseAllDocuments } from "yaml";
 import {
   startController,
   type Controller,
-} from "../../../packages/plug/virt-controller/src/testing/controllers.ts";
+} from "../../../packages/control-plane/virt-controller/src/testing/controllers.ts";
 
 let server: TestServer;
 let admin: KubeClient;

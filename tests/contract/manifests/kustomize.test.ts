@@ -7,7 +7,7 @@ import { createFiles, createProcessRunner } from "@patchbay/os";
 import { expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 
-const MANIFESTS = join(import.meta.dirname, "../../../packages/kit/manifests");
+const MANIFESTS = join(import.meta.dirname, "../../../packages/common/manifests");
 
 function byName(objects: readonly KubeObject[]): ReadonlyMap<string, KubeObject> {
   const entries = objects.map((object): [string, KubeObject] => {

@@ -10,7 +10,7 @@ import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Harness, QUIET, startHarness } from "../apiserver/harness.ts";
 
-const FOLDER = join(import.meta.dirname, "../../../packages/kit/manifests/standalone");
+const FOLDER = join(import.meta.dirname, "../../../packages/common/manifests/standalone");
 const REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
 let api: Harness;

@@ -9,7 +9,7 @@ import { parse, parseAllDocuments, stringify } from "yaml";
 import { STORIES } from "./stories.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
-const FOLDER = join(ROOT, "packages/kit/manifests/monitoring");
+const FOLDER = join(ROOT, "packages/common/manifests/monitoring");
 const TOOLS = join(ROOT, ".cache/promtool");
 const METRIC = /\b(?:patchbay|kubevirt)_\w+/g;
 /** What a histogram is told as. */

@@ -20,8 +20,8 @@ import type { KubeClient } from "@patchbay/kube";
 import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { createMetrics } from "@patchbay/telemetry";
-import { runAgent } from "../../../packages/plug/net-agent/src/compose.ts";
-import { parseFlags, type Flags } from "../../../packages/plug/net-agent/src/config.ts";
+import { runAgent } from "../../../packages/control-plane/net-agent/src/compose.ts";
+import { parseFlags, type Flags } from "../../../packages/control-plane/net-agent/src/config.ts";
 import { CniNode } from "../cni/node.ts";
 
 const NODE = "node-1";

@@ -9,7 +9,7 @@ import { type Authority, issueCertificate } from "@patchbay/pki";
 import type { ExecPrograms } from "@patchbay/core/ports";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { serveKubeletApi } from "../../../packages/machine/node-runtime/src/kubelet-api/serve.ts";
+import { serveKubeletApi } from "../../../packages/standalone/node-runtime/src/kubelet-api/serve.ts";
 import {
   containerConfigFor,
   sandboxConfigFor,

@@ -7,7 +7,7 @@ import { createClock, createFiles } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { rotateLogs } from "../../../packages/machine/node-runtime/src/log-rotation.ts";
+import { rotateLogs } from "../../../packages/standalone/node-runtime/src/log-rotation.ts";
 import { upgrade } from "../apiserver/upgrade.ts";
 import { startStreamNode, type RunningPod, type StreamNode } from "./stream-node.ts";
 

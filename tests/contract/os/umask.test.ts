@@ -8,12 +8,12 @@ const PACKAGES = join(import.meta.dirname, "../../../packages");
 const REPORT = "process.on('exit',()=>console.log('umask '+process.umask().toString(8)))";
 
 test.each([
-  "machine/service-net/bin/service-net --help",
-  "machine/node-runtime/bin/node-runtime --help",
-  "plug/virt-controller/bin/virt-controller --help",
-  "plug/virt-api/bin/virt-api --help",
-  "plug/net-agent/bin/net-agent --help",
-  "plug/virt-handler/bin/virt-handler --help",
+  "standalone/service-net/bin/service-net --help",
+  "standalone/node-runtime/bin/node-runtime --help",
+  "control-plane/virt-controller/bin/virt-controller --help",
+  "control-plane/virt-api/bin/virt-api --help",
+  "control-plane/net-agent/bin/net-agent --help",
+  "control-plane/virt-handler/bin/virt-handler --help",
 ])("%s has umask 022 when its caller has 077", async (command) => {
   const script = `umask 077; exec ${join(PACKAGES, command)}`;
   const options = `NODE_OPTIONS=--import "data:text/javascript,${REPORT}"`;
@@ -23,7 +23,7 @@ test.each([
 });
 
 test("so have the supervisor and the API server, whose children inherit it", async () => {
-  const main = join(PACKAGES, "machine/standalone/dist/main.js");
+  const main = join(PACKAGES, "standalone/supervisor/dist/main.js");
   const options = `NODE_OPTIONS=--import "data:text/javascript,${REPORT}"`;
   const script = `umask 077; exec node ${main} --help`;
   const argv = ["env", options, "sh", "-c", script] as const;

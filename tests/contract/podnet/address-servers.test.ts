@@ -19,14 +19,17 @@ import { aPod, aVmi, eventually, run } from "@patchbay/support";
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { dnsmasqArguments } from "../../../packages/adapters/podnet/src/dnsmasq.ts";
-import { leaseOfRemembered, serversOf } from "../../../packages/plug/core/src/addresses/lease.ts";
+import {
+  leaseOfRemembered,
+  serversOf,
+} from "../../../packages/control-plane/core/src/addresses/lease.ts";
 import {
   fitSearch,
   withFittingOptions,
   servedNics,
-} from "../../../packages/plug/core/src/addresses/served-nic.ts";
-import { attachmentStatuses } from "../../../packages/plug/core/src/status/ifaces/attachments.ts";
-import { podNetworkFacts } from "../../../packages/plug/core/src/status/vmi.ts";
+} from "../../../packages/control-plane/core/src/addresses/served-nic.ts";
+import { attachmentStatuses } from "../../../packages/control-plane/core/src/status/ifaces/attachments.ts";
+import { podNetworkFacts } from "../../../packages/control-plane/core/src/status/vmi.ts";
 import { askIpv4, askIpv6 } from "./dhcp-guest.ts";
 import { addHost, addNic, makeNetwork, Namespaces, PREFIX } from "./links.ts";
 

@@ -7,7 +7,10 @@ import type { AddressServer } from "@patchbay/core/ports";
 import { SERVED_NIC } from "@patchbay/podnet/testing";
 import { eventually, run } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
-import { leaseOfRemembered, serversOf } from "../../../packages/plug/core/src/addresses/lease.ts";
+import {
+  leaseOfRemembered,
+  serversOf,
+} from "../../../packages/control-plane/core/src/addresses/lease.ts";
 import { askIpv4, defaultRouteOf } from "./dhcp-guest.ts";
 import { addHost, addNic, guestWiring, makeNetwork, Namespaces, ping, PREFIX } from "./links.ts";
 

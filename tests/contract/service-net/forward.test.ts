@@ -2,12 +2,12 @@
 // Does the kernel forward what the table says: from the host, from pods, and from elsewhere?
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { Forward } from "../../../packages/machine/service-net/src/forward/forwards.ts";
-import { ForwardTable } from "../../../packages/machine/service-net/src/forward/forward-table.ts";
+import type { Forward } from "../../../packages/standalone/service-net/src/forward/forwards.ts";
+import { ForwardTable } from "../../../packages/standalone/service-net/src/forward/forward-table.ts";
 import {
   prepareHost,
   removeServices,
-} from "../../../packages/machine/service-net/src/host/host.ts";
+} from "../../../packages/standalone/service-net/src/host/host.ts";
 import { ADDRESSES, ask, askByUdp, BRIDGE, Networks, POD_NETWORK, runAt } from "./networks.ts";
 
 const SERVICES = "10.86.0.0/16";

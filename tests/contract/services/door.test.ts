@@ -22,8 +22,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   createOpenHandlerStream,
   createSendToHandler,
-} from "../../../packages/plug/virt-api/src/handlers/client.ts";
-import { serveRequests } from "../../../packages/plug/virt-handler/src/server/serve-requests.ts";
+} from "../../../packages/control-plane/virt-api/src/handlers/client.ts";
+import { serveRequests } from "../../../packages/control-plane/virt-handler/src/server/serve-requests.ts";
 
 const KEY = { namespace: "ns", name: "vm" };
 

@@ -24,13 +24,13 @@ import { createMetrics } from "@patchbay/telemetry";
 import { eventually, executableOf, vmiManifest } from "@patchbay/support";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runAgent } from "../../../packages/plug/net-agent/src/compose.ts";
-import { parseFlags as agentFlags } from "../../../packages/plug/net-agent/src/config.ts";
+import { runAgent } from "../../../packages/control-plane/net-agent/src/compose.ts";
+import { parseFlags as agentFlags } from "../../../packages/control-plane/net-agent/src/config.ts";
 import {
   startController,
   type Controller,
-} from "../../../packages/plug/virt-controller/src/testing/controllers.ts";
-import { runHandler } from "../../../packages/plug/virt-handler/src/compose.ts";
+} from "../../../packages/control-plane/virt-controller/src/testing/controllers.ts";
+import { runHandler } from "../../../packages/control-plane/virt-handler/src/compose.ts";
 import { CniNode } from "../cni/node.ts";
 import { REFUSED_STATUS, runningStatus } from "./kubelet-words.ts";
 

@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ctr, layoutOf, listProcesses, mountsBelow, shimsOf } from "@patchbay/containerd";
 import { createFiles, createProcessRunner, isRunning, signalProcess } from "@patchbay/os";
-import { down } from "@patchbay/standalone";
+import { down } from "@patchbay/supervisor";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { callPatchbay } from "../../../packages/patchbay/src/testing/run-patchbay.ts";
+import { callPatchbay } from "../../../packages/cli/src/testing/run-patchbay.ts";
 import { startContainerdBench, type ContainerdBench } from "../containerd/bench.ts";
 import { bringUp, processOf, type NamedProcess } from "./processes.ts";
 

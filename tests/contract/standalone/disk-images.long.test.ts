@@ -15,9 +15,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createImageViews } from "@patchbay/containerd";
-import { addImage, listImages } from "@patchbay/standalone";
+import { addImage, listImages } from "@patchbay/supervisor";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { withContainerd } from "../../../packages/machine/standalone/src/images/with-containerd.ts";
+import { withContainerd } from "../../../packages/standalone/supervisor/src/images/with-containerd.ts";
 
 const MIB = 2 ** 20;
 let work: string;

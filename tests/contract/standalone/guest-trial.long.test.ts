@@ -6,14 +6,14 @@ import { join } from "node:path";
 import { names } from "@patchbay/api";
 import { ctr, mountsBelow, removeGroups } from "@patchbay/containerd";
 import { createFiles, createProcessRunner } from "@patchbay/os";
-import { cgroupRootOf } from "../../../packages/machine/standalone/src/runtime/own-containerd.ts";
+import { cgroupRootOf } from "../../../packages/standalone/supervisor/src/runtime/own-containerd.ts";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { addImage } from "../../../packages/machine/standalone/src/images/images.ts";
-import { withContainerd } from "../../../packages/machine/standalone/src/images/with-containerd.ts";
+import { addImage } from "../../../packages/standalone/supervisor/src/images/images.ts";
+import { withContainerd } from "../../../packages/standalone/supervisor/src/images/with-containerd.ts";
 import {
   listBootImages,
   bootGuest,
-} from "../../../packages/machine/standalone/src/runtime/kvm-probe.ts";
+} from "../../../packages/standalone/supervisor/src/runtime/kvm-probe.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const TRIAL = { accelerator: "tcg", architecture: process.arch, timeoutMs: 60_000 } as const;

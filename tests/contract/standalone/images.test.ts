@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { archiveDirectory } from "@patchbay/containerd";
 import { createFiles, createProcessRunner } from "@patchbay/os";
-import { addImage, down, listImages, listRunningImages, removeImage } from "@patchbay/standalone";
+import { addImage, down, listImages, listRunningImages, removeImage } from "@patchbay/supervisor";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startRegistry, type Registry } from "../containerd/registry.ts";
 

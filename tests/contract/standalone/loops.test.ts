@@ -7,8 +7,8 @@ import { join } from "node:path";
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { pathsOf } from "../../../packages/machine/standalone/src/data-dir/paths.ts";
-import { removeLoops } from "../../../packages/machine/standalone/src/host/leftovers.ts";
+import { pathsOf } from "../../../packages/standalone/supervisor/src/data-dir/paths.ts";
+import { removeLoops } from "../../../packages/standalone/supervisor/src/host/leftovers.ts";
 
 let directory = "";
 

@@ -6,8 +6,11 @@ import { executableOf } from "@patchbay/support";
 
 /** How long a machine may take to come up on a busy host, milliseconds. */
 const UP_MS = 180_000;
-const FROM_SOURCES = join(import.meta.dirname, "../../../packages/machine/standalone/src/main.ts");
-const BUILT = join(import.meta.dirname, "../../../packages/patchbay/dist/bundle/machine.js");
+const FROM_SOURCES = join(
+  import.meta.dirname,
+  "../../../packages/standalone/supervisor/src/main.ts",
+);
+const BUILT = join(import.meta.dirname, "../../../packages/cli/dist/bundle/machine.js");
 
 /** A process, told from a later one of the same pid. */
 export interface NamedProcess {

@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { down } from "@patchbay/standalone";
+import { down } from "@patchbay/supervisor";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 

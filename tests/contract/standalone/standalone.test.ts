@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createFiles, createProcessRunner, isRunning, signalProcess } from "@patchbay/os";
-import { down, up } from "@patchbay/standalone";
+import { down, up } from "@patchbay/supervisor";
 import { findFreePort } from "@patchbay/support";
 import { afterAll, expect, test } from "vitest";
 import { giveLauncherImages } from "../containerd/launcher-images.ts";

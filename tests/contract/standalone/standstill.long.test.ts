@@ -23,18 +23,18 @@ import {
   directoriesOf,
   healthSocketOf,
   pathsOf,
-} from "../../../packages/machine/standalone/src/data-dir/paths.ts";
-import { newestValidityStartMs } from "../../../packages/machine/standalone/src/data-dir/certificates.ts";
-import { removeServiceRules } from "../../../packages/machine/standalone/src/host/rules.ts";
-import { keepKinds, keepRights } from "../../../packages/machine/standalone/src/objects.ts";
-import { prepare } from "../../../packages/machine/standalone/src/prepare.ts";
+} from "../../../packages/standalone/supervisor/src/data-dir/paths.ts";
+import { newestValidityStartMs } from "../../../packages/standalone/supervisor/src/data-dir/certificates.ts";
+import { removeServiceRules } from "../../../packages/standalone/supervisor/src/host/rules.ts";
+import { keepKinds, keepRights } from "../../../packages/standalone/supervisor/src/objects.ts";
+import { prepare } from "../../../packages/standalone/supervisor/src/prepare.ts";
 import {
   Component,
   type ComponentProgram,
-} from "../../../packages/machine/standalone/src/supervisor/component.ts";
-import { programsOf } from "../../../packages/machine/standalone/src/supervisor/components.ts";
-import { checkHealth } from "../../../packages/machine/standalone/src/supervisor/liveness.ts";
-import { Renewal } from "../../../packages/machine/standalone/src/supervisor/renewal.ts";
+} from "../../../packages/standalone/supervisor/src/supervisor/component.ts";
+import { programsOf } from "../../../packages/standalone/supervisor/src/supervisor/components.ts";
+import { checkHealth } from "../../../packages/standalone/supervisor/src/supervisor/liveness.ts";
+import { Renewal } from "../../../packages/standalone/supervisor/src/supervisor/renewal.ts";
 import { asBuilt, processOf, type NamedProcess } from "./processes.ts";
 
 const PERIOD_MS = 10_000;

@@ -13,14 +13,14 @@ import { createFakePacketCaptures } from "@patchbay/podnet/testing";
 import { eventually } from "@patchbay/support";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { serveRequests } from "../../../packages/plug/virt-handler/src/server/serve-requests.ts";
-import type { OpenGuestStream } from "../../../packages/plug/virt-handler/src/server/guest-streams.ts";
-import { LoopNode } from "../../../packages/plug/virt-handler/src/testing/loop-node.ts";
-import { SCREEN } from "../../../packages/plug/virt-api/src/testing/screen.ts";
-import { aScheduledVmi } from "../../../packages/plug/virt-handler/src/testing/scene.ts";
+import { serveRequests } from "../../../packages/control-plane/virt-handler/src/server/serve-requests.ts";
+import type { OpenGuestStream } from "../../../packages/control-plane/virt-handler/src/server/guest-streams.ts";
+import { LoopNode } from "../../../packages/control-plane/virt-handler/src/testing/loop-node.ts";
+import { SCREEN } from "../../../packages/control-plane/virt-api/src/testing/screen.ts";
+import { aScheduledVmi } from "../../../packages/control-plane/virt-handler/src/testing/scene.ts";
 import { type Person, VirtApiMachine } from "../../attacks/virt-api-machine.ts";
 import { bringAbout, GUEST, makeNetwork, type State } from "./scene.ts";
-import commands from "../../../packages/plug/virt-api/src/testing/virtctl.json" with { type: "json" };
+import commands from "../../../packages/control-plane/virt-api/src/testing/virtctl.json" with { type: "json" };
 
 /** A row of the table. */
 interface Row {

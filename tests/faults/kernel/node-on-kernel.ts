@@ -24,7 +24,7 @@ import { createFakeHypervisor } from "@patchbay/libvirt/testing";
 import { createFakeLaunchers, createFakeVhostSockets } from "@patchbay/os/testing";
 import { run } from "@patchbay/support";
 import { createFakeRelays } from "@patchbay/virt-handler/testing";
-import { openingTaps } from "../../../packages/plug/virt-handler/src/testing/opening-taps.ts";
+import { openingTaps } from "../../../packages/control-plane/virt-handler/src/testing/opening-taps.ts";
 import type { Life } from "../life.ts";
 import { NODE, type Ground, type TestNode } from "../memory/node.ts";
 import { inventoryOfNetns } from "../netns-inventory.ts";

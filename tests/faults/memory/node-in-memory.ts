@@ -5,7 +5,10 @@ import { createFakeSandboxes } from "@patchbay/cri/testing";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";
 import { createFakeRelays, type Relay } from "@patchbay/virt-handler/testing";
 import { names } from "@patchbay/api";
-import { SOCKETS, type Relays } from "../../../packages/plug/virt-handler/src/relays/relays.ts";
+import {
+  SOCKETS,
+  type Relays,
+} from "../../../packages/control-plane/virt-handler/src/relays/relays.ts";
 import {
   createFakeFiles,
   createFakeLaunchers,
@@ -25,7 +28,7 @@ import type {
   HypervisorConnection,
   LauncherPod,
 } from "@patchbay/core/ports";
-import { openingTaps } from "../../../packages/plug/virt-handler/src/testing/opening-taps.ts";
+import { openingTaps } from "../../../packages/control-plane/virt-handler/src/testing/opening-taps.ts";
 import type { Life } from "../life.ts";
 import { NODE, type Ground, type TestNode } from "./node.ts";
 

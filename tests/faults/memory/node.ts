@@ -15,7 +15,7 @@ import type {
   Sandboxes,
   VhostSockets,
 } from "@patchbay/core/ports";
-import type { Relays } from "../../../packages/plug/virt-handler/src/relays/relays.ts";
+import type { Relays } from "../../../packages/control-plane/virt-handler/src/relays/relays.ts";
 import type { Life } from "../life.ts";
 
 /** Where everything runs, where there is one node. */

@@ -10,7 +10,7 @@ import type { Readable } from "node:stream";
 import { parse } from "yaml";
 import { type Identity, makeAgent, readText, send } from "../../contract/apiserver/client.ts";
 
-const PROGRAM = join(import.meta.dirname, "../../../packages/patchbay/bin/patchbay");
+const PROGRAM = join(import.meta.dirname, "../../../packages/cli/bin/patchbay");
 
 /** Fields of the kubeconfig that a client needs. */
 interface Kubeconfig {

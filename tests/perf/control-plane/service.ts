@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 
-const PACKAGES = join(import.meta.dirname, "../../../packages/plug");
+const PACKAGES = join(import.meta.dirname, "../../../packages/control-plane");
 /** Of a tick in which the kernel counts processor time, milliseconds. Source: sysconf(_SC_CLK_TCK), 100 on Linux. */
 const TICK_MS = 10;
 /** The longest that a process may take to start, milliseconds. */

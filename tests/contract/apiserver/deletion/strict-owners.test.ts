@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { vmiOf } from "@patchbay/core";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
-import { keepKinds, keepRights } from "@patchbay/standalone/objects";
+import { keepKinds, keepRights } from "@patchbay/supervisor/objects";
 import { aVm } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Answer, type Body, type Harness, QUIET, startHarness } from "../harness.ts";

@@ -18,8 +18,8 @@ import { parseVersions } from "../../../../packages/adapters/cni/src/version.ts"
 import {
   DEFINITIONS,
   DEVICE_INFO,
-} from "../../../../packages/plug/net-agent/src/testing/node-files.ts";
-import { POD_KEY, World } from "../../../../packages/plug/net-agent/src/testing/world.ts";
+} from "../../../../packages/control-plane/net-agent/src/testing/node-files.ts";
+import { POD_KEY, World } from "../../../../packages/control-plane/net-agent/src/testing/world.ts";
 import { CniNode } from "../node.ts";
 import type { Fields, Judge } from "./rows.ts";
 

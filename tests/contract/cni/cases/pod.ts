@@ -15,7 +15,7 @@ import {
   type ToldAttachment,
 } from "@patchbay/core";
 import { parseResult } from "../../../../packages/adapters/cni/src/result.ts";
-import { World } from "../../../../packages/plug/net-agent/src/testing/world.ts";
+import { World } from "../../../../packages/control-plane/net-agent/src/testing/world.ts";
 import type { Fields, Judge } from "./rows.ts";
 
 const parseAnnotation: Judge = ({ input }) => {

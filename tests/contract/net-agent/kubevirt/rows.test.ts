@@ -46,7 +46,7 @@ interface Row {
   readonly expected: unknown;
 }
 
-const PATH = "../../../../packages/plug/core/src/testing/kubevirt-rows.json";
+const PATH = "../../../../packages/control-plane/core/src/testing/kubevirt-rows.json";
 const ROWS = JSON.parse(readFileSync(join(import.meta.dirname, PATH), "utf8")) as readonly Row[]; // ours
 const KEY = "k8s.v1.cni.cncf.io/networks";
 

@@ -23,7 +23,7 @@ import {
   createVolumeDisk,
 } from "@patchbay/os";
 import { kubeconfigText } from "@patchbay/pki";
-import { createClaimUses } from "../../../../packages/machine/node-runtime/src/claims/index.ts";
+import { createClaimUses } from "../../../../packages/standalone/node-runtime/src/claims/index.ts";
 import {
   createPodObjects,
   createPodTokens,
@@ -33,7 +33,7 @@ import {
   removeVolumes,
   createTokenRequester,
   type VolumeDeps,
-} from "../../../../packages/machine/node-runtime/src/volumes/index.ts";
+} from "../../../../packages/standalone/node-runtime/src/volumes/index.ts";
 import { identity, QUIET, startHarness, type Harness } from "../../apiserver/harness.ts";
 
 export const NODE = "node-1";

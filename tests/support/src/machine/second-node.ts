@@ -4,7 +4,7 @@
 // virt-api, the binder and the bridges of the host are the machine's. It is no feature of standalone.
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { addImage } from "@patchbay/standalone";
+import { addImage } from "@patchbay/supervisor";
 import {
   Component,
   directoriesOf,
@@ -19,7 +19,7 @@ import {
   type ComponentProgram,
   type Paths,
   type Settings,
-} from "@patchbay/standalone/testing";
+} from "@patchbay/supervisor/testing";
 import type { KubeNode } from "@patchbay/api";
 import { parseManifests, readManifests } from "@patchbay/manifests";
 import { createClock, createFiles, createProcessRunner, readBootId } from "@patchbay/os";

@@ -7,13 +7,13 @@ import type { ChildStarter } from "@patchbay/core/ports";
 import { createChildStarter } from "@patchbay/os";
 
 const PACKAGES = join(import.meta.dirname, "../../../../packages");
-const BUILT = join(PACKAGES, "plug/virt-handler/dist/bundle");
+const BUILT = join(PACKAGES, "control-plane/virt-handler/dist/bundle");
 
 /** Names of what is built, by the modules that are asked for. Source: hack/programs/main.ts */
 const NAMES: Readonly<Record<string, string>> = {
   "adapters/hooks/src/child.ts": "hook",
   "adapters/libvirt/src/child.ts": "hypervisor",
-  "plug/virt-handler/src/relays/child.ts": "relay",
+  "control-plane/virt-handler/src/relays/child.ts": "relay",
 };
 
 const FILES = new Map(

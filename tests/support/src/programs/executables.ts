@@ -6,12 +6,12 @@ import { join } from "node:path";
 
 const ROOT = join(import.meta.dirname, "../../../..");
 const FOLDERS = {
-  patchbay: "patchbay",
-  "node-runtime": "machine/node-runtime",
-  "net-agent": "plug/net-agent",
-  "virt-api": "plug/virt-api",
-  "virt-controller": "plug/virt-controller",
-  "virt-handler": "plug/virt-handler",
+  patchbay: "cli",
+  "node-runtime": "standalone/node-runtime",
+  "net-agent": "control-plane/net-agent",
+  "virt-api": "control-plane/virt-api",
+  "virt-controller": "control-plane/virt-controller",
+  "virt-handler": "control-plane/virt-handler",
 } as const;
 
 /** Of those that a test may start. */

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of objects for completion. Errors yield no names.
+import { resolve } from "node:path";
+import {
+  NAMESPACES,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type KubeObject,
+  type ResourceType,
+} from "@patchbay/api";
+import type { Context } from "../../command.ts";
+import { argumentAt, type Input } from "../../input.ts";
+import { toIfaceRows } from "../../print/iface-rows.ts";
+import { withSession, type Session } from "../../session.ts";
+import { findTarget } from "../../target.ts";
+
+/** The user waits for this at the prompt; milliseconds. */
+const TIMEOUT_MS = 3_000;
+
+type Names = Promise<readonly string[]>;
+
+async function namesOf<T extends KubeObject>(
+  { client, namespace }: Session,
+  type: ResourceType<T>,
+): Names {
+  const where = type.namespaced ? { namespace } : {};
+  const { items } = await client.store.list(type, { ...where, timeoutMs: TIMEOUT_MS });
+  return items.map(({ metadata }) => metadata.name);
+}
+
+async function listVms(session: Session): Names {
+  const lists = [namesOf(session, VIRTUAL_MACHINES), namesOf(session, VIRTUAL_MACHINE_INSTANCES)];
+  return [...new Set((await Promise.all(lists)).flat())].sort();
+}
+
+async function listIfaces(session: Session, context: Context, name: string): Names {
+  const target = await findTarget(session, { name, isVmi: false }, context);
+  return toIfaceRows(target).map((row) => row.name);
+}
+
+async function listInCluster(session: Session, context: Context, input: Input): Names {
+  switch (argumentAt(input, 0)) {
+    case "vms":
+      return listVms(session);
+    case "networks":
+      return namesOf(session, NETWORK_ATTACHMENT_DEFINITIONS);
+    case "namespaces":
+      return namesOf(session, NAMESPACES);
+    case "interfaces":
+      return listIfaces(session, context, argumentAt(input, 1));
+    default:
+      return [];
+  }
+}
+
+/** Names of the first argument's kind: vms, networks, namespaces, images, or interfaces of the VM in the second argument. */
+export async function listNames(context: Context, input: Input): Names {
+  if (argumentAt(input, 0) === "images") {
+    const { listRunningImages } = await import("@patchbay/supervisor");
+    return listRunningImages(resolve(context.global.dataDir));
+  }
+  const names = Promise.withResolvers<readonly string[]>();
+  await withSession(context, async (session) => {
+    names.resolve(await listInCluster(session, context, input));
+  });
+  return names.promise;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of Patchbay's pods or processes, and of the leader.
+import { names, type DaemonSet, type Deployment, type Lease } from "@patchbay/api";
+import { parseTime } from "@patchbay/kube";
+import type { MachineProcesses, MachineProcess } from "@patchbay/supervisor";
+import { serverNowMs, type Facts } from "../facts.ts";
+import { ifSeen, ok, wrong, type Finding } from "../finding.ts";
+
+const LEADER = "leader of the virt-controllers";
+const PROCESSES = "processes of the machine";
+const START_MACHINE =
+  "start what is missing: patchbay up; see its log below logs/ of the data directory";
+
+interface Workload {
+  readonly check: string;
+  readonly wanted: number;
+  readonly ready: number;
+  /** Pods of the current version. */
+  readonly updated: number;
+}
+
+function fromDeployment({ metadata, spec, status }: Deployment): Workload {
+  return {
+    check: `Deployment ${metadata.name}`,
+    wanted: spec?.replicas ?? 1,
+    ready: status?.readyReplicas ?? 0,
+    updated: status?.updatedReplicas ?? 0,
+  };
+}
+
+function fromDaemonSet({ metadata, status }: DaemonSet): Workload {
+  return {
+    check: `DaemonSet ${metadata.name}`,
+    wanted: status?.desiredNumberScheduled ?? 0,
+    ready: status?.numberReady ?? 0,
+    updated: status?.updatedNumberScheduled ?? 0,
+  };
+}
+
+function judgeWorkload({ check, wanted, ready, updated }: Workload): Finding {
+  const [, name = ""] = check.split(" ");
+  if (wanted === 0) {
+    return wrong(check, {
+      says: "has no pods: no node is wanted, or none suits",
+      fix: `see its node selector and the nodes' taints: kubectl -n ${names.SERVICES_NAMESPACE} describe ${check.toLowerCase().replace(" ", "/")}`,
+    });
+  }
+  if (ready < wanted) {
+    return wrong(check, {
+      says: `${String(ready)} of ${String(wanted)} pods are ready`,
+      fix: `see why: kubectl -n ${names.SERVICES_NAMESPACE} get pods -o wide -l app.kubernetes.io/name=${name}, and their logs`,
+    });
+  }
+  const old = wanted - updated;
+  const also = old > 0 ? `; ${String(old)} of an older version are being replaced` : "";
+  return ok(check, `${String(ready)} of ${String(wanted)} pods are ready${also}`);
+}
+
+/** Checks each workload; an empty list is a fault. */
+function judgeWorkloads(kind: string, all: readonly Workload[]): readonly Finding[] {
+  if (all.length > 0) return all.map(judgeWorkload);
+  return [
+    wrong(`${kind}s of Patchbay`, {
+      says: `there is none in the namespace ${names.SERVICES_NAMESPACE}`,
+      fix: "install it: patchbay install",
+    }),
+  ];
+}
+
+export function judgeDaemonSets(all: readonly DaemonSet[]): readonly Finding[] {
+  return judgeWorkloads("DaemonSet", all.map(fromDaemonSet));
+}
+
+function judgeProcess({ name, runs, answers }: MachineProcess): Finding {
+  const check = `process ${name}`;
+  if (!runs) return wrong(check, { says: "does not run", fix: START_MACHINE });
+  if (answers === false) {
+    const fix = "its supervisor kills one that stays silent for 30 s, and starts it again";
+    return wrong(check, { says: "runs, and does not answer", fix });
+  }
+  return ok(check, answers === undefined ? "runs" : "runs, and answers");
+}
+
+function judgeProcesses({ phase, reason, all }: MachineProcesses): readonly Finding[] {
+  const supervisor =
+    phase === "ready"
+      ? ok("supervisor", "keeps the machine's processes")
+      : wrong("supervisor", {
+          says: reason === "" ? `is ${phase}` : `is ${phase}: ${reason}`,
+          fix: START_MACHINE,
+        });
+  return [supervisor, ...all.map(judgeProcess)];
+}
+
+function judgeLeader(lease: Lease | undefined, nowMs: number): readonly Finding[] {
+  const { holderIdentity = "", renewTime, leaseDurationSeconds = 0 } = lease?.spec ?? {};
+  const fix = `nothing is plugged until one leads; see the logs of virt-controller, and: kubectl -n ${names.SERVICES_NAMESPACE} get lease virt-controller`;
+  if (holderIdentity === "") return [wrong(LEADER, { says: "nobody leads", fix })];
+  const silentMs = nowMs - parseTime(renewTime ?? "");
+  // Twice the time after which another candidate takes over; the leader renews more often.
+  if (!(silentMs <= leaseDurationSeconds * 2_000)) {
+    const says = `${holderIdentity} has not been heard of for ${String(Math.round(silentMs / 1000))} s`;
+    return [wrong(LEADER, { says, fix })];
+  }
+  return [ok(LEADER, `is ${holderIdentity}`)];
+}
+
+/** Pods and the leader in a cluster, or processes of a standalone machine, which has no leader. */
+export function judgeComponents(facts: Facts): readonly Finding[] {
+  const { deployments, daemonSets, processes, leader } = facts;
+  if (processes !== undefined) return ifSeen(PROCESSES, processes, judgeProcesses);
+  return [
+    ...ifSeen("Deployments of Patchbay", deployments, (seen) =>
+      judgeWorkloads("Deployment", seen.map(fromDeployment)),
+    ),
+    ...ifSeen("DaemonSets of Patchbay", daemonSets, judgeDaemonSets),
+    ...ifSeen(LEADER, leader, (seen) => judgeLeader(seen, serverNowMs(facts))),
+  ];
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects the facts about an installation. It sends VMs only as dry runs; on a standalone machine it starts one pod and
+// deletes it.
+import { dirname, join, resolve } from "node:path";
+import { loadKubeConfig, parseTime } from "@patchbay/kube";
+import type { Files, ListOptions } from "@patchbay/core/ports";
+import { X509Certificate } from "node:crypto";
+import {
+  API_SERVICES,
+  apiVersionOf,
+  customResourceDefinitions,
+  DAEMON_SETS,
+  DEPLOYMENTS,
+  EVENTS,
+  isJsonObject,
+  KUBEVIRTS,
+  LEASES,
+  MUTATING_WEBHOOKS,
+  names,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  NODES,
+  offersDataplane,
+  parseJson,
+  PODS,
+  usesEmulation,
+  VALIDATING_WEBHOOKS,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type JsonObject,
+  type KubeObject,
+  type ResourceType,
+  type VirtualMachine,
+} from "@patchbay/api";
+import { isAppError, messageOf } from "@patchbay/core";
+import { createFiles, readSelinux } from "@patchbay/os";
+import { describeMachine } from "@patchbay/supervisor";
+import type { Context } from "../command.ts";
+import { chooseKubeConfig, type Session } from "../session.ts";
+import type { CertificateEnd, Facts, ServedApi, Trial, WantedApi } from "./facts.ts";
+import type { Observed } from "./finding.ts";
+import { tryPod } from "./pod-trial.ts";
+
+async function readServer(kubeconfig: string): Promise<string | undefined> {
+  try {
+    return (await loadKubeConfig({ kubeconfig })).server;
+  } catch {
+    return undefined;
+  }
+}
+
+interface MachineHints {
+  readonly kubeconfig: string;
+  readonly server: string;
+  /** `--data-dir` or its default. */
+  readonly dataDir: string;
+}
+
+/** The kubeconfig's own directory or `dataDir`, if it contains a machine with this API server; otherwise undefined. */
+export async function findMachineDir(
+  files: Pick<Files, "exists">,
+  { kubeconfig, server, dataDir }: MachineHints,
+): Promise<string | undefined> {
+  for (const directory of [dirname(resolve(kubeconfig)), resolve(dataDir)]) {
+    const isMachine = await files.exists(join(directory, "run"));
+    if (isMachine && (await readServer(join(directory, "kubeconfig"))) === server) return directory;
+  }
+  return undefined;
+}
+
+const PATCHBAY_OBJECTS = { labelSelector: `${names.PART_OF_LABEL}=${names.PRODUCT}` };
+const LAUNCHERS = { labelSelector: `${names.KUBEVIRT_LABEL}=${names.LAUNCHER_LABEL_VALUE}` };
+const NETWORK_EVENTS = {
+  fieldSelector: `involvedObject.kind=${NETWORK_ATTACHMENT_DEFINITIONS.kind}`,
+};
+/** Namespace of the nodes' leases. Source: Kubernetes corev1.NamespaceNodeLease. */
+const NODE_LEASES = "kube-node-lease";
+/** Subresources, which virt-api serves. */
+const SUBRESOURCES: WantedApi = {
+  groupVersion: `${names.SUBRESOURCES_GROUP}/v1`,
+  resources: ["virtualmachines/addinterface", "virtualmachines/removeinterface"],
+};
+/** Source: SELinux, selinuxfs. */
+const SELINUX_DIR = "/sys/fs/selinux";
+/** Suffix of the embedded API server's version. */
+const STANDALONE_SUFFIX = "+patchbay";
+
+async function observe<T>(request: Promise<T>): Promise<Observed<T>> {
+  try {
+    return { seen: await request };
+  } catch (error) {
+    return { unseen: messageOf(error) };
+  }
+}
+
+function list<T extends KubeObject>(
+  { client }: Session,
+  type: ResourceType<T>,
+  options: ListOptions = {},
+): Promise<Observed<readonly T[]>> {
+  return observe(client.store.list(type, options).then(({ items }) => items));
+}
+
+async function readJson({ client }: Session, path: string): Promise<JsonObject> {
+  const { text } = await client.requestRaw({ method: "GET", path });
+  const value = parseJson(text);
+  return isJsonObject(value) ? value : {};
+}
+
+function wantedApis(): readonly WantedApi[] {
+  const kinds = customResourceDefinitions().flatMap(({ spec }) =>
+    spec.versions.map(({ name }) => ({
+      groupVersion: `${spec.group}/${name}`,
+      resource: spec.names.plural,
+    })),
+  );
+  const byGroup = Map.groupBy(kinds, ({ groupVersion }) => groupVersion);
+  const ofKinds = [...byGroup].map(([groupVersion, all]) => ({
+    groupVersion,
+    resources: all.map(({ resource }) => resource),
+  }));
+  return [...ofKinds, SUBRESOURCES];
+}
+
+async function readApi(session: Session, wanted: WantedApi): Promise<ServedApi> {
+  const discovered = readJson(session, `/apis/${wanted.groupVersion}`).then(({ resources }) =>
+    Array.isArray(resources) ? resources.filter(isJsonObject).map(({ name }) => String(name)) : [],
+  );
+  return { ...wanted, served: await observe(discovered) };
+}
+
+function trialVm(session: Session, domain: object): VirtualMachine {
+  return {
+    apiVersion: apiVersionOf(VIRTUAL_MACHINES),
+    kind: VIRTUAL_MACHINES.kind,
+    metadata: { namespace: session.namespace, name: "patchbay-doctor" },
+    spec: {
+      runStrategy: "Halted",
+      template: { spec: { domain: { memory: { guest: "64Mi" }, ...domain } } },
+    },
+  };
+}
+
+/** Sends a VM without NICs, which admission completes, and a VM with a NIC without a network, which admission rejects. */
+async function tryAdmission(session: Session): Promise<Trial> {
+  const { store } = session.client;
+  const { metadata, spec } = await store.create(
+    VIRTUAL_MACHINES,
+    trialVm(session, { devices: {} }),
+    {
+      dryRun: true,
+    },
+  );
+  const devices = { interfaces: [{ name: "of-no-network", bridge: {} }] };
+  const isRefused = await store
+    .create(VIRTUAL_MACHINES, trialVm(session, { devices }), { dryRun: true })
+    .then(
+      () => false,
+      (error: unknown) => {
+        if (isAppError(error, "KUBE_REFUSED")) return true;
+        throw error;
+      },
+    );
+  return {
+    serverMs: parseTime(metadata.creationTimestamp ?? ""),
+    isFilledIn: spec.template.spec.networks?.some(({ pod }) => pod !== undefined) === true,
+    isRefused,
+  };
+}
+
+/** Expiry times of the certificates in PEM text; text without certificates yields none. */
+function readCertificateEnds(of: string, pem: string | undefined): readonly CertificateEnd[] {
+  const found = pem?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return found.map((one) => ({ of, endsMs: new X509Certificate(one).validToDate.getTime() }));
+}
+
+function fromBase64(text: string | undefined): string {
+  return Buffer.from(text ?? "", "base64").toString("utf8");
+}
+
+async function readCertificates(
+  { config }: Session,
+  { apiServices, webhooks }: Pick<Facts, "apiServices" | "webhooks">,
+): Promise<readonly CertificateEnd[]> {
+  const { ca, cert } = await config.readCredentials();
+  const authorities = [
+    ...("seen" in apiServices
+      ? apiServices.seen.map(({ spec }) => ({ of: "authority of virt-api", ...spec }))
+      : []),
+    ...("seen" in webhooks
+      ? webhooks.seen.flatMap(({ webhooks: all = [] }) =>
+          all.map(({ clientConfig }) => ({ of: "authority of virt-api", ...clientConfig })),
+        )
+      : []),
+  ].flatMap(({ of, caBundle }) => readCertificateEnds(of, fromBase64(caBundle)));
+  const all = [
+    ...readCertificateEnds("authority of the API server", ca),
+    ...readCertificateEnds("yours, of the kubeconfig", cert),
+    ...authorities,
+  ];
+  // Webhooks and APIServices have the same authority.
+  return [...new Map(all.map((one) => [`${one.of} ${String(one.endsMs)}`, one])).values()];
+}
+
+async function readWebhooks(session: Session): Promise<Facts["webhooks"]> {
+  const [mutating, validating] = await Promise.all([
+    list(session, MUTATING_WEBHOOKS, PATCHBAY_OBJECTS),
+    list(session, VALIDATING_WEBHOOKS, PATCHBAY_OBJECTS),
+  ]);
+  if ("unseen" in mutating) return mutating;
+  return "unseen" in validating ? validating : { seen: [...mutating.seen, ...validating.seen] };
+}
+
+async function readProcesses(
+  version: Observed<string>,
+  context: Context,
+  session: Session,
+): Promise<Pick<Facts, "processes" | "selinux" | "podTrial">> {
+  const isMachine = "seen" in version && version.seen.endsWith(STANDALONE_SUFFIX);
+  if (!isMachine) return {};
+  const selinux = Promise.resolve().then(() => readSelinux(SELINUX_DIR));
+  const files = createFiles();
+  const kubeconfig = await chooseKubeConfig(context, files);
+  const { dataDir } = context.global;
+  const { config } = session;
+  const found = await findMachineDir(files, { kubeconfig, server: config.server, dataDir });
+  const processes: Facts["processes"] =
+    found === undefined
+      ? {
+          unseen: `neither the directory of ${kubeconfig} nor ${dataDir} holds the machine of ${config.server}: name its data directory by --data-dir`,
+        }
+      : await observe(describeMachine(found));
+  return {
+    processes,
+    selinux: await observe(selinux),
+    podTrial: await observe(tryPod(session, context.signal)),
+  };
+}
+
+export async function collectFacts(context: Context, session: Session): Promise<Facts> {
+  const { store } = session.client;
+  const [apiServices, webhooks, kubevirts] = await Promise.all([
+    list(session, API_SERVICES, PATCHBAY_OBJECTS),
+    readWebhooks(session),
+    list(session, KUBEVIRTS),
+  ]);
+  const serverVersion = await observe(
+    readJson(session, "/version").then(({ gitVersion }) => String(gitVersion)),
+  );
+  const leaseKey = { namespace: names.SERVICES_NAMESPACE, name: "virt-controller" };
+  const serviceSelection = { ...PATCHBAY_OBJECTS, namespace: names.SERVICES_NAMESPACE };
+  return {
+    serverVersion,
+    apiServices,
+    webhooks,
+    apis: await Promise.all(wantedApis().map((wanted) => readApi(session, wanted))),
+    trial: await observe(tryAdmission(session)),
+    certificates: await readCertificates(session, { apiServices, webhooks }),
+    deployments: await list(session, DEPLOYMENTS, serviceSelection),
+    daemonSets: await list(session, DAEMON_SETS, serviceSelection),
+    ...(await readProcesses(serverVersion, context, session)),
+    leader: await observe(store.find(LEASES, leaseKey)),
+    nodes: await list(session, NODES),
+    nodeLeases: await list(session, LEASES, { namespace: NODE_LEASES }),
+    useEmulation: "seen" in kubevirts && usesEmulation(kubevirts.seen[0]),
+    offersDataplane: "seen" in kubevirts && offersDataplane(kubevirts.seen[0]),
+    networks: await list(session, NETWORK_ATTACHMENT_DEFINITIONS),
+    networkEvents: await list(session, EVENTS, NETWORK_EVENTS),
+    vmis: await list(session, VIRTUAL_MACHINE_INSTANCES),
+    pods: await list(session, PODS, LAUNCHERS),
+    nowMs: session.clock.now(),
+  };
+}

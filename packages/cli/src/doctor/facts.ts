@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts about an installation that the doctor's checks use.
+import type {
+  ApiService,
+  DaemonSet,
+  Deployment,
+  KubeEvent,
+  KubeNode,
+  Lease,
+  NetworkAttachmentDefinition,
+  Pod,
+  VirtualMachineInstance,
+  WebhookConfiguration,
+} from "@patchbay/api";
+import type { Selinux } from "@patchbay/os";
+import type { MachineProcesses } from "@patchbay/supervisor";
+import type { Observed } from "./finding.ts";
+
+export interface WantedApi {
+  /** For example `kubevirt.io/v1`. */
+  readonly groupVersion: string;
+  /** Plural names. */
+  readonly resources: readonly string[];
+}
+
+/** With the plural names that the server reports. */
+export interface ServedApi extends WantedApi {
+  readonly served: Observed<readonly string[]>;
+}
+
+/** Result of two dry runs: a valid VM, and one that must be rejected. */
+export interface Trial {
+  /** The server's clock, milliseconds since 1970; whole seconds. */
+  readonly serverMs: number;
+  /** Whether virt-api set the defaults of the first VM. */
+  readonly isFilledIn: boolean;
+  /** Whether virt-api rejected the second VM. */
+  readonly isRefused: boolean;
+}
+
+export interface PodTrial {
+  /** Why it did not start, as the runtime reports it. Unset if it started. */
+  readonly problem?: string;
+}
+
+export interface CertificateEnd {
+  /** Owner, for example `authority of webhook patchbay`. */
+  readonly of: string;
+  /** Milliseconds since 1970. */
+  readonly endsMs: number;
+}
+
+export interface Facts {
+  /** This computer's clock, milliseconds since 1970. */
+  readonly nowMs: number;
+  /** From `/version`, for example `v1.30.0`. */
+  readonly serverVersion: Observed<string>;
+  readonly apis: readonly ServedApi[];
+  readonly trial: Observed<Trial>;
+  readonly apiServices: Observed<readonly ApiService[]>;
+  readonly webhooks: Observed<readonly WebhookConfiguration[]>;
+  readonly certificates: readonly CertificateEnd[];
+  readonly deployments: Observed<readonly Deployment[]>;
+  readonly daemonSets: Observed<readonly DaemonSet[]>;
+  /** Unset on a cluster. */
+  readonly processes?: Observed<MachineProcesses>;
+  /** Set only on a running standalone machine. */
+  readonly podTrial?: Observed<PodTrial>;
+  /** Of this computer if it is the machine; unset on a cluster. */
+  readonly selinux?: Observed<Selinux>;
+  /** Lease of virt-controller; undefined if there has never been a leader. */
+  readonly leader: Observed<Lease | undefined>;
+  readonly nodes: Observed<readonly KubeNode[]>;
+  readonly nodeLeases: Observed<readonly Lease[]>;
+  readonly useEmulation: boolean;
+  /** Whether nodes offer the sockets of all VMs to a dataplane. */
+  readonly offersDataplane: boolean;
+  readonly networks: Observed<readonly NetworkAttachmentDefinition[]>;
+  readonly networkEvents: Observed<readonly KubeEvent[]>;
+  readonly vmis: Observed<readonly VirtualMachineInstance[]>;
+  readonly pods: Observed<readonly Pod[]>;
+}
+
+/** Whether net-agent is installed without Patchbay's other services, as in a cluster with KubeVirt. */
+export function isNetAgentAlone({
+  daemonSets,
+  deployments,
+  processes,
+}: Pick<Facts, "daemonSets" | "deployments" | "processes">): boolean {
+  if (processes !== undefined || "unseen" in daemonSets || "unseen" in deployments) return false;
+  const isNetAgent = ({ metadata }: DaemonSet) => metadata.name === "net-agent";
+  return (
+    deployments.seen.length === 0 && daemonSets.seen.length > 0 && daemonSets.seen.every(isNetAgent)
+  );
+}
+
+/** The server's clock, or this computer's if the server's is unknown. */
+export function serverNowMs({ trial, nowMs }: Pick<Facts, "trial" | "nowMs">): number {
+  return "seen" in trial ? trial.seen.serverMs : nowMs;
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parsers for values of flags.
+import type { CommandSpec, FlagSpec } from "./command.ts";
+import { InvalidArgumentError } from "commander";
+
+/** Names of a flag that takes a value, for example `-t` and `--local-ssh-opts`; the long name is the last. */
+function namesOf({ flags }: FlagSpec): readonly string[] {
+  return flags.includes("<") ? flags.split(/[ ,]+/).filter((word) => word.startsWith("-")) : [];
+}
+
+/** Long name of each flag, by all its names. */
+function longNames({ flags }: CommandSpec): ReadonlyMap<string, string> {
+  return new Map(
+    flags.flatMap((flag) => {
+      const known = namesOf(flag);
+      return known.map((name) => [name, known.at(-1) ?? name] as const);
+    }),
+  );
+}
+
+function isCommand({ name, aliases = [] }: CommandSpec, words: readonly string[]): boolean {
+  const [group, word] = name.split(" ");
+  const first = words.indexOf(group ?? "");
+  if (first === -1) return false;
+  return word === undefined || [word, ...aliases].includes(words[first + 1] ?? "");
+}
+
+/** Replaces `--flag -value` by `--flag=-value`, up to `--`. */
+export function joinFlagValues(
+  args: readonly string[],
+  commands: readonly CommandSpec[],
+): readonly string[] {
+  const command = commands.find((each) => isCommand(each, args));
+  if (command === undefined) return args;
+  const known = longNames(command);
+  const joined: string[] = [];
+  for (let index = 0; index < args.length; index += 1) {
+    const [arg = "", next = ""] = args.slice(index, index + 2);
+    if (arg === "--") return [...joined, ...args.slice(index)];
+    const long = known.get(arg);
+    const isJoined = long !== undefined && /^-./.test(next);
+    joined.push(isJoined ? `${long}=${next}` : arg);
+    if (isJoined) index += 1;
+  }
+  return joined;
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const PORT_MAX = 65_535;
+
+/** Milliseconds of text such as `90s`, `2m` or `1m30s`. */
+export function parseDuration(text: string): number {
+  const parts = [...text.matchAll(/(?<!\d)(\d+)(ms|s|m|h)/g)];
+  const length = parts.reduce((sum, [part]) => sum + part.length, 0);
+  if (parts.length === 0 || length !== text.length) {
+    throw new InvalidArgumentError("It must be a duration such as 90s or 2m.");
+  }
+  return parts.reduce(
+    (sum, [, count, unit]) => sum + Number(count) * (UNIT_MS[unit ?? ""] ?? 0),
+    0,
+  );
+}
+
+export function parsePort(text: string): number {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > PORT_MAX) {
+    throw new InvalidArgumentError(`It must be a number from 0 to ${String(PORT_MAX)}.`);
+  }
+  return port;
+}
+
+/** A number of at least 1. */
+export function parseCount(text: string): number {
+  if (!/^[1-9]\d{0,3}$/.test(text))
+    throw new InvalidArgumentError("It must be a number of at least 1.");
+  return Number(text);
+}
+
+/** Group of launchers. Source: packages/control-plane/api/src/names.ts, LAUNCHER_UID, which this file does not import to start fast. */
+const LAUNCHERS_GROUP = 107;
+/** Source: linux/uidgid.h; the largest number is invalid. */
+const GID_MAX = 2 ** 32 - 2;
+
+/** Number of a group that is not the launchers'. */
+export function parseGroup(text: string): number {
+  const gid = Number(text);
+  if (/^\d+$/.test(text) && gid <= GID_MAX && gid !== LAUNCHERS_GROUP) return gid;
+  throw new InvalidArgumentError(
+    `It must be the number of a group, and not ${String(LAUNCHERS_GROUP)}, the launchers' own.`,
+  );
+}
+
+/** Validates an amount of bytes in Kubernetes' notation. Source: Kubernetes resource.Quantity. */
+export function parseAmount(text: string): string {
+  if (!/^[1-9]\d*(\.\d+)?([KMGT]i|[kMGT])?$/.test(text)) {
+    throw new InvalidArgumentError("It must be an amount such as 512Mi or 10Gi.");
+  }
+  return text;
+}

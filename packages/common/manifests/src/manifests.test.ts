@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// Do the manifests grant what they should, and no more than can be said in words?
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import {
+  customResourceDefinitions,
+  type KubeObject,
+  names,
+  type ResourceType,
+} from "@patchbay/api";
+import { createFakeStore } from "@patchbay/kube/testing";
+import { createFiles } from "@patchbay/os";
+import { describe, expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { keepManifests, parseManifests, readManifests } from "./manifests.ts";
+import { rightsOf } from "./testing.ts";
+import { isRole, type Role } from "./types.ts";
+
+const files = createFiles();
+const base = parseManifests(await readManifests(files, "rights"));
+const standalone = parseManifests(await readManifests(files, "standalone"), "node1");
+const roles = standalone.filter(isRole);
+
+function roleOf(name: string): Role {
+  const found = roles.find(({ metadata }) => metadata.name === name);
+  if (found === undefined) throw new Error(`there is no role ${name}`);
+  return found;
+}
+
+/** Rights of a role, as `verb resource`. */
+function rightsIn(name: string): readonly string[] {
+  const role = roleOf(name);
+  const binding = {
+    apiVersion: role.apiVersion,
+    kind: "ClusterRoleBinding",
+    metadata: { name },
+    roleRef: { kind: role.kind, name },
+    subjects: [{ kind: "User", name: "somebody" }],
+  };
+  return rightsOf([role, binding]).map(({ verb, resource }) => `${verb} ${resource}`);
+}
+
+function named(objects: readonly KubeObject[], kind: string): readonly string[] {
+  return objects.filter((object) => object.kind === kind).map(({ metadata }) => metadata.name);
+}
+
+describe("the components", () => {
+  const accounts = ["net-agent", "virt-api", "virt-controller", "virt-handler"];
+
+  test("have an account, a role and a binding each", () => {
+    expect(named(base, "ServiceAccount")).toEqual(accounts);
+    expect(named(base, "ClusterRoleBinding")).toEqual([
+      ...accounts.map((name) => `patchbay:${name}`),
+      "kubevirt.io:default",
+      "instancetype.kubevirt.io:view",
+    ]);
+    for (const name of accounts) expect(roleOf(`patchbay:${name}`).rules).not.toEqual([]);
+  });
+
+  test("are known by the names that their certificates carry", () => {
+    const users = [...new Set(rightsOf(base).map(({ user }) => user))];
+    expect(users).toEqual([
+      ...accounts.map((name) => `system:serviceaccount:patchbay:${name}`),
+      "system:authenticated",
+    ]);
+  });
+
+  test("of a node may not change what users want, nor make or delete anything but events", () => {
+    for (const name of ["virt-handler", "net-agent"]) {
+      const writes = rightsIn(`patchbay:${name}`).filter(
+        (right) => !/^(get|list|watch) /.test(right),
+      );
+      // What is asked of virt-api changes nothing.
+      const changes = writes.filter((right) => !right.startsWith("update relaycertificate"));
+      expect(changes.filter((right) => !/^patch \S+\/status$/.test(right))).toEqual([
+        "create events",
+        "patch events",
+      ]);
+    }
+  });
+
+  test("of the API reads no pods but those of the agents", () => {
+    const user = "system:serviceaccount:patchbay:virt-api";
+    const pods = rightsOf(base).filter((right) => right.user === user && right.resource === "pods");
+    expect(pods).toEqual(
+      ["get", "list"].map((verb) => ({ user, verb, resource: "pods", namespace: "patchbay" })),
+    );
+  });
+
+  test("read no secrets, and grant nothing", () => {
+    const forbidden = /secrets|serviceaccounts|rbac|certificates|impersonate|escalate|\*/;
+    const own = roles.filter(({ metadata }) => metadata.name.startsWith("patchbay:"));
+    const rights = own.flatMap(({ metadata }) => rightsIn(metadata.name));
+    expect(rights.filter((right) => forbidden.test(right))).toEqual([]);
+  });
+});
+
+const reviews = ["tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io"];
+
+test("a cluster adds virt-api's own certificates, whom to tell of them, who leads and who reads metrics", async () => {
+  const known = rightsOf(base).map((right) => JSON.stringify(right));
+  const added = rightsOf(parseManifests(await readManifests(files, "base"))).filter(
+    (right) => !known.includes(JSON.stringify(right)),
+  );
+  const lines = added.map(({ user, verb, resource, namespace = "" }) =>
+    [user.split(":").at(-1), verb, resource, namespace].join(" ").trim(),
+  );
+  const written = ["list", "watch", "patch"];
+  const configurations = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"].map(
+    (resource) => `${resource}.admissionregistration.k8s.io`,
+  );
+  const ofApi = ["secrets patchbay", "apiservices.apiregistration.k8s.io", ...configurations];
+  const leases = "leases.coordination.k8s.io patchbay";
+  expect(new Set(lines)).toEqual(
+    new Set([
+      ...ofApi.flatMap((resource) => written.map((verb) => `virt-api ${verb} ${resource}`)),
+      ...["create", "get", "list", "watch", "update"].map(
+        (verb) => `virt-controller ${verb} ${leases}`,
+      ),
+      // virt-api asks for other reasons too.
+      ...["net-agent", "virt-api", "virt-controller", "virt-handler"].flatMap((service) =>
+        reviews
+          .filter((review) => service !== "virt-api" || review.startsWith("token"))
+          .map((review) => `${service} create ${review}`),
+      ),
+    ]),
+  );
+});
+
+test("beside KubeVirt there is net-agent alone, with the rights that it has everywhere", async () => {
+  const only = parseManifests(await readManifests(files, "net-agent-only"));
+  const user = "system:serviceaccount:patchbay:net-agent";
+  const everywhere = rightsOf(base).filter((right) => right.user === user);
+  const ofMetrics = reviews.map((resource) => ({ user, verb: "create", resource }));
+  expect(rightsOf(only)).toEqual([...everywhere, ...ofMetrics]);
+  expect(named(only, "DaemonSet")).toEqual(["net-agent"]);
+  expect(named(only, "Deployment")).toEqual([]);
+  expect(named(only, "CustomResourceDefinition")).toEqual([
+    "network-attachment-definitions.k8s.cni.cncf.io",
+  ]);
+  expect(JSON.stringify(only)).not.toMatch(/virtualmachines"/);
+});
+
+describe("the standalone machine", () => {
+  test("has the base, and the rights of its node's user", () => {
+    expect(standalone).toEqual(expect.arrayContaining([...base]));
+    const node = rightsOf(standalone).filter(({ user }) => user === "system:node:node1");
+    expect(node).toContainEqual({
+      user: "system:node:node1",
+      verb: "patch",
+      resource: "leases.coordination.k8s.io",
+      namespace: "kube-node-lease",
+      name: "node1",
+    });
+  });
+
+  test("lets a node bind no pods: that is an account's own", () => {
+    const binding = rightsOf(standalone).filter(({ resource }) => resource === "pods/binding");
+    const user = "system:serviceaccount:patchbay:binder";
+    expect(binding).toEqual([{ user, verb: "create", resource: "pods/binding" }]);
+  });
+
+  test("lets node-runtime change its own node only", () => {
+    const { rules } = roleOf("patchbay:node-runtime");
+    const nodes = rules.filter(({ resources = [] }) =>
+      resources.some((name) => /^nodes/.test(name)),
+    );
+    const anyNode = nodes.filter(({ resourceNames }) => resourceNames?.join() !== "node1");
+    expect(anyNode.map(({ verbs }) => verbs)).toEqual([["create"]]);
+  });
+
+  test("has put its name everywhere", () => {
+    expect(JSON.stringify(standalone)).not.toContain("NODE_NAME");
+  });
+});
+
+describe("the roles of people", () => {
+  const kinds = customResourceDefinitions()
+    .map(({ spec }) => spec)
+    .filter(({ group, names: { kind } }) => group !== names.NAD_GROUP && kind !== "KubeVirt")
+    .map(({ group, names: { plural } }) => `${plural}.${group}`);
+
+  test("admin includes edit, and edit includes view", () => {
+    const [admin, edit, view] = ["admin", "edit", "view"].map((name) =>
+      rightsIn(`kubevirt.io:${name}`),
+    );
+    expect(admin).toEqual(expect.arrayContaining([...(edit ?? [])]));
+    expect(edit).toEqual(expect.arrayContaining([...(view ?? [])]));
+  });
+
+  test("view reads every kind of a namespace, and writes nothing", () => {
+    const view = rightsIn("kubevirt.io:view");
+    expect(view).toEqual(expect.arrayContaining(kinds.map((kind) => `watch ${kind}`)));
+    expect(view.filter((right) => !/^(get|list|watch) /.test(right))).toEqual([]);
+  });
+
+  test("who is known at all asks for the version, sees what the cluster offers, and nothing of a VM", () => {
+    const rights = rightsOf(base).filter(({ user }) => user === "system:authenticated");
+    const offered = ["virtualmachineclusterinstancetypes", "virtualmachineclusterpreferences"];
+    expect(new Set(rights.map(({ verb, resource }) => `${verb} ${resource}`))).toEqual(
+      new Set([
+        ...["guestfs", "healthz", "version"].flatMap((name) =>
+          ["get", "list"].map((verb) => `${verb} ${name}.subresources.kubevirt.io`),
+        ),
+        ...offered.flatMap((name) =>
+          ["get", "list", "watch"].map((verb) => `${verb} ${name}.instancetype.kubevirt.io`),
+        ),
+      ]),
+    );
+  });
+
+  test("nobody but the cluster's administrator writes networks or the configuration", () => {
+    const rights = ["admin", "edit"].flatMap((name) => rightsIn(`kubevirt.io:${name}`));
+    expect(rights.filter((right) => /^(get|list|watch) network-/.test(right))).toHaveLength(6);
+    expect(rights.filter((right) => /^(?!get|list|watch).* network-/.test(right))).toEqual([]);
+    expect(rights.filter((right) => right.includes("kubevirts"))).toEqual([]);
+  });
+
+  test.each(["admin", "edit", "view"])("%s is added to Kubernetes' role of that name", (name) => {
+    expect(roleOf(`kubevirt.io:${name}`).metadata.labels).toMatchObject({
+      [`rbac.authorization.k8s.io/aggregate-to-${name}`]: "true",
+    });
+  });
+});
+
+test.each(["base", "net-agent-only", "standalone"] as const)(
+  "%s means the same in YAML 1.1, as kubectl reads it",
+  async (folder) => {
+    const manifests = await readManifests(files, folder);
+    const read = (version: "1.1" | "1.2"): readonly unknown[] =>
+      manifests.flatMap(({ text }) =>
+        parseAllDocuments(text, { version }).map((document) => document.toJS() as unknown),
+      );
+    expect(read("1.1")).toEqual(read("1.2"));
+  },
+);
+
+// `kubectl delete -k` deletes what an overlay lists: with the definition of networks, every network of the cluster.
+test("no kustomization lists the definition of networks", () => {
+  const root = join(import.meta.dirname, "../../../..");
+  const folders = ["crds", "packages/common/manifests"].map((folder) => join(root, folder));
+  const kustomizations = folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((path) => basename(path) === "kustomization.yaml" && !path.includes("node_modules"))
+      .map((path) => readFileSync(join(folder, path), "utf8")),
+  );
+  expect(kustomizations.length).toBeGreaterThan(5);
+  const lines = kustomizations.flatMap((text) => text.split("\n"));
+  const entries = lines.filter((line) => line.trimStart().startsWith("- "));
+  expect(
+    entries.filter((line) => /crds\/networks|- networks|network-attachment/.test(line)),
+  ).toEqual([]);
+});
+
+const objects = parseManifests(await readManifests(createFiles(), "standalone"), "node1");
+const RBAC = { group: "rbac.authorization.k8s.io", version: "v1" } as const;
+const ROLE_TYPES: readonly ResourceType<KubeObject>[] = [
+  { ...RBAC, namespaced: false, resource: "clusterroles", kind: "ClusterRole" },
+  { ...RBAC, namespaced: true, resource: "roles", kind: "Role" },
+];
+
+/** Rules and labels of all roles that the store has, by name. */
+async function storedRoles(store: ReturnType<typeof createFakeStore>): Promise<unknown> {
+  const lists = await Promise.all(ROLE_TYPES.map((type) => store.list(type)));
+  return byName(lists.flatMap(({ items }) => items).filter(isRole));
+}
+
+function byName(roles: readonly Role[]): unknown {
+  return Object.fromEntries(
+    roles.map(({ kind, metadata, rules }) => [
+      `${kind} ${metadata.name}`,
+      { labels: metadata.labels, rules },
+    ]),
+  );
+}
+
+const wanted = byName(objects.filter(isRole));
+
+test("an empty server gets everything", async () => {
+  const store = createFakeStore();
+  await keepManifests(store, objects);
+  expect(await storedRoles(store)).toEqual(wanted);
+});
+
+test("keeping everything again changes nothing", async () => {
+  const store = createFakeStore();
+  await keepManifests(store, objects);
+  await keepManifests(store, objects);
+  expect(await storedRoles(store)).toEqual(wanted);
+});
+
+test("a role of another version gets the rules and labels of this one", async () => {
+  const store = createFakeStore();
+  for (const role of objects.filter(isRole)) {
+    const { apiVersion, kind, metadata } = role;
+    const rules = [{ apiGroups: ["*"], resources: ["*"], verbs: ["*"] }];
+    const { name, namespace } = metadata;
+    const where = namespace === undefined ? {} : { namespace };
+    const older: Role = { apiVersion, kind, metadata: { name, ...where }, rules };
+    for (const type of ROLE_TYPES) if (type.kind === kind) store.put(type, older);
+  }
+  await keepManifests(store, objects);
+  expect(await storedRoles(store)).toEqual(wanted);
+});
+
+test("a kind that no manifest has is refused", async () => {
+  const stranger = { apiVersion: "v1", kind: "Stranger", metadata: { name: "one" } };
+  await expect(keepManifests(createFakeStore(), [stranger])).rejects.toMatchObject({
+    code: "API_MALFORMED",
+  });
+});

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts relay processes for migrations. Each runs in its own process, because it copies gigabytes of untrusted data.
+import { AppError } from "@patchbay/core";
+import type { ChildProcessHandle, ChildStarter, ProcessIdentity } from "@patchbay/core/ports";
+import {
+  DIRECTORY_TOKEN,
+  parseRelayMessage,
+  type RelayCommand,
+  type Ports,
+  type RelayMessage,
+  type Channel,
+  type RelayOptions,
+} from "./protocol.ts";
+import { names, type MigrationState } from "@patchbay/api";
+import type { ReadIdentity } from "./node-identity.ts";
+
+/** Time limit for the process to start and drop its privileges, milliseconds. */
+const READY_TIMEOUT_MS = 15_000;
+
+/** If the parent runs from TypeScript sources, the child does too. */
+const childModule = import.meta.url.endsWith(".ts")
+  ? new URL("./child.ts", import.meta.url).href
+  : new URL("../../dist/relays/child.js", import.meta.url).href;
+
+export interface Relay {
+  /** Ports where the target's relay listens, on either node. */
+  readonly ports: Ports;
+  onMessage(listener: (message: RelayMessage) => void): void;
+  /**
+   * On the source: informs the target's node that the guest has left. May be repeated.
+   * @throws AppError with RELAY_FAILED when the target's node does not confirm it
+   */
+  reportGone(): Promise<void>;
+  /** Resolves with the reason when the process, and with it all its connections, has ended. */
+  readonly ended: Promise<string>;
+  close(): void;
+}
+
+interface RelayDeps {
+  readonly starter: ChildStarter;
+  /** The launchers' user. */
+  readonly user: ProcessIdentity;
+}
+
+class RunningRelay implements Relay {
+  ports: Ports = {};
+  readonly ended: Promise<string>;
+  readonly #child: ChildProcessHandle;
+  readonly #listeners = new Set<(message: RelayMessage) => void>();
+
+  constructor(child: ChildProcessHandle) {
+    this.#child = child;
+    this.ended = child.ended;
+    child.onMessage((raw) => {
+      const message = parseRelayMessage(raw);
+      if (message === undefined) child.kill();
+      else for (const listener of this.#listeners) listener(message);
+    });
+  }
+
+  onMessage(listener: (message: RelayMessage) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Sends a command and waits for one of these messages. If the process ends, that counts as a failure. */
+  async request(
+    order: RelayCommand,
+    replies: readonly RelayMessage["kind"][],
+  ): Promise<RelayMessage> {
+    const { promise, resolve } = Promise.withResolvers<RelayMessage>();
+    const listen = (message: RelayMessage): void => {
+      if (replies.includes(message.kind)) resolve(message);
+    };
+    this.#listeners.add(listen);
+    void this.ended.then((reason) => {
+      resolve({ kind: "failed", reason });
+    });
+    this.#child.send(order);
+    try {
+      return await promise;
+    } finally {
+      this.#listeners.delete(listen);
+    }
+  }
+
+  async reportGone(): Promise<void> {
+    const message = await this.request({ kind: "tellGone" }, ["heard", "unheard"]);
+    if (message.kind !== "heard") throw toFailure(message);
+  }
+
+  close(): void {
+    this.#child.kill();
+  }
+}
+
+function toFailure(message: RelayMessage): AppError {
+  const reason = "reason" in message ? message.reason : message.kind;
+  return new AppError("RELAY_FAILED", { reason });
+}
+
+/**
+ * Starts a relay. Resolves when the relay accepts connections. `directoryFd` is the directory of the launcher's sockets.
+ * @throws AppError with RELAY_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT
+ */
+export async function startRelay(
+  order: Exclude<RelayCommand, { kind: "tellGone" }>,
+  directoryFd: number,
+  { starter, user }: RelayDeps,
+): Promise<Relay> {
+  const program = {
+    module: childModule,
+    env: {},
+    identity: user,
+    readyTimeoutMs: READY_TIMEOUT_MS,
+  };
+  const child = await starter.start(program);
+  const relay = new RunningRelay(child);
+  child.sendDescriptor(directoryFd, DIRECTORY_TOKEN);
+  const message = await relay.request(order, ["listening", "failed"]);
+  if (message.kind !== "listening") {
+    relay.close();
+    throw toFailure(message);
+  }
+  relay.ports = message.ports;
+  return relay;
+}
+
+/** A migration's sockets in a launcher's directory: the relay's own at the source, QEMU's at the target. */
+export const SOCKETS = {
+  peer: "migration-peer.sock",
+  memory: "migration-memory.sock",
+  disks: "migration-disks.sock",
+} as const;
+
+/** Time that a client has to send its greeting, milliseconds. */
+const GREETING_TIMEOUT_MS = 10_000;
+
+export interface RelayRequest {
+  readonly migration: MigrationState;
+  readonly disks: number;
+  /** The memory connection is closed after this time without traffic, milliseconds. */
+  readonly silenceMs: number;
+  /** The directory of the launcher's sockets. The caller may close it afterwards. */
+  readonly directoryFd: number;
+}
+
+export interface RelayEndpoint {
+  readonly address: string;
+  readonly ports: Ports;
+}
+
+/** Starts relays. All methods throw AppError with RELAY_FAILED, OS_FILE_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT. */
+export interface Relays {
+  /** Address on which this node's relays listen. */
+  readonly address: string;
+  receive(request: RelayRequest): Promise<Relay>;
+  send(request: RelayRequest, to: RelayEndpoint): Promise<Relay>;
+}
+
+interface NodeRelaysOptions extends RelayDeps {
+  readonly identity: ReadIdentity;
+  readonly address: string;
+}
+
+class NodeRelays implements Relays {
+  readonly address: string;
+  readonly #options: NodeRelaysOptions;
+
+  constructor(options: NodeRelaysOptions) {
+    this.address = options.address;
+    this.#options = options;
+  }
+
+  async receive(request: RelayRequest): Promise<Relay> {
+    const peer = { node: request.migration.sourceNode ?? "", socket: names.LIBVIRT_SOCKET };
+    const order = await this.#order(request, peer);
+    const wanted = { kind: "receive", order, listenAddress: this.address } as const;
+    return startRelay(wanted, request.directoryFd, this.#options);
+  }
+
+  async send(request: RelayRequest, to: RelayEndpoint): Promise<Relay> {
+    const peer = { node: request.migration.targetNode ?? "", socket: SOCKETS.peer };
+    const order = await this.#order(request, peer);
+    return startRelay({ kind: "send", order, ...to }, request.directoryFd, this.#options);
+  }
+
+  async #order(
+    { migration, disks, silenceMs }: RelayRequest,
+    { node, socket }: { readonly node: string; readonly socket: string },
+  ): Promise<RelayOptions> {
+    const sockets: RelayOptions["sockets"] = { ...SOCKETS, libvirt: socket };
+    const connections: Partial<Record<Channel, number>> = { libvirt: 1, memory: 1, disks };
+    const { migrationUid = "" } = migration;
+    const identity = await this.#options.identity();
+    return {
+      migrationUid,
+      identity,
+      peerNode: node,
+      connections,
+      sockets,
+      silenceMs,
+      greetingMs: GREETING_TIMEOUT_MS,
+    };
+  }
+}
+
+export function createRelays(options: NodeRelaysOptions): Relays {
+  return new NodeRelays(options);
+}

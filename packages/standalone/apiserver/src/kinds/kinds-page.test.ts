@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does docs/reference/standalone/kinds.md say of each kind who acts on it, and of no other?
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openStore } from "../storage/sqlite-store.ts";
+import { STORE_ONLY_KINDS } from "./store-only/store-only-kinds.ts";
+import { Registry } from "./registry.ts";
+
+const PAGE = join(import.meta.dirname, "../../../../../docs/reference/standalone/kinds.md");
+
+/** Rows of the table of kinds: names in backquotes, and who acts. */
+const rows = readFileSync(PAGE, "utf8")
+  .split("\n")
+  .filter((line) => /^\| `[A-Z]/.test(line))
+  .flatMap((line) => {
+    const [, kinds = "", who = ""] = line.split("|").map((cell) => cell.trim());
+    return [...kinds.matchAll(/`(\w+)`/g)].map(([, kind = ""]) => ({ kind, who }));
+  });
+
+async function servedKinds(): Promise<readonly string[]> {
+  const store = openStore(":memory:", (error) => {
+    throw error;
+  });
+  const kinds = new Registry(store).list().map(({ kind }) => kind);
+  await store.close();
+  return [...new Set(kinds)].toSorted();
+}
+
+test("each kind that is served has one row, and no other has", async () => {
+  expect(rows.map(({ kind }) => kind).toSorted()).toEqual(await servedKinds());
+});
+
+/** Kept for others, who say themselves what becomes of it. */
+const USED = ["ControllerRevision"];
+
+test("nobody acts on those that are only kept, and on no others", () => {
+  const nobodys = rows.filter(({ who }) => who.startsWith("nobody")).map(({ kind }) => kind);
+  const kept = STORE_ONLY_KINDS.map(({ kind }) => kind).filter((kind) => !USED.includes(kind));
+  expect(nobodys.toSorted()).toEqual(kept.toSorted());
+});

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command lines of a machine's services.
+import type { Command } from "@patchbay/core/ports";
+import { createFakeClock, createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
+import { expect, test } from "vitest";
+import { pathsOf } from "../data-dir/paths.ts";
+import type { Settings } from "../settings/settings.ts";
+import { programsOf } from "./components.ts";
+
+const SETTINGS: Settings = {
+  apiPort: 1,
+  virtApiPort: 2,
+  virtHandlerPort: 3,
+  nodeName: "n",
+  podSubnet: "10.88.111.0/24",
+  serviceSubnet: "10.96.0.0/16",
+  bridge: "patchbay0",
+};
+
+function programs(settings: Partial<Settings> = {}) {
+  const runner = createFakeProcessRunner({ ctr: () => ({}) });
+  const files = createFakeFiles();
+  const deps = { files, runner, clock: createFakeClock(), paths: pathsOf("/d") };
+  return { ...programsOf(deps, { ...SETTINGS, ...settings }), runner, files };
+}
+
+const CRI = "unix:///d/run/containerd/containerd.sock";
+
+test.each([
+  {
+    program: "nodeRuntime",
+    folder: "standalone/node-runtime",
+    flags: [
+      "--node-name n --pods-dir /d/pods --log-dir /d/pod-logs",
+      `--cri-endpoint ${CRI} --containerd-dir /d/containerd`,
+      "--claims-dir /d/claims --state-dir /d/node-runtime",
+      "--cgroup-parent /patchbay-4823e769 --cni-conf-dir /d/cni/net.d",
+      "--binder-kubeconfig /d/kubeconfigs/binder.kubeconfig",
+      "--tls-cert-file /d/pki/node-runtime.crt --tls-private-key-file /d/pki/node-runtime.key",
+      "--client-ca-file /d/pki/ca.crt --client-name kube-apiserver-kubelet-client",
+      "--cluster-dns 10.96.0.10 --dataplane-group 0",
+    ],
+  },
+  {
+    program: "serviceNet",
+    folder: "standalone/service-net",
+    flags: ["--service-subnet 10.96.0.0/16 --pod-subnet 10.88.111.0/24 --bridge patchbay0"],
+  },
+  {
+    program: "virtApi",
+    folder: "control-plane/virt-api",
+    flags: [
+      "--listen-address 127.0.0.1 --port 2",
+      "--tls-cert-file /d/pki/virt-api.crt --tls-private-key-file /d/pki/virt-api.key",
+      "--requestheader-client-ca-file /d/pki/front-proxy-ca.crt",
+      "--requestheader-allowed-names front-proxy-client",
+      "--webhook-client-ca-file /d/pki/front-proxy-ca.crt",
+      "--webhook-allowed-names webhook-client",
+      "--virt-handler-address 127.0.0.1:3 --virt-handler-ca-file /d/pki/ca.crt",
+      "--virt-handler-client-cert-file /d/pki/virt-api-client.crt",
+      "--virt-handler-client-key-file /d/pki/virt-api-client.key",
+    ],
+  },
+  {
+    program: "netAgent",
+    folder: "control-plane/net-agent",
+    flags: [
+      `--node-name n --cri-endpoint ${CRI} --state-dir /d/net-agent`,
+      "--mode alone --pod-resources-socket none --own-bridge patchbay0",
+    ],
+  },
+  {
+    program: "virtHandler",
+    folder: "control-plane/virt-handler",
+    flags: [
+      `--node-name n --cri-endpoint ${CRI} --pods-dir /d/pods --state-dir /d/virt-handler`,
+      "--dataplane-group 0 --listen-address 127.0.0.1 --port 3",
+      "--tls-cert-file /d/pki/virt-handler.crt --tls-private-key-file /d/pki/virt-handler.key",
+      "--client-ca-file /d/pki/ca.crt --relay-certificates /d/pki/relay",
+    ],
+  },
+  { program: "virtController", folder: "control-plane/virt-controller", flags: [] },
+] as const)("$folder is started with its flags", ({ program, folder, flags }) => {
+  const { name, argv, healthSocket } = programs()[program];
+  const [executable, ...words] = argv;
+  expect(executable).toMatch(new RegExp(`/packages/${folder}/bin/${name}$`));
+  expect(folder.endsWith(`/${name}`)).toBe(true);
+  expect(healthSocket).toBe(`/d/run/${name}.sock`);
+  expect(words.join(" ")).toBe(
+    [
+      `--kubeconfig /d/kubeconfigs/${name}.kubeconfig --health-socket ${healthSocket ?? ""}`,
+      ...flags,
+    ].join(" "),
+  );
+});
+
+test.each([
+  { name: "no address for pods", settings: {}, want: undefined },
+  { name: "IPv4", settings: { apiAddress: "192.0.2.1" }, want: "192.0.2.1:1" },
+  { name: "IPv6", settings: { apiAddress: "fd00::1" }, want: "[fd00::1]:1" },
+])("pods find the API server: $name", ({ settings, want }) => {
+  const { argv } = programs(settings).nodeRuntime;
+  const index = argv.indexOf("--pod-api-server");
+  expect(index < 0 ? undefined : argv[index + 1]).toBe(want);
+});
+
+test("the group of a dataplane is the same for both who need it", () => {
+  const { nodeRuntime, virtHandler } = programs({ dataplaneGroup: 107 });
+  for (const { argv } of [nodeRuntime, virtHandler]) {
+    expect(argv[argv.indexOf("--dataplane-group") + 1]).toBe("107");
+  }
+});
+
+test("the API server is this package's own program", () => {
+  const { name, argv, healthSocket } = programs().apiServer;
+  expect([name, healthSocket]).toEqual(["apiserver", "/d/run/apiserver.sock"]);
+  expect(JSON.parse(argv.at(-1) ?? "")).toEqual({ role: "apiserver", dataDir: "/d" });
+});
+
+test("containerd starts without a dead socket, and is ready when its tool is answered", async () => {
+  const { containerd, runner, files } = programs();
+  expect(containerd.argv).toEqual(["containerd", "--config", "/d/containerd/config.toml"]);
+  const socket = CRI.replace("unix://", "");
+  await files.writeAtomic(socket, "");
+  await containerd.beforeStart?.();
+  expect(await files.exists(socket)).toBe(false);
+  await containerd.untilReady?.(new AbortController().signal);
+  expect(runner.commands.map(({ argv }: Command) => argv.slice(0, 3))).toEqual([
+    ["ctr", "--address", socket],
+  ]);
+});

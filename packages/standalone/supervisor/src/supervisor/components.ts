@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes of a standalone machine and their arguments.
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import {
+  FRONT_PROXY_CLIENT,
+  HANDLER_CLIENT,
+  HANDLER_SERVER,
+  kubeconfigOf,
+  KUBELET_CLIENT,
+  NODE_SERVER,
+  WEBHOOK_CLIENT,
+} from "../data-dir/certificates.ts";
+import type { Clock, Files, ProcessRunner } from "@patchbay/core/ports";
+import { commandFor } from "../config.ts";
+import { cgroupRootOf, containerdProgram, criEndpointOf } from "../runtime/own-containerd.ts";
+import { dnsAddressOf } from "@patchbay/service-net/host";
+import type { ComponentProgram } from "./component.ts";
+import { healthSocketOf, type Paths } from "../data-dir/paths.ts";
+import type { Settings } from "../settings/settings.ts";
+
+const API_SERVER = "apiserver";
+
+/** For example `control-plane/virt-api`. */
+function executableOf(folder: string): string {
+  const path = `../../../../${folder}/bin/${basename(folder)}`;
+  return fileURLToPath(new URL(path, import.meta.url));
+}
+
+export interface Programs {
+  readonly containerd: ComponentProgram;
+  readonly apiServer: ComponentProgram;
+  readonly nodeRuntime: ComponentProgram;
+  readonly serviceNet: ComponentProgram;
+  readonly virtApi: ComponentProgram;
+  readonly netAgent: ComponentProgram;
+  readonly virtHandler: ComponentProgram;
+  readonly virtController: ComponentProgram;
+}
+
+export interface ProgramDeps {
+  readonly files: Files;
+  readonly runner: ProcessRunner;
+  readonly clock: Clock;
+  readonly paths: Paths;
+}
+
+function buildService(paths: Paths, folder: string, args: readonly string[]): ComponentProgram {
+  const name = basename(folder);
+  const healthSocket = healthSocketOf(paths, name);
+  const common = ["--kubeconfig", kubeconfigOf(paths, name), "--health-socket", healthSocket];
+  return { name, argv: [executableOf(folder), ...common, ...args], healthSocket };
+}
+
+function podApiServerFlags({ apiAddress, apiPort }: Settings): readonly string[] {
+  if (apiAddress === undefined) return [];
+  const host = apiAddress.includes(":") ? `[${apiAddress}]` : apiAddress;
+  return ["--pod-api-server", `${host}:${String(apiPort)}`];
+}
+
+/** node-runtime creates the socket directories and virt-handler checks them. */
+function dataplaneFlags({ dataplaneGroup = 0 }: Settings): readonly string[] {
+  return ["--dataplane-group", String(dataplaneGroup)];
+}
+
+function nodeRuntimeFlags(paths: Paths, settings: Settings): readonly string[] {
+  const pki = (file: string): string => join(paths.pki, file);
+  return [
+    "--node-name",
+    settings.nodeName,
+    "--pods-dir",
+    paths.pods,
+    "--log-dir",
+    paths.podLogs,
+    "--cri-endpoint",
+    criEndpointOf(paths),
+    "--containerd-dir",
+    paths.containerd,
+    "--claims-dir",
+    paths.claims,
+    "--state-dir",
+    paths.nodeRuntime,
+    "--cgroup-parent",
+    cgroupRootOf(paths),
+    "--cni-conf-dir",
+    paths.cniConf,
+    "--binder-kubeconfig",
+    kubeconfigOf(paths, "binder"),
+    "--tls-cert-file",
+    pki(`${NODE_SERVER}.crt`),
+    "--tls-private-key-file",
+    pki(`${NODE_SERVER}.key`),
+    "--client-ca-file",
+    pki("ca.crt"),
+    "--client-name",
+    KUBELET_CLIENT,
+    "--cluster-dns",
+    dnsAddressOf(settings.serviceSubnet),
+    ...dataplaneFlags(settings),
+    ...podApiServerFlags(settings),
+  ];
+}
+
+function virtApiFlags(paths: Paths, settings: Settings): readonly string[] {
+  const pki = (file: string): string => join(paths.pki, file);
+  return [
+    "--listen-address",
+    "127.0.0.1",
+    "--port",
+    String(settings.virtApiPort),
+    "--tls-cert-file",
+    pki("virt-api.crt"),
+    "--tls-private-key-file",
+    pki("virt-api.key"),
+    "--requestheader-client-ca-file",
+    pki("front-proxy-ca.crt"),
+    "--requestheader-allowed-names",
+    FRONT_PROXY_CLIENT,
+    "--webhook-client-ca-file",
+    pki("front-proxy-ca.crt"),
+    "--webhook-allowed-names",
+    WEBHOOK_CLIENT,
+    "--virt-handler-address",
+    `127.0.0.1:${String(settings.virtHandlerPort)}`,
+    "--virt-handler-ca-file",
+    pki("ca.crt"),
+    "--virt-handler-client-cert-file",
+    pki(`${HANDLER_CLIENT}.crt`),
+    "--virt-handler-client-key-file",
+    pki(`${HANDLER_CLIENT}.key`),
+  ];
+}
+
+export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
+  const { paths } = deps;
+  const agent = ["--node-name", settings.nodeName, "--cri-endpoint", criEndpointOf(paths)];
+  const pki = (file: string): string => join(paths.pki, file);
+  return {
+    apiServer: {
+      name: API_SERVER,
+      argv: commandFor(API_SERVER, paths.dataDir),
+      healthSocket: healthSocketOf(paths, API_SERVER),
+    },
+    containerd: containerdProgram(deps),
+    nodeRuntime: buildService(paths, "standalone/node-runtime", nodeRuntimeFlags(paths, settings)),
+    serviceNet: buildService(paths, "standalone/service-net", [
+      "--service-subnet",
+      settings.serviceSubnet,
+      "--pod-subnet",
+      settings.podSubnet,
+      "--bridge",
+      settings.bridge,
+    ]),
+    virtApi: buildService(paths, "control-plane/virt-api", virtApiFlags(paths, settings)),
+    netAgent: buildService(paths, "control-plane/net-agent", [
+      ...agent,
+      "--state-dir",
+      paths.netAgent,
+      // Ignores pods of other runtimes on this host.
+      "--mode",
+      "alone",
+      // node-runtime has no device plugins, so no pod has devices of theirs.
+      "--pod-resources-socket",
+      "none",
+      // Tenants' definitions may not use the bridge of the pods' default network.
+      "--own-bridge",
+      settings.bridge,
+    ]),
+    virtHandler: buildService(paths, "control-plane/virt-handler", [
+      ...agent,
+      "--pods-dir",
+      paths.pods,
+      "--state-dir",
+      paths.virtHandler,
+      ...dataplaneFlags(settings),
+      "--listen-address",
+      "127.0.0.1",
+      "--port",
+      String(settings.virtHandlerPort),
+      "--tls-cert-file",
+      pki(`${HANDLER_SERVER}.crt`),
+      "--tls-private-key-file",
+      pki(`${HANDLER_SERVER}.key`),
+      "--client-ca-file",
+      pki("ca.crt"),
+      "--relay-certificates",
+      paths.relayPki,
+    ]),
+    virtController: buildService(paths, "control-plane/virt-controller", []),
+  };
+}
