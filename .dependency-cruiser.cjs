@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers of ARCHITECTURE.md as rules; every comment says what to do instead.
-const PURE = "^packages/control-plane/(api|core|domain)/";
+const PURE = "^packages/(common/base|control-plane/(api|core|domain))/";
 /** Each is one thing of the world outside. */
 const ADAPTERS =
   "(adapters/[^/]+|common/(?:manifests|pki|telemetry)|standalone/(?:apiserver|containerd))";
@@ -10,18 +10,16 @@ const APPS =
 const NOT_TEST = "(\\.test\\.ts$|/src/testing/)";
 /** Folders of core, the lowest first; each imports those before it only. */
 const CORE_FLOORS = [
-  "errors",
   "node",
-  "spec",
+  "vm/spec",
   "reasons",
-  "bindings",
-  "iface",
-  "pcie",
-  "plan/node",
-  "plan/pod",
-  "plan/vm",
-  "plan/request",
-  "status",
+  "nics/bindings",
+  "nics/links",
+  "nics/pcie",
+  "vm/domain",
+  "vm/node",
+  "vm/pod",
+  "requests",
 ];
 
 module.exports = {
@@ -49,6 +47,13 @@ module.exports = {
       to: { path: "^packages/control-plane/(domain|core)/" },
     },
     {
+      name: "base-below-all",
+      severity: "error",
+      comment: "base is used by every package; move what knows a VM or a NIC to core.",
+      from: { path: "^packages/common/base/" },
+      to: { path: "^packages/(?!common/base/)" },
+    },
+    {
       name: "domain-below-core",
       severity: "error",
       comment: "domain knows nothing of decisions.",
@@ -56,17 +61,17 @@ module.exports = {
       to: { path: "^packages/control-plane/core/" },
     },
     ...CORE_FLOORS.slice(0, -1).map((floor, index) => ({
-      name: `core-${floor.replace("/", "-")}-knows-no-floor-above`,
+      name: `core-${floor.replaceAll("/", "-")}-knows-no-floor-above`,
       severity: "error",
       comment: "Folders of core stand on each other; move what both need to the lower one.",
       from: { path: `^packages/control-plane/core/src/${floor}/`, pathNot: NOT_TEST },
       to: { path: `^packages/control-plane/core/src/(${CORE_FLOORS.slice(index + 1).join("|")})/` },
     })),
     {
-      name: "ports-know-no-adapter",
+      name: "interfaces-know-no-adapter",
       severity: "error",
-      comment: "A port says what is needed; the code that does it lives in an adapter.",
-      from: { path: "^packages/control-plane/core/src/ports/", pathNot: NOT_TEST },
+      comment: "An interface states what is needed; the implementation is in an adapter.",
+      from: { path: "^packages/control-plane/core/src/interfaces/", pathNot: NOT_TEST },
       to: { path: `^packages/(${ADAPTERS}|${APPS})/` },
     },
     {
@@ -120,7 +125,7 @@ module.exports = {
       to: {
         pathNot: [
           "^packages/panel/",
-          "^packages/control-plane/(api|core)/",
+          "^packages/(common/base|control-plane/(api|core))/",
           "node_modules/(preact|@xterm|@novnc|yaml)/",
         ],
       },

@@ -5,7 +5,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { CATALOGUE, REASONS, type ErrorEntry, type ReasonEntry } from "@patchbay/core";
+import { CATALOGUE, type ErrorEntry } from "@patchbay/base";
+import { REASONS, type ReasonEntry } from "@patchbay/core/reasons";
 import { format, type FormatConfig } from "oxfmt";
 import { callPatchbay } from "../../packages/cli/src/testing/run-patchbay.ts";
 import { renderFields } from "./fields.ts";
@@ -53,7 +54,7 @@ function renderErrors(): string {
     `# Error codes\n\n${NOTE}`,
     "Every error of the product has one of these codes: in log lines, in the messages of the command line and,\n",
     "as text, in events and `status`. Codes are stable; messages are not. Each stands in the file of its area in\n",
-    "`packages/control-plane/core/src/errors/catalogue/`.\n\n",
+    "`packages/common/base/src/errors/catalogue/`.\n\n",
     "- **who** can do something about it: the `user` who asked, the `environment` (machine, cluster, network), or\n",
     "  it is a `bug`.\n",
     "- **retry**: when the loop that failed with it tries again; the same in every service, without end (below).\n",

@@ -10,8 +10,8 @@ import {
   createVhostDirectories,
   createVolumeDisk,
 } from "@patchbay/os";
-import type { ContainerStatus } from "@patchbay/core/ports";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import type { ContainerStatus } from "@patchbay/core/interfaces";
+import { KeyedMutex } from "@patchbay/base";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { eventually } from "@patchbay/support";

@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { type Agent } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { STREAM_PROTOCOL } from "@patchbay/core";
+import { STREAM_PROTOCOL } from "@patchbay/core/guest";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import { issueCertificate, kubeconfigText, type IssuedCertificate } from "@patchbay/pki";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Do the documents and the code use the same codes, reasons, phases and names?
 import { names, type IfacePhase, type VmiPhase } from "@patchbay/api";
-import { CATALOGUE } from "@patchbay/core";
+import { CATALOGUE } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { findCodeSpans, listDocuments, printMention, readText } from "./documents.ts";
 

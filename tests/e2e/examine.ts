@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the doctor says of the way of a NIC of a running guest.
-import type { DoctorReport, HopName, HopReport } from "@patchbay/core";
+import type { DoctorReport, HopName, HopReport } from "@patchbay/core/doctor";
 import { eventually } from "@patchbay/support";
 import { CHANGE_MS, machine } from "./machine.ts";
 

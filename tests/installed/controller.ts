@@ -3,8 +3,7 @@
 // Service's pods are. By watches, as they do it.
 import { PODS, type KubeObject, type Pod, type ResourceType } from "@patchbay/api";
 import { createCache, createQueue, done, runReconciler, type KubeClient } from "@patchbay/kube";
-import { isAppError } from "@patchbay/core";
-import type { Clock, Logger } from "@patchbay/core/ports";
+import { isAppError, type Clock, type Logger } from "@patchbay/base";
 
 const NAMESPACE = "patchbay";
 const NAME_LABEL = "app.kubernetes.io/name";

@@ -18,7 +18,7 @@ import {
   limitProcesses,
 } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { Launcher, NetnsHandle, PodNetwork } from "@patchbay/core/ports";
+import type { Launcher, NetnsHandle, PodNetwork } from "@patchbay/core/interfaces";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";

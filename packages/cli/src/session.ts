@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connection to the API server, and the namespace of a command.
 import { join } from "node:path";
-import { AppError } from "@patchbay/core";
+import { AppError, type Clock, type Logger } from "@patchbay/base";
 import { createKubeClient, loadKubeConfig, type KubeClient, type KubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
-import type { Clock, Files, Logger } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 import type { Context, Output } from "./command.ts";
 import { oneLine } from "./print/safe.ts";
 

@@ -6,7 +6,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type { Context } from "./command.ts";
 import { argumentAt, hasFlag, type Input } from "./input.ts";
 import { withSession, type Session } from "./session.ts";

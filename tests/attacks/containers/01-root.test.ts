@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { names, type Pod } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { launcherPodOf } from "../../../packages/control-plane/core/src/plan/pod/launcher-pod.ts";
+import { launcherPodOf } from "../../../packages/control-plane/core/src/vm/pod/launcher-pod.ts";
 import { SETTINGS } from "../../../packages/control-plane/core/src/testing/launcher-facts.ts";
 import { makeBusyboxImage } from "../../contract/cri/containerd-runtime.ts";
 import { PODS, RuntimeMachine } from "../../contract/node-runtime/machine.ts";

@@ -8,15 +8,8 @@ import {
 } from "@patchbay/api";
 import { keyOf, type EventRecorder } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
-import type {
-  Cache,
-  Change,
-  Clock,
-  HypervisorAddress,
-  Launchers,
-  Logger,
-  Store,
-} from "@patchbay/core/ports";
+import type { Cache, Change, HypervisorAddress, Launchers, Store } from "@patchbay/core/interfaces";
+import type { Clock, Logger } from "@patchbay/base";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import {

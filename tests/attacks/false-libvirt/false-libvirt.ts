@@ -7,15 +7,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { isAppError } from "@patchbay/core";
+import { isAppError, type Logger } from "@patchbay/base";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createClock } from "@patchbay/os";
 import type {
   Hypervisor,
   HypervisorAddress,
   HypervisorConnection,
-  Logger,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { createBuiltChildStarter, openInode } from "@patchbay/support";
 
 /** The launchers' user. */

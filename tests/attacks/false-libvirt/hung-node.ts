@@ -2,7 +2,7 @@
 // A node's loop over launchers, with the real queue, sessions, back-off and libvirt child, and false daemons.
 import { after, createQueue, done, runReconciler, type Next, type Queue } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
-import type { HypervisorAddress, LauncherPod, Launchers } from "@patchbay/core/ports";
+import type { HypervisorAddress, LauncherPod, Launchers } from "@patchbay/core/interfaces";
 import { createFakeLinkWatch } from "@patchbay/podnet/testing";
 import { createSessions, withBackoff, WORKERS } from "@patchbay/virt-handler/testing";
 import { AttackedNode } from "./false-libvirt.ts";

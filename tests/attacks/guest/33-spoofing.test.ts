@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a guest's frames reaches the network: claims of others' MACs and addresses, words of switches, servers, routers.
-import { wiringOf, type SendGuard } from "@patchbay/core";
+import { wiringOf, type SendGuard } from "@patchbay/core/nics";
 import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A launcher floods its client with events and drops connections; and what else could make the child stand still.
 import { execFileSync } from "node:child_process";
-import { isAppError } from "@patchbay/core";
-import type { HypervisorAddress, HypervisorConnection } from "@patchbay/core/ports";
+import { isAppError } from "@patchbay/base";
+import type { HypervisorAddress, HypervisorConnection } from "@patchbay/core/interfaces";
 import { eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { AttackedNode, failureOf, LAUNCHER } from "../false-libvirt/false-libvirt.ts";

@@ -10,7 +10,7 @@ import { gzipSync } from "node:zlib";
 import { createHookSidecars } from "@patchbay/hooks";
 import { serveHook } from "@patchbay/hooks/testing";
 import { createClock, openVolumeSocket } from "@patchbay/os";
-import type { HookSidecars } from "@patchbay/core/ports";
+import type { HookSidecars } from "@patchbay/core/interfaces";
 import { createBuiltChildStarter, aVmi } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { callHooks } from "../../../packages/control-plane/virt-handler/src/hooks/call-hooks.ts";

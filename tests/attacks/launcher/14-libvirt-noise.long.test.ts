@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A launcher's libvirt that is none: bytes, documents and errors that are made to hurt who reads them.
-import { isAppError } from "@patchbay/core";
+import { isAppError } from "@patchbay/base";
 import { parseDomain } from "@patchbay/domain/parse";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AttackedNode, failureOf } from "../false-libvirt/false-libvirt.ts";

@@ -15,9 +15,9 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { isAppError } from "@patchbay/core";
+import { isAppError } from "@patchbay/base";
 import { createLaunchers } from "@patchbay/os";
-import type { Launchers } from "@patchbay/core/ports";
+import type { Launchers } from "@patchbay/core/interfaces";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { AttackedNode, LAUNCHER } from "../false-libvirt/false-libvirt.ts";
 

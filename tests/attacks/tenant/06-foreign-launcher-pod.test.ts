@@ -7,7 +7,7 @@ import {
   type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { isAppError } from "@patchbay/core";
+import { isAppError } from "@patchbay/base";
 import type { KubeClient } from "@patchbay/kube";
 import { eventually } from "@patchbay/support";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";

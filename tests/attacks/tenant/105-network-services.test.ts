@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Can who may write no slices have virt-controller write them, with addresses of somebody else?
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
-import { networkServicePlan } from "@patchbay/core";
+import { networkServicePlan } from "@patchbay/core/services";
 import { expect, test } from "vitest";
 import {
   aBlueDefinition,

@@ -2,7 +2,7 @@
 // The API server judges a path as it comes: does virt-api open what another reading of it names?
 import { once } from "node:events";
 import { connect } from "node:tls";
-import { STREAM_PROTOCOL } from "@patchbay/core";
+import { STREAM_PROTOCOL } from "@patchbay/core/guest";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { identity } from "../../contract/apiserver/harness.ts";
 import { VirtApiMachine } from "../virt-api-machine.ts";

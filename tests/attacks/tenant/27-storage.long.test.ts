@@ -2,7 +2,7 @@
 // A tenant's pod that wants the node's disk for itself.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { VolumeDisk } from "@patchbay/core/ports";
+import type { VolumeDisk } from "@patchbay/core/interfaces";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { rotateLogs } from "../../../packages/standalone/node-runtime/src/log-rotation.ts";

@@ -13,7 +13,7 @@ import {
   type Pod,
   type StorageClass,
 } from "@patchbay/api";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import { KeyedMutex } from "@patchbay/base";
 import { type Note } from "@patchbay/kube";
 import { createClaimDisk, createFiles, createProcessRunner, createVolumeDisk } from "@patchbay/os";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
-import { pointerToken } from "@patchbay/core";
+import { pointerToken } from "@patchbay/core/status";
 import { executableOf } from "@patchbay/support";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, beforeAll, expect, test } from "vitest";

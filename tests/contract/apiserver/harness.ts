@@ -4,7 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { startApiServer } from "@patchbay/apiserver";
 import { createClock } from "@patchbay/os";
 import { type Authority, createAuthority, issueCertificate, kubeconfigText } from "@patchbay/pki";
-import type { Logger } from "@patchbay/core/ports";
+import type { Logger } from "@patchbay/base";
 import { makeAgent, readText, send } from "./client.ts";
 import type {
   ApiServerOptions,

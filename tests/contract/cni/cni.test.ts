@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCni, createJournal, networkStatusOf, type JournalRow } from "@patchbay/cni";
 import { createFiles, createProcessRunner } from "@patchbay/os";
-import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchbay/core/ports";
+import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchbay/core/interfaces";
 import { describeCniContract, describeNewCniContract } from "@patchbay/cni/testing";
 import { run } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

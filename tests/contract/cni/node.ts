@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
+import type { NetworkConfigList, Sandbox } from "@patchbay/core/interfaces";
 import { run } from "@patchbay/support";
 
 let instances = 0;

@@ -4,7 +4,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCni, networkStatusOf } from "@patchbay/cni";
-import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchbay/core/ports";
+import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchbay/core/interfaces";
 import { createProcessRunner } from "@patchbay/os";
 import { eventually, run } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";

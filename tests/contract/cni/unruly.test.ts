@@ -3,7 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCni } from "@patchbay/cni";
-import type { AttachmentRequest, Cni, Sandbox } from "@patchbay/core/ports";
+import type { AttachmentRequest, Cni, Sandbox } from "@patchbay/core/interfaces";
 import { createProcessRunner } from "@patchbay/os";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { CniNode } from "./node.ts";

@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import { STREAM_PROTOCOL } from "@patchbay/core";
+import { STREAM_PROTOCOL } from "@patchbay/core/guest";
 import { executableOf } from "@patchbay/support";
 import { WebSocketServer, type WebSocket } from "ws";
 

@@ -2,7 +2,8 @@
 // What a containerd before 2.1 says of a mount that is an image: it sees a directory without a name. By these words the
 // launcher pod is made anew, and copies. Needs root, containerd, runc and CNI's plugins.
 import type { Pod } from "@patchbay/api";
-import { hasLostImage, messageOf } from "@patchbay/core";
+import { hasLostImage } from "@patchbay/core/vm";
+import { messageOf } from "@patchbay/base";
 import { containerConfigFor, sandboxConfigFor } from "@patchbay/cri/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startContainerdRuntime, type ContainerdRuntimeBench } from "./containerd-runtime.ts";

@@ -3,7 +3,7 @@
 import { statSync } from "node:fs";
 import { createCriSandboxes } from "@patchbay/cri/testing";
 import { createNamespaces } from "@patchbay/os";
-import type { SandboxConfig } from "@patchbay/core/ports";
+import type { SandboxConfig } from "@patchbay/core/interfaces";
 import { sandboxConfigFor } from "@patchbay/cri/testing";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -15,7 +15,7 @@ import { dirname, join } from "node:path";
 import { offerDevice } from "@patchbay/device-plugin";
 import { TestKubelet } from "@patchbay/device-plugin/testing";
 import { createClock, createDeviceNodes, createFiles, createProcessRunner } from "@patchbay/os";
-import type { DeviceNodes } from "@patchbay/core/ports";
+import type { DeviceNodes } from "@patchbay/core/interfaces";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
-import type { VhostDirectories, VhostSockets } from "@patchbay/core/ports";
+import type { VhostDirectories, VhostSockets } from "@patchbay/core/interfaces";
 import { offerAllSockets, offerSockets } from "@patchbay/device-plugin";
 import { createPodDevices } from "@patchbay/device-plugin";
 import { TestKubelet, TestPodResources } from "@patchbay/device-plugin/testing";

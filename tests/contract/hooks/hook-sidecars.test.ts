@@ -5,7 +5,7 @@ import { createServer, type Server } from "node:net";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { HookSidecars } from "@patchbay/core/ports";
+import type { HookSidecars } from "@patchbay/core/interfaces";
 import { createHookSidecars } from "@patchbay/hooks";
 import { describeHookSidecarsContract, serveHook, type FakeHook } from "@patchbay/hooks/testing";
 import { createClock, openVolumeSocket } from "@patchbay/os";

@@ -5,7 +5,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, chownSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { HookSidecar } from "@patchbay/core/ports";
+import type { HookSidecar } from "@patchbay/core/interfaces";
 import { createHookSidecars } from "@patchbay/hooks";
 import { createClock, openVolumeSocket } from "@patchbay/os";
 import { createBuiltChildStarter, eventually } from "@patchbay/support";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client keeps the store's contract, on our API server over TLS.
 import { PODS } from "@patchbay/api";
-import type { Store } from "@patchbay/core/ports";
+import type { Store } from "@patchbay/core/interfaces";
 import { describeStoreContract } from "@patchbay/kube/testing";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { afterAll, beforeAll } from "vitest";

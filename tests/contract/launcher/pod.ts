@@ -18,7 +18,7 @@ import { promisify } from "node:util";
 import { names } from "@patchbay/api";
 import { createContainerRuntime } from "@patchbay/cri";
 import { createClock } from "@patchbay/os";
-import type { ContainerConfig, ContainerRuntime, SandboxConfig } from "@patchbay/core/ports";
+import type { ContainerConfig, ContainerRuntime, SandboxConfig } from "@patchbay/core/interfaces";
 import { eventually, KERNEL_ARGS, openGuestConsole, type GuestConsole } from "@patchbay/support";
 import type { ContainerdBench } from "../containerd/bench.ts";
 import { startLauncherContainerd } from "../containerd/launcher-images.ts";

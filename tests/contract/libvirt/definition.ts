@@ -2,7 +2,7 @@
 // The domain that the plan makes of a VMI, with the launcher's directories elsewhere.
 import { join } from "node:path";
 import { networkConfigOf, type VirtualMachineInstance } from "@patchbay/api";
-import { machineUuidOf, planNodeVm, type NodeVmFacts } from "@patchbay/core";
+import { machineUuidOf, planNodeVm, type NodeVmFacts } from "@patchbay/core/vm";
 import { makeOwnDirectory } from "./session.ts";
 
 /** Directories of the launcher that domains name, and where they are below the test's own. */

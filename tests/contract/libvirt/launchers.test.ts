@@ -17,7 +17,7 @@ import { basename, dirname, join } from "node:path";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createClock, createLaunchers } from "@patchbay/os";
 import { createBuiltChildStarter } from "@patchbay/support";
-import type { Launchers, Sandbox } from "@patchbay/core/ports";
+import type { Launchers, Sandbox } from "@patchbay/core/interfaces";
 import { describeLaunchersContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createClock } from "@patchbay/os";
-import type { Hypervisor } from "@patchbay/core/ports";
+import type { Hypervisor } from "@patchbay/core/interfaces";
 import {
   describeHotplugContract,
   describeHypervisorContract,

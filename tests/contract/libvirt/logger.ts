@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A logger for tests that do not look at logs.
-import type { Logger } from "@patchbay/core/ports";
+import type { Logger } from "@patchbay/base";
 
 const ignore = (): void => undefined;
 

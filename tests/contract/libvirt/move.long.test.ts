@@ -6,11 +6,16 @@ import { chownSync, closeSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { planDeparture } from "@patchbay/core";
+import { planDeparture } from "@patchbay/core/migration";
 import { createHypervisor } from "@patchbay/libvirt";
 import { describeMoveContract, type MoveBench } from "@patchbay/libvirt/testing";
 import { createClock } from "@patchbay/os";
-import type { DomainInfo, Hypervisor, HypervisorConnection, Migration } from "@patchbay/core/ports";
+import type {
+  DomainInfo,
+  Hypervisor,
+  HypervisorConnection,
+  Migration,
+} from "@patchbay/core/interfaces";
 import { createBuiltChildStarter, eventually, openInode } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { names } from "@patchbay/api";
 import { createClock } from "@patchbay/os";
-import type { ChildProgram } from "@patchbay/core/ports";
+import type { ChildProgram } from "@patchbay/core/interfaces";
 import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki";
 import {
   startRelay,

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { printNic } from "@patchbay/domain";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createClock, createVhostDirectories, createVhostSockets } from "@patchbay/os";
-import type { Hypervisor } from "@patchbay/core/ports";
+import type { Hypervisor } from "@patchbay/core/interfaces";
 import {
   createBuiltChildStarter,
   aVmi,

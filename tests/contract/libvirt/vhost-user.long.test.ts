@@ -17,7 +17,7 @@ import { freeAddresses, printNic, type PciAddress } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createClock, createVhostDirectories, createVhostSockets } from "@patchbay/os";
-import type { Hypervisor, HypervisorConnection } from "@patchbay/core/ports";
+import type { Hypervisor, HypervisorConnection } from "@patchbay/core/interfaces";
 import {
   createBuiltChildStarter,
   aVmi,

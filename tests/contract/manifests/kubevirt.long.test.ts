@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { EVENTS, VIRTUAL_MACHINES, type KubeObject, type VirtualMachine } from "@patchbay/api";
-import { findSyncError } from "@patchbay/core";
+import { findSyncError } from "@patchbay/core/status";
 import { keyOf, type KubeClient } from "@patchbay/kube";
 import { eventually } from "@patchbay/support";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";

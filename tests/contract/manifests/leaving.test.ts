@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is let go from a node, and who is not? virt-api behind the API server, by its webhooks.
 import { eventually } from "@patchbay/support";
-import { launcherPodName } from "@patchbay/core";
+import { launcherPodName } from "@patchbay/core/migration";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { VirtApiMachine, type Person } from "../../attacks/virt-api-machine.ts";

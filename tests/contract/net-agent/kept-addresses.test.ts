@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does a NIC get again what it had before? Asked of real IPAM plugins, which have given addresses to others meanwhile.
 import { EVENTS } from "@patchbay/api";
-import type { NetworkConfigList } from "@patchbay/core/ports";
+import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";

@@ -11,7 +11,7 @@ import {
 import { createCni, networkStatusOf } from "@patchbay/cni";
 import { createNamespaces, createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { AttachmentRequest, NetworkConfigList, Sandbox } from "@patchbay/core/ports";
+import type { AttachmentRequest, NetworkConfigList, Sandbox } from "@patchbay/core/interfaces";
 import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";

@@ -17,7 +17,7 @@ import {
 import { DaemonHealth } from "@patchbay/daemon/testing";
 import { ToldSandboxes } from "@patchbay/cri/testing";
 import type { KubeClient } from "@patchbay/kube";
-import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
+import type { NetworkConfigList, Sandbox } from "@patchbay/core/interfaces";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
 import { createMetrics } from "@patchbay/telemetry";
 import { runAgent } from "../../../packages/control-plane/net-agent/src/compose.ts";

@@ -2,7 +2,7 @@
 // A node's bad morning, small: many pods of several namespaces ask for two networks each at once.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Sandbox } from "@patchbay/core/ports";
+import type { Sandbox } from "@patchbay/core/interfaces";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentMachine } from "./machine.ts";

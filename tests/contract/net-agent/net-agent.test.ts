@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { names, parseNetworkStatus, type NetworkStatus } from "@patchbay/api";
 import { ToldSandboxes } from "@patchbay/cri/testing";
-import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
+import type { NetworkConfigList, Sandbox } from "@patchbay/core/interfaces";
 import { eventually, executableOf, run } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { startHarness, type Harness } from "../apiserver/harness.ts";

@@ -32,7 +32,7 @@ import {
   killAndWait,
   readBootId,
 } from "@patchbay/os";
-import type { ContainerRuntime, ContainerStatus } from "@patchbay/core/ports";
+import type { ContainerRuntime, ContainerStatus } from "@patchbay/core/interfaces";
 import { eventually, executableOf } from "@patchbay/support";
 import { startHarness, type Harness } from "../apiserver/harness.ts";
 import type { ContainerdBench } from "../containerd/bench.ts";

@@ -6,7 +6,7 @@ import type { Pod } from "@patchbay/api";
 import { createExecPrograms } from "@patchbay/cri";
 import { createClock, createFiles } from "@patchbay/os";
 import { type Authority, issueCertificate } from "@patchbay/pki";
-import type { ExecPrograms } from "@patchbay/core/ports";
+import type { ExecPrograms } from "@patchbay/core/interfaces";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { serveKubeletApi } from "../../../packages/standalone/node-runtime/src/kubelet-api/serve.ts";

@@ -17,7 +17,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isAppError } from "@patchbay/core/errors";
+import { isAppError } from "@patchbay/base";
 import { createProcessRunner, createVolumeDisk } from "@patchbay/os";
 import { describeVolumeDiskContract } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

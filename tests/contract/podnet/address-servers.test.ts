@@ -4,16 +4,11 @@ import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { names, type NetworkStatus } from "@patchbay/api";
-import {
-  collectIfaceFacts,
-  expectedWirings,
-  NO_VIEW,
-  withWired,
-  type ServedNic,
-} from "@patchbay/core";
+import { collectIfaceFacts, expectedWirings, withWired, type ServedNic } from "@patchbay/core/nics";
+import { NO_VIEW } from "@patchbay/core/guest";
 import { createProcessRunner } from "@patchbay/os";
 import { createAddressServers } from "@patchbay/podnet";
-import type { AddressServer, Command } from "@patchbay/core/ports";
+import type { AddressServer, Command } from "@patchbay/core/interfaces";
 import { describeAddressServersContract, SERVED_NIC } from "@patchbay/podnet/testing";
 import { aPod, aVmi, eventually, run } from "@patchbay/support";
 import fc from "fast-check";
@@ -22,13 +17,13 @@ import { dnsmasqArguments } from "../../../packages/adapters/podnet/src/dnsmasq.
 import {
   leaseOfRemembered,
   serversOf,
-} from "../../../packages/control-plane/core/src/addresses/lease.ts";
+} from "../../../packages/control-plane/core/src/nics/addresses/lease.ts";
 import {
   fitSearch,
   withFittingOptions,
   servedNics,
-} from "../../../packages/control-plane/core/src/addresses/served-nic.ts";
-import { attachmentStatuses } from "../../../packages/control-plane/core/src/status/ifaces/attachments.ts";
+} from "../../../packages/control-plane/core/src/nics/addresses/served-nic.ts";
+import { attachmentStatuses } from "../../../packages/control-plane/core/src/nics/status/attachments.ts";
 import { podNetworkFacts } from "../../../packages/control-plane/core/src/status/vmi.ts";
 import { askIpv4, askIpv6 } from "./dhcp-guest.ts";
 import { addHost, addNic, makeNetwork, Namespaces, PREFIX } from "./links.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where does a switch hear a guest that moves from one pod to another? From one place at a time, and never from the pod to
 // which it is still to come.
-import type { NetnsHandle } from "@patchbay/core/ports";
+import type { NetnsHandle } from "@patchbay/core/interfaces";
 import { run } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import {

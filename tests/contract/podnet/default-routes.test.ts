@@ -2,7 +2,7 @@
 // Do the kernel's default routes move to another NIC, and come back as they were?
 import { createNetlink } from "@patchbay/os";
 import { createDefaultRoutes } from "@patchbay/podnet";
-import type { NetnsHandle } from "@patchbay/core/ports";
+import type { NetnsHandle } from "@patchbay/core/interfaces";
 import { describeDefaultRoutesContract } from "@patchbay/podnet/testing";
 import { run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

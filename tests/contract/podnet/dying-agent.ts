@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An agent that dies after some of its changes.
 import { createNetlink, createProcessRunner } from "@patchbay/os";
-import type { Netlink, ProcessRunner } from "@patchbay/core/ports";
+import type { Netlink, ProcessRunner } from "@patchbay/core/interfaces";
 
 /** Questions. Source: linux/rtnetlink.h, RTM_GETLINK, RTM_GETADDR, RTM_GETNEIGH */
 const QUESTIONS = [18, 22, 30];

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does a guest on a network with addresses get them from its pod, the default route of IPv6 too, and from nobody else?
-import type { BridgeWiring } from "@patchbay/core";
+import type { BridgeWiring } from "@patchbay/core/nics";
 import { createProcessRunner } from "@patchbay/os";
 import { createAddressServers } from "@patchbay/podnet";
-import type { AddressServer } from "@patchbay/core/ports";
+import type { AddressServer } from "@patchbay/core/interfaces";
 import { SERVED_NIC } from "@patchbay/podnet/testing";
 import { eventually, run } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import {
   leaseOfRemembered,
   serversOf,
-} from "../../../packages/control-plane/core/src/addresses/lease.ts";
+} from "../../../packages/control-plane/core/src/nics/addresses/lease.ts";
 import { askIpv4, defaultRouteOf } from "./dhcp-guest.ts";
 import { addHost, addNic, guestWiring, makeNetwork, Namespaces, ping, PREFIX } from "./links.ts";
 

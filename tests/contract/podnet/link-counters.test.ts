@@ -2,7 +2,7 @@
 // Are the counters the kernel's own, whoever asks and wherever else this process is?
 import { readFileSync } from "node:fs";
 import { createLinkCounters } from "@patchbay/os";
-import type { NetnsHandle } from "@patchbay/core/ports";
+import type { NetnsHandle } from "@patchbay/core/interfaces";
 import { describeLinkCountersContract } from "@patchbay/podnet/testing";
 import { run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

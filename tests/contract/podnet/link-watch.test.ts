@@ -2,7 +2,7 @@
 // Does the kernel tell everything that can go wrong with links, and no more than can be listened to?
 import { closeSync, openSync, readdirSync } from "node:fs";
 import { createLinkWatch } from "@patchbay/os";
-import type { LinkChanges, NetnsHandle } from "@patchbay/core/ports";
+import type { LinkChanges, NetnsHandle } from "@patchbay/core/interfaces";
 import { describeLinkWatchContract } from "@patchbay/podnet/testing";
 import { eventually, run } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts, pods and guests as network namespaces, wired by podnet.
 import { closeSync, fstatSync, openSync } from "node:fs";
-import type { BridgeWiring } from "@patchbay/core";
+import type { BridgeWiring } from "@patchbay/core/nics";
 import { createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { NetnsHandle, PodNetwork, ProcessRunner } from "@patchbay/core/ports";
+import type { NetnsHandle, PodNetwork, ProcessRunner } from "@patchbay/core/interfaces";
 import { run } from "@patchbay/support";
 
 /** Names of this process' namespaces begin with it. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does a guest behind the pod's addresses reach others, and do they reach it, in both families, and nothing besides?
 import { spawn, type ChildProcess } from "node:child_process";
-import type { MasqueradeWiring } from "@patchbay/core";
+import type { MasqueradeWiring } from "@patchbay/core/nics";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { NetnsHandle } from "@patchbay/core/ports";
+import type { NetnsHandle } from "@patchbay/core/interfaces";
 import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dyingAfter } from "./dying-agent.ts";

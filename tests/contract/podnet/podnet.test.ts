@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createPodNetwork } from "@patchbay/podnet";
-import type { NetnsHandle } from "@patchbay/core/ports";
+import type { NetnsHandle } from "@patchbay/core/interfaces";
 import { describePodNetworkContract } from "@patchbay/podnet/testing";
 import { eventually, run } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";

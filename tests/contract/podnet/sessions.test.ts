@@ -2,7 +2,7 @@
 // Does a pass stay in its own pod's namespace when its session ends under it? On real namespaces and descriptors.
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { createLinkWatch } from "@patchbay/os";
-import type { Launcher, LauncherPod, Launchers, NetnsHandle } from "@patchbay/core/ports";
+import type { Launcher, LauncherPod, Launchers, NetnsHandle } from "@patchbay/core/interfaces";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createSessions } from "@patchbay/virt-handler/testing";

@@ -3,7 +3,7 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import type { ProcessRunner } from "@patchbay/core/ports";
+import type { ProcessRunner } from "@patchbay/core/interfaces";
 import { createProcessRunner } from "@patchbay/os";
 import { run } from "@patchbay/support";
 

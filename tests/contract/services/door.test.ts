@@ -7,7 +7,8 @@ import { request as httpsRequest } from "node:https";
 import { setImmediate as turn } from "node:timers/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { AppError, STREAM_PROTOCOL, type GuestRequest } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import { STREAM_PROTOCOL, type GuestRequest } from "@patchbay/core/guest";
 import { createClock } from "@patchbay/os";
 import {
   createAuthority,

@@ -15,7 +15,7 @@ import {
   signalProcess,
 } from "@patchbay/os";
 import { createFakeClock } from "@patchbay/os/testing";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { eventually, findFreePort } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";

@@ -2,7 +2,7 @@
 // A guest moves to another node while it runs, and back: it stays the same guest, with its NICs, and nothing is left behind.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { isEqual } from "@patchbay/core";
+import { isEqual } from "@patchbay/base";
 import {
   diskVmManifest,
   eventually,

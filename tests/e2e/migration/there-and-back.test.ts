@@ -5,7 +5,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { isEqual } from "@patchbay/core";
+import { isEqual } from "@patchbay/base";
 import { eventually, FEW_PORTS, RunningGuests, SecondNode, vmManifest } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { guestNics } from "../guest.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A service dies right after one of its actions while a NIC is plugged into a real guest and unplugged again. All points
 // by `npm run faults`; else a few of them, drawn by the seed of all random tests or by FAULT_SEED, which is printed.
-import { isEqual } from "@patchbay/core";
+import { isEqual } from "@patchbay/base";
 import { eventually, SEED } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { strikeAt } from "../../faults/strike.ts";

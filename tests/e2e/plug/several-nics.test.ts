@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several NICs in one VM: on the same network, at once, and beside the pod network, which stays.
-import { ifacesOf } from "@patchbay/core";
+import { ifacesOf } from "@patchbay/core/nics";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {

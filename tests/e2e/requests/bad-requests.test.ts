@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests that cannot be carried out: the right code, a Status that names the field, nothing changed.
 import { join } from "node:path";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";

@@ -18,7 +18,7 @@ import type {
   LinkWatch,
   Netlink,
   ProcessRunner,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { createFakeSandboxes } from "@patchbay/cri/testing";
 import { createFakeHypervisor } from "@patchbay/libvirt/testing";
 import { createFakeLaunchers, createFakeVhostSockets } from "@patchbay/os/testing";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // An API server in memory with what the loops live by: watches, generations, finalizers, and the end of what is owned.
 import { PODS, VIRTUAL_MACHINE_INSTANCES, type KubeObject, type ResourceType } from "@patchbay/api";
-import { AppError, isEqual } from "@patchbay/core";
+import { AppError, isEqual } from "@patchbay/base";
 import type { KubeClient, Reflection } from "@patchbay/kube";
-import type { DeleteOptions, ObjectKey, Store } from "@patchbay/core/ports";
+import type { DeleteOptions, ObjectKey, Store } from "@patchbay/core/interfaces";
 import { copyJson, createFakeStore } from "@patchbay/kube/testing";
 import type { Wanted } from "../../../packages/adapters/kube/src/watch/reflector.ts";
 

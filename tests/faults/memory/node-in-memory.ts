@@ -27,7 +27,7 @@ import type {
   HypervisorAddress,
   HypervisorConnection,
   LauncherPod,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { openingTaps } from "../../../packages/control-plane/virt-handler/src/testing/opening-taps.ts";
 import type { Life } from "../life.ts";
 import { NODE, type Ground, type TestNode } from "./node.ts";

@@ -14,7 +14,7 @@ import type {
   PodNetwork,
   Sandboxes,
   VhostSockets,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import type { Relays } from "../../../packages/control-plane/virt-handler/src/relays/relays.ts";
 import type { Life } from "../life.ts";
 

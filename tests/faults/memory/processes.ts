@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The three processes that a plug goes through, each with its own loops, queues and caches, on ports that it is given.
-import { DEFAULT_POLICY } from "@patchbay/core";
+import { DEFAULT_POLICY } from "@patchbay/core/nics";
 import {
   KUBEVIRTS,
   names,
@@ -18,7 +18,7 @@ import { DaemonHealth } from "@patchbay/daemon/testing";
 import { createFakePodDevices } from "@patchbay/device-plugin/testing";
 import { createCache, createEventRecorder, joinCaches, type KubeClient } from "@patchbay/kube";
 import { BY_NETWORK, networksAskedBy, runLoop as runAgent } from "@patchbay/net-agent/testing";
-import type { Clock, Logger } from "@patchbay/core/ports";
+import type { Clock, Logger } from "@patchbay/base";
 import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeLauncherDisks } from "@patchbay/os/testing";
 import { createFakeLinkCounters } from "@patchbay/podnet/testing";

@@ -16,7 +16,7 @@ import { ToldSandboxes } from "@patchbay/cri/testing";
 import { createCache, createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { install, parseManifests, readManifests } from "@patchbay/manifests";
 import { createClock, createFiles } from "@patchbay/os";
-import type { Cache, Sandbox } from "@patchbay/core/ports";
+import type { Cache, Sandbox } from "@patchbay/core/interfaces";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { CniNode } from "../../contract/cni/node.ts";
 import { openServer } from "../control-plane/server.ts";

@@ -26,7 +26,7 @@ import {
   type Next,
   type StartableCache,
 } from "@patchbay/kube";
-import type { Clock, Logger } from "@patchbay/core/ports";
+import type { Clock, Logger } from "@patchbay/base";
 import { NAMESPACE, NODE } from "./install.ts";
 
 /** Keys of one kind that are worked on at once. */

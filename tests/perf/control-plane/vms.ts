@@ -9,7 +9,8 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { createCache, type KubeClient, type StartableCache } from "@patchbay/kube";
-import type { Cache, Logger } from "@patchbay/core/ports";
+import type { Cache } from "@patchbay/core/interfaces";
+import type { Logger } from "@patchbay/base";
 import { vmManifest } from "@patchbay/support";
 import { load, type Load } from "../apiserver/load.ts";
 import { NAMESPACE } from "./install.ts";

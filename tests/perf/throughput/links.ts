@@ -3,7 +3,7 @@
 // Patchbay wires and through a tap and a bridge made by hand? A program writes frames as QEMU does, the kernel counts.
 import { execFileSync } from "node:child_process";
 import { closeSync, fstatSync, openSync } from "node:fs";
-import type { BridgeWiring } from "@patchbay/core";
+import type { BridgeWiring } from "@patchbay/core/nics";
 import { createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import { printTable } from "../report.ts";

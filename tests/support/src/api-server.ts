@@ -12,7 +12,7 @@ import {
   kubeconfigText,
   type IssuedCertificate,
 } from "@patchbay/pki";
-import type { Clock, Logger } from "@patchbay/core/ports";
+import type { Clock, Logger } from "@patchbay/base";
 import { createSilentLogger, type ApiRequest } from "@patchbay/telemetry";
 
 /** Definitions of kinds. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which calls are understood, and what is said of those that are not?
-import { AppError, isAppError } from "@patchbay/core";
+import { AppError, isAppError } from "@patchbay/base";
 import { expect, test } from "vitest";
 import { parsePluginCall, pluginFailureOf } from "./as-plugin.ts";
 

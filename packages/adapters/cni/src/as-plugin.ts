@@ -3,7 +3,7 @@
 // SPEC 1.1 sections 2 and 5; Multus pkg/server/api Request
 import { fileURLToPath } from "node:url";
 import { isJsonObject, type JsonObject, parseJson } from "@patchbay/api";
-import { AppError, isAppError, messageOf, retryRuleOf } from "@patchbay/core";
+import { AppError, isAppError, messageOf, retryRuleOf } from "@patchbay/base";
 import { isKnownVersion, VERSION_WHEN_ABSENT } from "./version.ts";
 
 /** VERSION is missing, because the plugin program answers it itself. */

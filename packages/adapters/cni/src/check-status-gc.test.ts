@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What plugins are told for CHECK, STATUS and GC, and which of them are asked.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type {
   AttachmentRequest,
   Command,
   CommandResult,
   NetworkConfigList,
   ProcessRunner,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { describe, expect, test } from "vitest";
 import { createCni } from "./plugin-chain.ts";
 

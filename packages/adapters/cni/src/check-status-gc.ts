@@ -6,7 +6,7 @@ import type {
   AttachmentRequest,
   CniResult,
   NetworkConfigList,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import {
   buildEnvironment,
   querySupportedVersions,

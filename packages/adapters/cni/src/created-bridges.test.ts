@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Link, NetworkConfigList } from "@patchbay/core/ports";
+import type { Link, NetworkConfigList } from "@patchbay/core/interfaces";
 import { createFakeFiles } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, expect, test } from "vitest";

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records bridges that plugins created on this node, so that `patchbay down` removes these and no others.
 import { isJsonObject, parseJson } from "@patchbay/api";
-import {
-  findAbsentBridges,
-  findCreatedBridges,
-  messageOf,
-  type CreatedBridge,
-} from "@patchbay/core";
-import type { Cni, Files, Link, Logger, NetworkConfigList } from "@patchbay/core/ports";
+import { findAbsentBridges, findCreatedBridges, type CreatedBridge } from "@patchbay/core/nics";
+import { messageOf, type Logger } from "@patchbay/base";
+import type { Cni, Files, Link, NetworkConfigList } from "@patchbay/core/interfaces";
 import { wrapCni } from "./plugin-chain.ts";
 
 const SUFFIX = ".json";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which file of the node defines a network, and what becomes of those that define none?
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createFakeFiles } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";

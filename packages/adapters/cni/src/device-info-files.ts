@@ -2,7 +2,8 @@
 // Device information from device plugins and CNI plugins, in files of the node. Source: NPWG device information 1.1.0
 // sections 4 and 5; network-attachment-definition-client, cniconfig.go
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
-import type { AttachmentName, Files, Logger } from "@patchbay/core/ports";
+import type { AttachmentName, Files } from "@patchbay/core/interfaces";
+import type { Logger } from "@patchbay/base";
 
 /** Subdirectory `dp` belongs to device plugins, `cni` to the CNI runtime. */
 export interface DeviceInfoFiles {

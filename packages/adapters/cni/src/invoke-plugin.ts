@@ -2,8 +2,8 @@
 // Runs one CNI plugin once, and queries the versions that it supports. Source: CNI SPEC 1.1 section 2, "Execution
 // Protocol"
 import { isJsonObject, parseJson } from "@patchbay/api";
-import { AppError, isAppError } from "@patchbay/core";
-import type { AttachmentRequest, CommandResult, ProcessRunner } from "@patchbay/core/ports";
+import { AppError, isAppError } from "@patchbay/base";
+import type { AttachmentRequest, CommandResult, ProcessRunner } from "@patchbay/core/interfaces";
 import type { LimitFunction } from "p-limit";
 import { parseVersions } from "./version.ts";
 

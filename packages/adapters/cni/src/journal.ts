@@ -2,14 +2,14 @@
 // Journal of attachments on disk, written before a plugin runs, because afterwards the node does not reveal what was
 // begun.
 import { isJsonObject, parseJson, type JsonObject, type NetworkSelection } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type {
   AttachmentRequest,
   CniResult,
   DefaultRoute,
   Files,
   NodeNic,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 
 /** A device of the node that is assigned to an attachment. */
 export interface JournalDevice {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isJsonObject, parseJson, type JsonObject, type Cause } from "@patchbay/api";
-import { messageOf } from "@patchbay/core";
-import type { CniResult, NetworkConfigList } from "@patchbay/core/ports";
+import { messageOf } from "@patchbay/base";
+import type { CniResult, NetworkConfigList } from "@patchbay/core/interfaces";
 import { findNewestVersion, VERSION_WHEN_ABSENT } from "./version.ts";
 
 export type ParsedNetworkConfig =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts CNI results to elements of the annotation `network-status`. Source: NPWG 1.3 section 5
 import { parseIp, type NetworkStatus } from "@patchbay/api";
-import type { CniResult } from "@patchbay/core/ports";
+import type { CniResult } from "@patchbay/core/interfaces";
 import { isAtLeast } from "./version.ts";
 
 const DEFAULT_DESTINATIONS = ["0.0.0.0/0", "::/0", ""];

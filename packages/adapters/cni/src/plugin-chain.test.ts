@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type {
   AttachmentRequest,
   Command,
   CommandResult,
   ProcessRunner,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { describe, expect, test } from "vitest";
 import { createCni, SharedLocks } from "./plugin-chain.ts";
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the plugins of a network configuration list. Source: CNI SPEC 1.1 sections 2 and 3
 import { isJsonObject, parseIp } from "@patchbay/api";
-import { AppError, isAppError } from "@patchbay/core";
-import type { AttachmentRequest, Cni, CniResult } from "@patchbay/core/ports";
+import { AppError, isAppError } from "@patchbay/base";
+import type { AttachmentRequest, Cni, CniResult } from "@patchbay/core/interfaces";
 import pLimit from "p-limit";
 import {
   buildEnvironment,

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attachments that container runtimes made, from the cache of libcni. Source: CNI libcni/api.go, "cache"
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api";
-import type { AttachmentName, AttachmentRequest, CniResult, Files } from "@patchbay/core/ports";
-import { AppError } from "@patchbay/core";
+import type {
+  AttachmentName,
+  AttachmentRequest,
+  CniResult,
+  Files,
+} from "@patchbay/core/interfaces";
+import { AppError } from "@patchbay/base";
 import { parseNetworkConfig } from "./network-config.ts";
 import { parseResult } from "./result.ts";
 

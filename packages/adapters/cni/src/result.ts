@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses and prints CNI results of all versions. Source: CNI SPEC 1.1 section 5
 import { isJsonObject, type JsonObject, parseJson } from "@patchbay/api";
-import type { CniResult } from "@patchbay/core/ports";
+import type { CniResult } from "@patchbay/core/interfaces";
 import { isAtLeast } from "./version.ts";
 
 function isListOf(value: unknown, isItem: (item: JsonObject) => boolean): boolean {

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // DEL without a network namespace, for plugins that find masquerading rules by the addresses in it.
-import type { AttachmentRequest, CniResult, Command, ProcessRunner } from "@patchbay/core/ports";
+import type {
+  AttachmentRequest,
+  CniResult,
+  Command,
+  ProcessRunner,
+} from "@patchbay/core/interfaces";
 import { expect, test } from "vitest";
 import { createCni } from "./plugin-chain.ts";
 

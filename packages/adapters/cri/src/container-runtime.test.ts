@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is sent and what is made of the answers, against a server that is told what to say.
-import type { ContainerRuntime } from "@patchbay/core/ports";
+import type { ContainerRuntime } from "@patchbay/core/interfaces";
 import { containerConfigFor, sandboxConfigFor } from "@patchbay/cri/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createContainerRuntime } from "./container-runtime.ts";

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container runtime over CRI v1. Each method of the port is one call.
-import { AppError, isAppError } from "@patchbay/core/errors";
+import { AppError, isAppError, type Clock } from "@patchbay/base";
 import type {
-  Clock,
   ContainerConfig,
   ContainerImage,
   ContainerRuntime,
@@ -12,7 +11,7 @@ import type {
   RegistryCredentials,
   RuntimeFilter,
   SandboxConfig,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { findEndpoint, type EndpointFinder } from "./endpoints.ts";
 import { watchEvents } from "./events.ts";
 import type { Call, Endpoint } from "./grpc.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Discovery of the container runtime: the first address that answers CRI v1 is used.
-import { AppError, isAppError, messageOf } from "@patchbay/core/errors";
-import type { Clock } from "@patchbay/core/ports";
+import { AppError, isAppError, messageOf, type Clock } from "@patchbay/base";
+
 import { openEndpoint, type Endpoint } from "./grpc.ts";
 
 /** containerd, CRI-O and the containerd of k3s. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import type { ServerWritableStream } from "@grpc/grpc-js";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes of sandboxes and containers, from containerd's event service or else from CRI's. Without either, `changed` is
 // called every ten seconds.
-import { isAppError } from "@patchbay/core/errors";
-import type { Clock } from "@patchbay/core/ports";
+import { isAppError, type Clock } from "@patchbay/base";
+
 import type { Call, Endpoint } from "./grpc.ts";
 
 /** Pauses before a stream is reopened: first, longest while the runtime is down, and longest otherwise. */

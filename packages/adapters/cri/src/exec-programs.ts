@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exec programs over containerd's task service, because CRI can start but not end them.
-import { isAppError } from "@patchbay/core/errors";
-import type { ExecPrograms } from "@patchbay/core/ports";
+import { isAppError } from "@patchbay/base";
+import type { ExecPrograms } from "@patchbay/core/interfaces";
 import type { CriOptions } from "./container-runtime.ts";
 import { findEndpoint, type EndpointFinder } from "./endpoints.ts";
 import { CONTAINERD_NAMESPACE } from "./events.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gRPC clients over a unix socket, with deadlines and typed errors.
-import { AppError, messageOf } from "@patchbay/core/errors";
+import { AppError, messageOf, type Clock } from "@patchbay/base";
 import { fileURLToPath } from "node:url";
 import {
   Channel,
@@ -15,7 +15,6 @@ import {
   type ServiceError,
 } from "@grpc/grpc-js";
 import { loadSync, type PackageDefinition } from "@grpc/proto-loader";
-import type { Clock } from "@patchbay/core/ports";
 
 /** Source: gRPC core, "Status codes and their use in gRPC". */
 const STATUSES: readonly string[] = [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Sandbox, SandboxStatus } from "@patchbay/core/ports";
+import type { Sandbox, SandboxStatus } from "@patchbay/core/interfaces";
 import { describeSandboxesContract, createFakeContainerRuntime } from "@patchbay/cri/testing";
 import { createFakeNamespaces, createFakeClock, settle } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
@@ -10,7 +10,7 @@ import {
   openSandboxes,
   waitForRuntime,
 } from "./sandboxes.ts";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 
 const BARE: SandboxStatus = {

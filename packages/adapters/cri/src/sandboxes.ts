@@ -7,10 +7,9 @@ import type {
   Sandboxes,
   SandboxStatus,
   SandboxSummary,
-  Clock,
-  Logger,
-} from "@patchbay/core/ports";
-import { AppError, messageOf } from "@patchbay/core/errors";
+} from "@patchbay/core/interfaces";
+import { type Clock, type Logger, AppError, messageOf } from "@patchbay/base";
+
 import { createContainerRuntime } from "./container-runtime.ts";
 import { defaultEndpoints } from "./endpoints.ts";
 

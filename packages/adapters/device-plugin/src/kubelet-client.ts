@@ -6,7 +6,7 @@ import {
   type ServiceDefinition,
   type ServiceError,
 } from "@grpc/grpc-js";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 
 /** Milliseconds. */
 const TIMEOUT_MS = 10_000;

@@ -2,8 +2,8 @@
 // Offers a device, with a copy of its node for containers, because a container runtime passes owner and mode of the
 // node's file on.
 import { dirname, join } from "node:path";
-import { AppError } from "@patchbay/core/errors";
-import type { DeviceNodes, Files, Logger } from "@patchbay/core/ports";
+import { AppError, type Logger } from "@patchbay/base";
+import type { DeviceNodes, Files } from "@patchbay/core/interfaces";
 import { runOffer, type OfferDeps } from "./run-offer.ts";
 import {
   copyPath,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Offers directories of vhost-user sockets: one for each pod, deleted after the pod, and all together for the node's
 // dataplane.
-import { messageOf } from "@patchbay/core/errors";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
-import type { Logger, PodDevices, VhostDirectories } from "@patchbay/core/ports";
+import { messageOf, KeyedMutex, type Logger } from "@patchbay/base";
+
+import type { PodDevices, VhostDirectories } from "@patchbay/core/interfaces";
 import {
   ALL_DIRECTORIES_ALLOCATION,
   allocateDirectories,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isAppError } from "@patchbay/core/errors";
+import { isAppError } from "@patchbay/base";
 import { expect, test } from "vitest";
 import {
   requireKnownDevices,

@@ -2,8 +2,8 @@
 // Pure description of an offer: its devices, and what a container gets.
 import { join } from "node:path";
 import { VHOST_USER_DIR, VHOST_USER_SHOWN_DIR } from "@patchbay/api/names";
-import { AppError } from "@patchbay/core/errors";
-import type { Logger } from "@patchbay/core/ports";
+import { AppError, type Logger } from "@patchbay/base";
+
 import type { AllocateRequest, ContainerAllocation, DeviceState, Mount } from "./protocol.ts";
 
 /** Copies of device nodes for launchers. Like devices, they do not survive a reboot. */

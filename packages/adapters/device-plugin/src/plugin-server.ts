@@ -8,7 +8,7 @@ import {
   type ServerUnaryCall,
   type ServerWritableStream,
 } from "@grpc/grpc-js";
-import { isAppError, messageOf } from "@patchbay/core/errors";
+import { isAppError, messageOf } from "@patchbay/base";
 import { requireKnownDevices, listDevices, EMPTY_ALLOCATION, type Offer } from "./offer.ts";
 import {
   loadServices,

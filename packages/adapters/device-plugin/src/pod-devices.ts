@@ -3,8 +3,8 @@
 import { fileURLToPath } from "node:url";
 import { status, type ServiceDefinition } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
-import { AppError, messageOf } from "@patchbay/core/errors";
-import type { Clock, PodDevices } from "@patchbay/core/ports";
+import { AppError, messageOf, type Clock } from "@patchbay/base";
+import type { PodDevices } from "@patchbay/core/interfaces";
 import { callKubelet } from "./kubelet-client.ts";
 
 /** Source: kubelet podresources v1 PodResources */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Offers a resource to the node's kubelet, and registers again after each restart of the kubelet.
 import { basename, dirname, join } from "node:path";
-import { AppError, messageOf } from "@patchbay/core/errors";
-import type { Clock, Files, Logger } from "@patchbay/core/ports";
+import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
+import type { Files } from "@patchbay/core/interfaces";
 import { callKubelet } from "./kubelet-client.ts";
 import { offerName, type OfferPaths, type Supply } from "./offer.ts";
 import { PLUGIN_OPTIONS, PluginServer } from "./plugin-server.ts";

@@ -11,8 +11,8 @@ import {
   status,
 } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
-import { messageOf } from "@patchbay/core/errors";
-import type { ChildChannel, HookVersion } from "@patchbay/core/ports";
+import { messageOf } from "@patchbay/base";
+import type { ChildChannel, HookVersion } from "@patchbay/core/interfaces";
 import {
   ANSWER_BYTES_MAX,
   type HookCall,

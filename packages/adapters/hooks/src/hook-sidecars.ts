@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements HookSidecars. Each sidecar is called by a child process of its own. ADR 0084
-import { AppError, messageOf } from "@patchbay/core/errors";
+import { AppError, messageOf, type Clock } from "@patchbay/base";
 import type {
   ChildProcessHandle,
   ChildStarter,
-  Clock,
   CloudInitRequest,
   DefineDomainRequest,
   HookInfo,
@@ -12,7 +11,7 @@ import type {
   HookSidecars,
   LauncherPod,
   ProcessIdentity,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import {
   parseCloudInit,
   parseDomainXml,

@@ -2,7 +2,7 @@
 // Messages between the parent and the child that calls a hook. The parent validates them, because the child has
 // parsed input of a hostile pod. Pure.
 import { isJsonObject } from "@patchbay/api/json";
-import type { HookInfo, HookVersion } from "@patchbay/core/ports";
+import type { HookInfo, HookVersion } from "@patchbay/core/interfaces";
 
 export const SOCKET_TOKEN = 1;
 

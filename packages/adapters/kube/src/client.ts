@@ -2,8 +2,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import type { KubeObject, ResourceType } from "@patchbay/api";
-import { AppError, messageOf } from "@patchbay/core";
-import type { Store } from "@patchbay/core/ports";
+import { AppError, messageOf } from "@patchbay/base";
+import type { Store } from "@patchbay/core/interfaces";
 import type { Observable } from "rxjs";
 import type { WebSocket as Socket } from "ws";
 import {

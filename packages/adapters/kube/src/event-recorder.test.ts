@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KubeEvent, KubeObject } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { Store } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Store } from "@patchbay/core/interfaces";
 import { type FakeClock, createFakeClock, settle } from "@patchbay/os/testing";
 import { type FakeLogger, createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records Kubernetes events, and counts repeats in one event.
 import { EVENTS, type KubeEvent, type KubeObject } from "@patchbay/api";
-import { isAppError, messageOf } from "@patchbay/core";
-import type { Clock, Logger, ObjectKey, Store } from "@patchbay/core/ports";
+import { isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
+import type { ObjectKey, Store } from "@patchbay/core/interfaces";
 import { createTokenBuckets, type TokenBuckets } from "./pace/backoff.ts";
 
 export interface Note {

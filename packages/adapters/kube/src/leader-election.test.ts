@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several processes and one Lease, with a clock of their own.
 import { LEASES, NODES, type KubeNode, type Lease } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { Store } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Store } from "@patchbay/core/interfaces";
 import { createFakeCache, createFakeStore, type FakeCache } from "@patchbay/kube/testing";
 import { createFakeClock, settle, type FakeClock } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leader election by a Lease, and a store that only the leader may write to.
 import { apiVersionOf, type Lease, LEASES } from "@patchbay/api";
-import { AppError, isAppError, messageOf } from "@patchbay/core";
-import type { Cache, CallOptions, Clock, Logger, ObjectKey, Store } from "@patchbay/core/ports";
+import { AppError, isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
+import type { Cache, CallOptions, ObjectKey, Store } from "@patchbay/core/interfaces";
 import { CALL_TIMEOUT_MS } from "./objects/object-store.ts";
 import { printMicroTime, parseVersion } from "./objects/object-metadata.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Child process that holds the connections to untrusted libvirt daemons, and makes the parent's calls.
-import { messageOf } from "@patchbay/core/errors";
-import type { ChildChannel, HypervisorEvent, TakenDescriptor } from "@patchbay/core/ports";
+import { messageOf } from "@patchbay/base";
+import type { ChildChannel, HypervisorEvent, TakenDescriptor } from "@patchbay/core/interfaces";
 import { loadLibvirt, type NativeConnection, type NativeError, type Notify } from "./native.ts";
 import { OPEN_CALL, type Beat, type Reply, type Request } from "./protocol.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One connection on a child whose replies the test writes.
-import type { HypervisorEvent } from "@patchbay/core/ports";
+import type { HypervisorEvent } from "@patchbay/core/interfaces";
 import { createFakeClock, settle } from "@patchbay/os/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { LibvirtConnection } from "./connection.ts";

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One libvirt connection from the parent's side: calls are serialized, have deadlines, and fail when the connection
 // is lost.
-import { AppError, isAppError } from "@patchbay/core";
+import { AppError, isAppError, type Clock } from "@patchbay/base";
 import type {
   AttachTarget,
-  Clock,
   ConnectionEnd,
   DeviceTarget,
   DomainInfo,
@@ -16,7 +15,7 @@ import type {
   HypervisorEvent,
   JobStats,
   Migration,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { MIGRATE, toAppError, type FailedCall } from "./errors.ts";
 import {
   readGuestRoutes,

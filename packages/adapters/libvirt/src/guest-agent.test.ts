@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What agents, young and old, honest and not, tell of a default route.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import {
   readGuestRoutes,

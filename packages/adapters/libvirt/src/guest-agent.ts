@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts about guests from libvirt and the guest agent. The guest is untrusted, so invalid values are dropped.
 import { isJsonObject, parseJson } from "@patchbay/api/json";
-import { isAppError } from "@patchbay/core";
-import type { GuestFacts, GuestInterface, GuestSystem } from "@patchbay/core/ports";
+import { isAppError } from "@patchbay/base";
+import type { GuestFacts, GuestInterface, GuestSystem } from "@patchbay/core/interfaces";
 import { parseText } from "./protocol.ts";
 
 /** Parses the answer to `readGuestInterfaces`, without invalid entries. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 import { beforeEach, describe, expect, test } from "vitest";
 import { startHeartbeat, type Heartbeat } from "./hypervisor.ts";
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isAppError } from "@patchbay/core";
+import { isAppError, type Clock } from "@patchbay/base";
 import type {
   ChildProcessHandle,
   ChildProgram,
   ChildStarter,
-  Clock,
   HypervisorConnection,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createHypervisor, type HypervisorOptions, RestartBackoff } from "./hypervisor.ts";

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Implements Hypervisor with one supervised child process per node (ADR 0006).
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
 import type {
   ChildProcessHandle,
   ChildStarter,
-  Clock,
   Hypervisor,
   HypervisorAddress,
   HypervisorConnection,
-  Logger,
   OpenOptions,
   ProcessIdentity,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { LibvirtConnection } from "./connection.ts";
 import { type Beat, parseBeat, parseReply, type Request } from "./protocol.ts";
 

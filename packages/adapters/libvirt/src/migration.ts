@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isJsonObject } from "@patchbay/api/json";
-import type { JobStats, Migration } from "@patchbay/core/ports";
+import type { JobStats, Migration } from "@patchbay/core/interfaces";
 
 /** Source: libvirt virDomainMigrateFlags; the test compiles them against libvirt-domain.h */
 export const VIR_MIGRATE = {

@@ -6,7 +6,7 @@ import type {
   DomainLifecycle,
   DomainState,
   HypervisorEvent,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import type { NativeError } from "./native.ts";
 
 /** Call number of opening a connection. */

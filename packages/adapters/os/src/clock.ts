@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 
 /** Longest delay of a timer. Source: Node.js "timers", setTimeout */
 const TIMER_MAX_MS = 2 ** 31 - 1;

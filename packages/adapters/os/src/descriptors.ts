@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { fstatSync } from "node:fs";
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 import { osNative } from "./native.ts";
 
 function findInode(fd: number): string | undefined {

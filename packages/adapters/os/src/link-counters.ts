@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { DirectionCounts, LinkCounts } from "@patchbay/core";
-import type { LinkCounters, NetnsHandle } from "@patchbay/core/ports";
+import type { DirectionCounts, LinkCounts } from "@patchbay/core/metrics";
+import type { LinkCounters, NetnsHandle } from "@patchbay/core/interfaces";
 import { checkedFd } from "./descriptors.ts";
 import { toFileError } from "./files/file-errors.ts";
 import { osNative } from "./native.ts";

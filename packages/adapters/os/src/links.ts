@@ -7,7 +7,7 @@ import type {
   NetlinkProtocol,
   NetnsHandle,
   WatchedLinks,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { checkedFd } from "./descriptors.ts";
 import { toFileError } from "./files/file-errors.ts";
 import { osNative } from "./native.ts";

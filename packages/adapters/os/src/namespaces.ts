@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { closeSync, constants, fstatSync, openSync, statfsSync } from "node:fs";
-import type { Namespaces } from "@patchbay/core/ports";
+import type { Namespaces } from "@patchbay/core/interfaces";
 import { errnoOf, isMissing, toFileError } from "./files/file-errors.ts";
 
 /** Source: linux/magic.h NSFS_MAGIC */

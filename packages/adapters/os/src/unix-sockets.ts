@@ -4,7 +4,7 @@
 import { closeSync, constants, fstatSync, opendirSync, openSync } from "node:fs";
 import { chmod, rename, utimes } from "node:fs/promises";
 import { createConnection, Socket } from "node:net";
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 import { errnoOf, toFileError } from "./files/file-errors.ts";
 import { osNative } from "./native.ts";
 

@@ -2,7 +2,7 @@
 // Frames that announce a guest's new location: RARP as QEMU sends it, and ARP and neighbor advertisements as a guest
 // sends them.
 import { IP_BITS, parseIp, type IpPrefix } from "@patchbay/api";
-import type { AnnouncedNic } from "@patchbay/core/ports";
+import type { AnnouncedNic } from "@patchbay/core/interfaces";
 import { addressBytes } from "./netlink/apply-link-changes.ts";
 import { macBytes } from "./netlink/message.ts";
 

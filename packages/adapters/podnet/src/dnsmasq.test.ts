@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ServedNic } from "@patchbay/core";
+import type { ServedNic } from "@patchbay/core/nics";
 import { SERVED_NIC } from "@patchbay/podnet/testing";
 import { expect, test } from "vitest";
 import { dnsmasqArguments } from "./dnsmasq.ts";

@@ -2,13 +2,14 @@
 // Serves DHCP and router advertisements to one guest NIC with dnsmasq, in the pod's network namespace and isolated as
 // a user of its own.
 import { parseIp, printAddress } from "@patchbay/api";
-import { AppError, messageOf, type NicRoute, type ServedNic } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/base";
+import type { NicRoute, ServedNic } from "@patchbay/core/nics";
 import type {
   AddressServer,
   AddressServers,
   NetnsHandle,
   ProcessRunner,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 
 const COMMON: readonly string[] = [
   "--keep-in-foreground",

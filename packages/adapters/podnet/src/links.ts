@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links of a network namespace, and changes of them as data. Changes print as iproute2 commands, for people only.
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
-import { AppError } from "@patchbay/core";
-import type { Link } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Link } from "@patchbay/core/interfaces";
 
 /** Settings of a link to change together; missing ones stay as they are. */
 export interface LinkSettings {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Captures packets with tcpdump in a pod's network namespace, as a user that may only open packet sockets. Rejected
 // alternatives: libpcap through our own addon, and a packet socket with our own filter compiler.
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/base";
 import type {
   CapturedLink,
   NetnsHandle,
   PacketCapture,
   PacketCaptures,
   ProcessRunner,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 
 interface PacketCapturesOptions {
   readonly runner: ProcessRunner;

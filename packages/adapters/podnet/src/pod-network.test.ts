@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { BridgeWiring } from "@patchbay/core";
-import type { Command, CommandResult, Netlink, PodNetwork } from "@patchbay/core/ports";
+import type { BridgeWiring } from "@patchbay/core/nics";
+import type { Command, CommandResult, Netlink, PodNetwork } from "@patchbay/core/interfaces";
 import { createFakeClock, createFakeProcessRunner } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
 import { createPodNetwork } from "./pod-network.ts";

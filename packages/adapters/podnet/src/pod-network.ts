@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError, type LeftWiring, type PodWiring, type SeenWiring } from "@patchbay/core";
-import type { NetnsHandle, PodNetwork, PodView } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { LeftWiring, PodWiring, SeenWiring } from "@patchbay/core/nics";
+import type { NetnsHandle, PodNetwork, PodView } from "@patchbay/core/interfaces";
 import { restoreNic, readAddresses, removeLink, restoreName } from "./pod-nic.ts";
 import { queryLinks } from "./netlink/queries.ts";
 import { buildAnnouncements } from "./announcements.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { normalizeMac, parseIp } from "@patchbay/api";
-import { AppError, ipv6GatewayOf, type RememberedAddresses } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import { ipv6GatewayOf, type RememberedAddresses } from "@patchbay/core/nics";
 import type {
   LentNic,
   Link,
@@ -8,7 +9,7 @@ import type {
   NetnsHandle,
   ProcessRunner,
   RenamedNic,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { type LinkChange, parseList, textOf } from "./links.ts";
 import { queryLinks, queryNic } from "./netlink/queries.ts";
 import type { StateSources } from "./netlink/netns-state.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs programs in a network namespace, which is entered by an inherited descriptor, never by name or PID.
-import { AppError } from "@patchbay/core";
-import type { NetnsHandle, ProcessRunner } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 
 /** A call takes a few milliseconds; deleting links takes about 100 ms. */
 const TIMEOUT_MS = 10_000;

@@ -10,7 +10,7 @@ import {
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type { Reflection } from "@patchbay/kube";
 import type { Session } from "../session.ts";
 import type { Target } from "../target.ts";

@@ -5,7 +5,7 @@ import {
   type MigrationState,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import { GUEST_HELD } from "@patchbay/core";
+import { GUEST_HELD } from "@patchbay/core/migration";
 import { printSize } from "../print/size.ts";
 import type { VmiState, Stage } from "./steps.ts";
 import { isGuestRunning, type Verdict } from "./verdict.ts";

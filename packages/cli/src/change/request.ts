@@ -3,7 +3,7 @@
 import { printStage, type Step, StepRecorder, type StageOf } from "./steps.ts";
 import { oneLine } from "../print/safe.ts";
 import type { JsonPatchOperation } from "@patchbay/api";
-import { AppError, isAppError } from "@patchbay/core";
+import { AppError, isAppError } from "@patchbay/base";
 import type { RawRequest, RawResponse } from "@patchbay/kube";
 import type { Context } from "../command.ts";
 import { hasFlag, numberOption, type Input } from "../input.ts";

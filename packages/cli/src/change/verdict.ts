@@ -6,7 +6,8 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { findByName, findSyncError, ifacesOf } from "@patchbay/core";
+import { findByName, ifacesOf } from "@patchbay/core/nics";
+import { findSyncError } from "@patchbay/core/status";
 import type { Observation } from "./follow-target.ts";
 import { ifaceStage, isIfaceGone, printStage } from "./steps.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // User data of cloud-init: logins and SSH keys. Pure. Source: cloud-init's documentation, "Cloud config examples",
 // cc_set_passwords.
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 import { Document, isMap, isSeq, parseDocument, YAMLMap, YAMLSeq } from "yaml";
 
 export interface Login {

@@ -3,7 +3,7 @@
 // deletes it.
 import { dirname, join, resolve } from "node:path";
 import { loadKubeConfig, parseTime } from "@patchbay/kube";
-import type { Files, ListOptions } from "@patchbay/core/ports";
+import type { Files, ListOptions } from "@patchbay/core/interfaces";
 import { X509Certificate } from "node:crypto";
 import {
   API_SERVICES,
@@ -31,7 +31,7 @@ import {
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
-import { isAppError, messageOf } from "@patchbay/core";
+import { isAppError, messageOf } from "@patchbay/base";
 import { createFiles, readSelinux } from "@patchbay/os";
 import { describeMachine } from "@patchbay/supervisor";
 import type { Context } from "../command.ts";

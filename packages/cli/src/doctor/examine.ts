@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks a VM's node where frames of an interface are lost.
-import { DOCTOR, type DoctorReport } from "@patchbay/core";
+import { DOCTOR } from "@patchbay/core/guest";
+import type { DoctorReport } from "@patchbay/core/doctor";
 import type { Context } from "../command.ts";
 import type { Session } from "../session.ts";
 import { subresourcePath, type Target } from "../target.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text of the doctor's report about the path of an interface's frames.
-import type { DoctorReport, HopName, HopReport, HopState } from "@patchbay/core";
+import type { DoctorReport, HopName, HopReport, HopState } from "@patchbay/core/doctor";
 import { indented, oneLine } from "./safe.ts";
 
 const MARKS: Readonly<Record<HopState, string>> = {

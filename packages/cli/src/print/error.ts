@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Error messages, hints and exit codes of failed commands.
-import { fillIn, isAppError, messageOf, type AppError, type ErrorCode } from "@patchbay/core";
+import { fillIn, isAppError, messageOf, type AppError, type ErrorCode } from "@patchbay/base";
 import { indented, oneLine } from "./safe.ts";
 
 const FAILED = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text of `patchbay explain`: the state of an interface in each layer, and who acts next. Pure.
 import type { Iface, IfacePhase, IfaceStatus } from "@patchbay/api";
-import { helperOn, nextOn } from "@patchbay/core";
+import { helperOn, nextOn } from "@patchbay/core/reasons";
 import { networkOf, phaseOfRow, reasonOf, type IfaceRow } from "./iface-rows.ts";
 import { printPairs } from "./table.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text of `patchbay history`. Pure.
 import type { IfaceHistory, IfaceOperation } from "@patchbay/api";
-import { durationOf, sayHold, saySeconds } from "@patchbay/core/history";
+import { durationOf, describeDelay, printSeconds } from "@patchbay/core/history";
 import { printTable } from "./table.ts";
 
 const HEADERS = ["TIME", "INTERFACE", "OPERATION", "NETWORK", "TOOK", "PHASES", "OUTCOME"];
@@ -12,12 +12,12 @@ function operationCell({ type, linkState }: IfaceOperation): string {
 
 function phasesCell({ phases }: IfaceOperation): string {
   return phases
-    .map(({ phase, milliseconds: ms }) => `${phase} ${ms === undefined ? "…" : saySeconds(ms)}`)
+    .map(({ phase, milliseconds: ms }) => `${phase} ${ms === undefined ? "…" : printSeconds(ms)}`)
     .join(", ");
 }
 
 function outcomeCell(operation: IfaceOperation): string {
-  const hold = sayHold(operation);
+  const hold = describeDelay(operation);
   const outcome = operation.outcome ?? "in progress";
   return hold === undefined ? outcome : `${outcome}, ${hold}`;
 }
@@ -39,7 +39,7 @@ export function printHistory(history: IfaceHistory): string {
         name,
         operationCell(operation),
         operation.networkName ?? "pod",
-        ms === undefined ? undefined : saySeconds(ms),
+        ms === undefined ? undefined : printSeconds(ms),
         phasesCell(operation),
         outcomeCell(operation),
       ];

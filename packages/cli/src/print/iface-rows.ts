@@ -11,7 +11,7 @@ import {
   type VirtualMachineInstance,
   type VmiStatus,
 } from "@patchbay/api";
-import { ifacesOf, networksOf } from "@patchbay/core";
+import { ifacesOf, networksOf } from "@patchbay/core/nics";
 
 export interface IfaceRow {
   readonly name: string;

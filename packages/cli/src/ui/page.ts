@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of the panel's page, which are read once, and the headers of all answers.
-import { AppError } from "@patchbay/core";
-import type { Files } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Files } from "@patchbay/core/interfaces";
 import { NONCE_MARK, PANEL_DIRECTORY, PANEL_FILES } from "@patchbay/panel";
 
 type Head = Readonly<Record<string, string>>;

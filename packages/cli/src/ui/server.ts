@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
-import { messageOf } from "@patchbay/core";
-import type { Clock } from "@patchbay/core/ports";
+import { messageOf, type Clock } from "@patchbay/base";
+
 import type { KubeClient } from "@patchbay/kube";
 import { toForwardedCall, toForwardedStream, type ForwardedCall } from "./calls.ts";
 import { findOriginProblem, type RequestOrigin, LinkTokens, type RandomBytes } from "./access.ts";

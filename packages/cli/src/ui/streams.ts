@@ -2,7 +2,8 @@
 // Consoles and screens of guests in the browser: connects its WebSocket to the API server's.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { messageOf, STREAM_PROTOCOL } from "@patchbay/core";
+import { messageOf } from "@patchbay/base";
+import { STREAM_PROTOCOL } from "@patchbay/core/guest";
 import type { KubeClient } from "@patchbay/kube";
 import { createWebSocketStream, WebSocketServer, type WebSocket } from "ws";
 import type { ForwardedStream } from "./calls.ts";

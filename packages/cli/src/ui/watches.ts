@@ -9,7 +9,7 @@ import {
   type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 
 /** Kinds that the panel shows, by their names in the lines. */

@@ -3,8 +3,8 @@
 import type * as http from "node:http";
 import type { Server } from "node:http";
 import { createRequire } from "node:module";
-import { messageOf } from "@patchbay/core/errors";
-import type { Logger } from "@patchbay/core/ports";
+import { messageOf, type Logger } from "@patchbay/base";
+
 import type { DaemonHealth } from "./health.ts";
 
 /**

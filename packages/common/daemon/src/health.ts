@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { messageOf } from "@patchbay/core";
-import type { Clock, Logger } from "@patchbay/core/ports";
+import { messageOf, type Clock, type Logger } from "@patchbay/base";
+
 import { LoopWatch } from "@patchbay/kube";
 
 /** Checks a dependency of the service: resolves with undefined if it works, otherwise with the problem. */

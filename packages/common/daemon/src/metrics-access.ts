@@ -2,7 +2,8 @@
 // Authorizes readers of metrics by token: the API server authenticates the bearer and checks its roles.
 import { createHash } from "node:crypto";
 import type { KubeObject, ResourceType } from "@patchbay/api";
-import type { Clock, Store } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
+import type { Store } from "@patchbay/core/interfaces";
 
 /** `unknown`: the token is invalid. */
 export type MetricsAccess = "granted" | "forbidden" | "unknown";

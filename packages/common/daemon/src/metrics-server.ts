@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Serves a service's metrics, which reveal all VMs and their traffic to anyone who can reach the port.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
-import { messageOf } from "@patchbay/core";
-import type { Clock, Logger } from "@patchbay/core/ports";
+import { messageOf, type Clock, type Logger } from "@patchbay/base";
+
 import type { Metrics } from "@patchbay/telemetry";
 import { configHealth, type DaemonHealth } from "./health.ts";
 import { createServer } from "./health-server.ts";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Life cycle of a service: connects, starts, reports that it is ready, and stops on a signal. A failure ends the
 // process.
-import { messageOf } from "@patchbay/core";
+import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { createClock } from "@patchbay/os";
-import type { Clock, Logger } from "@patchbay/core/ports";
+
 import { createLogger, createMetrics, type Metrics } from "@patchbay/telemetry";
 import type { CommonFlags } from "./flags.ts";
 import { serveHealth } from "./health-server.ts";

@@ -3,8 +3,8 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { KubeObject, ResourceType } from "@patchbay/api";
-import { AppError, isAppError } from "@patchbay/core";
-import type { Files, Store } from "@patchbay/core/ports";
+import { AppError, isAppError } from "@patchbay/base";
+import type { Files, Store } from "@patchbay/core/interfaces";
 import { load, loadAll } from "js-yaml";
 import { findType } from "./types.ts";
 

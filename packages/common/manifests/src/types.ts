@@ -13,7 +13,7 @@ import {
   STORAGE_CLASSES,
   VALIDATING_WEBHOOKS,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 
 const RBAC = { group: "rbac.authorization.k8s.io", version: "v1", namespaced: false } as const;
 const CORE = { group: "", version: "v1", namespaced: true } as const;

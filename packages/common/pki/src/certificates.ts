@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { AppError, messageOf } from "@patchbay/core/errors";
-import type { Clock } from "@patchbay/core/ports";
+import { AppError, messageOf, type Clock } from "@patchbay/base";
+
 import {
   type Authority,
   type CertificateRequest,

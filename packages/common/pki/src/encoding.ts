@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { KeyObject, randomBytes, webcrypto } from "node:crypto";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 
 export const MS_PER_DAY = 86_400_000;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Writable } from "node:stream";
-import { AppError } from "@patchbay/core";
-import type { LogFields, Logger } from "@patchbay/core/ports";
+import { AppError, type LogFields, type Logger } from "@patchbay/base";
+
 import { describeLoggerContract } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
 import { createLogger, type LogLevel } from "./logger.ts";

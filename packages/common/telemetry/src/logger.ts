@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Logs JSON to standard error, or readable lines to a terminal.
 import { stderr } from "node:process";
-import type { LogFields, Logger } from "@patchbay/core/ports";
+import type { LogFields, Logger } from "@patchbay/base";
 import { config, createLogger as createWinston, format, type Logform, transports } from "winston";
 
 const REDACTED = "[redacted]";

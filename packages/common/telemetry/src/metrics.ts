@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { queueFamilies, type MetricFamily, type QueueFigures } from "@patchbay/core";
+import { queueFamilies, type MetricFamily, type QueueFigures } from "@patchbay/core/metrics";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 export interface ReconcilePass {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each operation of CNI is counted by what became of it, and has the outcome that it has without.
 import { createFakeCni } from "@patchbay/cni/testing";
-import { AppError } from "@patchbay/core";
-import type { AttachmentRequest, Cni, LogFields } from "@patchbay/core/ports";
+import { AppError, type LogFields } from "@patchbay/base";
+import type { AttachmentRequest, Cni } from "@patchbay/core/interfaces";
 import { metricNamesOf, samplesIn } from "@patchbay/support";
 import { createMetrics, createSilentLogger } from "@patchbay/telemetry";
 import { expect, test } from "vitest";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters around CNI: operations for metrics, and a log line after a batch of many pods.
-import type { Cni, Clock, Logger } from "@patchbay/core/ports";
+import type { Cni } from "@patchbay/core/interfaces";
+import type { Clock, Logger } from "@patchbay/base";
 import type { Metrics } from "@patchbay/telemetry";
 import { wrapCni } from "@patchbay/cni";
 

@@ -34,7 +34,8 @@ import {
   listHostLinks,
   type HostLinksDeps,
 } from "@patchbay/podnet";
-import type { Cni, Files, Logger, ProcessRunner } from "@patchbay/core/ports";
+import type { Cni, Files, ProcessRunner } from "@patchbay/core/interfaces";
+import type { Logger } from "@patchbay/base";
 import type { Flags } from "./config.ts";
 import { countOperations } from "./cni-metrics.ts";
 import { lockState } from "./state-lock.ts";

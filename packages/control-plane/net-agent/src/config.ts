@@ -9,7 +9,7 @@ import {
 } from "@patchbay/api";
 import { InvalidArgumentError, Option, Command } from "commander";
 import { hostname } from "node:os";
-import type { AgentMode } from "@patchbay/core";
+import type { AgentMode } from "@patchbay/core/nics";
 import {
   addCommonFlags,
   addCriFlags,

@@ -2,15 +2,14 @@
 // Dependencies of the loop over pods.
 import type { NetworkAttachmentDefinition, Pod } from "@patchbay/api";
 import type { DefinitionFiles, DeviceInfoFiles, Journal, ResultCache } from "@patchbay/cni";
-import type { AgentMode, AppError } from "@patchbay/core";
-import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import type { AgentMode } from "@patchbay/core/nics";
+import type { AppError, KeyedMutex, Clock, Logger } from "@patchbay/base";
+
 import type { EventRecorder } from "@patchbay/kube";
 import type {
   Cache,
-  Clock,
   Cni,
   DefaultRoutes,
-  Logger,
   Namespaces,
   NetworkConfigList,
   NodeNics,
@@ -19,7 +18,7 @@ import type {
   PodNetwork,
   Sandboxes,
   Store,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import type { Failures } from "./failures.ts";
 import type { CurrentPolicy } from "./policy.ts";
 import type { TrackedPods } from "./tracked-pods.ts";

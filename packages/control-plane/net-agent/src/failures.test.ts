@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AttachmentError } from "@patchbay/api";
-import { AppError, leastPauseMs } from "@patchbay/core";
+import { AppError, leastPauseMs } from "@patchbay/base";
 import type { Step } from "@patchbay/kube";
 import { expect, test } from "vitest";
 import { createFailures, type Failures } from "./failures.ts";

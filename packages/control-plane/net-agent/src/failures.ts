@@ -2,9 +2,9 @@
 // Backoff and reports of failed attachment steps. The agent's own writes wake the pod, and a plugin may vary its messages; neither
 // may cause more retries or events.
 import type { AttachmentError } from "@patchbay/api";
-import { isAppError, reasonOf, sayWithAdvice } from "@patchbay/core";
+import { isAppError, type Clock } from "@patchbay/base";
+import { reasonOf, sayWithAdvice } from "@patchbay/core/reasons";
 import { createPauses, type Explanation, type Held, type Pauses, type Step } from "@patchbay/kube";
-import type { Clock } from "@patchbay/core/ports";
 
 /** Failed steps. The scope of a step is the uid of its pod. */
 export interface Failures extends Pauses<AttachmentError> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Link } from "@patchbay/core/ports";
+import type { Link } from "@patchbay/core/interfaces";
 import { expect, test } from "vitest";
 import { findOwnBridges } from "./host.ts";
 

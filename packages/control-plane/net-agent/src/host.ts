@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's links and files, as definitions are checked against them.
-import type { Link, Files } from "@patchbay/core/ports";
+import type { Link, Files } from "@patchbay/core/interfaces";
 import { createLinkWatch } from "@patchbay/os";
 import type { Flags } from "./config.ts";
 import { listHostLinks, openHostNetns, type HostLinksDeps } from "@patchbay/podnet";

@@ -11,7 +11,7 @@ import {
   type Next,
   type ReconcileMetrics,
 } from "@patchbay/kube";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import { KeyedMutex } from "@patchbay/base";
 import { createBatchStats } from "./cni-metrics.ts";
 import type { Deps } from "./deps.ts";
 import { createFailures } from "./failures.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ClusterTenantPolicy, KubeVirt } from "@patchbay/api";
-import { DEFAULT_POLICY } from "@patchbay/core";
+import { DEFAULT_POLICY } from "@patchbay/core/nics";
 import type { Note } from "@patchbay/kube";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";

@@ -3,14 +3,14 @@
 import type { ClusterTenantPolicy, KubeVirt } from "@patchbay/api";
 import {
   DEFAULT_POLICY,
-  isEqual,
   policyInForce,
   policySettingOf,
   type AgentMode,
   type TenantPolicy,
-} from "@patchbay/core";
+} from "@patchbay/core/nics";
+import { isEqual, type Logger } from "@patchbay/base";
 import type { EventRecorder } from "@patchbay/kube";
-import type { Cache, Logger } from "@patchbay/core/ports";
+import type { Cache } from "@patchbay/core/interfaces";
 
 export interface CurrentPolicy {
   current(): TenantPolicy;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lock on the state directory: two net-agents would run plugins on the same sandboxes.
-import type { Clock, Files, Logger } from "@patchbay/core/ports";
+import type { Clock, Logger } from "@patchbay/base";
+import type { Files } from "@patchbay/core/interfaces";
 import { takeFileLock, type FileLock } from "@patchbay/os";
 
 /** Interval between attempts. The process polls, because waiting for a lock would block it. */

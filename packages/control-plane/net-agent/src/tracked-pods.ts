@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pods that have rows in the journal. A deleted pod leaves no other trace.
 import type { Journal } from "@patchbay/cni";
-import { messageOf } from "@patchbay/core";
-import type { Logger } from "@patchbay/core/ports";
+import { messageOf, type Logger } from "@patchbay/base";
 
 /** Uids of pods with rows or failures, by NAMESPACE/NAME. */
 export interface TrackedPods {

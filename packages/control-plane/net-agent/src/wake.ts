@@ -2,7 +2,7 @@
 // Which pods to reconcile after a change of a pod, a network or the policy.
 import { names, parseNetworks, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api";
 import { keyOf, printKey, specVersionOf, type Queue } from "@patchbay/kube";
-import type { Cache } from "@patchbay/core/ports";
+import type { Cache } from "@patchbay/core/interfaces";
 import type { CurrentPolicy } from "./policy.ts";
 
 /** Index of the pod cache by requested networks, NAMESPACE/NAME. */

@@ -11,11 +11,11 @@ import { expect, test } from "vitest";
 import {
   launcherPodName,
   evictionAnswer,
-  ifacesWithoutPort,
   launcherNamesOf,
   migrationProblem,
-  targetProblem,
-} from "@patchbay/core";
+} from "@patchbay/core/migration";
+import { ifacesWithoutPort } from "@patchbay/core/nics";
+import { targetProblem } from "@patchbay/core/requests";
 import {
   findByLauncher,
   findSegment,

@@ -16,17 +16,13 @@ import {
   type VirtualMachine,
   type VmiSpec,
 } from "@patchbay/api";
-import {
-  LIVE_MIGRATABLE,
-  hasVm,
-  launcherNamesOf,
-  listMacs,
-  sharedLinkOf,
-  type MacOwner,
-} from "@patchbay/core";
+import { LIVE_MIGRATABLE } from "@patchbay/core/status";
+import { hasVm } from "@patchbay/core/vm";
+import { launcherNamesOf } from "@patchbay/core/migration";
+import { listMacs, sharedLinkOf, type MacOwner } from "@patchbay/core/nics";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, parseKey, type Known, type StartableCache } from "@patchbay/kube";
-import type { Cache, ObjectKey } from "@patchbay/core/ports";
+import type { Cache, ObjectKey } from "@patchbay/core/interfaces";
 
 function trimIface({ name, pciAddress }: IfaceStatus): IfaceStatus {
   return { ...(name !== undefined && { name }), ...(pciAddress !== undefined && { pciAddress }) };

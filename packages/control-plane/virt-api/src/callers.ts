@@ -3,7 +3,7 @@
 import type { IncomingMessage } from "node:http";
 import type { ClientAuthority } from "@patchbay/daemon";
 import { PODS, names } from "@patchbay/api";
-import type { Store } from "@patchbay/core/ports";
+import type { Store } from "@patchbay/core/interfaces";
 
 /** Source: Kubernetes authentication.k8s.io/v1 UserInfo. */
 export interface User {

@@ -7,11 +7,11 @@ import {
   evictionStrategyOf,
   networkConfigOf,
 } from "@patchbay/api";
-import { isAppError, messageOf } from "@patchbay/core";
+import { isAppError, messageOf, type Logger, KeyedMutex } from "@patchbay/base";
 import { type KubeClient, createNearReader, createOwnWrites, waitForCaches } from "@patchbay/kube";
-import type { Logger } from "@patchbay/core/ports";
+
 import { randomBytes } from "node:crypto";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+
 import {
   certificateInFiles,
   ClientAuthority,

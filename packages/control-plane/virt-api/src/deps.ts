@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dependencies of routes and admission.
 import type { EvictionStrategy, NetworkConfig, VirtualMachineInstance } from "@patchbay/api";
-import type { MacOwner, RandomBytes, SegmentOf } from "@patchbay/core";
+import type { MacOwner, RandomBytes, SegmentOf } from "@patchbay/core/nics";
 import type { OwnWrites, Reader } from "@patchbay/kube";
-import type { Logger, ObjectKey, Store } from "@patchbay/core/ports";
-import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import type { Logger, KeyedMutex } from "@patchbay/base";
+import type { ObjectKey, Store } from "@patchbay/core/interfaces";
+
 import type { OpenHandlerStream, SendToHandler } from "./handlers/client.ts";
 import type { Decision } from "./admission/review.ts";
 import type { ReadAuthority } from "./certificates/secret.ts";

@@ -5,11 +5,11 @@ import {
   expandedBy,
   hasParts,
   inferParts,
-  isAppError,
   readParts,
   type Expansion,
   type InferredVm,
-} from "@patchbay/core";
+} from "@patchbay/core/instancetype";
+import { isAppError } from "@patchbay/base";
 import type { Reader } from "@patchbay/kube";
 
 /** Reads nothing for a VM without either. */

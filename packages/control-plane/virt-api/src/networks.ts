@@ -7,9 +7,9 @@ import {
   type ResourceType,
   parseNadName,
 } from "@patchbay/api";
-import type { Store } from "@patchbay/core/ports";
+import type { Store } from "@patchbay/core/interfaces";
 import type { User } from "./callers.ts";
-import { nearestName } from "@patchbay/core";
+import { nearestName } from "@patchbay/base";
 import type { Reader } from "@patchbay/kube";
 
 export type MayReadNetwork = (user: User, nad: Required<NadName>) => Promise<boolean>;

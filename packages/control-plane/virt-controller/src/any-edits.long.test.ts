@@ -12,7 +12,8 @@ import {
   type VirtualMachine,
   type VmiSpec,
 } from "@patchbay/api";
-import { ifacesOf, launcherPodName, networksOf } from "@patchbay/core";
+import { ifacesOf, networksOf } from "@patchbay/core/nics";
+import { launcherPodName } from "@patchbay/core/migration";
 import { aVm, type NicSketch } from "@patchbay/support";
 import fc from "fast-check";
 import { expect, test } from "vitest";

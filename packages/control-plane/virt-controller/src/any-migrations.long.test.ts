@@ -8,7 +8,8 @@ import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   type Pod,
 } from "@patchbay/api";
-import { ifacesOf, openMigration } from "@patchbay/core";
+import { ifacesOf } from "@patchbay/core/nics";
+import { openMigration } from "@patchbay/core/migration";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { TwoNodes, type MigrationResult } from "./testing/two-nodes.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole of virt-controller against an API server; the test plays the node.
 import { KUBEVIRTS, names, parseNetworks, type Pod, type VirtualMachine } from "@patchbay/api";
-import { findSyncError } from "@patchbay/core";
+import { findSyncError } from "@patchbay/core/status";
 import { eventually } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { startController } from "./testing/controllers.ts";

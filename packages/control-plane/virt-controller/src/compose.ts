@@ -27,24 +27,19 @@ import {
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
+import { claimNamesOf, networkNamesOf, seenLauncher } from "@patchbay/core/vm";
+import { isEqual, KeyedMutex, type Clock } from "@patchbay/base";
+import { isNodeLost, isSchedulable, seenDefinition, seenNode } from "@patchbay/core/node";
+import { listMacs } from "@patchbay/core/nics";
 import {
-  claimNamesOf,
-  isEqual,
-  isNodeLost,
-  isSchedulable,
-  listMacs,
   migrationFamilies,
-  networkNamesOf,
-  openMigration,
-  seenDefinition,
-  seenLauncher,
-  seenNode,
   vmiAddressFamily,
   vmiInfoFamily,
   vmVnicFamily,
   type MetricFamily,
-} from "@patchbay/core";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+} from "@patchbay/core/metrics";
+import { openMigration } from "@patchbay/core/migration";
+
 import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
@@ -64,7 +59,7 @@ import {
   type Queue,
   type StartableCache,
 } from "@patchbay/kube";
-import type { Cache, Change, Clock, Store } from "@patchbay/core/ports";
+import type { Cache, Change, Store } from "@patchbay/core/interfaces";
 import { readVersion, type Flags } from "./config.ts";
 import type { Deps } from "./deps.ts";
 import { createImageVolumes } from "./image-volumes.ts";

@@ -11,10 +11,10 @@ import type {
   VirtualMachineInstance,
   VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import type { StepFailure } from "@patchbay/core";
-import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import type { StepFailure } from "@patchbay/core/status";
+import type { KeyedMutex, Clock, Logger } from "@patchbay/base";
 import type { EventRecorder, OwnWrites, Pauses, Reader } from "@patchbay/kube";
-import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
+import type { Cache, Store } from "@patchbay/core/interfaces";
 import type { ImageVolumes } from "./image-volumes.ts";
 import type { Deferrals } from "./reconcilers/vm/deferrals.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // When is the API server asked about image volumes, and what is made of its answers?
 import { names, PODS, type Pod } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detects whether the API server supports image volumes. Servers before Kubernetes 1.31 drop them, and later ones may reject them.
 import { PODS, type Pod } from "@patchbay/api";
-import { hasImageVolume, isAppError } from "@patchbay/core";
-import type { Logger, Store } from "@patchbay/core/ports";
+import { hasImageVolume } from "@patchbay/core/vm";
+import { isAppError, type Logger } from "@patchbay/base";
+import type { Store } from "@patchbay/core/interfaces";
 
 export interface ImageVolumes {
   /**

@@ -3,10 +3,10 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { LEASES } from "@patchbay/api";
-import type { MetricFamily } from "@patchbay/core";
+import type { MetricFamily } from "@patchbay/core/metrics";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, createElector, fencedStore, waitForCaches } from "@patchbay/kube";
-import type { Store } from "@patchbay/core/ports";
+import type { Store } from "@patchbay/core/interfaces";
 import type { Flags } from "./config.ts";
 
 /** Name of the Lease. Source: KubeVirt pkg/virt-controller/leaderelectionconfig. */

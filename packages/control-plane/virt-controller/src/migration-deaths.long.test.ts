@@ -2,7 +2,7 @@
 // virt-controller dies after each single write of a migration, in turn: the guest keeps its pod, and the end is the same as
 // without a death. A migration that succeeds at once is in tests/faults/moves.long.test.ts, with the node's processes.
 import { isMigrationFinal, names, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from "@patchbay/api";
-import { openMigration } from "@patchbay/core";
+import { openMigration } from "@patchbay/core/migration";
 import { describe, expect, test } from "vitest";
 import { TwoNodes, type MigrationResult } from "./testing/two-nodes.ts";
 

@@ -5,8 +5,9 @@ import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import { hasMigrationBegun } from "@patchbay/core";
-import type { Cache, Logger } from "@patchbay/core/ports";
+import { hasMigrationBegun } from "@patchbay/core/migration";
+import type { Cache } from "@patchbay/core/interfaces";
+import type { Logger } from "@patchbay/base";
 import { createCache, type KubeClient, type StartableCache } from "@patchbay/kube";
 import { BY_VMI, vmiKeyOfMigration } from "./reconcilers/migration/observe.ts";
 

@@ -8,7 +8,7 @@ import {
   type Pod,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import { launcherPodName } from "@patchbay/core";
+import { launcherPodName } from "@patchbay/core/migration";
 import { eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { aMigration } from "./testing/migrating.ts";

@@ -7,7 +7,7 @@ import {
   SERVICES,
   type EndpointSlice,
 } from "@patchbay/api";
-import { pointerToken } from "@patchbay/core";
+import { pointerToken } from "@patchbay/core/status";
 import { eventually } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";
 import { startController } from "./testing/controllers.ts";

@@ -9,7 +9,7 @@ import {
   type NetworkAttachmentDefinition,
   type NodeProblem,
 } from "@patchbay/api";
-import { pointerToken } from "@patchbay/core";
+import { pointerToken } from "@patchbay/core/status";
 import { eventually } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import { useStage } from "./testing/stage.ts";

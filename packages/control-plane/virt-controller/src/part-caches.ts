@@ -14,8 +14,9 @@ import {
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
-import { matcherOf, PARTS, partTypeOf, usedRevisionOf } from "@patchbay/core";
-import type { Cache, Logger } from "@patchbay/core/ports";
+import { matcherOf, PARTS, partTypeOf, usedRevisionOf } from "@patchbay/core/instancetype";
+import type { Cache } from "@patchbay/core/interfaces";
+import type { Logger } from "@patchbay/base";
 import { createCache, type KubeClient, type Known, type StartableCache } from "@patchbay/kube";
 
 export interface PartCaches {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cannot run is said on the VM and on the VMI, by a condition, an event and the printed status.
 import { EVENTS, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
-import { findSyncError } from "@patchbay/core";
+import { findSyncError } from "@patchbay/core/status";
 import { aVmi, eventually } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { useStage } from "./testing/stage.ts";

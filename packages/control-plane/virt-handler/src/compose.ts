@@ -9,7 +9,8 @@ import {
   type KubeVirt,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { AppError, messageOf, type NodeOffer } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/base";
+import type { NodeOffer } from "@patchbay/core/node";
 import { openSandboxes, type OpenSandboxes } from "@patchbay/cri";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, createEventRecorder, joinCaches } from "@patchbay/kube";
@@ -55,7 +56,7 @@ import type {
   PodNetwork,
   Sandboxes,
   VhostSockets,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { createAddressStore } from "./addresses/address-store.ts";
 import type { Flags } from "./config.ts";
 import type { NodeDoctor } from "./server/guest-doctor.ts";

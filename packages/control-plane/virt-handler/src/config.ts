@@ -10,7 +10,8 @@ import {
   type CriFlags,
   type HostFlags,
 } from "@patchbay/daemon";
-import { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem, HANDLER_CLIENT_NAME } from "@patchbay/core";
+import { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem } from "@patchbay/core/nics";
+import { HANDLER_CLIENT_NAME } from "@patchbay/core/guest";
 import { Command, InvalidArgumentError } from "commander";
 
 export interface Flags extends CommonFlags, HostFlags, CriFlags {

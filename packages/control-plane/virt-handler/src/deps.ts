@@ -4,15 +4,14 @@ import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
 import type { EventRecorder, OwnWrites } from "@patchbay/kube";
 import type {
   Cache,
-  Clock,
   Hypervisor,
   LauncherDisks,
   LauncherPod,
-  Logger,
   PodNetwork,
   Store,
   VhostSockets,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
+import type { Clock, Logger } from "@patchbay/base";
 import type { AddressStore } from "./addresses/address-store.ts";
 import type { GuestServers } from "./addresses/guest-servers.ts";
 import type { GuestHooks } from "./hooks/guest-hooks.ts";

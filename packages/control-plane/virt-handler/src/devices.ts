@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Offers devices to the node's kubelet as the configuration demands.
 import type { KubeVirt } from "@patchbay/api";
-import { planNodeOffers, type NodeOffer } from "@patchbay/core";
-import type { Cache } from "@patchbay/core/ports";
+import { planNodeOffers, type NodeOffer } from "@patchbay/core/node";
+import type { Cache } from "@patchbay/core/interfaces";
 
 export interface OfferOptions {
   readonly kubevirts: Cache<KubeVirt>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IfaceStatus } from "@patchbay/api";
-import type { GuestInterface } from "@patchbay/core/ports";
+import type { GuestInterface } from "@patchbay/core/interfaces";
 import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";

@@ -2,18 +2,18 @@
 // What guest agents last reported, and when to query them next. After a restart the agents are queried again; until then the
 // VMI's status stays as it is.
 import type { GuestOsInfo, VirtualMachineInstance } from "@patchbay/api";
+import { AGENT_CONNECTED } from "@patchbay/core/status";
 import {
-  AGENT_CONNECTED,
   guestViewOf,
-  isEqual,
   nextAskInMs,
   nextGuestView,
   readGuestLinks,
   readGuestSystem,
   type GuestView,
-} from "@patchbay/core";
+} from "@patchbay/core/guest";
+import { isEqual, type Clock } from "@patchbay/base";
 import { createTokenBuckets, printTime } from "@patchbay/kube";
-import type { Clock, GuestInterface, GuestSystem } from "@patchbay/core/ports";
+import type { GuestInterface, GuestSystem } from "@patchbay/core/interfaces";
 
 interface AgentAnswer {
   /** Undefined when the agent did not answer; what is known then stays. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop as it runs on a node: what it works on unasked, what wakes it, and what it leaves behind.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { settle } from "@patchbay/os/testing";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reconcile loop over the VMIs of one node, independent of the adapters.
 import type { VirtualMachineInstance } from "@patchbay/api";
-import type { MetricFamily } from "@patchbay/core";
+import type { MetricFamily } from "@patchbay/core/metrics";
 import {
   createOwnWrites,
   createQueue,
@@ -21,7 +21,7 @@ import type {
   LinkCounters,
   LinkWatch,
   PacketCaptures,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import type { Deps, NodeParts } from "./deps.ts";
 import { createExamineGuest, type ExamineGuest, type NodeDoctor } from "./server/guest-doctor.ts";
 import { createRequestGuest, type RequestGuest } from "./server/guest-requests.ts";

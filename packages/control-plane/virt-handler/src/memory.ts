@@ -4,15 +4,17 @@ import { isFinalPhase, type IfaceHistory, type VirtualMachineInstance } from "@p
 import {
   endedHistory,
   historyOf,
-  sayStory,
   seeNics,
   withHindrances,
-  type IfaceStage,
   type SeenNics,
+} from "@patchbay/core/history";
+import {
+  sayStory,
+  type IfaceStage,
   type UnplugRequest,
   type DeviceTaps,
-} from "@patchbay/core";
-import type { Clock } from "@patchbay/core/ports";
+} from "@patchbay/core/nics";
+import type { Clock } from "@patchbay/base";
 import { printTime } from "@patchbay/kube";
 import { createGuestAgents, type GuestAgents } from "./guest-agents.ts";
 import { createRateLimits, type RateLimits } from "./rate-limits.ts";

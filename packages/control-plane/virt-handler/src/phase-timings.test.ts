@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which plugs and unplugs have a beginning that was seen, and how long they are told to have taken.
 import type { IfacePhase, IfaceStatus, VirtualMachineInstance, VmiPhase } from "@patchbay/api";
-import type { IfaceStage } from "@patchbay/core";
+import type { IfaceStage } from "@patchbay/core/nics";
 import { createFakeClock } from "@patchbay/os/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";

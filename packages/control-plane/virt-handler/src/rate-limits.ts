@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rate limits and backoff for the passes over one VM.
 import type { VirtualMachineInstance } from "@patchbay/api";
-import type { Hindrance } from "@patchbay/core";
+import type { Hindrance } from "@patchbay/core/status";
 import {
   createPauses,
   createTokenBuckets,
@@ -10,7 +10,7 @@ import {
   type Pauses,
   type TokenBuckets,
 } from "@patchbay/kube";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 
 /** A restart loses all of it, so that the new process tries everything at once. */
 export interface RateLimits {

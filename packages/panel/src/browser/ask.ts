@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests to the API server through the panel's server.
-import type { DoctorReport } from "@patchbay/core";
+import type { DoctorReport } from "@patchbay/core/doctor";
 import type { ApiRequest } from "../model/changes.ts";
 import { parseEventRows, type EventRow } from "../model/events.ts";
 import { parseCounters, type Counters } from "../model/nic/traffic.ts";

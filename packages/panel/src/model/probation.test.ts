@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachineInstance } from "@patchbay/api";
-import type { DoctorReport } from "@patchbay/core";
+import type { DoctorReport } from "@patchbay/core/doctor";
 import { describe, expect, test } from "vitest";
 import type { Change } from "./changes.ts";
 import {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugs on probation: which changes qualify, and how their check is reported. Pure.
-import type { DoctorReport } from "@patchbay/core";
+import type { DoctorReport } from "@patchbay/core/doctor";
 import type { Change } from "./changes.ts";
 import { long } from "./shown.ts";
 import type { Unit } from "./unit.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { DoctorReport } from "@patchbay/core";
+import type { DoctorReport } from "@patchbay/core/doctor";
 import { readRules, readDoctorReport, send } from "../browser/ask.ts";
 import type { Session } from "../browser/session.ts";
 import { nextTheme, setTheme } from "../browser/settings.ts";

@@ -3,9 +3,8 @@ import { X509Certificate, randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { type Server, createServer } from "node:https";
 import { type Server as NetServer, type Socket, createServer as createNetServer } from "node:net";
-import { AppError, messageOf } from "@patchbay/core/errors";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
-import type { Clock, Logger } from "@patchbay/core/ports";
+import { AppError, messageOf, KeyedMutex, type Clock, type Logger } from "@patchbay/base";
+
 import { withBuiltInAdmission } from "./admission/built-in-admission.ts";
 import { makeWebhookAdmission } from "./admission/webhook/webhook-admission.ts";
 import { findApiServiceByPath } from "./aggregation/api-services.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // containerd's configuration and base specification. Pure. Source: containerd, CRI plugin's configuration, version 2.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type { ContainerdLayout } from "./layout.ts";
 
 /** QEMU with its I/O workers and libvirt needs less than 200; a fork bomb leaves the machine usable. */

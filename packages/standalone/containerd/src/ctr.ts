@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // containerd's command-line tool, bound to one socket and the namespace of CRI.
-import { AppError } from "@patchbay/core";
-import type { Clock, ProcessRunner } from "@patchbay/core/ports";
+import { AppError, type Clock } from "@patchbay/base";
+import type { ProcessRunner } from "@patchbay/core/interfaces";
 import type { ContainerdLayout } from "./layout.ts";
 
 /** Source: containerd, CRI plugin. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paths of a dedicated containerd. All are below two directories, and none is shared with the machine's containerd.
 import { join } from "node:path";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 
 /** Bytes, without the terminating zero. Source: linux/un.h UNIX_PATH_MAX. */
 const SOCKET_PATH_MAX = 107;

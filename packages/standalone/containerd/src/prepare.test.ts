@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is written before containerd starts.
-import { isAppError, type AppError } from "@patchbay/core";
+import { isAppError, type AppError } from "@patchbay/base";
 import { createFakeFiles, createFakeProcessRunner, type FakeFiles } from "@patchbay/os/testing";
-import type { CommandResult } from "@patchbay/core/ports";
+import type { CommandResult } from "@patchbay/core/interfaces";
 import { beforeEach, describe, expect, test } from "vitest";
 import { layoutOf } from "./layout.ts";
 import { containerdCommand, prepareContainerd, removeDeadSocket } from "./prepare.ts";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prepares the files of a containerd before its start. Idempotent.
 import { join, dirname } from "node:path";
-import type { Files, ProcessRunner } from "@patchbay/core/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { type Snapshotter, baseSpecText, configText } from "./containerd-config.ts";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { parseErrorText } from "./ctr.ts";
 import type { ContainerdLayout } from "./layout.ts";
 

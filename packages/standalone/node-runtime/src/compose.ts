@@ -14,17 +14,17 @@ import {
 import { createPodNetwork, listHostLinks } from "@patchbay/podnet";
 import type {
   Files,
-  Logger,
   NetworkConfigList,
   ProcessRunner,
   Cache,
   ContainerRuntime,
   ExecPrograms,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
+import { type Logger, messageOf } from "@patchbay/base";
 import { type Flags, architecture } from "./config.ts";
 import { type PodDeps, BY_UID } from "./pods/deps.ts";
 import { serveKubeletApi, type KubeletApiDeps } from "./kubelet-api/serve.ts";
-import { messageOf } from "@patchbay/core";
+
 import {
   readMachine,
   type MachineSources,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { arch, hostname } from "node:os";
 import { addCommonFlags, addCriFlags, type CommonFlags, type CriFlags } from "@patchbay/daemon";
-import { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem } from "@patchbay/core";
+import { DATAPLANE_GROUP_FLAG, dataplaneGroupProblem } from "@patchbay/core/nics";
 import { Command, InvalidArgumentError } from "commander";
 
 export interface Flags extends CommonFlags, CriFlags {

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { basename, dirname, join } from "node:path";
-import { isAppError } from "@patchbay/core";
+import { isAppError, type Clock, type Logger } from "@patchbay/base";
 import { printTime } from "@patchbay/kube";
 import { renameFile, sizeOfFile, watchFile } from "@patchbay/os";
-import type {
-  Clock,
-  ContainerRuntime,
-  ContainerSummary,
-  Files,
-  Logger,
-} from "@patchbay/core/ports";
+import type { ContainerRuntime, ContainerSummary, Files } from "@patchbay/core/interfaces";
 import { podUidOf } from "./translate/labels.ts";
 
 interface LogBounds {

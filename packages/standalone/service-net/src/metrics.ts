@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { MetricFamily } from "@patchbay/core";
+import type { MetricFamily } from "@patchbay/core/metrics";
 import type { Metrics } from "@patchbay/telemetry";
 
 /** Source of an answer; `nobody` means a rejected query. */

@@ -11,7 +11,8 @@ import {
   type Pod,
   type Service,
 } from "@patchbay/api";
-import { dropAbsent, serviceKeyOf } from "@patchbay/core";
+import { dropAbsent, type Logger } from "@patchbay/base";
+import { serviceKeyOf } from "@patchbay/core/services";
 import {
   createCache,
   keyOf,
@@ -20,7 +21,7 @@ import {
   type KubeClient,
   type StartableCache,
 } from "@patchbay/kube";
-import type { Cache, Logger } from "@patchbay/core/ports";
+import type { Cache } from "@patchbay/core/interfaces";
 import { isSelecting, selects } from "./slices/plan.ts";
 
 export interface Objects {

@@ -2,7 +2,7 @@
 // The components of a machine, observed from outside.
 import { join } from "node:path";
 import { createFiles, isRunning, readBootId } from "@patchbay/os";
-import type { Files } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 import { numberOf, readFields, textOf } from "./data-dir/json.ts";
 import { healthSocketOf, pathsOf, type Paths } from "./data-dir/paths.ts";
 import { checkHealth } from "./supervisor/liveness.ts";

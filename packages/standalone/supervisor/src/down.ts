@@ -2,7 +2,7 @@
 // `patchbay down`: shuts down guests, stops all components and cleans the host. Data remains unless it is purged.
 import { join } from "node:path";
 import { listProcesses, shimsOf } from "@patchbay/containerd";
-import type { Files } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 import { type Paths, pathsOf } from "./data-dir/paths.ts";
 import { containerdLayoutOf } from "./runtime/own-containerd.ts";
 import {
@@ -12,7 +12,7 @@ import {
   type Step,
   type SupervisorState,
 } from "./supervisor/state.ts";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createClock, createFiles, createProcessRunner, signalProcess } from "@patchbay/os";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { isRoot, printProgress } from "./config.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process of the supervisor or the API server. Only `patchbay up` and the supervisor start it.
-import { messageOf } from "@patchbay/core/errors";
+import { messageOf } from "@patchbay/base";
 import { createLogger } from "@patchbay/telemetry/logger";
 import { parseArguments } from "./config.ts";
 import { healthSocketOf, pathsOf } from "./data-dir/paths.ts";

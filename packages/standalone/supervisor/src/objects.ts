@@ -24,7 +24,7 @@ import {
   parseManifests,
   readManifests,
 } from "@patchbay/manifests";
-import type { Files, Store } from "@patchbay/core/ports";
+import type { Files, Store } from "@patchbay/core/interfaces";
 
 const SERVICE = "virt-api";
 const WEBHOOK_TIMEOUT_SECONDS = 10;

@@ -2,7 +2,8 @@
 // Prepares the data directory before any component runs. Idempotent.
 import { createServer } from "node:net";
 import { claimServices } from "@patchbay/service-net/host";
-import type { Clock, Files, ProcessRunner } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
+import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import {
   ensureAdminKubeconfig,
   keepComponentCertificates,

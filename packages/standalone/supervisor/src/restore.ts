@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { restoreStore } from "@patchbay/apiserver";
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 import { createFiles } from "@patchbay/os";
 import { pathsOf } from "./data-dir/paths.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decisions of `patchbay up`. Pure.
-import { dropAbsent } from "@patchbay/core";
+import { dropAbsent } from "@patchbay/base";
 import { parseFields, textOf } from "./data-dir/json.ts";
 import type { WantedSettings } from "./settings/settings.ts";
 import type { SupervisorPhase } from "./supervisor/state.ts";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `patchbay up`: starts the machine unless it is up.
 import { join } from "node:path";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createFiles, createProcessRunner, startDetached, type ProcessName } from "@patchbay/os";
-import type { Files } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 import { commandFor, isRoot, printProgress } from "./config.ts";
 import { follow, type Print } from "./supervisor/follow.ts";
 import { containerdLayoutOf } from "./runtime/own-containerd.ts";

@@ -3,7 +3,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { vmiOf } from "@patchbay/core";
+import { vmiOf } from "@patchbay/core/vm";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import { keepKinds, keepRights } from "@patchbay/supervisor/objects";

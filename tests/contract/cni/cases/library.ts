@@ -4,14 +4,14 @@ import { chmodSync, closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { names, parseNetworks } from "@patchbay/api";
 import { createCni, createJournal, parseNetworkConfig, type JournalRow } from "@patchbay/cni";
-import { AppError, isAppError } from "@patchbay/core";
+import { AppError, isAppError } from "@patchbay/base";
 import { createProcessRunner } from "@patchbay/os";
 import type {
   AttachmentRequest,
   CniResult,
   Command,
   NetworkConfigList,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { createFakeFiles } from "@patchbay/os/testing";
 import { printPluginConfig } from "../../../../packages/adapters/cni/src/network-config.ts";
 import { parseVersions } from "../../../../packages/adapters/cni/src/version.ts";

@@ -5,7 +5,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCni } from "@patchbay/cni";
 import { createProcessRunner } from "@patchbay/os";
-import type { NetworkConfigList, Sandbox } from "@patchbay/core/ports";
+import type { NetworkConfigList, Sandbox } from "@patchbay/core/interfaces";
 import { run } from "@patchbay/support";
 import { CniNode } from "../node.ts";
 import type { Fields, Judge, Row } from "./rows.ts";

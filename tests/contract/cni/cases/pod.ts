@@ -7,13 +7,13 @@ import {
   type NetworksAnnotation,
 } from "@patchbay/api";
 import { networkStatusesOf } from "@patchbay/cni";
+import { AppError } from "@patchbay/base";
 import {
-  AppError,
   mergeNetworkStatus,
   planAttachmentActions,
   type OwnedAttachment,
   type ToldAttachment,
-} from "@patchbay/core";
+} from "@patchbay/core/nics";
 import { parseResult } from "../../../../packages/adapters/cni/src/result.ts";
 import { World } from "../../../../packages/control-plane/net-agent/src/testing/world.ts";
 import type { Fields, Judge } from "./rows.ts";

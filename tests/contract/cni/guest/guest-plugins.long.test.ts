@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugins that need drivers which not every kernel has (VLANs, ipvlan, VRFs), on Debian's kernel, in one guest.
 import { createCni, networkStatusOf } from "@patchbay/cni";
-import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/ports";
+import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/interfaces";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { PluginGuest } from "./plugin-guest.ts";
 

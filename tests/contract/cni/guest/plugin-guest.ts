@@ -6,8 +6,8 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { AppError } from "@patchbay/core";
-import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/interfaces";
 import { eventually, KERNEL_ARGS } from "@patchbay/support";
 
 const ROOT = join(import.meta.dirname, "../../../..");

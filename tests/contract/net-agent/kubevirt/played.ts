@@ -7,7 +7,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   type Pod,
 } from "@patchbay/api";
-import type { Sandbox } from "@patchbay/core/ports";
+import type { Sandbox } from "@patchbay/core/interfaces";
 import { eventually } from "@patchbay/support";
 import type { AgentMachine } from "../machine.ts";
 import {

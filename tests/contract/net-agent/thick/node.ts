@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "
 import { join } from "node:path";
 import { names, parseNetworkStatus, type NetworkStatus } from "@patchbay/api";
 import { sandboxConfigFor } from "@patchbay/cri/testing";
-import type { NetworkConfigList } from "@patchbay/core/ports";
+import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import { eventually, executableOf, run } from "@patchbay/support";
 import { startHarness, type Harness } from "../../apiserver/harness.ts";
 import { CniNode } from "../../cni/node.ts";

@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { FILL_PHASE_ANNOTATION } from "@patchbay/core";
+import { FILL_PHASE_ANNOTATION } from "@patchbay/core/vm";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { RuntimeMachine, shellPod } from "../machine.ts";

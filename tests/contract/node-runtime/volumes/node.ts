@@ -5,7 +5,7 @@ import { writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { names, PODS, type Pod } from "@patchbay/api";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import { KeyedMutex } from "@patchbay/base";
 import {
   createCache,
   createKubeClient,

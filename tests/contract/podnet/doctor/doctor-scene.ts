@@ -2,8 +2,9 @@
 // A guest, its pod, the node with a bridge and an uplink, and a network with a gateway: each a namespace. In the guest's a NIC of
 // its own is on the end of the tap, as the driver's is on a device.
 import { spawn, type ChildProcess } from "node:child_process";
-import { diagnose, type MasqueradeWiring, type PodWiring } from "@patchbay/core";
-import type { ExaminedNic, NetnsHandle } from "@patchbay/core/ports";
+import { diagnose } from "@patchbay/core/doctor";
+import type { MasqueradeWiring, PodWiring } from "@patchbay/core/nics";
+import type { ExaminedNic, NetnsHandle } from "@patchbay/core/interfaces";
 import { createClock, createNetlink, createProcessRunner } from "@patchbay/os";
 import { createNicDoctor } from "@patchbay/podnet";
 import { eventually, OpenVswitch, run } from "@patchbay/support";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults that are planted in the path of a NIC, and the hop that the doctor must name for each.
-import type { HopName } from "@patchbay/core";
+import type { HopName } from "@patchbay/core/doctor";
 import { run } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { ADDRESS, GATEWAY, inScene, type DoctorScene, type FactsChange } from "./doctor-scene.ts";

@@ -3,7 +3,7 @@
 // processor, and for 0.1 so; most tests of guests and hooks start some.
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { ChildStarter } from "@patchbay/core/ports";
+import type { ChildStarter } from "@patchbay/core/interfaces";
 import { createChildStarter } from "@patchbay/os";
 
 const PACKAGES = join(import.meta.dirname, "../../../../packages");

@@ -16,7 +16,7 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 
 /** The clock of gRPC deadlines; it cannot sleep. */
 export const wallClock: Clock = {

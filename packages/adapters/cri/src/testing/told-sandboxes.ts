@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A runtime that only lists sandboxes, for tests that create network namespaces themselves.
 import { isJsonObject } from "@patchbay/api";
-import type { Sandbox } from "@patchbay/core/ports";
+import type { Sandbox } from "@patchbay/core/interfaces";
 import { grpcError, ScriptedRuntime } from "./scripted-runtime.ts";
 
 const UID_LABEL = "io.kubernetes.pod.uid";

@@ -8,7 +8,7 @@ import type {
   ContainerWrites,
   SandboxStatus,
   SandboxSummary,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import type {
   WireCondition,
   WireContainer,

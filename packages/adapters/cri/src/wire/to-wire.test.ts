@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ContainerSecurity } from "@patchbay/core/ports";
+import type { ContainerSecurity } from "@patchbay/core/interfaces";
 import { expect, test } from "vitest";
 import { containerConfigFor, sandboxConfigFor } from "../testing/index.ts";
 import { fromContainerConfig, fromSandboxConfig } from "./to-wire.ts";

@@ -8,7 +8,7 @@ import type {
   RuntimeFilter,
   SandboxConfig,
   SecurityProfile,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 
 type Wire = Readonly<Record<string, unknown>>;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A hook that listens at a socket, as a sidecar does: the server's half of the protocol.
 import { Server, ServerCredentials, type sendUnaryData, type ServerUnaryCall } from "@grpc/grpc-js";
-import type { HookInfo, HookVersion } from "@patchbay/core/ports";
+import type { HookInfo, HookVersion } from "@patchbay/core/interfaces";
 import { loadCallbacks, loadInfo } from "../child.ts";
 
 /** What a hook does. */

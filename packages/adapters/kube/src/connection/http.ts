@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTP requests to an API server, with deadlines and errors.
 import { printGoJson } from "@patchbay/api";
-import { AppError, messageOf } from "@patchbay/core";
-import type { Clock, Logger } from "@patchbay/core/ports";
+import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
+
 import type { Dispatcher } from "undici";
 import send from "undici/lib/api/api-request.js";
 import { createTokenBuckets } from "../pace/backoff.ts";

@@ -13,7 +13,7 @@ import {
 } from "@kubernetes/client-node/dist/config_types.js";
 import type { ExecAuth } from "@kubernetes/client-node/dist/exec_auth.js";
 import { isJsonObject } from "@patchbay/api";
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/base";
 import { SERVICE_ACCOUNT_DIRECTORY, findClusterServer } from "./config.ts";
 
 /** Milliseconds; the plugin may prompt a person. */

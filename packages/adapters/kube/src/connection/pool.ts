@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connection pool and request headers of one server. Certificates that rotate replace the pool.
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 import type { Dispatcher } from "undici";
 import Agent from "undici/lib/dispatcher/agent.js";
 import ProxyAgent from "undici/lib/dispatcher/proxy-agent.js";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { isJsonObject, parseJson, type Cause, type StatusBody } from "@patchbay/api";
-import { AppError, type Details, type ErrorCode } from "@patchbay/core";
+import { AppError, type Details, type ErrorCode } from "@patchbay/base";
 
 export interface RequestDescription {
   readonly verb: string;

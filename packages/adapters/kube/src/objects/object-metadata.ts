@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KubeObject, ResourceType } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { ObjectKey } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { ObjectKey } from "@patchbay/core/interfaces";
 
 /** Encodes a name as a path segment; these two would lead elsewhere. Source: client-go IsValidPathSegmentName */
 function encodeSegment(name: string): string {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { NODES, PODS } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { Store } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Store } from "@patchbay/core/interfaces";
 import { createFakeClock } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { apiVersionOf, type KubeList, type KubeObject, type ResourceType } from "@patchbay/api";
-import { AppError, isAppError } from "@patchbay/core";
+import { AppError, isAppError } from "@patchbay/base";
 import type {
   CallOptions,
   DeleteOptions,
@@ -9,7 +9,7 @@ import type {
   Patch,
   Store,
   WriteOptions,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import type { HttpClient, HttpRequest } from "../connection/http.ts";
 import { type RequestDescription, parseStatus, toStatusError } from "../connection/status-error.ts";
 import { collectionPath, keyOf, objectPath, printKey } from "./object-metadata.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomInt } from "node:crypto";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 
 /** Returns numbers in [0, 1). */
 export type Random = () => number;

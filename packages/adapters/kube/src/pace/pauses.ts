@@ -2,7 +2,7 @@
 // Backoff of single steps of a loop. Events may wake the loop at any rate, even by its own writes, so the delay
 // belongs to the step instead of the loop.
 import { hash } from "node:crypto";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 import {
   backoffMs,
   type BackoffRange,

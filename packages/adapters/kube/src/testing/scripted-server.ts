@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo, Socket } from "node:net";
 import { clearTimeout, setTimeout } from "node:timers";
 import type { Pod } from "@patchbay/api";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 import type { KubeConfig } from "../connection/kubeconfig.ts";
 
 /** What was asked. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local copy of watched objects, with indexes.
 import type { KubeObject } from "@patchbay/api";
-import { messageOf } from "@patchbay/core";
-import type { Cache, Change, Logger, ObjectKey } from "@patchbay/core/ports";
+import { messageOf, type Logger } from "@patchbay/base";
+import type { Cache, Change, ObjectKey } from "@patchbay/core/interfaces";
 import type { Observable } from "rxjs";
 import { keyOf, printKey } from "../objects/object-metadata.ts";
 import type { Reflection } from "./reflector.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KubeObject } from "@patchbay/api";
 import { createFakeClock } from "@patchbay/os/testing";
-import type { Cache } from "@patchbay/core/ports";
+import type { Cache } from "@patchbay/core/interfaces";
 import { beforeEach, describe, expect, test } from "vitest";
 import { describeCacheContract } from "../testing/contracts/cache.ts";
 import { createFakeCache, type FakeCache } from "../testing/fakes/cache.ts";

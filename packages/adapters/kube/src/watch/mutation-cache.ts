@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects that this process wrote but its caches have not received yet, so that decisions do not use older versions.
 import type { KubeObject, ResourceType } from "@patchbay/api";
-import type { Cache, Store } from "@patchbay/core/ports";
+import type { Cache, Store } from "@patchbay/core/interfaces";
 import { parseVersion } from "../objects/object-metadata.ts";
 
 /** Remembers the last written version of each object until the cache is as new. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kind that may be missing, or that may not be read: then there are no such objects, and nobody is warned.
 import { KUBEVIRTS } from "@patchbay/api";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
 import { createKubeClient } from "../client.ts";

@@ -2,8 +2,8 @@
 // Lists and watches the objects of a kind. A broken watch resumes where it was; a new list follows only if the server
 // no longer has that resource version.
 import { apiVersionOf, type KubeObject, type ObjectMeta, type ResourceType } from "@patchbay/api";
-import { isAppError, messageOf } from "@patchbay/core";
-import type { Clock, Logger } from "@patchbay/core/ports";
+import { isAppError, messageOf, type Clock, type Logger } from "@patchbay/base";
+
 import { Observable } from "rxjs/internal/Observable";
 import { collectionPath } from "../objects/object-metadata.ts";
 import type { HttpStore } from "../objects/object-store.ts";

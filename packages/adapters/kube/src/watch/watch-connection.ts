@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watch requests: one stream of events until the connection ends.
 import { isJsonObject, type KubeObject } from "@patchbay/api";
-import { AppError, messageOf } from "@patchbay/core";
-import type { Clock } from "@patchbay/core/ports";
+import { AppError, messageOf, type Clock } from "@patchbay/base";
+
 import type { HttpClient, HttpRequest } from "../connection/http.ts";
 import { toStatusError } from "../connection/status-error.ts";
 import type { Random } from "../pace/backoff.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Health of a loop: whether it has processed its first listing, and whether it is stuck. Evaluated on demand.
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 
 /**
  * Milliseconds without progress of a pass, more than its longest step. The longest is a chain of four CNI plugins

@@ -3,8 +3,9 @@
 // once at a time, and queued again if it was added meanwhile. Unlike there, an event does not immediately retry a
 // failed key, because failures tend to cause the events.
 import type { KubeObject } from "@patchbay/api";
-import { messageOf, type QueueFigures } from "@patchbay/core";
-import type { Clock } from "@patchbay/core/ports";
+import { messageOf, type Clock } from "@patchbay/base";
+import type { QueueFigures } from "@patchbay/core/metrics";
+
 import {
   type BackoffRange,
   createTokenBuckets,

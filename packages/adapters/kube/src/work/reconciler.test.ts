@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError, type QueueFigures } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import type { QueueFigures } from "@patchbay/core/metrics";
 import { type FakeClock, createFakeClock, settle } from "@patchbay/os/testing";
 import { type FakeLogger, createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";

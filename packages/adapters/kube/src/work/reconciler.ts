@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a loop over the keys of a queue, with retries, logs and metrics.
 import type { KubeObject } from "@patchbay/api";
-import { isAppError, leastPauseMs, messageOf, type QueueFigures } from "@patchbay/core";
-import type { Clock, Logger, ObjectKey } from "@patchbay/core/ports";
+import { isAppError, leastPauseMs, messageOf, type Clock, type Logger } from "@patchbay/base";
+import type { QueueFigures } from "@patchbay/core/metrics";
+import type { ObjectKey } from "@patchbay/core/interfaces";
 import type { EventRecorder } from "../event-recorder.ts";
 import { parseKey } from "../objects/object-metadata.ts";
 import type { LoopWatch } from "./loop-watch.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which steps of a plan are done, which are left alone, and what does one that fails keep from being done?
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
 import { createPauses, type Pauses } from "../pace/pauses.ts";

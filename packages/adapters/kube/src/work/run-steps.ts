@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Performs the steps of a plan in order, with backoff of failed steps. A failure blocks only the steps that depend on
 // it.
-import { leastPauseMs } from "@patchbay/core";
+import { leastPauseMs } from "@patchbay/base";
 import type { Pauses, Step } from "../pace/pauses.ts";
 
 export interface FailedStep<A, T> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry point of a child process: loads its module, drops all privileges, then runs it. Started by child.ts only.
 import { Socket } from "node:net";
-import type { ChildMain } from "@patchbay/core/ports";
+import type { ChildMain } from "@patchbay/core/interfaces";
 import { JsonChannel } from "./json-channel.ts";
 import { osNative } from "../native.ts";
 

@@ -2,7 +2,7 @@
 import { closeSync, existsSync, fstatSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ChildProcessHandle } from "@patchbay/core/ports";
+import type { ChildProcessHandle } from "@patchbay/core/interfaces";
 import { describeChildStarterContract } from "@patchbay/os/testing";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { createChildStarter } from "./child.ts";

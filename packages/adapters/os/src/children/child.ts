@@ -4,13 +4,13 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 import type {
   ChildProcessHandle,
   ChildProgram,
   ChildStarter,
   TakenDescriptor,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { sealDescriptors } from "../descriptors.ts";
 import { JsonChannel } from "./json-channel.ts";
 import { osNative } from "../native.ts";

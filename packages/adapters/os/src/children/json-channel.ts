@@ -3,8 +3,8 @@
 // it.
 import { closeSync } from "node:fs";
 import type { Socket } from "node:net";
-import { AppError } from "@patchbay/core/errors";
-import type { ChildChannel, TakenDescriptor } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { ChildChannel, TakenDescriptor } from "@patchbay/core/interfaces";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 

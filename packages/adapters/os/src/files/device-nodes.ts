@@ -2,8 +2,8 @@
 import type { Stats } from "node:fs";
 import { chmod, chown, lstat, mkdir, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
-import { AppError } from "@patchbay/core/errors";
-import type { CopyResult, DeviceCopy, DeviceNodes, ProcessRunner } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { CopyResult, DeviceCopy, DeviceNodes, ProcessRunner } from "@patchbay/core/interfaces";
 import { isMissing, toFileError } from "./file-errors.ts";
 
 const TIMEOUT_MS = 10_000;

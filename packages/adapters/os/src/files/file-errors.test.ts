@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 import { expect, test } from "vitest";
 import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError, messageOf } from "@patchbay/core/errors";
+import { AppError, messageOf } from "@patchbay/base";
 
 /** The errno name of a system error, for example `ENOENT`; undefined for other errors. */
 export function errnoOf(error: unknown): string | undefined {

@@ -16,7 +16,7 @@ import {
 } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Writable } from "node:stream";
-import type { Files } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 import { osNative } from "../native.ts";
 import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
 

@@ -3,7 +3,7 @@
 import { watch } from "node:fs";
 import { type FileHandle, open, readFile, rename, stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { messageOf } from "@patchbay/core/errors";
+import { messageOf } from "@patchbay/base";
 import { errnoOf, isMissing, toFileError } from "./file-errors.ts";
 
 export interface GrowingFile {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens paths below directories in which other processes may rename files meanwhile. Follows no symbolic links.
 import { closeSync, constants, fstatSync, openSync } from "node:fs";
-import { AppError } from "@patchbay/core/errors";
-import type { InheritedFd } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { InheritedFd } from "@patchbay/core/interfaces";
 import { osNative } from "../native.ts";
 import { errnoOf, toFileError } from "./file-errors.ts";
 

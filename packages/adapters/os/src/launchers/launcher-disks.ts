@@ -3,8 +3,8 @@
 // following symbolic links, and the disk is written to a new file that is then renamed.
 import { closeSync, constants, fchownSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { DISKS_VOLUME, EMPTY_DIR_VOLUMES } from "@patchbay/api/names";
-import { AppError } from "@patchbay/core/errors";
-import type { LauncherDisks } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { LauncherDisks } from "@patchbay/core/interfaces";
 import { toFileError } from "../files/file-errors.ts";
 import { descriptorPath, withPathBeneath } from "../files/open-beneath.ts";
 

@@ -16,7 +16,7 @@ import {
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import type { LauncherPod, Sandbox } from "@patchbay/core/ports";
+import type { LauncherPod, Sandbox } from "@patchbay/core/interfaces";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { errnoOf } from "../files/file-errors.ts";
 import { readNetnsInode } from "../namespaces.ts";

@@ -8,8 +8,14 @@ import {
   LIBVIRT_SOCKET,
 } from "@patchbay/api/names";
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync } from "node:fs";
-import { AppError } from "@patchbay/core/errors";
-import type { Launcher, LauncherPod, Launchers, Sandbox, Sandboxes } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type {
+  Launcher,
+  LauncherPod,
+  Launchers,
+  Sandbox,
+  Sandboxes,
+} from "@patchbay/core/interfaces";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { watchLauncherPath } from "./launcher-watch.ts";
 import { osNative } from "../native.ts";

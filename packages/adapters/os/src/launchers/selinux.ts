@@ -2,7 +2,7 @@
 // SELinux labels for files of containers: their type, without categories, which belong to a single pod.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 import { errnoOf, isMissing, toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 

@@ -4,8 +4,8 @@
 import { chmodSync, chownSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { VHOST_USER_DIR, VHOST_USER_SHOWN_DIR } from "@patchbay/api/names";
-import { AppError } from "@patchbay/core/errors";
-import type { VhostDirectories } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { VhostDirectories } from "@patchbay/core/interfaces";
 import { errnoOf, isMissing, toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 import { descriptorPath, withPathBeneath } from "../files/open-beneath.ts";

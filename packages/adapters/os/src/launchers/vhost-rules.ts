@@ -2,7 +2,7 @@
 // Pure rules: which sockets a launcher may use, and who owns their directories.
 import type { BigIntStats } from "node:fs";
 import { VHOST_USER_DIR, VHOST_USER_SHOWN_DIR } from "@patchbay/api/names";
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 
 export interface VhostOwners {
   readonly uid: number;

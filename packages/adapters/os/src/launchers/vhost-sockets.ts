@@ -17,9 +17,9 @@ import {
 } from "node:fs";
 import { basename, dirname } from "node:path";
 import { EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME } from "@patchbay/api/names";
-import { AppError } from "@patchbay/core/errors";
-import type { SeenSocket, VhostSocket } from "@patchbay/core";
-import type { VhostSockets } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { SeenSocket, VhostSocket } from "@patchbay/core/nics";
+import type { VhostSockets } from "@patchbay/core/interfaces";
 import { socketLinkOf } from "@patchbay/core/socket-link";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { descriptorPath, withPathBeneath } from "../files/open-beneath.ts";

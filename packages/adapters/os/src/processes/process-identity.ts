@@ -2,8 +2,8 @@
 // Identifies, signals and awaits processes, also those that are not children of this one.
 import { closeSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { AppError } from "@patchbay/core/errors";
-import type { Files } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Files } from "@patchbay/core/interfaces";
 import { errnoOf, isMissing, toFileError } from "../files/file-errors.ts";
 import { osNative } from "../native.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/ports";
+import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/interfaces";
 import { beforeEach, expect, test } from "vitest";
 import { limitProcesses } from "./process-runner.ts";
 

@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { InheritedFd } from "@patchbay/core/ports";
+import type { InheritedFd } from "@patchbay/core/interfaces";
 import { describeProcessRunnerContract } from "@patchbay/os/testing";
 import { createClock } from "../clock.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";

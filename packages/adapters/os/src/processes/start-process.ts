@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
 import { constants } from "node:os";
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 import { sealDescriptors } from "../descriptors.ts";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
 import { type ProcessName, readProcessStartTime } from "./process-identity.ts";

@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Command, CommandResult } from "@patchbay/core/ports";
+import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createClaimDisk, formatArguments } from "./claim-disk.ts";

@@ -3,8 +3,8 @@
 import { constants } from "node:fs";
 import { open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { AppError } from "@patchbay/core/errors";
-import type { ClaimDisk, ClaimSize, ProcessRunner } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { ClaimDisk, ClaimSize, ProcessRunner } from "@patchbay/core/interfaces";
 import { deviceNumbersOf } from "../files/device-nodes.ts";
 import { isMissing, toFileError } from "../files/file-errors.ts";
 import { listLoopDevices, listMounts } from "./mounts.ts";

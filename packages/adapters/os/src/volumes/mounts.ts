@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFile } from "node:fs/promises";
-import { AppError } from "@patchbay/core/errors";
-import type { ProcessRunner } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { ProcessRunner } from "@patchbay/core/interfaces";
 
 const LOSETUP_TIMEOUT_MS = 60_000;
 

@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { VolumeFile } from "@patchbay/core/ports";
+import type { VolumeFile } from "@patchbay/core/interfaces";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { publishFiles } from "./volume-disk.ts";
 

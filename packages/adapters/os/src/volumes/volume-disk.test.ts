@@ -14,7 +14,7 @@ import {
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { CommandResult } from "@patchbay/core/ports";
+import type { CommandResult } from "@patchbay/core/interfaces";
 import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { listMounts } from "./mounts.ts";

@@ -18,8 +18,8 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { AppError } from "@patchbay/core/errors";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import { AppError, KeyedMutex } from "@patchbay/base";
+
 import type {
   DirectoryAccess,
   InheritedFd,
@@ -27,7 +27,7 @@ import type {
   ProcessRunner,
   VolumeDisk,
   VolumeFile,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { isMissing, toFileError } from "../files/file-errors.ts";
 import { openDirectory } from "../files/open-beneath.ts";
 import { listLoopDevices, listMounts } from "./mounts.ts";

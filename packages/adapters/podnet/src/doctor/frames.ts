@@ -2,7 +2,7 @@
 // Probe frames, and tests that recognize them and their answers by the random number in each. Source: RFC 826, RFC
 // 4861, RFC 7527, RFC 792, RFC 2131, RFC 9293
 import { parseIp } from "@patchbay/api";
-import type { FrameChecksum, FrameTest } from "@patchbay/core/ports";
+import type { FrameChecksum, FrameTest } from "@patchbay/core/interfaces";
 import { internetChecksum, buildFrame, u16 } from "../announcements.ts";
 import { addressBytes } from "../netlink/apply-link-changes.ts";
 import { macBytes } from "../netlink/message.ts";

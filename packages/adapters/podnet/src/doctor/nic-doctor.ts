@@ -13,8 +13,8 @@ import type {
   SeenWay,
   WayLinks,
   WayTarget,
-} from "@patchbay/core";
-import type { ExaminedNic, NicDoctor } from "@patchbay/core/ports";
+} from "@patchbay/core/doctor";
+import type { ExaminedNic, NicDoctor } from "@patchbay/core/interfaces";
 import { queryNic } from "../netlink/queries.ts";
 import { createStateReader, type NetnsState, type StateSources } from "../netlink/netns-state.ts";
 import { answersTableName } from "../nft/answers.ts";

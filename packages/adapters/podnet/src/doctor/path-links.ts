@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links of a NIC's path in the pod and on the node. Source: linux/if_link.h, linux/if_bridge.h
-import type { SeenWiring, WayLink, WayLinks } from "@patchbay/core";
-import type { Netlink, NetnsHandle } from "@patchbay/core/ports";
+import type { SeenWiring } from "@patchbay/core/nics";
+import type { WayLink, WayLinks } from "@patchbay/core/doctor";
+import type { Netlink, NetnsHandle } from "@patchbay/core/interfaces";
 import { dump, dumpRequest, LINKS } from "../netlink/queries.ts";
 import {
   attribute,

@@ -2,8 +2,8 @@
 // Probes of a NIC's path, each with the link and MAC to send it from. A MAC is used only on its own side, because
 // switches learn it.
 import { parseIp } from "@patchbay/api";
-import type { FrameTrace, HopName, ProbeName, WayLinks, WayTarget } from "@patchbay/core";
-import type { ExaminedNic } from "@patchbay/core/ports";
+import type { FrameTrace, HopName, ProbeName, WayLinks, WayTarget } from "@patchbay/core/doctor";
+import type { ExaminedNic } from "@patchbay/core/interfaces";
 import {
   connection,
   dhcpDiscover,

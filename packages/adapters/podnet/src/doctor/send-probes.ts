@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseIp } from "@patchbay/api";
-import type { ForwardedPing, FrameTrace, HopName, LossCount, ProbeName } from "@patchbay/core";
-import type { Clock, HeardFrames, Netlink, NetnsHandle } from "@patchbay/core/ports";
+import type {
+  ForwardedPing,
+  FrameTrace,
+  HopName,
+  LossCount,
+  ProbeName,
+} from "@patchbay/core/doctor";
+import type { Clock } from "@patchbay/base";
+import type { HeardFrames, Netlink, NetnsHandle } from "@patchbay/core/interfaces";
 import { addressBytes } from "../netlink/apply-link-changes.ts";
 import { describeErrno } from "../netlink/message.ts";
 import type { StateSources } from "../netlink/netns-state.ts";

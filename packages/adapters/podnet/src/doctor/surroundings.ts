@@ -2,8 +2,8 @@
 // Surroundings of a path: fixed neighbor and forwarding entries, the node's default route, and filters that can drop
 // frames. Source: linux/neighbour.h, linux/rtnetlink.h, linux/pkt_sched.h
 import { isWithin, networkOf, parseIp } from "@patchbay/api";
-import type { FixedEntry, FixedNeighbor, FrameFilter, Place } from "@patchbay/core";
-import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/ports";
+import type { FixedEntry, FixedNeighbor, FrameFilter, Place } from "@patchbay/core/doctor";
+import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 import { queryForwarding, queryRoutes, dump, dumpRequest, LINKS } from "../netlink/queries.ts";
 import { decodeAttributes, findNumber, findText, type Message } from "../netlink/message.ts";
 import {

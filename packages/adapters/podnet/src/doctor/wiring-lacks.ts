@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { SeenWiring, WiringLack } from "@patchbay/core";
+import type { SeenWiring } from "@patchbay/core/nics";
+import type { WiringLack } from "@patchbay/core/doctor";
 import { type LinkChange, printLinkChange } from "../links.ts";
 import { natTable, natTableName } from "../nft/nat.ts";
 import { hasTable } from "../nft/table.ts";

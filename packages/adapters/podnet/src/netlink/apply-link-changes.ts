@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { IP_BITS, type IpPrefix, parseIp } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { Netlink, NetnsHandle } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Netlink, NetnsHandle } from "@patchbay/core/interfaces";
 import {
   type AddressFlag,
   type LinkChange,

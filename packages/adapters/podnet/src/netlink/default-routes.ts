@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source: rtnetlink(7); linux/rtnetlink.h
 import { parseIp } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type {
   DefaultRoute,
   DefaultRoutes,
   Netlink,
   NetnsHandle,
   NewDefaultRoute,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { queryLinkIndices, queryRoutes } from "./queries.ts";
 import { addressBytes, CREATE, EXCLUSIVE } from "./apply-link-changes.ts";
 import {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the state of a pod's network namespace. This happens at the start and end of every reconcile, so it runs a
 // program only if nftables rules have changed.
-import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/ports";
+import type { Netlink, NetnsHandle, ProcessRunner } from "@patchbay/core/interfaces";
 import { parseRuleset, type RulesetTables } from "../nft/table.ts";
 import { runIn } from "../run-in.ts";
 import type { ForwardingEntry, WiredLink } from "../links.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError, type NicAddresses } from "@patchbay/core";
-import type { Netlink, NetlinkAnswer, NetnsHandle } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { NicAddresses } from "@patchbay/core/nics";
+import type { Netlink, NetlinkAnswer, NetnsHandle } from "@patchbay/core/interfaces";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 import {
   ACK,

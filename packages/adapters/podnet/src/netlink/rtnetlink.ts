@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { IP_BITS, printAddress } from "@patchbay/api";
-import type { NicAddresses, NicRoute } from "@patchbay/core";
+import type { NicAddresses, NicRoute } from "@patchbay/core/nics";
 import type { ForwardingEntry, WiredLink } from "../links.ts";
 import {
   type Attributes,

@@ -2,7 +2,7 @@
 // Rules around a bridge on which the pod serves DHCP and router advertisements to the guest. They block other servers
 // and other clients, and redirect the guest's routed traffic to the network's gateway. Details:
 // docs/design/guest-addresses.md.
-import type { BridgeWiring } from "@patchbay/core";
+import type { BridgeWiring } from "@patchbay/core/nics";
 import { DHCP_REQUESTS } from "./counters.ts";
 import type { Table, TableName } from "./table.ts";
 

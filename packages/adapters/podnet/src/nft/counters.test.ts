@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { SendGuard } from "@patchbay/core";
+import type { SendGuard } from "@patchbay/core/nics";
 import { describe, expect, test } from "vitest";
 import { answersTable } from "./answers.ts";
 import { addDropCounters, parseDhcpRequests, parseRefusals } from "./counters.ts";

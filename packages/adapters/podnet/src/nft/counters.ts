@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters in nftables rules: frames that a guest's send guard refused, and DHCP requests.
-import type { RefusedFrames } from "@patchbay/core";
+import type { RefusedFrames } from "@patchbay/core/doctor";
 import type { Chain } from "./table.ts";
 
 interface ChainReasons {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules at a guest's tap that restrict what the guest may send. Details: docs/design/guest-traffic.md.
 import { type IpPrefix, networkOf, parseIp } from "@patchbay/api";
-import { AppError, type SendGuard } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import type { SendGuard } from "@patchbay/core/nics";
 import { addDropCounters } from "./counters.ts";
 import { ipv6Chains, prefixText } from "./guard-ipv6.ts";
 import { type Chain, macDigits, rawNumber, type Table, type TableName } from "./table.ts";

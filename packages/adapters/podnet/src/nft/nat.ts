@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Address translation between a guest and its pod. Details: docs/design/masquerade.md.
-import type { ForwardedPorts, MasqueradeWiring, NatSubnet } from "@patchbay/core";
+import type { ForwardedPorts, MasqueradeWiring, NatSubnet } from "@patchbay/core/nics";
 import { DHCP_REQUESTS } from "./counters.ts";
 import type { Chain, Hook, Table, TableName } from "./table.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { normalizeMac } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type {
   Files,
   Link,
@@ -12,7 +12,7 @@ import type {
   NodeNics,
   OpenNetns,
   PodNetwork,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import type { WiredLink } from "../links.ts";
 import { CREATE, EXCLUSIVE } from "../netlink/apply-link-changes.ts";
 import { queryLinksAndRoutes, queryLinkIndices } from "../netlink/queries.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A namespace in memory that answers netlink as the kernel does, for tests.
-import type { Netlink, NetlinkAnswer } from "@patchbay/core/ports";
+import type { Netlink, NetlinkAnswer } from "@patchbay/core/interfaces";
 import { createFakeNetlink, type FakeNetlink } from "@patchbay/podnet/testing";
 import {
   attribute,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { BridgeWiring } from "@patchbay/core";
+import type { BridgeWiring } from "@patchbay/core/nics";
 import { describe, expect, test } from "vitest";
 import { type LinkChange, printLinkChange, type WiredLink } from "../links.ts";
 import {

@@ -2,8 +2,9 @@
 // Plans the link changes that make bridge and tap around a pod NIC. Details: docs/design/pod-links.md.
 import { hash } from "node:crypto";
 import { linkLocalOf, parseIp, printAddress } from "@patchbay/api";
-import { AppError, type BridgeWiring, type PodAnswers } from "@patchbay/core";
-import type { Link } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { BridgeWiring, PodAnswers } from "@patchbay/core/nics";
+import type { Link } from "@patchbay/core/interfaces";
 import type { AddressFlag, ForwardingEntry, LinkChange, WiredLink } from "../links.ts";
 import {
   ANY_TAP,

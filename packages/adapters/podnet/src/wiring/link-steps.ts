@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of a wiring: changes of links, and whether each is already done.
-import type { BridgeWiring } from "@patchbay/core";
+import type { BridgeWiring } from "@patchbay/core/nics";
 import type { LinkChange, LinkSettings, WiredLink } from "../links.ts";
 
 type OnBridge = Pick<BridgeWiring, "bridgeName">;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans the links, addresses and sysctls that hide a guest behind the addresses of a pod NIC. Details:
 // docs/design/masquerade.md.
-import type { MasqueradeWiring } from "@patchbay/core";
+import type { MasqueradeWiring } from "@patchbay/core/nics";
 import type { AddressFlag, LinkChange, WiredLink } from "../links.ts";
 import type { Sysctl, SysctlValues } from "../sysctls.ts";
 import { bridgeSteps, planForwarding } from "./bridge-plan.ts";

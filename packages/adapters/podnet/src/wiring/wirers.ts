@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes and removes the wiring of a guest NIC in a pod's namespace: links, rules and sysctls.
-import {
-  AppError,
-  type BridgeWiring,
-  type LeftWiring,
-  type MasqueradeWiring,
-  type PodWiring,
-  type SeenWiring,
-  type TapWiring,
-} from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import type {
+  BridgeWiring,
+  LeftWiring,
+  MasqueradeWiring,
+  PodWiring,
+  SeenWiring,
+  TapWiring,
+} from "@patchbay/core/nics";
 import type { ForwardingEntry, LinkChange, WiredLink } from "../links.ts";
 import { answersTableName, answersTable } from "../nft/answers.ts";
 import { guardTableName, guardTable } from "../nft/guard.ts";

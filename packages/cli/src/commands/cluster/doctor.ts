@@ -5,7 +5,7 @@ import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";
 
 async function examineInstallation(context: Context): Promise<void> {
-  const { AppError } = await import("@patchbay/core");
+  const { AppError } = await import("@patchbay/base");
   const { withSession } = await import("../../session.ts");
   const { collectFacts } = await import("../../doctor/collect.ts");
   const { judgeInstallation } = await import("../../doctor/judge.ts");

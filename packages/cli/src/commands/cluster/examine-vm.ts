@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Diagnosis of the interfaces of a VM, one after the other.
-import { AppError, ifacesOf, type DoctorReport } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import { ifacesOf } from "@patchbay/core/nics";
+import type { DoctorReport } from "@patchbay/core/doctor";
 import type { Context } from "../../command.ts";
 import { examine } from "../../doctor/examine.ts";
 import type { Input } from "../../input.ts";

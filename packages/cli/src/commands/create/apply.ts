@@ -6,7 +6,7 @@ import {
   VIRTUAL_MACHINES,
   type VirtualMachine,
 } from "@patchbay/api";
-import type { CallOptions, Store } from "@patchbay/core/ports";
+import type { CallOptions, Store } from "@patchbay/core/interfaces";
 import type { NewSecret, VmObjects } from "./vm-objects.ts";
 
 /** Deleting the VM deletes its secret. */

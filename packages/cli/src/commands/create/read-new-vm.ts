@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings of a new VM from the flags of `create vm` and the files that they name: disks, size, logins, MAC addresses.
 import { isNicMac, normalizeMac, type Matcher } from "@patchbay/api";
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 import { stringify } from "yaml";
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
-import { macFor } from "@patchbay/core";
-import type { Files } from "@patchbay/core/ports";
+import { macFor } from "@patchbay/core/nics";
+import type { Files } from "@patchbay/core/interfaces";
 import { addKeys, makePassword, makeUserData, readPublicKeys } from "../../cloud-init/user-data.ts";
 import {
   argumentAt,

@@ -2,7 +2,7 @@
 // Flags of `create vm` in virtctl's notation: disks as `src:…,name:…,bootorder:…`, instancetypes and preferences as
 // `KIND/NAME`. Pure. Source: KubeVirt pkg/virtctl/create/vm.
 import type { Matcher } from "@patchbay/api";
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 
 /** An existing disk: from an image, created anew at each start, or from a claim. */
 export interface NewVolume {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { validateVmChange } from "@patchbay/api";
-import { readDataVolume } from "@patchbay/core";
+import { readDataVolume } from "@patchbay/core/vm";
 import { describe, expect, test } from "vitest";
 import { describeDisks } from "./create-vm.ts";
 import { createVmObjects, type NewVm } from "./vm-objects.ts";

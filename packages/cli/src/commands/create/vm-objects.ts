@@ -11,7 +11,7 @@ import {
   type Secret,
   type VirtualMachine,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 import { VOLUME_FLAGS, type NewVolume } from "./virtctl-flags.ts";
 
 /** Settings of a new VM; amounts in Kubernetes' notation. */

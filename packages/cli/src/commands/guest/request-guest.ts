@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends a request to a VM's guest and prints the answer of its node.
 import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type { Context } from "../../command.ts";
 import type { Input } from "../../input.ts";
 import { printResult } from "../../print/output.ts";

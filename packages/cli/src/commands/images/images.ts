@@ -62,7 +62,7 @@ export const imageList: Command = {
 };
 
 async function runImageRemove(context: Context, input: Input): Promise<void> {
-  const { AppError } = await import("@patchbay/core/errors");
+  const { AppError } = await import("@patchbay/base");
   const { removeImage } = await import("@patchbay/supervisor");
   const { findImageUsers } = await import("./users.ts");
   const name = argumentAt(input, 0);

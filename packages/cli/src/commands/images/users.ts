@@ -15,7 +15,8 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { fullReference } from "@patchbay/containerd";
-import { isAppError, readDataVolume } from "@patchbay/core";
+import { isAppError } from "@patchbay/base";
+import { readDataVolume } from "@patchbay/core/vm";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import type { Context } from "../../command.ts";

@@ -25,7 +25,7 @@ async function runAddInterface(context: Context, input: Input): Promise<void> {
     return;
   }
   if (hasFlag(input, "keep")) {
-    const { AppError } = await import("@patchbay/core/errors");
+    const { AppError } = await import("@patchbay/base");
     throw new AppError("FLAG_INVALID", { flag: "--keep", reason: "means nothing without --check" });
   }
   const { requestIface } = await import("./request-iface.ts");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes of an interface's network and link.
 import { parseNadName, type JsonPatchOperation } from "@patchbay/api";
-import { AppError, ifacesOf, networksOf } from "@patchbay/core";
-import { nicsPlaceOf } from "@patchbay/core/nics";
+import { AppError } from "@patchbay/base";
+import { ifacesOf, networksOf, nicsPlaceOf } from "@patchbay/core/nics";
+
 import { type Target, withNamedTarget } from "../../target.ts";
 import { requestChange, type Change } from "../../change/request.ts";
 import { ifaceStage, type VmiState } from "../../change/steps.ts";

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { DoctorReport, HopReport } from "@patchbay/core";
+import type { DoctorReport, HopReport } from "@patchbay/core/doctor";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { printError } from "../../print/error.ts";
 import {

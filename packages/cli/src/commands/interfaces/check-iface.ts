@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugs an interface, checks that frames pass, and unplugs it again if they do not.
-import { AppError, ifacesOf, messageOf, type DoctorReport } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/base";
+import { ifacesOf } from "@patchbay/core/nics";
+import type { DoctorReport } from "@patchbay/core/doctor";
 import { performChange, describeChange, type ChangeResult } from "../../change/request.ts";
 import type { Context } from "../../command.ts";
 import { examine, type ExaminedIface } from "../../doctor/examine.ts";

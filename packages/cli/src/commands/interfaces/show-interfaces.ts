@@ -63,7 +63,7 @@ function nodeDetails({ nodeName, hindrance }: VmiStatus = {}): {
 }
 
 async function explainIn(context: Context, target: Target, iface: string): Promise<void> {
-  const { AppError } = await import("@patchbay/core/errors");
+  const { AppError } = await import("@patchbay/base");
   const { isLive, toIfaceRows } = await import("../../print/iface-rows.ts");
   const { printExplanation } = await import("../../print/explanation.ts");
   const { findStartProblem, findVmProblem } = await import("../../change/verdict.ts");
@@ -116,7 +116,7 @@ async function filterHistory(
   const own = history.filter(({ name }) => name === iface);
   const isKnown = toIfaceRows(target).some(({ name }) => name === iface);
   if (own.length > 0 || isKnown) return own;
-  const { AppError } = await import("@patchbay/core/errors");
+  const { AppError } = await import("@patchbay/base");
   const { kind, namespace, name } = target;
   const object = `${iface} of ${kind} ${namespace}/${name}`;
   throw new AppError("KUBE_NOT_FOUND", { resource: "interface", object });
@@ -124,10 +124,10 @@ async function filterHistory(
 
 async function runHistory(context: Context, input: Input): Promise<void> {
   const { withTarget } = await import("../../target.ts");
-  const { historyOfVm } = await import("@patchbay/core/history");
+  const { mergeVmHistory } = await import("@patchbay/core/history");
   const { printHistory } = await import("../../print/history.ts");
   await withTarget(context, input, async (target) => {
-    const history = await filterHistory(historyOfVm(target), target, argumentAt(input, 1));
+    const history = await filterHistory(mergeVmHistory(target), target, argumentAt(input, 1));
     await printResult(context, {
       table: () => printHistory(history),
       data: history,

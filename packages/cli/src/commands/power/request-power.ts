@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests to start, stop, restart and migrate VMs.
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 import { requestChange } from "../../change/request.ts";
 import { vmiStage, type VmiState } from "../../change/steps.ts";
 import { startVerdict, stopVerdict } from "../../change/verdict.ts";

@@ -10,7 +10,7 @@ const VMI_KINDS = ["vmi", "vmis", "virtualmachineinstance", "virtualmachineinsta
 async function isVmiOf(input: Input): Promise<boolean> {
   const kind = argumentAt(input, 0).toLowerCase();
   if ([...VM_KINDS, ...VMI_KINDS].includes(kind)) return VMI_KINDS.includes(kind);
-  const { AppError } = await import("@patchbay/core/errors");
+  const { AppError } = await import("@patchbay/base");
   const reason = `${kind} is not a kind that can be exposed: vm or vmi`;
   throw new AppError("FLAG_INVALID", { flag: "<type>", reason });
 }

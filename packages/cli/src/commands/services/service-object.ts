@@ -7,7 +7,8 @@ import {
   type ServicePort,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { AppError, labelValueOf } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import { labelValueOf } from "@patchbay/core/vm";
 
 /** Settings of the Service; texts as the user typed them. */
 export interface ExposeSettings {

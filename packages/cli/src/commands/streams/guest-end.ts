@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watch for the end of a running guest.
 import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type { Reflection } from "@patchbay/kube";
 import type { Session } from "../../session.ts";
 import type { Target } from "../../target.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Guest and user in an argument. Source: KubeVirt virtctl ssh and port-forward, [user@]type/name[/namespace], and
 // type/name.namespace as before v1.2.
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 import type { TargetQuery } from "../../target.ts";
 
 export interface GuestName extends TargetQuery {

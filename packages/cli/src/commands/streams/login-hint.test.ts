@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { SECRETS, type VirtualMachineInstance } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
 import { loginHint } from "./login-hint.ts";

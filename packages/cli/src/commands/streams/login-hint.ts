@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hint how to log in to a guest, from its user data, or where these are if the user may not read them.
 import { inCurrentWords, SECRETS, type Secret, type VirtualMachineInstance } from "@patchbay/api";
-import { isAppError } from "@patchbay/core/errors";
-import type { Store } from "@patchbay/core/ports";
+import { isAppError } from "@patchbay/base";
+import type { Store } from "@patchbay/core/interfaces";
 import { findLogin } from "../../cloud-init/user-data.ts";
 
 type Volumes = NonNullable<VirtualMachineInstance["spec"]["volumes"]>;

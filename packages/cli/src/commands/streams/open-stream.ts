@@ -2,7 +2,8 @@
 // Streams of a VM's guest from the API server: console, screen, port or captured packets.
 import type { Duplex } from "node:stream";
 import { isVmiFinal } from "@patchbay/api";
-import { AppError, PRESERVE_SESSION, STREAM_PROTOCOL } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import { PRESERVE_SESSION, STREAM_PROTOCOL } from "@patchbay/core/guest";
 import type { Session } from "../../session.ts";
 import { subresourcePath, type Target } from "../../target.ts";
 

@@ -4,13 +4,13 @@ import { stdout } from "node:process";
 import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { parseQuantity } from "@patchbay/api";
+import { AppError } from "@patchbay/base";
 import {
-  AppError,
   CAPTURE,
   CAPTURE_LIMITS,
   printCaptureQuery,
   type CaptureOrder,
-} from "@patchbay/core";
+} from "@patchbay/core/guest";
 import { openNewFile } from "@patchbay/os";
 import type { Context } from "../../command.ts";
 import { argumentAt, numberOption, textOption, type Input } from "../../input.ts";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local TCP ports that are forwarded to a guest until the user interrupts the command.
-import { AppError } from "@patchbay/core/errors";
+import { AppError, messageOf } from "@patchbay/base";
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import type { Duplex } from "node:stream";
-import { messageOf } from "@patchbay/core";
+
 import type { Context } from "../../command.ts";
 import { oneLine } from "../../print/safe.ts";
 

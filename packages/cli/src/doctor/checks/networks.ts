@@ -6,7 +6,7 @@ import {
   type KubeEvent,
   type NetworkAttachmentDefinition,
 } from "@patchbay/api";
-import { REASONS } from "@patchbay/core";
+import { REASONS } from "@patchbay/core/reasons";
 import type { Facts } from "../facts.ts";
 import { ifSeen, ok, warning, wrong, type Finding } from "../finding.ts";
 

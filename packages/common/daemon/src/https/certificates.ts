@@ -4,8 +4,8 @@ import { X509Certificate } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { dirname } from "node:path";
 import { TLSSocket } from "node:tls";
-import { AppError } from "@patchbay/core";
-import type { Files } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Files } from "@patchbay/core/interfaces";
 import { splitBundle } from "@patchbay/pki";
 
 export interface Source<T> {

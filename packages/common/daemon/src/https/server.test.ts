@@ -8,7 +8,7 @@ import { request } from "node:https";
 import { connect } from "node:tls";
 import { createClock } from "@patchbay/os";
 import { createAuthority, issueCertificate, type Authority } from "@patchbay/pki";
-import type { LogFields } from "@patchbay/core/ports";
+import type { LogFields } from "@patchbay/base";
 import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { eventually } from "@patchbay/support";

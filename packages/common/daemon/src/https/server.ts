@@ -4,8 +4,8 @@ import { createServer, type Server } from "node:https";
 import { constants } from "node:crypto";
 import type { IncomingMessage, RequestListener } from "node:http";
 import type { Duplex } from "node:stream";
-import { messageOf } from "@patchbay/core";
-import type { Logger } from "@patchbay/core/ports";
+import { messageOf, type Logger } from "@patchbay/base";
+
 import type { ClientAuthority, KeyPair, Source } from "./certificates.ts";
 
 /** Milliseconds to receive a request. */

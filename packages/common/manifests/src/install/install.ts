@@ -7,8 +7,8 @@ import {
   MUTATING_WEBHOOKS,
   type WebhookConfiguration,
 } from "@patchbay/api";
-import { AppError, isAppError, isEqual } from "@patchbay/core";
-import type { Store, WriteOptions } from "@patchbay/core/ports";
+import { AppError, isAppError, isEqual } from "@patchbay/base";
+import type { Store, WriteOptions } from "@patchbay/core/interfaces";
 import { conditionsOf } from "../conditions.ts";
 import { findType, TYPES } from "../types.ts";
 import { carryOver, withoutBookkeeping, withNote } from "./merge-objects.ts";

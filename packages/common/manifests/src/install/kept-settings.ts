@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the settings of an existing installation, which a repeated install keeps unless it overrides them.
 import { isJsonObject, type KubeObject } from "@patchbay/api";
-import type { Store } from "@patchbay/core/ports";
+import type { Store } from "@patchbay/core/interfaces";
 import { findType } from "../types.ts";
 import { isPodCreation } from "./pod-creation.ts";
 import { SETTING_FLAGS, isWorkload, type InstallSettings } from "./settings.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The KubeVirt object with the cluster's settings. It exists from the start, so that each setting is a patch.
 import { apiVersionOf, isJsonObject, KUBEVIRTS, names, type KubeObject } from "@patchbay/api";
-import type { ObjectKey, Store } from "@patchbay/core/ports";
+import type { ObjectKey, Store } from "@patchbay/core/interfaces";
 import { DEFINITIONS } from "../types.ts";
 import type { ObjectResult } from "./install.ts";
 import { describeObject } from "./strangers.ts";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes net-agent from the container runtimes of all nodes when its pods end.
 import { names, PODS, type KubeObject } from "@patchbay/api";
-import { isAppError } from "@patchbay/core";
-import type { Store } from "@patchbay/core/ports";
+import { isAppError } from "@patchbay/base";
+import type { Store } from "@patchbay/core/interfaces";
 import { findType } from "../types.ts";
 import { isPodCreation } from "./pod-creation.ts";
 

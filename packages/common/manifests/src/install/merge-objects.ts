@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three-way merge of a DaemonSet or Deployment at a repeated `install`. Pure.
 import { isJsonObject, type JsonObject, type KubeObject, names, parseJson } from "@patchbay/api";
-import { isEqual } from "@patchbay/core";
+import { isEqual } from "@patchbay/base";
 import { POD_CREATION_FLAGS } from "./pod-creation.ts";
 import { SETTING_FLAGS, isWorkload } from "./settings.ts";
 

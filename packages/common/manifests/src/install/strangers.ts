@@ -9,7 +9,7 @@ import {
   type KubeObject,
   type WebhookConfiguration,
 } from "@patchbay/api";
-import type { Store } from "@patchbay/core/ports";
+import type { Store } from "@patchbay/core/interfaces";
 import { DEFINITIONS, findType } from "../types.ts";
 
 const GROUPS: readonly string[] = [names.KUBEVIRT_GROUP, names.SUBRESOURCES_GROUP];

@@ -9,7 +9,7 @@ import {
   names,
   type KubeObject,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";

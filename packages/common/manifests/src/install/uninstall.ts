@@ -8,8 +8,8 @@ import {
   type KubeObject,
   type ResourceType,
 } from "@patchbay/api";
-import { AppError, isAppError } from "@patchbay/core";
-import type { ListOptions, ObjectKey, Store } from "@patchbay/core/ports";
+import { AppError, isAppError } from "@patchbay/base";
+import type { ListOptions, ObjectKey, Store } from "@patchbay/core/interfaces";
 import { SEPARATE_TYPES, DEFINITIONS, TYPES } from "../types.ts";
 import { leaveRuntimes } from "./leave-runtimes.ts";
 import { KUBECTL_APPLIED } from "./merge-objects.ts";

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts known about an interface before its path is probed, and what to probe.
-import { findByName } from "../spec/nics.ts";
+import { findByName } from "../nics/nics.ts";
 import { parseIp, type VirtualMachineInstance } from "@patchbay/api";
-import { isIpv6LinkLocal, waysOutOf } from "../addresses/lease.ts";
-import type { SeenWiring } from "../bindings/pod-wiring.ts";
-import type { ServedNic } from "../addresses/served-nic.ts";
+import { isIpv6LinkLocal, waysOutOf } from "../nics/addresses/lease.ts";
+import type { SeenWiring } from "../nics/bindings/pod-wiring.ts";
+import type { ServedNic } from "../nics/addresses/served-nic.ts";
 import { readGuestLinks, type GuestNic } from "../guest/links.ts";
-import type { GuestFacts } from "../ports/hypervisor.ts";
-import type { IfaceFacts } from "../iface/facts.ts";
-import { leaseOf, moduleOf, wiringOf } from "../iface/links/wiring.ts";
+import type { GuestFacts } from "../interfaces/hypervisor.ts";
+import type { IfaceFacts } from "../nics/facts.ts";
+import { leaseOf, moduleOf, wiringOf } from "../nics/links/wiring.ts";
 import type { GuestReport, PathFacts } from "./facts.ts";
 
 export interface WaySources {

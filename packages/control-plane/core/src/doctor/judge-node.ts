@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isIpv6LinkLocal } from "../addresses/lease.ts";
+import { isIpv6LinkLocal } from "../nics/addresses/lease.ts";
 import {
   findFrameLoss,
   judgePartialLoss,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ObjectKey } from "../ports/store.ts";
+import type { ObjectKey } from "../interfaces/store.ts";
 import { guestPath, parseGuestPath } from "./requests.ts";
-import { joinedBytes } from "../joined-bytes.ts";
+import { joinedBytes } from "@patchbay/base";
 
 export interface CaptureOrder {
   readonly interface: string;

@@ -3,7 +3,7 @@
 // hostile: unprintable text is left out. Source: KubeVirt api/core/v1 VirtualMachineInstanceGuestAgentInfo; libvirt
 // virDomainGetGuestInfo.
 import type { GuestOsInfo } from "@patchbay/api";
-import type { GuestFacts } from "../ports/hypervisor.ts";
+import type { GuestFacts } from "../interfaces/hypervisor.ts";
 
 /** Longest text, in characters. Linux link names have 15, Windows' up to 255. Source: linux/if.h IFNAMSIZ; MIB_IF_ROW2. */
 const TEXT_MAX = 255;

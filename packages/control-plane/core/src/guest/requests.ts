@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of virt-api to virt-handler about a guest, and the names in their certificates. Source: KubeVirt kubecli
 // VirtHandlerConn.
-import type { ObjectKey } from "../ports/store.ts";
+import type { ObjectKey } from "../interfaces/store.ts";
 
 export const GUEST_REQUESTS = {
   pause: "put",

@@ -20,7 +20,7 @@ import {
 } from "./parts.ts";
 import { withPartNames } from "./expand.ts";
 import { expandedBy, type MissingPart, type ReadParts } from "./read-parts.ts";
-import { isEqual } from "../equal.ts";
+import { isEqual } from "@patchbay/base";
 import { buildRevision } from "./revision.ts";
 
 /** Fields of a VM's status. An undefined one is to be removed. */

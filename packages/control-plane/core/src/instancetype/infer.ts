@@ -13,8 +13,8 @@ import {
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
-import { dropAbsent } from "../drop-absent.ts";
-import type { ObjectKey } from "../ports/store.ts";
+import { dropAbsent } from "@patchbay/base";
+import type { ObjectKey } from "../interfaces/store.ts";
 import { defaultKindOf, matcherOf, PARTS, type Part } from "./parts.ts";
 
 /** Finds an object. Undefined also if the API server does not serve its kind. */

@@ -9,7 +9,7 @@ import {
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
-import type { Store } from "../ports/store.ts";
+import type { Store } from "../interfaces/store.ts";
 import { expandVm, type Expansion } from "./expand.ts";
 import {
   notFoundCause,

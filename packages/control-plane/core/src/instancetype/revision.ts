@@ -11,8 +11,8 @@ import {
   type PreferenceSpec,
   type VirtualMachine,
 } from "@patchbay/api";
-import { sha256Hex } from "../iface/sha256.ts";
-import { labelValueOf } from "../spec/guest-names.ts";
+import { sha256Hex } from "../nics/sha256.ts";
+import { labelValueOf } from "../vm/spec/guest-names.ts";
 import type { Part, PartObject, PartType } from "./parts.ts";
 
 /** Source: Kubernetes object names. */

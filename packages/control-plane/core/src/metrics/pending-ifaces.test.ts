@@ -2,7 +2,7 @@
 import type { Attachment, IfacePhase, IfaceStatus, VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { hotplugTypeOf } from "../iface/phase.ts";
+import { hotplugTypeOf } from "../nics/phase.ts";
 import { ifacePhaseFamily, pendingIfaces, phasesEnded, reasonsTold } from "./pending-ifaces.ts";
 
 const SINCE = "2026-01-01T00:00:00Z";

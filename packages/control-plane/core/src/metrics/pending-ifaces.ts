@@ -9,7 +9,7 @@ import {
   type IfaceStatus,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { findByName, ifacesOf } from "../spec/nics.ts";
+import { findByName, ifacesOf } from "../nics/nics.ts";
 import type { MetricFamily } from "./family.ts";
 
 export interface PendingIface {

@@ -15,7 +15,7 @@ import {
   vmiVnicFamily,
   vmVnicFamily,
 } from "./vmis.ts";
-import { withNics } from "../spec/nics.ts";
+import { withNics } from "../nics/nics.ts";
 
 const MIGRATABLE = [{ type: "LiveMigratable", status: "True" }] as const;
 

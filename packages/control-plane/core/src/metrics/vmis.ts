@@ -13,8 +13,8 @@ import type {
 import { ownerPodName } from "../migration/owner.ts";
 import { findEvictionStrategy, isMigratable } from "../migration/requests.ts";
 import type { MetricFamily, Sample } from "./family.ts";
-import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
-import type { JobStats } from "../ports/index.ts";
+import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";
+import type { JobStats } from "../interfaces/hypervisor.ts";
 
 type Labels = Readonly<Record<string, string | undefined>>;
 type Migration = VirtualMachineInstanceMigration;

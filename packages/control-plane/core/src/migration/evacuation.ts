@@ -9,8 +9,8 @@ import {
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import { sha256Hex } from "../iface/sha256.ts";
-import { toMs } from "../time.ts";
+import { sha256Hex } from "../nics/sha256.ts";
+import { toMs } from "@patchbay/base";
 import type { NewCondition } from "../status/conditions.ts";
 import { inTurn } from "./control/queue.ts";
 import { findEvictionStrategy, isMigratable } from "./requests.ts";

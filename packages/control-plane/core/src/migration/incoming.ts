@@ -2,8 +2,8 @@
 // Plans the target node's steps for an incoming guest. The guest resumes only after it is known to be off at the source, and
 // if its devices match what was prepared.
 import type { MigrationState } from "@patchbay/api";
-import { isEqual } from "../equal.ts";
-import type { DomainInfo } from "../ports/index.ts";
+import { isEqual } from "@patchbay/base";
+import type { DomainInfo } from "../interfaces/hypervisor.ts";
 import type { NewCondition } from "../status/conditions.ts";
 
 export interface ArrivalFacts {

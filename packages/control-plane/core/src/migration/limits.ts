@@ -7,8 +7,8 @@ import {
   type MigrationState,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { memoryMiBOf } from "../spec/machine.ts";
-import { toMs } from "../time.ts";
+import { memoryMiBOf } from "../vm/spec/machine.ts";
+import { toMs } from "@patchbay/base";
 
 const MIB_PER_GIB = 1024;
 const BYTES_PER_MIB = 1024 * 1024;

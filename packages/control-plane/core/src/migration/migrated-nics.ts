@@ -6,17 +6,17 @@ import {
   type IfaceStatus,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import type { BindingKind } from "../bindings/binding.ts";
-import { bindingOf } from "../bindings/resolve-binding.ts";
-import { socketLinkOf } from "../iface/links/socket-link.ts";
-import { madeTapOf } from "../iface/names.ts";
-import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
+import type { BindingKind } from "../nics/bindings/binding.ts";
+import { bindingOf } from "../nics/bindings/resolve-binding.ts";
+import { socketLinkOf } from "../nics/links/socket-link.ts";
+import { madeTapOf } from "../nics/names.ts";
+import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";
 import { findCondition, PAUSED } from "../status/conditions.ts";
 import type { ArrivedNic } from "./incoming.ts";
-import { wiringOf, isByHook } from "../iface/links/wiring.ts";
-import { isInPod, type NodeVmFacts, wiringPlanOf } from "../plan/node/node-vm.ts";
-import type { AnnouncedNic } from "../ports/index.ts";
-import type { PodWiring } from "../bindings/pod-wiring.ts";
+import { wiringOf, isByHook } from "../nics/links/wiring.ts";
+import { isInPod, type NodeVmFacts, wiringPlanOf } from "../vm/node/node-vm.ts";
+import type { AnnouncedNic } from "../interfaces/node/pod-network.ts";
+import type { PodWiring } from "../nics/bindings/pod-wiring.ts";
 
 /** Bindings whose taps Patchbay creates. */
 const OWN_TAP_BINDINGS: readonly BindingKind[] = ["bridge", "masquerade", "managedTap"];

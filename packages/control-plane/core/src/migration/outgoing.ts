@@ -2,7 +2,7 @@
 // Plans the source node's steps for an outgoing guest, from facts only: a restarted virt-handler continues and never starts a
 // migration twice.
 import type { MigrationState } from "@patchbay/api";
-import type { DomainInfo, JobStats } from "../ports/index.ts";
+import type { DomainInfo, JobStats } from "../interfaces/hypervisor.ts";
 
 export interface DepartureFacts {
   readonly migration: MigrationState;

@@ -8,8 +8,8 @@ import {
   type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { sha256Hex } from "../iface/sha256.ts";
-import { findByName, ifacesOf } from "../spec/nics.ts";
+import { sha256Hex } from "../nics/sha256.ts";
+import { findByName, ifacesOf } from "../nics/nics.ts";
 
 /** DNS-1123 subdomain limit, minus prefix and suffix. Source: Kubernetes names. */
 const NAME_MAX = 253 - "virt-launcher-".length - 6;

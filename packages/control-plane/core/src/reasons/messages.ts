@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { machineFamilyOf } from "@patchbay/domain";
-import { isOnRootComplex, machineOf } from "../spec/machine.ts";
+import { isOnRootComplex, machineOf } from "../vm/spec/machine.ts";
 import type { Reason } from "./table.ts";
 
 export interface Told<R extends Reason = Reason> {

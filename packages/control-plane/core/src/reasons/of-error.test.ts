@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { AppError, leastPauseMs } from "../errors/app-error.ts";
-import { LIBVIRT_ERRORS } from "../errors/catalogue/guest.ts";
+import { AppError, leastPauseMs, LIBVIRT_ERRORS } from "@patchbay/base";
+
 import { hindranceOfFailure } from "../status/blocked-reason.ts";
 import { isFaultOfDefinition, reasonOf, sayWithAdvice, type LibvirtErrorCode } from "./of-error.ts";
 

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-import { fillIn, isAppError, messageOf, type AppError, type Details } from "../errors/app-error.ts";
-import type { ErrorCode } from "../errors/catalogue.ts";
-import type { LIBVIRT_ERRORS } from "../errors/catalogue/guest.ts";
+import {
+  fillIn,
+  isAppError,
+  messageOf,
+  type AppError,
+  type Details,
+  type ErrorCode,
+  type LIBVIRT_ERRORS,
+} from "@patchbay/base";
+
 import { findAdvice, type Reason } from "./table.ts";
 
 export type LibvirtErrorCode = keyof typeof LIBVIRT_ERRORS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { bindingOf } from "../bindings/resolve-binding.ts";
+import { bindingOf } from "../nics/bindings/resolve-binding.ts";
 import { eventTypeOf, helperOn, REASONS } from "./table.ts";
 
 describe("the event of a reason", () => {

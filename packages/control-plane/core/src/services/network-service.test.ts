@@ -2,7 +2,7 @@
 import { names, type VirtualMachineInstance } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aBlueDefinition, aNetworkService, aServedVmi } from "../testing/network-services.ts";
-import { isEqual } from "../equal.ts";
+import { isEqual } from "@patchbay/base";
 import { networkServicePlan, seenByServices, type NetworkServiceFacts } from "./network-service.ts";
 
 const TRUSTED = ["default"];

@@ -13,9 +13,9 @@ import {
   type ServicePort,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { sha256Hex } from "../iface/sha256.ts";
-import { hostnameOf } from "../spec/guest-names.ts";
-import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
+import { sha256Hex } from "../nics/sha256.ts";
+import { hostnameOf } from "../vm/spec/guest-names.ts";
+import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";
 import { findCondition, READY } from "../status/conditions.ts";
 import { serviceAskOf, type NetworkRequest } from "./service-request.ts";
 import {

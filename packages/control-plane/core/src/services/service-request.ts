@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network and VM selector that a Service requests in its annotations. Any author of a Service may have written them.
 import { names, type Service } from "@patchbay/api";
-import { dropAbsent } from "../drop-absent.ts";
-import { qualifiedName } from "../spec/nics.ts";
+import { dropAbsent } from "@patchbay/base";
+import { qualifiedName } from "../nics/nics.ts";
 
 export interface NetworkRequest {
   /** NAMESPACE/NAME of the NetworkAttachmentDefinition. */

@@ -8,7 +8,7 @@ import {
   type EndpointSlice,
   type Service,
 } from "@patchbay/api";
-import { isEqual } from "../equal.ts";
+import { isEqual } from "@patchbay/base";
 
 interface SliceAction {
   readonly kind: "create" | "update" | "delete";

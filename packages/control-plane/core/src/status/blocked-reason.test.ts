@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { AppError } from "../errors/app-error.ts";
+import { AppError } from "@patchbay/base";
 import {
   guestHindranceField,
   guestHindranceOf,

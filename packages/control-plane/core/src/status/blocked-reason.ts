@@ -17,12 +17,12 @@ import {
   type Told,
   WAITING_FOR_MIGRATION,
 } from "../reasons/messages.ts";
-import { findByName, ifacesOf } from "../spec/nics.ts";
-import type { IfaceFacts } from "../iface/facts.ts";
-import type { SocketReason } from "../iface/links/vhost-socket.ts";
-import type { NoPlace } from "../pcie/live-places.ts";
-import type { NodeAction, NodeVmFacts, WaitReason } from "../plan/node/node-vm.ts";
-import type { VhostUserWait } from "../plan/node/nics.ts";
+import { findByName, ifacesOf } from "../nics/nics.ts";
+import type { IfaceFacts } from "../nics/facts.ts";
+import type { SocketReason } from "../nics/links/vhost-socket.ts";
+import type { NoPlace } from "../nics/pcie/live-places.ts";
+import type { NodeAction, NodeVmFacts, WaitReason } from "../vm/node/node-vm.ts";
+import type { VhostUserWait } from "../nics/node-plan.ts";
 
 export interface Hindrance {
   /** Stable, in CamelCase. Listed in docs/reference/reasons.md. */

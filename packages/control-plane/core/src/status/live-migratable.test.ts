@@ -2,7 +2,7 @@
 import type { Iface, PersistentVolumeClaim, VmiSpec } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { withNics } from "../spec/nics.ts";
+import { withNics } from "../nics/nics.ts";
 import { liveMigratableCondition } from "./live-migratable.ts";
 
 type Volume = NonNullable<VmiSpec["volumes"]>[number];

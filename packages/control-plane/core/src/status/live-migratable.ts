@@ -8,9 +8,9 @@ import {
   type PersistentVolumeClaim,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { bindingOf } from "../bindings/resolve-binding.ts";
-import { claimNameOf, disksOf, type GuestDisk } from "../spec/disks.ts";
-import { findByName, ifacesOf, networksOf } from "../spec/nics.ts";
+import { bindingOf } from "../nics/bindings/resolve-binding.ts";
+import { claimNameOf, disksOf, type GuestDisk } from "../vm/spec/disks.ts";
+import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";
 import type { NewCondition } from "./conditions.ts";
 
 /** Source: KubeVirt VirtualMachineInstanceIsMigratable. */

@@ -3,12 +3,12 @@
 import { networkConfigOf, type IfaceStatus, type VmiPhase } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { AppError } from "../errors/app-error.ts";
-import { NO_LINKS } from "../iface/facts.ts";
-import type { DomainSnapshot, NodeVmFacts } from "../plan/node/node-vm.ts";
+import { AppError } from "@patchbay/base";
+import { NO_LINKS } from "../nics/facts.ts";
+import type { DomainSnapshot, NodeVmFacts } from "../vm/node/node-vm.ts";
 import { anIface, IN_USE } from "../testing/node-scene.ts";
 import { nodeVmStatus, guestLinkStatuses, unlistedGuestLinks } from "./node-vm.ts";
-import { unreachableIfaces } from "./ifaces/unreachable.ts";
+import { unreachableIfaces } from "../nics/status/unreachable.ts";
 import type { LinkView } from "../guest/agent-view.ts";
 
 const NOW = "2026-01-01T01:00:00.000Z";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachineInstance, VmiPhase, VmiStatus, IfaceStatus } from "@patchbay/api";
 import { countPorts } from "@patchbay/domain";
-import { servedNics } from "../addresses/served-nic.ts";
+import { servedNics } from "../nics/addresses/served-nic.ts";
 import { openMigration } from "../migration/owner.ts";
-import type { NodeVmFacts } from "../plan/node/node-vm.ts";
-import { ifacesWithoutPort } from "../pcie/ports.ts";
+import type { NodeVmFacts } from "../vm/node/node-vm.ts";
+import { ifacesWithoutPort } from "../nics/pcie/ports.ts";
 import {
   AGENT_CONNECTED,
   findCondition,
@@ -14,7 +14,7 @@ import {
   type NewCondition,
 } from "./conditions.ts";
 import { guestHindranceField, type Hindrance } from "./blocked-reason.ts";
-import { ifaceStatuses, type IfaceReport } from "./ifaces/ifaces.ts";
+import { ifaceStatuses, type IfaceReport } from "../nics/status/ifaces.ts";
 import type { LinkView } from "../guest/agent-view.ts";
 
 /** Most links to list; the others are only counted, to keep the object small. Source: KubeVirt network/setup/netstat.go. */

@@ -3,7 +3,7 @@
 import type { Iface, Network, VmiSpec } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { withNics } from "../spec/nics.ts";
+import { withNics } from "../nics/nics.ts";
 import { restartRequiredFields } from "./restart-required.ts";
 
 interface Nic {

@@ -13,9 +13,9 @@ import {
   type JsonObject,
   type VmiSpec,
 } from "@patchbay/api";
-import { isEqual } from "../equal.ts";
-import { networkSwapOf, OF_NETWORK, canPlug, type Sides } from "../plan/vm/nics.ts";
-import { findByName, withNics, nicsOf, type Nics } from "../spec/nics.ts";
+import { isEqual } from "@patchbay/base";
+import { networkSwapOf, OF_NETWORK, canPlug, type Sides } from "../nics/spec-plan.ts";
+import { findByName, withNics, nicsOf, type Nics } from "../nics/nics.ts";
 
 const SPEC_PATH = "spec.template.spec";
 const IFACES_PATH = `${SPEC_PATH}.domain.devices.interfaces`;

@@ -13,8 +13,8 @@ import {
 } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { planVm } from "../plan/vm/vm.ts";
-import { withNics } from "../spec/nics.ts";
+import { planVm } from "../vm/vm.ts";
+import { withNics } from "../nics/nics.ts";
 import { restartRequiredFields } from "./restart-required.ts";
 
 const NOW = "2026-01-01T00:00:00Z";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { AppError } from "../errors/app-error.ts";
+import { AppError } from "@patchbay/base";
 import { sayError } from "./step-failure.ts";
 
 const ASKED = { verb: "create", resource: "pods", object: "ns/one" };

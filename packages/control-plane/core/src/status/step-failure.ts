@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isAppError, messageOf } from "../errors/app-error.ts";
-import type { ErrorCode } from "../errors/catalogue.ts";
+import { isAppError, messageOf, type ErrorCode } from "@patchbay/base";
+
 import type { MigrationAction } from "../migration/control/actions.ts";
-import type { VmAction } from "../plan/vm/vm.ts";
-import type { VmiAction } from "../plan/vm/vmi.ts";
+import type { VmAction } from "../vm/vm.ts";
+import type { VmiAction } from "../vm/vmi.ts";
 
 export type StepKind = VmAction["kind"] | VmiAction["kind"] | MigrationAction["kind"];
 

@@ -11,11 +11,11 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { PREPARE_CONTAINER } from "../plan/pod/disks.ts";
-import { failedHookOf } from "../plan/pod/hook-sidecars.ts";
-import { hasLostImage, KERNEL_FILES, volumeIndexOf } from "../plan/pod/image-files.ts";
-import { sayProblems, vmiStartProblems } from "../plan/vm/start-problems.ts";
-import { storageHindrance, type StorageFacts } from "../plan/vm/storage.ts";
+import { PREPARE_CONTAINER } from "../vm/pod/disks.ts";
+import { failedHookOf } from "../hooks/hook-sidecars.ts";
+import { hasLostImage, KERNEL_FILES, volumeIndexOf } from "../vm/pod/image-files.ts";
+import { sayProblems, vmiStartProblems } from "../vm/start-problems.ts";
+import { storageHindrance, type StorageFacts } from "../vm/storage.ts";
 import type { NetworkAbsences } from "../node/definitions.ts";
 import { eventTypeOf } from "../reasons/table.ts";
 import { hasEverRun, type NodeLoss } from "../node/node-loss.ts";

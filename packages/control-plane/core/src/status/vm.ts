@@ -9,13 +9,13 @@ import {
   type PcieTopology,
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
-import { keptAddressesOf } from "../addresses/kept-addresses.ts";
-import { findByName, ifacesOf } from "../spec/nics.ts";
+import { keptAddressesOf } from "../nics/addresses/kept-addresses.ts";
+import { findByName, ifacesOf } from "../nics/nics.ts";
 import { openMigration } from "../migration/owner.ts";
-import { collectRetainedMacs } from "../iface/mac.ts";
-import { keptTopology } from "../pcie/devices.ts";
-import { decideRun, notedStrategy, runFactsOf } from "../plan/vm/run-strategy.ts";
-import { startFailureOf } from "../plan/vm/start-failure.ts";
+import { collectRetainedMacs } from "../nics/mac.ts";
+import { keptTopology } from "../nics/pcie/devices.ts";
+import { decideRun, notedStrategy, runFactsOf } from "../vm/run-strategy.ts";
+import { startFailureOf } from "../vm/start-failure.ts";
 import {
   findCondition,
   PAUSED,
@@ -25,7 +25,7 @@ import {
   type Conditions,
   type NewCondition,
 } from "./conditions.ts";
-import { nextVmHistory } from "./history/of-vm.ts";
+import { nextVmHistory } from "../history/of-vm.ts";
 import { restartRequiredFields } from "./restart-required.ts";
 import {
   synchronizedCondition,
@@ -33,8 +33,8 @@ import {
   type SyncError,
   type VmStatusFacts,
 } from "./sync-error.ts";
-import { isEqual } from "../equal.ts";
-import { isOver } from "../plan/request/target.ts";
+import { isEqual } from "@patchbay/base";
+import { isOver } from "../requests/target.ts";
 
 /** Source: KubeVirt VirtualMachineRestartRequired. */
 const RESTART_REQUIRED = "RestartRequired";

@@ -12,15 +12,15 @@ import {
   type VmiStatus,
   type PersistentVolumeClaim,
 } from "@patchbay/api";
-import { ADDRESS_CHANGED, addressesCondition } from "../addresses/kept-addresses.ts";
-import { attachmentStatuses, type PodNetworkFacts } from "./ifaces/attachments.ts";
+import { ADDRESS_CHANGED, addressesCondition } from "../nics/addresses/kept-addresses.ts";
+import { attachmentStatuses, type PodNetworkFacts } from "../nics/status/attachments.ts";
 import { type NodeLoss, hasRun } from "../node/node-loss.ts";
 import { GUEST_HELD, heldCondition, heldMessage } from "../migration/incoming.ts";
 import { EVICTION_REQUESTED, evictionCondition } from "../migration/evacuation.ts";
 import { openMigration } from "../migration/owner.ts";
-import { failedHookOf } from "../plan/pod/hook-sidecars.ts";
-import { hasLostImage } from "../plan/pod/image-files.ts";
-import { podNetworkElements } from "../plan/vm/vmi.ts";
+import { failedHookOf } from "../hooks/hook-sidecars.ts";
+import { hasLostImage } from "../vm/pod/image-files.ts";
+import { podNetworkElements } from "../vm/vmi.ts";
 import {
   findCondition,
   PAUSED,
@@ -39,9 +39,9 @@ import {
   vmiSyncError,
   type VmiStatusFacts,
 } from "./sync-error.ts";
-import { claimModeOf } from "../spec/disk-files.ts";
-import { claimNameOf, disksOf } from "../spec/disks.ts";
-import { findByName } from "../spec/nics.ts";
+import { claimModeOf } from "../vm/spec/disk-files.ts";
+import { claimNameOf, disksOf } from "../vm/spec/disks.ts";
+import { findByName } from "../nics/nics.ts";
 
 type VolumeStatus = NonNullable<VmiStatus["volumeStatus"]>[number];
 

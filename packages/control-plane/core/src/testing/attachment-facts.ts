@@ -4,7 +4,7 @@ import type {
   AttachmentAction,
   AttachmentFacts,
   OwnedAttachment,
-} from "../plan/attachments/attachment-actions.ts";
+} from "../nics/attachments/attachment-actions.ts";
 
 export type Facts = AttachmentFacts<OwnedAttachment>;
 

@@ -2,7 +2,7 @@
 // Patchbay's results for the rows of KubeVirt's own test tables.
 import type { Iface, Network, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
-import { withNics } from "../spec/nics.ts";
+import { withNics } from "../nics/nics.ts";
 
 export type Case =
   /** Same result as KubeVirt. */

@@ -7,12 +7,12 @@ import {
   type NetworkSelection,
   type NetworkStatus,
 } from "@patchbay/api";
-import { collectIfaceFacts, type IfaceSources } from "../iface/collect.ts";
-import { aliasOf } from "../iface/names.ts";
+import { collectIfaceFacts, type IfaceSources } from "../nics/collect.ts";
+import { aliasOf } from "../nics/names.ts";
 import { targetPodView } from "../migration/control/target-nics.ts";
-import { attachmentStatuses } from "../status/ifaces/attachments.ts";
-import { planPodNetworks } from "../plan/pod/pod-networks.ts";
-import { ifaceStatuses } from "../status/ifaces/ifaces.ts";
+import { attachmentStatuses } from "../nics/status/attachments.ts";
+import { planPodNetworks } from "../vm/pod/pod-networks.ts";
+import { ifaceStatuses } from "../nics/status/ifaces.ts";
 import { ours, same, vmiOf, type Cases, type RowNics } from "./kubevirt-case.ts";
 
 const KEY = "k8s.v1.cni.cncf.io/networks";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows about KubeVirt's queue of requests in a VM's status. Patchbay writes each request into the spec at once.
 import { isAbsent, type Iface, type Network } from "@patchbay/api";
-import type { NicPlan } from "../plan/request/refusal.ts";
+import type { NicPlan } from "../requests/refusal.ts";
 import { add, aVm, aVmi, POD_IFACE, POD_NETWORK, remove } from "./nic-requests.ts";
 
 interface QueuedRequest {

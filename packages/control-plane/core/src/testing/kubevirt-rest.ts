@@ -2,10 +2,10 @@
 // Rows about admission, subresources, the node and migration.
 import { validateVmiSpec, type Iface, type IfaceStatus, type Network } from "@patchbay/api";
 import { aPod } from "@patchbay/support";
-import { NO_LINKS, type IfaceFacts } from "../iface/facts.ts";
-import { phaseOf } from "../iface/phase.ts";
-import { planNodeVm } from "../plan/node/node-vm.ts";
-import { parseAddIface, parseRemoveIface } from "../plan/request/nic-body.ts";
+import { NO_LINKS, type IfaceFacts } from "../nics/facts.ts";
+import { phaseOf } from "../nics/phase.ts";
+import { planNodeVm } from "../vm/node/node-vm.ts";
+import { parseAddIface, parseRemoveIface } from "../requests/nic-body.ts";
 import { findCondition } from "../status/conditions.ts";
 import { ownVmiStatus } from "../status/vmi.ts";
 import { nicsAfterRequests } from "./kubevirt-queue.ts";

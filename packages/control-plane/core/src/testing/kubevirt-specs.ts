@@ -2,9 +2,9 @@
 // Rows about how an edit of a VM affects its VMI, and about restarts.
 import type { Iface, IfaceStatus, Network, VirtualMachineInstance } from "@patchbay/api";
 import { aVm } from "@patchbay/support";
-import { planPodNetworks } from "../plan/pod/pod-networks.ts";
-import { planTemplateNics } from "../plan/vm/nics.ts";
-import { findByName, ifacesOf, withNics, type Nics } from "../spec/nics.ts";
+import { planPodNetworks } from "../vm/pod/pod-networks.ts";
+import { planTemplateNics } from "../nics/spec-plan.ts";
+import { findByName, ifacesOf, withNics, type Nics } from "../nics/nics.ts";
 import { restartRequiredFields } from "../status/restart-required.ts";
 import { ours, same, vmiOf, type Cases } from "./kubevirt-case.ts";
 import { nicsAfter } from "./vmi-nics.ts";

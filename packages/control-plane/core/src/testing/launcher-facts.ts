@@ -6,8 +6,8 @@ import {
   storageConfigOf,
   type PersistentVolumeClaim,
 } from "@patchbay/api";
-import type { LauncherSettings } from "../plan/pod/launcher-pod.ts";
-import type { StorageFacts } from "../plan/vm/storage.ts";
+import type { LauncherSettings } from "../vm/pod/launcher-pod.ts";
+import type { StorageFacts } from "../vm/storage.ts";
 
 /** Emulated guests, image volumes. */
 export const SETTINGS: LauncherSettings = {

@@ -12,7 +12,7 @@ import {
 import { aPod, aVmi } from "@patchbay/support";
 import type { MigrationFacts } from "../migration/control/facts.ts";
 import { launcherPodName } from "../migration/owner.ts";
-import type { VmiFacts } from "../plan/vm/vmi.ts";
+import type { VmiFacts } from "../vm/vmi.ts";
 
 type Migration = VirtualMachineInstanceMigration;
 

@@ -7,11 +7,11 @@ import type {
   VirtualMachineInstance,
   VmiStatus,
 } from "@patchbay/api";
-import { planAddIface } from "../plan/request/add-iface.ts";
-import type { AddIfaceRequest } from "../plan/request/nic-body.ts";
-import type { NicPlan } from "../plan/request/refusal.ts";
-import { planRemoveIface } from "../plan/request/remove-iface.ts";
-import type { NicTarget } from "../plan/request/target.ts";
+import { planAddIface } from "../requests/add-iface.ts";
+import type { AddIfaceRequest } from "../requests/nic-body.ts";
+import type { NicPlan } from "../requests/refusal.ts";
+import { planRemoveIface } from "../requests/remove-iface.ts";
+import type { NicTarget } from "../requests/target.ts";
 
 export const POD_NETWORK: Network = { name: "default", pod: {} };
 export const POD_IFACE: Iface = { name: "default", bridge: {} };

@@ -3,13 +3,13 @@
 import { networkConfigOf, type Attachment, type Iface } from "@patchbay/api";
 import type { DomainFacts } from "@patchbay/domain";
 import { aVmi } from "@patchbay/support";
-import { NO_LINKS, type DeviceFacts, type IfaceFacts, type LinkFacts } from "../iface/facts.ts";
+import { NO_LINKS, type DeviceFacts, type IfaceFacts, type LinkFacts } from "../nics/facts.ts";
 import {
   planNodeVm,
   type DomainSnapshot,
   type NodeAction,
   type NodeVmFacts,
-} from "../plan/node/node-vm.ts";
+} from "../vm/node/node-vm.ts";
 
 export const MAC = "02:00:00:00:00:0a";
 export const DEVICE_MAC = "02:00:00:00:00:0d";

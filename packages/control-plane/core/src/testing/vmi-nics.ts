@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The networks and interfaces of a VMI after one pass over its VM, if the API server accepts all changes.
 import type { BindingRegistry, VirtualMachineInstance, VmiSpec } from "@patchbay/api";
-import type { Nics } from "../spec/nics.ts";
-import { planNicsChange, withPlug } from "../plan/vm/nics.ts";
+import type { Nics } from "../nics/nics.ts";
+import { planNicsChange, withPlug } from "../nics/spec-plan.ts";
 
 export function nicsAfter(
   template: VmiSpec,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Multus and its dynamic networks controller remember of pods, and nobody takes away.
 import type { Pod } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { Change } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Change } from "@patchbay/core/interfaces";
 import { beforeEach, expect, test } from "vitest";
 import { World } from "../testing/world.ts";
 import { findEndedPod } from "./leftovers.ts";

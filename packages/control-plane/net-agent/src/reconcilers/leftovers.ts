@@ -3,9 +3,9 @@
 // controller requested later, and nothing while its daemon is down.
 import { isPodFinished, PODS, type Pod } from "@patchbay/api";
 import type { RememberedAttachment } from "@patchbay/cni";
-import { messageOf } from "@patchbay/core";
+import { messageOf } from "@patchbay/base";
 import { printKey, after, createQueue, done, runReconciler, type Next } from "@patchbay/kube";
-import type { ObjectKey, Change } from "@patchbay/core/ports";
+import type { ObjectKey, Change } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 
 interface Owner extends ObjectKey {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The default network that a pod's annotation names in place of every pod's.
 import { names } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { beforeEach, describe, expect, test } from "vitest";
 import { FakeRuntime } from "../testing/runtime.ts";
 import { POD_KEY, World } from "../testing/world.ts";

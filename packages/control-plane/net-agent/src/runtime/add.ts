@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attaches the networks of a new sandbox: the default network, then those of the pod's annotation. If one fails, all are undone, and the
 // kubelet creates another sandbox.
-import { AppError, type WantedAttachment, messageOf, planAttachmentActions } from "@patchbay/core";
-import type { CniResult, AttachmentRequest } from "@patchbay/core/ports";
+import { AppError, messageOf } from "@patchbay/base";
+import { type WantedAttachment, planAttachmentActions } from "@patchbay/core/nics";
+import type { CniResult, AttachmentRequest } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import type { PodFacts } from "../reconcilers/pod/observe.ts";
 import { addOrUndo, beginAttachment } from "../reconcilers/pod/attachment/add.ts";

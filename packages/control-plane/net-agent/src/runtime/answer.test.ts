@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a container runtime gets for its calls, and what is on the node and in the pod's status afterwards.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { beforeEach, expect, test } from "vitest";
 import { FakeRuntime } from "../testing/runtime.ts";
 import { World } from "../testing/world.ts";

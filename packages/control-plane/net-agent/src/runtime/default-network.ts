@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pods' default network. Its file is read for each pod, so that it may appear and change at any time.
 import { parseNetworkConfig } from "@patchbay/cni";
-import { AppError } from "@patchbay/core";
-import type { Files, NetworkConfigList } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Files, NetworkConfigList } from "@patchbay/core/interfaces";
 import { OWN_PLUGIN } from "../reconcilers/pod/attachment/policy.ts";
 
 /** Endings of configuration files. Source: CNI libcni ConfFiles. */

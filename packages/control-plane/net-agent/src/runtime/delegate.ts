@@ -8,9 +8,10 @@ import {
   type JournalRow,
   type PluginCall,
 } from "@patchbay/cni";
-import { AppError, planAttachmentActions } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import { planAttachmentActions } from "@patchbay/core/nics";
 import { parseKey } from "@patchbay/kube";
-import type { AttachmentRequest, CniResult } from "@patchbay/core/ports";
+import type { AttachmentRequest, CniResult } from "@patchbay/core/interfaces";
 import { createFailures } from "../failures.ts";
 import { act } from "../reconcilers/pod/act.ts";
 import { findVmiOf } from "../reconcilers/pod/launcher.ts";

@@ -2,8 +2,8 @@
 // The pod and sandbox of a call, from the call's arguments and verified.
 import { names, parseNetworks, PODS, type Pod } from "@patchbay/api";
 import { CNI_CODES, type CalledPod, type JournalRow, type PluginCall } from "@patchbay/cni";
-import { AppError } from "@patchbay/core";
-import type { Sandbox } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Sandbox } from "@patchbay/core/interfaces";
 import { toOwned } from "../reconcilers/pod/attachment/owned-row.ts";
 import { findByUid, type PodFacts, isPodOf } from "../reconcilers/pod/observe.ts";
 import type { RuntimeDeps } from "./deps.ts";

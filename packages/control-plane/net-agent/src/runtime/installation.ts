@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Installs patchbay-cni as the container runtime's CNI plugin, and removes it.
 import { isJsonObject, parseJson } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { Files, Logger } from "@patchbay/core/ports";
+import { AppError, type Logger } from "@patchbay/base";
+import type { Files } from "@patchbay/core/interfaces";
 import { OWN_PLUGIN } from "../reconcilers/pod/attachment/policy.ts";
 
 export interface PluginPaths {

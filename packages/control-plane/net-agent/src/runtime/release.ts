@@ -2,7 +2,7 @@
 // Releases a sandbox by its journal rows, independent of the current state of the pod, its definitions and its namespace.
 import { isPodFinished, type Pod } from "@patchbay/api";
 import type { JournalRow, PluginCall } from "@patchbay/cni";
-import { isAppError, messageOf } from "@patchbay/core";
+import { isAppError, messageOf } from "@patchbay/base";
 import { parseKey } from "@patchbay/kube";
 import { detach } from "../reconcilers/pod/attachment/detach.ts";
 import { type PodFacts, isPodOf } from "../reconcilers/pod/observe.ts";

@@ -7,14 +7,14 @@ import {
   pluginFailureOf,
   printResult,
 } from "@patchbay/cni";
-import { AppError, isAppError, messageOf } from "@patchbay/core";
+import { AppError, isAppError, messageOf } from "@patchbay/base";
 import { listLinks } from "../reconcilers/pod/attachment/netns.ts";
 import { findVmiOf } from "../reconcilers/pod/launcher.ts";
 import { checkAttachment } from "../reconcilers/upkeep/attachments.ts";
 import type { RuntimeDeps } from "./deps.ts";
 import { readFacts, listRows } from "./facts.ts";
 import { parseJson } from "@patchbay/api";
-import type { CniResult, Files } from "@patchbay/core/ports";
+import type { CniResult, Files } from "@patchbay/core/interfaces";
 import { addPod } from "./add.ts";
 import { delegate } from "./delegate.ts";
 import { collectGarbage, removePod } from "./release.ts";

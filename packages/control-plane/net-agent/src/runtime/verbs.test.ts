@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CHECK, STATUS and GC of the container runtime go on to the plugins of the networks.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { beforeEach, describe, expect, test } from "vitest";
 import { FakeRuntime } from "../testing/runtime.ts";
 import { World } from "../testing/world.ts";

@@ -2,7 +2,7 @@
 // A process that dies at a given call. Only calls that change something outside count.
 import { names } from "@patchbay/api";
 import type { Journal } from "@patchbay/cni";
-import type { DefaultRoutes, NodeNics, PodNetwork, Store } from "@patchbay/core/ports";
+import type { DefaultRoutes, NodeNics, PodNetwork, Store } from "@patchbay/core/interfaces";
 
 /** The agent's process. It dies before the call with this number, and does nothing afterwards. */
 export class Life {

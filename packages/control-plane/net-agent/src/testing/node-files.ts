@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of a World's node, except for the journal.
 import { createDefinitionFiles, createDeviceInfoFiles, createResultCache } from "@patchbay/cni";
-import type { Files } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container runtime in memory that calls the agent of a World as its CNI plugin.
 import { parseJson } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { NetworkConfigList } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import { handleRequest, type RuntimeResponse } from "../runtime/serve.ts";
 import type { RuntimeDeps } from "../runtime/deps.ts";
 import { Life } from "./life.ts";

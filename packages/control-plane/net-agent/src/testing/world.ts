@@ -13,17 +13,16 @@ import {
 } from "@patchbay/api";
 import { createJournal, type Journal } from "@patchbay/cni";
 import type { Note } from "@patchbay/kube";
-import { AppError, DEFAULT_POLICY, type AgentMode, type TenantPolicy } from "@patchbay/core";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import { AppError, KeyedMutex, type Clock, type LogFields } from "@patchbay/base";
+import { DEFAULT_POLICY, type AgentMode, type TenantPolicy } from "@patchbay/core/nics";
+
 import type {
   AttachmentRequest,
-  Clock,
   Cni,
   CniResult,
-  LogFields,
   OpenNetns,
   Sandbox,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { createFakeCni, type FakeCni } from "@patchbay/cni/testing";
 import { createFakeSandboxes, type FakeSandboxes } from "@patchbay/cri/testing";
 import { createFakePodDevices, type FakePodDevices } from "@patchbay/device-plugin/testing";

@@ -6,7 +6,7 @@ import {
   type VirtualMachine,
   type VmiSpec,
 } from "@patchbay/api";
-import type { MacOwner } from "@patchbay/core";
+import type { MacOwner } from "@patchbay/core/nics";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Deps } from "../deps.ts";

@@ -8,8 +8,9 @@ import {
   type JsonPatchOperation,
   type VirtualMachine,
 } from "@patchbay/api";
-import { isAppError, vmiOf, vmStartProblems } from "@patchbay/core";
-import type { Patch } from "@patchbay/core/ports";
+import { isAppError } from "@patchbay/base";
+import { vmiOf, vmStartProblems } from "@patchbay/core/vm";
+import type { Patch } from "@patchbay/core/interfaces";
 import type { KubeClient } from "@patchbay/kube";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";

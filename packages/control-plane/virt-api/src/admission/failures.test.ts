@@ -8,8 +8,9 @@ import {
   type VirtualMachine,
   type VmiSpec,
 } from "@patchbay/api";
-import { AppError, type MacOwner } from "@patchbay/core";
-import type { Store } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { MacOwner } from "@patchbay/core/nics";
+import type { Store } from "@patchbay/core/interfaces";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";

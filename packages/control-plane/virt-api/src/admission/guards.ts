@@ -2,15 +2,9 @@
 // Guards for writes that RBAC cannot restrict: agents may write the VMI status of their own node only, and only nodes
 // may change a launcher's annotations.
 import { names, VIRTUAL_MACHINE_INSTANCES, type MigrationState } from "@patchbay/api";
-import {
-  isEqual,
-  isNodesPhase,
-  migrationIn,
-  NODE_MIGRATION_FIELDS,
-  NODE_VM_CONDITIONS,
-  NODE_VM_FIELDS,
-  type NodeRole,
-} from "@patchbay/core";
+import { isEqual } from "@patchbay/base";
+import { isNodesPhase, NODE_VM_CONDITIONS, NODE_VM_FIELDS } from "@patchbay/core/status";
+import { migrationIn, NODE_MIGRATION_FIELDS, type NodeRole } from "@patchbay/core/migration";
 import { AGENT_ACCOUNT, findAgentNode, type PodLookup } from "../callers.ts";
 import { ALLOWED, asObject, type AdmissionRequest, type Verdict } from "./review.ts";
 

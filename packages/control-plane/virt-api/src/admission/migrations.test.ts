@@ -6,7 +6,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { launcherPodName } from "@patchbay/core";
+import { launcherPodName } from "@patchbay/core/migration";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
 import type { Deps } from "../deps.ts";

@@ -6,13 +6,8 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import {
-  evictionAnswer,
-  inFlightProblem,
-  isEqual,
-  messageOf,
-  migrationProblem,
-} from "@patchbay/core";
+import { evictionAnswer, inFlightProblem, migrationProblem } from "@patchbay/core/migration";
+import { isEqual, messageOf } from "@patchbay/base";
 import type { Deps } from "../deps.ts";
 import { ALLOWED, asObject, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
 

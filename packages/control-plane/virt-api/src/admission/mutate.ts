@@ -20,13 +20,10 @@ import {
   PARTS,
   readParts,
   type Part,
-  ifacesOf,
-  isOwnedBy,
-  messageOf,
-  networksOf,
-  withMacs,
-  withNics,
-} from "@patchbay/core";
+} from "@patchbay/core/instancetype";
+import { ifacesOf, networksOf, withMacs, withNics } from "@patchbay/core/nics";
+import { isOwnedBy } from "@patchbay/core/vm";
+import { messageOf } from "@patchbay/base";
 import type { Deps } from "../deps.ts";
 import { inferVm } from "../expansion.ts";
 import { type AdmissionRequest, type Verdict, ALLOWED } from "./review.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Access check for networks that a write adds.
 import { names, type Network, type VmiSpec } from "@patchbay/api";
-import { findByName, networksOf } from "@patchbay/core";
+import { findByName, networksOf } from "@patchbay/core/nics";
 import type { Deps } from "../deps.ts";
 import { findForeignNetworkProblem } from "../networks.ts";
 import type { AdmissionRequest, Verdict } from "./review.ts";

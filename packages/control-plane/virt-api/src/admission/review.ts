@@ -7,7 +7,7 @@ import {
   type JsonPatchOperation,
   type JsonObject,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type { User } from "../callers.ts";
 import type { Metrics } from "@patchbay/telemetry";
 

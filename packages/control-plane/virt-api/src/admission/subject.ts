@@ -10,7 +10,8 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { isEqual, PARTS } from "@patchbay/core";
+import { isEqual } from "@patchbay/base";
+import { PARTS } from "@patchbay/core/instancetype";
 
 /** Only fields that findSubject checks may be read in the mutating webhook. */
 export type Subject =

@@ -8,7 +8,7 @@ import {
   ifacesOf,
   nameMacOwner,
   type MacTwin,
-} from "@patchbay/core";
+} from "@patchbay/core/nics";
 import type { Deps } from "../deps.ts";
 
 export interface TwinCheck {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /validate: dispatches by kind, and validates the kinds without a file of their own.
-import { isEqual, readDataVolume } from "@patchbay/core";
+import { isEqual } from "@patchbay/base";
+import { readDataVolume } from "@patchbay/core/vm";
 import { asObject, toVerdict, type AdmissionRequest, type Verdict, ALLOWED } from "./review.ts";
 import {
   CLUSTER_INSTANCETYPES,

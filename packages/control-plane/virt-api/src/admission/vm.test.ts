@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who may change what of a VMI, with a VM and without one?
 import { names, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
-import type { MacOwner } from "@patchbay/core";
+import type { MacOwner } from "@patchbay/core/nics";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
 import { asked, causesOf, MAC, specWith } from "../testing/admission.ts";

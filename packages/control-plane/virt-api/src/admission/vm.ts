@@ -14,21 +14,17 @@ import {
   validateVmiNetworkChange,
   validateVmiChange,
 } from "@patchbay/api";
+import { findByName, ifacesOf, pciAddressCauses } from "@patchbay/core/nics";
 import {
-  findByName,
-  ifacesOf,
   isOver,
-  isOwnedBy,
-  matcherCauses,
-  messageOf,
-  pciAddressCauses,
   pluggedBindingCauses,
-  vmiOf,
   fixedNetworkCauses,
-  ownerVmOf,
   unpluggableCauses,
   refuseVmiChange,
-} from "@patchbay/core";
+} from "@patchbay/core/requests";
+import { isOwnedBy, vmiOf, ownerVmOf } from "@patchbay/core/vm";
+import { matcherCauses } from "@patchbay/core/instancetype";
+import { messageOf } from "@patchbay/base";
 import type { Deps } from "../deps.ts";
 import { expandVm } from "../expansion.ts";
 import {

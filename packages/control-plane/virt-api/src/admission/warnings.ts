@@ -14,14 +14,8 @@ import {
   type VirtualMachine,
   parseNadName,
 } from "@patchbay/api";
-import {
-  bindingProblems,
-  ifacesWithoutPort,
-  AppError,
-  isEqual,
-  messageOf,
-  networkNameOf,
-} from "@patchbay/core";
+import { bindingProblems, ifacesWithoutPort, networkNameOf } from "@patchbay/core/nics";
+import { AppError, isEqual, messageOf } from "@patchbay/base";
 import { metadataOf, vmiSpecOf, type Subject } from "./subject.ts";
 import type { Deps } from "../deps.ts";
 import { hasNad, nearestNetwork } from "../networks.ts";

@@ -13,7 +13,7 @@ import {
   type ResourceType,
   type Secret,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type { DaemonContext, KeyPair, Source, Trust } from "@patchbay/daemon";
 import {
   createCache,
@@ -22,7 +22,7 @@ import {
   waitForCaches,
   type StartableCache,
 } from "@patchbay/kube";
-import type { Cache, ObjectKey } from "@patchbay/core/ports";
+import type { Cache, ObjectKey } from "@patchbay/core/interfaces";
 import { createIssuedCredentials, type ReadCredentials } from "../handlers/credentials.ts";
 import type { Version } from "../routes/table.ts";
 import { apiServiceKey, reconcileCertificates } from "./reconcile.ts";

@@ -12,7 +12,8 @@ import {
   type Secret,
   type WebhookConfiguration,
 } from "@patchbay/api";
-import { AppError, HANDLER_SERVER_NAME } from "@patchbay/core";
+import { AppError, type Clock, type Logger } from "@patchbay/base";
+import { HANDLER_SERVER_NAME } from "@patchbay/core/guest";
 import { after, type Next } from "@patchbay/kube";
 import {
   createAuthority,
@@ -20,7 +21,7 @@ import {
   loadAuthority,
   type IssuedCertificate,
 } from "@patchbay/pki";
-import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
+import type { Cache, Store } from "@patchbay/core/interfaces";
 import { VERSIONS, type Version } from "../routes/table.ts";
 import {
   findHandlersEnd,

@@ -10,9 +10,10 @@ import {
   loadAuthority,
   type Authority,
 } from "@patchbay/pki";
-import { HANDLER_SERVER_NAME, isAppError, AppError } from "@patchbay/core";
+import { HANDLER_SERVER_NAME } from "@patchbay/core/guest";
+import { isAppError, AppError, type Clock } from "@patchbay/base";
 import type { KeyPair } from "@patchbay/daemon";
-import type { Cache, Clock } from "@patchbay/core/ports";
+import type { Cache } from "@patchbay/core/interfaces";
 
 export const SECRET_KEY = {
   namespace: names.SERVICES_NAMESPACE,

@@ -2,7 +2,8 @@
 // Carries out a plan for one interface: a single write, repeated after a conflict. Plans on cached objects first, and
 // on fresh objects if that is not enough.
 import type { NetworkConfig } from "@patchbay/api";
-import { ownerVmOf, targetProblem, type NicPlan, type NicTarget } from "@patchbay/core";
+import { ownerVmOf } from "@patchbay/core/vm";
+import { targetProblem, type NicPlan, type NicTarget } from "@patchbay/core/requests";
 import type { Reader } from "@patchbay/kube";
 import {
   type Call,

@@ -7,7 +7,7 @@ import {
   type StateChangeRequest,
   type VirtualMachine,
 } from "@patchbay/api";
-import type { Parsed, RunStateFacts, RunStateOptions, RunStatePlan } from "@patchbay/core";
+import type { Parsed, RunStateFacts, RunStateOptions, RunStatePlan } from "@patchbay/core/requests";
 import {
   type Call,
   toAcceptedAnswer,

@@ -8,9 +8,10 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { isOwnedBy, ownerVmOf, type NicTarget } from "@patchbay/core";
+import { isOwnedBy, ownerVmOf } from "@patchbay/core/vm";
+import type { NicTarget } from "@patchbay/core/requests";
 import type { Reader } from "@patchbay/kube";
-import type { ObjectKey } from "@patchbay/core/ports";
+import type { ObjectKey } from "@patchbay/core/interfaces";
 import type { About } from "../http/answers.ts";
 
 export function resourceTypeOf(kind: NicTarget["kind"]): ResourceType<KubeObject> {

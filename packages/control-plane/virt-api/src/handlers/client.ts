@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTPS client of virt-handler, with client and server certificates.
 import { names, PODS, type Pod, parseJson } from "@patchbay/api";
-import type { Store, ObjectKey } from "@patchbay/core/ports";
+import type { Store, ObjectKey } from "@patchbay/core/interfaces";
 import { request as httpsRequest } from "node:https";
+import { AppError, messageOf } from "@patchbay/base";
 import {
-  AppError,
   doctorPath,
   GUEST_REQUESTS,
   guestPath,
   HANDLER_SERVER_NAME,
-  messageOf,
   type GuestRequest,
   CAPTURE,
   capturePath,
@@ -17,7 +16,7 @@ import {
   STREAM_PROTOCOL,
   type CaptureRequest,
   type StreamRequest,
-} from "@patchbay/core";
+} from "@patchbay/core/guest";
 import type { HandlerCredentials, ReadCredentials } from "./credentials.ts";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Client certificates for virt-handlers, and the CA of their server certificates.
-import { HANDLER_CLIENT_NAME } from "@patchbay/core";
+import { HANDLER_CLIENT_NAME } from "@patchbay/core/guest";
 import { certificateInFiles, trustInFile } from "@patchbay/daemon";
 import { endOfCertificate, issueCertificate } from "@patchbay/pki";
 import type { Secret } from "@patchbay/api";
-import type { Cache, Clock, Files } from "@patchbay/core/ports";
+import type { Cache, Files } from "@patchbay/core/interfaces";
+import type { Clock } from "@patchbay/base";
 import { readAuthorityFrom } from "../certificates/secret.ts";
 
 /** PEM; keyPem is a secret. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a client reads when a request fails.
 import { VIRTUAL_MACHINES } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { toAcceptedAnswer, toErrorAnswer, toFailureAnswer, toConflictAnswer } from "./answers.ts";
 

@@ -3,7 +3,8 @@
 import type { User } from "../callers.ts";
 import type { Cause, KubeObject, ResourceType, StatusBody } from "@patchbay/api";
 import type { HandlerAnswer } from "../handlers/client.ts";
-import { CATALOGUE, isAppError, type AppError, type Refusal } from "@patchbay/core";
+import { CATALOGUE, isAppError, type AppError } from "@patchbay/base";
+import type { Refusal } from "@patchbay/core/requests";
 
 /** Namespace and name, from the path, are the key of the VM or VMI. */
 export interface Call {

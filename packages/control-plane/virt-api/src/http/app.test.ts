@@ -6,7 +6,7 @@ import {
   VIRTUAL_MACHINES,
   type StatusBody,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { startBench, type Answer, type Bench } from "../testing/bench.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP application: admission webhooks, subresources, discovery and OpenAPI.
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/base";
 import express, {
   type Request,
   type ErrorRequestHandler,

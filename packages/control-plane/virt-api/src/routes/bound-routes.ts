@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handlers of all routes.
-import { RELAY_CERTIFICATE } from "@patchbay/core";
+import { RELAY_CERTIFICATE } from "@patchbay/core/guest";
 import type { Deps } from "../deps.ts";
 import { addIface, removeIface } from "./ifaces.ts";
 import { requestGuest, examine } from "./guest.ts";

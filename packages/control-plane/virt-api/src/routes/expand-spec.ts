@@ -10,7 +10,8 @@ import {
   type Cause,
   type VirtualMachine,
 } from "@patchbay/api";
-import { matcherCauses, PARTS, withNics } from "@patchbay/core";
+import { matcherCauses, PARTS } from "@patchbay/core/instancetype";
+import { withNics } from "@patchbay/core/nics";
 import { asObject } from "../admission/review.ts";
 import { findSubject } from "../admission/subject.ts";
 import { expandVm, inferVm } from "../expansion.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Routes without a VM, and routes that only return an error.
 import { KUBEVIRTS } from "@patchbay/api";
-import { messageOf } from "@patchbay/core";
+import { messageOf } from "@patchbay/base";
 import { configHealth } from "@patchbay/daemon";
 import { toFailureAnswer, type CallHandler } from "../http/answers.ts";
 import type { Deps } from "../deps.ts";

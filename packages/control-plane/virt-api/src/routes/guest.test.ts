@@ -2,7 +2,8 @@
 // What is answered to requests that a guest's node does or tells.
 import { VIRTUAL_MACHINE_INSTANCES, type VmiStatus } from "@patchbay/api";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
-import { AppError, GUEST_REQUESTS, type GuestRequest } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import { GUEST_REQUESTS, type GuestRequest } from "@patchbay/core/guest";
 import { beforeEach, expect, test } from "vitest";
 import { aCall } from "../testing/call.ts";
 import { depsOn } from "../testing/deps.ts";

@@ -5,11 +5,10 @@ import {
   GUEST_REQUESTS,
   guestRequestProblem,
   type GuestRequest,
-  findByName,
-  ifacesOf,
   parseDoctorQuery,
   runningProblem,
-} from "@patchbay/core";
+} from "@patchbay/core/guest";
+import { findByName, ifacesOf } from "@patchbay/core/nics";
 import type { Deps } from "../deps.ts";
 import type { HandlerAnswer } from "../handlers/client.ts";
 import {

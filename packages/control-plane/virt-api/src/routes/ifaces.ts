@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT .../addinterface and PUT .../removeinterface: plug and unplug an interface.
+import { macFor } from "@patchbay/core/nics";
 import {
-  macFor,
   parseAddIface,
   planAddIface,
   type NicTarget,
   parseRemoveIface,
   planRemoveIface,
-} from "@patchbay/core";
+} from "@patchbay/core/requests";
 import { type Call, type CallHandler, toFailureAnswer, toRefusalAnswer } from "../http/answers.ts";
 import type { Deps } from "../deps.ts";
 import { changeNics } from "../changes/change-nics.ts";

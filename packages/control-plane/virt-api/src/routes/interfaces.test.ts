@@ -8,8 +8,9 @@ import {
   type StatusBody,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { AppError, type NicTarget } from "@patchbay/core";
-import type { LogFields, Store } from "@patchbay/core/ports";
+import { AppError, type LogFields } from "@patchbay/base";
+import type { NicTarget } from "@patchbay/core/requests";
+import type { Store } from "@patchbay/core/interfaces";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, describe, expect, test } from "vitest";

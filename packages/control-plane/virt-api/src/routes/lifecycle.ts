@@ -11,7 +11,7 @@ import {
   planMigrate,
   membersOf,
   type NicTarget,
-} from "@patchbay/core";
+} from "@patchbay/core/requests";
 import { changeRunState } from "../changes/run-state.ts";
 import type { Deps } from "../deps.ts";
 import {

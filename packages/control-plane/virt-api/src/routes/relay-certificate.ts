@@ -3,7 +3,7 @@
 // The request itself cannot name a node.
 import { createPublicKey } from "node:crypto";
 import { isJsonObject, names } from "@patchbay/api";
-import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core";
+import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core/guest";
 import { certifyKey } from "@patchbay/pki";
 import { AGENT_ACCOUNT, findAgentNode } from "../callers.ts";
 import { SERVER_NAME } from "../certificates/secret.ts";

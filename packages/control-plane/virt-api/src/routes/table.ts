@@ -2,7 +2,7 @@
 // Every path below `/apis/subresources.kubevirt.io/VERSION`; the source of routes, discovery and OpenAPI. Complete
 // compared to KubeVirt. Source: KubeVirt pkg/virt-api/api.go.
 
-import { RELAY_CERTIFICATE } from "@patchbay/core";
+import { RELAY_CERTIFICATE } from "@patchbay/core/guest";
 
 /** All versions are served alike; the preferred one is first. Source: KubeVirt SubresourceGroupVersions. */
 export const VERSIONS = ["v1", "v1alpha3"] as const;

@@ -2,7 +2,7 @@
 // Takes one picture of a screen by VNC, beside other viewers. Every length is limited, because a compromised guest
 // may control QEMU. Source: RFC 6143
 import type { Duplex } from "node:stream";
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/base";
 
 /** 4 bytes per pixel: red, green, blue, unused. */
 export interface Picture {

@@ -5,7 +5,8 @@ import { crc32, deflate } from "node:zlib";
 import { type Picture, takePicture, type PictureOptions } from "./rfb.ts";
 import type { Duplex } from "node:stream";
 import { VIRTUAL_MACHINE_INSTANCES } from "@patchbay/api";
-import { AppError, guestStreamProblem } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import { guestStreamProblem } from "@patchbay/core/guest";
 import type { Deps } from "../deps.ts";
 import {
   toNodeAnswer,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits and metrics of open streams. The metrics have KubeVirt's names, except for captures.
-import type { MetricFamily } from "@patchbay/core";
+import type { MetricFamily } from "@patchbay/core/metrics";
 import type { StreamTarget } from "./paths.ts";
 
 /** A browser opens several streams for a page. */

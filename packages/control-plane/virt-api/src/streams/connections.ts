@@ -4,7 +4,7 @@ import { createSocket } from "node:dgram";
 import { connect, isIPv6 } from "node:net";
 import { Duplex } from "node:stream";
 import type { ForwardRequest } from "./paths.ts";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 import { createWebSocketStream, type WebSocket } from "ws";
 
 const CONNECT_MS = 10_000;

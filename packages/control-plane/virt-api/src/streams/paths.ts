@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses the URL of a stream request. Source: KubeVirt pkg/virt-api/api.go.
 import { names } from "@patchbay/api";
-import { CAPTURE, isGuestStream, PRESERVE_SESSION, type StreamRequest } from "@patchbay/core";
+import { CAPTURE, isGuestStream, PRESERVE_SESSION, type StreamRequest } from "@patchbay/core/guest";
 import { VERSIONS } from "../routes/table.ts";
 
 export interface ForwardRequest {

@@ -11,14 +11,14 @@ import {
   CAPTURE,
   findForwardAddress,
   guestStreamProblem,
-  messageOf,
   parseCaptureQuery,
   runningProblem,
   STREAM_PROTOCOL,
   type CaptureRequest,
   type StreamRequest,
-} from "@patchbay/core";
-import type { Clock } from "@patchbay/core/ports";
+} from "@patchbay/core/guest";
+import { messageOf, type Clock } from "@patchbay/base";
+
 import type { ClientAuthority, UpgradeListener } from "@patchbay/daemon";
 import { WebSocketServer } from "ws";
 import { findRemoteUser, type User } from "../callers.ts";

@@ -12,7 +12,7 @@ import {
   type CertificateUsage,
   type IssuedCertificate,
 } from "@patchbay/pki";
-import type { Store } from "@patchbay/core/ports";
+import type { Store } from "@patchbay/core/interfaces";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import type { Decision } from "../admission/review.ts";

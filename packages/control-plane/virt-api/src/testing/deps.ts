@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What routes and admission work with in tests.
 import { networkConfigOf } from "@patchbay/api";
-import type { Store } from "@patchbay/core/ports";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import type { Store } from "@patchbay/core/interfaces";
+import { KeyedMutex } from "@patchbay/base";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { createOwnWrites } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";

@@ -7,7 +7,9 @@ import {
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import { isAppError, isSchedulable, planEvacuation, type EvacuationStep } from "@patchbay/core";
+import { isAppError } from "@patchbay/base";
+import { isSchedulable } from "@patchbay/core/node";
+import { planEvacuation, type EvacuationStep } from "@patchbay/core/migration";
 import { after, done, keyOf, parseKey, printKey, type Next } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 import { migrationsOf } from "./migration/observe.ts";

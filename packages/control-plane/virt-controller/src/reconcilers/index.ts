@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over a VM and its VMI, so that a change of the VM reaches the launcher pod at once; and the installation's status.
 import { KUBEVIRTS, type ApiService, type KubeVirt } from "@patchbay/api";
-import { installationStatus, statusPatch } from "@patchbay/core";
+import { installationStatus, statusPatch } from "@patchbay/core/status";
 import { done, keyOf, printTime, type Next, after, earliest } from "@patchbay/kube";
-import type { Cache, Clock, Store } from "@patchbay/core/ports";
+import type { Cache, Store } from "@patchbay/core/interfaces";
+import type { Clock } from "@patchbay/base";
 import type { Deps } from "../deps.ts";
 import { reconcileEvacuation } from "./evacuation.ts";
 import { reconcileMigrations } from "./migration/index.ts";

@@ -7,7 +7,8 @@ import {
   type VirtualMachine,
 } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
-import { AppError, findSyncError, type ErrorCode } from "@patchbay/core";
+import { AppError, type ErrorCode } from "@patchbay/base";
+import { findSyncError } from "@patchbay/core/status";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench } from "../testing/bench.ts";
 import { launcher, STARTED } from "../testing/launched.ts";

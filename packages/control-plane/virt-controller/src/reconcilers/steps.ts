@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executes the steps of a plan for one object. A failed step does not block the others.
 import type { KubeObject } from "@patchbay/api";
-import {
-  isAppError,
-  sayError,
-  type ErrorCode,
-  type StepFailure,
-  type StepKind,
-} from "@patchbay/core";
+import { isAppError, type ErrorCode } from "@patchbay/base";
+import { sayError, type StepFailure, type StepKind } from "@patchbay/core/status";
 import {
   firstErrorOf,
   keyOf,

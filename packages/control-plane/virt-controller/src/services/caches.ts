@@ -12,17 +12,17 @@ import {
 } from "@patchbay/api";
 import {
   askedNetworksOf,
-  isEqual,
   NETWORK_SLICE_WRITER,
-  networkNamesOf,
   seenByServices,
   seenService,
   selectsVmi,
   serviceAskOf,
   serviceKeyOf,
   trustedNamespacesOf,
-} from "@patchbay/core";
-import type { Cache, Logger } from "@patchbay/core/ports";
+} from "@patchbay/core/services";
+import { isEqual, type Logger } from "@patchbay/base";
+import { networkNamesOf } from "@patchbay/core/vm";
+import type { Cache } from "@patchbay/core/interfaces";
 import {
   createCache,
   keyOf,

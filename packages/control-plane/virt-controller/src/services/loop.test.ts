@@ -9,7 +9,8 @@ import {
   type Service,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { AppError, networkNamesOf } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import { networkNamesOf } from "@patchbay/core/vm";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";

@@ -7,8 +7,8 @@ import {
   networkServicePlan,
   planSlices,
   trustedNamespacesOf,
-} from "@patchbay/core";
-import type { Store } from "@patchbay/core/ports";
+} from "@patchbay/core/services";
+import type { Store } from "@patchbay/core/interfaces";
 import {
   done,
   parseKey,

@@ -17,7 +17,9 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { isEqual, launcherPodName, ifacesOf, networksOf } from "@patchbay/core";
+import { isEqual } from "@patchbay/base";
+import { launcherPodName } from "@patchbay/core/migration";
+import { ifacesOf, networksOf } from "@patchbay/core/nics";
 import { Bench, KEY } from "./bench.ts";
 
 const NOW = "2026-01-01T00:00:00Z";

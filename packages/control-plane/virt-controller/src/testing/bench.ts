@@ -22,10 +22,11 @@ import {
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import { AppError, seenLauncher } from "@patchbay/core";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import { AppError, KeyedMutex } from "@patchbay/base";
+import { seenLauncher } from "@patchbay/core/vm";
+
 import { createOwnWrites, createPauses, type Next } from "@patchbay/kube";
-import type { Cache, ObjectKey, Store } from "@patchbay/core/ports";
+import type { Cache, ObjectKey, Store } from "@patchbay/core/interfaces";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import type { Deps } from "../deps.ts";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs virt-controller in process against a test's API server, optionally with a lagging cache.
-import { AppError } from "@patchbay/core";
+import { AppError, type Clock } from "@patchbay/base";
 import type { KubeClient, Reflection } from "@patchbay/kube";
 import type { KubeObject } from "@patchbay/api";
 import { DaemonHealth } from "@patchbay/daemon/testing";
-import type { Clock } from "@patchbay/core/ports";
+
 import { noteCalls } from "@patchbay/kube/testing";
 import type { TestServer } from "@patchbay/support/api-server";
 import { createMetrics } from "@patchbay/telemetry";

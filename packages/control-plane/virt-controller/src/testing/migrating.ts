@@ -12,7 +12,7 @@ import {
   type VirtualMachineInstanceMigration,
   type VmiStatus,
 } from "@patchbay/api";
-import { launcherPodName } from "@patchbay/core";
+import { launcherPodName } from "@patchbay/core/migration";
 import { aVmi, type NicSketch } from "@patchbay/support";
 import { Bench, KEY } from "./bench.ts";
 import { launcher } from "./launched.ts";

@@ -15,7 +15,8 @@ import {
   type VmStatus,
   type JsonPatchOperation,
 } from "@patchbay/api";
-import { launcherPodName, pointerToken } from "@patchbay/core";
+import { launcherPodName } from "@patchbay/core/migration";
+import { pointerToken } from "@patchbay/core/status";
 import type { KubeClient } from "@patchbay/kube";
 import { aVm, eventually, type NicSketch } from "@patchbay/support";
 

@@ -15,7 +15,9 @@ import {
   type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { ifacesOf, isEqual, openMigration } from "@patchbay/core";
+import { ifacesOf } from "@patchbay/core/nics";
+import { isEqual } from "@patchbay/base";
+import { openMigration } from "@patchbay/core/migration";
 import { emulateFinalizers } from "./any-world.ts";
 import { aMigration, Migrating } from "./migrating.ts";
 import { LAUNCHER } from "./launched.ts";

@@ -2,8 +2,9 @@
 // Addresses taken over from pod NICs, on disk: the kernel no longer has them, and the guest gets them again after each restart.
 // One file for each NIC, in a directory for each pod.
 import { isJsonObject, parseJson } from "@patchbay/api";
-import { AppError, type RememberedAddresses } from "@patchbay/core";
-import type { Files } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { RememberedAddresses } from "@patchbay/core/nics";
+import type { Files } from "@patchbay/core/interfaces";
 
 export interface AddressStore {
   list(podUid: string): Promise<readonly RememberedAddresses[]>;

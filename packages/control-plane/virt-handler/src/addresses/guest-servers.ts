@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The DHCP servers on this node: at most one for each NIC of a launcher pod.
-import { AppError, type ServedNic } from "@patchbay/core";
-import type {
-  AddressServer,
-  AddressServers,
-  Clock,
-  Logger,
-  NetnsHandle,
-} from "@patchbay/core/ports";
+import { AppError, type Clock, type Logger } from "@patchbay/base";
+import type { ServedNic } from "@patchbay/core/nics";
+import type { AddressServer, AddressServers, NetnsHandle } from "@patchbay/core/interfaces";
 
 export interface Serving {
   readonly netns: NetnsHandle;

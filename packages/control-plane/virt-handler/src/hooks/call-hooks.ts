@@ -4,9 +4,7 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import {
   answeredCloudInit,
-  AppError,
   hookedCloudInitOf,
-  isEqual,
   type HookedCloudInit,
   type Subscription,
   hookNameOf,
@@ -14,8 +12,9 @@ import {
   subscribersAt,
   subscriptionProblem,
   type Subscriber,
-} from "@patchbay/core";
-import type { HookSidecar, HookSidecars, LauncherPod } from "@patchbay/core/ports";
+} from "@patchbay/core/hooks";
+import { AppError, isEqual } from "@patchbay/base";
+import type { HookSidecar, HookSidecars, LauncherPod } from "@patchbay/core/interfaces";
 import { layOver, readXml, writeXml, type XmlElement } from "@patchbay/domain/overlay";
 
 const CALL = "PreCloudInitIso";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces cloud-init disks by ones with the data that hooks returned.
-import { cloudInitDiskOf, isoImage, type HookedCloudInit } from "@patchbay/core";
-import type { LauncherDisks, LauncherPod } from "@patchbay/core/ports";
+import { cloudInitDiskOf, isoImage, type HookedCloudInit } from "@patchbay/core/hooks";
+import type { LauncherDisks, LauncherPod } from "@patchbay/core/interfaces";
 
 /**
  * May be repeated.

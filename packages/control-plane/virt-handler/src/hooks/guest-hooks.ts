@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls hooks in the background and holds their answers, so that no pass of the loop waits for a hook.
-import { isAppError } from "@patchbay/core";
-import type { Clock, HookSidecars, LauncherPod, Logger } from "@patchbay/core/ports";
+import { isAppError, type Clock, type Logger } from "@patchbay/base";
+import type { HookSidecars, LauncherPod } from "@patchbay/core/interfaces";
 import {
   callHooks,
   notifyEnd,

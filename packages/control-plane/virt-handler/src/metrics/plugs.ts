@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics of plugs, swaps and unplugs, from changes of the VMIs: durations, reasons for waiting, and the oldest pending one.
+import { wiringOf } from "@patchbay/core/nics";
+import type { NodeVmFacts } from "@patchbay/core/vm";
 import {
-  wiringOf,
-  type NodeVmFacts,
   ifacePhaseFamily,
   oldestPendingFamily,
   pendingIfaces,
@@ -10,10 +10,11 @@ import {
   reasonsTold,
   type MetricFamily,
   type PendingIface,
-} from "@patchbay/core";
+} from "@patchbay/core/metrics";
 import { isVmiFinal, type HotplugType, type VirtualMachineInstance } from "@patchbay/api";
 import { parseTime } from "@patchbay/kube";
-import type { Cache, Change, Clock } from "@patchbay/core/ports";
+import type { Cache, Change } from "@patchbay/core/interfaces";
+import type { Clock } from "@patchbay/base";
 
 /** Names of taps by iface name, by uid of the VMI. */
 export type Taps = Map<string, ReadonlyMap<string, string>>;

@@ -2,17 +2,16 @@
 // Metrics of the node's NICs and of the traffic through their taps. The counters are read from the kernel at each scrape,
 // because libvirt belongs to the launcher.
 import type { VirtualMachineInstance } from "@patchbay/api";
+import { AppError, messageOf } from "@patchbay/base";
 import {
-  AppError,
-  messageOf,
   nicCounts,
   trafficFamilies,
   vmiVnicFamily,
   type MetricFamily,
   type VmTraffic,
-} from "@patchbay/core";
+} from "@patchbay/core/metrics";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { LinkCounters } from "@patchbay/core/ports";
+import type { LinkCounters } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { findLauncher } from "../reconcilers/vmi/index.ts";
 

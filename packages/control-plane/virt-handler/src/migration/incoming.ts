@@ -1,27 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The target side of a migration.
 import { type NetworkConfig, type VirtualMachineInstance, networkConfigOf } from "@patchbay/api";
+import { AppError, isAppError, isEqual, messageOf } from "@patchbay/base";
+import { planDomain, domainNameOf } from "@patchbay/core/vm";
 import {
-  AppError,
-  planDomain,
   announcedNics,
   arrivalFaults,
   arrivedWirings,
-  domainNameOf,
   expectedNics,
-  isAppError,
-  isEqual,
-  messageOf,
   planArrival,
   staysPaused,
   type ArrivalFacts,
   type ArrivalStep,
   type ArrivedNic,
-} from "@patchbay/core";
+} from "@patchbay/core/migration";
 import { printDomain, printPciAddress } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
 import { keyOf, printKey, printTime } from "@patchbay/kube";
-import type { DomainInfo } from "@patchbay/core/ports";
+import type { DomainInfo } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { readDomainFacts, observeNodeVm } from "../reconcilers/vmi/observe.ts";
 import type { LauncherContext } from "../reconcilers/vmi/steps/step-context.ts";

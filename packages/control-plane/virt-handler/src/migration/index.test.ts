@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // At which pod NIC is a guest's MAC while it moves? At one, and networks are told where they may have heard it elsewhere.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { NETNS } from "../testing/bench.ts";
 import { TwoNodes } from "../testing/two-nodes.ts";

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over a VMI that migrates from this node or to it.
 import type { VirtualMachineInstance, MigrationState } from "@patchbay/api";
-import {
-  announcedNics,
-  leftWirings,
-  messageOf,
-  type NodeVmFacts,
-  broughtAlong,
-  domainNameOf,
-  findByName,
-  openMigration,
-} from "@patchbay/core";
+import { announcedNics, leftWirings, broughtAlong, openMigration } from "@patchbay/core/migration";
+import { messageOf } from "@patchbay/base";
+import { type NodeVmFacts, domainNameOf } from "@patchbay/core/vm";
+import { findByName } from "@patchbay/core/nics";
 import { keyOf, printKey, after, done, type Next } from "@patchbay/kube";
-import type { PodNetwork } from "@patchbay/core/ports";
+import type { PodNetwork } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
 import type { LauncherContext } from "../reconcilers/vmi/steps/step-context.ts";

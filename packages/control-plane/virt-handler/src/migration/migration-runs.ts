@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // This process's state of migrations from and to this node. A restart loses it together with the relays; the new process reads the
 // domains and starts nothing twice.
+import { isEqual } from "@patchbay/base";
 import {
-  isEqual,
   openMigration,
   type announcedNics,
   type arrivedWirings,
   type DepartureFacts,
-} from "@patchbay/core";
+} from "@patchbay/core/migration";
 import type { VirtualMachineInstance } from "@patchbay/api";
-import type { JobStats } from "@patchbay/core/ports";
+import type { JobStats } from "@patchbay/core/interfaces";
 import type { RelayEndpoint, Relay } from "../relays/relays.ts";
 
 export interface GuestNetwork {

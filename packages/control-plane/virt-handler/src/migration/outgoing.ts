@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // The source side of a migration.
 import { names, usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
+import { domainNameOf, travellingDisks } from "@patchbay/core/vm";
 import {
-  domainNameOf,
   DISRUPTED_MS,
   downtimeAt,
-  messageOf,
   moveLimitsOf,
-  travellingDisks,
   type DepartureFacts,
-  moveFamilies,
-  type MetricFamily,
-  isAppError,
   isToBeDisrupted,
   planDeparture,
   type DepartureStep,
-} from "@patchbay/core";
+} from "@patchbay/core/migration";
+import { messageOf, isAppError } from "@patchbay/base";
+import { moveFamilies, type MetricFamily } from "@patchbay/core/metrics";
 import { keyOf, printKey, printTime } from "@patchbay/kube";
-import type { HypervisorConnection, Migration, JobStats, DomainInfo } from "@patchbay/core/ports";
+import type {
+  HypervisorConnection,
+  Migration,
+  JobStats,
+  DomainInfo,
+} from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { SOCKETS, type RelayRequest, type RelayEndpoint } from "../relays/relays.ts";
 import type { Session } from "../sessions/sessions.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The relay process of one migration. It runs as the launchers' user, without privileges.
-import { messageOf } from "@patchbay/core/errors";
-import type { ChildChannel } from "@patchbay/core/ports";
+import { messageOf } from "@patchbay/base";
+import type { ChildChannel } from "@patchbay/core/interfaces";
 import { receive } from "./receive.ts";
 import { send, reportGone, type Sender } from "./send.ts";
 import { DIRECTORY_TOKEN, type RelayCommand, type RelayMessage } from "./protocol.ts";

@@ -2,8 +2,9 @@
 // The certificate that this node presents to other nodes in migrations. Read each time, because it is renewed while the node runs.
 import { createPrivateKey, X509Certificate, generateKeyPair } from "node:crypto";
 import { join } from "node:path";
-import { AppError, messageOf, RELAY_CERTIFICATE } from "@patchbay/core";
-import type { Clock, Files, Logger } from "@patchbay/core/ports";
+import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
+import { RELAY_CERTIFICATE } from "@patchbay/core/guest";
+import type { Files } from "@patchbay/core/interfaces";
 import { isPeer, type RelayIdentity } from "./protocol.ts";
 import { promisify } from "node:util";
 import { isJsonObject, names, parseJson } from "@patchbay/api";

@@ -2,8 +2,8 @@
 // The relay on a migration's target node: accepts the source node's connections for one migration, once for each channel.
 import type { AddressInfo, Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";
-import { messageOf } from "@patchbay/core/errors";
-import { Strangers } from "@patchbay/core/strangers";
+import { messageOf, Strangers } from "@patchbay/base";
+
 import { connectUnixSocket } from "@patchbay/os";
 import { isPeer, toTlsOptions } from "./protocol.ts";
 import { joinSockets, readLine } from "./streams.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starts relay processes for migrations. Each runs in its own process, because it copies gigabytes of untrusted data.
-import { AppError } from "@patchbay/core";
-import type { ChildProcessHandle, ChildStarter, ProcessIdentity } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { ChildProcessHandle, ChildStarter, ProcessIdentity } from "@patchbay/core/interfaces";
 import {
   DIRECTORY_TOKEN,
   parseRelayMessage,

@@ -2,7 +2,7 @@
 // The relay on a migration's source node: creates sockets in the launcher's directory and connects them to the target node.
 import { createServer, type Server, type Socket } from "node:net";
 import { connect, type PeerCertificate, type TLSSocket } from "node:tls";
-import { messageOf } from "@patchbay/core/errors";
+import { messageOf } from "@patchbay/base";
 import { createFiles } from "@patchbay/os";
 import { isPeer, toTlsOptions } from "./protocol.ts";
 import { joinSockets, readLine } from "./streams.ts";

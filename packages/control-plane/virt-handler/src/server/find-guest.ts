@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lookup of a guest of this node and of its launcher.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { printKey } from "@patchbay/kube";
 import type { VirtualMachineInstance } from "@patchbay/api";
-import type { LauncherPod, ObjectKey } from "@patchbay/core/ports";
+import type { LauncherPod, ObjectKey } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { findLauncher, buildListener } from "../reconcilers/vmi/index.ts";
 import type { Listener } from "../sessions/sessions.ts";

@@ -2,9 +2,16 @@
 // Packet captures at the tap of a guest's interface, limited in bytes and time and recorded as an event of the VMI.
 import { Duplex } from "node:stream";
 import type { VirtualMachineInstance } from "@patchbay/api";
-import { AppError, findByName, ifacesOf, WholePackets, type CaptureRequest } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import { findByName, ifacesOf } from "@patchbay/core/nics";
+import { WholePackets, type CaptureRequest } from "@patchbay/core/guest";
 import { printKey } from "@patchbay/kube";
-import type { NetnsHandle, ObjectKey, PacketCapture, PacketCaptures } from "@patchbay/core/ports";
+import type {
+  NetnsHandle,
+  ObjectKey,
+  PacketCapture,
+  PacketCaptures,
+} from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { findGuest } from "./find-guest.ts";
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Diagnoses where frames of a guest's interface get lost, from the node's facts, the guest agent and packet probes.
+import { AppError } from "@patchbay/base";
 import {
-  AppError,
   diagnose,
-  domainNameOf,
-  findByName,
   wayFactsOf,
   wayQuestionOf,
   type DoctorReport,
-  type NodeVmFacts,
   type WaySources,
-} from "@patchbay/core";
+} from "@patchbay/core/doctor";
+import { domainNameOf, type NodeVmFacts } from "@patchbay/core/vm";
+import { findByName } from "@patchbay/core/nics";
 import { printKey } from "@patchbay/kube";
-import type { NetnsHandle, NicDoctor, ObjectKey } from "@patchbay/core/ports";
+import type { NetnsHandle, NicDoctor, ObjectKey } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { observeNodeVm } from "../reconcilers/vmi/observe.ts";
 import type { LauncherContext } from "../reconcilers/vmi/steps/step-context.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of what virt-api asks of a guest of this node.
-import { AppError, type GuestRequest } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import type { GuestRequest } from "@patchbay/core/guest";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { LoopNode } from "../testing/loop-node.ts";

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // virt-api's requests to guests, executed at once and independent of the loop, which observes their results.
+import { domainNameOf } from "@patchbay/core/vm";
 import {
-  domainNameOf,
   guestAgentInfoOf,
   guestFilesystemsOf,
   guestUsersOf,
-  isAppError,
   type GuestRequest,
   type HeardOfGuest,
-} from "@patchbay/core";
+} from "@patchbay/core/guest";
+import { isAppError } from "@patchbay/base";
 import type {
   GuestFacts,
   GuestTopic,
   HypervisorConnection,
   LinkCounters,
   ObjectKey,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { readTraffic } from "../metrics/traffic.ts";
 import { findGuest } from "./find-guest.ts";

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { LoopNode } from "../testing/loop-node.ts";

@@ -2,10 +2,11 @@
 // Serial consoles and screens of guests of this node, for one client at a time.
 import type { Socket } from "node:net";
 import { names } from "@patchbay/api";
-import { AppError, isAppError, type GuestStream, type StreamRequest } from "@patchbay/core";
+import { AppError, isAppError } from "@patchbay/base";
+import type { GuestStream, StreamRequest } from "@patchbay/core/guest";
 import { printKey } from "@patchbay/kube";
 import { connectUnixSocket } from "@patchbay/os";
-import type { LauncherPod, ObjectKey } from "@patchbay/core/ports";
+import type { LauncherPod, ObjectKey } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { findGuest } from "./find-guest.ts";
 

@@ -4,16 +4,15 @@ import type { Duplex } from "node:stream";
 import {
   type CaptureRequest,
   type StreamRequest,
-  CATALOGUE,
   DOCTOR,
   GUEST_REQUESTS,
-  isAppError,
   parseCapturePath,
   parseDoctorPath,
   parseGuestRequest,
   parseGuestStream,
   STREAM_PROTOCOL,
-} from "@patchbay/core";
+} from "@patchbay/core/guest";
+import { CATALOGUE, isAppError, type Logger } from "@patchbay/base";
 import {
   STATUS_CODES,
   type IncomingMessage,
@@ -28,7 +27,7 @@ import {
   type RunningServer,
 } from "@patchbay/daemon";
 import { createFiles } from "@patchbay/os";
-import type { Logger, ObjectKey } from "@patchbay/core/ports";
+import type { ObjectKey } from "@patchbay/core/interfaces";
 import type { ExamineGuest } from "./guest-doctor.ts";
 import type { RequestGuest } from "./guest-requests.ts";
 import type { OpenCapture } from "./guest-captures.ts";

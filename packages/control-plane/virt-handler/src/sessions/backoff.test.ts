@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError } from "@patchbay/core";
-import type { Clock, Launchers } from "@patchbay/core/ports";
+import { AppError, type Clock } from "@patchbay/base";
+import type { Launchers } from "@patchbay/core/interfaces";
 import { createFakeHypervisor, type FakeDaemon } from "@patchbay/libvirt/testing";
 import { createFakeLinkWatch } from "@patchbay/podnet/testing";
 import { createSilentLogger } from "@patchbay/telemetry";

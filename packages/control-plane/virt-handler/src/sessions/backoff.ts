@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backoff for launchers that hang or drop their connections, independent of what wakes the loop.
-import { AppError, isAppError } from "@patchbay/core";
+import { AppError, isAppError, type Clock } from "@patchbay/base";
 import { createPauses, type Pauses } from "@patchbay/kube";
-import type { Clock, LauncherPod, NetnsHandle } from "@patchbay/core/ports";
+import type { LauncherPod, NetnsHandle } from "@patchbay/core/interfaces";
 import type { Listener, Session, Sessions } from "./sessions.ts";
 
 /** The first pause is short, because a restarted libvirt is available again by then. */

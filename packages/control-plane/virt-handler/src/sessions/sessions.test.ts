@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type {
   Hypervisor,
   HypervisorEvent,
   Launcher,
   LauncherPod,
   Launchers,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { createFakeHypervisor, type FakeHypervisor } from "@patchbay/libvirt/testing";
 import { createFakeLinkWatch, type FakeLinkWatch } from "@patchbay/podnet/testing";
 import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";

@@ -9,12 +9,11 @@ import type {
   LauncherPod,
   Launchers,
   LinkWatch,
-  Logger,
   NetnsHandle,
   VhostSockets,
   WatchedLinks,
-} from "@patchbay/core/ports";
-import { AppError, isAppError } from "@patchbay/core";
+} from "@patchbay/core/interfaces";
+import { type Logger, AppError, isAppError } from "@patchbay/base";
 
 /** Filters libvirt and netlink events of one launcher: only changes that the last observation missed wake the loop. */
 export class WakeFilter {

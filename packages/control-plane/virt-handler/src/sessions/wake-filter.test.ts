@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { LinkChanges } from "@patchbay/core/ports";
+import type { LinkChanges } from "@patchbay/core/interfaces";
 import { beforeEach, expect, test } from "vitest";
 import { WakeFilter } from "./sessions.ts";
 

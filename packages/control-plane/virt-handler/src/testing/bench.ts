@@ -5,9 +5,9 @@ import {
   type KubeVirt,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { isAppError } from "@patchbay/core";
+import { isAppError } from "@patchbay/base";
 import { createOwnWrites, createQueue, printKey, type Next, type Note } from "@patchbay/kube";
-import type { Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/core/ports";
+import type { Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/core/interfaces";
 import {
   createFakeCache,
   createFakeStore,

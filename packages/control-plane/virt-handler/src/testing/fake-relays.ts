@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Relays in memory. The two ends of a migration find each other by port.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type { RelayEndpoint, RelayRequest, Relays, Relay } from "../relays/relays.ts";
 import type { Ports, RelayMessage } from "../relays/protocol.ts";
 

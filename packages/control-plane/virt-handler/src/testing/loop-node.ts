@@ -6,7 +6,7 @@ import {
   type KubeVirt,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import type { Hypervisor } from "@patchbay/core/ports";
+import type { Hypervisor } from "@patchbay/core/interfaces";
 import type { Note } from "@patchbay/kube";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeHookSidecars } from "@patchbay/hooks/testing";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libvirt whose QEMU opens taps.
 import { parseDomain } from "@patchbay/domain/parse";
-import type { HypervisorConnection } from "@patchbay/core/ports";
+import type { HypervisorConnection } from "@patchbay/core/interfaces";
 import type { FakeDaemon } from "@patchbay/libvirt/testing";
 
 export interface Qemu {

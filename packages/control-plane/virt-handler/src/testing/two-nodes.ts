@@ -8,7 +8,8 @@ import {
   type VirtualMachineInstance,
   type VmiStatus,
 } from "@patchbay/api";
-import { domainNameOf, launcherPodName } from "@patchbay/core";
+import { domainNameOf } from "@patchbay/core/vm";
+import { launcherPodName } from "@patchbay/core/migration";
 import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeHypervisor, type FakeDaemon } from "@patchbay/libvirt/testing";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on a NIC, including those before the page was opened. Pure.
 import type { IfaceOperation } from "@patchbay/api";
-import { durationOf, historyOfVm, sayHold, saySeconds } from "@patchbay/core/history";
+import { durationOf, mergeVmHistory, describeDelay, printSeconds } from "@patchbay/core/history";
 import { PHASE_LABELS, type VmObjects } from "./plug.ts";
 import { short } from "../shown.ts";
 
@@ -39,7 +39,7 @@ function describeOperation({
 function describeEnd(operation: IfaceOperation): string {
   const { outcome } = operation;
   const end = outcome === undefined ? "in progress" : ENDS[outcome];
-  return [end, sayHold(operation)]
+  return [end, describeDelay(operation)]
     .filter((words) => words !== undefined)
     .map(short)
     .join(", ");
@@ -49,12 +49,12 @@ function toRow(operation: IfaceOperation): OperationRow {
   const ms = durationOf(operation);
   const phases = operation.phases.map(
     ({ phase, milliseconds }) =>
-      `${PHASE_LABELS[phase]} ${milliseconds === undefined ? "…" : saySeconds(milliseconds)}`,
+      `${PHASE_LABELS[phase]} ${milliseconds === undefined ? "…" : printSeconds(milliseconds)}`,
   );
   return {
     at: short(operation.startTimestamp.slice(0, 19).replace("T", " ")),
     what: describeOperation(operation),
-    ...(ms !== undefined && { took: saySeconds(ms) }),
+    ...(ms !== undefined && { took: printSeconds(ms) }),
     end: describeEnd(operation),
     phases: phases.join(", "),
   };
@@ -63,6 +63,9 @@ function toRow(operation: IfaceOperation): OperationRow {
 /** By NIC name, newest first. */
 export function listOperations(machine: VmObjects): ReadonlyMap<string, readonly OperationRow[]> {
   return new Map(
-    historyOfVm(machine).map(({ name, operations }) => [name, operations.map(toRow).toReversed()]),
+    mergeVmHistory(machine).map(({ name, operations }) => [
+      name,
+      operations.map(toRow).toReversed(),
+    ]),
   );
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-in admission plugins, run before and after the webhooks.
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 import { checkEscalation } from "../auth/rbac/escalation.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
 import type { KubeObject } from "../objects/object.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Service account and token volume of new pods. Source: Kubernetes ServiceAccount admission.
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 import { forbiddenBecause } from "../auth/forbidden.ts";
 import { CONTAINER_LISTS, objectItems } from "../kinds/workload/pod-defaults.ts";
 import { type Fields, copyJson, fieldsOf, listOf, textAt, valueAt } from "../objects/json.ts";

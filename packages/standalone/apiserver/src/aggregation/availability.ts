@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Condition Available of APIServices. Source: Kubernetes kube-aggregator.
-import { messageOf } from "@patchbay/core/errors";
+import { messageOf } from "@patchbay/base";
 import { type Connections, type Peer, printHostPort } from "../backend/connections.ts";
 import { type BackendResponse, exchange } from "../backend/exchange.ts";
 import {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
-import { messageOf } from "@patchbay/core/errors";
+import { messageOf } from "@patchbay/base";
 import { type Connections, describeFailure } from "../backend/connections.ts";
 import { type Forwarding, forwardResponse, openRequest } from "../backend/forward-request.ts";
 import { isUpgrade, tunnel } from "../backend/tunnel.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told of requests, and how often.
 import { describe, expect, test } from "vitest";
-import type { LogFields, Logger } from "@patchbay/core/ports";
+import type { LogFields, Logger } from "@patchbay/base";
 import { AccessLog } from "./access.ts";
 import type { AccessAttributes } from "./authorizer.ts";
 

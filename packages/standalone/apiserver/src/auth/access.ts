@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock, Logger } from "@patchbay/core/ports";
+import type { Clock, Logger } from "@patchbay/base";
 import type { Store } from "../storage/store.ts";
 import { Authentication, type TokenEntry } from "./authentication.ts";
 import type { AccessAttributes, Authorizer } from "./authorizer.ts";

@@ -2,7 +2,7 @@
 // TLS connections to backends (extension API servers, webhooks, kubelets), and messages for their failures.
 import { Agent, type RequestOptions } from "node:https";
 import { isIP } from "node:net";
-import { messageOf } from "@patchbay/core/errors";
+import { messageOf } from "@patchbay/base";
 import { printJson } from "../objects/json.ts";
 import type { HostPort } from "./service-address.ts";
 

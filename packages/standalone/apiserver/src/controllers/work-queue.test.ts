@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is each key worked on once at a time, again when it was added meanwhile, and are others served in between?
 import { setImmediate as turn } from "node:timers/promises";
-import type { Clock, Logger } from "@patchbay/core/ports";
+import type { Clock, Logger } from "@patchbay/base";
 import { expect, test } from "vitest";
 import { WorkQueue } from "./work-queue.ts";
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { messageOf } from "@patchbay/core/errors";
-import type { Clock, Logger } from "@patchbay/core/ports";
+import { messageOf, type Clock, type Logger } from "@patchbay/base";
 
 const PARALLEL_MAX = 8;
 const RETRY_MIN_MS = 50;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CEL match conditions. Source: Kubernetes "Dynamic Admission Control", matching requests: matchConditions.
 import { Environment } from "@marcbachmann/cel-js";
-import { messageOf } from "@patchbay/core/errors";
+import { messageOf } from "@patchbay/base";
 
 /** Missing objects are null. */
 export interface Variables {

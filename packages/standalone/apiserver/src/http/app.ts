@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { messageOf } from "@patchbay/core/errors";
+import { messageOf } from "@patchbay/base";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { printJson } from "../objects/json.ts";
 import { chooseRepresentation } from "./response/accept.ts";

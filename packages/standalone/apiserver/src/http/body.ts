@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingMessage } from "node:http";
-import { messageOf } from "@patchbay/core/errors";
+import { messageOf } from "@patchbay/base";
 import { extentFault } from "../objects/extent.ts";
 import { type Fields, isFields, parseJson, printJson } from "../objects/json.ts";
 import { isTooLong, parseYaml } from "../objects/yaml.ts";

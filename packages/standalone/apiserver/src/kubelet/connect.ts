@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { messageOf } from "@patchbay/core/errors";
+import { messageOf } from "@patchbay/base";
 import {
   type Connections,
   type Peer,

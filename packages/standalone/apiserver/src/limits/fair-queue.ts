@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 
 /** Runs one piece of long work in each turn of the event loop, and alternates between users. */
 export class FairQueue {

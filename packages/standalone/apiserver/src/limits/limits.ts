@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits for each user.
 import type { Socket } from "node:net";
-import { Strangers } from "@patchbay/core/strangers";
+import { Strangers } from "@patchbay/base";
 import { tooManyRequests } from "../meta/status.ts";
 import { Budget } from "./budget.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What does a patch make of an object?
-import { messageOf } from "@patchbay/core/errors";
+import { messageOf } from "@patchbay/base";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseJson } from "../objects/json.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backup of all objects as lines of JSON, and restore.
-import { AppError, messageOf } from "@patchbay/core/errors";
+import { AppError, messageOf } from "@patchbay/base";
 import { parseJson, printJson, textAt, valueAt } from "../objects/json.ts";
 import { isKubeObject } from "../objects/object.ts";
 import { type LogRow, RevisionLog } from "./revision-log.ts";

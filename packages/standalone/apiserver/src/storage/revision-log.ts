@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The log of revisions in SQLite. A write is durable when the call returns.
 import { type SQLOutputValue, type StatementSync, DatabaseSync } from "node:sqlite";
-import { AppError, messageOf } from "@patchbay/core/errors";
+import { AppError, messageOf } from "@patchbay/base";
 import { type Reserve, openReserve } from "./reserve.ts";
 import type { StoredFacts } from "./store.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The store. Mutations are queued, run one after the other, and committed in groups.
-import { AppError, messageOf } from "@patchbay/core/errors";
+import { AppError, messageOf } from "@patchbay/base";
 import { type Address, parseAddress, printAddress } from "../objects/object.ts";
 import { type BatchChange, Batch } from "./batch.ts";
 import { ObjectIndex } from "./object-index.ts";

@@ -2,8 +2,8 @@
 // An in-memory API server without a network: real store, kinds, access rights and verbs. The test moves its clock.
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
-import type { Logger } from "@patchbay/core/ports";
+import { KeyedMutex, type Logger } from "@patchbay/base";
+
 import { type FakeClock, createFakeClock } from "@patchbay/os/testing";
 import { withBuiltInAdmission } from "../admission/built-in-admission.ts";
 import { makeAccess } from "../auth/access.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
-import type { Clock, Logger } from "@patchbay/core/ports";
+import type { KeyedMutex, Clock, Logger } from "@patchbay/base";
+
 import type { Admission } from "../admission/admission.ts";
 import type { Authorizer } from "../auth/authorizer.ts";
 import type { Registry } from "../kinds/registry.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Command, CommandResult } from "@patchbay/core/ports";
+import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { archiveDirectory, buildLayoutFiles } from "./archive-directory.ts";

@@ -2,7 +2,7 @@
 // Builds a reproducible OCI image with one layer. Source: OCI image specification 1.0.
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
-import type { Files, ProcessRunner } from "@patchbay/core/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { runOnSource } from "./run-on-source.ts";
 
 interface Blob {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views of images: which programs run, and how half-made views are removed.
-import type { Command, CommandResult } from "@patchbay/core/ports";
+import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
 import { createImageViews, type ImageViews } from "./image-views.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Read-only mounts of images' files. Each uses its own snapshot, which is named by the mount's path.
-import { AppError, isAppError } from "@patchbay/core";
+import { AppError, isAppError } from "@patchbay/base";
 import { ctr } from "../ctr.ts";
 import { isMountPoint } from "../leftovers/mounts.ts";
 import { findImage, readSnapshotter, type ImageDeps } from "./images.ts";

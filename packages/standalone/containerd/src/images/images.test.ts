@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images of a containerd whose tool is in memory.
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
-import type { Command, CommandResult } from "@patchbay/core/ports";
+import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { describe, expect, test } from "vitest";
 import {
   listAdded,

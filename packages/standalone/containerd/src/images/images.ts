@@ -2,8 +2,8 @@
 // Images in containerd: list, import, pull and remove, by full reference.
 import { repositoryOf } from "./reference.ts";
 import { ctr, type CtrDeps } from "../ctr.ts";
-import { AppError } from "@patchbay/core";
-import type { Files } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Files } from "@patchbay/core/interfaces";
 import type { ContainerdLayout } from "../layout.ts";
 
 /** CRI also adds a record named by the image's id. */

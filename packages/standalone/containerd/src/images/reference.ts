@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Image references, short and full, as in every container engine. Pure. Source: distribution/reference.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 
 const DOMAIN = /^(localhost|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+|[A-Za-z0-9.-]+:\d+)$/;
 const PATH_PART = /^[a-z0-9]+((\.|_{1,2}|-+)[a-z0-9]+)*$/;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError } from "@patchbay/core";
-import type { ProcessRunner } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { ProcessRunner } from "@patchbay/core/interfaces";
 
 /** tar prints one of these after every error. Source: GNU tar, src/tar.c and lib/paxerror.c. */
 const ENDINGS =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError } from "@patchbay/core";
-import type { Command, CommandResult } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers that containerd is unpacking, with their image and unpacked bytes.
 import { isJsonObject, parseJson } from "@patchbay/api/json";
-import { isAppError } from "@patchbay/core";
+import { isAppError } from "@patchbay/base";
 import { ctr, type CtrDeps } from "../ctr.ts";
 
 /** Source: containerd, pkg/snapshotters, TargetRefLabel. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control groups that a runtime has left. It creates a group in every hierarchy, and never removes their parent.
 import { join } from "node:path";
-import type { Files, ProcessRunner } from "@patchbay/core/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 
 const TIMEOUT_MS = 10_000;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Files, ProcessRunner } from "@patchbay/core/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 
 const TIMEOUT_MS = 10_000;
 /** Column of the mount point. Source: proc(5) mountinfo. */

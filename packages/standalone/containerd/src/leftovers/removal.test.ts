@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is removed of a containerd that has ended, and of containers that a running one has forgotten.
-import type { CommandResult } from "@patchbay/core/ports";
+import type { CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner, settle } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes what a containerd leaves behind: orphaned shims while it runs, and everything after it has ended.
 import { join, basename, dirname } from "node:path";
-import type { Files, ProcessRunner } from "@patchbay/core/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { ctr } from "../ctr.ts";
 import type { ContainerdLayout } from "../layout.ts";
 import { listGroups, removeGroups } from "./cgroups.ts";

@@ -4,8 +4,8 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { isJsonObject, parseJson } from "@patchbay/api/json";
-import { messageOf } from "@patchbay/core";
-import type { Files, Logger } from "@patchbay/core/ports";
+import { messageOf, type Logger } from "@patchbay/base";
+import type { Files } from "@patchbay/core/interfaces";
 import type { ContainerdLayout } from "../layout.ts";
 
 /** Source: containerd, runtime v2 shim, SocketAddress. */

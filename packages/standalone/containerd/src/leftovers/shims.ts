@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that outlive containerd: its shims and their containers.
-import type { Files } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 
 const SHIM = /(^|\/)containerd-shim-[^/]+$/;
 const PID = /^\d+$/;

@@ -5,7 +5,7 @@ import {
   type PersistentVolume,
   type PersistentVolumeClaim,
 } from "@patchbay/api";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import { KeyedMutex } from "@patchbay/base";
 import type { Note } from "@patchbay/kube";
 import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createFakeClaimDisk, createFakeClock, createFakeFiles } from "@patchbay/os/testing";

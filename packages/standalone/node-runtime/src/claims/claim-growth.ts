@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures which pods make the sparse files of claims grow.
-import type { Clock, VolumeDisk } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
+import type { VolumeDisk } from "@patchbay/core/interfaces";
 import { GrowthTracker, type Growths } from "../volumes/storage/growth.ts";
 import type { ClaimMachine } from "./deps.ts";
 import { isHandle, claimPaths } from "./names.ts";

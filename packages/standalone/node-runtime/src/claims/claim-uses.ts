@@ -10,9 +10,9 @@ import {
   type PersistentVolumeClaim,
   type Pod,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { Store } from "@patchbay/core/ports";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import { AppError, KeyedMutex } from "@patchbay/base";
+import type { Store } from "@patchbay/core/interfaces";
+
 import type { ClaimMachine } from "./deps.ts";
 import { isHandle, claimPaths, type ClaimPaths, PROVISIONER } from "./names.ts";
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from "@patchbay/api";
 import type { EventRecorder, LoopWatch } from "@patchbay/kube";
-import type { Cache, ClaimDisk, Clock, Files, Logger, Store } from "@patchbay/core/ports";
-import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import type { Cache, ClaimDisk, Files, Store } from "@patchbay/core/interfaces";
+import type { Clock, Logger, KeyedMutex } from "@patchbay/base";
 
 export interface StorageCaches {
   readonly claims: Cache<PersistentVolumeClaim>;

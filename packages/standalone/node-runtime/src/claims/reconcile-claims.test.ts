@@ -7,8 +7,8 @@ import {
   type PersistentVolumeClaim,
   type StorageClass,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import { AppError, KeyedMutex } from "@patchbay/base";
+
 import type { Note } from "@patchbay/kube";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import {

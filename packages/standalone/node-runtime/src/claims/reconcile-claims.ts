@@ -7,7 +7,7 @@ import {
   type PersistentVolumeClaim,
   type KubeObject,
 } from "@patchbay/api";
-import { AppError, isAppError, messageOf } from "@patchbay/core";
+import { AppError, isAppError, messageOf } from "@patchbay/base";
 import {
   keyOf,
   after,
@@ -40,7 +40,7 @@ import {
 } from "./plan/claim.ts";
 import { type VolumeAction, planVolume } from "./plan/volume.ts";
 import { join } from "node:path";
-import type { Change } from "@patchbay/core/ports";
+import type { Change } from "@patchbay/core/interfaces";
 
 const PRIVATE = 0o700;
 

@@ -18,8 +18,8 @@ import {
   type KubeClient,
   type LoopWatch,
 } from "@patchbay/kube";
-import type { Files } from "@patchbay/core/ports";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import type { Files } from "@patchbay/core/interfaces";
+import { KeyedMutex } from "@patchbay/base";
 import { runBinder } from "../schedule/binder.ts";
 import {
   runClaimController,

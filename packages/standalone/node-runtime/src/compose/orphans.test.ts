@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { layoutOf, type ContainerdLayout } from "@patchbay/containerd";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createFakeContainerRuntime } from "@patchbay/cri/testing";
 import { createFakeClock, createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";

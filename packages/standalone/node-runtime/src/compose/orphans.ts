@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ends shims and control groups that the runtime lost when a sandbox start was interrupted by a crash.
 import { removeOrphans } from "@patchbay/containerd";
-import { messageOf } from "@patchbay/core";
+import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import { killAndWait } from "@patchbay/os";
-import type { Clock, ContainerRuntime, Logger } from "@patchbay/core/ports";
+import type { ContainerRuntime } from "@patchbay/core/interfaces";
 import type { Sweeper } from "../pods/deps.ts";
 import type { VolumeMachine } from "./volumes.ts";
 

@@ -9,12 +9,12 @@ import {
   listUnpacking,
   readSnapshotter,
 } from "@patchbay/containerd";
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf, type Logger, KeyedMutex } from "@patchbay/base";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, keyOf } from "@patchbay/kube";
 import { createVhostDirectories, createVolumeDisk } from "@patchbay/os";
-import type { Cache, ContainerRuntime, Files, ProcessRunner, Logger } from "@patchbay/core/ports";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import type { Cache, ContainerRuntime, Files, ProcessRunner } from "@patchbay/core/interfaces";
+
 import {
   createClaimGrowth,
   createClaimUses,

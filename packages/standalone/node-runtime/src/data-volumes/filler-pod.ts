@@ -13,7 +13,7 @@ import {
   type PodVolume,
   type VolumeMode,
 } from "@patchbay/api";
-import type { FillOrder } from "@patchbay/core";
+import type { FillOrder } from "@patchbay/core/vm";
 
 /** Label of a filler pod: the uid of its DataVolume. */
 export const FILLS_LABEL = "patchbay.io/fills";

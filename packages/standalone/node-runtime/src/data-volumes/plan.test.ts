@@ -3,7 +3,7 @@ import type { ContainerStatus, DataVolume, PersistentVolumeClaim, Pod } from "@p
 import { describe, expect, test } from "vitest";
 import { buildFillerPod, ownedBy } from "./filler-pod.ts";
 import { planDataVolume, type DataVolumeFacts, progressOf } from "./plan.ts";
-import { readDataVolume } from "@patchbay/core";
+import { readDataVolume } from "@patchbay/core/vm";
 
 const NOW = "2026-01-01T00:10:00Z";
 const PHASE = "cdi.kubevirt.io/storage.pod.phase";

@@ -18,10 +18,10 @@ import {
   FILL_PHASE_ANNOTATION,
   FILL_STATE_ANNOTATION,
   FILLED,
-  isEqual,
   readDataVolume,
   type FillOrder,
-} from "@patchbay/core";
+} from "@patchbay/core/vm";
+import { isEqual } from "@patchbay/base";
 
 interface FillProgress {
   readonly phase: "Pending" | "Running" | "Succeeded";

@@ -7,7 +7,7 @@ import {
   type PersistentVolumeClaim,
   type Pod,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type { Note } from "@patchbay/kube";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeClock, settle } from "@patchbay/os/testing";

@@ -9,7 +9,8 @@ import {
   type PersistentVolumeClaim,
   type Pod,
 } from "@patchbay/api";
-import { isAppError, readDataVolume } from "@patchbay/core";
+import { isAppError, type Clock, type Logger } from "@patchbay/base";
+import { readDataVolume } from "@patchbay/core/vm";
 import {
   after,
   createQueue,
@@ -23,7 +24,7 @@ import {
   type LoopWatch,
   type Next,
 } from "@patchbay/kube";
-import type { Cache, Clock, Logger, Store } from "@patchbay/core/ports";
+import type { Cache, Store } from "@patchbay/core/interfaces";
 import { listClaimNames } from "../claims/index.ts";
 import { fillerPodName } from "./filler-pod.ts";
 import { planDataVolume, type DataVolumeAction, type DataVolumeFacts } from "./plan.ts";

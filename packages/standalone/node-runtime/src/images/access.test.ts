@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ContainerImage } from "@patchbay/core/ports";
+import type { ContainerImage } from "@patchbay/core/interfaces";
 import { createFakeFiles } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";

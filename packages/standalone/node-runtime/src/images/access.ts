@@ -3,8 +3,8 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { isJsonObject, parseJson } from "@patchbay/api";
-import { messageOf } from "@patchbay/core";
-import type { Files, Logger, RegistryCredentials, ContainerImage } from "@patchbay/core/ports";
+import { messageOf, type Logger } from "@patchbay/base";
+import type { Files, RegistryCredentials, ContainerImage } from "@patchbay/core/interfaces";
 import { repositoryOf } from "@patchbay/containerd";
 import { isLocalName, isFromRegistry, findListedName, referenceAliases } from "./names.ts";
 

@@ -9,7 +9,7 @@ import {
   type Pod,
 } from "@patchbay/api";
 import { fullReference, repositoryOf } from "@patchbay/containerd";
-import type { RegistryCredentials, Store } from "@patchbay/core/ports";
+import type { RegistryCredentials, Store } from "@patchbay/core/interfaces";
 
 interface Entry {
   /** Host with port; its labels may contain `*`. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { SECRETS, type Pod } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createFakeContainerRuntime } from "@patchbay/cri/testing";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes unused images when the disk is nearly full, and the grants of removed images.
-import type {
-  ContainerImage,
-  Cache,
-  Clock,
-  ContainerRuntime,
-  Files,
-  Logger,
-} from "@patchbay/core/ports";
+import type { ContainerImage, Cache, ContainerRuntime, Files } from "@patchbay/core/interfaces";
+import { type Clock, type Logger, messageOf } from "@patchbay/base";
 import { isLocalName, isFromRegistry, referenceAliases } from "./names.ts";
 import type { Pod } from "@patchbay/api";
-import { messageOf } from "@patchbay/core";
+
 import { containersOf } from "../pods/facts.ts";
 import type { Grants } from "./access.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { RegistryCredentials } from "@patchbay/core/ports";
+import type { RegistryCredentials } from "@patchbay/core/interfaces";
 import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod } from "@patchbay/api";
-import type { ContainerImage } from "@patchbay/core/ports";
+import type { ContainerImage } from "@patchbay/core/interfaces";
 import { createFakeContainerRuntime } from "@patchbay/cri/testing";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";

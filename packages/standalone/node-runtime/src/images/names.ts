@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Origin of an image by its names: a pulled image has a name with a digest, an added one has not. Pure.
 import { fullReference, repositoryOf } from "@patchbay/containerd";
-import { isAppError } from "@patchbay/core";
-import type { ContainerImage } from "@patchbay/core/ports";
+import { isAppError } from "@patchbay/base";
+import type { ContainerImage } from "@patchbay/core/interfaces";
 
 /** No registry serves this host. */
 const LOCAL_PREFIX = "localhost/";

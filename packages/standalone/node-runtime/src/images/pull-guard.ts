@@ -2,8 +2,8 @@
 // Stops pulls whose layers would fill the disk. Unpacked layers are measured only when free space has dropped.
 import { printBytes, type DiskSpace } from "../volumes/storage/limits.ts";
 import { fullReference, type UnpackingLayer } from "@patchbay/containerd";
-import { AppError, messageOf } from "@patchbay/core";
-import type { Clock, Files, Logger } from "@patchbay/core/ports";
+import { AppError, messageOf, type Clock, type Logger } from "@patchbay/base";
+import type { Files } from "@patchbay/core/interfaces";
 
 const IMAGE_SHARE = 0.25;
 /** Twice the limit below which pods are evicted. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createFakeContainerRuntime, createFakeExecPrograms } from "@patchbay/cri/testing";
 import { createFakeClock, settle } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";

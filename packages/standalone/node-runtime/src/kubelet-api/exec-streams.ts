@@ -2,9 +2,8 @@
 // Exec and attach streams between a client and the container runtime.
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
-import { AppError, messageOf } from "@patchbay/core";
-import type { Clock, ContainerRuntime, ExecPrograms, Logger } from "@patchbay/core/ports";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import { AppError, messageOf, type Clock, type Logger, KeyedMutex } from "@patchbay/base";
+import type { ContainerRuntime, ExecPrograms } from "@patchbay/core/interfaces";
 
 export interface Upgrade {
   readonly request: IncomingMessage;

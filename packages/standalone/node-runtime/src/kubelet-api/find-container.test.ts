@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ContainerStateDetails, Pod } from "@patchbay/api";
-import type { ContainerState, ContainerSummary } from "@patchbay/core/ports";
+import type { ContainerState, ContainerSummary } from "@patchbay/core/interfaces";
 import { expect, test } from "vitest";
 import { findLogRun, findRunningRun, type KnownPod } from "./request.ts";
 

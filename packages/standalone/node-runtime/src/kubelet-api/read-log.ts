@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a container's log, and follows it across rotations while the container runs.
 import { openGrowingFile, watchFile, type GrowingFile } from "@patchbay/os";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 import { LineCounter, LogPrinter, type LogView } from "./log-format.ts";
 
 export interface LogQuery extends Omit<LogView, "skipLines"> {

@@ -3,7 +3,7 @@
 import type { LogQuery } from "./read-log.ts";
 import { parseRecordTime } from "./log-format.ts";
 import type { ContainerStatus, Pod } from "@patchbay/api";
-import type { ContainerSummary } from "@patchbay/core/ports";
+import type { ContainerSummary } from "@patchbay/core/interfaces";
 
 export interface ContainerName {
   readonly namespace: string;

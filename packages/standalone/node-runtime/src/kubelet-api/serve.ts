@@ -5,7 +5,7 @@ import { Socket } from "node:net";
 import { Readable, type Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Pod } from "@patchbay/api";
-import { messageOf } from "@patchbay/core";
+import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import {
   certificateInFiles,
   ClientAuthority,
@@ -13,14 +13,7 @@ import {
   trustInFile,
   type RunningServer,
 } from "@patchbay/daemon";
-import type {
-  Cache,
-  Clock,
-  ContainerRuntime,
-  ExecPrograms,
-  Files,
-  Logger,
-} from "@patchbay/core/ports";
+import type { Cache, ContainerRuntime, ExecPrograms, Files } from "@patchbay/core/interfaces";
 import { UID_LABEL } from "../translate/labels.ts";
 import {
   ExecSessions,

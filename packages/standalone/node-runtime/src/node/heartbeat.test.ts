@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { LEASES, NODES, type KubeNode, type Lease } from "@patchbay/api";
-import type { Clock } from "@patchbay/core/ports";
-import { AppError } from "@patchbay/core";
+import { type Clock, AppError } from "@patchbay/base";
+
 import { createFakeContainerRuntime } from "@patchbay/cri/testing";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeClock, createFakeFiles, type FakeFiles } from "@patchbay/os/testing";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The heartbeat of this machine's Node object: registration, status and lease.
 import { apiVersionOf, LEASES, type KubeNode, type Lease, NODES } from "@patchbay/api";
-import { isAppError, covers } from "@patchbay/core";
+import { isAppError, covers, type Clock, type Logger } from "@patchbay/base";
 import {
   printMicroTime,
   after,
@@ -10,7 +10,7 @@ import {
   runReconciler,
   type LoopWatch,
 } from "@patchbay/kube";
-import type { Clock, Store, Cache, Logger } from "@patchbay/core/ports";
+import type { Store, Cache } from "@patchbay/core/interfaces";
 import { readMachine, type MachineIdentity, type MachineSources } from "./machine.ts";
 import { isStatusDue, buildNodeLabels, buildNodeStatus } from "./status.ts";
 

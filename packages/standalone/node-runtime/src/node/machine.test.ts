@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createFakeContainerRuntime } from "@patchbay/cri/testing";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";

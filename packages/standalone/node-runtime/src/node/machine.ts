@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Observes this machine through small files of the kernel.
-import { AppError, messageOf } from "@patchbay/core";
-import type { ProcessRunner, ContainerRuntime, Files } from "@patchbay/core/ports";
+import { AppError, messageOf } from "@patchbay/base";
+import type { ProcessRunner, ContainerRuntime, Files } from "@patchbay/core/interfaces";
 import { readBootId } from "@patchbay/os";
 import { names } from "@patchbay/api";
 import { DEVICES } from "../translate/resources.ts";

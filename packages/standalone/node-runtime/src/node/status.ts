@@ -2,7 +2,8 @@
 // The Node object's status, derived from facts. Pure.
 import type { MachineFacts, MachineIdentity } from "./machine.ts";
 import { names, type KubeNode, type NodeCondition } from "@patchbay/api";
-import { covers, isExtendedResource } from "@patchbay/core";
+import { covers } from "@patchbay/base";
+import { isExtendedResource } from "@patchbay/core/node";
 
 /** Twice the measured use of the services, containerd and its shims. Source: docs/performance.md. */
 const RESERVED_MEMORY_KIB = 2 ** 20;

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod } from "@patchbay/api";
 import type { EventRecorder, Pauses } from "@patchbay/kube";
-import type {
-  Cache,
-  Clock,
-  ContainerRuntime,
-  Files,
-  Logger,
-  Store,
-  VolumeDisk,
-} from "@patchbay/core/ports";
+import type { Cache, ContainerRuntime, Files, Store, VolumeDisk } from "@patchbay/core/interfaces";
+import type { Clock, Logger } from "@patchbay/base";
 import type { Admission } from "../schedule/admission.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
 import type { ContainerHealth, ContainerFacts, Reason } from "./facts.ts";

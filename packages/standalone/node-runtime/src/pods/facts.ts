@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Container, Pod } from "@patchbay/api";
-import type { ContainerImage, ContainerStatus, SandboxSummary } from "@patchbay/core/ports";
+import type { ContainerImage, ContainerStatus, SandboxSummary } from "@patchbay/core/interfaces";
 
 /** Addresses are read only while the sandbox is ready. */
 export interface SandboxFacts extends SandboxSummary {

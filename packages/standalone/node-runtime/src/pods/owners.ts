@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ContainerRuntime } from "@patchbay/core/ports";
+import type { ContainerRuntime } from "@patchbay/core/interfaces";
 import { podUidOf } from "../translate/labels.ts";
 
 export interface Owners {

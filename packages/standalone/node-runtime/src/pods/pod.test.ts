@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole loop over one pod, on a runtime in memory.
 import { SECRETS } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { expect, test } from "vitest";
 import { aContainer, aPod, IMAGE } from "../testing/pods.ts";
 import { PodWorld } from "../testing/world.ts";

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Container } from "@patchbay/api";
-import { messageOf } from "@patchbay/core";
+import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import { createPauses } from "@patchbay/kube";
 import type {
-  Clock,
   ContainerImage,
   ContainerRuntime,
-  Logger,
   RegistryCredentials,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import type { ImageAccess } from "../images/access.ts";
 import type { PullGuard } from "../images/pull-guard.ts";
 import { isLocalName } from "../images/names.ts";

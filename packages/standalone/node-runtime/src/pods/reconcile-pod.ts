@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reconcile pass over one pod, by uid, because an older pod of the same name may still be terminating.
-import { isAppError, messageOf, type AppError, covers, isEqual } from "@patchbay/core";
+import { isAppError, messageOf, type AppError, covers, isEqual } from "@patchbay/base";
 import {
   earliest,
   runSteps,
@@ -28,7 +28,7 @@ import { type PodAction, planPod } from "./plan.ts";
 import { startVolumes, executeStep, type Progress, type ExecutedAction } from "./steps.ts";
 import { PODS, type Pod } from "@patchbay/api";
 import { hasForeignCondition, buildPodStatus } from "./pod-status.ts";
-import type { Change } from "@patchbay/core/ports";
+import type { Change } from "@patchbay/core/interfaces";
 
 function findStepName(action: ExecutedAction): string | undefined {
   if (action.kind === "prepareVolumes") return VOLUMES_STEP;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Pod, CONFIG_MAPS, SECRETS } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { beforeEach, describe, expect, test } from "vitest";
 import { aContainer, aPod, UID } from "../testing/pods.ts";
 import { PodWorld } from "../testing/world.ts";

@@ -2,8 +2,8 @@
 // The steps of a plan. Each is idempotent.
 import { join } from "node:path";
 import { CONFIG_MAPS, SECRETS, type Container, type Pod, PODS } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { SandboxConfig } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { SandboxConfig } from "@patchbay/core/interfaces";
 import { toContainerConfig } from "../translate/container.ts";
 import { listEnvReferences, type EnvSources } from "../translate/environment.ts";
 import type { PodDeps } from "./deps.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { messageOf } from "@patchbay/core";
-import type { Clock, ContainerRuntime, Logger } from "@patchbay/core/ports";
+import { messageOf, type Clock, type Logger } from "@patchbay/base";
+import type { ContainerRuntime } from "@patchbay/core/interfaces";
 
 export interface Stops {
   /** Ignored while a stop with the same or an earlier deadline is running. Wakes the pod when the call ends. */

@@ -2,7 +2,8 @@
 // Runs the probes of running containers, and wakes pods whose health changed.
 import type { Container, Pod, Probe } from "@patchbay/api";
 import type { EventRecorder } from "@patchbay/kube";
-import type { Clock, ContainerRuntime, Logger } from "@patchbay/core/ports";
+import type { Clock, Logger } from "@patchbay/base";
+import type { ContainerRuntime } from "@patchbay/core/interfaces";
 import pLimit from "p-limit";
 import type { LimitFunction } from "p-limit";
 import type { ProbedContainer, Probes } from "../pods/deps.ts";

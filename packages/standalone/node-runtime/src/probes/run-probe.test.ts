@@ -5,7 +5,7 @@ import { toProbeRequest, runProbe } from "./run-probe.ts";
 import { once } from "node:events";
 import { createServer as createHttp } from "node:http";
 import { createServer, type Server } from "node:net";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 
 const CONTAINER = { name: "c", image: "i", ports: [{ name: "web", containerPort: 8080 }] };
 const POD = { ips: ["10.0.0.2"], isOnNode: false };

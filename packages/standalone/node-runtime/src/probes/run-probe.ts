@@ -3,8 +3,8 @@ import type { Container, Probe } from "@patchbay/api";
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { connect } from "node:net";
-import { isAppError, messageOf } from "@patchbay/core";
-import type { ContainerRuntime } from "@patchbay/core/ports";
+import { isAppError, messageOf } from "@patchbay/base";
+import type { ContainerRuntime } from "@patchbay/core/interfaces";
 import type { ProbeResult } from "./probe-state.ts";
 
 type ProbeRequest =

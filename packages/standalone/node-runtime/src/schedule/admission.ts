@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KubeNode, Pod } from "@patchbay/api";
-import type { Cache } from "@patchbay/core/ports";
+import type { Cache } from "@patchbay/core/interfaces";
 import type { Reason } from "../pods/facts.ts";
 import { allocatableOf, type Amounts, rejectionOf, shortagesOf } from "./resources.ts";
 

@@ -11,7 +11,7 @@ import {
   type StorageClass,
   type Taint,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type { KubeClient, Note } from "@patchbay/kube";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeClock, settle } from "@patchbay/os/testing";

@@ -9,7 +9,7 @@ import {
   type PersistentVolumeClaim,
   type Pod,
 } from "@patchbay/api";
-import { isAppError } from "@patchbay/core";
+import { isAppError, type Clock, type Logger } from "@patchbay/base";
 import {
   after,
   createCache,
@@ -27,7 +27,7 @@ import {
   type Queue,
   waitForCaches,
 } from "@patchbay/kube";
-import type { Cache, Change, Clock, Logger } from "@patchbay/core/ports";
+import type { Cache, Change } from "@patchbay/core/interfaces";
 import {
   planPodClaims,
   SELECTED_NODE,

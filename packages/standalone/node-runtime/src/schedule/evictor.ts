@@ -2,7 +2,7 @@
 // Evicts pods that do not tolerate a NoExecute taint. A restart of this process restarts their toleration time. Source:
 // Kubernetes taint-eviction-controller.
 import { isPodFinished, PODS, type KubeNode, type Pod } from "@patchbay/api";
-import { isEqual } from "@patchbay/core";
+import { isEqual, type Clock, type Logger } from "@patchbay/base";
 import {
   after,
   createQueue,
@@ -15,7 +15,7 @@ import {
   type KubeClient,
   type Next,
 } from "@patchbay/kube";
-import type { Cache, Clock, Logger } from "@patchbay/core/ports";
+import type { Cache } from "@patchbay/core/interfaces";
 import { findTaintEviction } from "./taints.ts";
 
 interface EvictorDeps {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Container, Pod } from "@patchbay/api";
-import type { ContainerImage } from "@patchbay/core/ports";
+import type { ContainerImage } from "@patchbay/core/interfaces";
 import type { ContainerFacts, PodFacts, SandboxFacts } from "../pods/facts.ts";
 import { findPolicyViolation } from "../pods/observe.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";

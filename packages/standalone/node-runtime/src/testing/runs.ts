@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of one container in a fake runtime, with logs on disk.
-import type { ContainerConfig, SandboxConfig } from "@patchbay/core/ports";
+import type { ContainerConfig, SandboxConfig } from "@patchbay/core/interfaces";
 import type { FakeContainerRuntime } from "@patchbay/cri/testing";
 
 export const RUN_UID = "uid-1";

@@ -2,9 +2,9 @@
 // A fake node for tests of the loop over pods. API server, runtime and disk survive crashes of the process, which may
 // happen at any effect.
 import { PODS, type KubeNode, type Pod } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { createPauses, type Note } from "@patchbay/kube";
-import type { ContainerRuntime, Store } from "@patchbay/core/ports";
+import type { ContainerRuntime, Store } from "@patchbay/core/interfaces";
 import { createFakeContainerRuntime } from "@patchbay/cri/testing";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import {

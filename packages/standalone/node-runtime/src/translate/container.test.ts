@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Container, Pod, PodVolume, VolumeMount } from "@patchbay/api";
-import type { ContainerConfig } from "@patchbay/core/ports";
+import type { ContainerConfig } from "@patchbay/core/interfaces";
 import { describe, expect, test } from "vitest";
 import { aContainer, aPod, IMAGE, NODE, UID } from "../testing/pods.ts";
 import { toContainerConfig, type ContainerToMake } from "./container.ts";

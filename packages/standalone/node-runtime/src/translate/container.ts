@@ -2,14 +2,14 @@
 // Translates a container of a pod to its CRI configuration. Pure.
 import { join } from "node:path";
 import type { Container, Pod, PodVolume, VolumeMount } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type {
   ContainerConfig,
   ContainerDevice,
   ContainerImage,
   ContainerMount,
   MountPropagation,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { toDevices, toSocketMounts, toContainerResources } from "./resources.ts";
 import { expandArguments, buildEnvironment, type EnvContext, SizeBudget } from "./environment.ts";
 import { hostsFileOf } from "./sandbox.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Environment variables and arguments of a container. Pure: the objects that they refer to are read before.
 import type { Container, EnvFromSource, EnvVar, Pod } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { fieldOf, resourceFieldOf } from "./fields.ts";
 import type { NodeFacts } from "./node-facts.ts";
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel limits and devices of a container, from its requests and limits.
 import { parseQuantity, type Container, type Pod, names } from "@patchbay/api";
-import type { ContainerResources, ContainerDevice, ContainerMount } from "@patchbay/core/ports";
+import type {
+  ContainerResources,
+  ContainerDevice,
+  ContainerMount,
+} from "@patchbay/core/interfaces";
 
 /** No pod can use the machine's whole memory. */
 const DEFAULT_MEMORY_BYTES: number = 512 * 2 ** 20;

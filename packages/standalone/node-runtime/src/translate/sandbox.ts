@@ -2,7 +2,7 @@
 // Translates a pod to the CRI configuration of its sandbox. Pure and deterministic.
 import { join } from "node:path";
 import type { Pod } from "@patchbay/api";
-import type { SandboxConfig } from "@patchbay/core/ports";
+import type { SandboxConfig } from "@patchbay/core/interfaces";
 import { logDirectoryOf, sandboxLabels } from "./labels.ts";
 import type { NodeFacts } from "./node-facts.ts";
 import { toSandboxSecurity } from "./security.ts";

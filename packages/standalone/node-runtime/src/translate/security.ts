@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Container, Pod, SecurityContext } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type {
   ContainerImage,
   ContainerSecurity,
   NamespaceOptions,
   SandboxConfig,
   SecurityProfile,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { ID_MAX, isUnprivilegedUser, isProductPod } from "../policy/pod-policy.ts";
 
 /** Source: Kubernetes securitycontext, masked paths of the default proc mount. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod } from "@patchbay/api";
-import type { Clock, Files, Logger, VhostDirectories, VolumeDisk } from "@patchbay/core/ports";
-import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import type { Clock, Logger, KeyedMutex } from "@patchbay/base";
+import type { Files, VhostDirectories, VolumeDisk } from "@patchbay/core/interfaces";
+
 import type { ClaimUses } from "../claims/index.ts";
 import type { NodeFacts } from "../translate/node-facts.ts";
 import type { PodObjects } from "./objects/pod-objects.ts";

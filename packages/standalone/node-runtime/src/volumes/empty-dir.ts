@@ -2,7 +2,7 @@
 // emptyDir volumes: in memory, or on the disk in a file system of limited size.
 import { dirname } from "node:path";
 import { parseQuantity, type Pod, type PodVolume } from "@patchbay/api";
-import { messageOf } from "@patchbay/core";
+import { messageOf } from "@patchbay/base";
 import { memoryLimitOf } from "../translate/resources.ts";
 import { volumeFailed } from "./content/volume-files.ts";
 import type { VolumeDeps } from "./deps.ts";

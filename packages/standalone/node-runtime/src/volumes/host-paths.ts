@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host paths: any path for the product's pods, and opened directories (hostDisk) for launchers.
 import { KUBEVIRTS, storageConfigOf, type Pod, type PodVolume } from "@patchbay/api";
-import type { Store } from "@patchbay/core/ports";
+import type { Store } from "@patchbay/core/interfaces";
 import { volumeFailed } from "./content/volume-files.ts";
 import type { VolumeDeps } from "./deps.ts";
 import { hostDiskPath } from "./layout.ts";

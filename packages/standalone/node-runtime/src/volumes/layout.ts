@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paths of a pod's volumes on the node. virt-handler relies on this layout of the kubelet. Pure.
 import { join } from "node:path";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type { PodVolume } from "@patchbay/api";
 
 const UID = /^[a-zA-Z0-9][a-zA-Z0-9-]{0,127}$/;

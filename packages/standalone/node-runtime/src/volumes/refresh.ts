@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Refreshes API-backed volumes while their pods run.
 import { isPodFinished, type Pod } from "@patchbay/api";
-import { isAppError } from "@patchbay/core";
+import { isAppError } from "@patchbay/base";
 import { after, createQueue, done, runReconciler, type LoopWatch, type Next } from "@patchbay/kube";
-import type { Cache } from "@patchbay/core/ports";
+import type { Cache } from "@patchbay/core/interfaces";
 import { isApiBacked } from "./content/references.ts";
 import type { VolumeDeps } from "./deps.ts";
 import { podDirectory } from "./layout.ts";

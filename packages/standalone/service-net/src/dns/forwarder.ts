@@ -2,7 +2,8 @@
 // Forwards DNS queries to the host's resolvers. Each query has its own source port and id, against spoofed answers.
 import { createSocket } from "node:dgram";
 import { createConnection, isIP } from "node:net";
-import type { Clock, Files } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
+import type { Files } from "@patchbay/core/interfaces";
 import type { ForwardQuery } from "./answer.ts";
 import { isAnswerTo, readQuery, withId } from "./packets.ts";
 

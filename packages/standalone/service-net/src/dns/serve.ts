@@ -2,8 +2,8 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
-import { AppError, messageOf } from "@patchbay/core";
-import type { Logger } from "@patchbay/core/ports";
+import { AppError, messageOf, type Logger } from "@patchbay/base";
+
 import type { DnsClient } from "./answer.ts";
 
 const LENGTH_BYTES = 2;

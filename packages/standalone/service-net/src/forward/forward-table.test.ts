@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { CommandResult } from "@patchbay/core/ports";
+import type { CommandResult } from "@patchbay/core/interfaces";
 import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { expect, test } from "vitest";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the kernel's table of forwards: completely at the start, then only changes.
-import { AppError, messageOf } from "@patchbay/core";
-import type { Logger, ProcessRunner } from "@patchbay/core/ports";
+import { AppError, messageOf, type Logger } from "@patchbay/base";
+import type { ProcessRunner } from "@patchbay/core/interfaces";
 import type { ServiceCounters } from "../metrics.ts";
 import type { Forward } from "./forwards.ts";
 import { changeText, tableText, type TableSettings } from "./ruleset.ts";

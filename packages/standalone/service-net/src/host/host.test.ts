@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's part of Services, as commands of ip and nft.
-import type { Command } from "@patchbay/core/ports";
+import type { Command } from "@patchbay/core/interfaces";
 import { createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { claimServices, dnsAddressOf, prepareHost, removeServices, tableOf } from "./host.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table of nftables, a route, and the name server's address. They outlive this program, so that a restart interrupts
 // nothing; `patchbay down` removes them.
-import type { ProcessRunner } from "@patchbay/core/ports";
+import type { ProcessRunner } from "@patchbay/core/interfaces";
 import { addressAt, parseNetwork } from "../forward/network.ts";
 import { removalText } from "../forward/ruleset.ts";
 

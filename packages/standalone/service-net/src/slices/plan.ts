@@ -12,7 +12,8 @@ import {
   type EndpointsAddress,
   type EndpointsSubset,
 } from "@patchbay/api";
-import { slicesOfParts, type ServicePart, isEqual } from "@patchbay/core";
+import { slicesOfParts, type ServicePart } from "@patchbay/core/services";
+import { isEqual } from "@patchbay/base";
 
 export const SLICE_WRITER = "service-net.patchbay.io";
 

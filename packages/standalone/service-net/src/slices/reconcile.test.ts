@@ -8,7 +8,7 @@ import {
   type Pod,
   type Service,
 } from "@patchbay/api";
-import { serviceKeyOf } from "@patchbay/core";
+import { serviceKeyOf } from "@patchbay/core/services";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
 import { aPod, aService } from "../testing/objects.ts";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { ENDPOINT_SLICES, ENDPOINTS } from "@patchbay/api";
-import { planSlices } from "@patchbay/core";
+import { planSlices } from "@patchbay/core/services";
 import { done, parseKey, performWrite, type Next } from "@patchbay/kube";
-import type { Store } from "@patchbay/core/ports";
+import type { Store } from "@patchbay/core/interfaces";
 import { slicesOf, type Objects } from "../objects.ts";
 import { planEndpoints, isSelecting, SLICE_WRITER, wantedSlices } from "./plan.ts";
 

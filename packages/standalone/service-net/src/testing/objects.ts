@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builders of Services, pods and slices.
 import type { Endpoint, EndpointSlice, Pod, Service } from "@patchbay/api";
-import { dropAbsent } from "@patchbay/core";
+import { dropAbsent } from "@patchbay/base";
 import type { Ranges } from "../forward/forwards.ts";
 import { parseNetwork, type Network } from "../forward/network.ts";
 

@@ -16,10 +16,11 @@ import {
   renewAuthority,
   startOfCertificate,
 } from "@patchbay/pki";
-import type { Clock, Files } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
+import type { Files } from "@patchbay/core/interfaces";
 import type { Paths } from "./paths.ts";
 import { names } from "@patchbay/api";
-import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core";
+import { HANDLER_CLIENT_NAME, HANDLER_SERVER_NAME } from "@patchbay/core/guest";
 import { readFields, textOf } from "./json.ts";
 
 const KEY_MODE = 0o600;

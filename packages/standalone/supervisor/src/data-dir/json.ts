@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON files whose content is not trusted.
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
-import type { Files } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 
 /** Undefined when the text is not an object. */
 export function parseFields(text: string | undefined): JsonObject | undefined {

@@ -2,8 +2,8 @@
 // Ownership of the data directory: which directories a machine may use, and which `--purge` may delete.
 import { relative, sep, basename, join } from "node:path";
 import type { JsonObject } from "@patchbay/api/json";
-import { AppError } from "@patchbay/core/errors";
-import type { Files } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Files } from "@patchbay/core/interfaces";
 import { readFields, textOf } from "./json.ts";
 import type { Paths } from "./paths.ts";
 import { isMountPoint, mountsBelow } from "@patchbay/containerd";

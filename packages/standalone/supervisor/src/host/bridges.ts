@@ -2,8 +2,9 @@
 // Removes bridges that CNI plugins of this machine created, because the plugins never remove them.
 import { isJsonObject } from "@patchbay/api";
 import { listCreatedBridges } from "@patchbay/cni";
-import { AppError, planBridgeRemoval } from "@patchbay/core";
-import type { Files, Logger, ProcessRunner } from "@patchbay/core/ports";
+import { AppError, type Logger } from "@patchbay/base";
+import { planBridgeRemoval } from "@patchbay/core/nics";
+import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { numberOf, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pods' default network: its CNI configuration, and its results in CNI's cache.
 import { join } from "node:path";
-import type { Files } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
 import { Buffer } from "node:buffer";

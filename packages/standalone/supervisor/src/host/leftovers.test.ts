@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is removed from the host of a machine that is down, on fake files and programs.
-import type { Command, CommandResult } from "@patchbay/core/ports";
+import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, expect, test } from "vitest";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes what a stopped machine leaves on the host: bridges, mounts, loop devices, control groups and CNI results.
 import { type CleaningDeps, removeBridges } from "./bridges.ts";
-import { messageOf } from "@patchbay/core";
+import { messageOf } from "@patchbay/base";
 import { removeGroups, unmountBelow } from "@patchbay/containerd";
 import { cgroupRootOf, removeOwnContainerd } from "../runtime/own-containerd.ts";
 import { removeCniResults } from "./cni.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is written to the host and removed from it, on fake files and programs.
-import type { Command, CommandResult } from "@patchbay/core/ports";
+import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { describe, expect, test, vi } from "vitest";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Removes iptables and nftables rules, routes and addresses that outlive the machine's programs.
 import { isWithin, parseIp } from "@patchbay/api";
-import { messageOf } from "@patchbay/core";
-import type { Files, Logger, ProcessRunner } from "@patchbay/core/ports";
+import { messageOf, type Logger } from "@patchbay/base";
+import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { removeServices } from "@patchbay/service-net/host";

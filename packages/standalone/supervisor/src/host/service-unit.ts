@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Files, ProcessRunner } from "@patchbay/core/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 
 const UNIT_FILE = "/etc/systemd/system/patchbay.service";
 /** Exists while systemd is PID 1. Source: sd_booted(3). */

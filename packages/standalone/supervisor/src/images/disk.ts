@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Disk files as images: inspects a disk with qemu-img in a sandbox, and copies it into the root of an image.
 import { names } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { ProcessRunner, Files } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { ProcessRunner, Files } from "@patchbay/core/interfaces";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { join } from "node:path";
 import { runOnSource } from "@patchbay/containerd";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images of a machine whose programs are fakes; tests/contract/standalone/images.test.ts has a real containerd.
 import { names } from "@patchbay/api";
-import type { Command, CommandResult } from "@patchbay/core/ports";
+import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { pathsOf } from "../data-dir/paths.ts";

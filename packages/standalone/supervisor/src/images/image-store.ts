@@ -12,11 +12,11 @@ import {
   removeImage,
   shortReference,
 } from "@patchbay/containerd";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { randomUUID } from "node:crypto";
 import { join, resolve } from "node:path";
 import { names } from "@patchbay/api";
-import type { ProcessRunner } from "@patchbay/core/ports";
+import type { ProcessRunner } from "@patchbay/core/interfaces";
 import { goArchitecture } from "../config.ts";
 import type { Print } from "../supervisor/follow.ts";
 import { copyDisk, printMib } from "./disk.ts";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Access of commands to the machine's containerd, whether the machine is up or not.
 import { waitUntilServing, type ContainerdLayout } from "@patchbay/containerd";
-import { AppError, isAppError } from "@patchbay/core";
+import { AppError, isAppError } from "@patchbay/base";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
-import type { Files, ProcessRunner } from "@patchbay/core/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { isRoot } from "../config.ts";
 import { pathsOf, type Paths } from "../data-dir/paths.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { names } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { Command, CommandResult } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import {
   createFakeClock,
   createFakeFiles,

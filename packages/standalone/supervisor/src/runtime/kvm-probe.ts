@@ -3,8 +3,8 @@
 import { join } from "node:path";
 import { names } from "@patchbay/api";
 import { createImageViews, ctr, listImages, type ContainerdLayout } from "@patchbay/containerd";
-import { isAppError, messageOf } from "@patchbay/core";
-import type { Files, ProcessRunner } from "@patchbay/core/ports";
+import { isAppError, messageOf } from "@patchbay/base";
+import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
 import { cgroupRootOf, containerdLayoutOf } from "./own-containerd.ts";
 import type { JsonObject } from "@patchbay/api/json";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { CommandResult } from "@patchbay/core/ports";
+import type { CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";

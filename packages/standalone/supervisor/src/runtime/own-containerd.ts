@@ -13,7 +13,8 @@ import {
 } from "@patchbay/containerd";
 import { names } from "@patchbay/api";
 import { killAndWait } from "@patchbay/os";
-import type { Clock, Files, Logger, ProcessRunner } from "@patchbay/core/ports";
+import type { Clock, Logger } from "@patchbay/base";
+import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
 import type { ComponentProgram } from "../supervisor/component.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of the images that every pod needs are imported, on a containerd tool in memory.
 import { names } from "@patchbay/api";
-import type { Command, CommandResult } from "@patchbay/core/ports";
+import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { expect, test } from "vitest";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { names } from "@patchbay/api";
 import { findImage, importImage, type ImageDeps } from "@patchbay/containerd";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import { containerdLayoutOf, type RuntimeDeps } from "./own-containerd.ts";
 

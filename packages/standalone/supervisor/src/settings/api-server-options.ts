@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { JsonObject } from "@patchbay/api/json";
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 import { numberOf, textOf } from "../data-dir/json.ts";
 import { isStrict } from "./settings.ts";
 

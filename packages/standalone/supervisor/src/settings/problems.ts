@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Validation of settings: reports all problems at once, before anything is created. Pure.
 import { isIP } from "node:net";
-import { dataplaneGroupProblem } from "@patchbay/core";
+import { dataplaneGroupProblem } from "@patchbay/core/nics";
 import { overlaps } from "./subnet.ts";
 
 /** Requested settings; a free subnet is chosen for an unset one. */

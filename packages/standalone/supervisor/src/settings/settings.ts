@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings of a standalone machine, chosen at its first start and stored.
 import type { JsonObject } from "@patchbay/api/json";
-import { AppError } from "@patchbay/core";
-import type { Files } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Files } from "@patchbay/core/interfaces";
 import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import { KIND } from "../data-dir/ownership.ts";
 import type { Paths } from "../data-dir/paths.ts";

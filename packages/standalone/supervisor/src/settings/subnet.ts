@@ -2,8 +2,8 @@
 // Networks for pods and Services without routes on the host.
 import { isWithin, parseIp } from "@patchbay/api";
 import { isJsonObject } from "@patchbay/api/json";
-import { AppError } from "@patchbay/core";
-import type { ProcessRunner } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { ProcessRunner } from "@patchbay/core/interfaces";
 import { textOf } from "../data-dir/json.ts";
 
 const TIMEOUT_MS = 5000;

@@ -2,7 +2,7 @@
 // One supervised process: started or adopted, restarted when it ends, and stopped on request.
 import { parseFields, textOf, numberOf, readFields } from "../data-dir/json.ts";
 import { join } from "node:path";
-import { AppError, isEqual, messageOf } from "@patchbay/core";
+import { AppError, isEqual, messageOf, type Clock, type Logger } from "@patchbay/base";
 import {
   isRunning,
   signalProcess,
@@ -11,7 +11,7 @@ import {
   waitForProcessEnd,
   type ProcessName,
 } from "@patchbay/os";
-import type { Clock, Files, Logger } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
 import { checkHealth, waitUntilHung } from "./liveness.ts";
 

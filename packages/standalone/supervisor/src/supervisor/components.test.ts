@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command lines of a machine's services.
-import type { Command } from "@patchbay/core/ports";
+import type { Command } from "@patchbay/core/interfaces";
 import { createFakeClock, createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { pathsOf } from "../data-dir/paths.ts";

@@ -11,7 +11,8 @@ import {
   NODE_SERVER,
   WEBHOOK_CLIENT,
 } from "../data-dir/certificates.ts";
-import type { Clock, Files, ProcessRunner } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
+import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { commandFor } from "../config.ts";
 import { cgroupRootOf, containerdProgram, criEndpointOf } from "../runtime/own-containerd.ts";
 import { dnsAddressOf } from "@patchbay/service-net/host";

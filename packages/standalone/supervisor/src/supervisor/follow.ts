@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Follows a supervisor: prints its steps until it reaches a phase or ends.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { waitForProcessEnd } from "@patchbay/os";
-import type { Files } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
 import { readState, type SupervisorPhase, type SupervisorState } from "./state.ts";
 

@@ -3,7 +3,7 @@
 import { PODS, type Pod } from "@patchbay/api";
 import type { KubeClient } from "@patchbay/kube";
 import { createFakeStore } from "@patchbay/kube/testing";
-import type { DeleteOptions } from "@patchbay/core/ports";
+import type { DeleteOptions } from "@patchbay/core/interfaces";
 import { createFakeClock, createFakeFiles, settle } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";

@@ -3,7 +3,8 @@
 import { join } from "node:path";
 import { PODS, type Pod } from "@patchbay/api";
 import { createCache, keyOf, printKey, type KubeClient } from "@patchbay/kube";
-import type { Cache, Clock, Files, Logger } from "@patchbay/core/ports";
+import type { Cache, Files } from "@patchbay/core/interfaces";
+import type { Clock, Logger } from "@patchbay/base";
 import type { Paths } from "../data-dir/paths.ts";
 
 /** Beyond the pods' grace period, for their links, leases and namespaces. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError } from "@patchbay/core";
+import { AppError, type Clock } from "@patchbay/base";
 import { takeFileLock, type FileLock, readBootId, readProcessStartTime } from "@patchbay/os";
 import type { Paths } from "../data-dir/paths.ts";
-import type { Clock, Files } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 import { ownPid } from "../config.ts";
 import { markDirectory } from "../data-dir/ownership.ts";
 import { makeDirectories } from "../prepare.ts";

@@ -2,7 +2,7 @@
 // Health checks that detect a hung event loop, like a kubelet's liveness probe.
 import { once } from "node:events";
 import { request, type IncomingMessage } from "node:http";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 
 /** Source: Kubernetes core/v1 Probe, periodSeconds. */
 const PERIOD_MS = 10_000;

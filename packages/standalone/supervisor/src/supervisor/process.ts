@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lifecycle of the supervisor's process: lock, start, wait, stop.
-import { messageOf } from "@patchbay/core/errors";
+import { messageOf, type Logger } from "@patchbay/base";
 import { createClock, createFiles, createProcessRunner, setOomScore } from "@patchbay/os";
-import type { Logger } from "@patchbay/core/ports";
+
 import { stopSignal, type ProcessArguments } from "../config.ts";
 import { pathsOf } from "../data-dir/paths.ts";
 import { holdMachine } from "./hold-machine.ts";

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Daily renewal of certificates. Services that started before the newest certificate are restarted one by one.
-import { messageOf } from "@patchbay/core";
-import type { Clock, Logger } from "@patchbay/core/ports";
+import { messageOf, type Clock, type Logger } from "@patchbay/base";
 
 const RENEWAL_INTERVAL_MS = 24 * 3_600_000;
 

@@ -2,7 +2,8 @@
 // The supervisor's state file, which other processes follow.
 import { isJsonObject } from "@patchbay/api/json";
 import { isRunning, readBootId, type ProcessName } from "@patchbay/os";
-import type { Clock, Files } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
+import type { Files } from "@patchbay/core/interfaces";
 import { numberOf, readFields, textOf } from "../data-dir/json.ts";
 import type { Paths } from "../data-dir/paths.ts";
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order in which a standalone machine starts and stops.
 import { keepShimSockets } from "@patchbay/containerd";
-import { messageOf } from "@patchbay/core";
+import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
-import type { Clock, Files, Logger, ProcessRunner } from "@patchbay/core/ports";
+import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { Component, type ComponentProgram } from "./component.ts";
 import { programsOf, type Programs } from "./components.ts";
 import { architecture } from "../config.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fake of CNI keeps the contract.
 import { createFakeCni } from "../fakes/cni.ts";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { describeCniContract, describeNewCniContract } from "./cni.ts";
 
 describeCniContract("fake", () => {

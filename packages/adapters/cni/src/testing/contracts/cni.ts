@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every Cni must do; run on the fake and on real plugins.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { AttachmentName, AttachmentRequest, Cni } from "@patchbay/core/ports";
+import type { AttachmentName, AttachmentRequest, Cni } from "@patchbay/core/interfaces";
 
 /** A sandbox to attach things to. */
 export interface CniBench {

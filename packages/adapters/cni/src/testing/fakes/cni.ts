@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // CNI in memory: attachments by sandbox and interface name.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type {
   AttachmentName,
   AttachmentRequest,
   Cni,
   CniResult,
   NetworkConfigList,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 
 /** What happens in the world when an attachment is made or taken away, for example in a fake of the kernel. */
 export interface FakeCniEffects {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fake of a container runtime keeps the contract, and does as a test tells it.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { expect, test } from "vitest";
 import { createFakeClock, settle } from "@patchbay/os/testing";
 import { createFakeContainerRuntime } from "../fakes/container-runtime.ts";

@@ -2,7 +2,7 @@
 // Contract of ContainerRuntime for sandboxes, images and events, for the fake and for containerd.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import type { ContainerImage, ContainerRuntime, SandboxConfig } from "@patchbay/core/ports";
+import type { ContainerImage, ContainerRuntime, SandboxConfig } from "@patchbay/core/interfaces";
 import {
   containerConfigFor,
   removeAllSandboxes,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import type { ExecPrograms } from "@patchbay/core/ports";
+import type { ExecPrograms } from "@patchbay/core/interfaces";
 
 export interface ExecProgramsBench {
   readonly programs: ExecPrograms;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Sandbox, Sandboxes } from "@patchbay/core/ports";
+import type { Sandbox, Sandboxes } from "@patchbay/core/interfaces";
 
 export interface SandboxesBench {
   readonly sandboxes: Sandboxes;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError } from "@patchbay/core";
+import { AppError, type Clock } from "@patchbay/base";
 import type {
   AttachRequest,
-  Clock,
   ContainerConfig,
   ContainerImage,
   ContainerRuntime,
@@ -16,7 +15,7 @@ import type {
   SandboxConfig,
   SandboxStatus,
   SandboxSummary,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { createFakeClock } from "@patchbay/os/testing";
 import {
   limitOutput,

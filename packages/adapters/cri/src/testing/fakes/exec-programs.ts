@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ExecPrograms } from "@patchbay/core/ports";
+import type { ExecPrograms } from "@patchbay/core/interfaces";
 
 /** {@link ExecPrograms} in memory. */
 export interface FakeExecPrograms extends ExecPrograms {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Sandbox, Sandboxes } from "@patchbay/core/ports";
+import type { Sandbox, Sandboxes } from "@patchbay/core/interfaces";
 
 /** {@link Sandboxes} in memory. */
 export interface FakeSandboxes extends Sandboxes {

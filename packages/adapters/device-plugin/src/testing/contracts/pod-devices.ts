@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every PodDevices must do; run on the fake and on a kubelet's socket.
-import { isAppError } from "@patchbay/core/errors";
-import type { PodDevices } from "@patchbay/core/ports";
+import { isAppError } from "@patchbay/base";
+import type { PodDevices } from "@patchbay/core/interfaces";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 /** A node with a kubelet. */

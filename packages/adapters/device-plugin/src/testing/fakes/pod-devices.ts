@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kubelet in memory, as far as devices of pods go.
-import { AppError } from "@patchbay/core/errors";
-import type { PodDevices } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { PodDevices } from "@patchbay/core/interfaces";
 
 /** {@link PodDevices} in memory. */
 export interface FakePodDevices extends PodDevices {

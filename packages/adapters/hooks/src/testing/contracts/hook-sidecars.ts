@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What everyone who asks hooks promises.
-import type { HookSidecar, HookSidecars } from "@patchbay/core/ports";
+import type { HookSidecar, HookSidecars } from "@patchbay/core/interfaces";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FakeHook } from "../fakes/hook-sidecars.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hooks in memory.
-import { AppError, messageOf } from "@patchbay/core/errors";
-import type { HookSidecar, HookSidecars } from "@patchbay/core/ports";
+import { AppError, messageOf } from "@patchbay/base";
+import type { HookSidecar, HookSidecars } from "@patchbay/core/interfaces";
 import type { ServedHook } from "../serve-hook.ts";
 
 /** A hook in memory: what one does that listens, or that it never answers. */

@@ -3,8 +3,7 @@
 
 import type { KubeObject } from "@patchbay/api";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Cache } from "@patchbay/core/ports";
-import type { ObjectKey } from "@patchbay/core/ports";
+import type { Cache, ObjectKey } from "@patchbay/core/interfaces";
 
 /** A cache, and the world that it is told of. */
 export interface CacheBench {

@@ -3,7 +3,7 @@
 
 import { PODS, type Pod } from "@patchbay/api";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Patch, Store } from "@patchbay/core/ports";
+import type { Patch, Store } from "@patchbay/core/interfaces";
 
 /** An API server with the namespaces `default` and `kube-system`, and no pods. */
 export interface StoreBench {

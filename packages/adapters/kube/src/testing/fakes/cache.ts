@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A cache that a test feeds by hand.
 import type { KubeObject } from "@patchbay/api";
-import type { Cache, Change } from "@patchbay/core/ports";
-import type { ObjectKey } from "@patchbay/core/ports";
+import type { Cache, Change, ObjectKey } from "@patchbay/core/interfaces";
 
 /** A {@link Cache} that knows what it is told. */
 export interface FakeCache<T extends KubeObject> extends Cache<T> {

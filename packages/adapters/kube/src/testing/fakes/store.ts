@@ -7,7 +7,7 @@ import {
   type ResourceType,
   type JsonPatchOperation,
 } from "@patchbay/api";
-import { AppError, isEqual } from "@patchbay/core";
+import { AppError, isEqual } from "@patchbay/base";
 import type {
   DeleteOptions,
   ListOptions,
@@ -15,7 +15,7 @@ import type {
   Patch,
   Store,
   WriteOptions,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { copyJson } from "../copy-json.ts";
 
 type Json = Record<string, unknown>;

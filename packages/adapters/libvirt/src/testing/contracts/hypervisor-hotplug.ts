@@ -2,7 +2,7 @@
 // What every Hypervisor with a guest must do when NICs come and go; run on the fake and on QEMU.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { DeviceTarget, HypervisorConnection } from "@patchbay/core/ports";
+import type { DeviceTarget, HypervisorConnection } from "@patchbay/core/interfaces";
 import { EventLog, type HypervisorBench } from "./hypervisor.ts";
 
 /** A daemon whose domains take NICs. Its guests grant an unplug only when they are told to. */

@@ -6,7 +6,7 @@ import type {
   HypervisorAddress,
   HypervisorConnection,
   Migration,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { EventLog } from "./hypervisor.ts";
 
 /** Two daemons, and the ways between them. */

@@ -2,14 +2,14 @@
 // What every Hypervisor must do; run on the fake, on libvirt's test driver and on QEMU.
 
 import { setTimeout } from "node:timers/promises";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type {
   Hypervisor,
   HypervisorAddress,
   HypervisorConnection,
   HypervisorEvent,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 
 /** A daemon to talk to. */
 export interface HypervisorBench {

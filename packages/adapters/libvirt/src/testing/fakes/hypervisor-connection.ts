@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One connection to a daemon in memory: each call has its effect at once, events come later.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type {
   AttachTarget,
   ConnectionEnd,
@@ -14,7 +14,7 @@ import type {
   HypervisorEvent,
   JobStats,
   Migration,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import type { FakeHypervisorCall, MemoryDaemon } from "./hypervisor-daemon.ts";
 
 /** One connection to a daemon in memory. */

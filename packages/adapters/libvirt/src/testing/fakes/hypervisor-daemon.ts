@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One daemon in memory: its domains, what was asked of it, and the moves between it and others.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type {
   ConnectionEnd,
   DeviceTarget,
@@ -12,7 +12,7 @@ import type {
   HypervisorEvent,
   JobStats,
   Migration,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import { FakeDomain, nameOf } from "./hypervisor-domain.ts";
 
 /**

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One domain in memory: two XML texts, of the running guest and of the definition, whose NICs come and go.
-import { AppError, isEqual } from "@patchbay/core";
+import { AppError, isEqual } from "@patchbay/base";
 import { freeAddresses, type DomainFacts, type PciAddress } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
 import type {
@@ -12,7 +12,7 @@ import type {
   GuestSystem,
   GuestTopic,
   Migration,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 
 const INTERFACE = /<interface\b[\s\S]*?<\/interface>\s*/g;
 const AGENT_TARGET = /(name=["']org\.qemu\.guest_agent\.0["'])( state="\w+")?(\/?>)/;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { describeHotplugContract, type HotplugBench } from "../contracts/hypervisor-hotplug.ts";
 import { describeMoveContract, type MoveBench } from "../contracts/hypervisor-move.ts";

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // libvirt in memory: daemons by address, connections with events, and guests that grant, hold, refuse or lose unplugs.
-import { AppError } from "@patchbay/core";
-import type { Hypervisor, HypervisorAddress, HypervisorConnection } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type {
+  Hypervisor,
+  HypervisorAddress,
+  HypervisorConnection,
+} from "@patchbay/core/interfaces";
 import { MemoryConnection } from "./hypervisor-connection.ts";
 import { MemoryDaemon, type FakeDaemon } from "./hypervisor-daemon.ts";
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fake of children keeps the contract.
 import { expect, test } from "vitest";
-import type { ChildMain } from "@patchbay/core/ports";
+import type { ChildMain } from "@patchbay/core/interfaces";
 import { createFakeChildStarter } from "../fakes/child-process.ts";
 import { describeChildStarterContract } from "./child-process.ts";
 

@@ -2,7 +2,7 @@
 // What every ChildStarter must do; run on the fake and on processes.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ChildProcessHandle, ChildStarter } from "@patchbay/core/ports";
+import type { ChildProcessHandle, ChildStarter } from "@patchbay/core/interfaces";
 
 /** What starts children, and their code. */
 export interface ChildStarterBench {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every ClaimDisk must do; run on the fake and on a machine's disk.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ClaimDisk } from "@patchbay/core/ports";
+import type { ClaimDisk } from "@patchbay/core/interfaces";
 
 /** A disk with an empty directory, which is gone after `close`. */
 export interface ClaimDiskBench {

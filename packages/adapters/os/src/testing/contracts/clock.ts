@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every Clock must do; run on the fake and on the machine's.
 import { describe, expect, test } from "vitest";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 
 /** A clock, and what makes its time pass. */
 export interface ClockBench {

@@ -2,7 +2,7 @@
 // What every DeviceNodes must do; run on the fake and on a machine.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { DeviceCopy, DeviceNodes } from "@patchbay/core/ports";
+import type { DeviceCopy, DeviceNodes } from "@patchbay/core/interfaces";
 
 /** A character device as a test makes and sees it. */
 export interface NodeFacts {

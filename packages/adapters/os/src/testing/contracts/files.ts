@@ -2,7 +2,7 @@
 // What every Files must do; run on the fake and on a machine's disk.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Files } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 
 /** A file system with an empty directory. */
 export interface FilesBench {

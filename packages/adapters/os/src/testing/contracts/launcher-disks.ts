@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every LauncherDisks must do; run on the fake and on a machine.
-import type { LauncherDisks } from "@patchbay/core/ports";
+import type { LauncherDisks } from "@patchbay/core/interfaces";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 /** A node with a launcher of pod `pod-uid`, gone after `close`. */

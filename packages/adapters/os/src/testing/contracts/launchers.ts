@@ -2,7 +2,7 @@
 // What every Launchers must do; run on the fake and on processes in namespaces of their own.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { LauncherPod, Launchers } from "@patchbay/core/ports";
+import type { LauncherPod, Launchers } from "@patchbay/core/interfaces";
 
 /** A node with one pod, whose launcher does not run yet. */
 export interface LaunchersBench {

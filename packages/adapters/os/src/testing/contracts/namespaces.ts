@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every Namespaces must do; run on the fake and on the kernel.
 import { describe, expect, test } from "vitest";
-import type { Namespaces } from "@patchbay/core/ports";
+import type { Namespaces } from "@patchbay/core/interfaces";
 
 /** A machine with one namespace. */
 export interface NamespacesBench {

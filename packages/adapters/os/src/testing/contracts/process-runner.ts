@@ -2,7 +2,7 @@
 // What every ProcessRunner must do; run on the fake and on a machine's programs.
 
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Command, ProcessRunner } from "@patchbay/core/ports";
+import type { Command, ProcessRunner } from "@patchbay/core/interfaces";
 
 /** A machine with three programs. */
 export interface ProcessRunnerBench {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every VhostSockets, and every VhostDirectories, must do; run on the fake and on a machine.
-import type { VhostDirectories, VhostSockets } from "@patchbay/core/ports";
+import type { VhostDirectories, VhostSockets } from "@patchbay/core/interfaces";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { FakeSocketFile } from "../fakes/vhost-sockets.ts";

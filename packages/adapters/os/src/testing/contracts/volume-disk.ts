@@ -2,7 +2,7 @@
 // What every VolumeDisk must do; run on the fake and on a machine's disk.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { VolumeDisk, VolumeFile } from "@patchbay/core/ports";
+import type { VolumeDisk, VolumeFile } from "@patchbay/core/interfaces";
 
 /** A disk with an empty directory, which is gone after `close`. */
 export interface VolumeDiskBench {

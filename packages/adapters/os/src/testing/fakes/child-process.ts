@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Children that are none: their code runs in this process.
-import { AppError, messageOf } from "@patchbay/core";
+import { AppError, messageOf } from "@patchbay/base";
 import type {
   ChildChannel,
   ChildMain,
@@ -8,7 +8,7 @@ import type {
   ChildProgram,
   ChildStarter,
   TakenDescriptor,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 
 /** Most bytes of a message; as the port says. */
 const MESSAGE_BYTES_MAX = 8 * 1024 * 1024;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims' storage in memory.
-import { AppError } from "@patchbay/core";
-import type { ClaimDisk, ClaimSize } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { ClaimDisk, ClaimSize } from "@patchbay/core/interfaces";
 
 /** {@link ClaimDisk} in memory, with what a test sees. */
 export interface FakeClaimDisk extends ClaimDisk {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time that stands still until a test moves it.
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 
 /** A clock that a test moves; it begins at 0. */
 export interface FakeClock extends Clock {

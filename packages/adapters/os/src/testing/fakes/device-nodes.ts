@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device nodes in memory.
-import type { CopyResult, DeviceCopy, DeviceNodes } from "@patchbay/core/ports";
+import type { CopyResult, DeviceCopy, DeviceNodes } from "@patchbay/core/interfaces";
 
 /** A node, and whose it is. */
 export interface FakeDeviceNode {

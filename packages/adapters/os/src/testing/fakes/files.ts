@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files in memory.
-import type { Files } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 
 /** {@link Files} in memory; directories exist where something is in them or after `ensureDirectory`. */
 export interface FakeFiles extends Files {

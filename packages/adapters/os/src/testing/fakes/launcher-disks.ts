@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Disks of launchers in memory.
-import { AppError } from "@patchbay/core";
-import type { LauncherDisks } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { LauncherDisks } from "@patchbay/core/interfaces";
 
 /** {@link LauncherDisks} in memory, with what a test sees. */
 export interface FakeLauncherDisks extends LauncherDisks {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launchers in memory.
-import { AppError } from "@patchbay/core";
-import type { Launcher, LauncherPod, Launchers } from "@patchbay/core/ports";
-import type { NetnsHandle } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Launcher, LauncherPod, Launchers, NetnsHandle } from "@patchbay/core/interfaces";
 
 /** {@link Launchers} in memory, and the hands of the pods. */
 export interface FakeLaunchers extends Launchers {

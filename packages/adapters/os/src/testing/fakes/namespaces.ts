@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network namespaces by path, in memory.
-import type { Namespaces, OpenNetns } from "@patchbay/core/ports";
+import type { Namespaces, OpenNetns } from "@patchbay/core/interfaces";
 
 /** {@link Namespaces} in memory. */
 export interface FakeNamespaces extends Namespaces {

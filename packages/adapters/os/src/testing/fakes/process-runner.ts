@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs that a test has written.
-import { AppError } from "@patchbay/core";
-import type { Clock } from "@patchbay/core/ports";
-import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/ports";
+import { AppError, type Clock } from "@patchbay/base";
+
+import type { Command, CommandResult, ProcessRunner } from "@patchbay/core/interfaces";
 import { createFakeClock } from "./clock.ts";
 
 /** What a program does with its command; members that it leaves out are 0 and empty. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sockets of vhost-user in memory.
-import { AppError, type SeenSocket, type VhostSocket } from "@patchbay/core";
-import type { VhostDirectories, VhostSockets } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { SeenSocket, VhostSocket } from "@patchbay/core/nics";
+import type { VhostDirectories, VhostSockets } from "@patchbay/core/interfaces";
 
 /** What lies at a path. */
 export interface FakeSocketFile {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Volumes in memory.
-import { AppError } from "@patchbay/core";
-import type { DirectoryAccess, PathKind, VolumeDisk, VolumeFile } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { DirectoryAccess, PathKind, VolumeDisk, VolumeFile } from "@patchbay/core/interfaces";
 
 /** One thing that is mounted. */
 export interface FakeMount {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every AddressServers must do; run on the fake and on dnsmasq with a client in a namespace.
-import type { ServedNic } from "@patchbay/core";
+import type { ServedNic } from "@patchbay/core/nics";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { NetnsHandle } from "@patchbay/core/ports";
-import type { AddressServers } from "@patchbay/core/ports";
+import type { NetnsHandle, AddressServers } from "@patchbay/core/interfaces";
 
 /** A pod's namespace with a guest's NIC at a bridge of the name and MAC of {@link SERVED_NIC}. */
 export interface AddressServersBench {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What everybody does who changes default routes.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { DefaultRoute, DefaultRoutes, NetnsHandle } from "@patchbay/core/ports";
+import type { DefaultRoute, DefaultRoutes, NetnsHandle } from "@patchbay/core/interfaces";
 
 /**
  * A namespace with the NICs `one` and `two`, which are up and have 10.9.1.2/24 and fd09:1::2/64, 10.9.2.2/24 and

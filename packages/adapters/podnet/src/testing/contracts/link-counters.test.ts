@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { LinkCounts } from "@patchbay/core";
+import type { LinkCounts } from "@patchbay/core/metrics";
 import { createFakeLinkCounters } from "../fakes/link-counters.ts";
 import { describeLinkCountersContract } from "./link-counters.ts";
 

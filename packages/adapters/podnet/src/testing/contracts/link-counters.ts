@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every reader of counters does.
-import type { LinkCounts } from "@patchbay/core";
+import type { LinkCounts } from "@patchbay/core/metrics";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { NetnsHandle } from "@patchbay/core/ports";
-import type { LinkCounters } from "@patchbay/core/ports";
+import type { NetnsHandle, LinkCounters } from "@patchbay/core/interfaces";
 
 /** A reader, and two namespaces with one link called `one` each. */
 export interface LinkCountersScene {

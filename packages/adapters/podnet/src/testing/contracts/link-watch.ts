@@ -2,8 +2,7 @@
 // What every LinkWatch must do; run on the fake and on the kernel.
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { NetnsHandle } from "@patchbay/core/ports";
-import type { LinkChanges, LinkWatch, WatchedLinks } from "@patchbay/core/ports";
+import type { NetnsHandle, LinkChanges, LinkWatch, WatchedLinks } from "@patchbay/core/interfaces";
 
 /** A busy machine is no failure. */
 const WITHIN = { timeout: 15_000 };

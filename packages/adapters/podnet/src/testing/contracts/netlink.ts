@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What everything that speaks netlink does.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { NetnsHandle } from "@patchbay/core/ports";
-import type { Netlink } from "@patchbay/core/ports";
+import type { NetnsHandle, Netlink } from "@patchbay/core/interfaces";
 
 /** A namespace that has the loopback and nothing else, and one that cannot be entered. */
 export interface NetlinkScene {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What everything that looks at the way of a NIC does.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ExaminedNic, NicDoctor } from "@patchbay/core/ports";
+import type { ExaminedNic, NicDoctor } from "@patchbay/core/interfaces";
 
 /** A guest that answers, on a NIC whose way is whole as far as a bridge of the node. */
 export interface NicDoctorScene {

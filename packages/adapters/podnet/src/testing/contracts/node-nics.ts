@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What everybody does who lends NICs of the node.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { NetnsHandle, NodeNic, NodeNics } from "@patchbay/core/ports";
+import type { NetnsHandle, NodeNic, NodeNics } from "@patchbay/core/interfaces";
 
 /** MAC of the NIC that is lent. */
 export const LENT_MAC = "02:00:00:00:9c:01";

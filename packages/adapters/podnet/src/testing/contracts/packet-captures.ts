@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every PacketCaptures must do; run on the fake and on tcpdump in a namespace.
-import { WholePackets } from "@patchbay/core";
+import { WholePackets } from "@patchbay/core/guest";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { NetnsHandle, PacketCapture, PacketCaptures } from "@patchbay/core/ports";
+import type { NetnsHandle, PacketCapture, PacketCaptures } from "@patchbay/core/interfaces";
 
 /** A pod's namespace with the link {@link CAPTURED_LINK}. */
 export interface PacketCapturesBench {

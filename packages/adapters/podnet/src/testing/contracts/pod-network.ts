@@ -2,9 +2,8 @@
 // What every PodNetwork must do; run on the fake and on the kernel.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { BridgeWiring, MasqueradeWiring } from "@patchbay/core";
-import type { NetnsHandle } from "@patchbay/core/ports";
-import type { Link, PodNetwork } from "@patchbay/core/ports";
+import type { BridgeWiring, MasqueradeWiring } from "@patchbay/core/nics";
+import type { NetnsHandle, Link, PodNetwork } from "@patchbay/core/interfaces";
 
 /** A pod's namespace to try things in. */
 export interface PodNetworkBench {

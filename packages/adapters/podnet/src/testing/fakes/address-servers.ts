@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DHCP servers of guests in memory.
-import type { ServedNic } from "@patchbay/core";
-import type { AddressServer, AddressServers } from "@patchbay/core/ports";
+import type { ServedNic } from "@patchbay/core/nics";
+import type { AddressServer, AddressServers } from "@patchbay/core/interfaces";
 
 /** {@link AddressServers} in memory, and the hands of guests on them. */
 export interface FakeAddressServers extends AddressServers {

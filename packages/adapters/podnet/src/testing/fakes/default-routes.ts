@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Default routes in memory.
 import { parseIp } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { DefaultRoute, DefaultRoutes, NetnsHandle } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { DefaultRoute, DefaultRoutes, NetnsHandle } from "@patchbay/core/interfaces";
 
 /** {@link DefaultRoutes} in memory. */
 export interface FakeDefaultRoutes extends DefaultRoutes {

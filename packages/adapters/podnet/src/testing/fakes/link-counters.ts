@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters of links in memory.
-import { AppError, type LinkCounts } from "@patchbay/core";
-import type { NetnsHandle } from "@patchbay/core/ports";
-import type { LinkCounters } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { LinkCounts } from "@patchbay/core/metrics";
+import type { NetnsHandle, LinkCounters } from "@patchbay/core/interfaces";
 
 /** {@link LinkCounters} in memory; a namespace is there once it has a link. */
 export interface FakeLinkCounters extends LinkCounters {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watched links in memory.
-import type { ChangedLink, LinkChanges, LinkWatch, WatchedLinks } from "@patchbay/core/ports";
+import type { ChangedLink, LinkChanges, LinkWatch, WatchedLinks } from "@patchbay/core/interfaces";
 
 /** A {@link LinkWatch} in memory, to which a test tells what changes. */
 export interface FakeLinkWatch extends LinkWatch {

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel that answers as a test says.
-import { AppError } from "@patchbay/core";
-import type { NetnsHandle } from "@patchbay/core/ports";
-import type { Netlink, NetlinkAnswer, NetlinkProtocol, NewTap } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type {
+  NetnsHandle,
+  Netlink,
+  NetlinkAnswer,
+  NetlinkProtocol,
+  NewTap,
+} from "@patchbay/core/interfaces";
 
 /** What is said to one message; undefined: nothing is there to be told. */
 export type NetlinkScript = (

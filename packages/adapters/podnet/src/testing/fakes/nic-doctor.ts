@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ways of NICs in memory: whole, until a test says otherwise.
-import type { SeenWay, WayLink } from "@patchbay/core";
-import type { ExaminedNic, NicDoctor } from "@patchbay/core/ports";
+import type { SeenWay, WayLink } from "@patchbay/core/doctor";
+import type { ExaminedNic, NicDoctor } from "@patchbay/core/interfaces";
 
 /** {@link NicDoctor} in memory. */
 export interface FakeNicDoctor extends NicDoctor {

@@ -7,7 +7,7 @@ import type {
   NodeNicName,
   NodeNics,
   RestoredNic,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 
 /** {@link NodeNics} in memory. */
 export interface FakeNodeNics extends NodeNics {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Captures in memory: of packets that a test sends.
-import { AppError } from "@patchbay/core";
-import type { CapturedLink, PacketCapture, PacketCaptures } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { CapturedLink, PacketCapture, PacketCaptures } from "@patchbay/core/interfaces";
 
 /** {@link PacketCaptures} in memory, and the hands of guests on them. */
 export interface FakePacketCaptures extends PacketCaptures {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links of pods in memory.
+import { AppError, isEqual } from "@patchbay/base";
 import {
-  AppError,
-  isEqual,
   type BridgeWiring,
   isIpv6LinkLocal,
   type MasqueradeWiring,
@@ -11,10 +10,17 @@ import {
   type PodWiring,
   type RememberedAddresses,
   type SeenWiring,
-} from "@patchbay/core";
+} from "@patchbay/core/nics";
 import { normalizeMac } from "@patchbay/api";
-import type { AnnouncedNic, LentNic, Link, NetnsHandle } from "@patchbay/core/ports";
-import type { PodNetwork, PodView, RenamedNic } from "@patchbay/core/ports";
+import type {
+  AnnouncedNic,
+  LentNic,
+  Link,
+  NetnsHandle,
+  PodNetwork,
+  PodView,
+  RenamedNic,
+} from "@patchbay/core/interfaces";
 
 /** A link as a test puts it; it has a carrier, and no addresses, unless told otherwise. */
 export type SketchedLink = Omit<Link, "index" | "carrier" | "addresses"> &

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arguments for OpenSSH's ssh and scp that connect to a guest through the API server. Source: OpenSSH ssh_config(5),
 // ProxyCommand; KubeVirt virtctl ssh.
-import { AppError } from "@patchbay/core/errors";
+import { AppError } from "@patchbay/base";
 import { parseGuestName, type GuestName, checkUser } from "../guest-name.ts";
 import type { GlobalOptions, Context } from "../../../command.ts";
 import { listOption, numberOption, textOption, type Input } from "../../../input.ts";

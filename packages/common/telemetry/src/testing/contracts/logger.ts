@@ -2,7 +2,7 @@
 // What every Logger must do; run on the fake and on the one that programs have.
 import { describe, expect, test } from "vitest";
 import type { LogLine } from "../fakes/logger.ts";
-import type { Logger } from "@patchbay/core/ports";
+import type { Logger } from "@patchbay/base";
 
 /** A logger of all levels, and what it has written. */
 export interface LoggerBench {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A log that is kept.
-import type { LogFields, Logger } from "@patchbay/core/ports";
+import type { LogFields, Logger } from "@patchbay/base";
 
 /** One line of a log. */
 export interface LogLine {

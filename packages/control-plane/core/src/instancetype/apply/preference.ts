@@ -11,9 +11,9 @@ import {
   type Network,
   type Disk,
 } from "@patchbay/api";
-import { findByName, ifacesOf, networksOf } from "../../spec/nics.ts";
+import { findByName, ifacesOf, networksOf } from "../../nics/nics.ts";
 import { type Template, isUnset, omitUnset } from "./instancetype.ts";
-import { withDisksOfVolumes } from "../../spec/disks.ts";
+import { withDisksOfVolumes } from "../../vm/spec/disks.ts";
 
 function withBus<T extends { readonly bus?: string }>(device: T, bus: string | undefined): T {
   return isUnset(device.bus) && bus !== undefined && bus !== "" ? { ...device, bus } : device;

@@ -2,7 +2,7 @@
 // CPU topology of an instancetype's vCPUs. Source: KubeVirt pkg/instancetype/apply/cpu.go,
 // pkg/instancetype/preference/validation/cpu.go.
 import { CPU_TOPOLOGIES, type Cause, type PreferenceSpec } from "@patchbay/api";
-import type { CpuTopology } from "../../spec/machine.ts";
+import type { CpuTopology } from "../../vm/spec/machine.ts";
 
 export type PreferredTopology = (typeof CPU_TOPOLOGIES)[keyof typeof CPU_TOPOLOGIES];
 

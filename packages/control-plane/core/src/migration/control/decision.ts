@@ -8,7 +8,7 @@ import { heldMessage } from "../incoming.ts";
 import { addressProblem } from "./target-nics.ts";
 import { migrationProblem } from "../requests.ts";
 import { hasMigrationBegun } from "./queue.ts";
-import { toMs } from "../../time.ts";
+import { toMs } from "@patchbay/base";
 import { completionTimeoutMs } from "../limits.ts";
 
 // Limits for each part of a migration. Source: KubeVirt pkg/virt-controller/watch/migration.

@@ -8,7 +8,7 @@ import type {
 import type { NetworkAbsences } from "../../node/definitions.ts";
 import type { NodeLoss } from "../../node/node-loss.ts";
 import { findGuestEnd } from "../../status/vmi.ts";
-import type { VmiFacts } from "../../plan/vm/vmi.ts";
+import type { VmiFacts } from "../../vm/vmi.ts";
 import { openMigration } from "../owner.ts";
 
 /** Condition of a migration. Source: KubeVirt VirtualMachineInstanceMigrationAbortRequested. */

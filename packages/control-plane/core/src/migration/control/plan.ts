@@ -5,10 +5,10 @@ import {
   printNetworks,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import { isEqual } from "../../equal.ts";
-import { endGraceSeconds } from "../../plan/pod/launcher-pod.ts";
-import { planPodNetworks } from "../../plan/pod/pod-networks.ts";
-import { podNetworkElements } from "../../plan/vm/vmi.ts";
+import { isEqual } from "@patchbay/base";
+import { endGraceSeconds } from "../../vm/pod/launcher-pod.ts";
+import { planPodNetworks } from "../../vm/pod/pod-networks.ts";
+import { podNetworkElements } from "../../vm/vmi.ts";
 import { decide, type Decision } from "./decision.ts";
 import { stateIn, type MigrationFacts } from "./facts.ts";
 import { buildTargetPod } from "./target-pod.ts";

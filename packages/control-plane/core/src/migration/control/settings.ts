@@ -7,7 +7,7 @@ import {
   type MigrationPolicy,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { dropAbsent } from "../../drop-absent.ts";
+import { dropAbsent } from "@patchbay/base";
 import type { MigrationSettings } from "./facts.ts";
 
 type Labels = Readonly<Record<string, string>>;

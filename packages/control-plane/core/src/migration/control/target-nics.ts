@@ -13,10 +13,10 @@ import {
   soundAddresses,
   type Pod,
 } from "@patchbay/api";
-import { toldAddresses, withKept } from "../../addresses/kept-addresses.ts";
-import { findByName, ifacesOf, networksOf, withNics } from "../../spec/nics.ts";
-import { isEqual } from "../../equal.ts";
-import { attachmentStatuses } from "../../status/ifaces/attachments.ts";
+import { toldAddresses, withKept } from "../../nics/addresses/kept-addresses.ts";
+import { findByName, ifacesOf, networksOf, withNics } from "../../nics/nics.ts";
+import { isEqual } from "@patchbay/base";
+import { attachmentStatuses } from "../../nics/status/attachments.ts";
 import { podNetworkFacts } from "../../status/vmi.ts";
 import type { MigrationFacts } from "./facts.ts";
 

@@ -7,12 +7,12 @@ import type {
   VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import { layoutOf } from "@patchbay/domain";
-import { topologyVersionOf } from "../../pcie/devices.ts";
-import { cpuOf } from "../../plan/node/guest/machine.ts";
-import type { VmiFacts } from "../../plan/vm/vmi.ts";
+import { topologyVersionOf } from "../../nics/pcie/devices.ts";
+import { cpuOf } from "../../vm/domain/machine.ts";
+import type { VmiFacts } from "../../vm/vmi.ts";
 import { networksNotOn, type Definitions } from "../../node/definitions.ts";
 import { isNodeLost } from "../../node/node-loss.ts";
-import { networkNamesOf } from "../../plan/pod/pod-networks.ts";
+import { networkNamesOf } from "../../vm/pod/pod-networks.ts";
 import { targetNodeSelector } from "./target-pod.ts";
 import { targetPodView } from "./target-nics.ts";
 

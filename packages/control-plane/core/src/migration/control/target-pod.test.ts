@@ -9,7 +9,7 @@ import {
 } from "@patchbay/api";
 import { aVmi, aPod } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { podNetworkElements } from "../../plan/vm/vmi.ts";
+import { podNetworkElements } from "../../vm/vmi.ts";
 import { aGuestFacts, aMigration } from "../../testing/migration-facts.ts";
 import { buildTargetPod, withSourceImages } from "./target-pod.ts";
 

@@ -8,10 +8,10 @@ import {
   type Container,
 } from "@patchbay/api";
 import { machineFamilyOf } from "@patchbay/domain";
-import { machineOf } from "../../spec/machine.ts";
-import { launcherPodOf, type LauncherRequest } from "../../plan/pod/launcher-pod.ts";
-import { hasImageVolume } from "../../plan/pod/image-files.ts";
-import { launcherRequestOf, type VmiFacts } from "../../plan/vm/vmi.ts";
+import { machineOf } from "../../vm/spec/machine.ts";
+import { launcherPodOf, type LauncherRequest } from "../../vm/pod/launcher-pod.ts";
+import { hasImageVolume } from "../../vm/pod/image-files.ts";
+import { launcherRequestOf, type VmiFacts } from "../../vm/vmi.ts";
 import { launcherPodName } from "../owner.ts";
 import { targetPodView } from "./target-nics.ts";
 

@@ -9,8 +9,9 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
 } from "@patchbay/api";
 import { createDefinitionFiles } from "@patchbay/cni";
-import { AppError, DEFAULT_POLICY, type TenantPolicy } from "@patchbay/core";
-import type { Link, Patch } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import { DEFAULT_POLICY, type TenantPolicy } from "@patchbay/core/nics";
+import type { Link, Patch } from "@patchbay/core/interfaces";
 import type { Note } from "@patchbay/kube";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeFiles } from "@patchbay/os/testing";

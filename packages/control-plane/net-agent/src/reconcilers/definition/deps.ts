@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dependencies and state of the loop over definitions.
-import type { Files } from "@patchbay/core/ports";
+import type { Files } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import type { NodeView } from "./node-view.ts";
 

@@ -5,15 +5,15 @@ import {
   type NetworkAttachmentDefinition,
   NETWORK_ATTACHMENT_DEFINITIONS,
 } from "@patchbay/api";
+import { isAppError } from "@patchbay/base";
 import {
-  isAppError,
   otherNodesIn,
   problemsPatch,
   type NodeFinding,
   hasStaleProblems,
-  reasonOf,
   tellProblems,
-} from "@patchbay/core";
+} from "@patchbay/core/nics";
+import { reasonOf } from "@patchbay/core/reasons";
 import type { DefinitionDeps, CheckedDefinition } from "./deps.ts";
 import { keyOf, printKey, after, done, parseKey, type Next } from "@patchbay/kube";
 import { checkDefinition, type Finding } from "./observe.ts";

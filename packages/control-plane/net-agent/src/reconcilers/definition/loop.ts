@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop over network definitions. A definition is checked when it or something that it names changes.
-import { type MetricFamily, messageOf } from "@patchbay/core";
+import type { MetricFamily } from "@patchbay/core/metrics";
+import { messageOf } from "@patchbay/base";
 import type { CheckedDefinition, DefinitionDeps } from "./deps.ts";
 import { createQueue, done, runReconciler, type Next } from "@patchbay/kube";
-import type { Files, LinkWatch, OpenNetns } from "@patchbay/core/ports";
+import type { Files, LinkWatch, OpenNetns } from "@patchbay/core/interfaces";
 import type { Metrics } from "@patchbay/telemetry";
 import { reconcileDefinition } from "./index.ts";
 import { watchLeases, wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";

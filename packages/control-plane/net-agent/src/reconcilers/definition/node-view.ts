@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the node offers to definitions: plugins in the host's files, and the host's links.
-import type { Files, Link } from "@patchbay/core/ports";
+import type { Files, Link } from "@patchbay/core/interfaces";
 
 export interface NodeView {
   /** Directories of plugins, as text for people. */

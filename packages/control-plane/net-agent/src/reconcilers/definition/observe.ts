@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks a definition: its configuration, the policy, and what the node has of what it needs.
+import { isAppError, type AppError } from "@patchbay/base";
 import {
-  isAppError,
   needsOf,
   problemsOf,
-  type AppError,
   type DefinitionFacts,
   type DefinitionNeeds,
-} from "@patchbay/core";
-import type { NetworkConfigList } from "@patchbay/core/ports";
+} from "@patchbay/core/nics";
+import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import { BY_NETWORK } from "../../wake.ts";
 import { readDefinition, isUnusableDefinition } from "../pod/attachment/definition.ts";
 import { findForbidden, isRefusal } from "../pod/attachment/policy.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which definitions to check after a change of a definition, a pod, the policy, a directory or a link.
-import type { Files, Cache, Change } from "@patchbay/core/ports";
+import type { Files, Cache, Change } from "@patchbay/core/interfaces";
 import { names, type Pod } from "@patchbay/api";
 import { keyOf, printKey, type Queue } from "@patchbay/kube";
 import { requestedNetworks } from "../../wake.ts";

@@ -2,7 +2,7 @@
 // Whatever is asked for, fails, dies, is lost or replaced, and in whatever order: in the end the pod has what a model says
 // that it has, which knows nothing of journals, names of unnamed NICs or passes.
 import { names, type NetworkSelection } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { World } from "../../testing/world.ts";

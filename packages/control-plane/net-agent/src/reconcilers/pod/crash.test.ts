@@ -2,7 +2,7 @@
 // The agent dies before each of its calls that change something outside (journal, plugins, links, the pod's status); a new
 // one must bring everything to the same end. The calls are counted, so that one more is one more death.
 import { names } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { expect, test } from "vitest";
 import { inodeOf, World } from "../../testing/world.ts";
 

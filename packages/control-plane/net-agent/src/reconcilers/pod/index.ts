@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over one pod: compares its annotation with the journal, and attaches and detaches.
-import { messageOf, planAttachmentActions, retryRuleOf } from "@patchbay/core";
+import { messageOf, retryRuleOf } from "@patchbay/base";
+import { planAttachmentActions } from "@patchbay/core/nics";
 import { after, done, type EventRecorder, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { act, blockAll } from "./act.ts";

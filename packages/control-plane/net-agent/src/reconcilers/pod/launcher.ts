@@ -6,9 +6,10 @@ import {
   type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { AppError, isAppError, networkNameOf, networksOf } from "@patchbay/core";
+import { AppError, isAppError } from "@patchbay/base";
+import { networkNameOf, networksOf } from "@patchbay/core/nics";
 import { parseKey } from "@patchbay/kube";
-import type { ObjectKey } from "@patchbay/core/ports";
+import type { ObjectKey } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 
 /** Namespace whose networks every pod may use. Source: Multus, default of `globalNamespaces`. */

@@ -11,15 +11,15 @@ import {
   PODS,
   type NetworksAnnotation,
 } from "@patchbay/api";
+import { AppError } from "@patchbay/base";
+import { reasonOf } from "@patchbay/core/reasons";
 import {
-  AppError,
-  reasonOf,
   interfacesOf,
   isOwnPodInterfaceName,
   type AttachmentFacts,
   type ForeignAttachment,
-} from "@patchbay/core";
-import type { Sandbox } from "@patchbay/core/ports";
+} from "@patchbay/core/nics";
+import type { Sandbox } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import type { JournalRow } from "@patchbay/cni";
 import { parseKey } from "@patchbay/kube";

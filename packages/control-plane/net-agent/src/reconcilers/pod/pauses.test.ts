@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often is an attachment tried and told that fails each time in other words, while its own writes wake the pod?
 import { names } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { expect, test } from "vitest";
 import { World } from "../../testing/world.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { names, PODS } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { inodeOf, World } from "../../testing/world.ts";
 

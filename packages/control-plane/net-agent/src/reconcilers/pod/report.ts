@@ -11,7 +11,9 @@ import {
   PODS,
   type Pod,
 } from "@patchbay/api";
-import { isEqual, pointerToken, AppError, isAppError, mergeNetworkStatus } from "@patchbay/core";
+import { isEqual, AppError, isAppError } from "@patchbay/base";
+import { pointerToken } from "@patchbay/core/status";
+import { mergeNetworkStatus } from "@patchbay/core/nics";
 import type { JournalRow } from "@patchbay/cni";
 import { parseKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";

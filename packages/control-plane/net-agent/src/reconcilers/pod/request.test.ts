@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a pod may ask for: networks of others, a MAC that its plugin cannot set, and what nobody can give.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { World } from "../../testing/world.ts";
 

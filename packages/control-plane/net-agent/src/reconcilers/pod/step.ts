@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of a plan's actions, with their names and inputs.
-import type { AttachmentAction } from "@patchbay/core";
+import type { AttachmentAction } from "@patchbay/core/nics";
 import { parseKey, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { deviceInputs } from "./attachment/device.ts";

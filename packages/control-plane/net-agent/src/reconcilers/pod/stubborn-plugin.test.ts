@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // For how long may a plugin that fails at every DEL hold a NIC, its addresses and its name?
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { inodeOf, World } from "../../testing/world.ts";
 

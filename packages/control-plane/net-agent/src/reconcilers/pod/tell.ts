@@ -2,9 +2,11 @@
 // Events and log lines about a pod's attachments, including events of networks at fault.
 import { soundAddresses, type AttachmentError } from "@patchbay/api";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
-import { isAppError, isFaultOfDefinition, messageOf, type WantedAttachment } from "@patchbay/core";
+import { isAppError, messageOf } from "@patchbay/base";
+import { isFaultOfDefinition } from "@patchbay/core/reasons";
+import type { WantedAttachment } from "@patchbay/core/nics";
 import { parseKey, type FailedStep } from "@patchbay/kube";
-import type { CniResult, DefaultRoute } from "@patchbay/core/ports";
+import type { CniResult, DefaultRoute } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import type { PreferredAddresses } from "./attachment/preferred-addresses.ts";
 import type { PodFacts } from "./observe.ts";

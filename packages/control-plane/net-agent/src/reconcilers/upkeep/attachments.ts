@@ -3,9 +3,9 @@
 // attachment would cut off the guest.
 import { isPodFinished, type Pod } from "@patchbay/api";
 import type { JournalRow } from "@patchbay/cni";
-import { isAppError } from "@patchbay/core";
+import { isAppError } from "@patchbay/base";
 import { parseKey } from "@patchbay/kube";
-import type { CniResult } from "@patchbay/core/ports";
+import type { CniResult } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import { openRowNetns } from "../pod/attachment/netns.ts";
 import { findVmiOf } from "../pod/launcher.ts";

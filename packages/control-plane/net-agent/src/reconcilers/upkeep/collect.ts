@@ -2,9 +2,9 @@
 // Garbage collection with CNI GC. An attachment that is missing in the list of valid ones loses its addresses while in use, so if
 // anything is uncertain, nothing is collected and a finding is reported.
 import { isPodFinished, type Pod } from "@patchbay/api";
-import { AppError, isAppError } from "@patchbay/core";
+import { AppError, isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { AttachmentName } from "@patchbay/core/ports";
+import type { AttachmentName } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import type { Finding } from "./finding.ts";
 import type { UsableNetwork } from "./networks.ts";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks with a usable definition. Problems of the others are reported where they are to be attached.
 import type { NetworkAttachmentDefinition } from "@patchbay/api";
-import { isAppError } from "@patchbay/core";
+import { isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { NetworkConfigList } from "@patchbay/core/ports";
+import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import { readDefinition } from "../pod/attachment/definition.ts";
 import { assertAllowed } from "../pod/attachment/policy.ts";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rounds over networks and attachments: what is asked, what is freed, and what is told.
 import type { Pod } from "@patchbay/api";
-import { AppError, DEFAULT_POLICY } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import { DEFAULT_POLICY } from "@patchbay/core/nics";
 import { beforeEach, describe, expect, test } from "vitest";
 import { World } from "../../testing/world.ts";
 import { isStarting } from "./collect.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hourly checks of networks and attachments with CNI STATUS, GC and CHECK. Findings are reported and change nothing.
-import { isAppError } from "@patchbay/core";
+import { isAppError } from "@patchbay/base";
 import type { Deps } from "../../deps.ts";
 import { requestedNetworks } from "../../wake.ts";
 import { type Finding, reportChanges } from "./finding.ts";

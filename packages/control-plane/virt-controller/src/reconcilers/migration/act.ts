@@ -11,14 +11,13 @@ import {
 } from "@patchbay/api";
 import {
   launcherNamesOf,
-  statusPatch,
   toldLabels,
-  versionTest,
   type MigrationAction,
   type MigrationFacts,
-} from "@patchbay/core";
+} from "@patchbay/core/migration";
+import { statusPatch, versionTest } from "@patchbay/core/status";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { Patch } from "@patchbay/core/ports";
+import type { Patch } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import { createLauncher, patchAnnotation } from "../vmi/act.ts";
 import { performSteps, type PerformedSteps } from "../steps.ts";

@@ -9,11 +9,11 @@ import {
   migrationStatus,
   nextCourse,
   stateIn,
-  statusPatch,
   type MigrationFacts,
   nextDeadlineMs,
   planMigrations,
-} from "@patchbay/core";
+} from "@patchbay/core/migration";
+import { statusPatch } from "@patchbay/core/status";
 import { keyOf, after, done, earliest, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { type PerformedSteps, rethrow } from "../steps.ts";

@@ -25,8 +25,8 @@ import {
   type MigrationFacts,
   type MigrationSettings,
   unfitReason,
-  type VmiFacts,
-} from "@patchbay/core";
+} from "@patchbay/core/migration";
+import type { VmiFacts } from "@patchbay/core/vm";
 import { parseKey, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { findAbsences, findLoss, observeVmi } from "../vmi/observe.ts";

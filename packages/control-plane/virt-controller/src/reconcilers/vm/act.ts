@@ -13,23 +13,20 @@ import {
   type DataVolume,
   type JsonPatchOperation,
 } from "@patchbay/api";
+import { isAppError, isEqual, AppError } from "@patchbay/base";
 import {
-  isAppError,
-  isEqual,
   nicsOf,
   nicsPatch,
   withPlug,
   type Nics,
   type NicsChange,
-  statusPatch,
-  type RefsPlan,
-  AppError,
   ifacesOf,
   networksOf,
   withMacs,
-  type VmAction,
-  type VmFacts,
-} from "@patchbay/core";
+} from "@patchbay/core/nics";
+import { statusPatch } from "@patchbay/core/status";
+import type { RefsPlan } from "@patchbay/core/instancetype";
+import type { VmAction, VmFacts } from "@patchbay/core/vm";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { performSteps, type PerformedSteps } from "../steps.ts";

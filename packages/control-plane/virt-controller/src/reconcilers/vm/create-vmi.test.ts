@@ -6,8 +6,8 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { listMacs } from "@patchbay/core";
-import { KeyedMutex } from "@patchbay/core/keyed-mutex";
+import { listMacs } from "@patchbay/core/nics";
+import { KeyedMutex } from "@patchbay/base";
 import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { aVm, aVmi } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";

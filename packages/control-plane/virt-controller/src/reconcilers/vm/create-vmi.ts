@@ -2,8 +2,8 @@
 // Creates a VM's VMI unless another guest runs with one of its MACs. Admission checks caches, which miss a VM that starts at the same
 // moment, so this checks the server, for one VMI with a MAC at a time.
 import { isVmiFinal, VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from "@patchbay/api";
+import { AppError, type KeyedMutex } from "@patchbay/base";
 import {
-  AppError,
   findMacTwins,
   ifacesOf,
   listMacs,
@@ -11,9 +11,9 @@ import {
   sharedLinkOf,
   type MacOwner,
   type MacTwin,
-} from "@patchbay/core";
+} from "@patchbay/core/nics";
 import { keyOf, parseKey, printKey } from "@patchbay/kube";
-import type { KeyedMutex } from "@patchbay/core/keyed-mutex";
+
 import type { Deps } from "../../deps.ts";
 
 type CreationDeps = Pick<Deps, "store" | "vms" | "vmis" | "nads" | "macMutex">;

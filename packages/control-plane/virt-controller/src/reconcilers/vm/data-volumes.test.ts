@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DataVolumes of a VM's templates: made before the VMI, or the VM says why not.
 import { DATA_VOLUMES, VIRTUAL_MACHINES, type VirtualMachine } from "@patchbay/api";
-import { findSyncError } from "@patchbay/core";
+import { findSyncError } from "@patchbay/core/status";
 import { aVm } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";
 import { Bench, KEY } from "../../testing/bench.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits how long a write can be deferred.
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 
 /** Deferred writes, by uid. A restart of the process loses them, and their time starts again. */
 export interface Deferrals {

@@ -7,10 +7,8 @@ import {
   statusPatch,
   vmStatus,
   type NewVmStatus,
-  type VmFacts,
-  nextLookMs,
-  planVm,
-} from "@patchbay/core";
+} from "@patchbay/core/status";
+import { type VmFacts, nextLookMs, planVm } from "@patchbay/core/vm";
 import { keyOf, after, done, earliest, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { type PerformedSteps, rethrow } from "../steps.ts";

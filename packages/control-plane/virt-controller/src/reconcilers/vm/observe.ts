@@ -9,21 +9,19 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
+import { concernsParts, partsFactsOf, readParts } from "@patchbay/core/instancetype";
 import {
-  concernsParts,
   dataVolumesOf,
-  isAppError,
   isLeavingName,
   isOwnedBy,
-  partsFactsOf,
-  readParts,
   vmiOf,
   vmStartProblems,
   waitsForBinding,
   type VmFacts,
-} from "@patchbay/core";
+} from "@patchbay/core/vm";
+import { isAppError } from "@patchbay/base";
 import { keyOf, parseKey, printTime } from "@patchbay/kube";
-import type { ObjectKey } from "@patchbay/core/ports";
+import type { ObjectKey } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import { findClaims } from "../vmi/observe.ts";
 

@@ -11,7 +11,8 @@ import {
   type Preference,
   type VirtualMachine,
 } from "@patchbay/api";
-import { findSyncError, ifacesOf } from "@patchbay/core";
+import { findSyncError } from "@patchbay/core/status";
+import { ifacesOf } from "@patchbay/core/nics";
 import { aVm } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench, KEY } from "../../testing/bench.ts";

@@ -8,7 +8,8 @@ import {
   type VirtualMachineInstance,
   type VmStatus,
 } from "@patchbay/api";
-import { findSyncError, ifacesOf } from "@patchbay/core";
+import { findSyncError } from "@patchbay/core/status";
+import { ifacesOf } from "@patchbay/core/nics";
 import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
 import { Bench, KEY } from "../../testing/bench.ts";

@@ -10,19 +10,14 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   type PersistentVolumeClaim,
 } from "@patchbay/api";
-import {
-  AppError,
-  isAppError,
-  isControlledBy,
-  pointerToken,
-  versionTest,
-  nicsPatch,
-  type VmiAction,
-  type VmiFacts,
-} from "@patchbay/core";
+import { AppError, isAppError } from "@patchbay/base";
+import { isControlledBy } from "@patchbay/core/migration";
+import { pointerToken, versionTest } from "@patchbay/core/status";
+import { nicsPatch } from "@patchbay/core/nics";
+import type { VmiAction, VmiFacts } from "@patchbay/core/vm";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import type { Patch } from "@patchbay/core/ports";
+import type { Patch } from "@patchbay/core/interfaces";
 import { performSteps, type PerformedSteps } from "../steps.ts";
 
 /** The cache may be stale; then the watch will deliver the pod. */

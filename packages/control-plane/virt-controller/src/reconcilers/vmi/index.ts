@@ -6,15 +6,9 @@ import {
   type JsonPatchOperation,
   names,
 } from "@patchbay/api";
-import {
-  newAddressChange,
-  newSyncError,
-  ownVmiStatus,
-  statusPatch,
-  type OwnVmiStatus,
-  type VmiFacts,
-  planVmi,
-} from "@patchbay/core";
+import { newAddressChange } from "@patchbay/core/nics";
+import { newSyncError, ownVmiStatus, statusPatch, type OwnVmiStatus } from "@patchbay/core/status";
+import { type VmiFacts, planVmi } from "@patchbay/core/vm";
 import { keyOf, printTime, after, done, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { type PerformedSteps, rethrow } from "../steps.ts";

@@ -17,20 +17,21 @@ import {
 import {
   claimNamesOf,
   type VmiFacts,
-  isNodeLost,
   networkNamesOf,
+  hasLostImage,
+  planImageQuestion,
+} from "@patchbay/core/vm";
+import {
+  isNodeLost,
   networksNotOn,
   nodeLossOf,
   type Definitions,
   type NetworkAbsences,
   type NodeLoss,
-  hasLostImage,
-  isLauncherOf,
   offeredResources,
-  ownerPodName,
-  planImageQuestion,
-} from "@patchbay/core";
-import type { Cache, ObjectKey } from "@patchbay/core/ports";
+} from "@patchbay/core/node";
+import { isLauncherOf, ownerPodName } from "@patchbay/core/migration";
+import type { Cache, ObjectKey } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import { parseKey } from "@patchbay/kube";
 

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executes a node plan. A failed step of one iface does not block the others.
-import {
-  isAppError,
-  isDomainBusy,
-  type AppError,
-  type Hindrance,
-  type NodeAction,
-} from "@patchbay/core";
+import { isAppError, isDomainBusy, type AppError } from "@patchbay/base";
+import type { Hindrance } from "@patchbay/core/status";
+import type { NodeAction } from "@patchbay/core/vm";
 import { earliest, runSteps, type StepsResult } from "@patchbay/kube";
 import { reportNodeVm } from "./report.ts";
 import {

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events about NICs and about the guest as a whole.
 import type { IfaceStatus, KubeObject, VirtualMachineInstance, VmiPhase } from "@patchbay/api";
-import {
-  eventTypeOf,
-  findByName,
-  networksOf,
-  ownerVmOf,
-  type Drift,
-  type NodeVmStatus,
-} from "@patchbay/core";
+import { eventTypeOf } from "@patchbay/core/reasons";
+import { findByName, networksOf } from "@patchbay/core/nics";
+import { ownerVmOf, type Drift } from "@patchbay/core/vm";
+import type { NodeVmStatus } from "@patchbay/core/status";
 import type { Note } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 

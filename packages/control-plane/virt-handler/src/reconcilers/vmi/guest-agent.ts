@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries the guest agent for NIC names, addresses and the operating system: soon after a relevant change, and at intervals.
-import { domainNameOf, isAppError, messageOf, type NodeVmFacts } from "@patchbay/core";
+import { domainNameOf, type NodeVmFacts } from "@patchbay/core/vm";
+import { isAppError, messageOf } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
-import type { GuestInterface, GuestSystem } from "@patchbay/core/ports";
+import type { GuestInterface, GuestSystem } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions/sessions.ts";
 

@@ -2,8 +2,8 @@
 // What the guest says of its links is in the status as soon as it says so, stays there when it falls silent, and costs no
 // more than it is worth.
 import type { IfaceStatus } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { GuestInterface } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { GuestInterface } from "@patchbay/core/interfaces";
 import { describe, expect, test } from "vitest";
 import type { Bench } from "../../testing/bench.ts";
 import { running, without } from "../../testing/scene.ts";

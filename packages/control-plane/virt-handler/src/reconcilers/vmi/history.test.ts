@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is done with a NIC stands in the VMI's history, and costs no write of its own.
 import type { IfaceHistory, VirtualMachineInstance } from "@patchbay/api";
-import { ifacesOf } from "@patchbay/core";
+import { ifacesOf } from "@patchbay/core/nics";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import type { Bench } from "../../testing/bench.ts";

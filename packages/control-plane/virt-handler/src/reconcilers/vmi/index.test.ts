@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachineInstance } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { TRANSIENT_REPORT_DELAY_MS } from "../../rate-limits.ts";
 import { createBench, type Bench } from "../../testing/bench.ts";

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node loop: turns the facts of one node into devices of the VM.
 import { type VirtualMachineInstance, isVmiFinal } from "@patchbay/api";
-import type { LauncherPod, HypervisorEvent } from "@patchbay/core/ports";
+import type { LauncherPod, HypervisorEvent } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import { forgetVmi } from "../../memory.ts";
+import { isAppError, type AppError } from "@patchbay/base";
 import {
-  isAppError,
-  type AppError,
   driftIn,
-  hasRun,
-  launcherOn,
-  letsGo,
-  nameOfAlias,
   planNodeVm,
-  stagesOf,
   type Drift,
   type NodeAction,
   type NodeVmFacts,
-} from "@patchbay/core";
+} from "@patchbay/core/vm";
+import { hasRun } from "@patchbay/core/node";
+import { launcherOn } from "@patchbay/core/migration";
+import { letsGo, nameOfAlias, stagesOf } from "@patchbay/core/nics";
 import { done, keyOf, printKey, type Next, after, parseKey } from "@patchbay/kube";
 import { PASS_REFILL_MS } from "../../rate-limits.ts";
 import { reportFailure, reportNodeVm } from "./report.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is told of a VMI whose launcher cannot be worked with, and from when on.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { createBench, type Bench } from "../../testing/bench.ts";
 import { aScheduledVmi, running, without } from "../../testing/scene.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC is Ready when all of its links are there and QEMU has its tap open, wherever an earlier attempt ended.
 import type { IfaceStatus } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { WIRING_PARTS } from "@patchbay/podnet/testing";
 import { describe, expect, test } from "vitest";
 import { createBench, NETNS, type Bench } from "../../testing/bench.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network of a running guest's NIC is swapped, or the NIC stays where it is and says why.
 import type { IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { NETNS, type Bench } from "../../testing/bench.ts";
 import { attachment, devicesOf, linkNamesOf, running } from "../../testing/scene.ts";

@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads everything about one VMI on this node: spec, attachments, links and live domain.
+import { AppError } from "@patchbay/base";
 import {
-  AppError,
   collectIfaceFacts,
-  domainNameOf,
   deviceTapsOf,
   expectedWirings,
   linkFilterOf,
-  machineUuidOf,
   orphanedWirings,
   type DeviceTaps,
-  NO_VIEW,
   withWired,
   parseResolver,
-  targetView,
   vhostSocketsOf,
-  type DomainSnapshot,
-  type GuestView,
-  type NodeVmFacts,
   type RememberedAddresses,
   type SeenSocket,
-} from "@patchbay/core";
+} from "@patchbay/core/nics";
+import {
+  domainNameOf,
+  machineUuidOf,
+  type DomainSnapshot,
+  type NodeVmFacts,
+} from "@patchbay/core/vm";
+import { NO_VIEW, type GuestView } from "@patchbay/core/guest";
+import { targetView } from "@patchbay/core/migration";
 import type { DomainFacts } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
-import type { HypervisorConnection, DomainState, Link, PodView } from "@patchbay/core/ports";
+import type { HypervisorConnection, DomainState, Link, PodView } from "@patchbay/core/interfaces";
 import { networkConfigOf, usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
 import type { Deps } from "../../deps.ts";
 import type { LauncherContext } from "./steps/step-context.ts";

@@ -6,7 +6,7 @@ import {
   type VmiPhase,
   type VmiStatus,
 } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type { Next } from "@patchbay/kube";
 import { describe, expect, test } from "vitest";
 import { TRANSIENT_REPORT_DELAY_MS } from "../../rate-limits.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What fails is left alone for a growing time, whatever wakes the loop meanwhile.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { createBench, type Bench } from "../../testing/bench.ts";
 import { aScheduledVmi, attachment, putNic, running } from "../../testing/scene.ts";

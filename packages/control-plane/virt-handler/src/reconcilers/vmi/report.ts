@@ -10,17 +10,15 @@ import {
 import {
   guestHindranceField,
   guestHindranceOf,
-  isEqual,
   isNodesWord,
-  isTransientChange,
-  launcherOn,
   nodeVmStatus,
-  openMigration,
-  unreachableIfaces,
   type Hindrance,
-  type NodeVmFacts,
   type NodeVmStatus,
-} from "@patchbay/core";
+} from "@patchbay/core/status";
+import { isEqual } from "@patchbay/base";
+import { isTransientChange, unreachableIfaces } from "@patchbay/core/nics";
+import { launcherOn, openMigration } from "@patchbay/core/migration";
+import type { NodeVmFacts } from "@patchbay/core/vm";
 import { keyOf, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { TRANSIENT_REPORT_DELAY_MS, WRITE_REFILL_MS } from "../../rate-limits.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IfaceStatus } from "@patchbay/api";
-import { AppError, type ErrorCode } from "@patchbay/core";
+import { AppError, type ErrorCode } from "@patchbay/base";
 import type { UnplugPolicy } from "@patchbay/libvirt/testing";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

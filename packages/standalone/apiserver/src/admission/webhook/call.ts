@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { messageOf } from "@patchbay/core/errors";
+import { messageOf } from "@patchbay/base";
 import { type Connections, type Peer, toPem } from "../../backend/connections.ts";
 import { type BackendResponse, exchange } from "../../backend/exchange.ts";
 import {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules, selectors and match conditions of webhooks.
-import { messageOf } from "@patchbay/core/errors";
+import { messageOf } from "@patchbay/base";
 import type { Variables } from "../../expressions/condition.ts";
 import type { Kind } from "../../kinds/kind.ts";
 import type { Registry } from "../../kinds/registry.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Admission by webhooks. Source: Kubernetes "Dynamic Admission Control".
-import { messageOf } from "@patchbay/core/errors";
-import type { Logger } from "@patchbay/core/ports";
+import { messageOf, type Logger } from "@patchbay/base";
+
 import { apiVersionOf } from "../../kinds/kind.ts";
 import { invalidValue } from "../../meta/causes.ts";
 import { StatusError, badRequest, forbidden, internalError, invalid } from "../../meta/status.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source: Kubernetes serviceaccount claims.
 import type { JWK } from "jose";
-import type { Clock } from "@patchbay/core/ports";
+import type { Clock } from "@patchbay/base";
 import { type Fields, listOf, textAt, valueAt } from "../../objects/json.ts";
 import type { Address, KubeObject } from "../../objects/object.ts";
 import type { Store } from "../../storage/store.ts";

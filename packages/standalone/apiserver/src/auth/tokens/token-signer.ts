@@ -6,7 +6,7 @@ import {
   createPublicKey,
   generateKeyPairSync,
 } from "node:crypto";
-import { AppError, messageOf } from "@patchbay/core/errors";
+import { AppError, messageOf } from "@patchbay/base";
 import type * as Jose from "jose";
 import { type Fields, isFields } from "../../objects/json.ts";
 

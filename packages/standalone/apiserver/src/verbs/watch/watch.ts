@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GET with watch=true.
 import type { ServerResponse } from "node:http";
-import { messageOf } from "@patchbay/core/errors";
-import type { Clock } from "@patchbay/core/ports";
+import { messageOf, type Clock } from "@patchbay/base";
+
 import { TimeSlice } from "../../limits/fair-queue.ts";
 import type { Call } from "../call.ts";
 import type { VerbDeps } from "../deps.ts";

@@ -19,7 +19,7 @@ import {
   VOLUME_FINALIZER,
   SELECTED_NODE,
 } from "../names.ts";
-import type { ClaimSize } from "@patchbay/core/ports";
+import type { ClaimSize } from "@patchbay/core/interfaces";
 import { printBytes } from "../../volumes/storage/limits.ts";
 
 /** Reserved for images, files of pods and the store: the smaller of both. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of API-backed volumes. Pure: the objects and tokens are read before.
-import { AppError } from "@patchbay/core";
-import type { VolumeFile } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { VolumeFile } from "@patchbay/core/interfaces";
 import type {
   ConfigMap,
   KeyToPath,

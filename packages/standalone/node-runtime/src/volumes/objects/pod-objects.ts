@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ConfigMaps and Secrets of this node's pods, each watched by name while a pod uses it.
 import { CONFIG_MAPS, SECRETS, type KubeObject, type ResourceType } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
+import { AppError, type Clock } from "@patchbay/base";
 import type { StartableCache } from "@patchbay/kube";
-import type { Clock } from "@patchbay/core/ports";
+
 import { entriesOfConfigMap, entriesOfSecret, type Entries } from "../content/volume-files.ts";
 import { printReference, type ObjectReference } from "../content/references.ts";
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Service account tokens of pods: requested, cached in memory and replaced before they expire.
 import type { Pod } from "@patchbay/api";
-import { messageOf, AppError } from "@patchbay/core";
-import type { Clock, Logger } from "@patchbay/core/ports";
+import { messageOf, AppError, type Clock, type Logger } from "@patchbay/base";
+
 import type { TokenSource } from "../content/references.ts";
 import type { KubeClient } from "@patchbay/kube";
 

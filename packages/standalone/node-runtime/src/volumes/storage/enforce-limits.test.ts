@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod } from "@patchbay/api";
-import type { ContainerWrites } from "@patchbay/core/ports";
+import type { ContainerWrites } from "@patchbay/core/interfaces";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { settle } from "@patchbay/os/testing";
 import { expect, test } from "vitest";

@@ -6,9 +6,8 @@ import type {
   Files,
   VolumeDisk,
   Cache,
-  Clock,
-  Logger,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
+import { type Clock, type Logger, messageOf } from "@patchbay/base";
 import { podUidOf } from "../../translate/labels.ts";
 import { join } from "node:path";
 import { type Pod, isPodFinished } from "@patchbay/api";
@@ -23,7 +22,7 @@ import {
   type DiskSpace,
   type Walk,
 } from "./limits.ts";
-import { messageOf } from "@patchbay/core";
+
 import type { Growths } from "./growth.ts";
 
 /** By pod uid and container name. */

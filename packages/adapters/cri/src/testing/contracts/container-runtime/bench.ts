@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requirements of the contract suites, and the pods that they create.
 import { expect, vi } from "vitest";
-import type { ContainerConfig, ContainerRuntime, SandboxConfig } from "@patchbay/core/ports";
+import type { ContainerConfig, ContainerRuntime, SandboxConfig } from "@patchbay/core/interfaces";
 
 /** A runtime with one image, and commands in that image. */
 export interface ContainerRuntimeBench {

@@ -2,7 +2,7 @@
 // Contract of ContainerRuntime for containers, for the fake and for containerd.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import type { ContainerRuntime } from "@patchbay/core/ports";
+import type { ContainerRuntime } from "@patchbay/core/interfaces";
 import {
   containerConfigFor,
   removeAllSandboxes,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sandboxes and containers of the fake runtime.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import type {
   ContainerConfig,
   ContainerImage,
@@ -12,7 +12,7 @@ import type {
   SandboxConfig,
   SandboxStatus,
   SandboxSummary,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 
 /** Limit of a program's output. */
 const OUTPUT_BYTES_MAX = 64 * 1024;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ContainerImage, RegistryCredentials } from "@patchbay/core/ports";
+import type { ContainerImage, RegistryCredentials } from "@patchbay/core/interfaces";
 import { namesOf, refusal } from "./records.ts";
 
 interface Offer {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One CNI ADD that leaves no unknown state: the intent is on disk before, and DEL follows a failure.
 import type { JournalRow } from "@patchbay/cni";
-import type { AttachmentRequest, Sandbox, CniResult } from "@patchbay/core/ports";
+import type { AttachmentRequest, Sandbox, CniResult } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
-import { messageOf } from "@patchbay/core";
+import { messageOf } from "@patchbay/base";
 import { claimDefaultRoutes } from "./default-route.ts";
 import { detach } from "./detach.ts";
 import { recordNodeNics } from "./node-nics.ts";

@@ -2,9 +2,9 @@
 // Records an attachment that the pod's runtime made, for example Multus at pod creation, so that it can be detached. The
 // configuration comes from libcni's cache or else from the network's definition. NIC and status stay as they are.
 import type { JournalRow } from "@patchbay/cni";
-import type { ForeignAttachment } from "@patchbay/core";
+import type { ForeignAttachment } from "@patchbay/core/nics";
 import { parseKey } from "@patchbay/kube";
-import type { AttachmentRequest, CniResult, Sandbox } from "@patchbay/core/ports";
+import type { AttachmentRequest, CniResult, Sandbox } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import { mayUse } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";

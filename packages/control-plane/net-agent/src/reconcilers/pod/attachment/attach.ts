@@ -2,14 +2,9 @@
 // Attaches one network in a pod's sandbox: intent on disk, CNI ADD, and a check of the result.
 import { names, normalizeMac, parseNetworkStatus } from "@patchbay/api";
 import { networkStatusesOf, networkStatusOf, type JournalRow } from "@patchbay/cni";
-import {
-  AppError,
-  isAppError,
-  messageOf,
-  type ForeignAttachment,
-  type WantedAttachment,
-} from "@patchbay/core";
-import type { AttachmentRequest, CniResult, Link } from "@patchbay/core/ports";
+import { AppError, isAppError, messageOf } from "@patchbay/base";
+import type { ForeignAttachment, WantedAttachment } from "@patchbay/core/nics";
+import type { AttachmentRequest, CniResult, Link } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import {
   readPreferredAddresses,

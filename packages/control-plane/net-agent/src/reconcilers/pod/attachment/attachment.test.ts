@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an attachment rests on: the sandbox's own namespace, a free name, and a result that gives what was asked for.
 import { names } from "@patchbay/api";
-import { AppError } from "@patchbay/core";
-import type { CniResult } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { CniResult } from "@patchbay/core/interfaces";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { inodeOf, World } from "../../../testing/world.ts";
 

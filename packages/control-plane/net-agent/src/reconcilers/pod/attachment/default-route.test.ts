@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The default routes of a pod go by the attachment that asks for it, and come back when it goes.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { beforeEach, describe, expect, test } from "vitest";
 import { inodeOf, World } from "../../../testing/world.ts";
 

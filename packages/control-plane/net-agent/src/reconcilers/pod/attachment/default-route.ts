@@ -3,17 +3,16 @@
 // Source: NPWG 1.3 section 4.1.2.1.9.
 import { gatewaysOf } from "@patchbay/api";
 import type { JournalRow } from "@patchbay/cni";
+import { AppError, isAppError } from "@patchbay/base";
 import {
-  AppError,
   findRouteRival,
-  isAppError,
   routesInTheWay,
   routesToRemember,
   routesToRestore,
   type RouteClaim,
   type WantedAttachment,
-} from "@patchbay/core";
-import type { OpenNetns } from "@patchbay/core/ports";
+} from "@patchbay/core/nics";
+import type { OpenNetns } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import { findVmiOf } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A definition without a configuration of its own means the one that a file of the node has.
-import { DEFAULT_POLICY } from "@patchbay/core";
+import { DEFAULT_POLICY } from "@patchbay/core/nics";
 import { beforeEach, expect, test } from "vitest";
 import { DEFINITIONS } from "../../../testing/node-files.ts";
 import { World } from "../../../testing/world.ts";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configuration of a network's definition, from `spec.config` or from a file of the node. Source: NPWG 1.3 section 3.4.1.
 import { parseNetworkConfig, type DefinitionSearch } from "@patchbay/cni";
-import { AppError, isAppError } from "@patchbay/core";
+import { AppError, isAppError } from "@patchbay/base";
 import { parseKey } from "@patchbay/kube";
-import type { NetworkConfigList } from "@patchbay/core/ports";
+import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 
 const NAMES_MAX = 16;

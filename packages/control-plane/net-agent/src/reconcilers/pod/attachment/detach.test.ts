@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { AttachmentRequest, CniResult } from "@patchbay/core/ports";
+import type { AttachmentRequest, CniResult } from "@patchbay/core/interfaces";
 import { expect, test } from "vitest";
 import { buildLentNic } from "./detach.ts";
 

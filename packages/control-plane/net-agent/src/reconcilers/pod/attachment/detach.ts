@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detaches a network with the data in its journal row, even if its plugin can no longer do so.
 import { isNicMac, normalizeMac } from "@patchbay/api";
-import type { AttachmentRequest, CniResult, LentNic, OpenNetns } from "@patchbay/core/ports";
+import type { AttachmentRequest, CniResult, LentNic, OpenNetns } from "@patchbay/core/interfaces";
 import { networkStatusOf, type JournalRow } from "@patchbay/cni";
-import { findMovedNic, messageOf, takesNodeNic } from "@patchbay/core";
+import { findMovedNic, takesNodeNic } from "@patchbay/core/nics";
+import { messageOf } from "@patchbay/base";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { reportDetached, reportRemovedByForce } from "../tell.ts";

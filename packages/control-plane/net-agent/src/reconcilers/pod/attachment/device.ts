@@ -8,17 +8,16 @@ import {
   type JournalDevice,
   type JournalRow,
 } from "@patchbay/cni";
+import { AppError, isAppError } from "@patchbay/base";
 import {
-  AppError,
   chooseDevice,
-  isAppError,
   mayHaveDevice,
   type DeviceRequest,
   type HeldDevice,
   type WantedAttachment,
-} from "@patchbay/core";
+} from "@patchbay/core/nics";
 import { parseKey } from "@patchbay/kube";
-import type { AttachmentRequest, Sandbox } from "@patchbay/core/ports";
+import type { AttachmentRequest, Sandbox } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { deviceOfRow } from "./owned-row.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plugin has failed: what is known of the definition is told in place of the plugin's few words.
-import { AppError } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
 import { beforeEach, expect, test } from "vitest";
 import { World } from "../../../testing/world.ts";
 

@@ -2,8 +2,8 @@
 // Access to pods' network namespaces. Work happens only in the namespace of the pod's sandbox or of ADD, never in another one that is
 // at the same path now, and never in the host's own.
 import type { JournalRow } from "@patchbay/cni";
-import { AppError } from "@patchbay/core";
-import type { Link, OpenNetns, Sandbox } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { Link, OpenNetns, Sandbox } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 

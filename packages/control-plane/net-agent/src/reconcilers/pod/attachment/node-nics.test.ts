@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC of the node that plugin host-device has moved into a pod is as it was when the pod has gone, however it goes.
-import { AppError } from "@patchbay/core";
-import type { NodeNic } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { NodeNic } from "@patchbay/core/interfaces";
 import { beforeEach, describe, expect, test } from "vitest";
 import { HOST_INODE, inodeOf, World } from "../../../testing/world.ts";
 

@@ -2,8 +2,9 @@
 // NICs of the node that an attachment takes. They are recorded before ADD and restored after DEL, because a plugin restores at most
 // the name, and a deleted namespace returns hardware under any name, down and without addresses.
 import type { JournalRow } from "@patchbay/cni";
-import { AppError, isFromNicMover, isSameNodeNic, nodeNicNamesOf } from "@patchbay/core";
-import type { AttachmentRequest, NodeNic, OpenNetns } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import { isFromNicMover, isSameNodeNic, nodeNicNamesOf } from "@patchbay/core/nics";
+import type { AttachmentRequest, NodeNic, OpenNetns } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { reportNicNotRestored } from "../tell.ts";

@@ -13,8 +13,8 @@ import {
   type HeldDevice,
   type OwnedAttachment,
   type ToldAttachment,
-} from "@patchbay/core";
-import type { Sandbox } from "@patchbay/core/ports";
+} from "@patchbay/core/nics";
+import type { Sandbox } from "@patchbay/core/interfaces";
 
 /** An attachment of this agent, with the journal row that is needed to detach it. */
 export interface OwnedRow extends OwnedAttachment, ToldAttachment {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A definition of a tenant that names what it may not: nothing is run, and both who asked and who looks at it are told.
-import { AppError, DEFAULT_POLICY } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import { DEFAULT_POLICY } from "@patchbay/core/nics";
 import { beforeEach, expect, test } from "vitest";
 import { World } from "../../../testing/world.ts";
 

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks what a network's definition may use. Its plugins run as root, no matter who wrote it.
-import {
-  isAppError,
-  leaseDirectoriesOf,
-  AppError,
-  namesBridge,
-  policyProblems,
-} from "@patchbay/core";
+import { isAppError, AppError } from "@patchbay/base";
+import { leaseDirectoriesOf, namesBridge, policyProblems } from "@patchbay/core/nics";
 import { keyOf, printKey, parseKey } from "@patchbay/kube";
-import type { NetworkConfigList } from "@patchbay/core/ports";
+import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import { readDefinition } from "./definition.ts";
 import { POLICY_FIELDS } from "@patchbay/api";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A NIC is given what it had before where the network can be asked, and is there without it where not.
-import { AppError } from "@patchbay/core";
-import type { CniResult } from "@patchbay/core/ports";
+import { AppError } from "@patchbay/base";
+import type { CniResult } from "@patchbay/core/interfaces";
 import { beforeEach, describe, expect, test } from "vitest";
 import { World } from "../../../testing/world.ts";
 

@@ -3,8 +3,8 @@
 // their leases are asked.
 import { isJsonObject, keptIpsOf, type NetworkSelection } from "@patchbay/api";
 import { hasCapability, withCniArgs } from "@patchbay/cni";
-import { isAppError } from "@patchbay/core";
-import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/ports";
+import { isAppError } from "@patchbay/base";
+import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/interfaces";
 
 export interface PreferredAddresses {
   readonly ips: readonly string[];

@@ -8,14 +8,15 @@ import {
   type NetworkSelection,
 } from "@patchbay/api";
 import { hasCapability, networkStatusOf, withCniArgs } from "@patchbay/cni";
-import { AppError, type WantedAttachment } from "@patchbay/core";
+import { AppError } from "@patchbay/base";
+import type { WantedAttachment } from "@patchbay/core/nics";
 import { parseKey } from "@patchbay/kube";
 import type {
   AttachmentRequest,
   CniResult,
   NetworkConfigList,
   Sandbox,
-} from "@patchbay/core/ports";
+} from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
 import { readDefinition } from "./definition.ts";

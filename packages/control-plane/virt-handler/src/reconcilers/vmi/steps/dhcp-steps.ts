@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that start, replace and stop the DHCP server of a NIC.
-import { hindranceOfFailure, type NodeAction } from "@patchbay/core";
+import { hindranceOfFailure } from "@patchbay/core/status";
+import type { NodeAction } from "@patchbay/core/vm";
 import { keyOf, printKey } from "@patchbay/kube";
 import { timed, type StepContext, type NodeStep } from "./step-context.ts";
 

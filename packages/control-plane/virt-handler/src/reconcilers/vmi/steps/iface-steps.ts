@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of an iface, with their names. Each step can be repeated.
-import {
-  domainNameOf,
-  type NodeAction,
-  aliasOf,
-  findByName,
-  hindranceOfFailure,
-  hindranceOfWait,
-  ipv6GatewayOf,
-  isAppError,
-  LINKS_RESTLESS,
-  requestsReported,
-  type ErrorCode,
-} from "@patchbay/core";
+import { domainNameOf, type NodeAction } from "@patchbay/core/vm";
+import { aliasOf, findByName, ipv6GatewayOf } from "@patchbay/core/nics";
+import { hindranceOfFailure, hindranceOfWait, requestsReported } from "@patchbay/core/status";
+import { isAppError, type ErrorCode } from "@patchbay/base";
+import { LINKS_RESTLESS } from "@patchbay/core/reasons";
 import { keyOf, printKey, type Step } from "@patchbay/kube";
 import { type StepContext, isLost, timed, type NodeStep } from "./step-context.ts";
 import { WIRING_REFILL_MS } from "../../../rate-limits.ts";

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The step that defines and starts the domain, modified by the guest's hooks. libvirt's events and the hooks' answers wake the
 // loop.
-import {
-  domainNameOf,
-  guestHindranceOf,
-  waitingForHooks,
-  type Hindrance,
-  type NodeAction,
-} from "@patchbay/core";
+import { domainNameOf, type NodeAction } from "@patchbay/core/vm";
+import { guestHindranceOf, type Hindrance } from "@patchbay/core/status";
+import { waitingForHooks } from "@patchbay/core/reasons";
 import { keyOf, printKey, type Step } from "@patchbay/kube";
 import { makeCloudInitDisks } from "../../../hooks/cloud-init-disks.ts";
 import type { HookState } from "../../../hooks/guest-hooks.ts";

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Context and form of the steps of one pass.
-import {
-  isAppError,
-  type AppError,
-  type NodeAction,
-  type NodeRole,
-  type NodeVmFacts,
-  type Hindrance,
-} from "@patchbay/core";
+import { isAppError, type AppError } from "@patchbay/base";
+import type { NodeAction, NodeVmFacts } from "@patchbay/core/vm";
+import type { NodeRole } from "@patchbay/core/migration";
+import type { Hindrance } from "@patchbay/core/status";
 import { keyOf, printKey, type FailedStep, type Step } from "@patchbay/kube";
-import type { LauncherPod } from "@patchbay/core/ports";
+import type { LauncherPod } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import type { Session } from "../../../sessions/sessions.ts";
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The step that removes Patchbay's links that no iface uses. A failure blocks no iface and is retried later.
-import type { Hindrance, NodeAction } from "@patchbay/core";
+import type { Hindrance } from "@patchbay/core/status";
+import type { NodeAction } from "@patchbay/core/vm";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { StepContext, NodeStep } from "./step-context.ts";
 

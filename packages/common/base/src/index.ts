@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+export type { Clock } from "./clock.ts";
+export { Strangers } from "./connection-limit.ts";
+export { dropAbsent } from "./drop-absent.ts";
+export { covers, isEqual } from "./equal.ts";
+export {
+  AppError,
+  type Details,
+  fillIn,
+  isAppError,
+  isDomainBusy,
+  leastPauseMs,
+  messageOf,
+  retryRuleOf,
+} from "./errors/app-error.ts";
+export { CATALOGUE, type ErrorCode } from "./errors/catalogue.ts";
+export { LIBVIRT_ERRORS } from "./errors/catalogue/guest.ts";
+export type { ErrorEntry } from "./errors/entry.ts";
+export { joinedBytes } from "./joined-bytes.ts";
+export { KeyedMutex } from "./keyed-mutex.ts";
+export type { LogFields, Logger } from "./logger.ts";
+export { nearestName } from "./nearest-name.ts";
+export { printTime, toMs } from "./time.ts";

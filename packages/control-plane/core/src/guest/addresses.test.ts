@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose word on the addresses of an iface counts, by how it is bound.
+import type { Attachment, IfaceStatus } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import type { BindingKind } from "../nics/bindings/binding.ts";
+import { NO_LINKS, type GuestNicFacts, type IfaceFacts } from "../nics/facts.ts";
+import { addressFields } from "./addresses.ts";
+
+const NOW = "2026-01-01T01:00:00.000Z";
+const EARLIER = "2026-01-01T00:00:00.000Z";
+
+interface Sketch {
+  readonly binding?: BindingKind;
+  readonly pod?: readonly string[];
+  readonly guest?: GuestNicFacts;
+  /** Addresses of the pod NIC that its server knows. */
+  readonly served?: readonly string[];
+  readonly reported?: IfaceStatus;
+}
+
+function factsOf({ binding = "bridge", pod, guest, served, reported }: Sketch): IfaceFacts {
+  const attached: Attachment = { name: "one", podInterfaceName: "pod1", state: "Attached" };
+  const device = { alias: "ua-one", mac: "02:00:00:00:00:01", linkUp: true, queues: 1 };
+  return {
+    name: "one",
+    podInterfaceName: "pod1",
+    binding: { kind: binding },
+    links: NO_LINKS,
+    ...(pod === undefined ? {} : { attachment: { ...attached, ips: [...pod] } }),
+    ...(served === undefined
+      ? {}
+      : { remembered: { podInterfaceName: "pod1", index: 2, addresses: served, routes: [] } }),
+    ...(guest === undefined ? {} : { device: { ...device, guest } }),
+    ...(reported === undefined ? {} : { reported }),
+  };
+}
+
+function told(sketch: Sketch): readonly unknown[] {
+  const { ipAddress, ipAddresses, addressInfo } = addressFields(factsOf(sketch), { now: NOW });
+  expect(ipAddress).toBe(ipAddresses?.[0]);
+  return [ipAddresses, addressInfo?.source];
+}
+
+describe("addresses are", () => {
+  test.each([
+    { name: "none while nobody told any", given: {}, want: [undefined, undefined] },
+    { name: "none of a pod NIC without", given: { pod: [] }, want: [undefined, undefined] },
+    {
+      name: "CNI's while the guest has not spoken, in the pod's order",
+      given: { pod: ["fd00::1", "10.0.0.1"] },
+      want: [["fd00::1", "10.0.0.1"], "pod"],
+    },
+    {
+      name: "the one IPv4 address that DHCP gives while the guest has not spoken",
+      given: { pod: ["10.0.0.1", "10.0.1.1", "fd00::1"], served: ["10.0.0.1/24", "10.0.1.1/24"] },
+      want: [["10.0.0.1", "fd00::1"], "pod"],
+    },
+    {
+      name: "both IPv4 addresses where the guest has set the other one too",
+      given: {
+        pod: ["10.0.0.1", "10.0.1.1"],
+        served: ["10.0.0.1/24", "10.0.1.1/24"],
+        guest: { ipv4: ["10.0.1.1", "10.0.0.1"] },
+      },
+      want: [["10.0.0.1", "10.0.1.1"], "guest-agent"],
+    },
+    {
+      name: "the guest's, in the pod's order of families, those of the pod first",
+      given: {
+        pod: ["fd00::1", "10.0.0.1"],
+        guest: { ipv4: ["10.0.0.9", "10.0.0.1"], ipv6: ["fe80::1", "fd00::1"] },
+      },
+      want: [["fd00::1", "10.0.0.1", "10.0.0.9", "fe80::1"], "guest-agent"],
+    },
+    {
+      name: "CNI's while it is not known whether the guest has any",
+      given: { pod: ["10.0.0.1"], guest: { name: "eth0" } },
+      want: [["10.0.0.1"], "pod"],
+    },
+    {
+      name: "the guest's once it has spoken, all of them",
+      given: { pod: ["10.0.0.1"], guest: { ipv4: ["10.0.0.9", "10.0.0.1"], ipv6: ["fe80::1"] } },
+      want: [["10.0.0.1", "10.0.0.9", "fe80::1"], "guest-agent"],
+    },
+    {
+      name: "the guest's in the family that it has spoken of",
+      given: { pod: ["10.0.0.1", "fd00::1"], guest: { ipv4: ["10.0.0.9"] } },
+      want: [["10.0.0.9", "fd00::1"], "pod, guest-agent"],
+    },
+    {
+      name: "none where the guest surely has none, and it is told who says so",
+      given: { pod: ["10.0.0.1"], guest: { ipv4: [], ipv6: [] } },
+      want: [undefined, "guest-agent"],
+    },
+    {
+      name: "the pod's behind masquerade, whatever the guest has",
+      given: {
+        binding: "masquerade",
+        pod: ["10.244.0.7", "fd00::7"],
+        guest: { ipv4: ["10.0.2.2"], ipv6: ["fd10:0:2::2"] },
+      },
+      want: [["10.244.0.7", "fd00::7"], "pod"],
+    },
+    {
+      name: "the guest's behind masquerade in a family that the pod has not, but for its link's own",
+      given: {
+        binding: "masquerade",
+        pod: ["10.244.0.7"],
+        guest: { ipv4: ["10.0.2.2"], ipv6: ["fe80::1", "fd10:0:2::2"] },
+      },
+      want: [["10.244.0.7", "fd10:0:2::2"], "pod, guest-agent"],
+    },
+    {
+      name: "the pod's alone behind masquerade, where the guest has its link's own",
+      given: { binding: "masquerade", pod: ["10.244.0.7"], guest: { ipv6: ["fe80::1"] } },
+      want: [["10.244.0.7"], "pod"],
+    },
+    {
+      name: "the guest's of a registered binding",
+      given: { binding: "tap", pod: ["10.0.0.1"], guest: { ipv4: ["10.0.0.9"] } },
+      want: [["10.0.0.9"], "guest-agent"],
+    },
+    {
+      name: "CNI's without their prefixes, once each, and not what is no address",
+      given: { pod: ["10.0.0.1/24", "10.0.0.1", "none"] },
+      want: [["10.0.0.1"], "pod"],
+    },
+  ] as const)("$name", ({ given, want }) => {
+    expect(told(given)).toEqual(want);
+  });
+});
+
+describe("they are told since", () => {
+  const reported: IfaceStatus = {
+    name: "one",
+    ipAddresses: ["10.0.0.1"],
+    addressInfo: { source: "guest-agent", since: EARLIER },
+  };
+  test.each([
+    {
+      name: "the first time",
+      guest: { ipv4: ["10.0.0.1"] },
+      reported: { name: "one" },
+      want: NOW,
+    },
+    { name: "they were told first", guest: { ipv4: ["10.0.0.1"] }, want: EARLIER },
+    { name: "one of them changed", guest: { ipv4: ["10.0.0.1", "10.0.0.2"] }, want: NOW },
+    {
+      name: "another told the same",
+      guest: { ipv4: ["10.0.0.1"] },
+      reported: { ...reported, addressInfo: { source: "pod", since: EARLIER } } as const,
+      want: NOW,
+    },
+  ])("$name", ({ guest, reported: last = reported, want }) => {
+    expect(addressFields(factsOf({ reported: last, guest }), { now: NOW }).addressInfo?.since).toBe(
+      want,
+    );
+  });
+});
+
+describe("that the agent is silent is told", () => {
+  test.each([
+    { name: "of the guest's addresses", sketch: { guest: { ipv4: ["10.0.0.1"] } }, want: EARLIER },
+    { name: "not of the pod's", sketch: { pod: ["10.0.0.1"] }, want: undefined },
+  ])("$name", ({ sketch, want }) => {
+    const moment = { now: NOW, silentSince: EARLIER };
+    expect(addressFields(factsOf(sketch), moment).addressInfo?.silentSince).toBe(want);
+  });
+});

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  isLinkLocal,
+  parseIp,
+  printAddress,
+  type AddressSource,
+  type IfaceStatus,
+} from "@patchbay/api";
+import { isEqual } from "@patchbay/base";
+import type { IfaceFacts } from "../nics/facts.ts";
+import { leaseOf, moduleOf } from "../nics/links/wiring.ts";
+
+export interface AddressContext {
+  readonly now: string;
+  /** Since when the guest agent has not responded, RFC 3339. Unset while it responds. */
+  readonly silentSince?: string;
+}
+
+type AddressFields = Pick<IfaceStatus, "ipAddress" | "ipAddresses" | "addressInfo">;
+
+const FAMILIES = { 4: "ipv4", 6: "ipv6" } as const;
+
+interface FamilyAddresses {
+  readonly addresses: readonly string[];
+  readonly by: "pod" | "guest-agent" | undefined;
+}
+
+function listPodAddresses({ attachment }: IfaceFacts): readonly string[] {
+  return [...new Set((attachment?.ips ?? []).flatMap(normalizeAddress))];
+}
+
+function normalizeAddress(text: string): readonly string[] {
+  const parsed = parseIp(text);
+  return parsed === undefined ? [] : [printAddress(parsed)];
+}
+
+function familyOf(address: string): number | undefined {
+  return parseIp(address)?.version;
+}
+
+function ofFamily(addresses: readonly string[], family: 4 | 6): readonly string[] {
+  return addresses.filter((address) => familyOf(address) === family);
+}
+
+/** DHCP offers one IPv4 address. Without DHCP the guest may use all of them. */
+function listServedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[] {
+  const addresses = ofFamily(listPodAddresses(facts), family);
+  const { ipv4 } = leaseOf(facts) ?? {};
+  if (family === 6 || ipv4 === undefined) return addresses;
+  const served = addresses.filter((address) => normalizeAddress(ipv4.address).includes(address));
+  return served.length === 0 ? addresses : served;
+}
+
+/**
+ * The addresses of one family: the guest's, or the assigned ones until the agent reports. Behind the pod's addresses only
+ * the pod's count, because the guest's own are unreachable. Without a pod address the guest's are reported.
+ */
+function reportedAddresses(facts: IfaceFacts, family: 4 | 6): FamilyAddresses {
+  const guest = facts.device?.guest?.[FAMILIES[family]];
+  if (moduleOf(facts).addressesOf === "pod") {
+    const pod = ofFamily(listPodAddresses(facts), family);
+    if (pod.length > 0) return { addresses: pod, by: "pod" };
+    const reachable = (guest ?? []).filter((address) => !isLinkLocal(address));
+    return { addresses: reachable, by: reachable.length > 0 ? "guest-agent" : undefined };
+  }
+  if (guest !== undefined) return { addresses: guest, by: "guest-agent" };
+  const served = listServedAddresses(facts, family);
+  return { addresses: served, by: served.length > 0 ? "pod" : undefined };
+}
+
+function combinedSource(told: readonly FamilyAddresses[]): AddressSource | undefined {
+  const tellers = new Set(told.map(({ by }) => by));
+  if (!tellers.has("guest-agent")) return tellers.has("pod") ? "pod" : undefined;
+  return tellers.has("pod") ? "pod, guest-agent" : "guest-agent";
+}
+
+/**
+ * Sorts by the pod's primary family, then assigned addresses before the guest's own. Link-local addresses come last.
+ * Source: Kubernetes PodStatus, podIPs: the first one is the primary one.
+ */
+function sortAddresses(addresses: readonly string[], pod: readonly string[]): readonly string[] {
+  const families = [...new Set([...pod.map(familyOf), 4, 6])];
+  const rank = (address: string): number => (pod.includes(address) ? 0 : 1);
+  const ordered = families.flatMap((family) =>
+    addresses
+      .filter((address) => familyOf(address) === family)
+      .toSorted((left, right) => rank(left) - rank(right) || positionIn(pod, left, right)),
+  );
+  return [...ordered.filter((each) => !isLinkLocal(each)), ...ordered.filter(isLinkLocal)];
+}
+
+function positionIn(pod: readonly string[], left: string, right: string): number {
+  return pod.indexOf(left) - pod.indexOf(right);
+}
+
+/**
+ * The addresses in the pod's order, and their source. The time is that of the first report with the same addresses and
+ * source. A report without addresses has a time too, which distinguishes a guest without addresses from an unknown one.
+ */
+export function addressFields(
+  facts: IfaceFacts,
+  { now, silentSince }: AddressContext,
+): AddressFields {
+  const told = [reportedAddresses(facts, 4), reportedAddresses(facts, 6)];
+  const addresses = sortAddresses(
+    told.flatMap((family) => family.addresses),
+    listPodAddresses(facts),
+  );
+  const source = combinedSource(told);
+  if (source === undefined) return {};
+  const { ipAddresses = [], addressInfo } = facts.reported ?? {};
+  const isOld = addressInfo?.source === source && isEqual(ipAddresses, addresses);
+  const [first] = addresses;
+  return {
+    ...(first === undefined ? {} : { ipAddress: first, ipAddresses: [...addresses] }),
+    addressInfo: {
+      source,
+      since: isOld ? addressInfo.since : now,
+      ...(silentSince === undefined || source === "pod" ? {} : { silentSince }),
+    },
+  };
+}

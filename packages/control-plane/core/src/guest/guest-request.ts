@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks requests to a guest against its reported status. Messages as in KubeVirt pkg/virt-api/rest: lifecycle.go,
+// subresource.go, console.go, vnc.go and portforward.go.
+import { type VirtualMachineInstance, isDefaultNetwork } from "@patchbay/api";
+import type { GuestRequest, GuestStream } from "./requests.ts";
+import { AGENT_CONNECTED, findCondition, PAUSED } from "../status/conditions.ts";
+import { toRefusal, type Refusal } from "../requests/refusal.ts";
+
+function has({ status }: VirtualMachineInstance, type: string): boolean {
+  return findCondition(status?.conditions, type)?.status === "True";
+}
+
+type Problem = (vmi: VirtualMachineInstance) => string | undefined;
+
+const needsAgent: Problem = (vmi) =>
+  has(vmi, AGENT_CONNECTED)
+    ? undefined
+    : "VMI does not have guest agent connected; install qemu-guest-agent in the guest and start it";
+
+const PROBLEMS: Readonly<Record<GuestRequest, Problem>> = {
+  pause: (vmi) => (has(vmi, PAUSED) ? "VMI is already paused" : undefined),
+  unpause: (vmi) => (has(vmi, PAUSED) ? undefined : "VMI is not paused"),
+  softreboot: (vmi) => (has(vmi, PAUSED) ? "VMI is paused" : undefined),
+  reset: () => undefined,
+  guestosinfo: needsAgent,
+  userlist: needsAgent,
+  filesystemlist: needsAgent,
+  interfacetraffic: () => undefined,
+};
+
+function notRunning(request: GuestRequest, phase: string): Refusal {
+  if (request === "reset") {
+    const why = `Unable to connect to VirtualMachineInstance because phase is ${phase} instead of Running or Scheduled`;
+    return toRefusal(400, [], `Failed to reset non-running VMI with phase ${phase}: ${why}`);
+  }
+  const isPower = request === "pause" || request === "softreboot";
+  return toRefusal(409, [], isPower ? "VM is not running" : "VMI is not running");
+}
+
+export function guestRequestProblem(
+  vmi: VirtualMachineInstance,
+  request: GuestRequest,
+): Refusal | undefined {
+  const phase = vmi.status?.phase ?? "Pending";
+  if (phase !== "Running") return notRunning(request, phase);
+  // The liveness probe would fail, and the kubelet would kill the guest.
+  if (request === "pause" && vmi.spec.livenessProbe !== undefined) {
+    return toRefusal(403, [], "Pausing VMIs with LivenessProbe is currently not supported");
+  }
+  const problem = PROBLEMS[request](vmi);
+  return problem === undefined ? undefined : toRefusal(409, [], problem);
+}
+
+const MISSING: Readonly<Record<GuestStream, string>> = {
+  console: "No serial consoles are present.",
+  vnc: "No graphics devices are present.",
+};
+
+function hasDevice({ spec }: VirtualMachineInstance, stream: GuestStream): boolean {
+  const { autoattachSerialConsole, autoattachGraphicsDevice } = spec.domain.devices ?? {};
+  return (stream === "console" ? autoattachSerialConsole : autoattachGraphicsDevice) ?? true;
+}
+
+export function guestStreamProblem(
+  vmi: VirtualMachineInstance,
+  stream: GuestStream,
+): Refusal | undefined {
+  if (!hasDevice(vmi, stream)) return toRefusal(400, [], MISSING[stream]);
+  return runningProblem(vmi);
+}
+
+export function runningProblem(vmi: VirtualMachineInstance): Refusal | undefined {
+  const { phase } = vmi.status ?? {};
+  if (phase === "Failed") return toRefusal(409, [], "VMI is in failed status");
+  return phase === "Running" ? undefined : toRefusal(400, [], "VMI is not running");
+}
+
+function forwardProblem({ status }: VirtualMachineInstance): Refusal | undefined {
+  if (findCondition(status?.conditions, PAUSED)?.status === "True") {
+    return toRefusal(409, [], "VMI is paused");
+  }
+  return status?.phase === "Running" ? undefined : toRefusal(400, [], "VMI is not running");
+}
+
+/** The address for port forwarding: the pod's cluster address, which the guest cannot choose. Or why there is none. */
+export function findForwardAddress(
+  vmi: VirtualMachineInstance,
+): { readonly address: string } | { readonly refusal: Refusal } {
+  const problem = forwardProblem(vmi);
+  if (problem !== undefined) return { refusal: problem };
+  const { attachments = [] } = vmi.status ?? {};
+  const podNetwork = (vmi.spec.networks ?? []).find(isDefaultNetwork)?.name;
+  const [address] = attachments.find(({ name }) => name === podNetwork)?.ips ?? [];
+  if (address !== undefined) return { address };
+  return { refusal: toRefusal(400, [], "no network interfaces are present") };
+}

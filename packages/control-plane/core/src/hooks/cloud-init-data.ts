@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// cloud-init data that hooks receive and change. Source: KubeVirt pkg/hooks manager.go PreCloudInitIso, pkg/cloud-init
+// CloudInitData.
+import {
+  isJsonObject,
+  parseJson,
+  type JsonObject,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { CLOUD_INIT_LAYOUTS, metaDataOf } from "../vm/spec/cloud-init.ts";
+import { disksOf, type TextSource } from "../vm/spec/disks.ts";
+
+export interface HookedCloudInit {
+  readonly DataSource: "noCloud" | "configDrive";
+  readonly NoCloudMetaData: JsonObject | null;
+  readonly ConfigDriveMetaData: JsonObject | null;
+  readonly UserData: string;
+  readonly NetworkData: string;
+  readonly DevicesData: null;
+  readonly VolumeName: string;
+}
+
+/** A hook's answer. Each member is JSON or empty. */
+interface CloudInitAnswer {
+  readonly data: string;
+  /** Older hooks answer with the volume's member `cloudInitNoCloud`. */
+  readonly noCloudSource: string;
+}
+
+const META_DATA_MEMBERS = {
+  noCloud: "NoCloudMetaData",
+  configDrive: "ConfigDriveMetaData",
+} as const;
+
+/** Returns undefined for a Secret, which nodes do not read. */
+type ReadText = (original: TextSource | undefined) => string | undefined;
+
+function readWith(decode: (base64: string) => string): ReadText {
+  return (original) => {
+    if (original === undefined) return "";
+    if (original.kind === "secret") return undefined;
+    return original.kind === "base64" ? decode(original.text) : original.text;
+  };
+}
+
+/** Returns one entry per cloud-init disk; undefined for a disk with data from a Secret. `decode` decodes base64. */
+export function hookedCloudInitOf(
+  vmi: VirtualMachineInstance,
+  decode: (base64: string) => string,
+): readonly (HookedCloudInit | undefined)[] {
+  const read = readWith(decode);
+  return disksOf(vmi.spec).flatMap(({ name, source }) => {
+    if (source.kind !== "cloudInitNoCloud" && source.kind !== "cloudInitConfigDrive") return [];
+    const [UserData, NetworkData] = [read(source.userData), read(source.networkData)];
+    if (UserData === undefined || NetworkData === undefined) return [undefined];
+    const isNoCloud = source.kind === "cloudInitNoCloud";
+    const metaData = metaDataOf(vmi, source.kind);
+    return [
+      {
+        DataSource: isNoCloud ? "noCloud" : "configDrive",
+        NoCloudMetaData: isNoCloud ? metaData : null,
+        ConfigDriveMetaData: isNoCloud ? null : metaData,
+        UserData,
+        NetworkData,
+        DevicesData: null,
+        VolumeName: name,
+      },
+    ];
+  });
+}
+
+function readText(value: JsonObject, member: string): string {
+  const text = value[member];
+  return typeof text === "string" ? text : "";
+}
+
+/** Returns undefined for an incomplete answer, which may be in the older form. */
+function parseWholeAnswer(
+  { DataSource }: HookedCloudInit,
+  { data }: CloudInitAnswer,
+): JsonObject | undefined {
+  const value = parseJson(data);
+  if (!isJsonObject(value) || readText(value, "UserData") === "") return undefined;
+  return isJsonObject(value[META_DATA_MEMBERS[DataSource]]) ? value : undefined;
+}
+
+/** The data source and the disk's name cannot be changed. */
+function applyWholeAnswer(original: HookedCloudInit, parsed: JsonObject): HookedCloudInit {
+  const metaData = parsed[META_DATA_MEMBERS[original.DataSource]];
+  const answered = isJsonObject(metaData) ? metaData : {};
+  return {
+    ...original,
+    [META_DATA_MEMBERS[original.DataSource]]: answered,
+    UserData: readText(parsed, "UserData"),
+    NetworkData: readText(parsed, "NetworkData"),
+  };
+}
+
+/** Returns undefined if the answer contains no cloud-init data. Ignores meta-data of another data source. */
+export function answeredCloudInit(
+  original: HookedCloudInit,
+  answer: CloudInitAnswer,
+): HookedCloudInit | undefined {
+  const parsed = parseWholeAnswer(original, answer);
+  if (parsed !== undefined) return applyWholeAnswer(original, parsed);
+  const source = parseJson(answer.noCloudSource);
+  if (!isJsonObject(source)) return undefined;
+  const [UserData, NetworkData] = [readText(source, "userData"), readText(source, "networkData")];
+  return { ...original, UserData, NetworkData };
+}
+
+/** KubeVirt also omits empty members. */
+function metaDataText(metaData: JsonObject | null): string {
+  const members = Object.entries(metaData ?? {});
+  return JSON.stringify(Object.fromEntries(members.filter(([, value]) => value !== "")));
+}
+
+export function cloudInitDiskOf(data: HookedCloudInit): {
+  readonly file: string;
+  readonly label: string;
+  readonly texts: ReadonlyMap<string, string>;
+} {
+  const kind = data.DataSource === "noCloud" ? "cloudInitNoCloud" : "cloudInitConfigDrive";
+  const { label, ...paths } = CLOUD_INIT_LAYOUTS[kind];
+  const texts = new Map([
+    [paths.metaData, metaDataText(data[META_DATA_MEMBERS[data.DataSource]])],
+    [paths.userData, data.UserData],
+  ]);
+  if (data.NetworkData !== "") texts.set(paths.networkData, data.NetworkData);
+  return { file: `${data.VolumeName}.iso`, label, texts };
+}

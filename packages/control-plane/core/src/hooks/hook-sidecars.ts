@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hook containers of a launcher: those that the VMI requests, then one per registered binding. Source: KubeVirt
+// pkg/virt-controller/services/template.go, pkg/network/netbinding.
+import {
+  hookSidecarsOf,
+  names,
+  type Container,
+  type ContainerStatus,
+  type EnvVar,
+  type HookSidecarRequest,
+  type NetworkConfig,
+  type Pod,
+  type PodVolume,
+  type SecurityContext,
+  type VirtualMachineInstance,
+  type VolumeMount,
+} from "@patchbay/api";
+import { canBind } from "../nics/bindings/resolve-binding.ts";
+import { ifacesOf } from "../nics/nics.ts";
+import { inMi } from "../vm/pod/parts.ts";
+
+interface HookParts {
+  readonly containers: readonly Container[];
+  readonly volumes: readonly PodVolume[];
+  /** For the launcher's container: files that hooks share with QEMU. */
+  readonly mounts: readonly VolumeMount[];
+}
+
+export interface HookSettings extends Pick<NetworkConfig, "bindings" | "allowsHooks"> {
+  readonly sidecarShimImage: string;
+}
+
+/** Source: KubeVirt pkg/hooks ContainerNameEnvVar, and VEP 190. */
+const CONTAINER_NAME = "CONTAINER_NAME";
+const BINDING_NAME = "NETWORK_BINDING_PLUGIN_NAME";
+const SHARED_MIB = 16;
+/** The disk limit includes what a hook writes to its root file system. */
+const RESOURCES = {
+  requests: { cpu: "10m", memory: "32Mi", "ephemeral-storage": "16Mi" },
+  limits: { cpu: "1", memory: "256Mi", "ephemeral-storage": "128Mi" },
+};
+/** Meets the level `restricted`, but scripts may write to /tmp. Source: Pod Security Standards. */
+const SECURITY: SecurityContext = {
+  runAsUser: names.LAUNCHER_UID,
+  runAsGroup: names.LAUNCHER_UID,
+  runAsNonRoot: true,
+  allowPrivilegeEscalation: false,
+  capabilities: { drop: ["ALL"] },
+};
+const SCRIPT_MODE = 0o755;
+
+interface Hook extends HookSidecarRequest {
+  readonly binding?: string;
+}
+
+function bindingHooks(
+  { spec }: VirtualMachineInstance,
+  { bindings }: HookSettings,
+): readonly Hook[] {
+  const bound = ifacesOf(spec).filter((iface) => canBind(spec, iface, bindings));
+  const used = new Set(bound.flatMap(({ binding }) => binding?.name ?? []));
+  return [...used].flatMap((binding): readonly Hook[] => {
+    const { sidecarImage: image = "", downwardAPI } = bindings[binding] ?? {};
+    if (image === "") return [];
+    return [{ image, binding, ...(downwardAPI === "device-info" && { readsDeviceInfo: true }) }];
+  });
+}
+
+function buildEnvironment(name: string, { binding }: Hook): readonly EnvVar[] {
+  return [
+    { name: CONTAINER_NAME, value: name },
+    ...(binding === undefined ? [] : [{ name: BINDING_NAME, value: binding }]),
+  ];
+}
+
+function mountScript(name: string, { configMap }: Hook) {
+  if (configMap === undefined) return { volumes: [], mounts: [] };
+  const { key, hookPath } = configMap;
+  const volume = {
+    name: `${name}-script`,
+    configMap: { name: configMap.name, defaultMode: SCRIPT_MODE },
+  };
+  return {
+    volumes: [volume],
+    mounts: [{ name: volume.name, mountPath: hookPath, subPath: key, readOnly: true }],
+  };
+}
+
+/** Mounts a claim in the hook and, if requested, in the launcher. */
+function mountClaim(container: string, { pvc }: Hook) {
+  if (pvc === undefined) return { volumes: [], mounts: [], shared: [] };
+  const name = `${container}-claim`;
+  const { volumePath, sharedComputePath } = pvc;
+  return {
+    volumes: [{ name, persistentVolumeClaim: { claimName: pvc.name } }],
+    mounts: [{ name, mountPath: volumePath }],
+    shared: sharedComputePath === undefined ? [] : [{ name, mountPath: sharedComputePath }],
+  };
+}
+
+interface HookContext {
+  readonly info: VolumeMount | undefined;
+  readonly shimImage: string;
+}
+
+function toHookParts(hook: Hook, index: number, { info, shimImage }: HookContext): HookParts {
+  const name = `${names.HOOK_SIDECAR_PREFIX}${String(index)}`;
+  const { image = shimImage, imagePullPolicy = "IfNotPresent", command, args } = hook;
+  const script = mountScript(name, hook);
+  const claim = mountClaim(name, hook);
+  const container: Container = {
+    name,
+    image,
+    imagePullPolicy,
+    ...(command === undefined ? {} : { command }),
+    ...(args === undefined ? {} : { args }),
+    env: buildEnvironment(name, hook),
+    resources: RESOURCES,
+    securityContext: SECURITY,
+    volumeMounts: [
+      { name, mountPath: names.HOOK_SOCKETS_DIR },
+      ...script.mounts,
+      ...claim.mounts,
+      ...(hook.readsDeviceInfo === true && info !== undefined ? [info] : []),
+    ],
+    terminationMessagePolicy: "FallbackToLogsOnError",
+  };
+  return {
+    containers: [container],
+    volumes: [
+      { name, emptyDir: { sizeLimit: inMi(SHARED_MIB) } },
+      ...script.volumes,
+      ...claim.volumes,
+    ],
+    // KubeVirt's location: a subdirectory per container.
+    mounts: [
+      { name, mountPath: `${names.HOOK_SOCKETS_DIR}/${name}`, readOnly: true },
+      ...claim.shared,
+    ],
+  };
+}
+
+/** `info` is the mount with the NICs' details. */
+export function buildHookParts(
+  vmi: VirtualMachineInstance,
+  settings: HookSettings,
+  info: VolumeMount | undefined,
+): HookParts {
+  const hooks: readonly Hook[] = [
+    ...hookSidecarsOf(vmi.metadata, settings.allowsHooks),
+    ...bindingHooks(vmi, settings),
+  ];
+  const context = { info, shimImage: settings.sidecarShimImage };
+  const parts = hooks.map((hook, index) => toHookParts(hook, index, context));
+  return {
+    containers: parts.flatMap(({ containers }) => containers),
+    volumes: parts.flatMap(({ volumes }) => volumes),
+    mounts: parts.flatMap(({ mounts }) => mounts),
+  };
+}
+
+function hooksOf({ status }: Pod): readonly ContainerStatus[] {
+  const { containerStatuses = [] } = status ?? {};
+  return containerStatuses.filter(({ name }) => name.startsWith(names.HOOK_SIDECAR_PREFIX));
+}
+
+export function failedHookOf(pod: Pod): ContainerStatus | undefined {
+  return hooksOf(pod).find(({ state }) => (state.terminated?.exitCode ?? 0) !== 0);
+}
+
+/** A running hook outlives the pod's other containers. */
+export function hasRunningHook(pod: Pod): boolean {
+  return hooksOf(pod).some(({ state }) => state.running !== undefined);
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+export {
+  answeredCloudInit,
+  cloudInitDiskOf,
+  type HookedCloudInit,
+  hookedCloudInitOf,
+} from "./cloud-init-data.ts";
+export { isoImage } from "./iso-image.ts";
+export { refusedChanges } from "./refused-changes.ts";
+export {
+  hookNameOf,
+  type Subscriber,
+  subscribersAt,
+  type Subscription,
+  subscriptionProblem,
+} from "./subscriptions.ts";

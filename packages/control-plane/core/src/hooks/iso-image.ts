@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writer of small ISO 9660 images with Joliet names. virt-handler may not start a program for it. Source: ECMA-119,
+// whose sections are named; Joliet specification 1995.
+import { joinedBytes } from "@patchbay/base";
+
+/** Bytes of a logical sector. Source: ECMA-119 6.1.2. */
+const SECTOR_BYTES = 2048;
+/** Follows the system area and three descriptors. Source: ECMA-119 6.2.1, 6.7.1. */
+const PATH_TABLES_SECTOR = 19;
+/** Each of the two trees has its path table in both byte orders. */
+const DIRECTORIES_SECTOR = PATH_TABLES_SECTOR + 4;
+const DIRECTORY_FLAG = 2;
+
+interface Tree {
+  readonly index: 0 | 1;
+  readonly type: number;
+  readonly escape: string;
+  readonly encode: (name: string) => Uint8Array;
+  readonly fileName: (name: string) => string;
+  readonly directoryName: (name: string) => string;
+}
+
+interface Place {
+  readonly sector: number;
+  readonly size: number;
+}
+
+interface Entry extends Place {
+  readonly name: Uint8Array;
+  readonly isDirectory: boolean;
+}
+
+/** The root's path is empty. `above` is the parent's number, from 1. */
+interface Directory {
+  readonly path: string;
+  readonly above: number;
+}
+
+function ascii(text: string): Uint8Array {
+  return Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+}
+
+function ucs2(text: string): Uint8Array {
+  return joinedBytes(Array.from(text, (letter) => Uint8Array.of(0, letter.charCodeAt(0))));
+}
+
+function toPlainName(name: string): string {
+  return name.toUpperCase().replaceAll(/[^A-Z0-9_.]/g, "_");
+}
+
+const TREES: readonly Tree[] = [
+  {
+    index: 0,
+    type: 1,
+    escape: "",
+    encode: ascii,
+    directoryName: toPlainName,
+    fileName: (name) => `${toPlainName(name)}${name.includes(".") ? "" : "."};1`,
+  },
+  {
+    index: 1,
+    type: 2,
+    escape: "%/E",
+    encode: ucs2,
+    directoryName: (name) => name,
+    fileName: (name) => `${name};1`,
+  },
+];
+
+function parentOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf("/")));
+}
+
+function baseOf(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+function depthOf(path: string): number {
+  return path === "" ? 0 : path.split("/").length;
+}
+
+/** Parents precede their children. Source: ECMA-119 6.9.1. */
+function listDirectories(paths: readonly string[]): readonly Directory[] {
+  const found = new Set([""]);
+  for (const path of paths) {
+    for (let at = parentOf(path); at !== ""; at = parentOf(at)) found.add(at);
+  }
+  const sorted = [...found].sort(
+    (one, other) => depthOf(one) - depthOf(other) || (one < other ? -1 : 1),
+  );
+  return sorted.map((path) => ({ path, above: sorted.indexOf(parentOf(path)) + 1 }));
+}
+
+/** Source: ECMA-119 7.3.3. */
+function putBoth(view: DataView, at: number, value: number): void {
+  view.setUint32(at, value, true);
+  view.setUint32(at + 4, value);
+}
+
+/** Source: ECMA-119 7.2.3. */
+function putBothShort(view: DataView, at: number, value: number): void {
+  view.setUint16(at, value, true);
+  view.setUint16(at + 2, value);
+}
+
+/** The date is January 1, 1970. Source: ECMA-119 9.1. */
+function printRecord({ name, sector, size, isDirectory }: Entry): Uint8Array {
+  const bytes = new Uint8Array(33 + name.length + ((name.length + 1) % 2));
+  const view = new DataView(bytes.buffer);
+  bytes[0] = bytes.length;
+  putBoth(view, 2, sector);
+  putBoth(view, 10, size);
+  bytes.set([70, 1, 1], 18);
+  bytes[25] = isDirectory ? DIRECTORY_FLAG : 0;
+  putBothShort(view, 28, 1);
+  bytes[32] = name.length;
+  bytes.set(name, 33);
+  return bytes;
+}
+
+/** Source: ECMA-119 9.4. */
+function printPathTable(
+  { index, encode, directoryName }: Tree,
+  directories: readonly Directory[],
+  isLittle: boolean,
+): Uint8Array {
+  const count = directories.length;
+  return joinedBytes(
+    directories.map(({ path, above }, place) => {
+      const name = path === "" ? Uint8Array.of(0) : encode(directoryName(baseOf(path)));
+      const bytes = new Uint8Array(8 + name.length + (name.length % 2));
+      const view = new DataView(bytes.buffer);
+      bytes[0] = name.length;
+      view.setUint32(2, DIRECTORIES_SECTOR + index * count + place, isLittle);
+      view.setUint16(6, Math.max(1, above), isLittle);
+      bytes.set(name, 8);
+      return bytes;
+    }),
+  );
+}
+
+class Image {
+  readonly bytes: Uint8Array;
+  readonly #label: string;
+  readonly #directories: readonly Directory[];
+  readonly #files: ReadonlyMap<string, Place>;
+
+  constructor(label: string, contents: ReadonlyMap<string, Uint8Array>) {
+    this.#label = label;
+    this.#directories = listDirectories([...contents.keys()]);
+    let sector = DIRECTORIES_SECTOR + TREES.length * this.#directories.length;
+    const files = new Map<string, Place>();
+    for (const [path, { length: size }] of contents) {
+      files.set(path, { sector, size });
+      sector += Math.ceil(size / SECTOR_BYTES);
+    }
+    this.#files = files;
+    // Rounded up to 4096 bytes for disks with blocks of that size.
+    this.bytes = new Uint8Array((sector + (sector % 2)) * SECTOR_BYTES);
+    for (const [path, place] of files) {
+      this.bytes.set(contents.get(path) ?? [], place.sector * SECTOR_BYTES);
+    }
+  }
+
+  put(tree: Tree): void {
+    const tables = [true, false].map((isLittle) =>
+      printPathTable(tree, this.#directories, isLittle),
+    );
+    const first = PATH_TABLES_SECTOR + 2 * tree.index;
+    tables.forEach((table, place) => {
+      this.bytes.set(table, (first + place) * SECTOR_BYTES);
+    });
+    this.#directories.forEach((directory, place) => {
+      this.bytes.set(this.#directory(tree, directory), this.#sectorOf(tree, place) * SECTOR_BYTES);
+    });
+    this.#describe(tree, { sector: first, size: tables[0]?.length ?? 0 });
+  }
+
+  /** Source: ECMA-119 8.3. */
+  end(): void {
+    this.bytes.set([255, ...ascii("CD001"), 1], (PATH_TABLES_SECTOR - 1) * SECTOR_BYTES);
+  }
+
+  #sectorOf({ index }: Tree, place: number): number {
+    return DIRECTORIES_SECTOR + index * this.#directories.length + place;
+  }
+
+  #directory(tree: Tree, { path, above }: Directory): Uint8Array {
+    const ownIndex = this.#directories.findIndex((one) => one.path === path);
+    const entry = (name: Uint8Array, place: number): Entry => {
+      return { name, sector: this.#sectorOf(tree, place), size: SECTOR_BYTES, isDirectory: true };
+    };
+    const below = this.#directories.flatMap((one, place) =>
+      one.path !== "" && parentOf(one.path) === path
+        ? [entry(tree.encode(tree.directoryName(baseOf(one.path))), place)]
+        : [],
+    );
+    const files = [...this.#files].flatMap(([name, place]) =>
+      parentOf(name) === path
+        ? [{ ...place, name: tree.encode(tree.fileName(baseOf(name))), isDirectory: false }]
+        : [],
+    );
+    const children = [...below, ...files].sort((one, other) =>
+      String(one.name) < String(other.name) ? -1 : 1,
+    );
+    const own = [
+      entry(Uint8Array.of(0), ownIndex),
+      entry(Uint8Array.of(1), Math.max(0, above - 1)),
+    ];
+    return joinedBytes([...own, ...children].map(printRecord));
+  }
+
+  /** Source: ECMA-119 8.4, 8.5. */
+  #describe(tree: Tree, table: Place): void {
+    const { index, type, escape, encode } = tree;
+    const at = (PATH_TABLES_SECTOR - 3 + index) * SECTOR_BYTES;
+    const bytes = this.bytes.subarray(at, at + SECTOR_BYTES);
+    const view = new DataView(bytes.buffer, bytes.byteOffset, SECTOR_BYTES);
+    const text = (from: number, to: number, value = ""): void => {
+      bytes.set(encode(value.padEnd((to - from) >> index)), from);
+    };
+    bytes.set([type, ...ascii("CD001"), 1]);
+    text(8, 40);
+    text(40, 72, this.#label);
+    putBoth(view, 80, this.bytes.length / SECTOR_BYTES);
+    bytes.set(ascii(escape), 88);
+    for (const place of [120, 124]) putBothShort(view, place, 1);
+    putBothShort(view, 128, SECTOR_BYTES);
+    putBoth(view, 132, table.size);
+    view.setUint32(140, table.sector, true);
+    view.setUint32(148, table.sector + 1);
+    const root = { sector: this.#sectorOf(tree, 0), size: SECTOR_BYTES };
+    bytes.set(printRecord({ ...root, name: Uint8Array.of(0), isDirectory: true }), 156);
+    text(190, 812);
+    for (const date of [813, 830, 847, 864]) bytes.set(ascii("0".repeat(16)), date);
+    bytes[881] = 1;
+  }
+}
+
+/**
+ * Builds an image from files by path. The label has at most 16 ASCII letters, names are ASCII, and a directory holds
+ * about ten entries at most. Equal input gives equal bytes.
+ */
+export function isoImage(label: string, files: ReadonlyMap<string, Uint8Array>): Uint8Array {
+  const image = new Image(label, files);
+  for (const tree of TREES) image.put(tree);
+  image.end();
+  return image.bytes;
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a hook may change in the domain, and why other changes are refused. ADR 0085.
+import type { VmiSpec } from "@patchbay/api";
+import type { DomainChange } from "@patchbay/domain";
+import { nameOfAlias } from "../nics/names.ts";
+import { ifacesOf } from "../nics/nics.ts";
+
+interface RefusedChange {
+  readonly where: string;
+  /** No full sentence, because the place precedes it. */
+  readonly message: string;
+}
+
+/** Elements that hooks may add and change, with everything below them. */
+const ALLOWED_PATHS: readonly string[] = [
+  "title",
+  "description",
+  "metadata",
+  "sysinfo",
+  "os/smbios",
+  "os/bios",
+  "os/bootmenu",
+  "cpu",
+  "features",
+  "clock",
+  "pm",
+  "qemu:commandline",
+  "qemu:capabilities",
+];
+
+/** Exceptions: they use memory that the pod's limits do not include. */
+const EXCLUDED_PATHS: readonly string[] = ["features/tcg", "cpu/numa"];
+
+/** Devices that hooks may add. They need nothing beyond the pod. */
+const ADDABLE_DEVICES: readonly string[] = [
+  "audio",
+  "channel",
+  "controller",
+  "graphics",
+  "hub",
+  "input",
+  "interface",
+  "iommu",
+  "panic",
+  "rng",
+  "sound",
+  "video",
+  "watchdog",
+];
+
+const DEVICE_ADVICE: Readonly<Record<string, string>> = {
+  disk: "a hook cannot give the guest a disk; name it in spec.volumes of the VM",
+  filesystem: "a hook cannot give the guest a directory; name a disk in spec.volumes of the VM",
+  hostdev: "a hook cannot give the guest a device of the node",
+  emulator: "a hook cannot say what runs the guest; leave it out",
+};
+
+/** NIC types that hooks may add. Their backends are in the pod. Source: libvirt formatdomain "Network interfaces". */
+const NIC_TYPES: readonly (string | undefined)[] = ["user", "ethernet"];
+
+/** These arguments change existing devices. Source: QEMU qemu-options.hx. */
+const REFUSED_ARGUMENTS: readonly string[] = ["set", "global", "readconfig"];
+
+function isBelow(place: string, roots: readonly string[]): boolean {
+  return roots.some((root) => place === root || place.startsWith(`${root}/`));
+}
+
+/** Required for QEMU-specific elements. Source: libvirt drvqemu. */
+const QEMU_NAMESPACE = {
+  place: "@xmlns:qemu",
+  uri: "http://libvirt.org/schemas/domain/qemu/1.0",
+} as const;
+
+function isNamespace(place: string, uri: string): boolean {
+  return place === QEMU_NAMESPACE.place && uri === QEMU_NAMESPACE.uri;
+}
+
+/** QEMU accepts arguments with one or two hyphens. */
+function argumentsIn({ path, to, element }: DomainChange): readonly string[] {
+  if (path[1] !== "qemu:commandline") return [];
+  const below = element === undefined ? [] : [element, ...element.children];
+  const values = below.flatMap(({ attributes }) => attributes.get("value") ?? []);
+  return [to, ...values].map((value) => value.trim().replace(/^--?/, ""));
+}
+
+function refuseArgument(change: DomainChange): string | undefined {
+  const refused = argumentsIn(change).find((argument) => REFUSED_ARGUMENTS.includes(argument));
+  return refused === undefined
+    ? undefined
+    : `-${refused} changes devices that are there already; use -device to add one`;
+}
+
+type NewDevice = NonNullable<DomainChange["element"]>;
+
+function valueBelow(device: NewDevice, name: string, attribute: string): string | undefined {
+  return device.children.find((child) => child.name === name)?.attributes.get(attribute);
+}
+
+/** A NIC that a hook creates for an interface must have that interface's MAC. */
+function refuseNewNic(device: NewDevice, spec: VmiSpec, hookNics: ReadonlySet<string>) {
+  const type = device.attributes.get("type");
+  if (!NIC_TYPES.includes(type)) {
+    return `a NIC of type ${type ?? "none"} is not one that a hook may add; use user or ethernet`;
+  }
+  const name = nameOfAlias(valueBelow(device, "alias", "name") ?? "");
+  const iface = ifacesOf(spec).find((one) => one.name === name);
+  if (name === undefined || iface === undefined) return undefined;
+  if (!hookNics.has(name)) return `${name} is an interface that Patchbay makes; use another alias`;
+  const [requestedMac, mac] = [iface.macAddress, valueBelow(device, "mac", "address")];
+  return requestedMac === undefined || requestedMac.toLowerCase() === mac?.toLowerCase()
+    ? undefined
+    : `the interface ${name} has the MAC ${requestedMac}; give the NIC that one`;
+}
+
+/** PCI controllers are laid out by Patchbay and cannot be added. */
+function refuseNewDevice(
+  device: NewDevice,
+  spec: VmiSpec,
+  hookNics: ReadonlySet<string>,
+): string | undefined {
+  const { name, attributes } = device;
+  if (!ADDABLE_DEVICES.includes(name)) {
+    return Object.hasOwn(DEVICE_ADVICE, name)
+      ? DEVICE_ADVICE[name]
+      : "a hook cannot add it; leave it out";
+  }
+  if (name === "controller" && attributes.get("type") === "pci") {
+    return "a hook cannot change the machine's PCI; set spec.domain.devices.pcieRootPorts of the VM";
+  }
+  return name === "interface" ? refuseNewNic(device, spec, hookNics) : undefined;
+}
+
+function refuseDeviceChange(
+  change: DomainChange,
+  spec: VmiSpec,
+  hookNics: ReadonlySet<string>,
+): string | undefined {
+  const { kind, path, element, to, from } = change;
+  const isDevice = path.length === 3;
+  if (kind === "missing") {
+    return isDevice ? "a hook cannot take it away; leave it in the answer" : undefined;
+  }
+  if (isDevice && kind === "added" && element !== undefined) {
+    return refuseNewDevice(element, spec, hookNics);
+  }
+  if (kind === "added") return "a hook cannot add to a device that Patchbay makes; leave it out";
+  return `a hook cannot make it ${to}, it is ${from}; leave it as it is`;
+}
+
+function refuseChange(
+  change: DomainChange,
+  spec: VmiSpec,
+  hookNics: ReadonlySet<string>,
+): string | undefined {
+  const { kind, path } = change;
+  if (path[1] === "devices") return refuseDeviceChange(change, spec, hookNics);
+  // Missing elements remain: hooks that parse the domain into their own types drop what those lack.
+  if (kind === "missing") return undefined;
+  const place = path.slice(1).join("/");
+  if (isNamespace(place, change.to)) return undefined;
+  if (isBelow(place, ALLOWED_PATHS) && !isBelow(place, EXCLUDED_PATHS))
+    return refuseArgument(change);
+  return "a hook cannot change it; leave it as it is, or change the VM";
+}
+
+/** Empty if the domain may be defined. `hookNics` names the interfaces whose NICs hooks create. */
+export function refusedChanges(
+  changes: readonly DomainChange[],
+  spec: VmiSpec,
+  hookNics: ReadonlySet<string>,
+): readonly RefusedChange[] {
+  return changes.flatMap((change) => {
+    const message = refuseChange(change, spec, hookNics);
+    return message === undefined ? [] : [{ where: change.where, message }];
+  });
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { RememberedAddresses } from "../../nics/addresses/lease.ts";
+import type {
+  BridgeWiring,
+  LeftWiring,
+  PodWiring,
+  SeenWiring,
+} from "../../nics/bindings/pod-wiring.ts";
+import type { NetnsHandle } from "../namespaces.ts";
+
+/** A kernel link. Source: `ip -j -d link`. */
+export interface Link {
+  readonly name: string;
+  readonly index: number;
+  /** `veth`, `macvlan`, `bridge`, `tun`, ...; empty for hardware. */
+  readonly kind: string;
+  readonly mac: string;
+  /** Bytes. */
+  readonly mtu: number;
+  readonly up: boolean;
+  /** For a tap: a process has it open. */
+  readonly carrier: boolean;
+  /** ADDRESS/LENGTH, of all scopes, in the kernel's order. */
+  readonly addresses: readonly string[];
+  readonly master?: string;
+  /** For a tap: whether it has one queue pair or several. */
+  readonly takesQueues?: "one" | "many";
+}
+
+export interface PodView {
+  readonly links: readonly Link[];
+  /** Whether all that `wireTap` creates exists: every flag and every forwarding entry. */
+  readonly isWired: (wiring: SeenWiring) => boolean;
+}
+
+export interface LentNic {
+  readonly name: string;
+  /** Unset: leave it unchanged. */
+  readonly mac?: string;
+  /** ADDRESS/LENGTH. */
+  readonly addresses: readonly string[];
+}
+
+export interface RenamedNic {
+  readonly name: string;
+  readonly before: string;
+  readonly mac?: string;
+}
+
+export interface AnnouncedNic {
+  readonly podInterfaceName: string;
+  readonly mac: string;
+  /** ADDRESS or ADDRESS/LENGTH that belong to the guest for certain. */
+  readonly addresses: readonly string[];
+}
+
+/** Creates and removes links in a pod. All calls are idempotent. */
+export interface PodNetwork {
+  look(netns: NetnsHandle): Promise<PodView>;
+  listLinks(netns: NetnsHandle): Promise<readonly Link[]>;
+  /**
+   * Creates the links between pod NIC and guest: the recipes of docs/design/pod-links.md.
+   * @throws AppError with PODNET_LINK_MISSING, PODNET_NETWORK_CANNOT_CARRY_VM, PODNET_FAILED
+   */
+  wireTap(netns: NetnsHandle, wiring: PodWiring): Promise<void>;
+  /**
+   * Creates a wiring without its tap: the bridge with the pod NIC as a port. A tap on another bridge stays there until
+   * `wireTap`.
+   * @throws AppError with PODNET_LINK_MISSING, PODNET_NETWORK_CANNOT_CARRY_VM, PODNET_FAILED
+   */
+  makeBridge(netns: NetnsHandle, wiring: BridgeWiring): Promise<void>;
+  /** Removes a bridge that `makeBridge` or `wireTap` created, but not its ports. A missing bridge is success. */
+  removeBridge(netns: NetnsHandle, bridgeName: string): Promise<void>;
+  /** Removes what `wireTap` created, the tap first. The pod NIC stays for CNI DEL. */
+  unwireTap(netns: NetnsHandle, wiring: LeftWiring): Promise<void>;
+  /**
+   * The NIC's addresses and routes from CNI, and the MAC of its IPv6 gateway, which may take a moment to resolve.
+   * @throws AppError with PODNET_LINK_MISSING, PODNET_FAILED
+   */
+  readAddresses(netns: NetnsHandle, name: string): Promise<RememberedAddresses>;
+  /**
+   * Announces the guest behind the pod NIC: its MAC to switches, its addresses to neighbors.
+   * @throws AppError with OS_FILE_FAILED when there is no such NIC or it is down
+   */
+  announce(netns: NetnsHandle, nic: AnnouncedNic): Promise<void>;
+  /**
+   * Restores the NIC's settings. Takes the NIC down to set its MAC. A missing NIC is success.
+   * @throws AppError with PODNET_FAILED
+   */
+  giveBack(netns: NetnsHandle, lent: LentNic): Promise<void>;
+  /**
+   * Removes a NIC without its CNI plugin. A hardware NIC, which cannot be removed, returns to the machine's namespace. A
+   * missing NIC is success.
+   */
+  removeLink(netns: NetnsHandle, name: string): Promise<void>;
+  /**
+   * Restores the NIC's name and removes it from its bridge. Another link with that name is removed. A missing NIC is
+   * success.
+   * @throws AppError with PODNET_FAILED
+   */
+  restoreName(netns: NetnsHandle, nic: RenamedNic): Promise<void>;
+}

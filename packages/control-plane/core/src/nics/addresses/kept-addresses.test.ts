@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which addresses a VM's NICs keep, and which NICs of its next launcher prefer them.
+import {
+  names,
+  parseNetworks,
+  type Attachment,
+  type Iface,
+  type Network,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiStatus,
+  type VmStatus,
+  type NetworkSelection,
+} from "@patchbay/api";
+import { aVm, aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { buildPodAnnotations } from "../../vm/pod/inherited-fields.ts";
+import { planPodNetworks } from "../../vm/pod/pod-networks.ts";
+import { vmiOf } from "../../vm/vm.ts";
+import { withNics } from "../nics.ts";
+import { vmStatus } from "../../status/vm.ts";
+import type { Conditions } from "../../status/conditions.ts";
+import { ADDRESS_CHANGED, addressesCondition, newAddressChange } from "./kept-addresses.ts";
+
+const BLUE: Network = { name: "blue1", multus: { networkName: "blue" } };
+const RED: Network = { name: "blue1", multus: { networkName: "others/red" } };
+const NIC: Iface = { name: "blue1", bridge: {}, macAddress: "02:00:00:00:00:01" };
+const ENTRY = { name: "blue1", networkName: "default/blue", ips: ["10.0.0.5", "fd00::5"] };
+const KEPT: VmStatus = { ipAddresses: [ENTRY] };
+
+function vmOf(iface: Iface = NIC, network = BLUE, status: VmStatus = {}): VirtualMachine {
+  const vm = aVm();
+  const spec = withNics(vm.spec.template.spec, [network], [iface]);
+  return { ...vm, status, spec: { ...vm.spec, template: { ...vm.spec.template, spec } } };
+}
+
+function has(fields: Partial<Attachment>, phase: "Ready" | "Wiring" = "Ready"): VmiStatus {
+  const hotplug = { type: "Plug", phase, since: "2026-01-01T00:00:00Z" } as const;
+  const attachment: Attachment = {
+    name: "blue1",
+    podInterfaceName: "pod1",
+    networkName: "default/blue",
+    state: "Attached",
+    ...fields,
+  };
+  return { phase: "Running", interfaces: [{ name: "blue1", hotplug }], attachments: [attachment] };
+}
+
+function keptAfter(vm: VirtualMachine, status?: VmiStatus): VmStatus["ipAddresses"] {
+  const vmi = status === undefined ? undefined : aVmi({ ownedByVm: true, status });
+  const situation = {
+    vm,
+    vmi,
+    startProblems: [],
+    isNameTaken: false,
+    failures: [],
+    bindings: {},
+    isStaged: false,
+    waitsForBinding: false,
+  };
+  return vmStatus(situation, "2026-01-01T00:00:00Z").ipAddresses;
+}
+
+describe("the VM's status keeps", () => {
+  const other = [{ ...ENTRY, ips: ["10.0.0.6"] }];
+
+  test.each<{ name: string; vm: VirtualMachine; vmi?: VmiStatus; want: VmStatus["ipAddresses"] }>([
+    {
+      name: "what the NIC has, in one spelling",
+      vm: vmOf(),
+      vmi: has({ ips: ["10.0.0.5", "FD00:0::5"] }),
+      want: [ENTRY],
+    },
+    {
+      name: "what it has now rather than what it had",
+      vm: vmOf(NIC, BLUE, KEPT),
+      vmi: has({ ips: ["10.0.0.6"] }),
+      want: other,
+    },
+    { name: "it without a guest", vm: vmOf(NIC, BLUE, KEPT), want: [ENTRY] },
+    {
+      name: "it until the next NIC is there",
+      vm: vmOf(NIC, BLUE, KEPT),
+      vmi: has({ ips: ["10.0.0.6"] }, "Wiring"),
+      want: [ENTRY],
+    },
+    {
+      name: "nothing that is no address",
+      vm: vmOf(),
+      vmi: has({ ips: ["", "x"] }),
+      want: undefined,
+    },
+    {
+      name: "nothing of a network that gives none any more",
+      vm: vmOf(NIC, BLUE, KEPT),
+      vmi: has({}),
+      want: undefined,
+    },
+    {
+      name: "nothing of another network",
+      vm: vmOf(NIC, RED, KEPT),
+      vmi: has({ ips: ["10.0.0.5"] }),
+      want: undefined,
+    },
+    {
+      name: "that of the network that it was swapped to",
+      vm: vmOf(NIC, RED, KEPT),
+      vmi: has({ networkName: "others/red", ips: ["10.0.0.6"] }),
+      want: [{ ...ENTRY, networkName: "others/red", ips: ["10.0.0.6"] }],
+    },
+    {
+      name: "nothing of the pod's network, which cannot be asked",
+      vm: vmOf(NIC, { name: "blue1", pod: {} }, KEPT),
+      vmi: has({ ips: ["10.0.0.5"] }),
+      want: undefined,
+    },
+    {
+      name: "nothing of an iface that leaves",
+      vm: vmOf({ ...NIC, state: "absent" }, BLUE, KEPT),
+      vmi: has({ ips: ["10.0.0.5"] }),
+      want: undefined,
+    },
+    {
+      name: "nothing of an iface that is no longer declared",
+      vm: vmOf({ ...NIC, name: "other" }, { ...BLUE, name: "other" }, KEPT),
+      want: undefined,
+    },
+    ...[{ ips: ["10.0.0.9"] }, { ipamClaimName: "mine" }, { cniArgs: { ips: ["10.0.0.9"] } }].map(
+      (own) => ({
+        name: `nothing where a person says ${JSON.stringify(own)}`,
+        vm: vmOf({ ...NIC, ...own }, BLUE, KEPT),
+        vmi: has({ ips: ["10.0.0.9"] }),
+        want: undefined,
+      }),
+    ),
+  ])("$name", ({ vm, vmi, want }) => {
+    expect(keptAfter(vm, vmi)).toEqual(want);
+  });
+});
+
+/** What each NIC of a launcher's annotation prefers. */
+function preferredOf(vmi: VirtualMachineInstance): readonly unknown[] {
+  const annotations = buildPodAnnotations({ vmi, bindings: {} });
+  expect(annotations).not.toHaveProperty(names.KEPT_ADDRESSES_ANNOTATION);
+  const parsed = parseNetworks(annotations[names.NETWORKS_ANNOTATION]);
+  return parsed.ok ? parsed.elements.map((element) => element["io.patchbay.kept-ips"]) : [];
+}
+
+describe("the next launcher", () => {
+  test("prefers what was kept, and asks for nothing", () => {
+    const vmi = vmiOf(vmOf(NIC, BLUE, KEPT), {});
+    expect(preferredOf(vmi)).toEqual([ENTRY.ips]);
+    expect(vmi.spec).toEqual(vmiOf(vmOf(), {}).spec);
+    expect(vmOf(NIC, BLUE, KEPT).spec.template.metadata?.annotations).toBeUndefined();
+  });
+
+  test.each<{ name: string; vmi: VirtualMachineInstance }>([
+    { name: "at the first start", vmi: vmiOf(vmOf(), {}) },
+    { name: "on another network", vmi: vmiOf(vmOf(NIC, RED, KEPT), {}) },
+    {
+      name: "where its VMI was told of another network",
+      vmi: {
+        ...vmiOf(vmOf(NIC, RED), {}),
+        metadata: vmiOf(vmOf(NIC, BLUE, KEPT), {}).metadata,
+      },
+    },
+    {
+      name: "beside what a person asks for",
+      vmi: {
+        ...vmiOf(vmOf({ ...NIC, ips: ["10.0.0.9"] }), {}),
+        metadata: vmiOf(vmOf(NIC, BLUE, KEPT), {}).metadata,
+      },
+    },
+  ])("prefers nothing $name", ({ vmi }) => {
+    expect(preferredOf(vmi)).toEqual([undefined]);
+  });
+
+  test("keeps its preference while the NIC stays, and has none for one that is plugged again", () => {
+    const vmi = vmiOf(vmOf(NIC, BLUE, KEPT), {});
+    const annotations = buildPodAnnotations({ vmi, bindings: {} });
+    const parsed = parseNetworks(annotations[names.NETWORKS_ANNOTATION]);
+    const elements = parsed.ok ? parsed.elements : [];
+    expect(planPodNetworks({ vmi, bindings: {} }, elements)).toEqual(elements);
+    const [again] = planPodNetworks({ vmi, bindings: {} }, []);
+    expect(again).toMatchObject({ name: "blue", mac: NIC.macAddress });
+    expect(again).not.toHaveProperty(["io.patchbay.kept-ips"]);
+  });
+});
+
+const ATTACHED: Attachment = {
+  name: "blue1",
+  networkName: "ns1/blue",
+  podInterfaceName: "pod1",
+  state: "Attached",
+};
+
+function elementWith(...ips: readonly string[]): readonly NetworkSelection[] {
+  return [{ name: "blue", interface: "pod1", "io.patchbay.kept-ips": ips }];
+}
+
+test.each<{ name: string; ips: readonly string[]; asked: readonly NetworkSelection[] }>([
+  { name: "all have what they had", ips: ["fd00:0::5", "10.0.0.5"], asked: elementWith("fd00::5") },
+  { name: "nothing was preferred", ips: ["10.0.0.5"], asked: elementWith() },
+  {
+    name: "the preference is of another NIC",
+    ips: [],
+    asked: [{ name: "blue", interface: "pod2" }],
+  },
+])("nothing is told where $name", ({ ips, asked }) => {
+  expect(addressesCondition([{ ...ATTACHED, ips: [...ips] }], asked)).toEqual([]);
+});
+
+test("nothing is told of a NIC that is not there yet", () => {
+  expect(addressesCondition([{ ...ATTACHED, state: "Failed" }], elementWith("10.0.0.5"))).toEqual(
+    [],
+  );
+});
+
+test("what is not as before is told, with what was", () => {
+  const other = { ...ATTACHED, name: "red1", networkName: "ns1/red", podInterfaceName: "pod2" };
+  const asked = [
+    ...elementWith("10.0.0.5", "fd00::5"),
+    { name: "red", interface: "pod2", "io.patchbay.kept-ips": ["10.1.0.5"] },
+  ];
+  const attachments = [{ ...ATTACHED, ips: ["10.0.0.7", "fd00::5"] }, other];
+  expect(addressesCondition(attachments, asked)).toEqual([
+    {
+      type: ADDRESS_CHANGED,
+      status: "True",
+      reason: "AddressNotKept",
+      message:
+        "interface blue1 now has 10.0.0.7, fd00::5 on ns1/blue; it had 10.0.0.5 before; interface red1 now has no address on ns1/red; it had 10.1.0.5 before; events of the launcher pod say why",
+    },
+  ]);
+});
+
+test("an event tells of each change once", () => {
+  const conditions = (message: string): Conditions => [
+    { type: ADDRESS_CHANGED, status: "True", reason: "AddressNotKept", message },
+  ];
+  const event = { reason: "AddressNotKept", message: "a" };
+  expect(newAddressChange(undefined, conditions("a"))).toEqual(event);
+  expect(newAddressChange(conditions("b"), conditions("a"))).toEqual(event);
+  expect(newAddressChange(conditions("a"), conditions("a"))).toBeUndefined();
+  expect(newAddressChange(conditions("a"), [])).toBeUndefined();
+});

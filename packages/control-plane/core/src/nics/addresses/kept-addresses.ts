@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// IP addresses that a VM's NICs retain over restarts, if their networks assign them again.
+import {
+  isAbsent,
+  isDefaultNetwork,
+  names,
+  parseKeptAddresses,
+  printKeptAddresses,
+  soundAddresses,
+  keptIpsOf,
+  type Iface,
+  type KeptAddresses,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmStatus,
+  type Attachment,
+  type NetworkSelection,
+} from "@patchbay/api";
+import { findByName, ifacesOf, networkNameOf, networksOf } from "../nics.ts";
+import { findCondition, type Conditions, type NewCondition } from "../../status/conditions.ts";
+
+type RecordedAddresses = NonNullable<VmStatus["ipAddresses"]>[number];
+
+/** An interface with static addresses, an IPAM claim or CNI args does not retain addresses. */
+function hasOwnAddressing({ ips = [], ipamClaimName, cniArgs }: Iface): boolean {
+  return ips.length > 0 || ipamClaimName !== undefined || cniArgs?.["ips"] !== undefined;
+}
+
+function findRetainingNetwork(vm: VirtualMachine, iface: Iface): string | undefined {
+  const network = findByName(networksOf(vm.spec.template.spec), iface.name);
+  if (network === undefined || isDefaultNetwork(network)) return undefined;
+  if (isAbsent(iface) || hasOwnAddressing(iface)) return undefined;
+  return networkNameOf(network, vm.metadata.namespace ?? "");
+}
+
+function findAttachedAddresses(
+  vmi: VirtualMachineInstance | undefined,
+  name: string,
+  networkName: string,
+): readonly string[] | undefined {
+  if (findByName(vmi?.status?.interfaces, name)?.hotplug?.phase !== "Ready") return undefined;
+  const attachment = vmi?.status?.attachments?.find(
+    (each) => each.name === name && each.networkName === networkName && each.state === "Attached",
+  );
+  return attachment && soundAddresses(attachment.ips);
+}
+
+/** Current addresses replace recorded ones. Interfaces that were removed or moved are dropped. */
+export function keptAddressesOf(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance | undefined,
+): readonly RecordedAddresses[] {
+  return ifacesOf(vm.spec.template.spec).flatMap((iface) => {
+    const { name } = iface;
+    const networkName = findRetainingNetwork(vm, iface);
+    if (networkName === undefined) return [];
+    const known = findByName(vm.status?.ipAddresses, name);
+    const before = known?.networkName === networkName ? known.ips : [];
+    const ips = findAttachedAddresses(vmi, name, networkName) ?? before;
+    return ips.length === 0 ? [] : [{ name, networkName, ips: [...ips] }];
+  });
+}
+
+export function withKept(
+  vmi: VirtualMachineInstance,
+  kept: readonly KeptAddresses[],
+): VirtualMachineInstance {
+  if (kept.length === 0) return vmi;
+  const annotation = { [names.KEPT_ADDRESSES_ANNOTATION]: printKeptAddresses(kept) };
+  const annotations = { ...vmi.metadata.annotations, ...annotation };
+  return { ...vmi, metadata: { ...vmi.metadata, annotations } };
+}
+
+export function withLastAddresses(
+  vmi: VirtualMachineInstance,
+  vm: VirtualMachine,
+): VirtualMachineInstance {
+  return withKept(vmi, keptAddressesOf(vm, undefined));
+}
+
+export function toldAddresses(vmi: VirtualMachineInstance): readonly KeptAddresses[] {
+  return parseKeptAddresses(vmi.metadata.annotations?.[names.KEPT_ADDRESSES_ANNOTATION]);
+}
+
+/** `networkName` is NAMESPACE/NAME. */
+export function findPreferredIps(
+  iface: Iface,
+  networkName: string,
+  kept: readonly KeptAddresses[],
+): readonly string[] {
+  const known = findByName(kept, iface.name);
+  return known?.networkName === networkName && !hasOwnAddressing(iface) ? known.ips : [];
+}
+
+/** Condition of the VMI and its VM. Missing while all NICs have their previous addresses. */
+export const ADDRESS_CHANGED = "AddressChanged";
+
+const ADDRESS_CHANGED_REASON = "AddressNotKept";
+
+function describeChange(
+  { name, networkName = "", podInterfaceName, ips }: Attachment,
+  elements: readonly NetworkSelection[],
+): readonly string[] {
+  const element = elements.find((each) => each.interface === podInterfaceName);
+  const has = soundAddresses(ips);
+  const lost = keptIpsOf(element).filter((ip) => !has.includes(ip));
+  if (lost.length === 0) return [];
+  const now = has.length === 0 ? "no address" : has.join(", ");
+  return [`interface ${name} now has ${now} on ${networkName}; it had ${lost.join(", ")} before`];
+}
+
+export function addressesCondition(
+  attachments: readonly Attachment[],
+  elements: readonly NetworkSelection[],
+): readonly NewCondition[] {
+  const changes = attachments
+    .filter(({ state }) => state === "Attached")
+    .flatMap((attachment) => describeChange(attachment, elements));
+  if (changes.length === 0) return [];
+  const message = `${changes.join("; ")}; events of the launcher pod say why`;
+  return [{ type: ADDRESS_CHANGED, status: "True", reason: ADDRESS_CHANGED_REASON, message }];
+}
+
+export function newAddressChange(
+  before: Conditions | undefined,
+  now: Conditions | undefined,
+): { readonly reason: string; readonly message: string } | undefined {
+  const [old, current] = [before, now].map((list) => findCondition(list, ADDRESS_CHANGED)?.message);
+  return current === undefined || current === old
+    ? undefined
+    : { reason: ADDRESS_CHANGED_REASON, message: current };
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Network } from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import type { IfaceFacts } from "../facts.ts";
+import { anIface, WIRED } from "../../testing/node-scene.ts";
+import type { RememberedAddresses } from "./lease.ts";
+import {
+  servedNics,
+  fitRoutes,
+  fitSearch,
+  withFittingOptions,
+  type ServedNic,
+} from "./served-nic.ts";
+
+const POD_DNS = { nameservers: ["10.96.0.10"], search: ["cluster.local"] };
+const OWN_DNS = { nameservers: ["10.9.0.53"], search: ["lan.example"] };
+const NO_DNS = { nameservers: [], search: [] };
+const GATEWAY = { destination: "0.0.0.0/0", gateway: "10.9.0.1" };
+const GATEWAY_6 = { destination: "::/0", gateway: "fd09::1" };
+const INNER = { destination: "10.50.0.0/16", gateway: "10.9.0.254" };
+
+interface Row {
+  readonly network: Network;
+  readonly routes: RememberedAddresses["routes"];
+  /** What CNI says of name servers. */
+  readonly dns?: NonNullable<IfaceFacts["attachment"]>["dns"];
+}
+
+function pod(...routes: Row["routes"]): Row {
+  return { network: { name: "main", pod: {} }, routes };
+}
+
+function lan(name: string, ...routes: Row["routes"]): Row {
+  return { network: { name, multus: { networkName: name } }, routes };
+}
+
+function ifaceOf({ network, routes, dns }: Row): IfaceFacts {
+  const { name } = network;
+  const iface = anIface({ name, attachment: "Attached", links: WIRED });
+  const { podInterfaceName, attachment } = iface;
+  const gatewayMac = routes.includes(GATEWAY_6) ? { gatewayMac: "02:00:00:00:00:09" } : {};
+  const addresses = ["10.9.0.5/24", "fd09::5/64"];
+  return {
+    ...iface,
+    network,
+    ...(attachment === undefined || dns === undefined
+      ? {}
+      : { attachment: { ...attachment, dns } }),
+    remembered: { podInterfaceName, index: 3, addresses, routes, ...gatewayMac },
+  };
+}
+
+/** Destinations and name servers that each NIC is told of. */
+function told(...rows: readonly Row[]): Readonly<Record<string, unknown>> {
+  const nics = servedNics({ vmi: aVmi({}), ifaces: rows.map(ifaceOf), dns: POD_DNS });
+  return Object.fromEntries(
+    nics.map(({ iface, lease: { ipv4, ipv6 }, dns }) => {
+      const destinations = (ipv4?.routes ?? []).map(({ destination }) => destination);
+      return [iface, [[...destinations, ...(ipv6?.isRouter === true ? ["::/0"] : [])], dns]];
+    }),
+  );
+}
+
+const ALL = [GATEWAY, GATEWAY_6];
+const WAYS_OUT = ["0.0.0.0/0", "::/0"];
+
+describe("name servers and default routes", () => {
+  test("are those of the pod's network where the guest has it", () => {
+    expect(told(lan("a", INNER), pod(...ALL), lan("b", INNER, ...ALL))).toEqual({
+      a: [["10.50.0.0/16"], NO_DNS],
+      main: [WAYS_OUT, POD_DNS],
+      b: [["10.50.0.0/16"], NO_DNS],
+    });
+  });
+
+  test("of a family that the pod's network has none of are another's", () => {
+    expect(told(pod(GATEWAY), lan("b", ...ALL))).toEqual({
+      main: [["0.0.0.0/0"], POD_DNS],
+      b: [["::/0"], NO_DNS],
+    });
+  });
+
+  test("are those of the network with the pod's default route where the guest has no other", () => {
+    expect(told(lan("a", INNER), lan("b", ...ALL))).toEqual({
+      a: [["10.50.0.0/16"], NO_DNS],
+      b: [WAYS_OUT, POD_DNS],
+    });
+    expect(told(lan("a", INNER))).toEqual({ a: [["10.50.0.0/16"], NO_DNS] });
+  });
+
+  test("are a network's own where CNI says so", () => {
+    expect(told(pod(...ALL), { ...lan("b", INNER), dns: OWN_DNS })).toEqual({
+      main: [WAYS_OUT, POD_DNS],
+      b: [["10.50.0.0/16"], OWN_DNS],
+    });
+  });
+});
+
+describe("what the server leaves out of what CNI gave", () => {
+  function leftOut(addresses: readonly string[], gatewayMac?: string): readonly string[] {
+    const iface = ifaceOf(lan("a"));
+    const { podInterfaceName } = iface;
+    const known = gatewayMac === undefined ? {} : { gatewayMac };
+    const remembered = { podInterfaceName, index: 3, addresses, routes: [], ...known };
+    const [nic] = servedNics({ vmi: aVmi({}), ifaces: [{ ...iface, remembered }] });
+    return nic?.leftOut ?? [];
+  }
+
+  test.each([
+    { name: "nothing of one address of each family", addresses: ["10.9.0.5/24", "fd09::5/64"] },
+    { name: "nothing of two IPv6 addresses", addresses: ["fd09::5/64", "fd09::6/64"] },
+    {
+      name: "each further IPv4 address",
+      addresses: ["10.9.1.5/24", "10.9.2.5/24"],
+      want: [/^IPv4 address 10\.9\.2\.5\/24 is not served/],
+    },
+    {
+      name: "the subnet of a short prefix without a router",
+      addresses: ["fd48::5/48"],
+      want: [/^the guest gets fd48::5\/48 without a route to its subnet/],
+    },
+    {
+      name: "nothing of a short prefix behind a router",
+      addresses: ["fd48::5/48"],
+      gatewayMac: "02:00:00:00:00:09",
+    },
+  ])("$name", ({ addresses, gatewayMac, want = [] }) => {
+    expect(leftOut(addresses, gatewayMac)).toEqual(
+      want.map((message) => expect.stringMatching(message) as unknown),
+    );
+  });
+});
+
+test("time servers with leading zeros are given in their usual form", () => {
+  const ntpServers = ["010.0.0.4", "10.0.0.5"];
+  const iface = { ...ifaceOf(lan("a")), iface: { name: "a", dhcpOptions: { ntpServers } } };
+  const [nic] = servedNics({ vmi: aVmi({}), ifaces: [iface] });
+  expect(nic?.options).toEqual({ ntpServers: ["10.0.0.4", "10.0.0.5"] });
+});
+
+describe("the first search domain of a guest", () => {
+  const service = "default.svc.cluster.local";
+  const searchOf = (subdomain: string, search: readonly string[]): readonly string[] => {
+    const vmi = aVmi({});
+    const named = {
+      ...vmi,
+      metadata: { ...vmi.metadata, namespace: "default" },
+      spec: { ...vmi.spec, hostname: "myvm", subdomain },
+    };
+    const dns = { nameservers: ["10.96.0.10"], search };
+    const rows = [pod(GATEWAY), lan("b", GATEWAY)].map(ifaceOf);
+    const nics = servedNics({ vmi: named, ifaces: rows, dns });
+    expect(nics.at(-1)?.dns).toEqual(NO_DNS);
+    return nics[0]?.dns.search ?? [];
+  };
+
+  test.each([
+    {
+      name: "is its subdomain's, which DNS knows",
+      subdomain: "mysub",
+      search: [service, "svc.cluster.local"],
+      want: [`mysub.${service}`, service, "svc.cluster.local"],
+    },
+    {
+      name: "is its subdomain's once",
+      subdomain: "mysub",
+      search: [service, `mysub.${service}`],
+      want: [`mysub.${service}`, service],
+    },
+    { name: "is the pod's without a subdomain", subdomain: "", search: [service], want: [service] },
+    {
+      name: "is the resolver's where that has no service domain",
+      subdomain: "mysub",
+      search: ["corp.example", "other.svc.cluster.local"],
+      want: ["corp.example", "other.svc.cluster.local"],
+    },
+  ])("$name", ({ subdomain, search, want }) => {
+    expect(searchOf(subdomain, search)).toEqual(want);
+  });
+});
+
+const ROUTER = "10.9.0.1";
+const DEFAULT = { destination: "0.0.0.0/0", gateway: ROUTER };
+const ON_LINK = { destination: "169.254.1.1/32" };
+
+function manyRoutes(count: number) {
+  return Array.from({ length: count }, (_none, at) => ({
+    destination: `10.${String(at)}.0.0/24`,
+    gateway: ROUTER,
+  }));
+}
+
+function manyDomains(count: number, parent: string): readonly string[] {
+  return Array.from({ length: count }, (_none, at) => {
+    const number = String(at).padStart(2, "0");
+    return `n${number}${"a".repeat(45 - 3 - parent.length)}${parent}`;
+  });
+}
+
+describe("of routes", () => {
+  test.each([
+    { name: "31 of /24 fit", given: manyRoutes(31), want: [31, 0] },
+    { name: "the 32nd is left out", given: manyRoutes(32), want: [31, 1] },
+    { name: "a default route fits beside 31", given: [...manyRoutes(32), DEFAULT], want: [32, 1] },
+  ])("$name", ({ given, want }) => {
+    const { fitting, leftOut } = fitRoutes(given);
+    expect([fitting.length, leftOut.length]).toEqual(want);
+  });
+
+  test("those on the link and the default route are kept, in their order", () => {
+    const { fitting } = fitRoutes([...manyRoutes(40), ON_LINK, DEFAULT]);
+    expect(fitting.slice(-2)).toEqual([ON_LINK, DEFAULT]);
+    expect(fitting[0]).toEqual(manyRoutes(1)[0]);
+  });
+});
+
+describe("of search domains", () => {
+  const cluster = ["ns.svc.cluster.local", "svc.cluster.local", "cluster.local."];
+  test.each([
+    { name: "those of a cluster fit", given: cluster, hasIpv4: true, want: 3 },
+    { name: "long ones are cut", given: manyDomains(12, ""), hasIpv4: true, want: 5 },
+    {
+      name: "a common parent saves room",
+      given: manyDomains(12, ".example.com"),
+      hasIpv4: true,
+      want: 6,
+    },
+    { name: "all fit without IPv4", given: manyDomains(12, ""), hasIpv4: false, want: 12 },
+    {
+      name: "even without IPv4 an advertisement has an end",
+      given: Array.from({ length: 32 }, () => `${"a".repeat(60)}.${"b".repeat(60)}`),
+      hasIpv4: false,
+      want: 16,
+    },
+  ])("$name", ({ given, hasIpv4, want }) => {
+    const { fitting, leftOut } = fitSearch(given, hasIpv4);
+    expect(fitting).toEqual(given.slice(0, want));
+    expect(leftOut).toEqual(given.slice(want));
+  });
+});
+
+const NIC: ServedNic = {
+  iface: "a",
+  bridgeName: "k6t-1",
+  mac: "02:00:00:00:00:01",
+  mtu: 1400,
+  hostname: "vm1",
+  lease: { ipv4: { address: "10.9.0.5/24", server: "169.254.75.10/32", routes: manyRoutes(2) } },
+  dns: { nameservers: [], search: [] },
+  options: {},
+};
+
+test("a NIC whose options fit stays as it is", () => {
+  expect(withFittingOptions(NIC)).toBe(NIC);
+});
+
+test("a NIC whose options do not fit is served without the rest, each part with a message", () => {
+  const ntpServers = Array.from({ length: 80 }, (_none, at) => `10.0.0.${String(at)}`);
+  const ipv4 = { address: "10.9.0.5/24", server: "169.254.75.10/32", routes: manyRoutes(32) };
+  const nic = withFittingOptions<ServedNic>({
+    ...NIC,
+    lease: { ipv4 },
+    dns: { nameservers: [], search: manyDomains(12, "") },
+    options: { ntpServers, bootFileName: "a" },
+  });
+  expect(nic.lease.ipv4?.routes).toHaveLength(31);
+  expect(nic.options).toEqual({ ntpServers: ntpServers.slice(0, 63), bootFileName: "a" });
+  expect(nic.leftOut).toEqual([
+    expect.stringMatching(/^1 of 32 routes do not fit .* left out: 10\.31\.0\.0\/24$/),
+    expect.stringMatching(
+      /^7 of 12 search domains do not fit .* left out: n05a+, n06a+, n07a+, \.\.\.$/,
+    ),
+    expect.stringMatching(/^17 of 80 NTP servers do not fit .* left out: 10\.0\.0\.63, /),
+  ]);
+});

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the DHCP server of each NIC serves: derived from the spec and the recorded addresses.
+import {
+  isDefaultNetwork,
+  parseIp,
+  type DhcpOptions,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import type { IfaceFacts } from "../facts.ts";
+import { macOf } from "../mac.ts";
+import { namesOf } from "../names.ts";
+import { leaseOf } from "../links/wiring.ts";
+import { hostnameOf } from "../../vm/spec/guest-names.ts";
+import {
+  IPV6_SUBNET_LENGTH,
+  waysOutOf,
+  withoutDefaultRoutes,
+  type GuestLease,
+  type NicRoute,
+} from "./lease.ts";
+import { normalizeAddress, type DnsSettings } from "./resolver.ts";
+
+export interface ServedNic {
+  readonly iface: string;
+  readonly bridgeName: string;
+  readonly mac: string;
+  /** Bytes. */
+  readonly mtu: number;
+  readonly hostname: string;
+  readonly lease: GuestLease;
+  readonly dns: DnsSettings;
+  readonly options: DhcpOptions;
+  /** One message each; unset if the guest gets everything. */
+  readonly leftOut?: readonly string[];
+}
+
+interface ServingFacts {
+  readonly vmi: VirtualMachineInstance;
+  readonly ifaces: readonly IfaceFacts[];
+  readonly served?: readonly ServedNic[];
+  readonly dns?: DnsSettings;
+}
+
+const NO_DNS: DnsSettings = { nameservers: [], search: [] };
+
+/** Whether the bridge exists. A server that runs already continues while its wiring is repaired. */
+function isServable(
+  { wired, bridge }: IfaceFacts["links"],
+  bridgeName: string,
+  { served = [] }: ServingFacts,
+): boolean {
+  return wired || (bridge && served.some((nic) => nic.bridgeName === bridgeName));
+}
+
+function isOnPodNetwork({ network }: IfaceFacts): boolean {
+  return network !== undefined && isDefaultNetwork(network);
+}
+
+/**
+ * Puts the guest's own DNS domain, its subdomain in the pod's service domain, first so that its full name resolves.
+ * Source: KubeVirt pkg/network/dns DomainNameWithSubdomain
+ */
+function withSubdomain(dns: DnsSettings, { metadata, spec }: VirtualMachineInstance): DnsSettings {
+  const { subdomain = "" } = spec;
+  const prefix = `${metadata.namespace ?? ""}.svc.`;
+  const domain = dns.search.find((each) => each.startsWith(prefix));
+  if (subdomain === "" || domain === undefined) return dns;
+  const own = `${subdomain}.${domain}`;
+  return { ...dns, search: [own, ...dns.search.filter((each) => each !== own)] };
+}
+
+/**
+ * Guests treat several default routes as equivalent, so only one NIC gets them and the pod's DNS: the NIC on the pod
+ * network, or else the one whose network has the pod's default route. A network's own name servers always apply.
+ */
+function chooseLeaseAndDns(
+  iface: IfaceFacts,
+  lease: GuestLease,
+  facts: ServingFacts,
+): Pick<ServedNic, "lease" | "dns"> {
+  const podDns = withSubdomain(facts.dns ?? NO_DNS, facts.vmi);
+  if (isOnPodNetwork(iface)) return { lease, dns: podDns };
+  const podNic = facts.ifaces.find(isOnPodNetwork);
+  const hasPodDefaultRoute = podNic === undefined && waysOutOf(lease).length > 0;
+  return {
+    lease: withoutDefaultRoutes(
+      lease,
+      podNic === undefined ? [] : waysOutOf(leaseOf(podNic) ?? {}),
+    ),
+    dns: iface.attachment?.dns ?? (hasPodDefaultRoute ? podDns : NO_DNS),
+  };
+}
+
+function describeUnserved({ remembered }: IfaceFacts, lease: GuestLease): readonly string[] {
+  const { ipv4, ipv6 } = lease;
+  const others = (remembered?.addresses ?? []).filter(
+    (address) => parseIp(address)?.version === 4 && address !== ipv4?.address,
+  );
+  const shortPrefixes = (ipv6?.addresses ?? []).filter(
+    ({ address, isOnLink }) => !isOnLink && (parseIp(address)?.length ?? 0) < IPV6_SUBNET_LENGTH,
+  );
+  return [
+    ...others.map(
+      (address) =>
+        `IPv4 address ${address} is not served, because DHCP gives one address to a NIC; set it in the guest, or define one IPv4 range for the network`,
+    ),
+    ...(ipv6?.isRouter === true ? [] : shortPrefixes).map(
+      ({ address }) =>
+        `the guest gets ${address} without a route to its subnet, because no router answers there and router advertisements have no prefix shorter than /64; set the route in the guest, or use a /64`,
+    ),
+  ];
+}
+
+/** dnsmasq rejects addresses with leading zeros. */
+function normalizeOptions({ iface }: IfaceFacts): DhcpOptions {
+  const { dhcpOptions = {} } = iface ?? {};
+  const { ntpServers } = dhcpOptions;
+  if (ntpServers === undefined) return dhcpOptions;
+  return { ...dhcpOptions, ntpServers: ntpServers.map(normalizeAddress) };
+}
+
+function toServedNics(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic[] {
+  const lease = leaseOf(iface);
+  const { bridgeName } = namesOf(iface.name, iface.podInterfaceName);
+  if (lease === undefined || !isServable(iface.links, bridgeName, facts)) return [];
+  const leftOut = describeUnserved(iface, lease);
+  return [
+    withFittingOptions({
+      iface: iface.name,
+      bridgeName,
+      mac: (iface.device?.mac ?? macOf(iface)).toLowerCase(),
+      mtu: iface.links.mtu,
+      hostname: hostnameOf(facts.vmi),
+      ...chooseLeaseAndDns(iface, lease, facts),
+      options: normalizeOptions(iface),
+      ...(leftOut.length === 0 ? {} : { leftOut }),
+    }),
+  ];
+}
+
+export function servedNics(facts: ServingFacts): readonly ServedNic[] {
+  return facts.ifaces.flatMap((iface) => toServedNics(iface, facts));
+}
+
+/**
+ * Bytes of one option. Longer ones are cut here, because dnsmasq refuses to start with them and does not split them as
+ * RFC 3396 allows. Source: RFC 2132 section 2
+ */
+const OPTION_MAX = 255;
+/** Bytes of search domains in a router advertisement: 255 units of 8, less the header. Source: RFC 8106 section 5.2 */
+const ADVERTISED_SEARCH_MAX = 2032;
+const IPV4_BYTES = 4;
+const NAMED_ITEMS_MAX = 3;
+
+interface WithOptions {
+  readonly lease: GuestLease;
+  readonly dns: DnsSettings;
+  readonly options: DhcpOptions;
+  readonly leftOut?: readonly string[];
+}
+
+interface Fit<T> {
+  readonly fitting: readonly T[];
+  readonly leftOut: readonly T[];
+}
+
+/** Takes items in order until the size exceeds `max`. `sizeOf` returns the size of a list. */
+function takeFitting<T>(
+  items: readonly T[],
+  max: number,
+  sizeOf: (taken: readonly T[]) => number,
+): Fit<T> {
+  const beyond = items.findIndex((_item, at) => sizeOf(items.slice(0, at + 1)) > max);
+  const count = beyond === -1 ? items.length : beyond;
+  return { fitting: items.slice(0, count), leftOut: items.slice(count) };
+}
+
+/** Bytes of a route: length, significant bytes of the destination, gateway. Source: RFC 3442 */
+function routeSize({ destination }: NicRoute): number {
+  return 1 + Math.ceil((parseIp(destination)?.length ?? 0) / 8) + IPV4_BYTES;
+}
+
+/** Lower ranks have priority: without them the guest reaches no gateway or no other network. */
+function rankOf({ destination, gateway }: NicRoute): number {
+  if (gateway === undefined) return 0;
+  return destination.endsWith("/0") ? 1 : 2;
+}
+
+/** Keeps on-link routes and the default route first. The order is unchanged. */
+export function fitRoutes(routes: readonly NicRoute[]): Fit<NicRoute> {
+  const ranked = routes.toSorted((left, right) => rankOf(left) - rankOf(right));
+  const { fitting } = takeFitting(ranked, OPTION_MAX, (taken) =>
+    taken.reduce((sum, route) => sum + routeSize(route), 0),
+  );
+  return {
+    fitting: routes.filter((route) => fitting.includes(route)),
+    leftOut: routes.filter((route) => !fitting.includes(route)),
+  };
+}
+
+function listSuffixes(domain: string): readonly string[] {
+  const labels = domain.replace(/\.$/, "").split(".");
+  return labels.map((_label, at) => labels.slice(at).join("."));
+}
+
+/**
+ * Bytes of the search domains. A repeated suffix is compressed to a pointer of two bytes. Source: RFC 3397 section 2;
+ * dnsmasq 2.90 option.c, parse_dhcp_opt
+ */
+function searchSize(domains: readonly string[]): number {
+  const written = new Set<string>();
+  let hasPointer = false;
+  let size = 0;
+  for (const domain of domains) {
+    const suffixes = listSuffixes(domain);
+    const known = suffixes.findIndex((suffix) => written.has(suffix));
+    const own = suffixes.slice(0, known === -1 ? suffixes.length : known);
+    size += own.reduce((sum, suffix) => sum + 1 + (suffix.split(".")[0] ?? "").length, 0);
+    size += known === -1 ? 1 : 2;
+    // dnsmasq does not find suffixes that it wrote after the first pointer.
+    hasPointer ||= known !== -1;
+    if (!hasPointer) for (const suffix of own) written.add(suffix);
+  }
+  return size;
+}
+
+function plainSize(domains: readonly string[]): number {
+  return domains.reduce((sum, domain) => sum + domain.replace(/\.$/, "").length + 2, 0);
+}
+
+export function fitSearch(search: readonly string[], hasIpv4: boolean): Fit<string> {
+  return hasIpv4
+    ? takeFitting(search, OPTION_MAX, searchSize)
+    : takeFitting(search, ADVERTISED_SEARCH_MAX, plainSize);
+}
+
+function leftOutMessage(
+  what: string,
+  all: readonly unknown[],
+  leftOut: readonly string[],
+): readonly string[] {
+  if (leftOut.length === 0) return [];
+  const named = leftOut.slice(0, NAMED_ITEMS_MAX).join(", ");
+  const more = leftOut.length > NAMED_ITEMS_MAX ? ", ..." : "";
+  const count = `${String(leftOut.length)} of ${String(all.length)}`;
+  return [
+    `${count} ${what} do not fit into a DHCP option of ${String(OPTION_MAX)} bytes and are left out: ${named}${more}`,
+  ];
+}
+
+/** Cuts the options to what the server accepts and reports what is left out. */
+export function withFittingOptions<Nic extends WithOptions>(nic: Nic): Nic {
+  const { lease, dns, options } = nic;
+  const { ntpServers = [] } = options;
+  const routes = fitRoutes(lease.ipv4?.routes ?? []);
+  const search = fitSearch(dns.search, lease.ipv4 !== undefined);
+  const ntp = takeFitting(ntpServers, OPTION_MAX, (taken) => taken.length * IPV4_BYTES);
+  const leftOut = [
+    ...(nic.leftOut ?? []),
+    ...leftOutMessage(
+      "routes",
+      lease.ipv4?.routes ?? [],
+      routes.leftOut.map(({ destination }) => destination),
+    ),
+    ...leftOutMessage("search domains", dns.search, search.leftOut),
+    ...leftOutMessage("NTP servers", ntpServers, ntp.leftOut),
+  ];
+  if (leftOut.length === 0) return nic;
+  return {
+    ...nic,
+    lease: {
+      ...lease,
+      ...(lease.ipv4 === undefined ? {} : { ipv4: { ...lease.ipv4, routes: routes.fitting } }),
+    },
+    dns: { ...dns, search: search.fitting },
+    options: ntp.leftOut.length === 0 ? options : { ...options, ntpServers: ntp.fitting },
+    leftOut,
+  };
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bridges that CNI plugins create on the node during ADD. No plugin removes them, and their names do not distinguish
+// them from an administrator's bridges.
+import type { NetworkConfigList } from "../../interfaces/cni.ts";
+import type { Link } from "../../interfaces/node/pod-network.ts";
+import { listNamedBridges } from "./tenant-policy.ts";
+
+export interface CreatedBridge {
+  readonly name: string;
+  /** ifindex. The kernel does not reuse it before the next boot. */
+  readonly index: number;
+}
+
+export function findAbsentBridges(
+  configs: readonly NetworkConfigList[],
+  links: readonly Pick<Link, "name">[],
+): readonly string[] {
+  const existing = new Set(links.map(({ name }) => name));
+  const absent = configs.flatMap(listNamedBridges).filter((name) => !existing.has(name));
+  return [...new Set(absent)].sort();
+}
+
+export function findCreatedBridges(
+  absent: readonly string[],
+  links: readonly Pick<Link, "name" | "index" | "kind">[],
+): readonly CreatedBridge[] {
+  return links
+    .filter(({ name, kind }) => kind === "bridge" && absent.includes(name))
+    .map(({ name, index }) => ({ name, index }));
+}
+
+/** A created bridge stays while it has a port. */
+export function planBridgeRemoval(
+  created: readonly CreatedBridge[],
+  links: readonly Pick<Link, "name" | "index" | "master">[],
+): { readonly remove: readonly string[]; readonly inUse: readonly string[] } {
+  const own = links
+    .filter((link) => created.some(({ name, index }) => link.name === name && link.index === index))
+    .map(({ name }) => name)
+    .sort();
+  const hasPort = (bridge: string): boolean => links.some(({ master }) => master === bridge);
+  return { remove: own.filter((name) => !hasPort(name)), inUse: own.filter(hasPort) };
+}

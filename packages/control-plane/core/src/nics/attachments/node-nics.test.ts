@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { AppError } from "@patchbay/base";
+import type { NetworkConfigList } from "../../interfaces/cni.ts";
+import type { NodeNic } from "../../interfaces/node/node-nics.ts";
+import { isFromNicMover, isSameNodeNic, nodeNicNamesOf, takesNodeNic } from "./node-nics.ts";
+
+type Plugins = NetworkConfigList["plugins"];
+
+const PCI = "0000:00:03.0";
+const VF = "0000:00:07.2";
+const MAC = "02:00:00:00:00:01";
+const PATH = "/sys/devices/pci0000:00/0000:00:03.0";
+const DECLARED = { capabilities: { deviceID: true } };
+
+function requestOf(plugins: Plugins, deviceID?: unknown) {
+  return {
+    config: { cniVersion: "1.0.0", name: "card", plugins },
+    capabilityArgs: deviceID === undefined ? {} : { deviceID },
+  };
+}
+
+const type = "host-device";
+
+test.each<{ name: string; plugins: Plugins; deviceID?: unknown; want: unknown }>([
+  { name: "no such plugin", plugins: [{ type: "bridge", device: "eth1" }], want: [] },
+  {
+    name: "a name",
+    plugins: [{ type, device: "eth1" }],
+    want: [{ by: "name", name: "eth1" }],
+  },
+  { name: "a MAC", plugins: [{ type, hwaddr: MAC }], want: [{ by: "mac", mac: MAC }] },
+  {
+    name: "a path",
+    plugins: [{ type, kernelpath: PATH }],
+    want: [{ by: "kernelPath", path: PATH }],
+  },
+  { name: "a PCI address", plugins: [{ type, pciBusID: PCI }], want: [{ by: "device", id: PCI }] },
+  {
+    name: "the runtime's device, before the configuration's",
+    plugins: [{ type, pciBusID: PCI, ...DECLARED }],
+    deviceID: VF,
+    want: [{ by: "device", id: VF }],
+  },
+  {
+    name: "the configuration's, where the plugin does not declare that it reads the runtime's",
+    plugins: [{ type, pciBusID: PCI, capabilities: { deviceID: false } }],
+    deviceID: VF,
+    want: [{ by: "device", id: PCI }],
+  },
+  {
+    name: "the configuration's, where the runtime names nothing",
+    plugins: [{ type, pciBusID: PCI, ...DECLARED }],
+    deviceID: "",
+    want: [{ by: "device", id: PCI }],
+  },
+  { name: "what is no text", plugins: [{ type, ...DECLARED }], deviceID: 7, want: [] },
+  {
+    name: "all of them: the name counts",
+    plugins: [{ type, device: "eth1", hwaddr: MAC, kernelpath: PATH, pciBusID: PCI }],
+    want: [{ by: "name", name: "eth1" }],
+  },
+  {
+    name: "all but the name: the MAC counts",
+    plugins: [{ type, device: "", hwaddr: MAC, kernelpath: PATH, pciBusID: PCI }],
+    want: [{ by: "mac", mac: MAC }],
+  },
+  {
+    name: "path and PCI address: the path counts",
+    plugins: [{ type, kernelpath: PATH, pciBusID: PCI }],
+    want: [{ by: "kernelPath", path: PATH }],
+  },
+  {
+    name: "a chain of two",
+    plugins: [{ type: "tuning" }, { type, device: "eth1" }, { type, device: "eth2" }],
+    want: [
+      { by: "name", name: "eth1" },
+      { by: "name", name: "eth2" },
+    ],
+  },
+])("NICs of the node that are taken: $name", ({ plugins, deviceID, want }) => {
+  const request = requestOf(plugins, deviceID);
+  expect(nodeNicNamesOf(request)).toEqual(want);
+  expect(takesNodeNic(request.config)).toBe(plugins.some((plugin) => plugin.type === type));
+});
+
+const NIC: NodeNic = {
+  name: "eth1",
+  index: 3,
+  kind: "",
+  mac: MAC,
+  mtu: 1500,
+  up: true,
+  alias: "",
+  addresses: [],
+  routes: [],
+};
+const BURNT_IN: NodeNic = { ...NIC, permanentMac: MAC };
+
+test.each([
+  { name: "all is the same", one: NIC, other: NIC, want: true },
+  { name: "it has another index by now", one: NIC, other: { ...NIC, index: 9 }, want: true },
+  { name: "it has another name", one: NIC, other: { ...NIC, name: "eth2" }, want: false },
+  { name: "it is of another kind", one: NIC, other: { ...NIC, kind: "vlan" }, want: false },
+  {
+    name: "its maker's MAC is the same under another name",
+    one: BURNT_IN,
+    other: { ...BURNT_IN, name: "net1" },
+    want: true,
+  },
+  {
+    name: "its maker's MAC is another",
+    one: BURNT_IN,
+    other: { ...BURNT_IN, permanentMac: "02:00:00:00:00:02" },
+    want: false,
+  },
+  { name: "only the first has a maker's MAC", one: BURNT_IN, other: NIC, want: false },
+  { name: "only the second has a maker's MAC", one: NIC, other: BURNT_IN, want: false },
+])("whether it is the same NIC: $name", ({ one, other, want }) => {
+  expect(isSameNodeNic(one, other)).toBe(want);
+});
+
+test.each([
+  { name: "host-device", error: new AppError("CNI_PLUGIN_FAILED", { plugin: type }), want: true },
+  {
+    name: "another plugin",
+    error: new AppError("CNI_PLUGIN_FAILED", { plugin: "tuning" }),
+    want: false,
+  },
+  {
+    name: "a missing plugin",
+    error: new AppError("CNI_PLUGIN_MISSING", { plugin: type }),
+    want: false,
+  },
+  { name: "something else", error: new Error(type), want: false },
+])("whether the mover of NICs has failed: $name", ({ error, want }) => {
+  expect(isFromNicMover(error)).toBe(want);
+});

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// NICs of the node that an attachment moves into its pod. Source: CNI plugin host-device, README and getLink.
+import { isJsonObject } from "@patchbay/api";
+import { readText } from "../definition/needs.ts";
+import type { AttachmentRequest, NetworkConfigList } from "../../interfaces/cni.ts";
+import { isAppError } from "@patchbay/base";
+import type { NodeNic, NodeNicName } from "../../interfaces/node/node-nics.ts";
+
+export const HOST_DEVICE_PLUGIN = "host-device";
+
+type Plugin = NetworkConfigList["plugins"][number];
+
+/** The runtime's device ID replaces `pciBusID`, if the plugin declares the capability. */
+function readDevice(
+  plugin: Plugin,
+  capabilityArgs: AttachmentRequest["capabilityArgs"],
+): string | undefined {
+  const { capabilities } = plugin;
+  const deviceId = capabilityArgs["deviceID"];
+  const isDeclared = isJsonObject(capabilities) && capabilities["deviceID"] === true;
+  if (isDeclared && typeof deviceId === "string" && deviceId !== "") return deviceId;
+  return readText(plugin, "pciBusID");
+}
+
+/** The plugin uses the first member that is set. */
+function readNicName(
+  plugin: Plugin,
+  capabilityArgs: AttachmentRequest["capabilityArgs"],
+): NodeNicName | undefined {
+  const name = readText(plugin, "device");
+  if (name !== undefined) return { by: "name", name };
+  const mac = readText(plugin, "hwaddr");
+  if (mac !== undefined) return { by: "mac", mac };
+  const path = readText(plugin, "kernelpath");
+  if (path !== undefined) return { by: "kernelPath", path };
+  const id = readDevice(plugin, capabilityArgs);
+  return id === undefined ? undefined : { by: "device", id };
+}
+
+export function takesNodeNic({ plugins }: NetworkConfigList): boolean {
+  return plugins.some(({ type }) => type === HOST_DEVICE_PLUGIN);
+}
+
+export function nodeNicNamesOf({
+  config,
+  capabilityArgs,
+}: Pick<AttachmentRequest, "config" | "capabilityArgs">): readonly NodeNicName[] {
+  return config.plugins
+    .filter(({ type }) => type === HOST_DEVICE_PLUGIN)
+    .flatMap((plugin) => readNicName(plugin, capabilityArgs) ?? []);
+}
+
+export function isSameNodeNic(one: NodeNic, other: NodeNic): boolean {
+  if (one.permanentMac !== undefined) return one.permanentMac === other.permanentMac;
+  return one.name === other.name && one.kind === other.kind && other.permanentMac === undefined;
+}
+
+export function isFromNicMover(error: unknown): boolean {
+  return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["plugin"] === HOST_DEVICE_PLUGIN;
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tenant policy of a node, and what it lets a tenant's network definition name. CNI plugins run as root on the node.
+import {
+  isJsonObject,
+  POLICY_FIELDS,
+  names,
+  POLICY_FIELD_NAMES,
+  policyCauses,
+  type JsonObject,
+  type PolicyFieldName,
+  type Cause,
+  type ClusterTenantPolicy,
+  type KubeVirt,
+} from "@patchbay/api";
+import type { NetworkConfigList } from "../../interfaces/cni.ts";
+import { needsOf, readBridge, readText } from "../definition/needs.ts";
+import { HOST_DEVICE_PLUGIN } from "./node-nics.ts";
+
+/**
+ * Patterns in order, of which the first match decides: `NAME`, `PREFIX*`, or `!` before either to refuse it. A name
+ * without a match is refused.
+ */
+type Patterns = readonly string[];
+
+export type TenantPolicy = Readonly<Record<PolicyFieldName, Patterns>>;
+
+function matches(name: string, pattern: string): boolean {
+  return pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
+}
+
+/** Invalid in interface names. The kernel reads a name up to its first NUL. Source: Linux dev_valid_name. */
+const INVALID_NAME = /[\p{Cc}\s/]/u;
+
+function isAllowed(name: string, patterns: Patterns): boolean {
+  if (INVALID_NAME.test(name)) return false;
+  for (const pattern of patterns) {
+    const isRefusal = pattern.startsWith("!");
+    if (matches(name, isRefusal ? pattern.slice(1) : pattern)) return !isRefusal;
+  }
+  return false;
+}
+
+/** Members that hold paths, even relative ones: plugins resolve those against their working directory. */
+const PATH_MEMBER = /(?:dir|path|file|socket|conf|config)$/i;
+
+function looksLikePath(member: string, text: string): boolean {
+  return text !== "" && (/^[./~]/.test(text) || text.includes("/../") || PATH_MEMBER.test(member));
+}
+
+interface NamedValue {
+  /** Path below the plugin, for example `ipam.dataDir`. */
+  readonly field: string;
+  readonly text: string;
+}
+
+interface Place {
+  readonly field: string;
+  /** Name of the member, or of the list that contains the value. */
+  readonly member: string;
+  readonly value: unknown;
+}
+
+function listChildren({ field, member, value }: Place): readonly Place[] {
+  if (Array.isArray(value)) {
+    return value.map((one: unknown, index) => ({
+      field: `${field}[${String(index)}]`,
+      member,
+      value: one,
+    }));
+  }
+  if (!isJsonObject(value)) return [];
+  return Object.entries(value).map(([name, one]) => ({
+    field: field === "" ? name : `${field}.${name}`,
+    member: name,
+    value: one,
+  }));
+}
+
+/** Lists the plugin and all nested values. Iterative, because the definition's author chooses the depth. */
+function listPlaces(plugin: JsonObject): readonly Place[] {
+  const places: Place[] = [];
+  const pending: Place[] = [{ field: "", member: "", value: plugin }];
+  for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
+    places.push(place);
+    pending.push(...listChildren(place).toReversed());
+  }
+  return places;
+}
+
+/** The plugin's own `type` is checked as a plugin name instead. */
+function listPaths(places: readonly Place[]): readonly NamedValue[] {
+  return places.flatMap(({ field, member, value }) => {
+    if (typeof value !== "string" || field === "type") return [];
+    return looksLikePath(foldCase(member), value) ? [{ field, text: value }] : [];
+  });
+}
+
+function normalizePath(path: string): string {
+  return path.replaceAll(/\/(?:\.?\/)+/g, "/");
+}
+
+function isBelow(path: string, directories: readonly string[]): boolean {
+  if (path.split("/").includes("..")) return false;
+  const plain = normalizePath(path);
+  return directories.some((directory) => plain === directory || plain.startsWith(`${directory}/`));
+}
+
+function refusal({ field, text }: NamedValue, list: PolicyFieldName, why = ""): string {
+  return `${field} "${text}"${why} (${POLICY_FIELDS[list].flag})`;
+}
+
+interface PolicyContext {
+  readonly policy: TenantPolicy;
+  /** Bridges of the node with ports other than those of guests and pods. */
+  readonly ownBridges: ReadonlySet<string>;
+}
+
+function checkName(
+  field: string,
+  text: string | undefined,
+  by: { readonly policy: TenantPolicy; readonly list: PolicyFieldName },
+): readonly string[] {
+  if (text === undefined || isAllowed(text, by.policy[by.list])) return [];
+  return [refusal({ field, text }, by.list)];
+}
+
+/** A plugin's configuration, or one that it delegates to another plugin. */
+interface PluginPlace {
+  readonly prefix: string;
+  readonly plugin: JsonObject;
+}
+
+/** Members with delegated configurations. Sources: plugin flannel; Multus. */
+const DELEGATE_MEMBERS: readonly string[] = ["delegate", "delegates", "plugins"];
+
+function listPluginPlaces(places: readonly Place[]): readonly PluginPlace[] {
+  return places.flatMap(({ field, member, value }) => {
+    if (!isJsonObject(value) || (field !== "" && !DELEGATE_MEMBERS.includes(member))) return [];
+    return [{ prefix: field === "" ? "" : `${field}.`, plugin: value }];
+  });
+}
+
+/** Without `master` these plugins use the link of the default route. Sources: plugins macvlan, ipvlan. */
+const PLUGINS_WITH_MASTER: readonly string[] = ["macvlan", "ipvlan"];
+
+function masterProblem(
+  { prefix, plugin }: PluginPlace,
+  { policy }: PolicyContext,
+): readonly string[] {
+  const name = readText(plugin, "master");
+  const type = readText(plugin, "type") ?? "";
+  if (name !== undefined || !PLUGINS_WITH_MASTER.includes(type)) {
+    return checkName(`${prefix}master`, name, { policy, list: "masters" });
+  }
+  if (policy.masters[0] === "*") return [];
+  const { flag } = POLICY_FIELDS.masters;
+  return [`${prefix}master, without which ${type} takes the link of the default route (${flag})`];
+}
+
+/** accelerated-bridge-cni accepts a comma-separated list. */
+function bridgesOf(plugin: JsonObject): readonly string[] {
+  return readBridge(plugin)?.split(",") ?? [];
+}
+
+function bridgeProblems(
+  { prefix, plugin }: PluginPlace,
+  { policy, ownBridges }: PolicyContext,
+): readonly string[] {
+  const field = `${prefix}bridge`;
+  return bridgesOf(plugin).flatMap((name) => {
+    if (ownBridges.has(name) && !policy.bridges.includes(name)) {
+      return [refusal({ field, text: name }, "bridges", ", which is the node's own")];
+    }
+    return checkName(field, name, { policy, list: "bridges" });
+  });
+}
+
+/** A plugin passes its whole configuration to the IPAM program, which could therefore act as a plugin. */
+function ipamProblems(
+  { prefix, plugin }: PluginPlace,
+  { policy }: PolicyContext,
+): readonly string[] {
+  const ipam = isJsonObject(plugin["ipam"]) ? readText(plugin["ipam"], "type") : undefined;
+  const field = `${prefix}ipam.type`;
+  const problems = checkName(field, ipam, { policy, list: "ipams" });
+  const isNamedItself = ipam !== undefined && policy.ipams.includes(ipam);
+  if (problems.length > 0 || isNamedItself) return problems;
+  return checkName(field, ipam, { policy, list: "plugins" });
+}
+
+/** Members that select a device of the node. Sources: sriov-cni; Multus delegateAddDeviceID. */
+const DEVICE_MEMBERS = ["deviceID", "pciBusID"] as const;
+
+function nicProblems(
+  { prefix, plugin }: PluginPlace,
+  { policy }: PolicyContext,
+): readonly string[] {
+  // host-device takes any NIC by name, so a policy that allows it allows other ways, too.
+  if (isAllowed(HOST_DEVICE_PLUGIN, policy.plugins)) return [];
+  const runtimeConfig = plugin["runtimeConfig"];
+  const devices = [
+    { at: prefix, object: plugin },
+    ...(isJsonObject(runtimeConfig)
+      ? [{ at: `${prefix}runtimeConfig.`, object: runtimeConfig }]
+      : []),
+  ].flatMap(({ at, object }) =>
+    DEVICE_MEMBERS.flatMap((member) => {
+      const text = readText(object, member);
+      return text === undefined ? [] : [{ field: `${at}${member}`, text }];
+    }),
+  );
+  const problems = devices.map((named) => refusal(named, "plugins", ", a device of the node"));
+  // Source: bond-cni, README.
+  if (plugin["type"] !== "bond" || plugin["linksInContainer"] === true) return problems;
+  const bond = `${prefix}linksInContainer, without which bond takes links of the node (${POLICY_FIELDS.plugins.flag})`;
+  return [...problems, bond];
+}
+
+function pluginProblems(place: PluginPlace, context: PolicyContext): readonly string[] {
+  const type = readText(place.plugin, "type");
+  return [
+    ...checkName(`${place.prefix}type`, type, { policy: context.policy, list: "plugins" }),
+    ...masterProblem(place, context),
+    ...bridgeProblems(place, context),
+    ...ipamProblems(place, context),
+    ...nicProblems(place, context),
+  ];
+}
+
+function problemsOf(plugin: JsonObject, context: PolicyContext): readonly string[] {
+  const places = listPlaces(plugin);
+  return [
+    ...places.flatMap(({ field, value }) => memberCaseProblems(field, value)),
+    ...listPluginPlaces(places).flatMap((place) => pluginProblems(place, context)),
+    ...listPaths(places)
+      .filter(({ text }) => !isBelow(text, context.policy.paths))
+      .map((named) => refusal(named, "paths")),
+  ];
+}
+
+function listPlugins({ plugins }: NetworkConfigList): readonly JsonObject[] {
+  return plugins.flatMap((plugin) =>
+    listPluginPlaces(listPlaces(plugin)).map((place) => place.plugin),
+  );
+}
+
+/** Includes the default bridge if a plugin names none. */
+export function listNamedBridges(config: NetworkConfigList): readonly string[] {
+  return listPlugins(config).flatMap(bridgesOf);
+}
+
+export function namesBridge(config: NetworkConfigList): boolean {
+  return listNamedBridges(config).length > 0;
+}
+
+/** Directories with host-local's leases. Networks that share one share their addresses. */
+export function leaseDirectoriesOf(config: NetworkConfigList): readonly string[] {
+  const plugins = listPlugins(config).map((plugin) => ({ ...plugin, type: "" }));
+  const { pools } = needsOf({ ...config, plugins });
+  return pools.map(({ directory }) => normalizePath(`${directory}/${config.name}`));
+}
+
+/** `ownBridges`: bridges of the node with ports other than those of guests and pods. */
+export function policyProblems(
+  definition: { readonly namespace: string; readonly config: NetworkConfigList },
+  policy: TenantPolicy,
+  ownBridges: ReadonlySet<string>,
+): readonly string[] {
+  if (policy.trustedNamespaces.includes(definition.namespace)) return [];
+  return definition.config.plugins.flatMap((plugin) => problemsOf(plugin, { policy, ownBridges }));
+}
+
+/** Go's JSON decoder ignores case, including U+017F and U+212A. Source: Go encoding/json, Unmarshal and foldName. */
+function foldCase(name: string): string {
+  return name.toUpperCase().toLowerCase();
+}
+
+const KNOWN_MEMBERS: ReadonlyMap<string, string> = new Map(
+  [
+    "type",
+    "name",
+    "cniVersion",
+    "ipam",
+    "dataDir",
+    "args",
+    "cni",
+    "master",
+    "bridge",
+    "capabilities",
+    "runtimeConfig",
+    "prevResult",
+    "delegate",
+    "delegates",
+    "plugins",
+    "deviceID",
+    "pciBusID",
+    "linksInContainer",
+  ].map((name) => [foldCase(name), name]),
+);
+
+/** Reports members that Go, which ignores case, reads as another member. `field` is empty for the plugin itself. */
+function memberCaseProblems(field: string, value: unknown): readonly string[] {
+  if (!isJsonObject(value)) return [];
+  const seen = new Map<string, string>();
+  return Object.keys(value).flatMap((name) => {
+    const folded = foldCase(name);
+    const canonical = KNOWN_MEMBERS.get(folded) ?? seen.get(folded) ?? name;
+    seen.set(folded, canonical);
+    if (canonical === name) return [];
+    return [`${field === "" ? "" : `${field}.`}${name}, which plugins take for ${canonical}`];
+  });
+}
+
+const POLICY_FIELD = "spec.configuration.network.tenantPolicy";
+
+function buildPolicy(readList: (name: PolicyFieldName) => readonly string[]): TenantPolicy {
+  const entries = POLICY_FIELD_NAMES.map((name) => [name, readList(name)] as const);
+  return Object.fromEntries(entries) as unknown as TenantPolicy;
+}
+
+export const DEFAULT_POLICY: TenantPolicy = buildPolicy((name) => POLICY_FIELDS[name].fallback);
+
+/** KubeVirt's own type lacks this field. It is offered only in Patchbay's namespace or where it is set. */
+function hasPolicyField(kubevirt: KubeVirt | undefined): boolean {
+  if (kubevirt === undefined) return false;
+  return (
+    kubevirt.metadata.namespace === names.SERVICES_NAMESPACE ||
+    kubevirt.spec?.configuration?.network?.tenantPolicy !== undefined
+  );
+}
+
+export function policySettingOf(kubevirt: KubeVirt | undefined): string {
+  return hasPolicyField(kubevirt) ? `, or in ${POLICY_FIELD} of the KubeVirt object` : "";
+}
+
+interface PolicySources {
+  readonly flags: ClusterTenantPolicy;
+  /** Undefined if there is none or it may not be read. */
+  readonly kubevirt: KubeVirt | undefined;
+  /** The policy so far; undefined at the first reconcile. */
+  readonly before: TenantPolicy | undefined;
+}
+
+interface PolicyInForce {
+  readonly policy: TenantPolicy;
+  readonly causes: readonly Cause[];
+}
+
+/**
+ * Chooses list by list. While any list of the KubeVirt object is invalid, the previous policy stays in force. Without a
+ * previous policy, an invalid list allows nothing.
+ */
+export function policyInForce({ flags, kubevirt, before }: PolicySources): PolicyInForce {
+  const given = kubevirt?.spec?.configuration?.network?.tenantPolicy ?? {};
+  const causesOf = (name: PolicyFieldName): readonly Cause[] =>
+    given[name] === undefined ? [] : policyCauses(name, given[name], `${POLICY_FIELD}.${name}`);
+  const causes = POLICY_FIELD_NAMES.flatMap(causesOf);
+  if (causes.length > 0 && before !== undefined) return { policy: before, causes };
+  const policy = buildPolicy((name) => {
+    const configured = causesOf(name).length > 0 ? [] : given[name];
+    return flags[name] ?? configured ?? POLICY_FIELDS[name].fallback;
+  });
+  return { policy, causes };
+}

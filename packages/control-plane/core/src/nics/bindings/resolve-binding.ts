@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resolves how an interface is bound, or why it cannot be. All requests for NICs are checked here. Source: KubeVirt
+// api/core/v1 types.go InterfaceBindingPlugin.
+import {
+  isDefaultNetwork,
+  bindingsOf,
+  ifacePath,
+  isAbsent,
+  isBinding,
+  unbuiltFieldOf,
+  names,
+  type BindingPlugin,
+  type BindingRegistry,
+  type Iface,
+  type Network,
+  type FieldProblem,
+  type VmiSpec,
+} from "@patchbay/api";
+import { findNicModel } from "@patchbay/domain";
+import type { Binding, BindingRefusal } from "./binding.ts";
+import { findByName, ifacesOf, networksOf } from "../nics.ts";
+
+const REGISTRY_FIELD = "spec.configuration.network.binding of the KubeVirt object";
+
+/** Supported domain attachment types. vhostuser is Patchbay's own. */
+const ATTACHMENT_KINDS: Readonly<Record<string, Binding["kind"]>> = {
+  tap: "tap",
+  managedTap: "managedTap",
+  vhostuser: "vhostuser",
+};
+
+function refusePlugin(message: string): BindingRefusal {
+  return { kind: "refused", field: "binding", reason: "BindingNotSupported", message };
+}
+
+/** Without an attachment type, the plugin's hook creates the NIC. */
+function resolveKind({ sidecarImage = "", domainAttachmentType = "" }: BindingPlugin) {
+  if (domainAttachmentType === "") return sidecarImage === "" ? undefined : "hook";
+  return Object.hasOwn(ATTACHMENT_KINDS, domainAttachmentType)
+    ? ATTACHMENT_KINDS[domainAttachmentType]
+    : undefined;
+}
+
+function resolvePlugin(name: string, plugin: BindingPlugin): Binding | BindingRefusal {
+  const { sidecarImage = "", domainAttachmentType = "", networkAttachmentDefinition = "" } = plugin;
+  const kind = resolveKind(plugin);
+  if (kind === undefined) {
+    const attachmentType =
+      domainAttachmentType === "" ? "no domainAttachmentType" : domainAttachmentType;
+    return refusePlugin(
+      `"${name}" is registered with ${attachmentType}; use tap, managedTap or vhostuser`,
+    );
+  }
+  return {
+    kind,
+    ...(networkAttachmentDefinition === "" ? {} : { extraNetwork: networkAttachmentDefinition }),
+    ...(sidecarImage === "" ? {} : { hasHook: true }),
+  };
+}
+
+function resolveRegisteredBinding(
+  iface: Iface,
+  network: Network | undefined,
+  registry: BindingRegistry,
+): Binding | BindingRefusal | undefined {
+  if (iface.binding === undefined) return undefined;
+  const { name } = iface.binding;
+  // The name is user input, and must not match inherited properties.
+  const plugin = Object.hasOwn(registry, name) ? registry[name] : undefined;
+  if (plugin === undefined) return refusePlugin(`"${name}" is not registered in ${REGISTRY_FIELD}`);
+  const binding = resolvePlugin(name, plugin);
+  if (binding.kind !== "vhostuser") return binding;
+  return refuseVhostUser(iface, network) ?? binding;
+}
+
+interface Limit {
+  readonly field: string;
+  readonly message: string;
+  readonly isBroken: (iface: Iface, network: Network | undefined) => boolean;
+}
+
+const LIMITS: readonly Limit[] = [
+  {
+    field: "binding",
+    message: "speaks vhost-user, which no NIC of the pod's own network does; use bridge",
+    isBroken: (_iface, network) => network !== undefined && isDefaultNetwork(network),
+  },
+  {
+    field: "model",
+    message: "does not speak vhost-user; use virtio, or leave it out",
+    isBroken: ({ model = "" }) => model !== "" && findNicModel(model)?.isMultiQueue !== true,
+  },
+  {
+    field: "state",
+    message: "cannot be down: libvirt has no link state for vhost-user; remove the interface",
+    isBroken: ({ state }) => state === "down",
+  },
+  {
+    field: "portSecurity",
+    message: "cannot be enforced: frames of vhost-user do not pass through the pod",
+    isBroken: ({ portSecurity }) => (portSecurity?.mode ?? "Off") !== "Off",
+  },
+];
+
+function refuseVhostUser(iface: Iface, network: Network | undefined): BindingRefusal | undefined {
+  const limit = LIMITS.find(({ isBroken }) => isBroken(iface, network));
+  if (limit === undefined) return undefined;
+  const { field, message } = limit;
+  return { kind: "refused", field, message, reason: "BindingNotSupported" };
+}
+
+function refuse(field: string, message: string): BindingRefusal {
+  return { kind: "refused", field, reason: "BindingNotSupported", message };
+}
+
+function resolveSupportedBinding(
+  iface: Iface,
+  network: Network | undefined,
+  registry: BindingRegistry,
+): Binding | BindingRefusal {
+  const [first, second] = bindingsOf(iface);
+  if (first !== undefined && second !== undefined) {
+    return refuse(second, `cannot be combined with ${first}: an interface has one binding`);
+  }
+  if (first === "masquerade") {
+    return network !== undefined && network.pod === undefined
+      ? refuse(first, "is for the pod network only; use bridge")
+      : { kind: "masquerade" };
+  }
+  const registered = resolveRegisteredBinding(iface, network, registry) ?? { kind: "bridge" };
+  return registered.kind === "hook" && iface.state === "down"
+    ? refuse("state", "cannot be down: the NIC is its hook's, and its link too")
+    : registered;
+}
+
+/** An interface with a refusal gets no annotation element, link or device, and its VM does not start. */
+export function bindingOf(
+  iface: Iface,
+  network: Network | undefined,
+  registry: BindingRegistry,
+): Binding | BindingRefusal {
+  const unsupported = unbuiltFieldOf(iface);
+  if (unsupported === undefined) return resolveSupportedBinding(iface, network, registry);
+  const reason = isBinding(unsupported.field) ? "BindingNotSupported" : "FieldNotSupported";
+  return { kind: "refused", ...unsupported, reason };
+}
+
+export function bindingIn(
+  spec: VmiSpec,
+  iface: Iface,
+  registry: BindingRegistry,
+): Binding | BindingRefusal {
+  return bindingOf(iface, findByName(networksOf(spec), iface.name), registry);
+}
+
+export function canBind(spec: VmiSpec, iface: Iface, registry: BindingRegistry): boolean {
+  return bindingIn(spec, iface, registry).kind !== "refused";
+}
+
+/** Ignores unsupported fields, which another rule reports, and interfaces with state `absent`. */
+export function bindingProblems(
+  spec: VmiSpec,
+  base: string,
+  registry: BindingRegistry,
+): readonly FieldProblem[] {
+  return ifacesOf(spec).flatMap((iface, index): readonly FieldProblem[] => {
+    if (isAbsent(iface) || unbuiltFieldOf(iface) !== undefined) return [];
+    const binding = bindingIn(spec, iface, registry);
+    if (binding.kind !== "refused") return [];
+    return [{ field: `${ifacePath(base, index)}.${binding.field}`, message: binding.message }];
+  });
+}
+
+/** A VM can request sockets as a resource, to plug vhost-user NICs later. */
+function requestsSockets({ domain }: VmiSpec): boolean {
+  const { requests, limits } = domain.resources ?? {};
+  return [requests, limits].some(
+    (amounts) => Number(amounts?.[names.VHOST_USER_RESOURCE] ?? 0) > 0,
+  );
+}
+
+/** Whether the guest shares its memory and its pod has a directory for sockets. */
+export function isForVhostUser(spec: VmiSpec, bindings: BindingRegistry): boolean {
+  const hasVhostUserNic = ifacesOf(spec).some(
+    (iface) => bindingIn(spec, iface, bindings).kind === "vhostuser",
+  );
+  return hasVhostUserNic || requestsSockets(spec);
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problems in a definition's status. Each node writes its own entry and removes outdated entries.
+import type { JsonPatchOperation, NetworkAttachmentDefinition, NodeProblem } from "@patchbay/api";
+import { type AppError, isEqual } from "@patchbay/base";
+
+import { reasonOf, sayWithAdvice } from "../../reasons/of-error.ts";
+
+/** Most nodes that report, because a problem of a thousand nodes would fill the status. */
+const REPORTING_NODES_MAX = 10;
+/** Most characters of a message. Source: Kubernetes, messages of events. */
+const MESSAGE_MAX = 1024;
+
+export function tellProblems(
+  network: string,
+  problems: readonly AppError[],
+): { readonly reason: string; readonly message: string } | undefined {
+  const [gravest] = problems;
+  if (gravest === undefined) return undefined;
+  const message = problems.map((problem) => sayWithAdvice(problem, { network })).join(". ");
+  return { reason: reasonOf(gravest) ?? "CniFailed", message: message.slice(0, MESSAGE_MAX) };
+}
+
+function generationOf(nad: NetworkAttachmentDefinition): number {
+  return nad.metadata.generation ?? 0;
+}
+
+/** Whether another node's entry is for an older generation. That node would update it if it still existed. */
+export function hasStaleProblems(nad: NetworkAttachmentDefinition, node: string): boolean {
+  const generation = generationOf(nad);
+  const problems = nad.status?.problems ?? [];
+  return problems.some((entry) => entry.node !== node && entry.generation < generation);
+}
+
+export function otherNodesIn(nad: NetworkAttachmentDefinition, node: string): readonly string[] {
+  const nodes = (nad.status?.problems ?? []).map((entry) => entry.node);
+  return nodes.filter((each) => each !== node).toSorted();
+}
+
+/** Sorted, so that all nodes write the same list. */
+function replaceOwnEntry(
+  nad: NetworkAttachmentDefinition,
+  { node, gone }: Pick<NodeFinding, "node" | "gone">,
+  own: NodeProblem | undefined,
+): readonly NodeProblem[] {
+  const generation = generationOf(nad);
+  const others = (nad.status?.problems ?? []).filter(
+    (entry) => entry.node !== node && entry.generation >= generation && !gone.includes(entry.node),
+  );
+  const hasRoom = own !== undefined && others.length < REPORTING_NODES_MAX;
+  return [...others, ...(hasRoom ? [own] : [])].toSorted((one, other) =>
+    one.node < other.node ? -1 : 1,
+  );
+}
+
+export interface NodeFinding {
+  readonly node: string;
+  readonly told: ReturnType<typeof tellProblems>;
+  /** Whether to remove outdated entries of other nodes, instead of waiting for those nodes. */
+  readonly isTidying: boolean;
+  readonly gone: readonly string[];
+}
+
+/** Empty if nothing changes. */
+export function problemsPatch(
+  nad: NetworkAttachmentDefinition,
+  { node, told, isTidying, gone }: NodeFinding,
+): readonly JsonPatchOperation[] {
+  const now = nad.status?.problems ?? [];
+  const before = now.find((entry) => entry.node === node);
+  const own = told && { node, ...told, generation: generationOf(nad) };
+  const problems = replaceOwnEntry(nad, { node, gone }, own);
+  const after = problems.find((entry) => entry.node === node);
+  const hasChanged =
+    !isEqual(before, after) ||
+    (isTidying && hasStaleProblems(nad, node)) ||
+    now.some((entry) => gone.includes(entry.node));
+  if (!hasChanged) return [];
+  const { uid, resourceVersion } = nad.metadata;
+  return [
+    { op: "test", path: "/metadata/uid", value: uid },
+    { op: "test", path: "/metadata/resourceVersion", value: resourceVersion },
+    problems.length === 0
+      ? { op: "remove", path: "/status/problems" }
+      : { op: "add", path: "/status", value: { ...nad.status, problems } },
+  ];
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether this node can create NICs from a definition, checked before a pod requests one.
+import {
+  IP_BITS,
+  isJsonObject,
+  isWithin,
+  networkOf,
+  parseIp,
+  type IpPrefix,
+  type JsonObject,
+} from "@patchbay/api";
+import { AppError } from "@patchbay/base";
+import { readText, type NamedField, type AddressPool, type DefinitionNeeds } from "./needs.ts";
+
+interface Range {
+  readonly version: 4 | 6;
+  readonly first: bigint;
+  readonly last: bigint;
+  readonly gateway: bigint;
+}
+
+/** Alternative ranges for one address; undefined if only the plugin can parse them. */
+type RangeSet = readonly Range[] | undefined;
+
+interface RangeUse {
+  /** Path for messages: `ipam.ranges[0]`, or `ipam` in the old form. */
+  readonly field: string;
+  readonly size: bigint;
+  readonly used: number;
+}
+
+/** Returns `fallback` if the address is not set, and undefined if it is outside the subnet. */
+function parseWithin(
+  text: string | undefined,
+  subnet: IpPrefix,
+  fallback: bigint,
+): bigint | undefined {
+  if (text === undefined) return fallback;
+  const address = parseIp(text);
+  return address !== undefined && isWithin({ ...address, length: IP_BITS[address.version] }, subnet)
+    ? address.value
+    : undefined;
+}
+
+/** Uses the plugin's defaults. Source: plugins host-local backend/allocator range.go Canonicalize. */
+function parseRange(value: unknown): Range | undefined {
+  const subnet = isJsonObject(value) ? parseIp(readText(value, "subnet") ?? "") : undefined;
+  if (!isJsonObject(value) || subnet === undefined) return undefined;
+  const { version, length } = subnet;
+  const bits = BigInt(IP_BITS[version] - length);
+  const base = networkOf(subnet).value;
+  const end = base + (1n << bits) - 1n;
+  const lastUsable = version === 4 ? end - 1n : end;
+  const first = parseWithin(readText(value, "rangeStart"), subnet, base + 1n);
+  const last = parseWithin(readText(value, "rangeEnd"), subnet, lastUsable);
+  const gateway = parseWithin(readText(value, "gateway"), subnet, base + 1n);
+  if (bits < 2n || first === undefined || last === undefined) return undefined;
+  return { version, first, last, gateway: gateway ?? -1n };
+}
+
+function parseRangeSet(value: unknown): RangeSet {
+  if (!Array.isArray(value) || value.length === 0) return undefined;
+  const ranges = value.map(parseRange);
+  return ranges.every((range) => range !== undefined) ? ranges : undefined;
+}
+
+function listRangeSets(ipam: JsonObject): readonly (readonly [string, RangeSet])[] {
+  const { subnet, ranges } = ipam;
+  return [
+    ...(subnet === undefined ? [] : [["ipam", parseRangeSet([ipam])] as const]),
+    ...(Array.isArray(ranges)
+      ? ranges.map(
+          (set: unknown, at) => [`ipam.ranges[${String(at)}]`, parseRangeSet(set)] as const,
+        )
+      : []),
+  ];
+}
+
+function contains({ version, first, last, gateway }: Range, address: IpPrefix): boolean {
+  const { value } = address;
+  return version === address.version && value >= first && value <= last && value !== gateway;
+}
+
+/** A range that ends before it begins is empty. */
+function sizeOf({ first, last, gateway }: Range): bigint {
+  if (last < first) return 0n;
+  return last - first + 1n - (gateway >= first && gateway <= last ? 1n : 0n);
+}
+
+/**
+ * Omits sets that only the plugin can parse. `leases`: file names in the network's directory. Source: plugins
+ * host-local backend/disk.
+ */
+export function measureRangeUse(ipam: JsonObject, leases: readonly string[]): readonly RangeUse[] {
+  const addresses = leases.flatMap((name) => parseIp(name) ?? []);
+  return listRangeSets(ipam).flatMap(([field, set]) => {
+    if (set === undefined) return [];
+    const size = set.reduce((sum, range) => sum + sizeOf(range), 0n);
+    const isInSet = (address: IpPrefix): boolean => set.some((range) => contains(range, address));
+    return [{ field, size, used: addresses.filter(isInSet).length }];
+  });
+}
+
+export interface DefinitionFacts {
+  readonly network: string;
+  readonly needs: DefinitionNeeds;
+  /** Required programs that exist. */
+  readonly plugins: ReadonlySet<string>;
+  readonly pluginPath: string;
+  /** Kinds of the node's links by name; undefined if they were not read because none is required. */
+  readonly links: ReadonlyMap<string, string> | undefined;
+  /** Whether bridges can filter VLANs; undefined if unknown. */
+  readonly filtersVlans: boolean | undefined;
+  /** Names of lease files, in the order of the pools. */
+  readonly leases: readonly (readonly string[])[];
+  /** Whether a launcher on this node requests the network. */
+  readonly isAskedForGuests: boolean;
+}
+
+function invalid(network: string, field: string, what: string): AppError {
+  const reason = `spec.config.${field}: ${what}`;
+  return new AppError("CNI_CONFIG_INVALID", { network, reason });
+}
+
+function programProblem(
+  plugin: string,
+  { plugins, pluginPath: path }: DefinitionFacts,
+): readonly AppError[] {
+  return plugins.has(plugin) ? [] : [new AppError("CNI_PLUGIN_MISSING", { plugin, path })];
+}
+
+function linkProblem(
+  { field, name: link }: NamedField,
+  facts: DefinitionFacts,
+): readonly AppError[] {
+  const { network, links } = facts;
+  if (links === undefined || links.has(link)) return [];
+  return [new AppError("CNI_LINK_MISSING", { network, field, link })];
+}
+
+function bridgeProblem(
+  { field, name: link }: NamedField,
+  facts: DefinitionFacts,
+): readonly AppError[] {
+  const { network, links } = facts;
+  const kind = links?.get(link);
+  if (kind === undefined || kind === "bridge") return [];
+  return [new AppError("CNI_LINK_UNFIT", { network, field, link })];
+}
+
+function poolProblem(
+  { prefix, ipam }: AddressPool,
+  leases: readonly string[],
+  { network }: DefinitionFacts,
+): readonly AppError[] {
+  return measureRangeUse(ipam, leases).flatMap(({ field: name, size, used }) => {
+    const field = `${prefix}${name}`;
+    if (size === 0n) return [invalid(network, field, "holds no address that a pod could get")];
+    const details = { network, field, size: String(size) };
+    return BigInt(used) < size ? [] : [new AppError("CNI_ADDRESSES_EXHAUSTED", details)];
+  });
+}
+
+/** Most severe first, as the errors that an attachment would fail with. */
+export function problemsOf(facts: DefinitionFacts): readonly AppError[] {
+  const { network, needs, filtersVlans, leases, isAskedForGuests } = facts;
+  const { vlan: field, unfitForGuests: plugin } = needs;
+  return [
+    ...needs.plugins.flatMap((named) => programProblem(named, facts)),
+    ...needs.links.flatMap((named) => linkProblem(named, facts)),
+    ...needs.bridges.flatMap((named) => bridgeProblem(named, facts)),
+    ...(field !== undefined && filtersVlans === false
+      ? [new AppError("CNI_VLAN_UNSUPPORTED", { network, field })]
+      : []),
+    ...needs.pools.flatMap((pool, at) => poolProblem(pool, leases[at] ?? [], facts)),
+    ...(plugin !== undefined && isAskedForGuests
+      ? [new AppError("CNI_CANNOT_CARRY_VM", { network, plugin })]
+      : []),
+  ];
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// An iface whose NIC its binding's hook makes: it is waited for, nothing is made around it, and it is told.
+import { networkConfigOf, type BindingRegistry, type Iface } from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { bindingOf } from "./bindings/resolve-binding.ts";
+import { collectIfaceFacts, type IfaceSources } from "./collect.ts";
+import { phaseOf } from "./phase.ts";
+import { expectedWirings, withWired } from "./links/wiring.ts";
+import { NO_VIEW } from "../guest/agent-view.ts";
+import { withNics } from "./nics.ts";
+import { planNodeVm, type NodeVmFacts } from "../vm/node/node-vm.ts";
+
+const BINDINGS: BindingRegistry = { slirp: { sidecarImage: "example.com/slirp" } };
+const NETWORK = { ...networkConfigOf(undefined), bindings: BINDINGS };
+const IFACE: Iface = { name: "default", binding: { name: "slirp" } };
+const ETH0 = { name: "eth0", kind: "veth", mac: "02:00:00:00:00:01", mtu: 1450, up: true };
+
+type Seen = Partial<Pick<IfaceSources, "links" | "nics" | "isRunning">>;
+
+function facts(seen: Seen, iface: Iface = IFACE): NodeVmFacts {
+  const { links = [ETH0 as never], nics = [], isRunning = false } = seen;
+  const attachments = [{ name: "default", podInterfaceName: "eth0", state: "Attached" as const }];
+  const bare = aVmi({ status: { phase: "Scheduled", attachments } });
+  const vmi = { ...bare, spec: withNics(bare.spec, [{ name: "default", pod: {} }], [iface]) };
+  const sources = { vmi, links, nics, guest: NO_VIEW, bindings: BINDINGS, isRunning };
+  const ifaces = withWired(collectIfaceFacts(sources), new Set());
+  const domain = {
+    family: "q35",
+    nics,
+    controllers: [],
+    pciAddresses: [],
+    devices: [],
+    vcpus: 1,
+    sharesMemory: true,
+    agentConnected: false,
+    paths: [],
+  } as const;
+  return {
+    vmi,
+    ifaces,
+    useEmulation: true,
+    network: NETWORK,
+    uuid: "u",
+    asked: {},
+    role: "owner",
+    domain: isRunning
+      ? { running: true, isPaused: false, crashed: false, facts: domain }
+      : undefined,
+  };
+}
+
+const NIC = {
+  alias: "ua-default",
+  mac: "02:00:00:00:00:0a",
+  linkUp: true,
+  model: "virtio",
+  queues: 1,
+};
+
+function phase(seen: Seen): string | undefined {
+  const [iface] = facts(seen).ifaces;
+  return iface && phaseOf(iface);
+}
+
+test("a plugin with nothing but a sidecar is one", () => {
+  expect(bindingOf(IFACE, { name: "default", pod: {} }, BINDINGS)).toEqual({
+    kind: "hook",
+    hasHook: true,
+  });
+});
+
+test("its link cannot be down, which nobody but the hook could bring about", () => {
+  const down = bindingOf({ ...IFACE, state: "down" }, { name: "default", pod: {} }, BINDINGS);
+  expect(down).toMatchObject({ kind: "refused", field: "state" });
+});
+
+test("the guest is defined without it, and nothing is wired", () => {
+  const plan = planNodeVm(facts({}));
+  expect(plan.map(({ kind }) => kind)).toEqual(["defineDomain", "startDomain"]);
+  expect(JSON.stringify(plan)).not.toContain("<interface");
+  expect(expectedWirings(facts({}).ifaces)).toEqual([]);
+});
+
+describe("when the guest runs there is nothing to do for it", () => {
+  test.each([
+    { name: "a NIC that libvirt knows, as passt's", nics: [NIC] },
+    { name: "a NIC that only QEMU knows, as slirp's", nics: [] },
+  ])("$name", ({ nics }) => {
+    expect(phase({ nics, isRunning: true })).toBe("Ready");
+    expect(planNodeVm(facts({ nics, isRunning: true }))).toEqual([]);
+  });
+
+  test("before that it is on its way", () => {
+    expect(phase({})).toBe("Attaching");
+  });
+});

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+export { newAddressChange } from "./addresses/kept-addresses.ts";
+export {
+  ipv6GatewayOf,
+  isIpv6LinkLocal,
+  type NicAddresses,
+  type NicRoute,
+  type RememberedAddresses,
+} from "./addresses/lease.ts";
+export { parseResolver } from "./addresses/resolver.ts";
+export type { ServedNic } from "./addresses/served-nic.ts";
+export {
+  type AgentMode,
+  type AttachmentAction,
+  type AttachmentFacts,
+  type ForeignAttachment,
+  type OwnedAttachment,
+  planAttachmentActions,
+} from "./attachments/attachment-actions.ts";
+export {
+  type CreatedBridge,
+  findAbsentBridges,
+  findCreatedBridges,
+  planBridgeRemoval,
+} from "./attachments/created-bridges.ts";
+export {
+  findRouteRival,
+  type RouteClaim,
+  routesInTheWay,
+  routesToRemember,
+  routesToRestore,
+} from "./attachments/default-routes.ts";
+export {
+  chooseDevice,
+  type DeviceRequest,
+  type HeldDevice,
+  mayHaveDevice,
+} from "./attachments/devices.ts";
+export {
+  isFromNicMover,
+  isSameNodeNic,
+  nodeNicNamesOf,
+  takesNodeNic,
+} from "./attachments/node-nics.ts";
+export {
+  DEFAULT_POLICY,
+  leaseDirectoriesOf,
+  namesBridge,
+  policyInForce,
+  policyProblems,
+  policySettingOf,
+  type TenantPolicy,
+} from "./attachments/tenant-policy.ts";
+export type { WantedAttachment } from "./attachments/wanted-attachments.ts";
+export type {
+  BridgeWiring,
+  ForwardedPorts,
+  LeftWiring,
+  MasqueradeWiring,
+  NatSubnet,
+  PodAnswers,
+  PodWiring,
+  SeenWiring,
+  SendGuard,
+  TapWiring,
+} from "./bindings/pod-wiring.ts";
+export { bindingProblems } from "./bindings/resolve-binding.ts";
+export { collectIfaceFacts } from "./collect.ts";
+export { type DefinitionNeeds, needsOf, sharedLinkOf } from "./definition/needs.ts";
+export {
+  hasStaleProblems,
+  type NodeFinding,
+  otherNodesIn,
+  problemsPatch,
+  tellProblems,
+} from "./definition/reported-problems.ts";
+export { type DefinitionFacts, problemsOf } from "./definition/suitability.ts";
+export { type DeviceTaps, deviceTapsOf, linkFilterOf } from "./links/link-facts.ts";
+export {
+  DATAPLANE_GROUP_FLAG,
+  dataplaneGroupProblem,
+  type SeenSocket,
+  type VhostSocket,
+  vhostSocketsOf,
+} from "./links/vhost-socket.ts";
+export { expectedWirings, orphanedWirings, wiringOf, withWired } from "./links/wiring.ts";
+export {
+  findMacTwins,
+  findOwnMacTwins,
+  listMacs,
+  macFor,
+  type MacOwner,
+  type MacTwin,
+  nameMacOwner,
+  type RandomBytes,
+  type SegmentOf,
+  withMacs,
+} from "./mac.ts";
+export { aliasOf, isExtraInterfaceName, isOwnPodInterfaceName, nameOfAlias } from "./names.ts";
+export { nicsPatch } from "./nics-patch.ts";
+export {
+  findByName,
+  ifacesOf,
+  networkNameOf,
+  networksOf,
+  type Nics,
+  nicsOf,
+  nicsPlaceOf,
+  withNics,
+} from "./nics.ts";
+export type { UnplugRequest } from "./node-plan.ts";
+export { ifacesWithoutPort } from "./pcie/ports.ts";
+export { pciAddressCauses } from "./pcie/topology.ts";
+export { letsGo } from "./phase.ts";
+export { findMovedNic } from "./pod-nic.ts";
+export { type NicsChange, withPlug } from "./spec-plan.ts";
+export { isTransientChange } from "./status/ifaces.ts";
+export { interfacesOf, mergeNetworkStatus, type ToldAttachment } from "./status/network-status.ts";
+export { type IfaceStage, sayStory, stagesOf } from "./status/phase-timings.ts";
+export { unreachableIfaces } from "./status/unreachable.ts";

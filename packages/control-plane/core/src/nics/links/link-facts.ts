@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { BindingRegistry, Iface, Network } from "@patchbay/api";
+import { isIpv6LinkLocal } from "../addresses/lease.ts";
+import type { Binding, BindingKind, BindingRefusal } from "../bindings/binding.ts";
+import { bindingOf } from "../bindings/resolve-binding.ts";
+import { sendGuardOf } from "../bindings/send-guard.ts";
+import { findByName } from "../nics.ts";
+import { NO_LINKS, type IfaceFacts, type LinkFacts } from "../facts.ts";
+import { madeTapOf, namesOf, isOwnLinkName } from "../names.ts";
+import { PORT_SECURITY_NOT_ENFORCED, socketProblem, type SeenSocket } from "./vhost-socket.ts";
+import { moduleOf, type WiredIface } from "./wiring.ts";
+
+export interface KernelLink {
+  readonly name: string;
+  readonly index?: number;
+  /** Bytes. */
+  readonly mtu: number;
+  /** For a tap: a process has it open. */
+  readonly carrier: boolean;
+  /** ADDRESS/LENGTH. */
+  readonly addresses?: readonly string[];
+  readonly mac?: string;
+  readonly master?: string;
+  /** For a tap: whether it has one queue pair or several. */
+  readonly takesQueues?: "one" | "many";
+}
+
+interface LinkSources {
+  readonly links: readonly KernelLink[];
+  readonly sockets?: ReadonlyMap<string, SeenSocket>;
+  readonly isEmulated?: boolean;
+  /** Index of the tap or socket that each device was last observed with. */
+  readonly deviceTaps?: DeviceTaps;
+}
+
+/** Whether the device has this tap or socket open. Assumed if no earlier observation is known. */
+function isOpenedByDevice(
+  { name }: WiredIface,
+  index: number | undefined,
+  { deviceTaps }: LinkSources,
+): boolean {
+  const known = deviceTaps?.get(name);
+  return known === undefined || known === index;
+}
+
+function openFacts(
+  iface: WiredIface,
+  tap: KernelLink | undefined,
+  sources: LinkSources,
+): Pick<LinkFacts, "tapOpen" | "tapIndex"> {
+  return {
+    tapOpen: tap?.carrier === true && isOpenedByDevice(iface, tap.index, sources),
+    ...(tap?.index === undefined ? {} : { tapIndex: tap.index }),
+  };
+}
+
+function podNicFacts(
+  nic: KernelLink | undefined,
+): Pick<LinkFacts, "mac" | "index" | "hasAddresses" | "addresses"> {
+  const { mac, index, master, addresses = [] } = nic ?? {};
+  const isFree = master === undefined && addresses.some((address) => !isIpv6LinkLocal(address));
+  return {
+    ...(mac === undefined ? {} : { mac }),
+    ...(index === undefined ? {} : { index }),
+    ...(isFree ? { hasAddresses: true, addresses } : {}),
+  };
+}
+
+function ownLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
+  const { links } = sources;
+  const { podInterfaceName, bridgeName, ...names } = namesOf(iface.name, iface.podInterfaceName);
+  const tapName = madeTapOf(iface.name, podInterfaceName);
+  const nic = findByName(links, podInterfaceName);
+  const tap = findByName(links, tapName);
+  const own = {
+    mtu: nic?.mtu ?? 0,
+    ...podNicFacts(nic),
+    ...(tapName === names.tapName ? {} : { tapName }),
+  };
+  return {
+    podInterface: nic !== undefined,
+    bridge: findByName(links, bridgeName) !== undefined,
+    tap: tap !== undefined,
+    wired: false,
+    ...openFacts(iface, tap, sources),
+    ...own,
+  };
+}
+
+/** The network's plugin created the links, so none of them is ours. */
+function pluginLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
+  const { links } = sources;
+  const names = namesOf(iface.name, iface.podInterfaceName);
+  const nic = findByName(links, names.podInterfaceName);
+  const tapName = moduleOf(iface).tapOf(names, new Set(links.map(({ name }) => name)));
+  const tap = findByName(links, tapName);
+  const own = {
+    mtu: tap?.mtu ?? 0,
+    ...podNicFacts(nic),
+    tapName,
+    ...(tap?.takesQueues === undefined ? {} : { takesQueues: tap.takesQueues }),
+  };
+  return {
+    podInterface: tap !== undefined,
+    bridge: false,
+    tap: false,
+    wired: false,
+    ...openFacts(iface, tap, sources),
+    ...own,
+  };
+}
+
+function hookLinkFacts({ podInterfaceName }: WiredIface, { links }: LinkSources): LinkFacts {
+  const nic = findByName(links, podInterfaceName);
+  const seen = { podInterface: nic !== undefined, tapOpen: true, mtu: nic?.mtu ?? 0 };
+  return { ...NO_LINKS, ...seen, ...podNicFacts(nic) };
+}
+
+function isGuarded({ iface, network, security: cluster }: WiredIface): boolean {
+  if (iface === undefined || network === undefined || cluster === undefined) return false;
+  return sendGuardOf({ iface, network, cluster, mac: "", addresses: [] }) !== undefined;
+}
+
+/** A socket instead of links. Only the device connects to it, and loses the connection if the socket is recreated. */
+function socketLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
+  const seen = sources.sockets?.get(iface.podInterfaceName);
+  const problem = isGuarded(iface)
+    ? PORT_SECURITY_NOT_ENFORCED
+    : socketProblem(iface.attachment, seen);
+  const isThere = seen?.id !== undefined && problem === undefined;
+  return {
+    ...NO_LINKS,
+    podInterface: isThere,
+    wired: isThere && seen.state === "ready",
+    tapOpen: isThere && isOpenedByDevice(iface, seen.id, sources),
+    ...(isThere && { tapIndex: seen.id }),
+    // With several queues libvirt requests interrupt vectors, which crash an emulated QEMU. Source: measured, libvirt 9.0.
+    ...(sources.isEmulated === true && { takesQueues: "one" }),
+    ...(problem !== undefined && { socketProblem: problem }),
+  };
+}
+
+const LINK_FACTS_BY_BINDING: Readonly<
+  Record<BindingKind, (iface: WiredIface, sources: LinkSources) => LinkFacts>
+> = {
+  bridge: ownLinkFacts,
+  masquerade: ownLinkFacts,
+  managedTap: ownLinkFacts,
+  tap: pluginLinkFacts,
+  vhostuser: socketLinkFacts,
+  hook: hookLinkFacts,
+};
+
+export function collectLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
+  if (iface.podInterfaceName === "") return NO_LINKS;
+  return LINK_FACTS_BY_BINDING[moduleOf(iface).kind](iface, sources);
+}
+
+type NamedIface = Pick<WiredIface, "name" | "podInterfaceName"> & {
+  readonly device?: IfaceFacts["device"];
+};
+
+/** Infers the binding of a deleted interface. A tap without our bridge was created by a plugin. */
+function inferBindingKind(
+  { name, podInterfaceName, device }: NamedIface,
+  links: readonly KernelLink[],
+): BindingKind {
+  if (device?.speaksVhostUser === true) return "vhostuser";
+  const { bridgeName, tapName } = namesOf(name, podInterfaceName);
+  const [bridge, tap] = [bridgeName, tapName].map((each) => findByName(links, each));
+  return tap !== undefined && bridge === undefined ? "tap" : "bridge";
+}
+
+export function collectBindingFacts(
+  named: NamedIface,
+  declared: { readonly iface?: Iface; readonly network?: Network },
+  { links, bindings }: Pick<LinkSources, "links"> & { readonly bindings: BindingRegistry },
+): Binding | BindingRefusal {
+  const { iface, network } = declared;
+  if (iface === undefined) return { kind: inferBindingKind(named, links) };
+  const binding = bindingOf(iface, network, bindings);
+  return binding.kind === "refused"
+    ? { ...binding, left: inferBindingKind(named, links) }
+    : binding;
+}
+
+/** Index of the tap that each device was observed with, by interface. A new tap with the same name is not open in QEMU. */
+export type DeviceTaps = ReadonlyMap<string, number>;
+
+/** Updates the indices after an observation. A removed device is forgotten: it opens its tap again when it is re-added. */
+export function deviceTapsOf(ifaces: readonly IfaceFacts[], before: DeviceTaps): DeviceTaps {
+  return new Map(
+    ifaces.flatMap(({ name, device, links }): readonly (readonly [string, number])[] => {
+      const index = links.tapOpen ? links.tapIndex : before.get(name);
+      return device === undefined || index === undefined ? [] : [[name, index]];
+    }),
+  );
+}
+
+interface ChangedLink {
+  readonly index: number;
+  readonly name?: string;
+}
+
+interface ObservedLink {
+  readonly name: string;
+  readonly index: number;
+}
+
+/** Ignores a pod NIC while CNI is adding it: it changes often, and the attachment's state reports the end. */
+function watchedNames(iface: IfaceFacts): readonly string[] {
+  const { podInterfaceName, tapName } = namesOf(iface.name, iface.podInterfaceName);
+  const { tap, bridge } = iface.links;
+  if (iface.attachment?.state !== "Attached" && !tap && !bridge) return [];
+  return [podInterfaceName, iface.links.tapName ?? tapName];
+}
+
+/**
+ * Returns a wake filter for link changes after an observation of `links`. Observed links match by index, because a link
+ * may be renamed; other links match by name. `unknown` always wakes.
+ */
+export function linkFilterOf(
+  ifaces: readonly IfaceFacts[],
+  links: readonly ObservedLink[],
+): (changes: readonly ChangedLink[] | "unknown") => boolean {
+  const names = new Set(ifaces.flatMap(watchedNames));
+  const isRelevant = (name: string): boolean => names.has(name) || isOwnLinkName(name);
+  const indices = new Set(links.filter(({ name }) => isRelevant(name)).map(({ index }) => index));
+  return (changes) =>
+    changes === "unknown" ||
+    changes.some(
+      ({ index, name }) => indices.has(index) || (name !== undefined && isRelevant(name)),
+    );
+}

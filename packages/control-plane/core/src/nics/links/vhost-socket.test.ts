@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Attachment, BindingRegistry, VirtualMachineInstance } from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { NO_VIEW } from "../../guest/agent-view.ts";
+import { isForVhostUser } from "../bindings/resolve-binding.ts";
+import { collectIfaceFacts } from "../collect.ts";
+import type { LinkFacts } from "../facts.ts";
+import {
+  socketProblem,
+  vhostSocketsOf,
+  type SeenSocket,
+  dataplaneGroupProblem,
+} from "./vhost-socket.ts";
+
+const PATH = "/run/patchbay/vhost-user/uid-1/pod1.sock";
+const REGISTRY: BindingRegistry = {
+  fast: { domainAttachmentType: "vhostuser" },
+  slow: { domainAttachmentType: "tap" },
+};
+
+function attached(info: object | undefined, more: Partial<Attachment> = {}): Attachment {
+  const deviceInfo = info && { type: "vhost-user", "vhost-user": info };
+  return {
+    name: "one",
+    podInterfaceName: "pod1",
+    state: "Attached" as const,
+    ...(deviceInfo && { deviceInfo }),
+    ...more,
+  };
+}
+
+const CLIENT = attached({ mode: "client", path: PATH });
+
+describe("a socket cannot be used", () => {
+  test.each<{ name: string; of: Attachment; seen?: SeenSocket; says: RegExp | undefined }>([
+    { name: "of a plugin that tells of none", of: attached(undefined), says: /told of no socket/ },
+    {
+      name: "where QEMU is to listen",
+      of: attached({ mode: "server", path: PATH }),
+      says: /QEMU to listen \(mode "server"\)/,
+    },
+    ...[
+      "/run/other/uid/s",
+      "relative",
+      "",
+      `${PATH}/..`,
+      "/run/patchbay/vhost-user/uid",
+      PATH.replace("uid-1", ".."),
+    ].map((path) => ({
+      name: `at ${path}`,
+      of: attached({ mode: "client", path }),
+      says: /not in a directory below/,
+    })),
+    {
+      name: "that is not there",
+      of: CLIENT,
+      seen: { state: "missing" },
+      says: /there is no socket/,
+    },
+    { name: "that nobody has looked at", of: CLIENT, says: /there is no socket/ },
+    {
+      name: "that was refused",
+      of: CLIENT,
+      seen: { state: "refused", reason: "it is no socket" },
+      says: /pod1.sock: it is no socket/,
+    },
+  ])("$name", ({ of, seen, says }) => {
+    expect(socketProblem(of, seen)?.message).toMatch(says ?? "");
+  });
+
+  test("else it can, and none is wanted of what is not attached", () => {
+    expect(socketProblem(CLIENT, { state: "found", id: 1 })).toBeUndefined();
+    expect(socketProblem(CLIENT, { state: "ready", id: 1 })).toBeUndefined();
+    expect(socketProblem(undefined, undefined)).toBeUndefined();
+    expect(socketProblem({ ...CLIENT, state: "Requested" }, undefined)).toBeUndefined();
+  });
+});
+
+function vmiWith(binding: string, attachment: Attachment): VirtualMachineInstance {
+  const vmi = aVmi({ nics: [{ name: "one" }], status: { attachments: [attachment] } });
+  const interfaces = [{ name: "one", binding: { name: binding } }];
+  return { ...vmi, spec: { ...vmi.spec, domain: { ...vmi.spec.domain, devices: { interfaces } } } };
+}
+
+test.each([
+  {
+    name: "its socket",
+    binding: "fast",
+    of: CLIENT,
+    want: [{ podInterfaceName: "pod1", path: PATH }],
+  },
+  { name: "none of another binding", binding: "slow", of: CLIENT, want: [] },
+  { name: "none that is no socket", binding: "fast", of: attached(undefined), want: [] },
+  {
+    name: "none elsewhere",
+    binding: "fast",
+    of: attached({ mode: "client", path: "/etc/passwd" }),
+    want: [],
+  },
+])("an iface has $name", ({ binding, of, want }) => {
+  expect(vhostSocketsOf(vmiWith(binding, of), REGISTRY)).toEqual(want);
+});
+
+describe("the links of an iface that speaks vhost-user", () => {
+  function linksWith(seen: SeenSocket, known?: number, isEmulated = false): LinkFacts | undefined {
+    const deviceTaps = new Map(known === undefined ? [] : [["one", known]]);
+    const sockets = new Map([["pod1", seen]]);
+    const sources = {
+      links: [],
+      nics: [],
+      guest: NO_VIEW,
+      bindings: REGISTRY,
+      sockets,
+      deviceTaps,
+      isEmulated,
+    };
+    return collectIfaceFacts({ vmi: vmiWith("fast", CLIENT), ...sources })[0]?.links;
+  }
+
+  test("take one pair of queues under software emulation alone", () => {
+    const seen = { state: "ready", id: 7 } as const;
+    const takes = [true, false].map((isEmulated) => linksWith(seen, 7, isEmulated)?.takesQueues);
+    expect(takes).toEqual(["one", undefined]);
+  });
+
+  test.each<{ name: string; seen: SeenSocket; known?: number; want: Partial<LinkFacts> }>([
+    {
+      name: "are whole with a socket that is shared",
+      seen: { state: "ready", id: 7 },
+      want: { podInterface: true, wired: true, tapOpen: true, tapIndex: 7 },
+    },
+    {
+      name: "are to be made for one that is not",
+      seen: { state: "found", id: 7 },
+      want: { podInterface: true, wired: false, tapIndex: 7 },
+    },
+    {
+      name: "are not the device's when it was made anew",
+      seen: { state: "ready", id: 8 },
+      known: 7,
+      want: { wired: true, tapOpen: false, tapIndex: 8 },
+    },
+    {
+      name: "are none without it",
+      seen: { state: "missing" },
+      known: 7,
+      want: { podInterface: false, wired: false, tapOpen: false },
+    },
+  ])("$name", ({ seen, known, want }) => {
+    expect(linksWith(seen, known)).toMatchObject({ ...want, tap: false, bridge: false });
+  });
+});
+
+test("a guest that the cluster holds to what it may send has no use of the socket, unless it may say so", () => {
+  const sockets = new Map([["pod1", { state: "ready", id: 7 } as const]]);
+  const sources = { links: [], nics: [], guest: NO_VIEW, bindings: REGISTRY, sockets };
+  const problemWith = (enforced: boolean): string | undefined => {
+    const vmi = vmiWith("fast", CLIENT);
+    const ifaces = vmi.spec.domain.devices?.interfaces ?? [];
+    const interfaces = ifaces.map((iface) => ({
+      ...iface,
+      portSecurity: { mode: "Off" as const },
+    }));
+    const spec = { ...vmi.spec, domain: { ...vmi.spec.domain, devices: { interfaces } } };
+    const security = { mode: "MAC", enforced } as const;
+    const [facts] = collectIfaceFacts({ vmi: { ...vmi, spec }, ...sources, security });
+    return facts?.links.socketProblem?.reason;
+  };
+  expect([true, false].map(problemWith)).toEqual(["PortSecurityNotKept", undefined]);
+});
+
+test.each([
+  { name: "with such a NIC", binding: "fast", limits: {}, want: true },
+  { name: "with another", binding: "slow", limits: {}, want: false },
+  {
+    name: "that asks for sockets",
+    binding: "slow",
+    limits: { "vhost-user.patchbay.io/sockets": "2" },
+    want: true,
+  },
+  {
+    name: "that asks for none",
+    binding: "slow",
+    limits: { "vhost-user.patchbay.io/sockets": 0 },
+    want: false,
+  },
+])("a VM $name is to be ready for it: $want", ({ binding, limits, want }) => {
+  const { spec } = vmiWith(binding, CLIENT);
+  const asking = { ...spec, domain: { ...spec.domain, resources: { limits } } };
+  expect(isForVhostUser(asking, REGISTRY)).toBe(want);
+});
+
+test.each([
+  { gid: 0, says: undefined },
+  { gid: 1, says: undefined },
+  { gid: 2 ** 32 - 2, says: undefined },
+  { gid: 2 ** 32 - 1, says: "it must be the number of a group" },
+  { gid: -1, says: "it must be the number of a group" },
+  { gid: 1.5, says: "it must be the number of a group" },
+  { gid: Number.NaN, says: "it must be the number of a group" },
+  {
+    gid: 107,
+    says: "it is the launchers' own, each of which could make sockets for others then",
+  },
+])("of group $gid is said: $says", ({ gid, says }) => {
+  expect(dataplaneGroupProblem(gid)).toBe(says);
+});

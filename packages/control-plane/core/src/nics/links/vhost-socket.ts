@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// vhost-user sockets of interfaces, and why a device cannot use one.
+import {
+  names,
+  vhostUserOf,
+  type Attachment,
+  type BindingRegistry,
+  type VhostUserInfo,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { bindingIn } from "../bindings/resolve-binding.ts";
+import type { Told } from "../../reasons/messages.ts";
+import { ifacesOf } from "../nics.ts";
+
+export interface VhostSocket {
+  readonly podInterfaceName: string;
+  /** Path on the node and in the launcher: {@link names.VHOST_USER_DIR}/DIRECTORY/NAME. */
+  readonly path: string;
+}
+
+export interface SeenSocket {
+  /** `ready`: the launcher can use it under the domain's name for it; `found`: the link to it is still missing. */
+  readonly state: "ready" | "found" | "missing" | "refused";
+  readonly reason?: string;
+  /** Inode that changes when the socket is recreated. Unset if there is no socket. */
+  readonly id?: number;
+}
+
+export type SocketReason = "BackendMissing" | "BackendRefused" | "PortSecurityNotKept";
+
+const DIRECTORY_AND_NAME = /^\/[A-Za-z0-9][\w.-]{0,63}\/[A-Za-z0-9][\w.-]{0,63}$/;
+
+/** Whether the path is in the pod's directory, which the launcher mounts. */
+function isInPodDirectory({ path }: VhostUserInfo): boolean {
+  return (
+    path.startsWith(names.VHOST_USER_DIR) &&
+    DIRECTORY_AND_NAME.test(path.slice(names.VHOST_USER_DIR.length))
+  );
+}
+
+function refuse(message: string): Told<SocketReason> {
+  return { reason: "BackendRefused", message };
+}
+
+function deviceInfoProblem(info: VhostUserInfo | undefined): Told<SocketReason> | undefined {
+  if (info === undefined) {
+    return refuse(
+      "the network's plugin told of no socket (device-info of type vhost-user in the pod's network-status); use a network whose plugin makes sockets",
+    );
+  }
+  const { mode, path } = info;
+  if (mode !== "client") {
+    return refuse(
+      `the network's plugin wants QEMU to listen (mode "${mode}"), which would wait for the dataplane with its guest standing still, or never started; let the dataplane listen (mode "client")`,
+    );
+  }
+  if (isInPodDirectory(info)) return undefined;
+  return refuse(
+    `the socket ${JSON.stringify(path)} is not in a directory below ${names.VHOST_USER_DIR}, which is all that launchers share`,
+  );
+}
+
+export function socketProblem(
+  attachment: Attachment | undefined,
+  seen: SeenSocket | undefined,
+): Told<SocketReason> | undefined {
+  if (attachment?.state !== "Attached") return undefined;
+  const info = vhostUserOf(attachment.deviceInfo);
+  return deviceInfoProblem(info) ?? observedSocketProblem(info?.path ?? "", seen);
+}
+
+function observedSocketProblem(
+  path: string,
+  seen: SeenSocket | undefined,
+): Told<SocketReason> | undefined {
+  if (seen?.state === "ready" || seen?.state === "found") return undefined;
+  if (seen?.state === "refused") return refuse(`${path}: ${seen.reason ?? ""}`);
+  return {
+    reason: "BackendMissing",
+    message: `there is no socket ${path}: the dataplane does not run, or has no port for it; the device is plugged, or plugged again, as soon as there is one`,
+  };
+}
+
+export function vhostSocketsOf(
+  { spec, status }: Pick<VirtualMachineInstance, "spec" | "status">,
+  bindings: BindingRegistry,
+): readonly VhostSocket[] {
+  const speakers = new Set(
+    ifacesOf(spec)
+      .filter((iface) => bindingIn(spec, iface, bindings).kind === "vhostuser")
+      .map(({ name }) => name),
+  );
+  return (status?.attachments ?? []).flatMap((attachment): readonly VhostSocket[] => {
+    const { name, podInterfaceName, deviceInfo } = attachment;
+    const info = vhostUserOf(deviceInfo);
+    if (!speakers.has(name) || info === undefined || deviceInfoProblem(info) !== undefined)
+      return [];
+    return [{ podInterfaceName, path: info.path }];
+  });
+}
+
+/** Port security cannot be enforced because the frames bypass the pod. */
+export const PORT_SECURITY_NOT_ENFORCED: Told<SocketReason> = {
+  reason: "PortSecurityNotKept",
+  message:
+    "the cluster judges what guests send (spec.configuration.network.portSecurity of the KubeVirt object), which cannot be done for vhost-user; use another binding, or let the interface say portSecurity.mode Off where the cluster lets it",
+};
+
+/** Flag of virt-handler and of all that create or check the sockets. */
+export const DATAPLANE_GROUP_FLAG = {
+  flags: "--dataplane-group <gid>",
+  description:
+    "group, by its number, of a dataplane of vhost-user that is not root: its members may make sockets in the pods' directories, and those of another group are refused; 0: root makes them",
+} as const;
+
+/** Source: linux/uidgid.h, which reserves the last number. */
+const GID_MAX = 2 ** 32 - 2;
+
+/** Why the GID cannot be used. 0 means that only root creates sockets. */
+export function dataplaneGroupProblem(gid: number): string | undefined {
+  if (!Number.isInteger(gid) || gid < 0 || gid > GID_MAX) return "it must be the number of a group";
+  return gid === names.LAUNCHER_UID
+    ? "it is the launchers' own, each of which could make sockets for others then"
+    : undefined;
+}

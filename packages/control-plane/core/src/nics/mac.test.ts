@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+import type {
+  Iface,
+  Network,
+  VmiSpec,
+  BindingRegistry,
+  VirtualMachine,
+  VmiStatus,
+  VmStatus,
+} from "@patchbay/api";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { findMacTwins, findOwnMacTwins, macFor, macOf, withMacs } from "./mac.ts";
+import { aVm, aVmi } from "@patchbay/support";
+import { vmiOf } from "../vm/vm.ts";
+import { ifacesOf, withNics } from "./nics.ts";
+import { restartRequiredFields } from "../status/restart-required.ts";
+import { vmStatus } from "../status/vm.ts";
+
+function specOf(ifaces: readonly Iface[], networks: readonly Network[]): VmiSpec {
+  return { domain: { devices: { interfaces: [...ifaces] } }, networks: [...networks] };
+}
+
+function onBlue(iface: Omit<Iface, "name">, networkName = "blue"): VmiSpec {
+  return specOf(
+    [{ name: "nic", bridge: {}, ...iface }],
+    [{ name: "nic", multus: { networkName } }],
+  );
+}
+
+/** Counts up, so that each draw is another MAC. */
+function counting(): (size: number) => Uint8Array {
+  let draws = 0;
+  return (size) => new Uint8Array(size).fill(++draws, size - 1);
+}
+
+test.each([
+  {
+    name: "the spec's first",
+    facts: {
+      iface: { name: "a", macAddress: "02-00-00-00-00-0A" },
+      attachment: {
+        name: "a",
+        podInterfaceName: "eth0",
+        state: "Attached",
+        mac: "02:00:00:00:00:0b",
+      },
+      links: { mac: "02:00:00:00:00:0c" },
+    } as const,
+    want: "02:00:00:00:00:0a",
+  },
+  {
+    name: "then what the NIC has",
+    facts: {
+      attachment: {
+        name: "a",
+        podInterfaceName: "eth0",
+        state: "Attached",
+        mac: "02:00:00:00:00:0b",
+      },
+      links: { mac: "02:00:00:00:00:0c" },
+    } as const,
+    want: "02:00:00:00:00:0c",
+  },
+  {
+    name: "then what the pod's status says, where nobody sees the NIC",
+    facts: {
+      attachment: {
+        name: "a",
+        podInterfaceName: "eth0",
+        state: "Attached",
+        mac: "02:00:00:00:00:0b",
+      },
+    } as const,
+    want: "02:00:00:00:00:0b",
+  },
+])("the guest's MAC: $name", ({ facts, want }) => {
+  expect(macOf(facts)).toBe(want);
+});
+
+describe("a new MAC", () => {
+  test("is local and unicast, whatever the random bytes", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 6, maxLength: 6 }), (bytes) => {
+        const mac = macFor(new Set(), () => bytes);
+        expect(mac).toMatch(/^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/);
+        expect(parseInt(mac.slice(0, 2), 16) & 0x03).toBe(0x02);
+      }),
+    );
+  });
+
+  test("is another one when the first is taken", () => {
+    expect(macFor(new Set(["02:00:00:00:00:01"]), counting())).toBe("02:00:00:00:00:02");
+  });
+});
+
+describe("missing MACs", () => {
+  const sources = { namespace: "ns", earlier: [] };
+
+  test("are filled in on secondary networks only", () => {
+    const spec = specOf(
+      [{ name: "default", bridge: {} }, { name: "nic" }, { name: "gone", state: "absent" }],
+      [
+        { name: "default", pod: {} },
+        { name: "nic", multus: { networkName: "blue" } },
+        { name: "gone", multus: { networkName: "red" } },
+      ],
+    );
+    const macs = withMacs(spec, { ...sources, randomBytes: counting() }).map(
+      ({ macAddress }) => macAddress,
+    );
+    expect(macs).toEqual([undefined, "02:00:00:00:00:01", undefined]);
+  });
+
+  test.each<{ name: string; given: VmiSpec; earlier: VmiSpec; want: string }>([
+    {
+      name: "what is there stays",
+      given: onBlue({ macAddress: "02:aa:00:00:00:01" }),
+      earlier: onBlue({ macAddress: "02:bb:00:00:00:01" }),
+      want: "02:aa:00:00:00:01",
+    },
+    {
+      name: "the same iface on the same network keeps its earlier MAC",
+      given: onBlue({}, "ns/blue"),
+      earlier: onBlue({ macAddress: "02:bb:00:00:00:01" }),
+      want: "02:bb:00:00:00:01",
+    },
+    {
+      name: "on another network it gets a new one",
+      given: onBlue({}, "red"),
+      earlier: onBlue({ macAddress: "02:bb:00:00:00:01" }),
+      want: "02:00:00:00:00:01",
+    },
+  ])("$name", ({ given, earlier, want }) => {
+    const ifaces = withMacs(given, { ...sources, earlier: [earlier], randomBytes: counting() });
+    expect(ifaces.map(({ macAddress }) => macAddress)).toEqual([want]);
+  });
+});
+
+test("no two of the new MACs are the same, nor one that is there, however it is written", () => {
+  const spec = specOf(
+    [{ name: "a", macAddress: "02-00-00-00-00-01" }, { name: "b" }, { name: "c", macAddress: "" }],
+    ["a", "b", "c"].map((name) => ({ name, multus: { networkName: "blue" } })),
+  );
+  // Each of the first draws comes twice.
+  let draws = 0;
+  const randomBytes = (size: number): Uint8Array =>
+    new Uint8Array(size).fill(1 + Math.floor(draws++ / 2), size - 1);
+  const macs = withMacs(spec, { namespace: "ns", earlier: [], randomBytes });
+  expect(macs.map(({ macAddress }) => macAddress)).toEqual([
+    "02-00-00-00-00-01",
+    "02:00:00:00:00:02",
+    "02:00:00:00:00:03",
+  ]);
+});
+
+test("the first of the earlier ones that has a MAC counts", () => {
+  const mac = "02:cc:00:00:00:01";
+  const earlier = [onBlue({}), onBlue({ macAddress: "" }), onBlue({ macAddress: mac })];
+  const elsewhere = specOf([], [{ name: "nic", multus: { networkName: "blue" } }]);
+  const sources = { namespace: "ns", earlier: [elsewhere, ...earlier], randomBytes: counting() };
+  expect(withMacs(onBlue({}), sources)[0]?.macAddress).toBe(mac);
+});
+
+test("an earlier MAC that another iface of the network names now is that one's", () => {
+  const mac = "02:cc:00:00:00:01";
+  const network = { multus: { networkName: "blue" } };
+  const networks = [
+    { name: "nic", ...network },
+    { name: "other", ...network },
+  ];
+  const given = specOf([{ name: "nic" }, { name: "other", macAddress: mac }], networks);
+  const earlier = [onBlue({ macAddress: mac })];
+  const macs = withMacs(given, { namespace: "ns", earlier, randomBytes: counting() });
+  expect(macs.map(({ macAddress }) => macAddress)).toEqual(["02:00:00:00:00:01", mac]);
+});
+
+test("a broken source of random bytes does not hold anything up", () => {
+  const stuck = (size: number): Uint8Array => new Uint8Array(size);
+  expect(macFor(new Set(["02:00:00:00:00:00"]), stuck)).toBe("02:00:00:00:00:00");
+});
+
+test("the first byte is drawn too", () => {
+  const first = (size: number): Uint8Array => new Uint8Array(size).fill(0xf0);
+  expect(macFor(new Set(), first)).toBe("f2:f0:f0:f0:f0:f0");
+});
+
+describe("twins", () => {
+  const own = { namespace: "ns", name: "vm", spec: onBlue({ macAddress: "02-AA-00-00-00-01" }) };
+  const mac = "02:aa:00:00:00:01";
+
+  test.each<{ name: string; other: Parameters<typeof findMacTwins>[0]; want: number }>([
+    {
+      name: "one MAC on one network",
+      other: { ...own, name: "other", spec: onBlue({ macAddress: mac }, "ns/blue") },
+      want: 1,
+    },
+    {
+      name: "one MAC on networks of one name in two namespaces",
+      other: { namespace: "elsewhere", name: "other", spec: onBlue({ macAddress: mac }) },
+      want: 0,
+    },
+    { name: "the VM itself", other: own, want: 0 },
+    { name: "a VM of the name elsewhere", other: { ...own, namespace: "x" }, want: 0 },
+    {
+      name: "a VM of the name elsewhere, on the same network",
+      other: { ...own, namespace: "x", spec: onBlue({ macAddress: mac }, "ns/blue") },
+      want: 1,
+    },
+    { name: "one without a MAC", other: { ...own, name: "other", spec: onBlue({}) }, want: 0 },
+    {
+      name: "one on the pod's network",
+      other: {
+        ...own,
+        name: "other",
+        spec: specOf([{ name: "nic", macAddress: mac }], [{ name: "nic", pod: {} }]),
+      },
+      want: 0,
+    },
+    {
+      name: "an iface that is being unplugged",
+      other: { ...own, name: "other", spec: onBlue({ macAddress: mac, state: "absent" }) },
+      want: 0,
+    },
+  ])("$name: $want", ({ other, want }) => {
+    expect(findMacTwins(own, [other])).toHaveLength(want);
+  });
+
+  test("are none without a MAC, or on the pod's network", () => {
+    const none = { ...own, spec: onBlue({}) };
+    expect(findMacTwins(none, [{ ...none, name: "other" }])).toEqual([]);
+    const pod = specOf([{ name: "nic", macAddress: mac }], [{ name: "nic", pod: {} }]);
+    const onPod = { ...own, spec: pod };
+    expect(findMacTwins(onPod, [{ ...onPod, name: "other" }])).toEqual([]);
+  });
+
+  test("say which iface, network and VM", () => {
+    const other = { ...own, name: "other" };
+    expect(findMacTwins(own, [other])).toEqual([
+      {
+        index: 0,
+        mac,
+        network: "ns/blue",
+        owner: "ns/other",
+        isOwnerHalted: false,
+        isOtherNetwork: false,
+      },
+    ]);
+  });
+
+  test("name a VM that runs before one that is halted", () => {
+    const running = { ...own, name: "running" };
+    const halted = { ...own, name: "halted", isHalted: true as const };
+    for (const others of [
+      [running, halted],
+      [halted, running],
+    ]) {
+      expect(findMacTwins(own, others)).toMatchObject([
+        { owner: "ns/running", isOwnerHalted: false },
+      ]);
+    }
+    expect(findMacTwins(own, [halted])).toMatchObject([
+      { owner: "ns/halted", isOwnerHalted: true },
+    ]);
+  });
+
+  test.each([
+    { name: "two networks of one bridge", bridge: "br1", other: mac.toUpperCase(), want: 1 },
+    { name: "two bridges", bridge: undefined, other: mac, want: 0 },
+    { name: "one bridge with other MACs", bridge: "br1", other: "02:00:00:00:00:ff", want: 0 },
+  ])("are found within one VM on $name: $want", ({ bridge, other, want }) => {
+    const spec = specOf(
+      [
+        { name: "a", bridge: {}, macAddress: mac },
+        { name: "b", bridge: {}, macAddress: other },
+      ],
+      [
+        { name: "a", multus: { networkName: "blue" } },
+        { name: "b", multus: { networkName: "red" } },
+      ],
+    );
+    const twin = { index: 1, earlier: 0, mac, networks: ["ns/red", "ns/blue"] };
+    const found = findOwnMacTwins({ ...own, spec }, (network) => bridge ?? network);
+    expect(found).toEqual(Array.from({ length: want }, () => twin));
+  });
+
+  test("are found on networks that share a bridge", () => {
+    const other = { ...own, name: "other", spec: onBlue({ macAddress: mac }, "ns/blue2") };
+    expect(findMacTwins(own, [other])).toEqual([]);
+    expect(findMacTwins(own, [other], () => "bridge br1 0")).toMatchObject([
+      { network: "ns/blue", isOtherNetwork: true },
+    ]);
+  });
+});
+
+const [FIRST, SECOND] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
+const POD: Network = { name: "default", pod: {} };
+const BLUE: Network = { name: "default", multus: { networkName: "blue" } };
+const BRIDGE: Iface = { name: "default", bridge: {} };
+const KEPT: VmStatus = { macAddresses: [{ name: "default", macAddress: FIRST }] };
+const BINDINGS: BindingRegistry = {
+  own: { domainAttachmentType: "managedTap" },
+  lone: { domainAttachmentType: "tap" },
+};
+
+function vmOf(iface: Iface, status: VmStatus = {}, network = POD): VirtualMachine {
+  const vm = aVm();
+  const spec = withNics(vm.spec.template.spec, [network], [iface]);
+  return { ...vm, status, spec: { ...vm.spec, template: { spec } } };
+}
+
+function reported(mac: string): VmiStatus {
+  return { phase: "Running", interfaces: [{ name: "default", mac }] };
+}
+
+function keptAfter(vm: VirtualMachine, status?: VmiStatus): VmStatus["macAddresses"] {
+  const vmi = status === undefined ? undefined : aVmi({ ownedByVm: true, status });
+  const situation = {
+    vm,
+    vmi,
+    startProblems: [],
+    isNameTaken: false,
+    isStaged: false,
+    waitsForBinding: false,
+    failures: [],
+  };
+  return vmStatus({ ...situation, bindings: BINDINGS }, "2026-01-01T00:00:00Z").macAddresses;
+}
+
+describe("the VM's status keeps", () => {
+  const entry = (macAddress: string) => [{ name: "default", macAddress }];
+
+  test.each<{
+    name: string;
+    vm: VirtualMachine;
+    vmi?: VmiStatus;
+    want: VmStatus["macAddresses"];
+  }>([
+    { name: "what the guest has", vm: vmOf(BRIDGE), vmi: reported(FIRST), want: entry(FIRST) },
+    {
+      name: "it in one form",
+      vm: vmOf(BRIDGE),
+      vmi: reported("02-00-00-00-00-0A"),
+      want: entry("02:00:00:00:00:0a"),
+    },
+    {
+      name: "what the guest has now rather than what an earlier one had",
+      vm: vmOf(BRIDGE, KEPT),
+      vmi: reported(SECOND),
+      want: entry(SECOND),
+    },
+    { name: "it without a guest", vm: vmOf(BRIDGE, KEPT), want: entry(FIRST) },
+    {
+      name: "it while the next guest has none yet",
+      vm: vmOf(BRIDGE, KEPT),
+      vmi: { phase: "Scheduled" },
+      want: entry(FIRST),
+    },
+    {
+      name: "it behind a masquerade",
+      vm: vmOf({ name: "default", masquerade: {} }),
+      vmi: reported(FIRST),
+      want: entry(FIRST),
+    },
+    {
+      name: "it where a plugin prepares the network",
+      vm: vmOf({ name: "default", binding: { name: "own" } }),
+      vmi: reported(FIRST),
+      want: entry(FIRST),
+    },
+    {
+      name: "nothing where a plugin makes the tap, by which the MAC is fixed",
+      vm: vmOf({ name: "default", binding: { name: "lone" } }),
+      vmi: reported(FIRST),
+      want: undefined,
+    },
+    {
+      name: "nothing that no NIC can have",
+      vm: vmOf(BRIDGE, KEPT),
+      vmi: reported("ff:ff:ff:ff:ff:ff"),
+      want: entry(FIRST),
+    },
+    {
+      name: "nothing of a secondary network: the template has it",
+      vm: vmOf({ ...BRIDGE, macAddress: FIRST }, {}, BLUE),
+      vmi: reported(FIRST),
+      want: undefined,
+    },
+    {
+      name: "nothing of an iface that is no longer declared",
+      vm: vmOf({ name: "other", bridge: {} }, KEPT, { name: "other", pod: {} }),
+      want: undefined,
+    },
+    {
+      name: "nothing of one that is leaving",
+      vm: vmOf({ ...BRIDGE, state: "absent" }, KEPT),
+      want: undefined,
+    },
+  ])("$name", ({ vm, vmi, want }) => {
+    expect(keptAfter(vm, vmi)).toEqual(want);
+  });
+});
+
+describe("the next VMI gets", () => {
+  test.each<{ name: string; vm: VirtualMachine; want: string | undefined }>([
+    { name: "the MAC that was kept", vm: vmOf(BRIDGE, KEPT), want: FIRST },
+    {
+      name: "it in place of an empty one",
+      vm: vmOf({ ...BRIDGE, macAddress: "" }, KEPT),
+      want: FIRST,
+    },
+    {
+      name: "what the template names instead",
+      vm: vmOf({ ...BRIDGE, macAddress: SECOND }, KEPT),
+      want: SECOND,
+    },
+    { name: "none at the first start", vm: vmOf(BRIDGE), want: undefined },
+    {
+      name: "none where the tap has its own",
+      vm: vmOf({ name: "default", binding: { name: "lone" } }, KEPT),
+      want: undefined,
+    },
+  ])("$name", ({ vm, want }) => {
+    expect(ifacesOf(vmiOf(vm, BINDINGS).spec)[0]?.macAddress).toBe(want);
+  });
+});
+
+test.each<{ name: string; iface: Iface; want: readonly string[] }>([
+  { name: "no restart is needed for a MAC that only the VMI has", iface: BRIDGE, want: [] },
+  {
+    name: "one is needed for another that the template names",
+    iface: { ...BRIDGE, macAddress: SECOND },
+    want: ["spec.template.spec.domain.devices.interfaces[0].macAddress"],
+  },
+])("$name", ({ iface, want }) => {
+  const vmi = vmiOf(vmOf(BRIDGE, KEPT), BINDINGS);
+  expect(
+    restartRequiredFields(vmOf(iface, KEPT), vmi, { bindings: BINDINGS, isStaged: false }),
+  ).toEqual(want);
+});

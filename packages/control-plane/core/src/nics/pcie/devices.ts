@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// PCI devices of a VMI other than NICs, and the addresses recorded at the VM's last start.
+import {
+  names,
+  parsePcieTopology,
+  type PcieTopology,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import {
+  parsePciAddress,
+  TOPOLOGY_VERSION,
+  layoutOf,
+  machineFamilyOf,
+  type PciAddress,
+  type DeviceToPlace,
+  type FixedDevice,
+} from "@patchbay/domain";
+import { disksOf, type GuestDisk } from "../../vm/spec/disks.ts";
+import { hasDisplay, inputsOf } from "../../vm/spec/guest-devices.ts";
+import { machineOf } from "../../vm/spec/machine.ts";
+
+export function keptTopology(vmi: VirtualMachineInstance): PcieTopology | undefined {
+  return parsePcieTopology(vmi.metadata.annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]);
+}
+
+/** The version of the VM's first start, so that guests keep their addresses. */
+export function topologyVersionOf(vmi: VirtualMachineInstance): number {
+  return keptTopology(vmi)?.version ?? TOPOLOGY_VERSION;
+}
+
+export function recordedNicAddresses(vmi: VirtualMachineInstance): ReadonlyMap<string, PciAddress> {
+  return new Map(
+    keptTopology(vmi)?.interfaces.flatMap(({ name, pciAddress }) => {
+      const address = parsePciAddress(pciAddress);
+      return address === undefined ? [] : [[name, address] as const];
+    }),
+  );
+}
+
+/** Parses a requested PCI address. KubeVirt's short form omits the PCI domain. */
+export function parseRequestedPciAddress(text: string | undefined): PciAddress | undefined {
+  if (text === undefined || text === "") return undefined;
+  return parsePciAddress(text.split(":").length === 2 ? `0000:${text}` : text);
+}
+
+/** Ports of one SATA controller. Source: QEMU hw/ide/ich.c */
+export const SATA_PORTS = 6;
+
+export function diskDeviceName({ name }: Pick<GuestDisk, "name">): FixedDevice {
+  return `disk:${name}`;
+}
+
+export function inputDeviceName(index: number): FixedDevice {
+  return `input:${String(index)}`;
+}
+
+/** The machine type q35 has controller 0 built in. */
+export function sataDeviceName(index: number): FixedDevice {
+  return `sata:${String(index)}`;
+}
+
+function sataControllers(vmi: VirtualMachineInstance, disks: readonly GuestDisk[]): FixedDevice[] {
+  const count = Math.ceil(disks.filter(({ bus }) => bus === "sata").length / SATA_PORTS);
+  const all = Array.from({ length: count }, (_unused, index) => sataDeviceName(index));
+  return machineFamilyOf(machineOf(vmi.spec.domain)) === "q35" ? all.slice(1) : all;
+}
+
+function listDevices(vmi: VirtualMachineInstance): readonly FixedDevice[] {
+  const { spec } = vmi;
+  const { hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
+  const disks = disksOf(spec);
+  const inputs = inputsOf(spec);
+  const { rng, watchdog } = spec.domain.devices ?? {};
+  const when = (condition: boolean, device: FixedDevice): readonly FixedDevice[] =>
+    condition ? [device] : [];
+  return [
+    ...when(hasDisplay(spec, hasKubeVirtDefaults), "display"),
+    ...when(
+      inputs.some(({ bus }) => bus === "usb"),
+      "usb",
+    ),
+    ...when(
+      disks.some(({ bus }) => bus === "scsi"),
+      "scsi",
+    ),
+    ...sataControllers(vmi, disks),
+    ...disks.filter(({ bus }) => bus === "virtio").map(diskDeviceName),
+    ...inputs.flatMap(({ bus }, index) => when(bus === "virtio", inputDeviceName(index))),
+    ...when(rng !== undefined, "rng"),
+    ...when(watchdog !== undefined, "watchdog"),
+  ];
+}
+
+export function devicesToPlace(vmi: VirtualMachineInstance): readonly DeviceToPlace[] {
+  const requested = new Map(
+    disksOf(vmi.spec).map((disk) => [
+      diskDeviceName(disk),
+      parseRequestedPciAddress(disk.pciAddress),
+    ]),
+  );
+  const recorded = new Map(
+    keptTopology(vmi)?.devices?.map(({ name, pciAddress }) => [name, parsePciAddress(pciAddress)]),
+  );
+  return listDevices(vmi).map((name) => {
+    const requestedAddress = requested.get(name);
+    const recordedAddress = recorded.get(name);
+    return {
+      name,
+      ...(requestedAddress === undefined ? {} : { asked: requestedAddress }),
+      ...(recordedAddress === undefined ? {} : { kept: recordedAddress }),
+    };
+  });
+}

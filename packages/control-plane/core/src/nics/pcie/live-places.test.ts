@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which places in a running domain do new NICs get, and why do some get none?
+import {
+  names,
+  networkConfigOf,
+  printPcieTopology,
+  type Iface,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { parsePciAddress, printPciAddress, type DomainFacts } from "@patchbay/domain";
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { NO_LINKS, type IfaceFacts } from "../facts.ts";
+import { planLivePlaces } from "./live-places.ts";
+
+function aDomain(ports: number, used: readonly string[], vcpus = 1): DomainFacts {
+  const controllers = Array.from({ length: ports }, (_unused, position) => ({
+    index: position + 1,
+    model: "pcie-root-port",
+    hotplug: true,
+  }));
+  const pciAddresses = used.flatMap((text) => parsePciAddress(text) ?? []);
+  return {
+    family: "q35",
+    nics: [],
+    controllers,
+    pciAddresses,
+    devices: [],
+    vcpus,
+    sharesMemory: true,
+    agentConnected: false,
+    paths: [],
+  };
+}
+
+function aFact(name: string, iface: Partial<Iface> = {}): IfaceFacts {
+  return {
+    name,
+    iface: { name, ...iface },
+    binding: { kind: "bridge" },
+    podInterfaceName: `pod${name}`,
+    links: NO_LINKS,
+  };
+}
+
+function aVmiWith(kept: Readonly<Record<string, string>>): VirtualMachineInstance {
+  const interfaces = Object.entries(kept).map(([name, pciAddress]) => ({ name, pciAddress }));
+  const annotation = printPcieTopology({ version: 1, interfaces });
+  const vmi = aVmi();
+  const annotations = { [names.PCIE_TOPOLOGY_ANNOTATION]: annotation };
+  return { ...vmi, metadata: { ...vmi.metadata, annotations } };
+}
+
+function placesOf(
+  domain: DomainFacts,
+  newcomers: readonly IfaceFacts[],
+  more: {
+    readonly kept?: Readonly<Record<string, string>>;
+    readonly others?: readonly IfaceFacts[];
+  } = {},
+): Readonly<Record<string, string>> {
+  const ifaces = [...newcomers, ...(more.others ?? [])];
+  const facts = { vmi: aVmiWith(more.kept ?? {}), network: networkConfigOf(undefined), ifaces };
+  const places = [...planLivePlaces(facts, domain, newcomers)].map(
+    ([name, place]) =>
+      [name, typeof place === "string" ? place : printPciAddress(place.pciAddress)] as const,
+  );
+  return Object.fromEntries(places);
+}
+
+describe("a new NIC gets", () => {
+  test("the lowest free port, in the order of the ifaces", () => {
+    const domain = aDomain(4, ["0000:02:00.0"]);
+    expect(placesOf(domain, [aFact("a"), aFact("b")])).toEqual({
+      a: "0000:01:00.0",
+      b: "0000:03:00.0",
+    });
+  });
+
+  test("the port that it had before", () => {
+    const kept = { a: "0000:03:00.0" };
+    expect(placesOf(aDomain(4, []), [aFact("a")], { kept })).toEqual(kept);
+  });
+
+  test("another where somebody sits in the one that it had", () => {
+    const kept = { a: "0000:03:00.0" };
+    expect(placesOf(aDomain(4, ["0000:03:00.0"]), [aFact("a")], { kept })).toEqual({
+      a: "0000:01:00.0",
+    });
+  });
+
+  test("no port that another had, who is still to come", () => {
+    const more = { kept: { late: "0000:01:00.0" }, others: [aFact("late")] };
+    expect(placesOf(aDomain(4, []), [aFact("a")], more)).toEqual({ a: "0000:02:00.0" });
+  });
+
+  test("the address that its owner asks for, also where it had another before", () => {
+    const asked = aFact("a", { pciAddress: "0000:04:00.0" });
+    const kept = { a: "0000:03:00.0" };
+    expect(placesOf(aDomain(4, []), [asked], { kept })).toEqual({ a: "0000:04:00.0" });
+  });
+
+  test("no port that the owner of another asks for, who is still to come", () => {
+    const others = [aFact("late", { pciAddress: "0000:01:00.0" })];
+    expect(placesOf(aDomain(4, []), [aFact("a")], { others })).toEqual({ a: "0000:02:00.0" });
+  });
+
+  test("the address that its owner asks for, though another had it", () => {
+    const late = aFact("late");
+    const asked = aFact("a", { pciAddress: "0000:01:00.0" });
+    const kept = { late: "0000:01:00.0" };
+    for (const newcomers of [
+      [asked, late],
+      [late, asked],
+    ]) {
+      expect(placesOf(aDomain(4, []), newcomers, { kept })).toEqual({
+        a: "0000:01:00.0",
+        late: "0000:02:00.0",
+      });
+    }
+  });
+
+  test("a port that another had, who has its device elsewhere by now", () => {
+    const device = { alias: "ua-there", mac: "", linkUp: true, queues: 1 };
+    const more = { kept: { there: "0000:01:00.0" }, others: [{ ...aFact("there"), device }] };
+    expect(placesOf(aDomain(4, []), [aFact("a")], more)).toEqual({ a: "0000:01:00.0" });
+  });
+
+  test("as many queues as the VM asks for", () => {
+    const vmi = aVmi();
+    const devices = { ...vmi.spec.domain.devices, networkInterfaceMultiqueue: true };
+    const domain = { ...vmi.spec.domain, cpu: { cores: 2 }, devices };
+    const facts = {
+      vmi: { ...vmi, spec: { ...vmi.spec, domain } },
+      network: networkConfigOf(undefined),
+      ifaces: [aFact("a")],
+    };
+    expect([...planLivePlaces(facts, aDomain(1, []), facts.ifaces)]).toEqual([
+      ["a", { pciAddress: { bus: 1, slot: 0, function: 0 }, queues: 2 }],
+    ]);
+  });
+
+  test("on machine type pc a slot, whatever its model", () => {
+    const controllers = [{ index: 0, model: "pci-root", hotplug: true }];
+    const domain = { ...aDomain(0, []), family: "pc" as const, controllers };
+    expect(placesOf(domain, [aFact("a", { model: "pcnet" })])).toEqual({ a: "0000:00:02.0" });
+  });
+});
+
+test("where nothing is new, nothing is placed", () => {
+  expect(placesOf(aDomain(4, []), [], { others: [aFact("a")] })).toEqual({});
+});
+
+describe("there is no place", () => {
+  test.each([
+    {
+      name: "when no port is free",
+      domain: aDomain(1, ["0000:01:00.0"]),
+      iface: {},
+      want: "NoFreePciePort",
+    },
+    {
+      name: "when no port is free, for a model that nobody knows either",
+      domain: aDomain(1, ["0000:01:00.0"]),
+      iface: { model: "odd" },
+      want: "NoFreePciePort",
+    },
+    {
+      name: "when the guest has no interrupt vectors left",
+      domain: aDomain(195, []),
+      iface: {},
+      want: "NoFreePciePort",
+    },
+    {
+      name: "for a model that needs I/O ports",
+      domain: aDomain(4, []),
+      iface: { model: "pcnet" },
+      want: "ModelNeedsIoPorts",
+    },
+    {
+      name: "when the address that is asked for is in use",
+      domain: aDomain(4, ["0000:02:00.0"]),
+      iface: { pciAddress: "0000:02:00.0" },
+      want: "PciAddressInUse",
+    },
+  ])("$name", ({ domain, iface, want }) => {
+    expect(placesOf(domain, [aFact("a", iface)])).toEqual({ a: want });
+  });
+
+  test("for the second of two when there is one port", () => {
+    expect(placesOf(aDomain(1, []), [aFact("a"), aFact("b")])).toEqual({
+      a: "0000:01:00.0",
+      b: "NoFreePciePort",
+    });
+  });
+
+  test("for the second of two whose owners ask for one address", () => {
+    const asked = ["a", "b"].map((name) => aFact(name, { pciAddress: "0000:03:00.0" }));
+    expect(placesOf(aDomain(4, []), asked)).toEqual({ a: "0000:03:00.0", b: "PciAddressInUse" });
+  });
+
+  test("on machine type pc when its slots are taken, whatever the model", () => {
+    const domain = { ...aDomain(0, []), family: "pc" as const };
+    expect(placesOf(domain, [aFact("a", { model: "pcnet" })])).toEqual({ a: "NoFreePciePort" });
+  });
+
+  // A vCPU has 196 interrupt vectors; a port takes one, a virtio NIC three, an e1000 one.
+  test.each([
+    { name: "when two need all vectors, for a third only", ports: 190, spare: 0 },
+    { name: "when one is missing, for the second already", ports: 191, spare: 2 },
+  ])("$name", ({ ports, spare }) => {
+    const places = placesOf(aDomain(ports, []), [
+      aFact("a"),
+      aFact("b"),
+      aFact("small", { model: "e1000" }),
+    ]);
+    expect(places).toEqual({
+      a: "0000:01:00.0",
+      b: spare === 0 ? "0000:02:00.0" : "NoFreePciePort",
+      small: spare === 0 ? "NoFreePciePort" : "0000:02:00.0",
+    });
+  });
+});

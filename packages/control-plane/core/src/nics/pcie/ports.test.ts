@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ifaces of a running VM is there no port for, and what are people told?
+import { names, type VirtualMachineInstance, type VmiStatus } from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { noFreePort } from "../../reasons/messages.ts";
+import { reservePorts, ifacesWithoutPort, ioPortProblem } from "./ports.ts";
+
+function portless(vmi: VirtualMachineInstance): readonly string[] {
+  return [...ifacesWithoutPort(vmi, vmi.spec, {})].map(([name, { reason }]) => `${name} ${reason}`);
+}
+
+function running(free: number, status: VmiStatus = {}): VirtualMachineInstance {
+  return aVmi({
+    nics: [{ name: "a" }, { name: "b" }, { name: "c" }],
+    status: { phase: "Running", pciePorts: { total: 4, free }, ...status },
+  });
+}
+
+describe("an iface has no port", () => {
+  test.each([
+    {
+      name: "when all are taken",
+      free: 0,
+      status: {},
+      want: ["a NoFreePciePort", "b NoFreePciePort", "c NoFreePciePort"],
+    },
+    { name: "when those before it take the last", free: 2, status: {}, want: ["c NoFreePciePort"] },
+    { name: "not when there is one for each", free: 3, status: {}, want: [] },
+    {
+      name: "not when it has a device",
+      free: 1,
+      status: { interfaces: [{ name: "a", pciAddress: "0000:01:00.0" }] },
+      want: ["c NoFreePciePort"],
+    },
+    {
+      name: "not before the pod has something for it",
+      free: 1,
+      status: {
+        attachments: [{ name: "c", podInterfaceName: "pod1", state: "Attached" as const }],
+      },
+      want: ["a NoFreePciePort", "b NoFreePciePort"],
+    },
+  ])("$name", ({ free, status, want }) => {
+    expect(portless(running(free, status))).toEqual(want);
+  });
+
+  test("not while the VM does not run: its ports are laid out for all", () => {
+    expect(portless(aVmi({ nics: [{ name: "a" }], status: { phase: "Scheduled" } }))).toEqual([]);
+  });
+
+  test.each([
+    { machine: "q35", want: ["b ModelNeedsIoPorts"] },
+    { machine: "pc", want: ["c NoFreePciePort"] },
+  ])("for its model, which then takes none from others: $machine", ({ machine, want }) => {
+    const vmi = running(2);
+    const interfaces = vmi.spec.domain.devices?.interfaces?.map((iface) =>
+      iface.name === "b" ? { ...iface, model: "pcnet" } : iface,
+    );
+    const devices = { ...vmi.spec.domain.devices, interfaces: interfaces ?? [] };
+    const domain = { ...vmi.spec.domain, machine: { type: machine }, devices };
+    expect(portless({ ...vmi, spec: { ...vmi.spec, domain } })).toEqual(want);
+  });
+});
+
+describe("the book of ports", () => {
+  test("promises them to those first for which the pod has something", () => {
+    const attachments = [{ name: "c", podInterfaceName: "pod1", state: "Requested" as const }];
+    const vmi = running(3, { attachments });
+    expect(reservePorts(vmi, vmi.spec, {})).toEqual({
+      total: 4,
+      free: 3,
+      reserved: ["c", "a", "b"],
+    });
+  });
+
+  test("promises none to what gets no device behind a port", () => {
+    const vmi = aVmi({ status: { phase: "Running", pciePorts: { total: 4, free: 3 } } });
+    const interfaces = [
+      { name: "default", bridge: {} },
+      { name: "gone", state: "absent" },
+      { name: "unbuilt", sriov: {} },
+      { name: "legacy", model: "pcnet" },
+      { name: "a", bridge: {} },
+    ];
+    const networks = [
+      { name: "default", pod: {} },
+      ...["gone", "unbuilt", "legacy", "a"].map((name) => ({
+        name,
+        multus: { networkName: "blue" },
+      })),
+    ];
+    const domain = { ...vmi.spec.domain, devices: { interfaces } };
+    const spec = { ...vmi.spec, domain, networks };
+    expect(reservePorts({ ...vmi, spec }, spec, {})?.reserved).toEqual(["a"]);
+  });
+
+  test("is not there while the VM does not run", () => {
+    const vmi = aVmi({ nics: [{ name: "a" }] });
+    expect(reservePorts(vmi, vmi.spec, {})).toBeUndefined();
+  });
+});
+
+describe("a model needs I/O ports", () => {
+  const onPc = (vmi: VirtualMachineInstance): VirtualMachineInstance => {
+    const domain = { ...vmi.spec.domain, machine: { type: "pc" } };
+    return { ...vmi, spec: { ...vmi.spec, domain } };
+  };
+  const SAID =
+    "model pcnet needs I/O ports, which ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped";
+
+  test.each([
+    { name: "that a running q35 does not have", vmi: running(4), model: "pcnet", want: SAID },
+    { name: "that a pc has", vmi: onPc(running(4)), model: "pcnet", want: undefined },
+    {
+      name: "which is of no matter before the start",
+      vmi: aVmi(),
+      model: "pcnet",
+      want: undefined,
+    },
+    { name: "or not", vmi: running(4), model: "e1000", want: undefined },
+    { name: "or nobody knows it", vmi: running(4), model: "odd", want: undefined },
+  ])("$name", ({ vmi, model, want }) => {
+    expect(ioPortProblem(vmi, { name: "a", model })?.message).toBe(want);
+  });
+
+  test("or the iface is the usual one", () => {
+    expect(ioPortProblem(running(4), undefined)).toBeUndefined();
+  });
+});
+
+describe("people are told", () => {
+  test("of each iface why it waits", () => {
+    const vmi = running(0);
+    const spec = { ...vmi.spec };
+    const { message } = noFreePort(vmi);
+    expect([...ifacesWithoutPort(vmi, spec, {}).values()]).toEqual(
+      ["a", "b", "c"].map(() => ({ reason: "NoFreePciePort", message })),
+    );
+  });
+
+  test("that there are none, where nobody has counted", () => {
+    expect(noFreePort(aVmi()).message).toContain("0 of 0 PCIe ports of the VM are free");
+  });
+
+  test("both numbers and the knob", () => {
+    expect(noFreePort(running(0)).message).toBe(
+      "0 of 4 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up",
+    );
+  });
+
+  test("no knob that the machine does not have", () => {
+    const vmi = running(0);
+    const domain = { ...vmi.spec.domain, machine: { type: "pc" } };
+    const said = noFreePort({ ...vmi, spec: { ...vmi.spec, domain } }).message;
+    expect(said).toContain("has no more slots");
+    expect(said).not.toContain("pcieRootPorts");
+  });
+
+  test("that nothing can be plugged on the root complex", () => {
+    const vmi = running(0);
+    const annotations = { [names.ROOT_COMPLEX_ANNOTATION]: "true" };
+    const onRoot = { ...vmi, metadata: { ...vmi.metadata, annotations } };
+    expect(noFreePort(onRoot).message).toContain("kubevirt.io/placePCIDevicesOnRootComplex");
+  });
+});

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// PCI addresses of a VMI's devices, and the number of spare ports.
+import {
+  isAbsent,
+  networkConfigOf,
+  type Cause,
+  type FieldProblem,
+  type Iface,
+  type NetworkConfig,
+  type VirtualMachineInstance,
+  type VmiSpec,
+  type PcieTopology,
+} from "@patchbay/api";
+import {
+  findNicModel,
+  machineFamilyOf,
+  planTopology,
+  printPciAddress,
+  type NicToPlace,
+  type PciAddress,
+  type PlannedTopology,
+  type TopologyProblem,
+} from "@patchbay/domain";
+import { ifacesOf } from "../nics.ts";
+import { disksOf } from "../../vm/spec/disks.ts";
+import { isOnRootComplex, machineOf, vcpusOf } from "../../vm/spec/machine.ts";
+import {
+  parseRequestedPciAddress,
+  diskDeviceName,
+  devicesToPlace,
+  recordedNicAddresses,
+  topologyVersionOf,
+} from "./devices.ts";
+
+const DEFAULT_MODEL = "virtio";
+
+export function modelOf(iface: Iface | undefined): string {
+  const model = iface?.model ?? "";
+  return model === "" ? DEFAULT_MODEL : model;
+}
+
+/** Returns the number of queue pairs. Source: KubeVirt networkInterfaceMultiqueue. */
+export function queuesOf(spec: VmiSpec, iface: Iface | undefined, config: NetworkConfig): number {
+  const isRequested = spec.domain.devices?.networkInterfaceMultiqueue === true;
+  const isSupported = findNicModel(modelOf(iface))?.isMultiQueue === true;
+  return isRequested && isSupported ? Math.min(vcpusOf(spec.domain), config.maxQueues) : 1;
+}
+
+export function requestedAddress(iface: Iface | undefined): PciAddress | undefined {
+  return parseRequestedPciAddress(iface?.pciAddress);
+}
+
+function listNicsToPlace(
+  vmi: VirtualMachineInstance,
+  config: NetworkConfig,
+): readonly NicToPlace[] {
+  const recordedAddresses = recordedNicAddresses(vmi);
+  return ifacesOf(vmi.spec)
+    .filter((iface) => !isAbsent(iface))
+    .map((iface) => {
+      const requested = requestedAddress(iface);
+      const recorded = recordedAddresses.get(iface.name);
+      return {
+        name: iface.name,
+        model: modelOf(iface),
+        queues: queuesOf(vmi.spec, iface, config),
+        ...(requested === undefined ? {} : { asked: requested }),
+        ...(recorded === undefined ? {} : { kept: recorded }),
+      };
+    });
+}
+
+export function planVmiTopology(
+  vmi: VirtualMachineInstance,
+  config: NetworkConfig,
+): PlannedTopology {
+  const { domain } = vmi.spec;
+  return planTopology({
+    version: topologyVersionOf(vmi),
+    family: machineFamilyOf(machineOf(domain)) ?? "q35",
+    vcpus: vcpusOf(domain),
+    reserve: domain.devices?.pcieRootPorts ?? config.pcieRootPorts,
+    devices: devicesToPlace(vmi),
+    nics: listNicsToPlace(vmi, config),
+    onRootComplex: isOnRootComplex(vmi),
+  });
+}
+
+function fieldOfDisk(spec: VmiSpec, device: TopologyProblem["device"]): string {
+  const disk = disksOf(spec).find((each) => diskDeviceName(each) === device);
+  if (disk === undefined) return "domain.devices";
+  const field = disk.pciAddress === undefined ? "" : ".disk.pciAddress";
+  return `domain.devices.disks[${String(disk.index)}]${field}`;
+}
+
+function fieldOf(spec: VmiSpec, problem: TopologyProblem): string {
+  if (problem.nic === undefined) return fieldOfDisk(spec, problem.device);
+  const index = ifacesOf(spec).findIndex(({ name }) => name === problem.nic);
+  if (index === -1) return "domain.devices";
+  const field = requestedAddress(ifacesOf(spec)[index]) === undefined ? "" : ".pciAddress";
+  return `domain.devices.interfaces[${String(index)}]${field}`;
+}
+
+export function topologyProblems(
+  problems: readonly TopologyProblem[],
+  { spec, base }: { readonly spec: VmiSpec; readonly base: string },
+): readonly FieldProblem[] {
+  return problems.map((problem) => ({
+    field: `${base}.${fieldOf(spec, problem)}`,
+    message: problem.message,
+  }));
+}
+
+interface Requested {
+  readonly vmi: VirtualMachineInstance;
+  readonly base: string;
+}
+
+function addressProblems({ vmi, base }: Requested, config: NetworkConfig): readonly FieldProblem[] {
+  if (machineFamilyOf(machineOf(vmi.spec.domain)) === undefined) return [];
+  const plan = planVmiTopology(vmi, config);
+  const problems = plan.ok ? [] : topologyProblems(plan.problems, { spec: vmi.spec, base });
+  return problems.filter(({ field }) => field.endsWith(".pciAddress"));
+}
+
+/** Reports requested PCI addresses that the machine lacks, except those that `old` already had. */
+export function pciAddressCauses(
+  now: Requested,
+  old: VirtualMachineInstance | undefined,
+  config: NetworkConfig,
+): readonly Cause[] {
+  const problems = addressProblems(now, config);
+  const known =
+    problems.length === 0 || old === undefined
+      ? []
+      : addressProblems({ vmi: old, base: now.base }, config).map(({ message }) => message);
+  return problems
+    .filter(({ message }) => !known.includes(message))
+    .map((problem) => ({ reason: "FieldValueInvalid", ...problem }));
+}
+
+/** Does not depend on the cluster's configuration; empty if the VMI cannot be laid out. */
+export function printDevices(vmi: VirtualMachineInstance): NonNullable<PcieTopology["devices"]> {
+  const plan = planVmiTopology(vmi, networkConfigOf(undefined));
+  if (!plan.ok) return [];
+  return devicesToPlace(vmi).flatMap(({ name }) => {
+    const address = plan.topology.fixed.get(name);
+    return address === undefined ? [] : [{ name, pciAddress: printPciAddress(address) }];
+  });
+}

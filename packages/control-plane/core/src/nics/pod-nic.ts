@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses the pod NIC of an interface on a network. During a network swap the old NIC keeps its name.
+import {
+  isDefaultNetwork,
+  type Attachment,
+  type Network,
+  type NetworkSelection,
+} from "@patchbay/api";
+import { findByName, networkNameOf } from "./nics.ts";
+import { podInterfaceNameOf, spareInterfaceNameOf, movedNameOf } from "./names.ts";
+import type { Link } from "../interfaces/node/pod-network.ts";
+
+/** A pod NIC and its network as NAMESPACE/NAME. */
+interface PodNic {
+  readonly podInterfaceName: string;
+  readonly networkName: string;
+}
+
+export interface PodNicSources {
+  readonly namespace: string;
+  readonly attachments: readonly Attachment[];
+  readonly nics: readonly PodNic[];
+}
+
+/** Whether the attachment is on the network. Assumed if it does not name its network. */
+export function isOnNetwork(attachment: Attachment, networkName: string | undefined): boolean {
+  return attachment.networkName === undefined || attachment.networkName === networkName;
+}
+
+export function findNetworkName(
+  networks: readonly Network[],
+  name: string,
+  namespace: string,
+): string | undefined {
+  const network = findByName(networks, name);
+  return network === undefined ? undefined : networkNameOf(network, namespace);
+}
+
+export function nicsOfElements(
+  elements: readonly NetworkSelection[],
+  podNamespace: string,
+): readonly PodNic[] {
+  return elements.flatMap(({ name, namespace = "", interface: podInterfaceName }) =>
+    podInterfaceName === undefined
+      ? []
+      : [
+          {
+            podInterfaceName,
+            networkName: `${namespace === "" ? podNamespace : namespace}/${name}`,
+          },
+        ],
+  );
+}
+
+/**
+ * The pod NIC for the network: the existing one, otherwise the one by KubeVirt's scheme, otherwise, while that is on
+ * another network, one whose name includes the network.
+ */
+export function podNicOf(network: Network, sources: PodNicSources): string {
+  const { namespace, attachments, nics } = sources;
+  const usual = podInterfaceNameOf(network);
+  if (isDefaultNetwork(network)) return usual;
+  const networkName = networkNameOf(network, namespace) ?? "";
+  const told = attachments.filter(({ name }) => name === network.name);
+  const here = told.find((attachment) => isOnNetwork(attachment, networkName));
+  if (here !== undefined) return here.podInterfaceName;
+  const spare = spareInterfaceNameOf(network.name, networkName);
+  const has = (name: string): boolean =>
+    nics.some((nic) => nic.podInterfaceName === name && nic.networkName === networkName);
+  const there = [usual, spare].find(has);
+  if (there !== undefined) return there;
+  const isTaken = [...told, ...nics].some(({ podInterfaceName }) => podInterfaceName === usual);
+  return isTaken ? spare : usual;
+}
+
+/**
+ * Returns the current name of a pod NIC that KubeVirt's virt-handler has wired, or undefined if the name is unchanged.
+ * virt-handler renames the NIC and makes it a bridge port. A dummy gets the old name and addresses; CNI plugins would
+ * mistake it for the NIC. A NIC with the new name that is no port, beside one with the old name, is a leftover.
+ * Source: KubeVirt network/setup/netpod/netpod.go.
+ */
+export function findMovedNic(
+  links: readonly Pick<Link, "name" | "master">[],
+  podInterfaceName: string,
+): string | undefined {
+  const moved = links.find(({ name }) => name === movedNameOf(podInterfaceName));
+  if (moved === undefined) return undefined;
+  const isNameFree = links.every(({ name }) => name !== podInterfaceName);
+  return isNameFree || moved.master !== undefined ? moved.name : undefined;
+}

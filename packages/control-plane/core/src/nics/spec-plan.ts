@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks and interfaces of a VMI, as its VM declares them.
+import {
+  isAbsent,
+  isDefaultNetwork,
+  validateVmiSpec,
+  type BindingRegistry,
+  type Iface,
+  type Network,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+import { bindingOf } from "./bindings/resolve-binding.ts";
+import { BINDINGS, type BindingKind } from "./bindings/binding.ts";
+import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "./nics.ts";
+
+export interface Sides {
+  readonly desired: Nics;
+  readonly actual: Nics;
+  readonly bindings: BindingRegistry;
+}
+
+/** Fields that belong to the interface's network, and change with it. */
+export const OF_NETWORK = ["ips", "ipamClaimName", "cniArgs"] as const;
+
+function isSecondaryNetwork(network: Network | undefined): network is Network {
+  return network?.multus !== undefined && !isDefaultNetwork(network);
+}
+
+/** Returns the binding if the interface stays and its binding supports network swaps. */
+function findSwappableKind(
+  { networks, ifaces }: Nics,
+  name: string,
+  bindings: BindingRegistry,
+): BindingKind | undefined {
+  const iface = findByName(ifaces, name);
+  if (iface === undefined || isAbsent(iface)) return undefined;
+  const { kind } = bindingOf(iface, findByName(networks, name), bindings);
+  return kind !== "refused" && BINDINGS[kind].live.network ? kind : undefined;
+}
+
+/** Undefined if the network is unchanged or the change needs a restart. */
+export function networkSwapOf(
+  { desired, actual, bindings }: Sides,
+  name: string,
+): Network | undefined {
+  const [to, from] = [desired, actual].map(({ networks }) => findByName(networks, name));
+  if (!isSecondaryNetwork(to) || !isSecondaryNetwork(from)) return undefined;
+  if (to.multus?.networkName === from.multus?.networkName) return undefined;
+  const [after, before] = [desired, actual].map((nics) => findSwappableKind(nics, name, bindings));
+  return after !== undefined && after === before ? to : undefined;
+}
+
+function withNetworkFieldsOf(current: Iface, wanted: Iface | undefined): Iface {
+  const isOwnField = ([key]: readonly [string, unknown]): boolean =>
+    !OF_NETWORK.some((field) => field === key);
+  const asked = OF_NETWORK.flatMap((field) =>
+    wanted?.[field] === undefined ? [] : [[field, wanted[field]] as const],
+  );
+  const own = Object.entries(current).filter(isOwnField);
+  return Object.fromEntries([...own, ...asked]) as Iface;
+}
+
+function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
+  const { name } = network;
+  return {
+    networks: nics.networks.map((each) => (each.name === name ? network : each)),
+    ifaces: nics.ifaces.map((each) =>
+      each.name === name ? withNetworkFieldsOf(each, findByName(desired.ifaces, name)) : each,
+    ),
+  };
+}
+
+/** Applies all swaps if the rules allow them together, else one by one as far as they allow. */
+function withNetworkSwaps(sides: Sides, isAcceptable: (nics: Nics) => boolean): Nics {
+  const { desired, actual } = sides;
+  const swaps = actual.ifaces.flatMap(({ name }) => networkSwapOf(sides, name) ?? []);
+  const swap = (nics: Nics, network: Network): Nics => withNetworkSwap(nics, network, desired);
+  const all = swaps.reduce(swap, actual);
+  if (swaps.length === 0 || isAcceptable(all)) return all;
+  return swaps.reduce((nics, network) => {
+    const next = swap(nics, network);
+    return isAcceptable(next) ? next : nics;
+  }, actual);
+}
+
+function isOnDefaultNetwork(nics: Nics, name: string): boolean {
+  const network = findByName(nics.networks, name);
+  return network !== undefined && isDefaultNetwork(network);
+}
+
+function withState(iface: Iface, state: string | undefined): Iface {
+  const rest = Object.fromEntries(Object.entries(iface).filter(([key]) => key !== "state"));
+  return { ...(rest as Iface), ...(state === undefined ? {} : { state }) };
+}
+
+/** Whether neither the pod nor the node reports anything of the interface. */
+function isUnplugComplete(vmi: VirtualMachineInstance, name: string): boolean {
+  return (
+    findByName(vmi.status?.attachments, name) === undefined &&
+    findByName(vmi.status?.interfaces, name) === undefined
+  );
+}
+
+function withLinkOf(current: Iface, wanted: Iface | undefined): Iface {
+  return wanted === undefined || isAbsent(wanted) ? current : withState(current, wanted.state);
+}
+
+function canBePlugged(
+  iface: Iface,
+  networks: readonly Network[],
+  bindings: BindingRegistry,
+): boolean {
+  const binding = bindingOf(iface, findByName(networks, iface.name), bindings);
+  if (binding.kind === "refused" || binding.hasHook === true) return false;
+  return BINDINGS[binding.kind].live.plug;
+}
+
+/** Takes over the VM's state, unless the VM means another NIC than the one that is being unplugged. */
+function syncIface(current: Iface, { desired, actual, bindings }: Sides): Iface {
+  const wanted = findByName(desired.ifaces, current.name);
+  if (isOnDefaultNetwork(actual, current.name)) return withLinkOf(current, wanted);
+  if (wanted === undefined) return withState(current, "absent");
+  const sameNetwork =
+    findByName(desired.networks, current.name)?.multus?.networkName ===
+    findByName(actual.networks, current.name)?.multus?.networkName;
+  const isBlocked = !sameNetwork || !canBePlugged(wanted, desired.networks, bindings);
+  if (isBlocked && isAbsent(current)) return current;
+  return withState(current, wanted.state);
+}
+
+/** Whether a running guest can get the interface: only on a secondary network. */
+export function canPlug(iface: Iface, desired: Nics, bindings: BindingRegistry): boolean {
+  return (
+    !isAbsent(iface) &&
+    canBePlugged(iface, desired.networks, bindings) &&
+    findByName(desired.networks, iface.name)?.multus !== undefined &&
+    !isOnDefaultNetwork(desired, iface.name)
+  );
+}
+
+interface Plug {
+  readonly network: Network;
+  readonly iface: Iface;
+}
+
+export function withPlug(nics: Nics, { network, iface }: Plug): Nics {
+  return { networks: [...nics.networks, network], ifaces: [...nics.ifaces, iface] };
+}
+
+function listPlugs({ desired, actual, bindings }: Sides): readonly Plug[] {
+  return desired.ifaces
+    .filter(
+      (iface) =>
+        canPlug(iface, desired, bindings) && findByName(actual.ifaces, iface.name) === undefined,
+    )
+    .flatMap((iface) => {
+      const network = findByName(desired.networks, iface.name);
+      return network === undefined ? [] : [{ network, iface }];
+    });
+}
+
+function present({ networks, ifaces }: Nics): Nics {
+  const absent = new Set(ifaces.filter(isAbsent).map(({ name }) => name));
+  return {
+    networks: networks.filter(({ name }) => !absent.has(name)),
+    ifaces: ifaces.filter(({ name }) => !absent.has(name)),
+  };
+}
+
+function isAllowed(spec: VmiSpec, { networks, ifaces }: Nics): boolean {
+  return validateVmiSpec(withNics(spec, networks, ifaces), "spec").length === 0;
+}
+
+function withoutEnded(nics: Nics, isEnded: (iface: Iface) => boolean): Nics {
+  const ended = new Set(nics.ifaces.filter(isEnded).map(({ name }) => name));
+  return {
+    ifaces: nics.ifaces.filter(({ name }) => !ended.has(name)),
+    networks: nics.networks.filter(({ name }) => !ended.has(name)),
+  };
+}
+
+function withoutUnplugged(vmi: VirtualMachineInstance, nics: Nics): Nics {
+  return withoutEnded(nics, (iface) => isAbsent(iface) && isUnplugComplete(vmi, iface.name));
+}
+
+export interface NicsChange {
+  readonly kept: Nics;
+  readonly plugs: readonly Plug[];
+}
+
+/**
+ * Plans the NICs of a VM's running VMI. New entries are appended in the VM's order, and deleted ones become `absent`
+ * until nothing of them is left. A changed network is swapped. The default network never changes live, except for its
+ * link state. A NIC waits while its place is in use, for example its MAC by an interface that is being unplugged.
+ */
+export function planNicsChange(
+  template: VmiSpec,
+  vmi: VirtualMachineInstance,
+  bindings: BindingRegistry,
+): NicsChange {
+  const desired = nicsOf(template);
+  const actual = nicsOf(vmi.spec);
+  // If the VM's own spec breaks the rules, admission reports it.
+  let isDesiredValid: boolean | undefined;
+  const isAcceptable = (nics: Nics): boolean => {
+    isDesiredValid ??= isAllowed(vmi.spec, present(desired));
+    return !isDesiredValid || isAllowed(vmi.spec, nics);
+  };
+  const sides = { desired, actual, bindings };
+  const followed = withoutUnplugged(vmi, {
+    ifaces: actual.ifaces.map((iface) => syncIface(iface, sides)),
+    networks: actual.networks,
+  });
+  const kept = withNetworkSwaps({ ...sides, actual: followed }, isAcceptable);
+  const plugs: Plug[] = [];
+  for (const plug of listPlugs(sides)) {
+    if (isAcceptable(withPlug(plugs.reduce(withPlug, kept), plug))) plugs.push(plug);
+  }
+  return { kept, plugs };
+}
+
+/** Without changes by a VM, only completed unplugs are removed. */
+export function planOwnNics(vmi: VirtualMachineInstance): Nics {
+  return withoutUnplugged(vmi, nicsOf(vmi.spec));
+}
+
+/** An absent entry is removed once the VMI, if any, has nothing left of it. */
+export function planTemplateNics(template: VmiSpec, vmi: VirtualMachineInstance | undefined): Nics {
+  const nics = nicsOf(template);
+  const isEnded = (iface: Iface): boolean =>
+    isAbsent(iface) &&
+    (vmi === undefined ||
+      (findByName(ifacesOf(vmi.spec), iface.name) === undefined &&
+        isUnplugComplete(vmi, iface.name)));
+  return withoutEnded(nics, isEnded);
+}

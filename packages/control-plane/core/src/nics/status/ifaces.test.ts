@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is reported of each iface, from facts as the loop has them.
+import type { Attachment, IfaceStatus } from "@patchbay/api";
+import { describe, expect, test } from "vitest";
+import { bindingOf } from "../bindings/resolve-binding.ts";
+import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../facts.ts";
+import { ifaceStatuses, type IfaceReport, isTransientChange } from "./ifaces.ts";
+
+const NOW = "2026-01-01T01:00:00.000Z";
+const EARLIER = "2026-01-01T00:00:00.000Z";
+const ATTACHED: Attachment = { name: "one", podInterfaceName: "pod1", state: "Attached" };
+const FAILED: Attachment = { ...ATTACHED, state: "Failed", reason: "CniFailed", message: "no" };
+const WIRED = {
+  podInterface: true,
+  bridge: true,
+  tap: true,
+  wired: true,
+  tapOpen: true,
+  mtu: 1500,
+};
+const DEVICE: DeviceFacts = { alias: "ua-one", mac: "02:00:00:00:00:01", linkUp: true, queues: 1 };
+const FULL = { reason: "NoFreePciePort", message: "full" } as const;
+
+const BARE: IfaceFacts = {
+  name: "one",
+  podInterfaceName: "pod1",
+  binding: { kind: "bridge" },
+  links: NO_LINKS,
+};
+
+function facts(more: Partial<IfaceFacts> = {}): IfaceFacts {
+  const iface = { name: "one", bridge: {} };
+  return { ...BARE, iface, ...more };
+}
+
+function statusOf(
+  iface: IfaceFacts,
+  more: Partial<Pick<IfaceReport, "hindrances" | "portless">> = {},
+): IfaceStatus | undefined {
+  return ifaceStatuses({
+    ifaces: [iface],
+    hindrances: {},
+    portless: new Map(),
+    now: NOW,
+    ...more,
+  })[0];
+}
+
+describe("what is there of an iface", () => {
+  test("is nothing of one that nobody knows any more", () => {
+    expect(statusOf(BARE)).toBeUndefined();
+  });
+
+  test("is its name while it is only declared", () => {
+    expect(statusOf(facts())).toStrictEqual({
+      name: "one",
+      podInterfaceName: "pod1",
+      infoSource: "",
+      hotplug: { type: "Plug", phase: "Pending", since: NOW },
+    });
+  });
+
+  test("is all that pod, domain and guest say", () => {
+    const attachment = { ...ATTACHED, ips: ["10.0.0.1", "fd00::1"] };
+    const guest = { name: "eth1", ipv4: ["10.0.0.9"] };
+    const device = { ...DEVICE, queues: 4, mtu: 1450, pciAddress: "0000:02:00.0", guest };
+    expect(statusOf(facts({ attachment, device, links: { ...WIRED, mtu: 1450 } }))).toStrictEqual({
+      name: "one",
+      podInterfaceName: "pod1",
+      infoSource: "domain, guest-agent, multus-status",
+      ipAddress: "10.0.0.9",
+      ipAddresses: ["10.0.0.9", "fd00::1"],
+      addressInfo: { source: "pod, guest-agent", since: NOW },
+      mac: "02:00:00:00:00:01",
+      queueCount: 4,
+      linkState: "up",
+      mtu: 1450,
+      pciAddress: "0000:02:00.0",
+      interfaceName: "eth1",
+      hotplug: { type: "Plug", phase: "Ready", since: NOW },
+    });
+  });
+
+  test("is no address where the attachment has none", () => {
+    const status = statusOf(facts({ attachment: { ...ATTACHED, ips: [] } }));
+    expect(Object.keys(status ?? {})).toEqual([
+      "name",
+      "podInterfaceName",
+      "infoSource",
+      "hotplug",
+    ]);
+    expect(status?.infoSource).toBe("multus-status");
+  });
+
+  test.each<readonly [told: string | undefined, then: string]>([
+    ["domain, multus-status", "multus-status"],
+    ["domain", ""],
+    [undefined, ""],
+  ])("of which %j was told is said to be told by %j while it is removed", (told, then) => {
+    const attachment: Attachment = { ...ATTACHED, state: "Removing" };
+    const reported = { name: "one", ...(told !== undefined && { infoSource: told }) };
+    expect(statusOf(facts({ attachment, reported }))?.infoSource).toBe(then);
+  });
+
+  test("is a device whose link is down, without what is not known of it", () => {
+    const status = statusOf(facts({ device: { ...DEVICE, linkUp: false }, links: WIRED }));
+    expect(status).toStrictEqual({
+      name: "one",
+      podInterfaceName: "pod1",
+      infoSource: "domain",
+      mac: "02:00:00:00:00:01",
+      queueCount: 1,
+      linkState: "down",
+      hotplug: { type: "Plug", phase: "Ready", since: NOW },
+    });
+  });
+});
+
+describe("the pod's network", () => {
+  const network = { name: "one", pod: {} };
+
+  test("is not told by Multus", () => {
+    const given = facts({ network, attachment: ATTACHED, device: DEVICE, links: WIRED });
+    expect(statusOf(given)?.infoSource).toBe("domain");
+    expect(
+      statusOf({ ...given, network: { name: "one", multus: { networkName: "blue" } } })?.infoSource,
+    ).toBe("domain, multus-status");
+  });
+
+  test("is told first, and nothing else leaves its place", () => {
+    const names = ["b", "pod", "a"];
+    const ifaces = names.map((name) => ({
+      ...facts({ iface: { name, bridge: {} } }),
+      name,
+      network: name === "pod" ? { name, pod: {} } : { name, multus: { networkName: "blue" } },
+    }));
+    const statuses = ifaceStatuses({ ifaces, hindrances: {}, portless: new Map(), now: NOW });
+    expect(statuses.map(({ name }) => name)).toEqual(["pod", "b", "a"]);
+  });
+});
+
+describe("since when", () => {
+  test.each([
+    { reported: { phase: "Pending", since: EARLIER }, since: EARLIER },
+    { reported: { phase: "Pending" }, since: NOW },
+    { reported: { phase: "Ready", since: EARLIER }, since: NOW },
+  ] as const)("after $reported: $since", ({ reported, since }) => {
+    const hotplug = { type: "Plug", ...reported } as const;
+    expect(statusOf(facts({ reported: { name: "one", hotplug } }))?.hotplug?.since).toBe(since);
+  });
+});
+
+describe("why a plug waits", () => {
+  const portless = new Map([["one", FULL]]);
+  const hindrance = { reason: "WiringFailed", message: "no", attempts: 3 };
+  const field = { reason: "BindingNotSupported", message: /^sriov: is not supported yet/ };
+
+  test.each([
+    { name: "for nothing", given: facts(), want: undefined },
+    {
+      name: "for what failed on the node",
+      given: facts(),
+      hindrances: { one: hindrance },
+      want: hindrance,
+    },
+    {
+      name: "for nothing that failed of another",
+      given: facts(),
+      hindrances: { two: hindrance },
+      want: undefined,
+    },
+    { name: "for a port", given: facts(), portless, want: { ...FULL, attempts: 0 } },
+    {
+      name: "for the pod, before a port",
+      given: facts({ attachment: FAILED }),
+      portless,
+      want: { reason: "CniFailed", message: "no" },
+    },
+    {
+      name: "for the pod, which does not say why",
+      given: facts({ attachment: { ...ATTACHED, state: "Failed" } }),
+      want: { reason: "CniFailed", message: "" },
+    },
+    {
+      name: "for nothing while the pod is asked",
+      given: facts({ attachment: { ...FAILED, state: "Requested" } }),
+      want: undefined,
+    },
+    {
+      name: "for what failed on the node, before all else",
+      given: facts({ attachment: FAILED }),
+      hindrances: { one: hindrance },
+      portless,
+      want: hindrance,
+    },
+  ])("$name", ({ given, hindrances = {}, portless: full = new Map(), want = {} }) => {
+    const { type, phase, since, ...why } =
+      statusOf(given, { hindrances, portless: full })?.hotplug ?? {};
+    expect([type, since, why]).toEqual(["Plug", NOW, want]);
+    expect(phase).toBe(given.attachment === undefined ? "Pending" : "PodAttaching");
+  });
+
+  test("for a field that is not built, before the pod and a port", () => {
+    const iface = { name: "one", sriov: {} };
+    const binding = bindingOf(iface, undefined, {});
+    const status = statusOf(facts({ iface, binding, attachment: FAILED }), { portless });
+    expect(status?.hotplug).toMatchObject({ reason: field.reason, attempts: 0 });
+    expect(status?.hotplug?.message).toMatch(field.message);
+  });
+});
+
+describe("a NIC says nothing of what once held it up", () => {
+  const reported = {
+    name: "one",
+    hotplug: { type: "Plug", phase: "Attaching", reason: "NoFreePciePort", attempts: 3 },
+  } as const;
+  const portless = new Map([["one", FULL]]);
+
+  test("once it is there", () => {
+    const there = facts({ attachment: FAILED, links: WIRED, device: DEVICE, reported });
+    expect(statusOf(there, { portless })?.hotplug).toEqual({
+      type: "Plug",
+      phase: "Ready",
+      since: NOW,
+    });
+  });
+
+  test("once it leaves", () => {
+    const iface = { name: "one", bridge: {}, state: "absent" };
+    const leaving = facts({ iface, attachment: FAILED, links: WIRED, device: DEVICE, reported });
+    expect(statusOf(leaving, { portless })?.hotplug).toEqual({
+      type: "Unplug",
+      phase: "Detaching",
+      since: NOW,
+    });
+  });
+});
+
+type Hotplug = NonNullable<IfaceStatus["hotplug"]>;
+
+function at(
+  phase: Hotplug["phase"],
+  change: Partial<Hotplug> = {},
+  fields: Partial<IfaceStatus> = {},
+): IfaceStatus {
+  const type = phase === "Detaching" ? "Unplug" : "Plug";
+  return { name: "a", mac: "m", ...fields, hotplug: { type, phase, since: "now", ...change } };
+}
+
+const READY = at("Ready");
+const ASKED = { reason: "WaitingForGuest", attempts: 1 };
+
+describe("news of an iface", () => {
+  test.each<{ name: string; before?: IfaceStatus; after?: IfaceStatus; want: boolean }>([
+    { name: "that waits for its pod", after: at("Pending"), want: true },
+    { name: "that waits on", before: at("Pending"), after: at("PodAttaching"), want: true },
+    {
+      name: "that waits, and why",
+      after: at("Pending", { reason: "NetworkNotFound" }),
+      want: false,
+    },
+    { name: "that worked and waits now", before: READY, after: at("Pending"), want: false },
+    { name: "that works", before: at("Pending"), after: READY, want: false },
+    { name: "that works at once", after: READY, want: false },
+    { name: "whose guest is asked", before: READY, after: at("Detaching", ASKED), want: true },
+    { name: "that is to be asked for", before: READY, after: at("Detaching"), want: true },
+    {
+      name: "whose guest is asked again",
+      before: READY,
+      after: at("Detaching", { ...ASKED, attempts: 2 }),
+      want: false,
+    },
+    {
+      name: "whose guest refuses",
+      before: READY,
+      after: at("Detaching", { reason: "GuestRefused", attempts: 1 }),
+      want: false,
+    },
+    {
+      name: "whose guest is asked, and that is another now",
+      before: READY,
+      after: at("Detaching", ASKED, { mac: "other" }),
+      want: false,
+    },
+    {
+      name: "whose guest could not be asked before",
+      before: at("Detaching", { reason: "DomainBusy" }),
+      after: at("Detaching", ASKED),
+      want: false,
+    },
+    { name: "that is gone", before: READY, want: false },
+    { name: "that is as it was", before: READY, after: READY, want: true },
+  ])("$name", ({ before, after, want }) => {
+    const others = [{ name: "b" }, { mac: "guest's own" }];
+    const list = (status: IfaceStatus | undefined): IfaceStatus[] => [
+      ...others,
+      ...(status === undefined ? [] : [status]),
+    ];
+    expect(isTransientChange(list(before), list(after))).toBe(want);
+  });
+});

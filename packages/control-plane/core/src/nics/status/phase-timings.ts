@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Timings of a plug, a network swap or an unplug, by phase, for events.
+import type { HotplugType, IfaceOperation, IfacePhase } from "@patchbay/api";
+import { dropAbsent } from "@patchbay/base";
+import type { IfaceFacts } from "../facts.ts";
+import { isWanted, hotplugTypeOf, phaseOf } from "../phase.ts";
+import { planLink } from "../../vm/node/node-vm.ts";
+import { networkNameOf } from "../nics.ts";
+import { printSeconds } from "../../history/messages.ts";
+
+/** Timings of one interface. Times are monotonic, in milliseconds. */
+export interface PhaseTimings {
+  readonly type: HotplugType;
+  /** The operation was observed from its start in a running guest, so its duration is meaningful. */
+  readonly isWhole: boolean;
+  readonly begunMs: number;
+  readonly phase: IfacePhase;
+  readonly phaseMs: number;
+  readonly spent: readonly { readonly phase: IfacePhase; readonly ms: number }[];
+  readonly startTimestamp: string;
+  /** The operation was active while the guest ran, so it was no start of a guest. */
+  readonly isLive: boolean;
+  /** A ready NIC is being repaired, which nobody requested. */
+  readonly isRepair: boolean;
+  /** The network to join or leave, NAMESPACE/NAME. Unset for the pod network. */
+  readonly networkName?: string;
+  readonly podInterfaceName: string;
+  readonly heldUpBy?: {
+    readonly reason: string;
+    readonly message?: string;
+    readonly attempts?: number;
+  };
+}
+
+export interface IfaceStage {
+  readonly name: string;
+  readonly type: HotplugType;
+  readonly phase: IfacePhase;
+  /** The network in the spec, or the current one of an unplugged interface, NAMESPACE/NAME. Unset for the pod network. */
+  readonly networkName?: string;
+  readonly podInterfaceName: string;
+  readonly link?: LinkStage;
+}
+
+export interface LinkStage {
+  readonly is: LinkState;
+  readonly wanted?: LinkState;
+}
+
+type LinkState = NonNullable<IfaceOperation["linkState"]>;
+
+function printLink(isUp: boolean): LinkState {
+  return isUp ? "up" : "down";
+}
+
+function buildLinkStage(facts: IfaceFacts): LinkStage | undefined {
+  const { device, iface } = facts;
+  if (device === undefined) return undefined;
+  const wanted = planLink(facts).length > 0 ? printLink(iface?.state !== "down") : undefined;
+  return dropAbsent({ is: printLink(device.linkUp), wanted });
+}
+
+function buildStage(facts: IfaceFacts, namespace: string): IfaceStage | undefined {
+  const phase = phaseOf(facts);
+  if (phase === undefined) return undefined;
+  const { name, network, attachment, podInterfaceName } = facts;
+  const wanted = network === undefined ? undefined : networkNameOf(network, namespace);
+  return dropAbsent({
+    name,
+    type: hotplugTypeOf(phase),
+    phase,
+    networkName: isWanted(facts) ? wanted : (attachment?.networkName ?? wanted),
+    podInterfaceName,
+    link: phase === "Ready" ? buildLinkStage(facts) : undefined,
+  });
+}
+
+export function stagesOf(ifaces: readonly IfaceFacts[], namespace: string): readonly IfaceStage[] {
+  return ifaces.flatMap((facts) => buildStage(facts, namespace) ?? []);
+}
+
+export interface ObservationTime {
+  /** Monotonic. */
+  readonly nowMs: number;
+  readonly now: string;
+}
+
+export interface ObservedStage extends Omit<IfaceStage, "name" | "link">, ObservationTime {
+  /** The status had no entry or a ready one, and the guest ran. */
+  readonly isNew: boolean;
+  readonly isRunning: boolean;
+  readonly wasReady: boolean;
+}
+
+function startTimings(before: PhaseTimings | undefined, seen: ObservedStage): PhaseTimings {
+  const { type, phase, nowMs, now, isNew, isRunning, networkName, podInterfaceName } = seen;
+  const wasReady = before === undefined ? seen.wasReady : before.phase === "Ready";
+  return dropAbsent({
+    type,
+    isWhole: isNew,
+    begunMs: nowMs,
+    phase,
+    phaseMs: nowMs,
+    spent: [],
+    startTimestamp: now,
+    isLive: isRunning,
+    isRepair: type === "Plug" && wasReady,
+    networkName,
+    podInterfaceName,
+  });
+}
+
+function enterPhase(before: PhaseTimings, { phase, nowMs }: ObservedStage): PhaseTimings {
+  if (before.phase === phase) return before;
+  const ended = { phase: before.phase, ms: nowMs - before.phaseMs };
+  return { ...before, phase, phaseMs: nowMs, spent: addSpent(before.spent, ended) };
+}
+
+/** A ready NIC that stays ready starts no operation. */
+function startsOperation(before: PhaseTimings, { type, phase }: ObservedStage): boolean {
+  return phase !== "Ready" && (before.phase === "Ready" || before.type !== type);
+}
+
+/** Updates the timings with an observation. Observing the same phase again changes nothing. */
+export function updateTimings(before: PhaseTimings | undefined, seen: ObservedStage): PhaseTimings {
+  if (before === undefined || startsOperation(before, seen)) return startTimings(before, seen);
+  const next = enterPhase(before, seen);
+  if (seen.phase === "Ready") return next;
+  const isLive = before.isLive || seen.isRunning;
+  return dropAbsent({ ...next, isLive, networkName: seen.networkName });
+}
+
+/** Keeps one entry for each phase, so that alternating phases do not grow the list. */
+function addSpent(
+  spent: PhaseTimings["spent"],
+  ended: PhaseTimings["spent"][number],
+): PhaseTimings["spent"] {
+  if (!spent.some(({ phase }) => phase === ended.phase)) return [...spent, ended];
+  return spent.map((each) =>
+    each.phase === ended.phase ? { ...each, ms: each.ms + ended.ms } : each,
+  );
+}
+
+/** Label for each phase. A plug creates links and device in one pass, so they share a label. */
+const PHASE_LABELS: Readonly<Partial<Record<IfacePhase, string>>> = {
+  Pending: "pod",
+  PodAttaching: "pod",
+  Wiring: "device",
+  Attaching: "device",
+  PodSwapping: "pod",
+  Switching: "links",
+  Detaching: "guest",
+  Unwiring: "links",
+  PodDetaching: "pod",
+};
+
+/**
+ * Describes the duration and its parts, for example `after 0.84 s (pod 0.51 s, device 0.33 s)`. Undefined if the start was
+ * not observed.
+ */
+export function sayStory(story: PhaseTimings | undefined, nowMs: number): string | undefined {
+  if (story?.isWhole !== true) return undefined;
+  const isAtEnd = story.phase === "Ready";
+  const last = isAtEnd ? [] : [{ phase: story.phase, ms: nowMs - story.phaseMs }];
+  const endMs = isAtEnd ? story.phaseMs : nowMs;
+  const spent = new Map<string, number>();
+  for (const { phase, ms } of [...story.spent, ...last]) {
+    const place = PHASE_LABELS[phase] ?? phase;
+    spent.set(place, (spent.get(place) ?? 0) + ms);
+  }
+  const parts = [...spent].map(([place, ms]) => `${place} ${printSeconds(ms)}`);
+  const where = parts.length > 1 ? ` (${parts.join(", ")})` : "";
+  return `after ${printSeconds(endMs - story.begunMs)}${where}`;
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// `status.interfaces` while libvirt does not respond and nothing can be observed.
+import type {
+  BindingRegistry,
+  IfacePhase,
+  IfaceStatus,
+  VirtualMachineInstance,
+} from "@patchbay/api";
+import { collectIfaceFacts } from "../collect.ts";
+import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../facts.ts";
+import { phaseOf } from "../phase.ts";
+import { ifacesWithoutPort } from "../pcie/ports.ts";
+import { reasonOf, sayWithAdvice } from "../../reasons/of-error.ts";
+import type { Reason } from "../../reasons/table.ts";
+import type { Hindrance } from "../../status/blocked-reason.ts";
+import { findByName } from "../nics.ts";
+import { NO_VIEW } from "../../guest/agent-view.ts";
+import { ifaceStatuses } from "./ifaces.ts";
+
+const NODE_PHASES: ReadonlySet<IfacePhase | undefined> = new Set<IfacePhase>([
+  "Wiring",
+  "Attaching",
+  "Switching",
+  "Detaching",
+  "Unwiring",
+]);
+
+const WIRED_PHASES: ReadonlySet<string | undefined> = new Set<IfacePhase>([
+  "Attaching",
+  "Ready",
+  "PodSwapping",
+  "Switching",
+  "Detaching",
+]);
+
+function reportedDevice(reported: IfaceStatus | undefined): DeviceFacts | undefined {
+  if (reported?.queueCount === undefined) return undefined;
+  const { mac = "", queueCount, pciAddress, mtu, interfaceName: name } = reported;
+  const isKnown = reported.infoSource?.includes("guest-agent") === true;
+  return {
+    alias: "",
+    mac,
+    linkUp: reported.linkState !== "down",
+    queues: queueCount,
+    ...(pciAddress === undefined ? {} : { pciAddress }),
+    ...(mtu === undefined ? {} : { mtu }),
+    ...(isKnown ? { guest: name === undefined ? {} : { name } } : {}),
+  };
+}
+
+/** The network swap's pod NIC according to the status: in use, or only requested. */
+function reportedSwap({ swap, reported }: IfaceFacts): Pick<IfaceFacts, "swap"> {
+  if (swap === undefined) return {};
+  const bridge = reported?.otherPodInterfaceNames?.includes(swap.podInterfaceName) === true;
+  const podInterface = reported?.hotplug?.phase === "Switching";
+  return { swap: { ...swap, links: { ...swap.links, podInterface, bridge } } };
+}
+
+/** Reasons of a ready NIC that still apply. */
+const READY_REASONS: readonly (string | undefined)[] = ["MtuDiffers"] satisfies readonly Reason[];
+
+function withReadyReason(status: IfaceStatus, before: IfaceStatus | undefined): IfaceStatus {
+  const { hotplug } = before ?? {};
+  const isKept = status.hotplug?.phase === "Ready" && READY_REASONS.includes(hotplug?.reason);
+  return isKept && hotplug !== undefined ? { ...status, hotplug } : status;
+}
+
+/** Links and device from the status. Nothing changes them while libvirt is down. */
+function withReportedState(facts: IfaceFacts): IfaceFacts {
+  const phase = facts.reported?.hotplug?.phase;
+  const wired = WIRED_PHASES.has(phase);
+  const there = wired || phase === "Unwiring";
+  const device = reportedDevice(facts.reported);
+  return {
+    ...facts,
+    links: {
+      ...NO_LINKS,
+      podInterface: there,
+      bridge: there,
+      tap: there,
+      wired,
+      tapOpen: phase !== "Attaching",
+    },
+    ...(device === undefined ? {} : { device }),
+    ...reportedSwap(facts),
+  };
+}
+
+/** Addresses from the status, because the guest agent cannot be reached. */
+function withAddresses(status: IfaceStatus, reported: IfaceStatus | undefined): IfaceStatus {
+  if (reported?.addressInfo === undefined) return status;
+  const { ipAddress, ipAddresses, addressInfo } = reported;
+  return {
+    ...status,
+    ...(ipAddress === undefined ? {} : { ipAddress }),
+    ...(ipAddresses === undefined ? {} : { ipAddresses }),
+    addressInfo,
+  };
+}
+
+export interface UnreachableContext {
+  readonly now: string;
+  readonly bindings: BindingRegistry;
+}
+
+export function unreachableIfaces(
+  vmi: VirtualMachineInstance,
+  error: unknown,
+  { now, bindings }: UnreachableContext,
+): readonly IfaceStatus[] {
+  const reason: Reason = reasonOf(error) ?? "LauncherUnreachable";
+  const message = sayWithAdvice(error);
+  const nothing = { links: [], nics: [], guest: NO_VIEW, bindings };
+  const sources = { vmi, ...nothing, isBlind: true as const };
+  const ifaces = collectIfaceFacts(sources).map(withReportedState);
+  const hindranceOf = ({ reported }: IfaceFacts): Hindrance => ({
+    reason,
+    message,
+    attempts: reported?.hotplug?.attempts ?? 0,
+  });
+  const heldUp = ifaces.filter((facts) => NODE_PHASES.has(phaseOf(facts)));
+  const hindrances = Object.fromEntries(heldUp.map((facts) => [facts.name, hindranceOf(facts)]));
+  const portless = ifacesWithoutPort(vmi, vmi.spec, bindings);
+  const reported = vmi.status?.interfaces ?? [];
+  const statuses = ifaceStatuses({ ifaces, hindrances, portless, now });
+  return [
+    ...statuses.map((status) => {
+      const before = findByName(reported, status.name ?? "");
+      return withAddresses(withReadyReason(status, before), before);
+    }),
+    ...reported.filter(({ name }) => name === undefined),
+  ];
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Admission of edits to the NICs of VMs and VMIs with a running guest.
+import {
+  ifacePath,
+  isAbsent,
+  isDefaultNetwork,
+  names,
+  type BindingRegistry,
+  type Cause,
+  type FieldProblem,
+  type Iface,
+  type VmiSpec,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { bindingIn } from "../nics/bindings/resolve-binding.ts";
+import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "../nics/nics.ts";
+import { networkSwapOf } from "../nics/spec-plan.ts";
+import { isEqual } from "@patchbay/base";
+import { ownerVmOf } from "../vm/vm.ts";
+
+interface SpecEdit {
+  readonly before: VmiSpec;
+  readonly after: VmiSpec;
+  readonly base: string;
+}
+
+function isPlugged({ name }: Iface, before: VmiSpec): boolean {
+  const old = findByName(ifacesOf(before), name);
+  return old === undefined || isAbsent(old);
+}
+
+function causesOf(
+  { before, after, base }: SpecEdit,
+  problemOf: (iface: Iface) => FieldProblem | undefined,
+): readonly Cause[] {
+  return ifacesOf(after).flatMap((iface, index): readonly Cause[] => {
+    if (isAbsent(iface) || !isPlugged(iface, before)) return [];
+    const problem = problemOf(iface);
+    if (problem === undefined) return [];
+    const field = `${ifacePath(base, index)}.${problem.field}`;
+    return [{ reason: "FieldValueNotSupported", field, message: problem.message }];
+  });
+}
+
+/** No full sentence, because the binding precedes it. */
+export const NEEDS_START =
+  "has a hook, which is asked at the start of a guest and joins no pod that runs; add the interface to the VM's specification, or while the VM is stopped";
+
+export function pluggedBindingCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
+  return causesOf(edit, (iface) => {
+    const binding = bindingIn(edit.after, iface, registry);
+    return binding.kind === "refused" ? binding : undefined;
+  });
+}
+
+/** For edits of a running VMI, where nothing can wait for the next start. */
+export function unpluggableCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
+  return causesOf(edit, (iface) => {
+    const binding = bindingIn(edit.after, iface, registry);
+    const hasHook = binding.kind !== "refused" && binding.hasHook === true;
+    return hasHook ? { field: "binding", message: NEEDS_START } : undefined;
+  });
+}
+
+/** Whether the interface exists before and after the edit and is not being unplugged. */
+function isRetained(nics: readonly Nics[], name: string): boolean {
+  const ifaces = nics.map((each) => findByName(each.ifaces, name));
+  return ifaces.every((iface) => iface !== undefined && !isAbsent(iface));
+}
+
+/** Reports network changes of a VMI that need a restart. A VM may have them, because they wait. */
+export function fixedNetworkCauses(
+  { before, after, base }: SpecEdit,
+  bindings: BindingRegistry,
+): readonly Cause[] {
+  const [actual, desired] = [nicsOf(before), nicsOf(after)];
+  return desired.networks.flatMap((network, index): readonly Cause[] => {
+    const { name, multus } = network;
+    const old = findByName(actual.networks, name);
+    // Another rule covers the default network.
+    if (old === undefined || isDefaultNetwork(old) || !isRetained([actual, desired], name))
+      return [];
+    const isSame = multus?.networkName === old.multus?.networkName && !isDefaultNetwork(network);
+    if (isSame || networkSwapOf({ desired, actual, bindings }, name) !== undefined) return [];
+    const message = `network '${name}' cannot be changed while the VMI runs: only an interface with binding bridge can be swapped to another secondary network; remove the interface and add it again`;
+    return [
+      { reason: "FieldValueForbidden", field: `${base}.networks[${String(index)}]`, message },
+    ];
+  });
+}
+
+interface VmiChange {
+  readonly old: VirtualMachineInstance;
+  readonly vmi: VirtualMachineInstance;
+  readonly user: string;
+}
+
+interface VmiChangeRefusal {
+  readonly code: 403 | 422;
+  readonly message: string;
+  readonly causes: readonly Cause[];
+}
+
+const NIC_WRITER = `${names.SERVICE_ACCOUNT_PREFIX}virt-controller`;
+
+function shellQuote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+function buildEquivalentCommand(
+  vmName: string,
+  { metadata, spec }: VirtualMachineInstance,
+): string {
+  const { networks, ifaces } = nicsOf(spec);
+  const template = { spec: { networks, domain: { devices: { interfaces: ifaces } } } };
+  const patch = JSON.stringify({ spec: { template } });
+  return `kubectl patch vm ${vmName} -n ${metadata.namespace ?? ""} --type merge -p ${shellQuote(patch)}`;
+}
+
+function refuseOwned(vmName: string, vmi: VirtualMachineInstance): VmiChangeRefusal {
+  const command = buildEquivalentCommand(vmName, vmi);
+  const message = `the VM ${vmName} decides the networks and interfaces of this VMI; change the VM instead: ${command}`;
+  return { code: 403, message, causes: [] };
+}
+
+const RESTRICTED_MESSAGE = "update of VMI object is restricted";
+/** All other fields are fixed at the guest's start. Source: KubeVirt vmi-update-admitter.go. */
+const RESTRICTED: VmiChangeRefusal = {
+  code: 422,
+  message: RESTRICTED_MESSAGE,
+  causes: [{ reason: "FieldValueNotSupported", field: "spec", message: RESTRICTED_MESSAGE }],
+};
+
+function withoutNics(spec: VmiSpec): VmiSpec {
+  return withNics(spec, [], []);
+}
+
+/** A VM owns the NICs of its VMI, and virt-controller writes them. Only Patchbay's services may change other fields. */
+export function refuseVmiChange({ old, vmi, user }: VmiChange): VmiChangeRefusal | undefined {
+  if (user === NIC_WRITER) return undefined;
+  const owner = ownerVmOf(old)?.name;
+  if (owner !== undefined && !isEqual(nicsOf(vmi.spec), nicsOf(old.spec))) {
+    return refuseOwned(owner, vmi);
+  }
+  const isService = user.startsWith(names.SERVICE_ACCOUNT_PREFIX);
+  const isSame = isEqual(withoutNics(vmi.spec), withoutNics(old.spec));
+  return isService || isSame ? undefined : RESTRICTED;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Status of the KubeVirt object, for clients that wait for the installation. Source: KubeVirt pkg/virt-operator/util
+// conditions.go.
+import type { ApiService, KubeVirt, KubeVirtStatus } from "@patchbay/api";
+import { withTransitionTimes, type NewCondition } from "./conditions.ts";
+
+export interface InstallationFacts {
+  readonly kubevirt: KubeVirt;
+  readonly apiService: ApiService | undefined;
+  readonly version: string;
+}
+
+const DEPLOYED = "Deployed";
+const ALL_READY = {
+  reason: "AllComponentsReady",
+  message: "virt-api answers and virt-controller runs; the agents of the nodes are not checked",
+};
+
+/** Why virt-api does not respond, in the API server's words. */
+function virtApiProblem(apiService: ApiService | undefined): string | undefined {
+  if (apiService === undefined) return "virt-api has no APIService";
+  const told = apiService.status?.conditions?.find(({ type }) => type === "Available");
+  return told?.status === "True" ? undefined : (told?.message ?? "it has not been asked yet");
+}
+
+/** The installation is created in full once the APIService exists, because it comes last. */
+function createdCondition(apiService: ApiService | undefined): NewCondition {
+  return apiService === undefined
+    ? {
+        type: "Created",
+        status: "False",
+        reason: "DeploymentInProgress",
+        message: "virt-api has no APIService",
+      }
+    : {
+        type: "Created",
+        status: "True",
+        reason: "AllResourcesCreated",
+        message: "All resources were created.",
+      };
+}
+
+function listConditions(
+  trouble: string | undefined,
+  wasDeployed: boolean,
+): readonly NewCondition[] {
+  if (trouble === undefined) {
+    return [
+      { type: "Available", status: "True", ...ALL_READY },
+      { type: "Progressing", status: "False", ...ALL_READY },
+      { type: "Degraded", status: "False", ...ALL_READY },
+    ];
+  }
+  const why = {
+    reason: wasDeployed ? "VirtApiUnavailable" : "DeploymentInProgress",
+    message: `virt-api does not answer: ${trouble}`,
+  };
+  return [
+    { type: "Available", status: "False", ...why },
+    { type: "Progressing", status: wasDeployed ? "False" : "True", ...why },
+    { type: "Degraded", status: wasDeployed ? "True" : "False", ...why },
+  ];
+}
+
+export function installationStatus(facts: InstallationFacts, now: string): KubeVirtStatus {
+  const { kubevirt, apiService, version } = facts;
+  const trouble = virtApiProblem(apiService);
+  const wasDeployed = kubevirt.status?.phase === DEPLOYED;
+  const named = `v${version}`;
+  return {
+    phase: trouble === undefined || wasDeployed ? DEPLOYED : "Deploying",
+    conditions: withTransitionTimes(
+      [...listConditions(trouble, wasDeployed), createdCondition(apiService)],
+      kubevirt.status?.conditions,
+      now,
+    ),
+    ...(kubevirt.metadata.generation !== undefined && {
+      observedGeneration: kubevirt.metadata.generation,
+    }),
+    observedKubeVirtVersion: named,
+    operatorVersion: named,
+    targetKubeVirtVersion: named,
+  };
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Disks of a VMI's domain, with their controllers, I/O threads and boot order.
+import type { VirtualMachineInstance, VmiSpec } from "@patchbay/api";
+import {
+  machineFamilyOf,
+  type ControllerDefinition,
+  type DiskDefinition,
+  type Topology,
+} from "@patchbay/domain";
+import { diskDeviceName, sataDeviceName, SATA_PORTS } from "../../nics/pcie/devices.ts";
+import { diskFileOf, volumeModeOf } from "../spec/disk-files.ts";
+import { disksOf, type DiskSourceKind, type GuestDisk } from "../spec/disks.ts";
+import { machineOf, vcpusOf } from "../spec/machine.ts";
+import { ifacesOf } from "../../nics/nics.ts";
+
+/** Distinguishes a disk from a NIC of the same name. */
+const ALIAS_PREFIX = "ua-disk-";
+const LETTERS = 26;
+
+/** Names disks a to z, then aa. Source: Linux drivers/scsi/sd.c sd_format_disk_name. */
+function diskLetters(index: number): string {
+  const rest = Math.floor(index / LETTERS) - 1;
+  const letter = String.fromCharCode("a".charCodeAt(0) + (index % LETTERS));
+  return (rest < 0 ? "" : diskLetters(rest)) + letter;
+}
+
+interface Counted {
+  readonly disk: GuestDisk;
+  readonly onBus: number;
+  readonly target: string;
+}
+
+function countDisks(disks: readonly GuestDisk[]): readonly Counted[] {
+  const before = (index: number, like: (disk: GuestDisk) => boolean): number =>
+    disks.slice(0, index).filter(like).length;
+  return disks.map((disk, index) => {
+    const isVirtio = disk.bus === "virtio";
+    const named = before(index, ({ bus }) => (bus === "virtio") === isVirtio);
+    const onBus = before(index, ({ bus }) => bus === disk.bus);
+    return { disk, onBus, target: `${isVirtio ? "vd" : "sd"}${diskLetters(named)}` };
+  });
+}
+
+/** Sources that both nodes of a migration can access. Other disks are in the launcher's pod. */
+const SHARED_SOURCES: readonly DiskSourceKind[] = [
+  "persistentVolumeClaim",
+  "dataVolume",
+  "hostDisk",
+];
+
+/** Migration copies the disks in the launcher's pod. The target pod recreates read-only disks. */
+export function travellingDisks(spec: VmiSpec): readonly string[] {
+  return countDisks(disksOf(spec))
+    .filter(({ disk }) => !disk.readOnly && !SHARED_SOURCES.includes(disk.source.kind))
+    .map(({ target }) => target);
+}
+
+function findPlace(
+  { disk, onBus }: Counted,
+  { fixed }: Topology,
+): DiskDefinition["place"] | undefined {
+  if (disk.bus === "scsi") return { kind: "drive", controller: 0, unit: onBus };
+  if (disk.bus === "sata") {
+    const controller = Math.floor(onBus / SATA_PORTS);
+    return { kind: "drive", controller, unit: onBus % SATA_PORTS };
+  }
+  const address = fixed.get(diskDeviceName(disk));
+  return address === undefined ? undefined : { kind: "pci", address };
+}
+
+/** Sizes default to 512 bytes. Source: QEMU hw/block/block.c */
+function blockSizeOf({ blockSize }: GuestDisk): Pick<DiskDefinition, "blockSize"> {
+  if (blockSize === undefined) return {};
+  const { logical = 512, physical = logical, discardGranularity } = blockSize;
+  const granularity = discardGranularity === undefined ? {} : { discardGranularity };
+  return { blockSize: { logical, physical, ...granularity } };
+}
+
+/** Native I/O bypasses the page cache and pays off only for preallocated storage. Source: KubeVirt SetOptimalIOMode. */
+function chooseIo({ io, cache }: GuestDisk, isDevice: boolean): Pick<DiskDefinition, "io"> {
+  if (io === "native" || io === "threads") return { io };
+  return io === undefined && isDevice && cache === "none" ? { io: "native" } : {};
+}
+
+function diskOptions(disk: GuestDisk): Partial<DiskDefinition> {
+  const { device, serial, tray, shareable } = disk;
+  return {
+    ...(disk.discard && device !== "cdrom" ? { discard: "unmap" } : {}),
+    ...(serial === undefined || device === "lun" ? {} : { serial }),
+    ...(tray === "open" ? { isTrayOpen: true } : {}),
+    ...(shareable ? { isShareable: true } : {}),
+    ...blockSizeOf(disk),
+  };
+}
+
+export function buildDisks(
+  vmi: VirtualMachineInstance,
+  topology: Topology,
+  ioThreads: IoThreads,
+): readonly DiskDefinition[] {
+  const orders = planBootOrder(vmi.spec);
+  return countDisks(disksOf(vmi.spec)).flatMap((counted): readonly DiskDefinition[] => {
+    const { disk, target } = counted;
+    const place = findPlace(counted, topology);
+    if (place === undefined) return [];
+    const source = diskFileOf(disk, volumeModeOf(vmi, disk.name));
+    const bootOrder = orders.get(disk.name);
+    const ioThread = ioThreads.ofDisks.get(disk.name);
+    const { device, bus, readOnly, cache, errorPolicy } = disk;
+    return [
+      {
+        alias: `${ALIAS_PREFIX}${disk.name}`,
+        source,
+        device,
+        bus,
+        target,
+        place,
+        readOnly,
+        cache,
+        errorPolicy,
+        ...chooseIo(disk, source.kind === "block"),
+        ...diskOptions(disk),
+        ...(bootOrder === undefined ? {} : { bootOrder }),
+        ...(ioThread === undefined ? {} : { ioThread }),
+      },
+    ];
+  });
+}
+
+export function buildControllers(
+  vmi: VirtualMachineInstance,
+  { fixed }: Topology,
+  ioThreads: IoThreads,
+): readonly ControllerDefinition[] {
+  const firstExtraSata = machineFamilyOf(machineOf(vmi.spec.domain)) === "q35" ? 1 : 0;
+  const ioThread = ioThreads.ofScsi === undefined ? {} : { ioThread: ioThreads.ofScsi };
+  return [...fixed].flatMap(([device, pciAddress]): readonly ControllerDefinition[] => {
+    if (device === "usb") return [{ type: "usb", index: 0, pciAddress }];
+    if (device === "scsi") return [{ type: "scsi", index: 0, pciAddress, ...ioThread }];
+    if (!device.startsWith("sata:")) return [];
+    const index = Number(device.slice("sata:".length));
+    return index >= firstExtraSata && device === sataDeviceName(index)
+      ? [{ type: "sata", index, pciAddress }]
+      : [];
+  });
+}
+
+/** Thread numbers start at 1. */
+interface IoThreads {
+  readonly countDisks: number;
+  readonly ofDisks: ReadonlyMap<string, number>;
+  readonly ofScsi?: number;
+}
+
+const NONE: IoThreads = { countDisks: 0, ofDisks: new Map() };
+
+/** Source: KubeVirt getIOThreadsCountType. */
+const AUTO_THREADS_PER_VCPU = 2;
+
+/** Threads that several disks share: one, or one per disk up to a limit with policy `auto`. */
+function sharedThreads({ domain }: VmiSpec, shared: number, own: number): number {
+  const limit = domain.ioThreadsPolicy === "auto" ? AUTO_THREADS_PER_VCPU * vcpusOf(domain) : 1;
+  return Math.max(1, Math.min(shared, limit - own));
+}
+
+function hasThread({ bus }: GuestDisk): boolean {
+  return bus === "virtio";
+}
+
+/** Assigns threads to virtio disks and the SCSI controller, shared threads first. Source: KubeVirt setIOThreads. */
+export function planIoThreads(spec: VmiSpec): IoThreads {
+  const all = disksOf(spec);
+  const disks = all.filter(hasThread);
+  const hasScsi = all.some(({ bus }) => bus === "scsi");
+  const owning = disks.filter(({ hasOwnIoThread }) => hasOwnIoThread);
+  const sharing = disks.filter(({ hasOwnIoThread }) => !hasOwnIoThread);
+  const isRequested = spec.domain.ioThreadsPolicy !== undefined || owning.length > 0;
+  if (!isRequested || (disks.length === 0 && !hasScsi)) return NONE;
+  const shared = sharedThreads(spec, sharing.length, owning.length);
+  const ofDisks = new Map([
+    ...sharing.map(({ name }, index): [string, number] => [name, 1 + (index % shared)]),
+    ...owning.map(({ name }, index): [string, number] => [name, 1 + shared + index]),
+  ]);
+  return { countDisks: shared + owning.length, ofDisks, ...(hasScsi ? { ofScsi: 1 } : {}) };
+}
+
+/** Greater than any number of a hotplugged NIC, because libvirt rejects duplicates. */
+const FIRST_DEFAULT_BOOT_ORDER = 1001;
+
+/** Without any bootOrder or kernel in the spec, disks boot in list order. Otherwise only those with a number boot. */
+export function planBootOrder(spec: VmiSpec): ReadonlyMap<string, number> {
+  const disks = disksOf(spec);
+  const isConfigured = [...disks, ...ifacesOf(spec)].some(
+    ({ bootOrder }) => bootOrder !== undefined,
+  );
+  const hasKernel = spec.domain.firmware?.kernelBoot?.container !== undefined;
+  return new Map(
+    disks.flatMap(({ name, bootOrder }, index): readonly [string, number][] => {
+      const order = isConfigured || hasKernel ? bootOrder : FIRST_DEFAULT_BOOT_ORDER + index;
+      return order === undefined ? [] : [[name, order]];
+    }),
+  );
+}

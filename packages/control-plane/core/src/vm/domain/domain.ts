@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  names,
+  type VirtualMachineInstance,
+  type VmiSpec,
+  type NetworkConfig,
+} from "@patchbay/api";
+import { layoutOf, type DomainDefinition, type Topology } from "@patchbay/domain";
+import { sha256Hex } from "../../nics/sha256.ts";
+import { inputDeviceName, topologyVersionOf } from "../../nics/pcie/devices.ts";
+import { findOneOf, hasConsole, inputsOf, tpmOf } from "../spec/guest-devices.ts";
+import {
+  VIDEO_MODELS,
+  WATCHDOG_ACTIONS,
+  buildClock,
+  cpuOf,
+  buildFeatures,
+  buildFirmware,
+  buildIdentity,
+  buildKernel,
+} from "./machine.ts";
+import type { IfaceFacts } from "../../nics/facts.ts";
+import { planVmiTopology, queuesOf } from "../../nics/pcie/topology.ts";
+import { machineOf, vcpusOf, memoryMiBOf } from "../spec/machine.ts";
+import { isForVhostUser } from "../../nics/bindings/resolve-binding.ts";
+import { buildControllers, buildDisks, planIoThreads } from "./disks.ts";
+import { buildNicDefinition } from "../../nics/node-plan.ts";
+
+/** Source: KubeVirt api.VMINamespaceKeyFunc. */
+export function domainNameOf(vmi: VirtualMachineInstance): string {
+  return `${vmi.metadata.namespace ?? ""}_${vmi.metadata.name}`;
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** The same at every start: the requested UUID, else a version 8 UUID of the name. Source: RFC 9562 section 5.8. */
+export function machineUuidOf(vmi: VirtualMachineInstance): string {
+  const requested = vmi.spec.domain.firmware?.uuid ?? "";
+  if (UUID.test(requested)) return requested.toLowerCase();
+  const hex = sha256Hex(domainNameOf(vmi));
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ].join("-");
+}
+
+function launcherPath(name: string): string {
+  return `${names.LAUNCHER_DIR}/${name}`;
+}
+
+function buildAgent({ fixed }: Topology): Pick<DomainDefinition, "agent"> {
+  const pciAddress = fixed.get("guestAgent");
+  if (pciAddress === undefined) return {};
+  return { agent: { socketPath: launcherPath(names.AGENT_SOCKET), pciAddress } };
+}
+
+/** The same for all models. Source: KubeVirt. */
+const VIDEO_MEMORY_KIB = 16 * 1024;
+
+function buildDisplay({ domain }: VmiSpec, { fixed }: Topology): Pick<DomainDefinition, "display"> {
+  const pciAddress = fixed.get("display");
+  if (pciAddress === undefined) return {};
+  const model = findOneOf(VIDEO_MODELS, domain.devices?.video?.type) ?? "vga";
+  const memory = model === "virtio" ? {} : { memoryKiB: VIDEO_MEMORY_KIB };
+  return { display: { socketPath: launcherPath(names.VNC_SOCKET), model, ...memory, pciAddress } };
+}
+
+function buildInputs(spec: VmiSpec, { fixed }: Topology): DomainDefinition["inputs"] {
+  return inputsOf(spec).flatMap(({ bus }, index): DomainDefinition["inputs"] => {
+    const alias = `ua-input-${String(index)}`;
+    if (bus === "usb") return [{ alias, type: "tablet", bus, port: index + 1 }];
+    const pciAddress = fixed.get(inputDeviceName(index));
+    return pciAddress === undefined ? [] : [{ alias, type: "tablet", bus, pciAddress }];
+  });
+}
+
+function buildRng({ fixed }: Topology): Pick<DomainDefinition, "rng"> {
+  const pciAddress = fixed.get("rng");
+  return pciAddress === undefined ? {} : { rng: { pciAddress } };
+}
+
+function buildWatchdog(
+  { domain }: VmiSpec,
+  { fixed }: Topology,
+): Pick<DomainDefinition, "watchdog"> {
+  const pciAddress = fixed.get("watchdog");
+  if (pciAddress === undefined) return {};
+  const action = findOneOf(WATCHDOG_ACTIONS, domain.devices?.watchdog?.i6300esb?.action) ?? "reset";
+  return { watchdog: { alias: "ua-watchdog", action, pciAddress } };
+}
+
+/** Only the newer model has persistent state. Source: KubeVirt. */
+function buildTpm(spec: VmiSpec): Pick<DomainDefinition, "tpm"> {
+  const tpm = tpmOf(spec);
+  if (tpm === undefined) return {};
+  const isPersistent = tpm.persistent === true;
+  return { tpm: { model: isPersistent ? "tpm-crb" : "tpm-tis", isPersistent } };
+}
+
+function buildConsole(spec: VmiSpec): Pick<DomainDefinition, "console"> {
+  if (!hasConsole(spec)) return {};
+  const socketPath = launcherPath(names.CONSOLE_SOCKET);
+  return { console: { socketPath, logPath: launcherPath(names.CONSOLE_LOG) } };
+}
+
+export function buildGuestDevices(
+  { spec }: VirtualMachineInstance,
+  topology: Topology,
+): Pick<DomainDefinition, "agent" | "display" | "inputs" | "rng" | "watchdog" | "tpm" | "console"> {
+  return {
+    ...buildAgent(topology),
+    ...buildDisplay(spec, topology),
+    inputs: buildInputs(spec, topology),
+    ...buildRng(topology),
+    ...buildWatchdog(spec, topology),
+    ...buildTpm(spec),
+    ...buildConsole(spec),
+  };
+}
+
+/** For a VMI that cannot be laid out. It is never started. */
+const NO_TOPOLOGY: Topology = { ports: [], bridges: [], addresses: new Map(), fixed: new Map() };
+
+export interface DomainSettings {
+  readonly useEmulation: boolean;
+  readonly uuid: string;
+  readonly network: NetworkConfig;
+}
+
+function nicsOf(
+  { vmi, topology, network }: DomainParts,
+  wired: readonly IfaceFacts[],
+): DomainDefinition["nics"] {
+  const { hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
+  return wired.flatMap((facts) => {
+    const pciAddress = topology.addresses.get(facts.name);
+    const queues = queuesOf(vmi.spec, facts.iface, network);
+    const isBooted = hasKubeVirtDefaults && facts.iface?.bootOrder !== undefined;
+    const rom = isBooted ? ({ hasBootRom: true } as const) : {};
+    return pciAddress === undefined
+      ? []
+      : [buildNicDefinition(facts, { pciAddress, queues, ...rom })];
+  });
+}
+
+interface DomainParts {
+  readonly vmi: VirtualMachineInstance;
+  readonly topology: Topology;
+  readonly network: NetworkConfig;
+}
+
+/** Includes the wired NICs only. The others' addresses stay reserved. The VMI must pass `vmiStartProblems`. */
+export function planDomain(
+  vmi: VirtualMachineInstance,
+  wired: readonly IfaceFacts[],
+  { useEmulation, uuid, network }: DomainSettings,
+): DomainDefinition {
+  const { domain } = vmi.spec;
+  const plan = planVmiTopology(vmi, network);
+  const topology: Topology = plan.ok ? plan.topology : NO_TOPOLOGY;
+  const { sharesMemory, hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
+  const isForVhostUserNics = isForVhostUser(vmi.spec, network.bindings);
+  const ioThreads = planIoThreads(vmi.spec);
+  return {
+    name: domainNameOf(vmi),
+    uuid,
+    accelerator: useEmulation ? "qemu" : "kvm",
+    machine: machineOf(domain),
+    vcpus: vcpusOf(domain),
+    memoryMiB: memoryMiBOf(domain),
+    sharesMemory: (sharesMemory && network.sharedMemory) || isForVhostUserNics,
+    // QEMU 7.2 without KVM crashes when a vhost-user NIC with vectors is used (measured).
+    ...(isForVhostUserNics && useEmulation && { hasNoNicVectors: true }),
+    cpu: cpuOf(domain, { useEmulation, hasKubeVirtDefaults }),
+    firmware: buildFirmware(domain),
+    ...buildKernel(domain),
+    identity: buildIdentity(domain),
+    features: buildFeatures(domain),
+    clock: buildClock(domain),
+    ioThreads: ioThreads.countDisks,
+    controllers: buildControllers(vmi, topology, ioThreads),
+    disks: buildDisks(vmi, topology, ioThreads),
+    nics: nicsOf({ vmi, topology, network }, wired),
+    ports: topology.ports,
+    bridges: topology.bridges,
+    ...buildGuestDevices(vmi, topology),
+  };
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which steps does virt-handler take for the ifaces of a VM that runs, and which does it not take yet?
+import { names, printPcieTopology } from "@patchbay/api";
+import { parsePciAddress, printNic } from "@patchbay/domain";
+import { describe, expect, test } from "vitest";
+import type { DeviceFacts } from "../../nics/facts.ts";
+import {
+  aDomain,
+  anIface,
+  DEVICE_MAC,
+  factsOf,
+  IN_POD,
+  IN_USE,
+  live,
+  MAC,
+  running,
+  stepsOf,
+  WIRED,
+} from "../../testing/node-scene.ts";
+import type { NodeAction } from "./node-vm.ts";
+import type { UnplugRequest } from "../../nics/node-plan.ts";
+
+function asked(count: number, agoMs: number): UnplugRequest {
+  return { count, agoMs, isRefused: false };
+}
+
+describe("while the VM runs, an iface", () => {
+  test.each([
+    { name: "waits for the pod", facts: anIface(), want: [] },
+    { name: "waits for CNI", facts: anIface({ attachment: "Requested" }), want: [] },
+    {
+      name: "is wired and plugged when the pod has it",
+      facts: anIface({ attachment: "Attached", links: IN_POD }),
+      want: ["wireTap a", "attachDevice a"],
+    },
+    {
+      name: "is wired only, while what its NIC has in the pod is still to be noted",
+      facts: anIface({ attachment: "Attached", links: { ...IN_POD, hasAddresses: true } }),
+      want: ["rememberAddresses a"],
+    },
+    {
+      name: "is wired only, while its device is there",
+      facts: anIface({ attachment: "Attached", links: IN_POD, device: {} }),
+      want: ["wireTap a"],
+    },
+    {
+      name: "waits while its link is not in the pod",
+      facts: anIface({ attachment: "Attached" }),
+      want: ["wait a"],
+    },
+    {
+      name: "is plugged when it is wired",
+      facts: anIface({ attachment: "Attached", links: WIRED }),
+      want: ["attachDevice a"],
+    },
+    {
+      name: "stays as it is when it is ready",
+      facts: anIface({
+        attachment: "Attached",
+        links: IN_USE,
+        device: { pciAddress: "0000:01:00.0" },
+      }),
+      want: [],
+    },
+    {
+      name: "is unplugged when it is not wanted",
+      facts: anIface({ iface: { state: "absent" }, links: IN_USE, device: {} }),
+      want: ["detachDevice a"],
+    },
+    {
+      name: "is unplugged when the spec has it not any more",
+      facts: anIface({ iface: null, links: IN_USE, device: {} }),
+      want: ["detachDevice a"],
+    },
+    {
+      name: "is unplugged where its tap was made anew under QEMU",
+      facts: anIface({ attachment: "Attached", links: WIRED, device: {} }),
+      want: ["detachDevice a"],
+    },
+    {
+      name: "loses its links when its device is gone",
+      facts: anIface({ iface: null, links: { bridge: true } }),
+      want: ["unwireTap a"],
+    },
+    { name: "is nobody's when nothing is left of it", facts: anIface({ iface: null }), want: [] },
+  ])("$name", ({ facts, want }) => {
+    expect(stepsOf(live([facts]))).toEqual(want);
+  });
+
+  test("is plugged with what its links and its spec say", () => {
+    const iface = { model: "e1000e", state: "down", bootOrder: 2, acpiIndex: 7 };
+    const facts = anIface({ iface, attachment: "Attached", links: WIRED });
+    expect(live([facts])).toEqual([
+      {
+        kind: "attachDevice",
+        iface: "a",
+        xml: printNic({
+          alias: "ua-a",
+          mac: MAC,
+          model: "e1000e",
+          tapName: "tap0a",
+          mtu: 1450,
+          linkUp: false,
+          pciAddress: { bus: 1, slot: 0, function: 0 },
+          queues: 1,
+          bootOrder: 2,
+          acpiIndex: 7,
+        }),
+      },
+    ]);
+  });
+
+  test("that had a place gets it again, though another is plugged before it", () => {
+    const ifaces = ["a", "b"].map((name) =>
+      anIface({ name, attachment: "Attached", links: WIRED }),
+    );
+    const { vmi } = factsOf(ifaces);
+    const topology = { version: 2, interfaces: [{ name: "b", pciAddress: "0000:01:00.0" }] };
+    const annotations = { [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology) };
+    const actions = live(ifaces, {
+      vmi: { ...vmi, metadata: { ...vmi.metadata, annotations } },
+    });
+    const busOf = (action: NodeAction): string | undefined =>
+      "xml" in action ? /bus="([^"]*)"/.exec(action.xml)?.[1] : undefined;
+    expect(actions.map(busOf)).toEqual(["0x02", "0x01"]);
+  });
+
+  test("waits where there is no port, and says for what", () => {
+    const ifaces = ["a", "b"].map((name) =>
+      anIface({ name, attachment: "Attached", links: WIRED }),
+    );
+    const actions = live(ifaces, { domain: running(aDomain(1)) });
+    expect(stepsOf(actions)).toEqual(["attachDevice a", "wait b"]);
+    expect(actions[1]).toEqual({ kind: "wait", iface: "b", reason: "NoFreePciePort" });
+  });
+
+  test("is wired where there is no port", () => {
+    const ifaces = ["a", "b"].map((name) =>
+      anIface({ name, attachment: "Attached", links: IN_POD }),
+    );
+    const actions = live(ifaces, { domain: running(aDomain(1)) });
+    expect(stepsOf(actions)).toEqual(["wireTap a", "attachDevice a", "wireTap b"]);
+  });
+
+  test("that has its device back takes no port from another", () => {
+    const ifaces = [
+      anIface({ name: "a", attachment: "Attached", links: WIRED, device: {} }),
+      anIface({ name: "b", attachment: "Attached", links: WIRED }),
+    ];
+    const actions = live(ifaces, { domain: running(aDomain(1)) });
+    expect(stepsOf(actions)).toEqual(["detachDevice a", "attachDevice b"]);
+  });
+});
+
+describe("a guest is asked to let go", () => {
+  const unwanted = anIface({ iface: { state: "absent" }, links: IN_USE, device: {} });
+  const replaced = anIface({ attachment: "Attached", links: WIRED, device: {} });
+
+  test.each([
+    { name: "by the name that libvirt knows", asked: undefined },
+    { name: "again when it may have slept through it", asked: asked(1, 10_000) },
+    { name: "again, in the end after a minute", asked: asked(9, 60_000) },
+  ])("$name", ({ asked: request }) => {
+    expect(live([unwanted], { asked: { a: request } })).toEqual([
+      { kind: "detachDevice", iface: "a", alias: "ua-a" },
+    ]);
+  });
+
+  test.each([
+    { name: "and is waited for", facts: unwanted, reason: "GuestRefused" },
+    { name: "and the new tap waits for it", facts: replaced, reason: "TapReplaced" },
+  ])("$name", ({ facts, reason }) => {
+    expect(live([facts], { asked: { a: asked(2, 9_999) } })).toEqual([
+      { kind: "wait", iface: "a", reason, forMs: 1 },
+    ]);
+  });
+
+  test.each([
+    { name: "has another tap by its name", facts: replaced, want: "wait a" },
+    {
+      name: "has no tap",
+      facts: anIface({
+        attachment: "Attached",
+        links: { ...IN_USE, tap: false, tapOpen: false, wired: false },
+        device: {},
+      }),
+      want: "wireTap a",
+    },
+    {
+      name: "is unplugged and has no tap",
+      facts: anIface({
+        iface: { state: "absent" },
+        links: { tap: false, bridge: true },
+        device: {},
+      }),
+      want: "wait a",
+    },
+    {
+      name: "is unplugged and whose tap is only down",
+      facts: anIface({
+        iface: { state: "absent" },
+        links: { tap: true, bridge: true },
+        device: {},
+      }),
+      want: "detachDevice a",
+    },
+    { name: "is unplugged and has its tap", facts: unwanted, want: "detachDevice a" },
+  ])("not if QEMU would abort: a NIC that $name", ({ facts, want }) => {
+    const domain = running({ ...aDomain(1), abortsWithoutTap: true });
+    const steps = live([facts], { domain });
+    expect(stepsOf(steps)).toEqual([want]);
+    const reasons = steps.flatMap((step) => (step.kind === "wait" ? [step.reason] : []));
+    expect(reasons).toEqual(want.startsWith("wait") ? ["TapLost"] : []);
+  });
+
+  test("of each device by itself", () => {
+    const other = anIface({ name: "b", iface: null, links: IN_USE, device: {} });
+    expect(stepsOf(live([unwanted, other], { asked: { a: asked(1, 0) } }))).toEqual([
+      "wait a",
+      "detachDevice b",
+    ]);
+  });
+});
+
+describe("the link of a NIC that is there", () => {
+  const pciAddress = "0000:03:00.0";
+  const device = { queues: 4, pciAddress };
+  const ready = (state: string, linkUp: boolean, more: Partial<DeviceFacts> = device) =>
+    anIface({
+      iface: { state },
+      attachment: "Attached",
+      links: IN_USE,
+      device: { ...more, linkUp },
+    });
+
+  test.each([
+    { name: "goes down", state: "down", linkUp: true },
+    { name: "goes up", state: "up", linkUp: false },
+  ])("$name, and nothing else changes", ({ state, linkUp }) => {
+    const address = parsePciAddress(pciAddress);
+    const xml = printNic({
+      alias: "ua-a",
+      mac: DEVICE_MAC,
+      model: "virtio",
+      tapName: "tap0a",
+      mtu: 1450,
+      linkUp: !linkUp,
+      pciAddress: address ?? { bus: 0, slot: 0, function: 0 },
+      queues: 4,
+    });
+    expect(live([ready(state, linkUp)])).toEqual([{ kind: "setLink", iface: "a", xml }]);
+  });
+
+  test.each([
+    { name: "stays down", facts: ready("down", false) },
+    { name: "stays up", facts: ready("up", true) },
+    { name: "waits until libvirt has placed the NIC", facts: ready("down", true, {}) },
+  ])("$name", ({ facts }) => {
+    expect(live([facts])).toEqual([]);
+  });
+});

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// When is a VM started, with which NICs, and what is left to do where it does not run?
+import { names, type IfaceStatus, type VirtualMachineInstance } from "@patchbay/api";
+import { parseDomain } from "@patchbay/domain/parse";
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import {
+  anIface,
+  factsOf,
+  IN_POD,
+  IN_USE,
+  MAC,
+  plan,
+  running,
+  stepsOf,
+  WIRED,
+} from "../../testing/node-scene.ts";
+import { mustReportFirst, driftIn, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
+import { NO_LINKS, type IfaceFacts } from "../../nics/facts.ts";
+
+/** Aliases of the NICs in the domain that is defined. */
+function nicsOf(actions: readonly NodeAction[]): readonly string[] {
+  const [definition] = actions.filter((action) => action.kind === "defineDomain");
+  const parsed = parseDomain(definition?.xml ?? "");
+  return parsed.ok ? parsed.domain.nics.map(({ alias }) => alias) : ["not a domain"];
+}
+
+const START = ["defineDomain", "startDomain"];
+
+describe("a VM is started", () => {
+  test.each([
+    { name: "without NICs", ifaces: [], want: [] },
+    {
+      name: "with the NICs that are wired, in the order of the spec",
+      ifaces: [
+        anIface({ name: "b", attachment: "Attached", links: WIRED }),
+        anIface({ name: "a", attachment: "Attached", links: WIRED }),
+      ],
+      want: ["ua-b", "ua-a"],
+    },
+    {
+      name: "without one that the pod could not get: it is plugged later",
+      ifaces: [anIface({ attachment: "Failed" })],
+      want: [],
+    },
+    {
+      name: "without one whose link has gone from the pod",
+      ifaces: [anIface({ attachment: "Attached", links: { ...WIRED, podInterface: false } })],
+      want: [],
+    },
+    {
+      name: "without one that is not wanted, however far it has come",
+      ifaces: [anIface({ iface: { state: "absent" }, attachment: "Attached", links: IN_POD })],
+      want: [],
+    },
+    {
+      name: "without waiting for one that the spec has not any more",
+      ifaces: [anIface({ iface: null, attachment: "Removing" })],
+      want: [],
+    },
+  ])("$name", ({ ifaces, want }) => {
+    const actions = plan(ifaces);
+    expect(stepsOf(actions)).toEqual(START);
+    expect(nicsOf(actions)).toEqual(want);
+  });
+
+  test("and waits to be resumed where its specification says so", () => {
+    const vmi = aVmi();
+    const paused = { ...vmi, spec: { ...vmi.spec, startStrategy: "Paused" } };
+    expect(plan([], { vmi: paused }).at(-1)).toEqual({ kind: "startDomain", paused: true });
+    expect(plan([]).at(-1)).toEqual({ kind: "startDomain" });
+  });
+
+  test("again where libvirt has its domain and it does not run", () => {
+    expect(stepsOf(plan([], { domain: { ...running(), running: false } }))).toEqual(START);
+  });
+
+  test("after its taps are made, each with as many queues as its NIC", () => {
+    const ifaces = [
+      anIface({ name: "a", attachment: "Attached", links: WIRED }),
+      anIface({ name: "b", attachment: "Attached", links: IN_POD }),
+    ];
+    const { vmi } = factsOf(ifaces);
+    const devices = { ...vmi.spec.domain.devices, networkInterfaceMultiqueue: true };
+    const domain = { ...vmi.spec.domain, cpu: { cores: 3 }, devices };
+    expect(plan(ifaces, { vmi: { ...vmi, spec: { ...vmi.spec, domain } } })).toEqual([
+      {
+        kind: "wireTap",
+        iface: "b",
+        wiring: {
+          kind: "bridge",
+          podInterfaceName: "pod0b",
+          bridgeName: "k6t-0b",
+          tapName: "tap0b",
+          mac: MAC,
+          mtu: 1450,
+          owner: names.LAUNCHER_UID,
+          queues: 3,
+        },
+      },
+    ]);
+  });
+});
+
+describe("a VM is not started", () => {
+  const deleted: VirtualMachineInstance = {
+    ...aVmi(),
+    metadata: { ...aVmi().metadata, deletionTimestamp: "2026-01-01T00:00:00Z" },
+  };
+
+  test.each([
+    { name: "while it is being deleted", ifaces: [], change: { vmi: deleted } },
+    { name: "while nobody has said what becomes of an iface", ifaces: [anIface()], change: {} },
+    {
+      name: "while the pod is still getting one",
+      ifaces: [
+        anIface({ name: "a", attachment: "Attached", links: WIRED }),
+        anIface({ name: "b", attachment: "Requested" }),
+      ],
+      change: {},
+    },
+    {
+      name: "again after it has run: its VMI is over",
+      ifaces: [],
+      change: { vmi: aVmi({ status: { phase: "Running" } }) },
+    },
+    {
+      name: "again after it has run, while others hear nothing of this node",
+      ifaces: [],
+      change: {
+        vmi: aVmi({
+          status: {
+            phase: "Unknown",
+            phaseTransitionTimestamps: [{ phase: "Running", phaseTransitionTimestamp: "x" }],
+          },
+        }),
+      },
+    },
+  ])("$name", ({ ifaces, change }) => {
+    expect(plan(ifaces, change)).toEqual([]);
+  });
+});
+
+describe("without a running domain", () => {
+  const leftover = anIface({ iface: { state: "absent" }, links: { tap: true, bridge: true } });
+  const unwire = {
+    kind: "unwireTap",
+    iface: "a",
+    wiring: {
+      kind: "bridge",
+      podInterfaceName: "pod0a",
+      tapName: "tap0a",
+      bridgeName: "k6t-0a",
+    },
+  };
+
+  test("links that nobody wants go, before the VM starts", () => {
+    const actions = plan([leftover, anIface({ name: "b", attachment: "Attached", links: WIRED })]);
+    expect(actions[0]).toEqual(unwire);
+    expect(stepsOf(actions.slice(1))).toEqual(START);
+    expect(nicsOf(actions)).toEqual(["ua-b"]);
+  });
+
+  test("links that nobody wants go where the VM will not start again", () => {
+    const vmi = aVmi({ status: { phase: "Running" } });
+    expect(plan([leftover], { vmi })).toEqual([unwire]);
+  });
+
+  test("a device that libvirt remembers is not asked for", () => {
+    const facts = anIface({ iface: { state: "absent" }, device: {}, links: IN_USE });
+    expect(stepsOf(plan([facts]))).toEqual(START);
+  });
+});
+
+describe("an iface that was let go of", () => {
+  // Literals are members of the unions; nothing else of the facts is looked at.
+  const goingOf = (type: "Plug" | "Unplug"): NodeVmFacts =>
+    ({ ifaces: [{ name: "one", reported: { name: "one", hotplug: { type } } }] }) as never;
+  // Of what the step carries only the NIC in the pod matters.
+  const stepOn = (kind: NodeAction["kind"], iface: string, podInterfaceName = "pod1"): NodeAction =>
+    ({ kind, iface, wiring: { podInterfaceName }, to: { podInterfaceName } }) as never;
+
+  test.each([
+    { name: "is taken back when it is wired again", type: "Unplug", kind: "wireTap", want: true },
+    { name: "is not while it goes on going", type: "Unplug", kind: "unwireTap", want: false },
+    { name: "was never let go of", type: "Plug", kind: "wireTap", want: false },
+  ] as const)("$name", ({ type, kind, want }) => {
+    expect(mustReportFirst([stepOn(kind, "one")], goingOf(type))).toBe(want);
+  });
+
+  test("is not another one", () => {
+    expect(mustReportFirst([stepOn("wireTap", "two")], goingOf("Unplug"))).toBe(false);
+  });
+
+  test.each<{ name: string; kind: NodeAction["kind"]; reported: IfaceStatus; want: boolean }>([
+    { name: "a swap", kind: "swapNetwork", reported: { podInterfaceName: "pod0" }, want: true },
+    { name: "a wiring", kind: "wireTap", reported: { podInterfaceName: "pod0" }, want: true },
+    {
+      name: "a swap that was told, not again",
+      kind: "swapNetwork",
+      reported: { podInterfaceName: "pod0", otherPodInterfaceNames: ["pod1"] },
+      want: false,
+    },
+    {
+      name: "what goes, not",
+      kind: "removeBridge",
+      reported: { podInterfaceName: "pod0" },
+      want: false,
+    },
+    { name: "a first wiring, not", kind: "wireTap", reported: {}, want: false },
+  ])("of another NIC in the pod $name is told first", ({ kind, reported, want }) => {
+    const facts = { ifaces: [{ name: "one", reported: { name: "one", ...reported } }] } as never;
+    expect(mustReportFirst([stepOn(kind, "one")], facts)).toBe(want);
+  });
+});
+
+const LINKS = { ...NO_LINKS, podInterface: true, bridge: true, tap: true };
+const hotplug = { type: "Plug", phase: "Ready" } as const;
+const READY: IfaceFacts = {
+  name: "one",
+  podInterfaceName: "pod1",
+  iface: { name: "one", bridge: {} },
+  binding: { kind: "bridge" },
+  links: LINKS,
+  reported: { name: "one", hotplug },
+};
+const NAMES = { kind: "bridge", podInterfaceName: "pod1", bridgeName: "b", tapName: "t" } as const;
+const wiring = { ...NAMES, mac: "", mtu: 1500, owner: 107, queues: 1 };
+const WIRE: NodeAction = { kind: "wireTap", iface: "one", wiring };
+const DETACH: NodeAction = { kind: "detachDevice", iface: "one", alias: "ua-one" };
+const ATTACH: NodeAction = { kind: "attachDevice", iface: "one", xml: "" };
+
+test.each<{ name: string; action: NodeAction; links?: Partial<typeof LINKS>; says: string }>([
+  { name: "a tap", action: WIRE, links: { tap: false }, says: "its tap was gone" },
+  { name: "a bridge", action: WIRE, links: { bridge: false }, says: "its bridge was gone" },
+  {
+    name: "both",
+    action: WIRE,
+    links: { tap: false, bridge: false },
+    says: "its tap and its bridge were gone",
+  },
+  { name: "something else", action: WIRE, says: "were changed by something else" },
+  { name: "the tap of its device", action: DETACH, says: "not the one that its device uses" },
+  { name: "the device", action: ATTACH, says: "its device was gone" },
+])("of a NIC that was ready and lost $name it is told", ({ action, links = {}, says }) => {
+  const facts = { ...READY, links: { ...LINKS, ...links } };
+  const drift = driftIn([action], { vmi: aVmi(), ifaces: [facts] });
+  expect(drift).toMatchObject([{ iface: "one" }]);
+  expect(drift[0]?.message).toMatch(/^interface one: /);
+  expect(drift[0]?.message).toContain(says);
+});
+
+test.each<{ name: string; facts: IfaceFacts; action: NodeAction }>([
+  {
+    name: "of a NIC that was not ready",
+    facts: { ...READY, reported: { name: "one", hotplug: { ...hotplug, phase: "Wiring" } } },
+    action: WIRE,
+  },
+  {
+    name: "of a NIC that is to go",
+    facts: { ...READY, iface: { name: "one", state: "absent" } },
+    action: DETACH,
+  },
+  {
+    name: "of a link that is switched",
+    facts: READY,
+    action: { kind: "setLink", iface: "one", xml: "" },
+  },
+  { name: "of another iface", facts: { ...READY, name: "two" }, action: WIRE },
+  { name: "of the domain", facts: READY, action: { kind: "startDomain" } },
+])("nothing is told $name", ({ facts, action }) => {
+  expect(driftIn([action], { vmi: aVmi(), ifaces: [facts] })).toEqual([]);
+});
+
+test("a VMI that is being deleted has no drift, because its launcher ends with its links", () => {
+  const vmi = aVmi();
+  const metadata = { ...vmi.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+  for (const action of [WIRE, DETACH, ATTACH]) {
+    expect(driftIn([action], { vmi: { ...vmi, metadata }, ifaces: [READY] })).toEqual([]);
+  }
+});

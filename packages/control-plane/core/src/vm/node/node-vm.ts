@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+// virt-handler's actions for one VMI: start its domain, plug and unplug its NICs.
+import {
+  names,
+  type GuestOsInfo,
+  type IfacePhase,
+  type IfaceStatus,
+  type NetworkConfig,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { printDomain, printNic, type DomainFacts } from "@patchbay/domain";
+import type { DnsSettings } from "../../nics/addresses/resolver.ts";
+import { servedNics, type ServedNic } from "../../nics/addresses/served-nic.ts";
+import {
+  toRemovableWiring,
+  type LeftWiring,
+  type PodWiring,
+} from "../../nics/bindings/pod-wiring.ts";
+import { isEqual } from "@patchbay/base";
+import type { LinkView } from "../../guest/agent-view.ts";
+import type { IfaceFacts } from "../../nics/facts.ts";
+import { aliasOf } from "../../nics/names.ts";
+import { isWanted, letsGo, phaseOf } from "../../nics/phase.ts";
+import { isByHook, leaseOf, moduleOf, onSwap, wiringOf } from "../../nics/links/wiring.ts";
+import { planLivePlaces, type NicPlace, type NoPlace } from "../../nics/pcie/live-places.ts";
+import { queuesOf } from "../../nics/pcie/topology.ts";
+import { planDomain } from "../domain/domain.ts";
+import { openMigration, type NodeRole } from "../../migration/owner.ts";
+import { hasRun } from "../../node/node-loss.ts";
+import { findByName } from "../../nics/nics.ts";
+import {
+  planLinkSocket,
+  findVhostUserBlock,
+  unplugRetryMs,
+  buildLiveNic,
+  buildNicDefinition,
+  planLeftoverBridge,
+  planSwapNetwork,
+  type LinkSocketAction,
+  type VhostUserWait,
+  type UnplugRequest,
+  type RemoveBridgeAction,
+  type SwapAction,
+} from "../../nics/node-plan.ts";
+
+/** Actions run in order and may be repeated. */
+export type NodeAction =
+  | { readonly kind: "wireTap"; readonly iface: string; readonly wiring: PodWiring }
+  | LinkSocketAction
+  /** Records the pod NIC's addresses before wiring removes them. */
+  | {
+      readonly kind: "rememberAddresses";
+      readonly iface: string;
+      readonly podInterfaceName: string;
+    }
+  | { readonly kind: "serveAddresses"; readonly nic: ServedNic }
+  | { readonly kind: "stopServing"; readonly bridgeName: string }
+  | { readonly kind: "defineDomain"; readonly xml: string }
+  | { readonly kind: "startDomain"; readonly paused?: true }
+  /** Resumes a guest whose migration failed at its end. */
+  | { readonly kind: "resumeDomain" }
+  | { readonly kind: "attachDevice"; readonly iface: string; readonly xml: string }
+  | { readonly kind: "detachDevice"; readonly iface: string; readonly alias: string }
+  | SwapAction
+  | RemoveBridgeAction
+  /** `xml` is the existing device with the wanted link state. */
+  | { readonly kind: "setLink"; readonly iface: string; readonly xml: string }
+  | {
+      readonly kind: "unwireTap";
+      readonly iface: string;
+      readonly wiring: LeftWiring;
+    }
+  /** Writes the status first, because virt-controller needs it. If the write is deferred, nothing follows. */
+  | { readonly kind: "report" }
+  | { readonly kind: "sweepLinks"; readonly wiring: LeftWiring }
+  | {
+      readonly kind: "wait";
+      readonly iface: string;
+      readonly reason: WaitReason;
+      readonly forMs?: number;
+    };
+
+/** `hindranceOfWait` maps it to `hotplug.reason`. */
+export type WaitReason =
+  | NoPlace
+  | VhostUserWait
+  | "GuestRefused"
+  | "TapReplaced"
+  | "TapLost"
+  | "PodInterfaceMissing"
+  | "WaitingForMigration";
+
+export interface DomainSnapshot {
+  readonly running: boolean;
+  /** The domain counts as running, too. */
+  readonly isPaused: boolean;
+  /** Paused by a disk error; unset if paused on request. */
+  readonly hasDiskError?: true;
+  /** Whether the QEMU process died, here or on the migration target. */
+  readonly crashed: boolean;
+  /** Paused in the last phase of an outgoing migration. */
+  readonly isLeaving?: true;
+  readonly facts: DomainFacts;
+}
+
+export interface NodeVmFacts {
+  readonly vmi: VirtualMachineInstance;
+  readonly role: NodeRole;
+  readonly ifaces: readonly IfaceFacts[];
+  readonly domain: DomainSnapshot | undefined;
+  readonly useEmulation: boolean;
+  readonly network: NetworkConfig;
+  readonly uuid: string;
+  readonly orphans?: readonly LeftWiring[];
+  readonly asked: Readonly<Record<string, UnplugRequest | undefined>>;
+  readonly guestLinks?: readonly LinkView[];
+  /** Since when the guest agent has been silent, RFC 3339; unset if it answers or never has. */
+  readonly silentSince?: string;
+  readonly guestSystem?: GuestOsInfo;
+  readonly served?: readonly ServedNic[];
+  readonly dns?: DnsSettings;
+}
+
+export function wiringPlanOf(
+  { vmi, network }: NodeVmFacts,
+  iface: IfaceFacts,
+): PodWiring | undefined {
+  const seen = wiringOf(iface);
+  if (seen === undefined || seen.kind === "tap") return seen;
+  const queues = queuesOf(vmi.spec, iface.iface, network);
+  return { ...seen, owner: names.LAUNCHER_UID, queues };
+}
+
+function isSupported({ binding }: IfaceFacts): boolean {
+  return binding.kind !== "refused";
+}
+
+/** Whether Patchbay, not a hook, creates the device. */
+function hasOwnDevice(facts: IfaceFacts): boolean {
+  return isSupported(facts) && !isByHook(facts);
+}
+
+function isAttached(facts: IfaceFacts): boolean {
+  return isWanted(facts) && isSupported(facts) && facts.attachment?.state === "Attached";
+}
+
+function isWirable(facts: IfaceFacts): boolean {
+  return isAttached(facts) && facts.links.podInterface;
+}
+
+function planWire(facts: NodeVmFacts, iface: IfaceFacts): NodeAction {
+  const { name } = iface;
+  const reason = findVhostUserBlock(iface, facts);
+  if (reason !== undefined) return { kind: "wait", iface: name, reason };
+  if (!iface.links.podInterface)
+    return { kind: "wait", iface: name, reason: "PodInterfaceMissing" };
+  const wiring = wiringPlanOf(facts, iface);
+  if (wiring === undefined) return planLinkSocket(iface);
+  return planRecordAddresses(iface) ?? { kind: "wireTap", iface: name, wiring };
+}
+
+function planRecordAddresses(iface: IfaceFacts): NodeAction | undefined {
+  const { podInterfaceName, links, remembered } = iface;
+  const isRecorded = remembered !== undefined || links.hasAddresses !== true;
+  if (isRecorded || !moduleOf(iface).takesAddresses) return undefined;
+  return { kind: "rememberAddresses", iface: iface.name, podInterfaceName };
+}
+
+/** Whether the guest's start need not wait for the interface. */
+function isSettled(facts: IfaceFacts): boolean {
+  if (!isWanted(facts)) return true;
+  const state = facts.attachment?.state;
+  return isSupported(facts) && (state === "Attached" || state === "Failed");
+}
+
+/** Starts the domain once every interface has an outcome. Failed interfaces are plugged later. */
+function planStart(facts: NodeVmFacts): readonly NodeAction[] {
+  if (facts.vmi.metadata.deletionTimestamp !== undefined) return [];
+  if (!facts.ifaces.every(isSettled)) return [];
+  const wirable = facts.ifaces.filter(isWirable);
+  const unwired = wirable.filter(({ links }) => !links.wired);
+  if (unwired.length > 0) return unwired.map((iface) => planWire(facts, iface));
+  const definition = planDomain(facts.vmi, wirable.filter(hasOwnDevice), facts);
+  const isPaused = facts.vmi.spec.startStrategy === "Paused";
+  return [
+    { kind: "defineDomain", xml: printDomain(definition) },
+    { kind: "startDomain", ...(isPaused && { paused: true }) },
+  ];
+}
+
+/** Whether the tap that the device opened was deleted, also if another one has its name now. */
+function hasLostTap(facts: IfaceFacts): boolean {
+  const { tap, tapIndex, tapOpen, wired } = facts.links;
+  if (tapOpen || isByHook(facts) || moduleOf(facts).kind === "vhostuser") return false;
+  const isMissing = !tap && tapIndex === undefined;
+  return isMissing || wired;
+}
+
+function planDetach(
+  facts: IfaceFacts,
+  asked: UnplugRequest | undefined,
+  { abortsWithoutTap }: DomainFacts,
+): NodeAction {
+  const iface = facts.name;
+  if (abortsWithoutTap === true && hasLostTap(facts))
+    return { kind: "wait", iface, reason: "TapLost" };
+  const forMs = asked === undefined ? 0 : unplugRetryMs(asked.count) - asked.agoMs;
+  if (forMs <= 0) return { kind: "detachDevice", iface, alias: aliasOf(iface) };
+  const replaced = moduleOf(facts).kind === "vhostuser" ? "BackendReplaced" : "TapReplaced";
+  const reason = isWanted(facts) ? replaced : "GuestRefused";
+  return { kind: "wait", iface, reason, forMs };
+}
+
+function planUnwire(facts: IfaceFacts): readonly NodeAction[] {
+  const { tap, bridge } = facts.links;
+  const wiring = wiringOf(facts);
+  if ((!tap && !bridge) || wiring === undefined) return planLeftoverBridge(facts);
+  return [{ kind: "unwireTap", iface: facts.name, wiring: toRemovableWiring(wiring) }];
+}
+
+function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction {
+  return typeof place === "string"
+    ? { kind: "wait", iface: iface.name, reason: place }
+    : { kind: "attachDevice", iface: iface.name, xml: printNic(buildNicDefinition(iface, place)) };
+}
+
+export function planLink(iface: IfaceFacts): readonly NodeAction[] {
+  if (isByHook(iface)) return [];
+  const isUp = iface.iface?.state !== "down";
+  if (!moduleOf(iface).live.link) return [];
+  const definition = iface.device?.linkUp === isUp ? undefined : buildLiveNic(iface, isUp);
+  if (definition === undefined) return [];
+  return [{ kind: "setLink", iface: iface.name, xml: printNic(definition) }];
+}
+
+/** A wrong link state is corrected first, because the swap may be backing off. */
+function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] {
+  const link = planLink(iface);
+  const { swap } = iface;
+  if (link.length > 0 || swap === undefined) return link;
+  const remember = planRecordAddresses(onSwap({ ...iface, swap }));
+  if (remember !== undefined) return [remember];
+  return planSwapNetwork(iface, (each) => wiringPlanOf(facts, each));
+}
+
+/** Leftovers block nothing, so they are removed when nothing else is planned for the interface. */
+function orRemoveLeftovers(iface: IfaceFacts, steps: readonly NodeAction[]): readonly NodeAction[] {
+  return steps.some(({ kind }) => kind !== "wait") ? steps : (planLeftoversOf(iface) ?? steps);
+}
+
+function planLeftoversOf(iface: IfaceFacts): readonly NodeAction[] | undefined {
+  const left = planLeftoverBridge(iface);
+  return left.length === 0 ? undefined : left;
+}
+
+/** Whether one plan can wire and plug the NIC. If the pod serves its address, the DHCP server must listen first. */
+function canPlugAtOnce(iface: IfaceFacts): boolean {
+  const isWired = phaseOf(iface) === "Wiring" && isWirable(iface);
+  return isWired && planRecordAddresses(iface) === undefined && leaseOf(iface) === undefined;
+}
+
+function isNewcomer(iface: IfaceFacts, facts: NodeVmFacts): boolean {
+  if (iface.device !== undefined || !hasOwnDevice(iface)) return false;
+  if (findVhostUserBlock(iface, facts) !== undefined) return false;
+  return phaseOf(iface) === "Attaching" || canPlugAtOnce(iface);
+}
+
+/** Wires and, if possible, plugs the NIC. A missing port is only reported once the NIC is wired. */
+function planPlug(
+  facts: NodeVmFacts,
+  iface: IfaceFacts,
+  place: NicPlace | WaitReason | undefined,
+): readonly NodeAction[] {
+  const wire = planWire(facts, iface);
+  return typeof place === "object" ? [wire, planAttach(iface, place)] : [wire];
+}
+
+function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeAction[] {
+  const newcomers = facts.ifaces.filter((iface) => isNewcomer(iface, facts));
+  const places = planLivePlaces(facts, domain.facts, newcomers);
+  const detach = (iface: IfaceFacts): readonly NodeAction[] => [
+    planDetach(iface, facts.asked[iface.name], domain.facts),
+  ];
+  const attach = (iface: IfaceFacts): readonly NodeAction[] =>
+    hasOwnDevice(iface)
+      ? [
+          planAttach(
+            iface,
+            findVhostUserBlock(iface, facts) ?? places.get(iface.name) ?? "NoFreePciePort",
+          ),
+        ]
+      : [];
+  const steps: Partial<Record<IfacePhase, (iface: IfaceFacts) => readonly NodeAction[]>> = {
+    Wiring: (iface) => (isAttached(iface) ? planPlug(facts, iface, places.get(iface.name)) : []),
+    Attaching: (iface) => (letsGo(iface) ? detach(iface) : attach(iface)),
+    Detaching: detach,
+    Unwiring: planUnwire,
+    Ready: planLink,
+    PodSwapping: planLink,
+    Switching: (iface) => planSwap(facts, iface),
+  };
+  return facts.ifaces.flatMap((iface) =>
+    orRemoveLeftovers(iface, steps[phaseOf(iface) ?? "Pending"]?.(iface) ?? []),
+  );
+}
+
+/** Without a running domain nothing uses the links of an unwanted interface. */
+function planLeftovers(facts: NodeVmFacts): readonly NodeAction[] {
+  return facts.ifaces.filter((iface) => phaseOf(iface) === "Unwiring").flatMap(planUnwire);
+}
+
+function planSweep({ orphans = [] }: NodeVmFacts): readonly NodeAction[] {
+  return orphans.map((wiring) => ({ kind: "sweepLinks", wiring }));
+}
+
+/** Plans the next actions. The caller observes again after each plan that was not empty. */
+export function planNodeVm(facts: NodeVmFacts): readonly NodeAction[] {
+  if (facts.role === "target") return planTarget(facts);
+  if (openMigration(facts.vmi) !== undefined) return planSource(facts);
+  const steps = [...planDhcpServers(facts), ...planGuest(facts)];
+  return mustReportFirst(steps, facts) ? [{ kind: "report" }, ...steps] : steps;
+}
+
+/**
+ * Prepares the links for an incoming guest, and starts nothing. The guest brings all its NICs, including those with a
+ * pending unplug. Once it arrives, nothing is changed.
+ */
+function planTarget(facts: NodeVmFacts): readonly NodeAction[] {
+  if (facts.domain !== undefined) return [];
+  const attached = facts.ifaces.filter(isInPod);
+  return attached.filter(({ links }) => !links.wired).map((iface) => planWire(facts, iface));
+}
+
+/** Whether the pod has an attachment for the interface, wanted or not. */
+export function isInPod(iface: IfaceFacts): boolean {
+  return isSupported(iface) && iface.attachment?.state === "Attached";
+}
+
+/** The guest is migrating or has migrated. Changes wait until its node is known. */
+function planSource(facts: NodeVmFacts): readonly NodeAction[] {
+  if (facts.domain?.running !== true) return [];
+  const steps = planLive(facts, facts.domain);
+  const ifaces = new Set(steps.flatMap((step) => ("iface" in step ? [step.iface] : [])));
+  return [...ifaces].map((iface) => ({ kind: "wait", iface, reason: "WaitingForMigration" }));
+}
+
+function planGuest(facts: NodeVmFacts): readonly NodeAction[] {
+  const sweeps = planSweep(facts);
+  if (facts.domain?.running === true) {
+    // No migration is open, so no other node waits for the guest.
+    const resumed = facts.domain.isLeaving === true ? [{ kind: "resumeDomain" } as const] : [];
+    return [...planLive(facts, facts.domain), ...sweeps, ...resumed];
+  }
+  const ended = hasRun(facts.vmi);
+  return [...planLeftovers(facts), ...sweeps, ...(ended ? [] : planStart(facts))];
+}
+
+/** DHCP servers start before a device is attached, because the guest requests an address at once. */
+function planDhcpServers(facts: NodeVmFacts): readonly NodeAction[] {
+  const { served = [] } = facts;
+  const nics = servedNics(facts);
+  const ended = served.filter((old) => nics.every((nic) => nic.bridgeName !== old.bridgeName));
+  const changed = nics.filter((nic) => !served.some((old) => isEqual(old, nic)));
+  return [
+    ...ended.map(({ bridgeName }) => ({ kind: "stopServing", bridgeName }) as const),
+    ...changed.map((nic) => ({ kind: "serveAddresses", nic }) as const),
+  ];
+}
+
+function usedPodNic(action: NodeAction): string | undefined {
+  if (action.kind === "wireTap") return action.wiring.podInterfaceName;
+  return action.kind === "swapNetwork" ? action.to.podInterfaceName : undefined;
+}
+
+function isNewUse(nic: string, reported: IfaceStatus | undefined): boolean {
+  const { hotplug, podInterfaceName, otherPodInterfaceNames = [] } = reported ?? {};
+  const used = [podInterfaceName ?? [], otherPodInterfaceNames].flat();
+  return hotplug?.type === "Unplug" || (used.length > 0 && !used.includes(nic));
+}
+
+/** virt-controller could otherwise remove an attachment that comes into use or whose unplug is canceled. */
+export function mustReportFirst(plan: readonly NodeAction[], { ifaces }: NodeVmFacts): boolean {
+  return plan.some((action) => {
+    const nic = usedPodNic(action);
+    const iface = "iface" in action ? findByName(ifaces, action.iface) : undefined;
+    return nic !== undefined && isNewUse(nic, iface?.reported);
+  });
+}
+
+export interface Drift {
+  readonly iface: string;
+  readonly message: string;
+}
+
+function describeLinks({ links: { tap, bridge } }: IfaceFacts): string {
+  if (!tap && !bridge) return "its tap and its bridge were gone and are created again";
+  if (!tap) return "its tap was gone and is created again";
+  if (!bridge) return "its bridge was gone and is created again";
+  return "its links in the pod were changed by something else and are repaired";
+}
+
+const DRIFT_MESSAGES: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => string>> = {
+  attachDevice: () => "its device was gone from the VM and is plugged again",
+  detachDevice: () =>
+    "its tap, or its socket, is not the one that its device uses; the device is unplugged and plugged again",
+  linkSocket: () => "its socket was made anew and is shared with the launcher again",
+  wireTap: describeLinks,
+};
+
+/** Ignores interfaces that were not ready or are being unplugged, and VMIs that are being deleted. */
+export function driftIn(
+  plan: readonly NodeAction[],
+  { vmi, ifaces }: Pick<NodeVmFacts, "vmi" | "ifaces">,
+): readonly Drift[] {
+  if (vmi.metadata.deletionTimestamp !== undefined) return [];
+  return plan.flatMap((action): readonly Drift[] => {
+    const facts = "iface" in action ? findByName(ifaces, action.iface) : undefined;
+    const hotplug = facts?.reported?.hotplug;
+    if (facts === undefined || hotplug?.phase !== "Ready" || !isWanted(facts)) return [];
+    const fault = DRIFT_MESSAGES[action.kind]?.(facts);
+    if (fault === undefined) return [];
+    return [{ iface: facts.name, message: `interface ${facts.name}: ${fault}` }];
+  });
+}

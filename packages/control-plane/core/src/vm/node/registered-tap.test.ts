@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A NIC whose tap the network's plugin made is plugged and unplugged without anything made or removed for it.
+import { printNic } from "@patchbay/domain";
+import { describe, expect, test } from "vitest";
+import type { LinkFacts } from "../../nics/facts.ts";
+import { anIface, IN_POD, live, MAC, plan, stepsOf } from "../../testing/node-scene.ts";
+
+const iface = { binding: { name: "own" } };
+const binding = { kind: "tap" } as const;
+const FOUND: Partial<LinkFacts> = { ...IN_POD, tapName: "macvtap0" };
+const tapped = (links: Partial<LinkFacts>) =>
+  anIface({ iface, binding, attachment: "Attached", links: { ...FOUND, ...links } });
+
+test("a tap that is not up is set up, by its own name", () => {
+  const wiring = { kind: "tap", podInterfaceName: "pod0a", tapName: "macvtap0", mac: MAC };
+  const action = { kind: "wireTap", iface: "a", wiring: { ...wiring, mtu: 1450 } };
+  const [first, ...rest] = live([tapped({})]);
+  expect(first).toEqual(action);
+  expect(stepsOf(rest)).toEqual(["attachDevice a"]);
+  expect(plan([tapped({})])).toEqual([action]);
+});
+
+describe("a tap that is up is opened", () => {
+  test.each([
+    { takesQueues: undefined, queues: 1 },
+    { takesQueues: "one", queues: 1 },
+    { takesQueues: "many", queues: 2 },
+  ] as const)("with as many queues as it takes: $takesQueues", ({ takesQueues, queues }) => {
+    const links = { wired: true, ...(takesQueues === undefined ? {} : { takesQueues }) };
+    const pciAddress = { bus: 1, slot: 0, function: 0 };
+    const nic = { alias: "ua-a", mac: MAC, model: "virtio", mtu: 1450, linkUp: true } as const;
+    const xml = printNic({ ...nic, tapName: "macvtap0", pciAddress, queues });
+    expect(live([tapped(links)])).toEqual([{ kind: "attachDevice", iface: "a", xml }]);
+  });
+});
+
+test("a NIC that is not wanted any more leaves its tap to the plugin", () => {
+  const absent = { ...iface, state: "absent" };
+  const links = { ...FOUND, wired: true };
+  const leaving = anIface({ iface: absent, binding, attachment: "Attached", links, device: {} });
+  expect(stepsOf(live([leaving]))).toEqual(["detachDevice a"]);
+  const left = anIface({ iface: absent, binding, attachment: "Attached", links });
+  expect(live([left])).toEqual([]);
+});

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each kind of disk needs in the launcher pod, and how `prepare-disks` creates it.
+import {
+  names,
+  type EnvVar,
+  type PersistentVolumeClaim,
+  type PodVolume,
+  type VolumeMount,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { diskFilesName, pullPolicyOf, type ImageFiles } from "./image-files.ts";
+import type { VolumeDevice } from "./parts.ts";
+import type { GuestDisk, DiskSource, CloudInitData, TextSource } from "../spec/disks.ts";
+import {
+  claimFileOf,
+  diskFileOf,
+  volumeDeviceOf,
+  volumeDirOf,
+  claimBytesOf,
+  claimModeOf,
+  findHostPath,
+  type DiskFile,
+} from "../spec/disk-files.ts";
+import { resolveFromRoot } from "../spec/machine.ts";
+import { CLOUD_INIT_LAYOUTS, metaDataOf, type CloudInitKind } from "../spec/cloud-init.ts";
+
+export interface DiskPart {
+  /** Arguments of `prepare-disks`; docs/reference/prepare-disks.md. */
+  readonly group: readonly string[];
+  readonly volumes?: readonly PodVolume[];
+  /** For the launcher and `prepare-disks`. */
+  readonly mounts?: readonly VolumeMount[];
+  readonly devices?: readonly VolumeDevice[];
+  /** For `prepare-disks` only, which copies the content. */
+  readonly madeFrom?: readonly VolumeMount[];
+  readonly env?: readonly EnvVar[];
+  readonly files?: ImageFiles;
+  /** Most disk space in MiB, excluding claims. */
+  readonly diskMiB: number;
+}
+
+export interface DiskFacts {
+  /** Claims that the VMI uses, by name. A missing claim blocks the pod. */
+  readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
+}
+
+/** Limit for images without a given size: the largest file on ext4. */
+const IMAGE_LIMIT_BYTES = 16 * 2 ** 40;
+/** Most disk space of a copied image, and of an overlay. */
+const OVERLAY_MIB = 64 * 1024;
+/** A Secret or ConfigMap holds at most 1 MiB. Source: Kubernetes. */
+const SMALL_DISK_MIB = 8;
+export const QCOW2_OVERHEAD_MIB = 64;
+
+function podVolumeName(volumeIndex: number): string {
+  return `volume-${String(volumeIndex)}`;
+}
+
+/** Escapes `$(NAME)`, which Kubernetes would expand. Source: Kubernetes Container.args. */
+export function escapeExpansion(text: string): string {
+  return text.replaceAll("$", "$$$$");
+}
+
+type ClaimSource = Extract<DiskSource, { readonly claimName: string }>;
+
+/** Mounts the claim. It is read-only unless the guest writes to it. */
+function mountClaim(
+  disk: GuestDisk,
+  source: ClaimSource,
+  file: DiskFile,
+): Pick<DiskPart, "volumes" | "mounts" | "devices"> {
+  const name = podVolumeName(disk.volumeIndex);
+  const isWritten = !source.readOnly && source.kind !== "ephemeral";
+  const readOnly = isWritten ? {} : { readOnly: true };
+  const volume: PodVolume = {
+    name,
+    persistentVolumeClaim: {
+      claimName: source.claimName,
+      ...(source.readOnly ? { readOnly: true } : {}),
+    },
+  };
+  return file.kind === "block"
+    ? { volumes: [volume], devices: [{ name, devicePath: volumeDeviceOf(disk.name) }] }
+    : { volumes: [volume], mounts: [{ name, mountPath: volumeDirOf(disk.name), ...readOnly }] };
+}
+
+function buildArguments(
+  disk: GuestDisk,
+  { kind }: ClaimSource,
+  { file, limit }: { readonly file: DiskFile; readonly limit: string },
+): readonly string[] {
+  const readOnly = disk.readOnly ? ["readonly"] : [];
+  if (kind === "ephemeral") {
+    return ["overlay", disk.name, diskFileOf(disk, "Filesystem").path, file.path, limit];
+  }
+  if (file.kind === "block") return ["block", disk.name, file.path, ...readOnly];
+  // The file of a DataVolume comes from its import. Creating an empty one would hide a failed import.
+  const isCreated = kind === "persistentVolumeClaim" && !disk.readOnly;
+  return ["file", disk.name, file.path, limit, ...(isCreated ? ["make"] : []), ...readOnly];
+}
+
+export function buildClaimPart(disk: GuestDisk, source: ClaimSource, facts: DiskFacts): DiskPart {
+  const claim = facts.claims.get(source.claimName);
+  const file = claimFileOf(disk.name, claimModeOf(claim));
+  const limit = String(claimBytesOf(claim) ?? IMAGE_LIMIT_BYTES);
+  return {
+    group: buildArguments(disk, source, { file, limit }),
+    ...mountClaim(disk, source, file),
+    diskMiB: source.kind === "ephemeral" ? OVERLAY_MIB : 0,
+  };
+}
+
+/** Source: KubeVirt container disk workflow. */
+const DISK_DIR = "/disk";
+
+export function buildContainerDiskPart(
+  disk: GuestDisk,
+  source: Extract<DiskSource, { readonly kind: "containerDisk" }>,
+): DiskPart {
+  const path = source.path === undefined ? undefined : resolveFromRoot(source.path);
+  const mountPath = volumeDirOf(disk.name);
+  const image = `${mountPath}${path ?? DISK_DIR}`;
+  const output = diskFileOf(disk, "Filesystem").path;
+  return {
+    group: ["overlay", disk.name, output, image, String(IMAGE_LIMIT_BYTES)],
+    files: {
+      name: diskFilesName(disk.volumeIndex),
+      image: source.image,
+      pullPolicy: pullPolicyOf(source.pullPolicy),
+      pullSecret: source.pullSecret,
+      mountPath,
+      copy: { option: "--disk", files: path === undefined ? [] : [path], mib: OVERLAY_MIB },
+    },
+    diskMiB: OVERLAY_MIB,
+  };
+}
+
+/** The directory must exist. The kubelet would create it for root, and the launcher could not write to it. */
+export function buildHostDiskPart(
+  disk: GuestDisk,
+  source: Extract<DiskSource, { readonly kind: "hostDisk" }>,
+): DiskPart {
+  const name = podVolumeName(disk.volumeIndex);
+  // A VM with an invalid path is not started.
+  const directory = findHostPath(source.path)?.directory ?? "/";
+  const { path } = diskFileOf(disk, "Filesystem");
+  const limit = String(source.bytes ?? IMAGE_LIMIT_BYTES);
+  const isCreated = source.isCreated && !disk.readOnly;
+  const readOnly = disk.readOnly ? ["readonly"] : [];
+  return {
+    group: ["file", disk.name, path, limit, ...(isCreated ? ["make"] : []), ...readOnly],
+    volumes: [{ name, hostPath: { path: directory, type: "Directory" } }],
+    mounts: [{ name, mountPath: volumeDirOf(disk.name) }],
+    diskMiB: 0,
+  };
+}
+
+type FilesSource = Extract<DiskSource, { readonly kind: "configMap" | "secret" | "downwardAPI" }>;
+
+/** Source: KubeVirt pkg/config. */
+const DEFAULT_LABEL = "cfgdata";
+
+function buildVolume(name: string, source: FilesSource): PodVolume {
+  switch (source.kind) {
+    case "configMap":
+      return { name, configMap: { name: source.name, optional: source.optional } };
+    case "secret":
+      return { name, secret: { secretName: source.name, optional: source.optional } };
+    case "downwardAPI": {
+      // In a volume, Kubernetes requires the container whose resources are meant.
+      const items = source.files.map((file) =>
+        file.resourceFieldRef === undefined
+          ? file
+          : {
+              ...file,
+              resourceFieldRef: {
+                containerName: names.LAUNCHER_CONTAINER,
+                ...file.resourceFieldRef,
+              },
+            },
+      );
+      return { name, downwardAPI: { items } };
+    }
+  }
+}
+
+export function buildFilesPart(disk: GuestDisk, source: FilesSource): DiskPart {
+  const name = podVolumeName(disk.volumeIndex);
+  const mountPath = volumeDirOf(disk.name);
+  const output = diskFileOf(disk, "Filesystem").path;
+  const label = source.label ?? DEFAULT_LABEL;
+  return {
+    group: ["iso", disk.name, output, label, `tree:${mountPath}`],
+    volumes: [buildVolume(name, source)],
+    madeFrom: [{ name, mountPath, readOnly: true }],
+    diskMiB: SMALL_DISK_MIB,
+  };
+}
+
+/** Keys that a Secret may use. Source: KubeVirt pkg/cloud-init. */
+const SECRET_KEYS = {
+  userData: ["userdata", "userData"],
+  networkData: ["networkdata", "networkData"],
+} as const;
+
+interface FilePart {
+  readonly content: readonly string[];
+  readonly env: readonly EnvVar[];
+  readonly volumes: readonly PodVolume[];
+  readonly mounts: readonly VolumeMount[];
+}
+
+const NO_FILE: FilePart = { content: [], env: [], volumes: [], mounts: [] };
+
+class Files {
+  readonly #disk: GuestDisk;
+
+  constructor(disk: GuestDisk) {
+    this.#disk = disk;
+  }
+
+  inline(path: string, form: "text" | "base64", text: string): FilePart {
+    const name = `DISK_${String(this.#disk.volumeIndex)}_${path.replaceAll(/[^a-z]/g, "_").toUpperCase()}`;
+    return { ...NO_FILE, content: [`${path}=${form}:${name}`], env: [{ name, value: text }] };
+  }
+
+  fromSecret(path: string, secretName: string, member: keyof typeof SECRET_KEYS): FilePart {
+    const name = `${podVolumeName(this.#disk.volumeIndex)}-${member.toLowerCase()}`;
+    const mountPath = `${volumeDirOf(this.#disk.name)}/${member.toLowerCase()}`;
+    return {
+      ...NO_FILE,
+      content: SECRET_KEYS[member].map((key) => `${path}=file:${mountPath}/${key}`),
+      volumes: [{ name, secret: { secretName } }],
+      mounts: [{ name, mountPath, readOnly: true }],
+    };
+  }
+
+  fromText(
+    path: string,
+    fromText: TextSource | undefined,
+    member: keyof typeof SECRET_KEYS,
+  ): FilePart {
+    if (fromText === undefined) return NO_FILE;
+    return fromText.kind === "secret"
+      ? this.fromSecret(path, fromText.name, member)
+      : this.inline(path, fromText.kind === "base64" ? "base64" : "text", fromText.text);
+  }
+}
+
+/** cloud-init ignores a disk without user data. Source: cloud-init datasources NoCloud and ConfigDrive. */
+const NO_USER_DATA: TextSource = { kind: "inline", text: "" };
+
+function buildFiles(
+  vmi: VirtualMachineInstance,
+  disk: GuestDisk,
+  { kind, userData, networkData }: CloudInitData & { readonly kind: CloudInitKind },
+): readonly FilePart[] {
+  const layout = CLOUD_INIT_LAYOUTS[kind];
+  const files = new Files(disk);
+  return [
+    files.inline(layout.metaData, "text", JSON.stringify(metaDataOf(vmi, kind))),
+    files.fromText(layout.userData, userData ?? NO_USER_DATA, "userData"),
+    files.fromText(layout.networkData, networkData, "networkData"),
+  ];
+}
+
+export function buildCloudInitPart(
+  vmi: VirtualMachineInstance,
+  disk: GuestDisk,
+  source: Extract<DiskSource, { readonly kind: CloudInitKind }>,
+): DiskPart {
+  const files = buildFiles(vmi, disk, source);
+  const output = diskFileOf(disk, "Filesystem").path;
+  const content = files.flatMap((file) => file.content);
+  return {
+    group: ["iso", disk.name, output, CLOUD_INIT_LAYOUTS[source.kind].label, ...content],
+    volumes: files.flatMap(({ volumes }) => volumes),
+    madeFrom: files.flatMap(({ mounts }) => mounts),
+    env: files.flatMap(({ env }) => env),
+    diskMiB: SMALL_DISK_MIB,
+  };
+}

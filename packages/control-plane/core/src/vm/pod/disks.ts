@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+import { names, type VirtualMachineInstance, type Container } from "@patchbay/api";
+import { diskFileOf } from "../spec/disk-files.ts";
+import { disksOf, isDirect, type GuestDisk } from "../spec/disks.ts";
+import type { ImageFiles } from "./image-files.ts";
+import { inMi, joinParts, NO_PARTS, type PartsRequest, type PodParts } from "./parts.ts";
+import {
+  buildClaimPart,
+  buildCloudInitPart,
+  buildContainerDiskPart,
+  QCOW2_OVERHEAD_MIB,
+  buildHostDiskPart,
+  buildFilesPart,
+  escapeExpansion,
+  type DiskFacts,
+  type DiskPart,
+} from "./disk-parts.ts";
+
+const MIB = 2 ** 20;
+
+function buildEmptyDiskPart(disk: GuestDisk, bytes: number): DiskPart {
+  return {
+    group: ["empty", disk.name, diskFileOf(disk, "Filesystem").path, String(Math.floor(bytes))],
+    diskMiB: Math.ceil(bytes / MIB) + QCOW2_OVERHEAD_MIB,
+  };
+}
+
+function partOf(vmi: VirtualMachineInstance, disk: GuestDisk, facts: DiskFacts): DiskPart {
+  const { source } = disk;
+  if ("claimName" in source) return buildClaimPart(disk, source, facts);
+  switch (source.kind) {
+    case "containerDisk":
+      return buildContainerDiskPart(disk, source);
+    case "emptyDisk":
+      return buildEmptyDiskPart(disk, source.bytes);
+    case "hostDisk":
+      return buildHostDiskPart(disk, source);
+    case "cloudInitNoCloud":
+    case "cloudInitConfigDrive":
+      return buildCloudInitPart(vmi, disk, source);
+    case "configMap":
+    case "secret":
+    case "downwardAPI":
+      return buildFilesPart(disk, source);
+  }
+}
+
+/** Prepends a check for disks that QEMU opens with O_DIRECT. */
+export function planDisks(vmi: VirtualMachineInstance, facts: DiskFacts): readonly DiskPart[] {
+  return disksOf(vmi.spec).map((disk) => {
+    const part = partOf(vmi, disk, facts);
+    return isDirect(disk) ? { ...part, group: ["direct", ...part.group] } : part;
+  });
+}
+
+export function listDiskImages(parts: readonly DiskPart[]): readonly ImageFiles[] {
+  return parts.flatMap(({ files }) => files ?? []);
+}
+
+/** `imageMounts` are the images' mounts. The container that prepares disks is the last init container. */
+export function buildDiskParts(
+  parts: readonly DiskPart[],
+  imageMounts: PodParts["mounts"],
+  request: PartsRequest,
+): PodParts {
+  if (parts.length === 0) return NO_PARTS;
+  const diskMiB = parts.reduce((sum, part) => sum + part.diskMiB, 0);
+  const own = joinParts(
+    parts.map(({ volumes = [], mounts = [], devices = [] }) => ({
+      ...NO_PARTS,
+      volumes,
+      mounts,
+      devices,
+    })),
+  );
+  const volumeMounts = [...imageMounts, ...own.mounts];
+  const shared = { volumeMounts, volumeDevices: own.devices };
+  return {
+    ...own,
+    volumes: [
+      { name: names.DISKS_VOLUME, emptyDir: { sizeLimit: inMi(diskMiB + QCOW2_OVERHEAD_MIB) } },
+      ...own.volumes,
+    ],
+    mounts: [{ name: names.DISKS_VOLUME, mountPath: names.DISKS_DIR }, ...own.mounts],
+    initContainers: [prepareContainer(parts, shared, request)],
+    diskMiB: diskMiB + QCOW2_OVERHEAD_MIB,
+  };
+}
+
+export const PREPARE_CONTAINER = "prepare-disks";
+const PROGRAM = "/usr/bin/prepare-disks";
+/**
+ * `qemu-img` and `xorriso` need some tens of MiB. A malicious image may need more, and the limit ends it. One CPU, to
+ * spare the node's other pods.
+ */
+const REQUESTS = { cpu: "10m", memory: "64Mi", "ephemeral-storage": "16Mi" };
+const LIMITS = { cpu: "1", memory: "512Mi", "ephemeral-storage": "16Mi" };
+
+function buildArguments(parts: readonly DiskPart[]): readonly string[] {
+  return parts
+    .flatMap(({ group }, index) => (index === 0 ? group : ["--", ...group]))
+    .map(escapeExpansion);
+}
+
+/** `parts` is not empty. `shared` is what the launcher has, too. docs/reference/prepare-disks.md */
+function prepareContainer(
+  parts: readonly DiskPart[],
+  shared: Pick<Container, "volumeMounts" | "volumeDevices">,
+  request: PartsRequest,
+): Container {
+  const env = parts.flatMap((part) => part.env ?? []);
+  const madeFrom = parts.flatMap((part) => part.madeFrom ?? []);
+  const devices = shared.volumeDevices ?? [];
+  return {
+    name: PREPARE_CONTAINER,
+    image: request.image,
+    imagePullPolicy: "IfNotPresent",
+    command: [PROGRAM],
+    args: buildArguments(parts),
+    ...(env.length === 0
+      ? {}
+      : { env: env.map(({ name, value = "" }) => ({ name, value: escapeExpansion(value) })) }),
+    terminationMessagePolicy: "FallbackToLogsOnError",
+    resources: { requests: REQUESTS, limits: LIMITS },
+    securityContext: request.securityContext,
+    volumeMounts: [
+      { name: "tmp", mountPath: "/tmp" },
+      { name: names.DISKS_VOLUME, mountPath: names.DISKS_DIR },
+      ...(shared.volumeMounts ?? []),
+      ...madeFrom,
+    ],
+    ...(devices.length === 0 ? {} : { volumeDevices: devices }),
+  };
+}

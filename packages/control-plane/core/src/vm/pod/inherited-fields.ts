@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Labels, annotations and fields that a launcher pod takes over from its VMI.
+import { names, printNetworks, type VirtualMachineInstance, type Pod } from "@patchbay/api";
+import { toldAddresses } from "../../nics/addresses/kept-addresses.ts";
+import { labelValueOf, hostnameOf } from "../spec/guest-names.ts";
+import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
+import { normalizeAddress } from "../../nics/addresses/resolver.ts";
+
+/** Annotations whose meaning is specific to the VMI. */
+const EXCLUDED_ANNOTATIONS = [
+  "kubectl.kubernetes.io/last-applied-configuration",
+  names.PCIE_TOPOLOGY_ANNOTATION,
+  names.KEPT_ADDRESSES_ANNOTATION,
+  names.NETWORKS_ANNOTATION,
+  names.NETWORK_STATUS_ANNOTATION,
+  names.ATTACHMENT_ERRORS_ANNOTATION,
+  names.NETWORK_INFO_ANNOTATION,
+];
+
+/** Services select the pod by the VMI's labels. Patchbay's labels take precedence. */
+export function buildPodLabels({
+  metadata,
+}: VirtualMachineInstance): Readonly<Record<string, string>> {
+  return {
+    ...metadata.labels,
+    [names.KUBEVIRT_LABEL]: names.LAUNCHER_LABEL_VALUE,
+    [names.CREATED_BY_LABEL]: metadata.uid ?? "",
+    [names.VM_NAME_LABEL]: labelValueOf(metadata.name),
+  };
+}
+
+export function buildPodAnnotations(owner: NetworksOwner): Readonly<Record<string, string>> {
+  const { vmi } = owner;
+  const kept = toldAddresses(vmi);
+  const elements = planPodNetworks({ ...owner, kept }, []);
+  const others = Object.entries(vmi.metadata.annotations ?? {}).filter(
+    ([key]) => !EXCLUDED_ANNOTATIONS.includes(key),
+  );
+  return {
+    ...Object.fromEntries(others),
+    [names.DOMAIN_ANNOTATION]: vmi.metadata.name,
+    [names.DEFAULT_CONTAINER_ANNOTATION]: names.LAUNCHER_CONTAINER,
+    ...(elements.length === 0 ? {} : { [names.NETWORKS_ANNOTATION]: printNetworks(elements) }),
+  };
+}
+
+type Settings = Pick<
+  Pod["spec"],
+  | "affinity"
+  | "dnsConfig"
+  | "dnsPolicy"
+  | "hostname"
+  | "nodeSelector"
+  | "priorityClassName"
+  | "schedulerName"
+  | "subdomain"
+  | "tolerations"
+  | "topologySpreadConstraints"
+>;
+
+function dropEmpty<T extends object>(members: {
+  readonly [K in keyof T]: T[K] | undefined;
+}): Partial<T> {
+  const entries = Object.entries(members).filter(
+    ([, value]) => value !== undefined && value !== "",
+  );
+  return Object.fromEntries(entries) as Partial<T>;
+}
+
+/** The API server rejects leading zeros, which KubeVirt accepts in a VMI. */
+function dnsConfigOf({ dnsConfig }: VirtualMachineInstance["spec"]): Settings["dnsConfig"] {
+  if (dnsConfig?.nameservers === undefined) return dnsConfig;
+  return { ...dnsConfig, nameservers: dnsConfig.nameservers.map(normalizeAddress) };
+}
+
+/** The pod has the guest's hostname, so that DNS resolves it in its subdomain. */
+export function buildPodSettings(vmi: VirtualMachineInstance): Settings {
+  const { spec } = vmi;
+  return dropEmpty<Settings>({
+    affinity: spec.affinity,
+    dnsConfig: dnsConfigOf(spec),
+    dnsPolicy: spec.dnsPolicy,
+    hostname: hostnameOf(vmi),
+    nodeSelector: spec.nodeSelector,
+    priorityClassName: spec.priorityClassName,
+    schedulerName: spec.schedulerName,
+    subdomain: spec.subdomain,
+    tolerations: spec.tolerations,
+    topologySpreadConstraints: spec.topologySpreadConstraints,
+  });
+}

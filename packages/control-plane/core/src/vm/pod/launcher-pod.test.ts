@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launcher pod of a VMI, and whether a pod is it.
+import {
+  names,
+  printPcieTopology,
+  type Pod,
+  type VirtualMachineInstance,
+  type VmiSpec,
+  type GuestProbe,
+} from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { planVmi } from "../vmi.ts";
+import { isLauncherOf } from "../../migration/owner.ts";
+import { launcherPodOf, buildConsoleLog, buildContainerProbes } from "./launcher-pod.ts";
+import { CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
+
+function podOf(vmi: VirtualMachineInstance, useEmulation = true): Pod {
+  const request = {
+    ...SETTINGS,
+    useEmulation,
+    ports: 8,
+    claims: new Map(),
+    definitions: new Map(),
+    bindings: {},
+    allowsHooks: false,
+  };
+  return launcherPodOf(vmi, request);
+}
+
+function withSpec(spec: Partial<VmiSpec>): VirtualMachineInstance {
+  const vmi = aVmi();
+  return { ...vmi, spec: { ...vmi.spec, ...spec } };
+}
+
+function resourcesWith(pcieRootPorts: number): unknown {
+  const vmi = aVmi({ nics: [], status: { phase: "Pending" } });
+  const devices = { ...vmi.spec.domain.devices, pcieRootPorts };
+  const memory = { guest: "128Mi" };
+  const facts = {
+    vmi: { ...vmi, spec: { ...vmi.spec, domain: { ...vmi.spec.domain, memory, devices } } },
+    pod: undefined,
+    settings: SETTINGS,
+    ...CLUSTER,
+  };
+  const pods = planVmi(facts).flatMap((action) =>
+    action.kind === "createPod" ? [action.pod] : [],
+  );
+  const { requests, limits } = pods[0]?.spec.containers[0]?.resources ?? {};
+  return { request: requests?.["memory"], limit: limits?.["memory"] };
+}
+
+// The channel of the guest's agent has a port too.
+test.each([
+  { ports: 0, limit: "363Mi" },
+  { ports: 32, limit: "427Mi" },
+  { ports: 128, limit: "619Mi" },
+])("a launcher with $ports ports may take $limit while they are set up", ({ ports, limit }) => {
+  expect(resourcesWith(ports)).toEqual({ request: "361Mi", limit });
+});
+
+test.each([
+  { version: 1, spec: {}, more: 0 },
+  { version: 2, spec: {}, more: 0 },
+  { version: 2, spec: { autoattachGraphicsDevice: true }, more: 32 },
+  { version: 3, spec: {}, more: 32 },
+  { version: 3, spec: { autoattachGraphicsDevice: false }, more: 0 },
+])("of layout $version and $spec a launcher has $more MiB for a display", (row) => {
+  const memoryOf = (devices: VmiSpec["domain"]["devices"]): number => {
+    const vmi = aVmi();
+    const domain = { ...vmi.spec.domain, devices: { ...vmi.spec.domain.devices, ...devices } };
+    const annotations = {
+      [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology({ version: row.version, interfaces: [] }),
+    };
+    const metadata = { ...vmi.metadata, annotations };
+    const pod = podOf({ ...vmi, metadata, spec: { ...vmi.spec, domain } });
+    return Number.parseInt(pod.spec.containers[0]?.resources?.requests?.["memory"] ?? "", 10);
+  };
+  expect(memoryOf(row.spec) - memoryOf({ autoattachGraphicsDevice: false })).toBe(row.more);
+});
+
+test("a launcher has no rights, the guest's kernel, and 5 s more than the guest", () => {
+  const devices = { "devices.kubevirt.io/tun": "1" };
+  expect(podOf(aVmi({ nics: [{ name: "one" }] }))).toEqual({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name: "virt-launcher-vm1-51ce5",
+      namespace: "default",
+      labels: {
+        "kubevirt.io": "virt-launcher",
+        "kubevirt.io/created-by": "vmi-uid",
+        "vm.kubevirt.io/name": "vm1",
+      },
+      annotations: {
+        "kubevirt.io/domain": "vm1",
+        "kubectl.kubernetes.io/default-container": "compute",
+        "k8s.v1.cni.cncf.io/networks":
+          '[{"name":"blue","namespace":"default","interface":"pod7692c3ad354"}]',
+      },
+      ownerReferences: [
+        {
+          apiVersion: "kubevirt.io/v1",
+          kind: "VirtualMachineInstance",
+          name: "vm1",
+          uid: "vmi-uid",
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+    spec: {
+      restartPolicy: "Never",
+      terminationGracePeriodSeconds: 35,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      hostname: "vm1",
+      securityContext: {
+        runAsUser: 107,
+        runAsGroup: 107,
+        fsGroup: 107,
+        runAsNonRoot: true,
+        seccompProfile: { type: "RuntimeDefault" },
+      },
+      containers: [
+        {
+          name: "compute",
+          image: "launcher",
+          imagePullPolicy: "IfNotPresent",
+          env: [{ name: "SHUTDOWN_SECONDS", value: "30" }],
+          resources: {
+            requests: { cpu: "100m", memory: "361Mi", "ephemeral-storage": "16Mi", ...devices },
+            limits: { memory: "377Mi", "ephemeral-storage": "178Mi", ...devices },
+          },
+          securityContext: {
+            runAsUser: 107,
+            runAsGroup: 107,
+            runAsNonRoot: true,
+            readOnlyRootFilesystem: true,
+            allowPrivilegeEscalation: false,
+            capabilities: { drop: ["ALL"] },
+          },
+          volumeMounts: [
+            { name: "launcher", mountPath: "/run/launcher" },
+            { name: "tmp", mountPath: "/tmp" },
+            { name: "kernel-boot", mountPath: "/run/kernel-boot", readOnly: true },
+          ],
+        },
+        expect.objectContaining({ name: "guest-console-log" }),
+      ],
+      volumes: [
+        { name: "launcher", emptyDir: { sizeLimit: "64Mi" } },
+        { name: "tmp", emptyDir: { sizeLimit: "64Mi" } },
+        { name: "kernel-boot", image: { reference: "guest", pullPolicy: "IfNotPresent" } },
+      ],
+    },
+  });
+});
+
+describe("a launcher", () => {
+  test("has a device of KVM where guests are not emulated", () => {
+    const { requests, limits } = podOf(aVmi(), false).spec.containers[0]?.resources ?? {};
+    for (const devices of [requests, limits]) {
+      expect(devices).toMatchObject({
+        "devices.kubevirt.io/tun": "1",
+        "devices.kubevirt.io/kvm": "1",
+      });
+    }
+  });
+
+  test("goes where the VMI is to go, and gives its guest the VMI's time", () => {
+    const nodeSelector = { zone: "a" };
+    const { spec } = podOf(withSpec({ nodeSelector, terminationGracePeriodSeconds: 0 }));
+    expect(spec.nodeSelector).toEqual(nodeSelector);
+    expect(spec.terminationGracePeriodSeconds).toBe(5);
+    expect(spec.containers[0]?.env).toEqual([{ name: "SHUTDOWN_SECONDS", value: "0" }]);
+  });
+
+  test("asks for no networks where the VMI has none, and has no volume for no kernel", () => {
+    const pod = podOf(withSpec({ domain: {} }));
+    expect(pod.metadata.annotations).toEqual({
+      "kubevirt.io/domain": "vm1",
+      "kubectl.kubernetes.io/default-container": "compute",
+    });
+    expect(pod.spec.volumes?.map(({ name }) => name)).toEqual(["launcher", "tmp"]);
+  });
+});
+
+describe("a pod is the launcher of a VMI", () => {
+  const vmi = aVmi();
+  const own = podOf(vmi);
+  const other = (change: Partial<Pod["metadata"]>): Pod => ({
+    ...own,
+    metadata: { ...own.metadata, ...change },
+  });
+  const { ownerReferences: owners = [] } = own.metadata;
+
+  test.each([
+    { name: "that was made for it", pod: own, want: true },
+    { name: "not in another namespace", pod: other({ namespace: "ns" }), want: false },
+    { name: "not by another name", pod: other({ name: "virt-launcher-vm1-zzzzz" }), want: false },
+    { name: "not without an owner", pod: other({ ownerReferences: [] }), want: false },
+    {
+      name: "not for another uid",
+      pod: other({ ownerReferences: owners.map((owner) => ({ ...owner, uid: "other" })) }),
+      want: false,
+    },
+  ])("$name", ({ pod, want }) => {
+    expect(isLauncherOf(pod, vmi)).toBe(want);
+  });
+
+  test("never of one that nobody has stored", () => {
+    const metadata = { name: "vm1", namespace: "default" };
+    const unstored = { ...vmi, metadata };
+    expect(isLauncherOf(podOf(unstored), unstored)).toBe(false);
+    const pod = other({ ownerReferences: owners.map((owner) => ({ ...owner, uid: "" })) });
+    expect(isLauncherOf(pod, { ...vmi, metadata: { ...metadata, uid: "" } })).toBe(false);
+  });
+});
+
+type Devices = NonNullable<VmiSpec["domain"]["devices"]>;
+
+function loggedOf(devices: Devices, logsConsoles: boolean): boolean {
+  const parts = { image: "launcher", securityContext: {}, logsConsoles };
+  return buildConsoleLog({ domain: { devices } }, parts).length === 1;
+}
+
+test.each<{ devices: Devices; byDefault: boolean; want: boolean }>([
+  { devices: {}, byDefault: true, want: true },
+  { devices: {}, byDefault: false, want: false },
+  { devices: { logSerialConsole: false }, byDefault: true, want: false },
+  { devices: { logSerialConsole: true }, byDefault: false, want: true },
+  {
+    devices: { autoattachSerialConsole: false, logSerialConsole: true },
+    byDefault: true,
+    want: false,
+  },
+])("$devices, where the cluster says $byDefault: $want", ({ devices, byDefault, want }) => {
+  expect(loggedOf(devices, byDefault)).toBe(want);
+});
+
+test("the container reads the console's log, and can do nothing else", () => {
+  const securityContext = { readOnlyRootFilesystem: true };
+  const parts = { image: "launcher", securityContext, logsConsoles: true };
+  expect(buildConsoleLog({ domain: {} }, parts)).toMatchObject([
+    {
+      name: "guest-console-log",
+      image: "launcher",
+      command: ["/usr/bin/virt-tail"],
+      securityContext,
+      volumeMounts: [{ name: "launcher", mountPath: "/run/launcher", readOnly: true }],
+      resources: { limits: { memory: "32Mi", cpu: "100m", "ephemeral-storage": "51Mi" } },
+    },
+  ]);
+});
+
+interface Row {
+  readonly name: string;
+  readonly probe: GuestProbe;
+  readonly want: object;
+}
+
+test.each<Row>([
+  {
+    name: "a port is asked by the kubelet, 10 s later",
+    probe: { tcpSocket: { port: 22 }, initialDelaySeconds: 5, timeoutSeconds: 3 },
+    want: { tcpSocket: { port: 22 }, initialDelaySeconds: 15, timeoutSeconds: 3 },
+  },
+  {
+    name: "a server too, with all that is said of it",
+    probe: {
+      httpGet: { port: 80, path: "/healthz", httpHeaders: [{ name: "a", value: "b" }] },
+      periodSeconds: 7,
+      successThreshold: 2,
+      failureThreshold: 4,
+    },
+    want: {
+      httpGet: { port: 80, path: "/healthz", httpHeaders: [{ name: "a", value: "b" }] },
+      periodSeconds: 7,
+      successThreshold: 2,
+      failureThreshold: 4,
+      initialDelaySeconds: 10,
+    },
+  },
+  {
+    name: "a command goes to the guest's agent, which has a second more than the guest",
+    probe: { exec: { command: ["cat", 'a "b"', "$(c)"] }, timeoutSeconds: 5 },
+    want: {
+      exec: {
+        command: [
+          "virt-probe",
+          "default_vm1",
+          "5",
+          '{"execute":"guest-exec","arguments":{"path":"cat","arg":["a \\"b\\"","$(c)"],"capture-output":true}}',
+        ],
+      },
+      initialDelaySeconds: 10,
+      timeoutSeconds: 6,
+    },
+  },
+  {
+    name: "an agent is asked whether it answers",
+    probe: { guestAgentPing: {}, timeoutSeconds: 0 },
+    want: {
+      exec: { command: ["virt-probe", "default_vm1", "1"] },
+      initialDelaySeconds: 10,
+      timeoutSeconds: 2,
+    },
+  },
+])("$name", ({ probe, want }) => {
+  const vmi = aVmi();
+  const spec = { ...vmi.spec, livenessProbe: probe, readinessProbe: probe };
+  expect(buildContainerProbes({ ...vmi, spec })).toEqual({
+    livenessProbe: want,
+    readinessProbe: want,
+  });
+});
+
+test("a guest without probes gives its container none", () => {
+  expect(buildContainerProbes(aVmi())).toEqual({});
+});

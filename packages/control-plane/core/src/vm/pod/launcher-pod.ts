@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  names,
+  type Container,
+  type OvercommitConfig,
+  type Pod,
+  type PodVolume,
+  type SecurityContext,
+  type VirtualMachineInstance,
+  type VolumeMount,
+  type VmiSpec,
+  type GuestProbe,
+  type Probe,
+} from "@patchbay/api";
+import { layoutOf } from "@patchbay/domain";
+import { computeBindingsMiB, computeLauncherResources } from "./launcher-resources.ts";
+import { networkResources, type Definitions } from "../../node/definitions.ts";
+import { launcherPodName } from "../../migration/owner.ts";
+import { topologyVersionOf } from "../../nics/pcie/devices.ts";
+import { isForVhostUser } from "../../nics/bindings/resolve-binding.ts";
+import { hasDisplay, hasConsole } from "../spec/guest-devices.ts";
+import type { DiskFacts } from "./disk-parts.ts";
+import { listDiskImages, buildDiskParts, planDisks } from "./disks.ts";
+import { buildImageParts, listKernelImages } from "./image-files.ts";
+import { buildHookParts, type HookSettings } from "../../hooks/hook-sidecars.ts";
+import { inMi, joinParts, buildStateParts, type PodParts } from "./parts.ts";
+import { buildNetworkInfoVolume } from "./network-info.ts";
+import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
+import { buildPodAnnotations, buildPodLabels, buildPodSettings } from "./inherited-fields.ts";
+import { domainNameOf } from "../domain/domain.ts";
+
+export interface LauncherSettings {
+  readonly image: string;
+  readonly sidecarShimImage: string;
+  /** Source: KubeVirt developerConfiguration.useEmulation. */
+  readonly useEmulation: boolean;
+  /** Whether serial consoles are logged by default. */
+  readonly logsConsoles: boolean;
+  /** Whether the API server supports image volumes. Otherwise files are copied. */
+  readonly keepsImageVolumes: boolean;
+  readonly overcommit: OvercommitConfig;
+  /** Extended resources of any node. Others are not requested. Unset while no node is known. */
+  readonly offeredResources?: ReadonlySet<string>;
+}
+
+export interface LauncherRequest extends LauncherSettings, DiskFacts, HookSettings {
+  readonly ports: number;
+  readonly definitions: Definitions;
+}
+
+/** Sockets and the console log, and libvirt's files. */
+const OWN_VOLUMES: readonly (VolumeMount & { readonly mib: number })[] = [
+  { name: names.LAUNCHER_VOLUME, mountPath: names.LAUNCHER_DIR, mib: 64 },
+  { name: "tmp", mountPath: "/tmp", mib: 64 },
+];
+/** Launcher log on the node. Source: kubelet containerLogMaxSize (10Mi) times containerLogMaxFiles (5). */
+const LOGS_MIB = 50;
+/** Meets the level `restricted`, with a read-only root file system. Source: Pod Security Standards. */
+const SECURITY: SecurityContext = {
+  runAsUser: names.LAUNCHER_UID,
+  runAsGroup: names.LAUNCHER_UID,
+  runAsNonRoot: true,
+  readOnlyRootFilesystem: true,
+  allowPrivilegeEscalation: false,
+  capabilities: { drop: ["ALL"] },
+};
+/** Source: KubeVirt default terminationGracePeriodSeconds of a VMI. */
+const DEFAULT_GRACE_SECONDS = 30;
+/** For libvirt to end after the guest. */
+const EXTRA_GRACE_SECONDS = 5;
+function podGraceSeconds(vmi: VirtualMachineInstance): number {
+  return (vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) + EXTRA_GRACE_SECONDS;
+}
+
+/**
+ * Grace period for deleting the pod; may be shorter than at creation. At least 1, because 0 would delete the pod
+ * without the node's confirmation. Source: KubeVirt RestartVMRequestHandler.
+ */
+export function endGraceSeconds(vmi: VirtualMachineInstance): number {
+  return vmi.spec.terminationGracePeriodSeconds === 0 ? 1 : podGraceSeconds(vmi);
+}
+
+function ownVolumes(): readonly PodVolume[] {
+  return OWN_VOLUMES.map(({ name, mib }) => ({ name, emptyDir: { sizeLimit: inMi(mib) } }));
+}
+
+function buildContainer(
+  vmi: VirtualMachineInstance,
+  request: LauncherRequest,
+  parts: PodParts,
+): Container {
+  const grace = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
+  const { hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
+  const elements = planPodNetworks({ vmi, bindings: request.bindings }, []);
+  const facts = {
+    ...request,
+    hasDisplay: hasDisplay(vmi.spec, hasKubeVirtDefaults),
+    networkResources: networkResources(elements, request.definitions, request.offeredResources),
+    bindingsMiB: computeBindingsMiB(vmi.spec, request.bindings),
+    isForVhostUser: isForVhostUser(vmi.spec, request.bindings),
+  };
+  const info = buildNetworkInfoVolume({ vmi, bindings: request.bindings });
+  const ownMiB = OWN_VOLUMES.reduce((sum, volume) => sum + volume.mib, LOGS_MIB);
+  return {
+    name: names.LAUNCHER_CONTAINER,
+    image: request.image,
+    imagePullPolicy: "IfNotPresent",
+    env: [{ name: "SHUTDOWN_SECONDS", value: String(grace) }],
+    resources: computeLauncherResources(vmi.spec, facts, { ownMiB, guestMiB: parts.diskMiB }),
+    securityContext: SECURITY,
+    ...buildContainerProbes(vmi),
+    volumeMounts: [
+      ...OWN_VOLUMES.map(({ name, mountPath }) => ({ name, mountPath })),
+      ...parts.mounts,
+      ...(info === undefined ? [] : [info.mount]),
+    ],
+    ...(parts.devices.length === 0 ? {} : { volumeDevices: parts.devices }),
+  };
+}
+
+function metadataOf(owner: NetworksOwner): Pod["metadata"] {
+  const { vmi } = owner;
+  return {
+    name: launcherPodName(vmi),
+    namespace: vmi.metadata.namespace ?? "",
+    labels: buildPodLabels(vmi),
+    annotations: buildPodAnnotations(owner),
+    ownerReferences: [
+      {
+        apiVersion: vmi.apiVersion,
+        kind: vmi.kind,
+        name: vmi.metadata.name,
+        uid: vmi.metadata.uid ?? "",
+        controller: true,
+        blockOwnerDeletion: true,
+      },
+    ],
+  };
+}
+
+function collectParts(vmi: VirtualMachineInstance, given: LauncherRequest): PodParts {
+  const request = { ...given, securityContext: SECURITY };
+  const disks = planDisks(vmi, given);
+  const diskImages = listDiskImages(disks);
+  const images = buildImageParts([...listKernelImages(vmi), ...diskImages], request);
+  const diskMounts = images.mounts.filter(({ name }) =>
+    diskImages.some((image) => image.name === name),
+  );
+  return joinParts([images, buildDiskParts(disks, diskMounts, request), buildStateParts(vmi)]);
+}
+
+/** The annotation names the secondary networks from the start. */
+export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequest): Pod {
+  const user = names.LAUNCHER_UID;
+  const parts = collectParts(vmi, request);
+  const { initContainers, secrets } = parts;
+  const info = buildNetworkInfoVolume({ vmi, bindings: request.bindings });
+  const hooks = buildHookParts(vmi, request, info?.mount);
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: metadataOf({ vmi, bindings: request.bindings }),
+    spec: {
+      restartPolicy: "Never",
+      terminationGracePeriodSeconds: podGraceSeconds(vmi),
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      ...buildPodSettings(vmi),
+      ...(secrets.length === 0 ? {} : { imagePullSecrets: secrets.map((name) => ({ name })) }),
+      securityContext: {
+        runAsUser: user,
+        runAsGroup: user,
+        fsGroup: user,
+        runAsNonRoot: true,
+        seccompProfile: { type: "RuntimeDefault" },
+      },
+      ...(initContainers.length === 0 ? {} : { initContainers }),
+      containers: [
+        buildContainer(vmi, request, { ...parts, mounts: [...parts.mounts, ...hooks.mounts] }),
+        ...buildConsoleLog(vmi.spec, { ...request, securityContext: SECURITY }),
+        ...hooks.containers,
+      ],
+      volumes: [
+        ...ownVolumes(),
+        ...parts.volumes,
+        ...(info === undefined ? [] : [info.volume]),
+        ...hooks.volumes,
+      ],
+    },
+  };
+}
+
+interface LogParts {
+  readonly image: string;
+  readonly securityContext: SecurityContext;
+  /** Default if a VM sets nothing. Source: KubeVirt virtualMachineOptions.disableSerialConsoleLog. */
+  readonly logsConsoles: boolean;
+}
+
+/** A shell and `tail`. CPU is limited, because a guest can print without end. The disk limit is the node's log size. */
+const RESOURCES = {
+  requests: { cpu: "5m", memory: "8Mi", "ephemeral-storage": "1Mi" },
+  limits: { cpu: "100m", memory: "32Mi", "ephemeral-storage": "51Mi" },
+};
+
+function isLogged(spec: VmiSpec, byDefault: boolean): boolean {
+  return hasConsole(spec) && (spec.domain.devices?.logSerialConsole ?? byDefault);
+}
+
+/**
+ * Writes the serial console to a container log. Source: KubeVirt guest-console-log,
+ * pkg/virt-controller/services/serialconsolelog.go.
+ */
+export function buildConsoleLog(spec: VmiSpec, parts: LogParts): readonly Container[] {
+  const { image, securityContext, logsConsoles } = parts;
+  if (!isLogged(spec, logsConsoles)) return [];
+  return [
+    {
+      name: names.CONSOLE_LOG_CONTAINER,
+      image,
+      imagePullPolicy: "IfNotPresent",
+      command: ["/usr/bin/virt-tail"],
+      resources: RESOURCES,
+      securityContext,
+      volumeMounts: [
+        { name: names.LAUNCHER_VOLUME, mountPath: names.LAUNCHER_DIR, readOnly: true },
+      ],
+    },
+  ];
+}
+
+/** Extra delay for the start of libvirt. Source: KubeVirt LibvirtStartupDelay. */
+const LIBVIRT_STARTUP_SECONDS = 10;
+/** Extra timeout for the guest agent's answer. */
+const AGENT_ANSWER_SECONDS = 1;
+/** Source: Kubernetes. */
+const DEFAULT_TIMEOUT_SECONDS = 1;
+
+/** Fields that the kubelet handles as for any other container. */
+const KUBELET_FIELDS = [
+  "httpGet",
+  "tcpSocket",
+  "periodSeconds",
+  "timeoutSeconds",
+  "successThreshold",
+  "failureThreshold",
+] as const;
+
+/** Source: QEMU qga/qapi-schema.json guest-exec. */
+function execRequest([path = "", ...args]: readonly string[]): string {
+  const fields = { path, arg: args, "capture-output": true };
+  return JSON.stringify({ execute: "guest-exec", arguments: fields });
+}
+
+/** Arguments of `virt-probe`; undefined if the kubelet probes the guest directly. */
+function buildCommand(
+  vmi: VirtualMachineInstance,
+  probe: GuestProbe,
+): readonly string[] | undefined {
+  const { exec, guestAgentPing, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = probe;
+  const command = [
+    "virt-probe",
+    domainNameOf(vmi),
+    String(Math.max(timeoutSeconds, DEFAULT_TIMEOUT_SECONDS)),
+  ];
+  if (guestAgentPing !== undefined) return command;
+  return exec === undefined ? undefined : [...command, execRequest(exec.command ?? [])];
+}
+
+function buildContainerProbe(vmi: VirtualMachineInstance, probe: GuestProbe): Probe {
+  const { initialDelaySeconds = 0, timeoutSeconds = DEFAULT_TIMEOUT_SECONDS } = probe;
+  const command = buildCommand(vmi, probe);
+  const fields = KUBELET_FIELDS.filter((field) => probe[field] !== undefined);
+  return {
+    ...Object.fromEntries(fields.map((field) => [field, probe[field]])),
+    initialDelaySeconds: initialDelaySeconds + LIBVIRT_STARTUP_SECONDS,
+    ...(command !== undefined && {
+      exec: { command },
+      timeoutSeconds: Math.max(timeoutSeconds, DEFAULT_TIMEOUT_SECONDS) + AGENT_ANSWER_SECONDS,
+    }),
+  };
+}
+
+/** Source: KubeVirt pkg/virt-controller/services/template.go. */
+export function buildContainerProbes(
+  vmi: VirtualMachineInstance,
+): Pick<Container, "livenessProbe" | "readinessProbe"> {
+  const { livenessProbe, readinessProbe } = vmi.spec;
+  return {
+    ...(livenessProbe !== undefined && { livenessProbe: buildContainerProbe(vmi, livenessProbe) }),
+    ...(readinessProbe !== undefined && {
+      readinessProbe: buildContainerProbe(vmi, readinessProbe),
+    }),
+  };
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a launcher tells of its NICs by the downward API.
+import { names, type BindingRegistry, type Pod, type VirtualMachineInstance } from "@patchbay/api";
+import { aPod, aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { podInterfaceNameOf } from "../../nics/names.ts";
+import { printNetworkInfo, buildNetworkInfoVolume } from "./network-info.ts";
+
+const BINDINGS: BindingRegistry = {
+  told: { domainAttachmentType: "tap", downwardAPI: "device-info" },
+  silent: { domainAttachmentType: "tap" },
+  refused: { domainAttachmentType: "odd", downwardAPI: "device-info" },
+};
+const MAC = "02:00:00:00:00:01";
+const DEVICE = { type: "pci", version: "1.1.0", pci: { "pci-address": "0000:00:03.0" } };
+
+/** Ifaces with the bindings of those names, in order; each is on a network of its own name. */
+function vmiWith(...bindings: readonly string[]): VirtualMachineInstance {
+  const vmi = aVmi({ nics: [] });
+  const called = bindings.map((binding, at) => ({ binding, name: `n${String(9 - at)}` }));
+  const interfaces = called.map(({ name, binding }) =>
+    binding === "bridge" ? { name, bridge: {} } : { name, binding: { name: binding } },
+  );
+  const networks = called.map(({ name }) => ({ name, multus: { networkName: `net-${name}` } }));
+  const domain = { ...vmi.spec.domain, devices: { interfaces } };
+  return { ...vmi, spec: { ...vmi.spec, domain, networks } };
+}
+
+function nicOf(name: string): string {
+  return podInterfaceNameOf({ name, multus: { networkName: "x" } });
+}
+
+function podWith(...entries: readonly object[]): Pod {
+  const pod = aPod();
+  const annotations = { [names.NETWORK_STATUS_ANNOTATION]: JSON.stringify(entries) };
+  return { ...pod, metadata: { ...pod.metadata, annotations } };
+}
+
+function told(vmi: VirtualMachineInstance, pod: Pod): unknown {
+  const text = printNetworkInfo({ vmi, bindings: BINDINGS }, pod);
+  return text === undefined ? undefined : JSON.parse(text);
+}
+
+describe("of a NIC that has come", () => {
+  const entry = { name: "default/net-n9", interface: nicOf("n9") };
+  test.each<{ name: string; entry: object; want: object }>([
+    {
+      name: "device, MAC and MTU are told",
+      entry: { mac: MAC, mtu: 1400, "device-info": DEVICE },
+      want: { network: "n9", deviceInfo: DEVICE, mac: MAC, mtu: 1400 },
+    },
+    { name: "nothing is told that is not known", entry: {}, want: { network: "n9" } },
+    {
+      name: "nothing is told that is malformed",
+      entry: { mac: "x", mtu: 1.5, "device-info": "pci" },
+      want: { network: "n9" },
+    },
+  ])("$name", ({ entry: more, want }) => {
+    expect(told(vmiWith("told"), podWith({ ...entry, ...more }))).toEqual({ interfaces: [want] });
+  });
+});
+
+test("what has not come is left out, and what there is is sorted by network", () => {
+  const vmi = vmiWith("told", "told", "told");
+  const entries = ["n9", "n7"].map((name) => ({ name: "x", interface: nicOf(name), mac: MAC }));
+  expect(told(vmi, podWith(...entries))).toEqual({
+    interfaces: [
+      { network: "n7", mac: MAC },
+      { network: "n9", mac: MAC },
+    ],
+  });
+  expect(told(vmi, podWith())).toEqual({});
+});
+
+test.each(["bridge", "silent", "refused", "unknown", "constructor"])(
+  "a VM whose binding is %s tells nothing, and reads nothing",
+  (binding) => {
+    const vmi = vmiWith(binding);
+    expect(told(vmi, podWith({ name: "x", interface: nicOf("n9") }))).toBeUndefined();
+    expect(buildNetworkInfoVolume({ vmi, bindings: BINDINGS })).toBeUndefined();
+  },
+);
+
+test("the launcher reads it where KubeVirt has it", () => {
+  expect(buildNetworkInfoVolume({ vmi: vmiWith("told"), bindings: BINDINGS })).toEqual({
+    volume: {
+      name: "podinfo",
+      downwardAPI: {
+        items: [
+          {
+            path: "network-info",
+            fieldRef: { fieldPath: "metadata.annotations['kubevirt.io/network-info']" },
+          },
+        ],
+      },
+    },
+    mount: { name: "podinfo", mountPath: "/etc/podinfo" },
+  });
+});

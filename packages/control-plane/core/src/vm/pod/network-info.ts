@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// NIC details for the downward API, for bindings that request them. Source: KubeVirt pkg/network/downwardapi.
+import {
+  isDefaultNetwork,
+  names,
+  parseMac,
+  parseNetworkStatus,
+  parseNetworks,
+  type BindingPlugin,
+  type Iface,
+  type JsonObject,
+  type Network,
+  type NetworkStatus,
+  type Pod,
+  type PodVolume,
+  type VirtualMachineInstance,
+  type VolumeMount,
+} from "@patchbay/api";
+import { bindingOf } from "../../nics/bindings/resolve-binding.ts";
+import { nicsOfElements, podNicOf, type PodNicSources } from "../../nics/pod-nic.ts";
+import { findByName, ifacesOf, networksOf } from "../../nics/nics.ts";
+import type { NetworksOwner } from "./pod-networks.ts";
+
+/** Source: KubeVirt api/core/v1 types.go DeviceInfo. */
+const DEVICE_INFO: BindingPlugin["downwardAPI"] = "device-info";
+const VOLUME = "podinfo";
+/** Source: KubeVirt pkg/network/downwardapi, MountPath and NetworkInfoVolumePath. */
+const [DIRECTORY, FILE] = ["/etc/podinfo", "network-info"];
+
+/** Keys are in KubeVirt's order. */
+interface InterfaceInfo {
+  readonly network: string;
+  readonly deviceInfo?: JsonObject;
+  readonly mac?: string;
+  readonly mtu?: number;
+}
+
+function needsInfo(iface: Iface, network: Network, { bindings }: NetworksOwner): boolean {
+  const name = iface.binding?.name ?? "";
+  if (isDefaultNetwork(network) || bindingOf(iface, network, bindings).kind === "refused") {
+    return false;
+  }
+  return Object.hasOwn(bindings, name) && bindings[name]?.downwardAPI === DEVICE_INFO;
+}
+
+function listNetworksWithInfo(owner: NetworksOwner): readonly Network[] {
+  const networks = networksOf(owner.vmi.spec);
+  return ifacesOf(owner.vmi.spec)
+    .flatMap((iface) => {
+      const network = findByName(networks, iface.name);
+      return network !== undefined && needsInfo(iface, network, owner) ? [network] : [];
+    })
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function toInfo({ name: network }: Network, entry: NetworkStatus): InterfaceInfo {
+  const { mac = "", mtu } = entry;
+  const deviceInfo = entry["device-info"];
+  return {
+    network,
+    ...(typeof deviceInfo === "object" && deviceInfo !== null && { deviceInfo: { ...deviceInfo } }),
+    ...(parseMac(mac) !== undefined && { mac }),
+    ...(Number.isInteger(mtu) && { mtu }),
+  };
+}
+
+function collectSources({ metadata, status }: VirtualMachineInstance, pod: Pod): PodNicSources {
+  const namespace = metadata.namespace ?? "";
+  const parsed = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
+  return {
+    namespace,
+    attachments: status?.attachments ?? [],
+    nics: nicsOfElements(parsed.ok ? parsed.elements : [], namespace),
+  };
+}
+
+/** Returns the annotation's text; undefined if no NIC needs it. */
+export function printNetworkInfo(owner: NetworksOwner, pod: Pod): string | undefined {
+  const networks = listNetworksWithInfo(owner);
+  if (networks.length === 0) return undefined;
+  const sources = collectSources(owner.vmi, pod);
+  const entries = parseNetworkStatus(pod.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
+  const interfaces = networks.flatMap((network) => {
+    const nic = podNicOf(network, sources);
+    const entry = entries.find((each) => each.interface === nic);
+    return entry === undefined ? [] : [toInfo(network, entry)];
+  });
+  return JSON.stringify(interfaces.length === 0 ? {} : { interfaces });
+}
+
+export function buildNetworkInfoVolume(
+  owner: NetworksOwner,
+): { readonly volume: PodVolume; readonly mount: VolumeMount } | undefined {
+  if (listNetworksWithInfo(owner).length === 0) return undefined;
+  const fieldPath = `metadata.annotations['${names.NETWORK_INFO_ANNOTATION}']`;
+  return {
+    volume: {
+      name: VOLUME,
+      downwardAPI: { items: [{ path: FILE, fieldRef: { fieldPath } }] },
+    },
+    mount: { name: VOLUME, mountPath: DIRECTORY },
+  };
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where do firmware and TPM write, and who makes the claim that keeps it?
+import { storageConfigOf, type VirtualMachineInstance, type VmiSpec } from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { aClaim, CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
+import { planVmi } from "../vmi.ts";
+import { NO_PARTS, buildStateClaim, buildStateParts } from "./parts.ts";
+
+type Domain = VmiSpec["domain"];
+
+function vmiWith(domain: Domain, ownedByVm = true): VirtualMachineInstance {
+  const vmi = aVmi({ ownedByVm });
+  return { ...vmi, spec: { ...vmi.spec, domain: { ...vmi.spec.domain, ...domain } } };
+}
+
+const EFI: Domain = { firmware: { bootloader: { efi: { secureBoot: false } } } };
+const KEPT_TPM: Domain = { devices: { tpm: { persistent: true } } };
+const MOUNT = { name: "state", mountPath: "/run/state" };
+const CLAIM = { claimName: "persistent-state-for-vm1" };
+
+describe("what they write is", () => {
+  test.each<{ title: string; domain: Domain; volumes: readonly object[] }>([
+    { title: "nothing where there are none", domain: { devices: {} }, volumes: [] },
+    {
+      title: "nothing of a TPM that is off",
+      domain: { devices: { tpm: { enabled: false, persistent: true } } },
+      volumes: [],
+    },
+    {
+      title: "the pod's with EFI",
+      domain: EFI,
+      volumes: [{ name: "state", emptyDir: { sizeLimit: "16Mi" } }],
+    },
+    {
+      title: "the pod's with a TPM",
+      domain: { devices: { tpm: {} } },
+      volumes: [{ name: "state", emptyDir: { sizeLimit: "16Mi" } }],
+    },
+    {
+      title: "kept with a TPM that asks for it",
+      domain: KEPT_TPM,
+      volumes: [{ name: "state", persistentVolumeClaim: CLAIM }],
+    },
+    {
+      title: "kept with EFI that asks for it",
+      domain: { firmware: { bootloader: { efi: { persistent: true } } } },
+      volumes: [{ name: "state", persistentVolumeClaim: CLAIM }],
+    },
+  ])("$title", ({ domain, volumes }) => {
+    const { volumes: made, mounts } = buildStateParts(vmiWith(domain));
+    expect(made).toEqual(volumes);
+    expect(mounts).toEqual(volumes.length === 0 ? NO_PARTS.mounts : [MOUNT]);
+  });
+});
+
+test("the claim is the VM's, of the class that the cluster names", () => {
+  const config = { ...storageConfigOf(undefined), stateClass: "fast" };
+  expect(buildStateClaim(vmiWith(KEPT_TPM), config)).toMatchObject({
+    metadata: {
+      name: CLAIM.claimName,
+      namespace: "default",
+      ownerReferences: [{ kind: "VirtualMachine", name: "vm1" }],
+    },
+    spec: {
+      accessModes: ["ReadWriteOnce"],
+      resources: { requests: { storage: "10Mi" } },
+      storageClassName: "fast",
+    },
+  });
+  expect(buildStateClaim(vmiWith(EFI), config)).toBeUndefined();
+});
+
+test("without a VM it is the VMI's, of the default class", () => {
+  const claim = buildStateClaim(vmiWith(KEPT_TPM, false), storageConfigOf(undefined));
+  expect(claim?.metadata.ownerReferences).toMatchObject([
+    { kind: "VirtualMachineInstance", uid: "vmi-uid", blockOwnerDeletion: false },
+  ]);
+  expect(claim?.spec).not.toHaveProperty("storageClassName");
+});
+
+test("it is made before the launcher", () => {
+  const { firmware } = aVmi().spec.domain;
+  const vmi = vmiWith({ ...KEPT_TPM, ...(firmware === undefined ? {} : { firmware }) });
+  const facts = { ...CLUSTER, vmi, pod: undefined, settings: SETTINGS };
+  const kinds = (claims: ReadonlyMap<string, ReturnType<typeof aClaim>>): readonly string[] =>
+    planVmi({ ...facts, storage: { ...facts.storage, claims } }).map(({ kind }) => kind);
+  expect(kinds(new Map())).toEqual(["createClaim"]);
+  expect(kinds(new Map([[CLAIM.claimName, aClaim(CLAIM.claimName)]]))).toEqual(["createPod"]);
+});

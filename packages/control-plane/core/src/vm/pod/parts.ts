@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of a launcher pod that other modules contribute.
+import {
+  apiVersionOf,
+  controllerOf,
+  names,
+  PERSISTENT_VOLUME_CLAIMS,
+  type Container,
+  type PodVolume,
+  type SecurityContext,
+  type VolumeMount,
+  type PersistentVolumeClaim,
+  type StorageConfig,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { hasState, stateClaimNameOf } from "../spec/guest-devices.ts";
+
+export type VolumeDevice = NonNullable<Container["volumeDevices"]>[number];
+
+export interface PodParts {
+  readonly volumes: readonly PodVolume[];
+  readonly initContainers: readonly Container[];
+  readonly mounts: readonly VolumeMount[];
+  readonly devices: readonly VolumeDevice[];
+  readonly secrets: readonly string[];
+  readonly diskMiB: number;
+}
+
+export const NO_PARTS: PodParts = {
+  volumes: [],
+  initContainers: [],
+  mounts: [],
+  devices: [],
+  secrets: [],
+  diskMiB: 0,
+};
+
+export function joinParts(parts: readonly PodParts[]): PodParts {
+  return {
+    volumes: parts.flatMap(({ volumes }) => volumes),
+    initContainers: parts.flatMap(({ initContainers }) => initContainers),
+    mounts: parts.flatMap(({ mounts }) => mounts),
+    devices: parts.flatMap(({ devices }) => devices),
+    secrets: [...new Set(parts.flatMap(({ secrets }) => secrets))],
+    diskMiB: parts.reduce((sum, { diskMiB }) => sum + diskMiB, 0),
+  };
+}
+
+export interface PartsRequest {
+  readonly image: string;
+  /** Whether the API server supports image volumes. Source: Kubernetes KEP-4639 "image volume source". */
+  readonly keepsImageVolumes: boolean;
+  readonly securityContext: SecurityContext;
+}
+
+export function inMi(amount: number): string {
+  return `${String(amount)}Mi`;
+}
+
+const STATE_VOLUME = "state";
+/** EFI variables need 0.5 MiB, a TPM's state less than 0.1. */
+const STATE_MIB = 16;
+/** Some of it is file system overhead. Source: KubeVirt requests 10Mi. */
+const CLAIM_SIZE = "10Mi";
+
+export function buildStateParts(vmi: VirtualMachineInstance): PodParts {
+  if (!hasState(vmi.spec)) return NO_PARTS;
+  const mounts = [{ name: STATE_VOLUME, mountPath: names.STATE_DIR }];
+  const claimName = stateClaimNameOf(vmi);
+  if (claimName !== undefined) {
+    return {
+      ...NO_PARTS,
+      mounts,
+      volumes: [{ name: STATE_VOLUME, persistentVolumeClaim: { claimName } }],
+    };
+  }
+  const emptyDir = { sizeLimit: inMi(STATE_MIB) };
+  return { ...NO_PARTS, mounts, volumes: [{ name: STATE_VOLUME, emptyDir }], diskMiB: STATE_MIB };
+}
+
+/** The claim for the state. The VM owns it, or the VMI if it has no VM. */
+export function buildStateClaim(
+  vmi: VirtualMachineInstance,
+  { stateClass }: StorageConfig,
+): PersistentVolumeClaim | undefined {
+  const name = stateClaimNameOf(vmi);
+  if (name === undefined) return undefined;
+  const { apiVersion, kind, metadata } = vmi;
+  const own = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? "", controller: true };
+  return {
+    apiVersion: apiVersionOf(PERSISTENT_VOLUME_CLAIMS),
+    kind: PERSISTENT_VOLUME_CLAIMS.kind,
+    metadata: {
+      name,
+      namespace: metadata.namespace ?? "",
+      ownerReferences: [{ ...(controllerOf(vmi) ?? own), blockOwnerDeletion: false }],
+    },
+    spec: {
+      accessModes: ["ReadWriteOnce"],
+      resources: { requests: { storage: CLAIM_SIZE } },
+      ...(stateClass === undefined ? {} : { storageClassName: stateClass }),
+    },
+  };
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the launcher pod is asked for, and for how long; it can always be read.
+import {
+  names,
+  NETWORKS_MAX,
+  parseNetworks,
+  printNetworks,
+  type Attachment,
+  type Iface,
+  type Network,
+  type NetworkSelection,
+  type VirtualMachineInstance,
+  type VmiStatus,
+} from "@patchbay/api";
+import { aVmi, type NicSketch } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { podInterfaceNameOf } from "../../nics/names.ts";
+import { attachmentStatuses } from "../../nics/status/attachments.ts";
+import { networkNamesOf, planPodNetworks } from "./pod-networks.ts";
+
+function elementsOf(nics: readonly NicSketch[]): readonly string[] {
+  const text = printNetworks(planPodNetworks({ vmi: aVmi({ nics }), bindings: {} }, []));
+  const parsed = parseNetworks(text);
+  if (!parsed.ok) throw new Error(`${names.NETWORKS_ANNOTATION}: ${parsed.reason}`);
+  return parsed.elements.map(({ name, namespace = "" }) => `${namespace}/${name}`);
+}
+
+test("a network whose name has dots is asked for", () => {
+  expect(elementsOf([{ name: "a", network: "blue.v2" }])).toEqual(["default/blue.v2"]);
+});
+
+test("a name that slipped past admission holds up no other, and says so", () => {
+  const nics = [
+    { name: "bad", network: "a.b/blue" },
+    { name: "good", network: "green" },
+  ];
+  expect(elementsOf(nics)).toEqual(["default/green"]);
+  const pod = { elements: [], networkStatus: [], errors: {}, podIps: [] };
+  expect(attachmentStatuses({ vmi: aVmi({ nics }), bindings: {} }, pod)).toMatchObject([
+    { name: "bad", state: "Failed", reason: "NetworkInvalid" },
+  ]);
+});
+
+test("of too many networks the first are asked for", () => {
+  const nics = Array.from({ length: NETWORKS_MAX + 6 }, (_unused, index) => ({
+    name: `n${String(index)}`,
+  }));
+  expect(elementsOf(nics)).toHaveLength(NETWORKS_MAX);
+});
+
+function vmiWith(nics: readonly NicSketch[], status: VmiStatus = {}): VirtualMachineInstance {
+  return aVmi({ nics, status });
+}
+
+function hashed(name: string): string {
+  return podInterfaceNameOf({ name, multus: { networkName: "x" } });
+}
+
+function planned(
+  vmi: VirtualMachineInstance,
+  current: readonly NetworkSelection[] = [],
+): readonly NetworkSelection[] {
+  return planPodNetworks({ vmi, bindings: {} }, current);
+}
+
+test("an element says all that the iface asks for, and no more", () => {
+  const vmi = vmiWith([{ name: "a" }, { name: "b", network: "other/green" }]);
+  const [plain, full] = vmi.spec.domain.devices?.interfaces ?? [];
+  const asked = {
+    macAddress: "02:00:00:00:00:01",
+    ips: ["10.0.0.1/24"],
+    ipamClaimName: "claim",
+    cniArgs: { key: "value" },
+  };
+  // Both were sketched.
+  const interfaces = [plain, { ...full, ...asked }] as Iface[];
+  const domain = { ...vmi.spec.domain, devices: { interfaces } };
+  expect(planned({ ...vmi, spec: { ...vmi.spec, domain } })).toEqual([
+    { name: "blue", namespace: "default", interface: hashed("a") },
+    {
+      name: "green",
+      namespace: "other",
+      interface: hashed("b"),
+      mac: "02:00:00:00:00:01",
+      ips: ["10.0.0.1/24"],
+      "ipam-claim-reference": "claim",
+      "cni-args": { key: "value" },
+    },
+  ]);
+});
+
+describe("nothing is asked for", () => {
+  test.each<{ name: string; iface: Partial<Iface>; network?: Network; status?: VmiStatus }>([
+    { name: "for what is absent", iface: { state: "absent" } },
+    { name: "for what is not built", iface: { sriov: {} } },
+    { name: "on the pod's network", iface: {}, network: { name: "a", pod: {} } },
+    {
+      name: "on a network that is the pod's default",
+      iface: {},
+      network: { name: "a", multus: { networkName: "x", default: true } },
+    },
+    { name: "on no network", iface: {}, network: { name: "other", pod: {} } },
+    { name: "without a port", iface: {}, status: { pciePorts: { total: 1, free: 0 } } },
+  ])("$name", ({ iface, network, status }) => {
+    const vmi = vmiWith([{ name: "a" }], status);
+    const domain = {
+      ...vmi.spec.domain,
+      devices: { interfaces: [{ name: "a", bridge: {}, ...iface }] },
+    };
+    const networks = network === undefined ? vmi.spec.networks : [network];
+    // The networks of a sketch are there.
+    expect(planned({ ...vmi, spec: { ...vmi.spec, domain, networks: networks ?? [] } })).toEqual(
+      [],
+    );
+  });
+});
+
+describe("what the pod asks for already", () => {
+  const own = { name: "blue", namespace: "default", interface: hashed("a") };
+  const attachmentIn = (state: Attachment["state"]): VmiStatus => ({
+    attachments: [{ name: "a", podInterfaceName: hashed("a"), state }],
+  });
+  const gone: readonly NicSketch[] = [{ name: "a", state: "absent" }];
+  const here: readonly NicSketch[] = [{ name: "a" }];
+
+  test.each([
+    { name: "stays as it is while it is wanted", vmi: vmiWith(here), want: true },
+    {
+      name: "stays while the node uses it",
+      vmi: vmiWith(gone, attachmentIn("Attached")),
+      want: true,
+    },
+    {
+      name: "goes when the node has let go",
+      vmi: vmiWith(gone, attachmentIn("Removing")),
+      want: false,
+    },
+    {
+      name: "goes when the node has let go, also when it is wanted again",
+      vmi: vmiWith(here, attachmentIn("Removing")),
+      want: false,
+    },
+    { name: "goes when the node was never told of it", vmi: vmiWith(gone), want: false },
+  ])("$name", ({ vmi, want }) => {
+    // What is there is not written anew: its namespace, for example, may be said otherwise.
+    const current = [{ ...own, mac: "02:00:00:00:00:09" }];
+    expect(planned(vmi, current)).toEqual(want ? current : []);
+  });
+
+  test("is not asked for anew before it has gone", () => {
+    expect(planned(vmiWith(here, attachmentIn("Removing")))).toEqual([]);
+  });
+
+  test("is others' where its name is none of ours, or is not said", () => {
+    const foreign = [{ name: "red", interface: "net1" }, { name: "green" }];
+    expect(planned(vmiWith(here), [...foreign, own])).toEqual([...foreign, own]);
+    expect(planned(vmiWith(here), foreign)).toEqual([...foreign, own]);
+  });
+});
+
+describe("a binding that brings a network along", () => {
+  const bindings = {
+    own: { domainAttachmentType: "tap", networkAttachmentDefinition: "plug" },
+    other: { domainAttachmentType: "managedTap", networkAttachmentDefinition: "default/plug" },
+  };
+
+  function vmiOn(binding: string, network: Network, status: VmiStatus = {}) {
+    const vmi = vmiWith([{ name: "a" }], status);
+    const interfaces = [{ name: "a", binding: { name: binding } }];
+    const domain = { ...vmi.spec.domain, devices: { interfaces } };
+    return { ...vmi, spec: { ...vmi.spec, domain, networks: [network] } };
+  }
+
+  const BLUE = { name: "a", multus: { networkName: "blue" } };
+  const OWN = { name: "blue", namespace: "default", interface: hashed("a") };
+  const EXTRA = {
+    name: "plug",
+    namespace: "default",
+    interface: hashed("a").replace("pod", "bnd"),
+    "cni-args": { logicNetworkName: "a" },
+  };
+
+  test("asks for it behind the iface's own, and tells the plugin whose it is", () => {
+    expect(planPodNetworks({ vmi: vmiOn("own", BLUE), bindings }, [])).toEqual([OWN, EXTRA]);
+  });
+
+  test("asks for it alone on the pod's network, and takes a namespace from the registration", () => {
+    const vmi = { ...vmiOn("other", { name: "a", pod: {} }) };
+    const named = { ...vmi, metadata: { ...vmi.metadata, namespace: "mine" } };
+    expect(planPodNetworks({ vmi: named, bindings }, [])).toEqual([
+      { ...EXTRA, interface: "bndeth0" },
+    ]);
+  });
+
+  test("keeps both until the node has let go of the iface", () => {
+    const leaving = (state: Attachment["state"]) => {
+      const attachments = [{ name: "a", podInterfaceName: hashed("a"), state }];
+      const vmi = vmiWith([{ name: "a", state: "absent" }], { attachments });
+      return planPodNetworks({ vmi, bindings }, [OWN, EXTRA]);
+    };
+    expect(leaving("Attached")).toEqual([OWN, EXTRA]);
+    expect(leaving("Removing")).toEqual([]);
+  });
+});
+
+describe("a network that the pod's node does not have", () => {
+  const absence = { reason: "NetworkNotOnNode", message: "node n1 cannot" } as const;
+  const absences = new Map([["default/blue", absence]]);
+  const vmi = vmiWith([
+    { name: "one", network: "blue" },
+    { name: "two", network: "green" },
+  ]);
+  const blue = { name: "blue", namespace: "default", interface: hashed("one") };
+  const attachmentsOf = (elements: readonly NetworkSelection[]): readonly Attachment[] => {
+    const pod = { elements, networkStatus: [], errors: {}, podIps: [] };
+    return attachmentStatuses({ vmi, bindings: {}, absences }, pod);
+  };
+
+  test("is not asked for, which is told", () => {
+    const elements = planPodNetworks({ vmi, bindings: {}, absences }, []);
+    expect(elements.map(({ name }) => name)).toEqual(["green"]);
+    expect(attachmentsOf(elements)[0]).toMatchObject({ name: "one", state: "Failed", ...absence });
+  });
+
+  test("stays asked for where it was before: the node says why it does not come", () => {
+    expect(planPodNetworks({ vmi, bindings: {}, absences }, [blue])).toMatchObject([
+      blue,
+      { name: "green" },
+    ]);
+    expect(attachmentsOf([blue])).not.toMatchObject([absence]);
+  });
+
+  test("is asked for as soon as the node has it", () => {
+    const elements = planPodNetworks({ vmi, bindings: {}, absences: new Map() }, []);
+    expect(elements.map(({ name }) => name)).toEqual(["blue", "green"]);
+  });
+});
+
+test("the networks of a VMI are those that it names, each once, and those of its bindings", () => {
+  const vmi = vmiWith([
+    { name: "one", network: "blue" },
+    { name: "two", network: "other/green" },
+    { name: "three", network: "blue" },
+  ]);
+  expect(networkNamesOf(vmi, {})).toEqual(["default/blue", "other/green"]);
+});

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launcher pod's network selection annotation.
+import {
+  isAbsent,
+  isDefaultNetwork,
+  isReadableSelection,
+  NETWORKS_MAX,
+  type BindingRegistry,
+  type Iface,
+  type KeptAddresses,
+  type Network,
+  type NetworkSelection,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { findPreferredIps } from "../../nics/addresses/kept-addresses.ts";
+import { bindingOf } from "../../nics/bindings/resolve-binding.ts";
+import { extraInterfaceNameOf, isOwnPodInterfaceName } from "../../nics/names.ts";
+import { nicsOfElements, podNicOf } from "../../nics/pod-nic.ts";
+import type { NetworkAbsences } from "../../node/definitions.ts";
+import { ifacesWithoutPort } from "../../nics/pcie/ports.ts";
+import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../../nics/nics.ts";
+
+/** Keys are in KubeVirt's order. Source: KubeVirt network/multus/annotation.go. */
+function toElement(
+  iface: Iface,
+  network: Network,
+  names: { readonly podInterfaceName: string; readonly namespace: string },
+): NetworkSelection {
+  return {
+    ...splitNetworkName(network.multus?.networkName ?? "", names.namespace),
+    ...(iface.macAddress === undefined ? {} : { mac: iface.macAddress }),
+    interface: names.podInterfaceName,
+    ...(iface.ips === undefined ? {} : { ips: iface.ips }),
+    ...(iface.ipamClaimName === undefined ? {} : { "ipam-claim-reference": iface.ipamClaimName }),
+    ...(iface.cniArgs === undefined ? {} : { "cni-args": iface.cniArgs }),
+  };
+}
+
+/** Prefers the NIC's previous addresses. */
+function withPreferredAddresses(
+  element: NetworkSelection,
+  iface: Iface,
+  kept: readonly KeptAddresses[] = [],
+): NetworkSelection {
+  const networkName = `${element.namespace ?? ""}/${element.name}`;
+  const ips = findPreferredIps(iface, networkName, kept);
+  return ips.length === 0 ? element : { ...element, "io.patchbay.kept-ips": ips };
+}
+
+function splitNetworkName(
+  networkName: string,
+  namespace: string,
+): Pick<NetworkSelection, "name"> & { readonly namespace: string } {
+  const slash = networkName.indexOf("/");
+  return {
+    name: networkName.slice(slash + 1),
+    namespace: slash < 0 ? namespace : networkName.slice(0, slash),
+  };
+}
+
+/** The additional network of a binding. Source: KubeVirt network/multus/annotation.go. */
+function toExtraElement(
+  { name }: Network,
+  extraNetwork: string,
+  names: { readonly podInterfaceName: string; readonly namespace: string },
+): NetworkSelection {
+  return {
+    ...splitNetworkName(extraNetwork, names.namespace),
+    interface: extraInterfaceNameOf(names.podInterfaceName),
+    // The plugin derives the name of the pod's NIC from it.
+    "cni-args": { logicNetworkName: name },
+  };
+}
+
+export interface NetworksOwner {
+  readonly vmi: VirtualMachineInstance;
+  readonly bindings: BindingRegistry;
+  /** Networks for which the node cannot create NICs. They are not added. */
+  readonly absences?: NetworkAbsences;
+  /** Previous addresses, at pod creation only. */
+  readonly kept?: readonly KeptAddresses[];
+}
+
+/** Omits invalid names, which would make the whole annotation unreadable. */
+function listWantedElements(
+  { vmi, bindings, kept }: NetworksOwner,
+  current: readonly NetworkSelection[],
+): readonly NetworkSelection[] {
+  const namespace = vmi.metadata.namespace ?? "";
+  const attachments = vmi.status?.attachments ?? [];
+  const known = { namespace, attachments, nics: nicsOfElements(current, namespace) };
+  const portless = ifacesWithoutPort(vmi, vmi.spec, bindings);
+  return ifacesOf(vmi.spec).flatMap((iface) => {
+    const network = findByName(networksOf(vmi.spec), iface.name);
+    if (network === undefined || isAbsent(iface) || portless.has(iface.name)) return [];
+    const binding = bindingOf(iface, network, bindings);
+    if (binding.kind === "refused") return [];
+    const names = { podInterfaceName: podNicOf(network, known), namespace };
+    const { extraNetwork } = binding;
+    return [
+      ...(isDefaultNetwork(network)
+        ? []
+        : [withPreferredAddresses(toElement(iface, network, names), iface, kept)]),
+      ...(extraNetwork === undefined ? [] : [toExtraElement(network, extraNetwork, names)]),
+    ].filter(isReadableSelection);
+  });
+}
+
+/** NAMESPACE/NAME of the VMI's networks and the additional networks of its bindings, each once. */
+export function networkNamesOf(
+  vmi: VirtualMachineInstance,
+  bindings: BindingRegistry,
+): readonly string[] {
+  const namespace = vmi.metadata.namespace ?? "";
+  const networks = networksOf(vmi.spec);
+  const named = networks.flatMap((network) => networkNameOf(network, namespace) ?? []);
+  const extra = ifacesOf(vmi.spec).flatMap((iface) => {
+    const network = findByName(networks, iface.name);
+    const binding = network && bindingOf(iface, network, bindings);
+    if (binding === undefined || binding.kind === "refused") return [];
+    return binding.extraNetwork === undefined ? [] : qualifiedName(binding.extraNetwork, namespace);
+  });
+  return [...new Set([...named, ...extra])];
+}
+
+type Claim = "wanted" | "in-use" | "released" | "unknown";
+
+/** Without an attachment, virt-handler does not know the NIC yet. */
+function findClaim(
+  vmi: VirtualMachineInstance,
+  wanted: readonly NetworkSelection[],
+  podInterfaceName: string,
+): Claim {
+  const attachment = vmi.status?.attachments?.find(({ podInterfaceName: own }) =>
+    [own, extraInterfaceNameOf(own)].includes(podInterfaceName),
+  );
+  if (attachment?.state === "Removing") return "released";
+  if (wanted.some((element) => element.interface === podInterfaceName)) return "wanted";
+  return attachment === undefined ? "unknown" : "in-use";
+}
+
+/**
+ * Retains elements until virt-handler has released their NICs, and foreign elements always. Appends new elements in
+ * interface order, up to the annotation's limit. During a network swap an interface has two elements.
+ */
+export function planPodNetworks(
+  owner: NetworksOwner,
+  current: readonly NetworkSelection[],
+): readonly NetworkSelection[] {
+  const wanted = listWantedElements(owner, current);
+  const isRetained = (name: string): boolean => {
+    const claim = findClaim(owner.vmi, wanted, name);
+    return claim === "wanted" || claim === "in-use";
+  };
+  const retained = current.filter(
+    ({ interface: name }) => name === undefined || !isOwnPodInterfaceName(name) || isRetained(name),
+  );
+  const added = wanted.filter(
+    (element) =>
+      owner.absences?.has(`${element.namespace ?? ""}/${element.name}`) !== true &&
+      !current.some(({ interface: name }) => name === element.interface) &&
+      isRetained(element.interface ?? ""),
+  );
+  return [...retained, ...added].slice(0, NETWORKS_MAX);
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything for which a VM or a VMI cannot be started, each with the path of its field.
+import { networkConfigOf, type VmiSpec } from "@patchbay/api";
+import { aVm, aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { withNics } from "../nics/nics.ts";
+import { sayProblems, vmiStartProblems, vmStartProblems } from "./start-problems.ts";
+
+const NETWORK = networkConfigOf(undefined);
+const FINE = aVmi().spec.domain;
+
+function problemsOf(domain: VmiSpec["domain"]): readonly string[] {
+  const vmi = { ...aVmi(), spec: { domain } };
+  return vmiStartProblems(vmi, NETWORK).map(({ field, message }) => `${field}: ${message}`);
+}
+
+describe("a VMI", () => {
+  test("that has a kernel and memory can be started", () => {
+    expect(problemsOf(FINE)).toEqual([]);
+    expect(problemsOf({ ...FINE, machine: { type: "pc-i440fx-7.2" } })).toEqual([]);
+  });
+
+  test.each([
+    {
+      name: "of a machine that is not built",
+      domain: { ...FINE, machine: { type: "s390x" } },
+      want: ["spec.domain.machine.type: s390x is not supported, use q35 or pc"],
+    },
+    {
+      name: "without a kernel",
+      domain: { memory: { guest: "128Mi" } },
+      want: [
+        "spec.domain.devices.disks: is empty, and neither firmware.kernelBoot.container nor an interface with a bootOrder is set: the guest would find nothing to boot",
+      ],
+    },
+    {
+      name: "with a kernel of nowhere",
+      domain: { ...FINE, firmware: { kernelBoot: {} } },
+      want: [
+        "spec.domain.devices.disks: is empty, and neither firmware.kernelBoot.container nor an interface with a bootOrder is set: the guest would find nothing to boot",
+      ],
+    },
+    {
+      name: "with a kernel that is pulled nobody knows when",
+      domain: {
+        ...FINE,
+        firmware: { kernelBoot: { container: { image: "guest", imagePullPolicy: "always" } } },
+      },
+      want: [
+        "spec.domain.firmware.kernelBoot.container.imagePullPolicy: has invalid value always; it can be Always, IfNotPresent, Never",
+      ],
+    },
+    {
+      name: "with a watchdog of no model",
+      domain: { ...FINE, devices: { watchdog: { name: "w" } } },
+      want: ["spec.domain.devices.watchdog.i6300esb: is required: there is no other model"],
+    },
+    {
+      name: "with less than the least memory",
+      domain: { ...FINE, memory: { guest: "1023Ki" } },
+      want: ["spec.domain.memory.guest: must be 1Mi or more"],
+    },
+  ])("$name cannot", ({ domain, want }) => {
+    expect(problemsOf(domain)).toEqual(want);
+  });
+
+  test("with memory that cannot be read is told that, and not how much is too little", () => {
+    const [problem, ...others] = problemsOf({ ...FINE, memory: { guest: "much" } });
+    expect(problem).toMatch(/^spec\.domain\.memory\.guest: /);
+    expect(problem).not.toContain("1Mi");
+    expect(others).toEqual([]);
+  });
+
+  test("is told where its devices find no place, in a machine that is known", () => {
+    const domain = {
+      ...FINE,
+      devices: { interfaces: [{ name: "a", pciAddress: "0000:ff:1f.7" }] },
+    };
+    expect(problemsOf(domain)[0]).toMatch(/^spec\.domain\.devices\.interfaces\[0\]\.pciAddress: /);
+    expect(problemsOf({ ...domain, machine: { type: "s390x" } })).toHaveLength(1);
+  });
+});
+
+test("a VM is told in the terms of its own specification, and of the places of its devices", () => {
+  const vm = aVm();
+  const domain = {
+    ...FINE,
+    memory: { guest: "0" },
+    devices: { interfaces: [{ name: "a", pciAddress: "0000:ff:1f.7" }] },
+  };
+  const spec = { ...vm.spec, template: { spec: { domain } } };
+  const vmi = { ...aVmi(), spec: { domain } };
+  const problems = vmStartProblems({ ...vm, spec }, vmi, NETWORK);
+  expect(problems.map(({ field }) => field)).toEqual([
+    "spec.template.spec.domain.memory.guest",
+    "spec.template.spec.domain.devices.interfaces[0].pciAddress",
+  ]);
+});
+
+test.each([
+  { allowsHooks: false, said: '[{"image":"x"}]', at: "", says: "hooks of VMs are switched off" },
+  { allowsHooks: true, said: '[{"args":[]}]', at: "[0].image", says: "is required where" },
+])("hooks that cannot be had are told, on a VM's template and on a VMI ($says)", (row) => {
+  const annotations = { "hooks.kubevirt.io/hookSidecars": row.said };
+  const config = { ...NETWORK, allowsHooks: row.allowsHooks };
+  const [vm, vmi] = [aVm(), aVmi()];
+  const template = { ...vm.spec.template, metadata: { annotations } };
+  const name = "annotations[hooks.kubevirt.io/hookSidecars]";
+  const ofVm = vmStartProblems({ ...vm, spec: { ...vm.spec, template } }, vmi, config);
+  expect(sayProblems(ofVm)).toContain(`spec.template.metadata.${name}${row.at}: ${row.says}`);
+  const hooked = { ...vmi, metadata: { ...vmi.metadata, annotations } };
+  const ofVmi = vmiStartProblems(hooked, config);
+  expect(ofVmi.map(({ field }) => field)).toEqual([`metadata.${name}${row.at}`]);
+});
+
+test.each([
+  { isDefault: true, want: ["networks[0].multus.default"] },
+  { isDefault: false, want: [] },
+])("a network in place of the pod's own ($isDefault) is refused at a start", (row) => {
+  const networks = [{ name: "own", multus: { networkName: "blue", default: row.isDefault } }];
+  const spec = withNics(aVmi().spec, networks, [{ name: "own", bridge: {} }]);
+  const vm = { ...aVm(), spec: { template: { spec } } };
+  const problems = [
+    ...vmiStartProblems({ ...aVmi(), spec }, NETWORK),
+    ...vmStartProblems(vm, { ...aVmi(), spec }, NETWORK),
+  ];
+  const want = ["spec", "spec.template.spec"].flatMap((base) =>
+    row.want.map((field) => ({
+      field: `${base}.${field}`,
+      message: "is not supported yet; use pod: {}, or join the network beside it",
+    })),
+  );
+  expect(problems).toEqual(want);
+});
+
+test("all problems are said in one text", () => {
+  const problems = [
+    { field: "a", message: "is odd" },
+    { field: "b.c", message: "is even" },
+  ];
+  expect(sayProblems(problems)).toBe("a: is odd; b.c: is even");
+  expect(sayProblems([])).toBe("");
+});

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reasons why a VM or VMI cannot be started, with the paths of their fields.
+import {
+  guestProblems,
+  hookSidecarProblems,
+  unactedFieldsOfVm,
+  unactedFieldsOfVmi,
+  unreadableQuantities,
+  type FieldProblem,
+  type NetworkConfig,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+  type VmiSpec,
+} from "@patchbay/api";
+import { machineFamilyOf } from "@patchbay/domain";
+import { bindingProblems } from "../nics/bindings/resolve-binding.ts";
+import { machineOf, memoryMiBOf } from "./spec/machine.ts";
+import { disksOf } from "./spec/disks.ts";
+import { ifacesOf } from "../nics/nics.ts";
+import { planVmiTopology, topologyProblems } from "../nics/pcie/topology.ts";
+
+function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
+  const machine = machineOf(domain);
+  if (machineFamilyOf(machine) !== undefined) return [];
+  const message = `${machine} is not supported, use q35 or pc`;
+  return [{ field: `${base}.domain.machine.type`, message }];
+}
+
+/** A guest without anything to boot would hang without an error. */
+function bootProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
+  const hasKernel = spec.domain.firmware?.kernelBoot?.container !== undefined;
+  const bootsByNetwork = ifacesOf(spec).some(({ bootOrder }) => bootOrder !== undefined);
+  if (hasKernel || bootsByNetwork || disksOf(spec).length > 0) return [];
+  const message =
+    "is empty, and neither firmware.kernelBoot.container nor an interface with a bootOrder is set: the guest would find nothing to boot";
+  return [{ field: `${base}.domain.devices.disks`, message }];
+}
+
+/** Source: KubeVirt, which also ignores a watchdog without a model. */
+function watchdogProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
+  const { watchdog } = domain.devices ?? {};
+  if (watchdog === undefined || watchdog.i6300esb !== undefined) return [];
+  const message = "is required: there is no other model";
+  return [{ field: `${base}.domain.devices.watchdog.i6300esb`, message }];
+}
+
+function memoryProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
+  const isUnreadable = unreadableQuantities(spec, base).length > 0;
+  if (isUnreadable || memoryMiBOf(spec.domain) > 0) return [];
+  return [{ field: `${base}.domain.memory.guest`, message: "must be 1Mi or more" }];
+}
+
+interface SpecAt {
+  readonly spec: VmiSpec;
+  readonly base: string;
+}
+
+function domainProblems(
+  vmi: VirtualMachineInstance,
+  config: NetworkConfig,
+  { spec, base }: SpecAt,
+): readonly FieldProblem[] {
+  const machine = machineProblems(spec, base);
+  const plan = machine.length === 0 ? planVmiTopology(vmi, config) : undefined;
+  return [
+    ...machine,
+    ...bootProblems(spec, base),
+    ...guestProblems(spec, base),
+    ...memoryProblems(spec, base),
+    ...watchdogProblems(spec, base),
+    ...(plan?.ok === false ? topologyProblems(plan.problems, { spec, base }) : []),
+  ];
+}
+
+export function vmiStartProblems(
+  vmi: VirtualMachineInstance,
+  config: NetworkConfig,
+): readonly FieldProblem[] {
+  const { unbuilt } = unactedFieldsOfVmi(vmi.spec, "spec");
+  return [
+    ...domainProblems(vmi, config, { spec: vmi.spec, base: "spec" }),
+    ...unbuilt,
+    ...hookSidecarProblems(vmi.metadata, "metadata", config.allowsHooks),
+    ...bindingProblems(vmi.spec, "spec", config.bindings),
+  ];
+}
+
+/** Field paths are the VM's. `vmi` is what would be started. */
+export function vmStartProblems(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance,
+  config: NetworkConfig,
+): readonly FieldProblem[] {
+  const { unbuilt } = unactedFieldsOfVm(vm.spec);
+  const { metadata } = vm.spec.template;
+  const template = { spec: vm.spec.template.spec, base: "spec.template.spec" };
+  return [
+    ...domainProblems(vmi, config, template),
+    ...unbuilt,
+    ...hookSidecarProblems(metadata, "spec.template.metadata", config.allowsHooks),
+    ...bindingProblems(template.spec, template.base, config.bindings),
+  ];
+}
+
+export function sayProblems(problems: readonly FieldProblem[]): string {
+  return problems.map(({ field, message }) => `${field}: ${message}`).join("; ");
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a VMI's storage keeps its launcher from being made, and what is told of its volumes.
+import {
+  storageConfigOf,
+  type PersistentVolumeClaim,
+  type StorageConfig,
+  type VirtualMachineInstance,
+  type VmiSpec,
+  type Volume,
+} from "@patchbay/api";
+import { aVmi } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { volumeStatuses } from "../status/vmi.ts";
+import { vmiSyncError } from "../status/sync-error.ts";
+import { aClaim, CLUSTER, SETTINGS } from "../testing/launcher-facts.ts";
+import { storageHindrance, waitsForBinding, type StorageFacts } from "./storage.ts";
+import { planVmi } from "./vmi.ts";
+
+const ON_CLAIM: Volume = { name: "a", persistentVolumeClaim: { claimName: "c" } };
+
+function vmiWith(volumes: Volume[], devices: VmiSpec["domain"]["devices"] = {}) {
+  return { ...aVmi(), spec: { domain: { devices }, volumes } };
+}
+
+function storageOf(
+  claims: readonly PersistentVolumeClaim[],
+  config: StorageConfig = storageConfigOf(undefined),
+): StorageFacts {
+  return { claims: new Map(claims.map((claim) => [claim.metadata.name, claim])), config };
+}
+
+const FILLING = { "cdi.kubevirt.io/storage.pod.phase": "Running" };
+const FAILED = { "cdi.kubevirt.io/storage.pod.phase": "Failed" };
+const FAILING = {
+  ...FILLING,
+  "cdi.kubevirt.io/storage.condition.running.reason": "Error",
+  "cdi.kubevirt.io/storage.condition.running.message": "no such host",
+};
+const FILLED = { "cdi.kubevirt.io/storage.pod.phase": "Succeeded" };
+
+interface Case {
+  readonly title: string;
+  readonly volume?: Volume;
+  readonly claims: readonly PersistentVolumeClaim[];
+  readonly want: string | undefined;
+}
+
+describe("a launcher is not made", () => {
+  test.each<Case>([
+    { title: "without its claim", claims: [aClaim("other")], want: "FailedPvcNotFound" },
+    {
+      title: "without the claim of an ephemeral disk",
+      volume: { name: "a", ephemeral: { persistentVolumeClaim: { claimName: "c" } } },
+      claims: [],
+      want: "FailedPvcNotFound",
+    },
+    {
+      title: "without the claim of a DataVolume",
+      volume: { name: "a", dataVolume: { name: "c" } },
+      claims: [],
+      want: "FailedDataVolumeNotFound",
+    },
+    {
+      title: "with a claim that goes",
+      claims: [aClaim("c", { metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } })],
+      want: "ClaimTerminating",
+    },
+    {
+      title: "with a claim that has lost its volume",
+      claims: [aClaim("c", { status: { phase: "Lost" } })],
+      want: "ClaimLost",
+    },
+    {
+      title: "with a claim that is being filled",
+      claims: [aClaim("c", { metadata: { annotations: FILLING } })],
+      want: "DataVolumeNotReady",
+    },
+    {
+      title: "with a claim whose filling fails, again and again",
+      claims: [aClaim("c", { metadata: { annotations: FAILING } })],
+      want: "DataVolumeError",
+    },
+    {
+      title: "with a claim whose filling has failed",
+      claims: [aClaim("c", { metadata: { annotations: FAILED } })],
+      want: "DataVolumeError",
+    },
+  ])("$title", ({ volume = ON_CLAIM, claims, want }) => {
+    const vmi = vmiWith([volume]);
+    const storage = storageOf(claims);
+    expect(storageHindrance(vmi, storage)?.reason).toBe(want);
+    expect(storageHindrance(vmi, storage)?.message).toMatch(/^spec\.volumes\[0\]\.\w+: .* c /);
+  });
+
+  test("for a lun on files, which understand no SCSI command", () => {
+    const vmi = vmiWith([ON_CLAIM], { disks: [{ name: "a", lun: { bus: "scsi" } }] });
+    expect(storageHindrance(vmi, storageOf([aClaim("c")]))?.reason).toBe("LunNeedsBlockClaim");
+    const block = aClaim("c", { spec: { volumeMode: "Block" } });
+    expect(storageHindrance(vmi, storageOf([block]))).toBeUndefined();
+  });
+});
+
+test.each([
+  { title: "bound", claim: aClaim("c") },
+  { title: "not bound yet: the scheduler does that", claim: aClaim("c", { status: {} }) },
+  { title: "filled", claim: aClaim("c", { metadata: { annotations: FILLED } }) },
+])("a launcher is made with a claim that is $title", ({ claim }) => {
+  expect(storageHindrance(vmiWith([ON_CLAIM]), storageOf([claim]))).toBeUndefined();
+});
+
+test("CDI's own words are told", () => {
+  const told = (annotations: Record<string, string>) =>
+    storageHindrance(vmiWith([ON_CLAIM]), storageOf([aClaim("c", { metadata: { annotations } })]));
+  expect(told(FAILING)?.message).toMatch(/ cannot be filled: no such host$/);
+  expect(told(FAILED)?.message).toMatch(/ cannot be filled: Failed$/);
+});
+
+test.each([
+  { title: "its claim is bound", claims: [aClaim("c")], want: false },
+  { title: "its claim is not bound", claims: [aClaim("c", { status: {} })], want: true },
+  { title: "its claim is not there", claims: [], want: false },
+  { title: "another claim is not bound", claims: [aClaim("d", { status: {} })], want: false },
+])("a VMI waits for a volume where $title: $want", ({ claims, want }) => {
+  expect(waitsForBinding(vmiWith([ON_CLAIM]), storageOf(claims).claims)).toBe(want);
+});
+
+const GATE = { developerConfiguration: { featureGates: ["HostDisk"] } };
+
+test.each([
+  { configuration: {}, path: "/data/a.img", says: /HostDisk/ },
+  { configuration: { hostDiskDirectories: ["/data"] }, path: "/data/a.img", says: /HostDisk/ },
+  { configuration: GATE, path: "/data/a.img", says: /\(none\)/ },
+  {
+    configuration: { ...GATE, hostDiskDirectories: ["/data", "/b"] },
+    path: "/data/sub/a.img",
+    says: /\(\/data, \/b\)/,
+  },
+  {
+    configuration: { ...GATE, hostDiskDirectories: ["/data"] },
+    path: "/data/../a.img",
+    says: /is not directly below one of/,
+  },
+  {
+    configuration: { ...GATE, hostDiskDirectories: ["/data"] },
+    path: "/data/a.img",
+    says: undefined,
+  },
+])("a file of the node at $path with $configuration: $says", ({ configuration, path, says }) => {
+  const kubevirt = {
+    apiVersion: "kubevirt.io/v1",
+    kind: "KubeVirt",
+    metadata: { name: "kubevirt" },
+    spec: { configuration },
+  };
+  const vmi = vmiWith([{ name: "a", hostDisk: { path, type: "Disk" } }]);
+  const hindrance = storageHindrance(vmi, storageOf([], storageConfigOf(kubevirt)));
+  expect(hindrance?.reason).toBe(says === undefined ? undefined : "HostDiskNotAllowed");
+  expect(hindrance?.message ?? "").toMatch(says ?? /^$/);
+});
+
+test("before the launcher is there, what is missing is told instead of making it", () => {
+  const { volumes } = vmiWith([ON_CLAIM]).spec;
+  const bare = aVmi();
+  const vmi: VirtualMachineInstance = {
+    ...bare,
+    spec: { ...bare.spec, domain: { ...bare.spec.domain } },
+  };
+  const facts = { ...CLUSTER, vmi, pod: undefined, settings: SETTINGS };
+  const withVolume = { ...facts, vmi: { ...vmi, spec: { ...vmi.spec, volumes } } };
+  expect(planVmi(facts).map(({ kind }) => kind)).toEqual(["createPod"]);
+  expect(planVmi(withVolume)).toEqual([]);
+  expect(vmiSyncError({ ...facts, failures: [] })).toBeUndefined();
+});
+
+test("of each volume the status has what is known of its claim, also when the claim is not seen", () => {
+  const block = aClaim("c", {
+    spec: { accessModes: ["ReadWriteOnce"], volumeMode: "Block" },
+  });
+  const vmi = vmiWith([ON_CLAIM, { name: "b", emptyDisk: { capacity: 1 } }]);
+  const told = volumeStatuses(vmi, storageOf([block]).claims);
+  expect(told).toEqual([
+    {
+      name: "a",
+      target: "",
+      persistentVolumeClaimInfo: {
+        claimName: "c",
+        volumeMode: "Block",
+        accessModes: ["ReadWriteOnce"],
+        capacity: { storage: "1Gi" },
+      },
+    },
+    { name: "b", target: "" },
+  ]);
+  const later = { ...vmi, status: { volumeStatus: [...told] } };
+  expect(volumeStatuses(later, new Map())).toEqual(told);
+});

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the storage of a VMI's disks is ready, and the DataVolumes of a VM.
+import {
+  apiVersionOf,
+  DATA_VOLUMES,
+  names,
+  type ObjectMeta,
+  type PersistentVolumeClaim,
+  type StorageConfig,
+  type VirtualMachineInstance,
+  type DataVolume,
+  type VirtualMachine,
+} from "@patchbay/api";
+import { claimModeOf, claimNamesOf, findHostPath } from "./spec/disk-files.ts";
+import {
+  FILL_MESSAGE_ANNOTATION,
+  FILL_PHASE_ANNOTATION,
+  FILL_STATE_ANNOTATION,
+  FILLED,
+} from "./spec/data-volume.ts";
+import { claimNameOf, disksOf, type GuestDisk } from "./spec/disks.ts";
+
+export interface StorageFacts {
+  readonly claims: ReadonlyMap<string, PersistentVolumeClaim>;
+  readonly config: StorageConfig;
+}
+
+interface StorageProblem {
+  readonly reason: string;
+  readonly message: string;
+}
+
+const FILL_FAILED = "Failed";
+const FILL_ERROR = "Error";
+
+function fieldOf({ volumeIndex, source }: GuestDisk): string {
+  return `spec.volumes[${String(volumeIndex)}].${source.kind}`;
+}
+
+function missingClaim(disk: GuestDisk, name: string): StorageProblem {
+  const [what, reason] =
+    disk.source.kind === "dataVolume"
+      ? ["the claim of the DataVolume", "FailedDataVolumeNotFound"]
+      : ["the PersistentVolumeClaim", "FailedPvcNotFound"];
+  const message = `${fieldOf(disk)}: ${what} ${name} does not exist in the VM's namespace; the VM starts when it is created`;
+  return { reason, message };
+}
+
+/** CDI reports progress in annotations, and so does the node of a standalone machine. */
+function fillProblem(where: string, { annotations = {} }: ObjectMeta) {
+  const phase = annotations[FILL_PHASE_ANNOTATION];
+  const state = annotations[FILL_STATE_ANNOTATION];
+  const reported = annotations[FILL_MESSAGE_ANNOTATION] ?? "";
+  if (phase === undefined || phase === FILLED) return undefined;
+  const cause = reported === "" ? phase : reported;
+  if (phase === FILL_FAILED || state === FILL_ERROR) {
+    return { reason: "DataVolumeError", message: `${where} cannot be filled: ${cause}` };
+  }
+  const message = `${where} is being filled (${cause}); the VM starts afterwards`;
+  return { reason: "DataVolumeNotReady", message };
+}
+
+/** An unbound claim does not block the launcher, because the scheduler waits for it. */
+function claimProblem(
+  disk: GuestDisk,
+  { metadata, spec, status }: PersistentVolumeClaim,
+): StorageProblem | undefined {
+  const where = `${fieldOf(disk)}: the PersistentVolumeClaim ${metadata.name}`;
+  if (metadata.deletionTimestamp !== undefined) {
+    return { reason: "ClaimTerminating", message: `${where} is being deleted` };
+  }
+  if (status?.phase === "Lost") {
+    const message = `${where} has lost its volume ${spec.volumeName ?? ""}; restore the volume, or delete the claim and create it again`;
+    return { reason: "ClaimLost", message };
+  }
+  return fillProblem(where, metadata);
+}
+
+export function waitsForBinding(
+  vmi: VirtualMachineInstance,
+  claims: StorageFacts["claims"],
+): boolean {
+  return claimNamesOf(vmi).some((name) => {
+    const claim = claims.get(name);
+    return claim !== undefined && claim.status?.phase !== "Bound";
+  });
+}
+
+/** Only block devices of the node support SCSI commands. */
+function lunProblem(disk: GuestDisk, claim: PersistentVolumeClaim | undefined) {
+  if (disk.device !== "lun" || claimModeOf(claim) === "Block") return undefined;
+  const message = `${fieldOf(disk)}: disk ${disk.name} is a lun, which needs a claim with volumeMode Block`;
+  return { reason: "LunNeedsBlockClaim", message };
+}
+
+function hostDiskProblem(disk: GuestDisk, { hostDisks }: StorageConfig) {
+  if (disk.source.kind !== "hostDisk") return undefined;
+  const reason = "HostDiskNotAllowed";
+  if (hostDisks === undefined) {
+    const message = `${fieldOf(disk)}: disks of the node are switched off; an administrator adds HostDisk to configuration.developerConfiguration.featureGates of the KubeVirt object`;
+    return { reason, message };
+  }
+  const directory = findHostPath(disk.source.path)?.directory;
+  if (directory !== undefined && hostDisks.includes(directory)) return undefined;
+  const allowed = hostDisks.length === 0 ? "none" : hostDisks.join(", ");
+  const message = `${fieldOf(disk)}.path: ${disk.source.path} is not directly below one of configuration.hostDiskDirectories of the KubeVirt object (${allowed})`;
+  return { reason, message };
+}
+
+function diskProblem(disk: GuestDisk, storage: StorageFacts): StorageProblem | undefined {
+  const name = claimNameOf(disk.source);
+  const claim = name === undefined ? undefined : storage.claims.get(name);
+  if (name !== undefined && claim === undefined) return missingClaim(disk, name);
+  return (
+    (claim === undefined ? undefined : claimProblem(disk, claim)) ??
+    lunProblem(disk, claim) ??
+    hostDiskProblem(disk, storage.config)
+  );
+}
+
+/** Returns the first problem; undefined if the launcher can be created. */
+export function storageHindrance(
+  { spec }: VirtualMachineInstance,
+  storage: StorageFacts,
+): StorageProblem | undefined {
+  for (const disk of disksOf(spec)) {
+    const problem = diskProblem(disk, storage);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+/** The VM owns its DataVolumes, so that they are deleted with it. Source: KubeVirt spec.dataVolumeTemplates. */
+export function dataVolumesOf(vm: VirtualMachine): readonly DataVolume[] {
+  const { metadata, spec } = vm;
+  return (spec.dataVolumeTemplates ?? []).map((template) => ({
+    apiVersion: apiVersionOf(DATA_VOLUMES),
+    kind: DATA_VOLUMES.kind,
+    metadata: {
+      name: template.metadata?.name ?? "",
+      namespace: metadata.namespace ?? "",
+      labels: { ...template.metadata?.labels, [names.CREATED_BY_LABEL]: metadata.uid ?? "" },
+      annotations: { ...template.metadata?.annotations },
+      ownerReferences: [
+        {
+          apiVersion: vm.apiVersion,
+          kind: vm.kind,
+          name: metadata.name,
+          uid: metadata.uid ?? "",
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+    spec: template.spec,
+  }));
+}

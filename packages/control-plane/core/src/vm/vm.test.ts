@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done next for one VM, and of what the VMI that it starts is made.
+import type { Iface, VirtualMachine, VirtualMachineInstance, VmStatus } from "@patchbay/api";
+import { TOPOLOGY_VERSION } from "@patchbay/domain";
+import { aVm, aVmi, type NicSketch } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { nicsOf, withNics } from "../nics/nics.ts";
+import { isOwnedBy, nextLookMs, ownerVmOf, planVm, vmiOf, type VmFacts } from "./vm.ts";
+
+const MAC = "02:00:00:00:00:01";
+const NOW = "2026-01-01T00:10:00Z";
+const ONE: NicSketch = { name: "one", mac: MAC };
+const ABSENT: NicSketch = { ...ONE, state: "absent" };
+const PROBLEM = { field: "spec", message: "is odd" };
+
+function vmWith(nics: readonly NicSketch[], more: Partial<VirtualMachine> = {}): VirtualMachine {
+  return { ...aVm({ nics }), ...more };
+}
+
+function leaving<T extends VirtualMachine | VirtualMachineInstance>(object: T): T {
+  return { ...object, metadata: { ...object.metadata, deletionTimestamp: NOW } };
+}
+
+function plan(facts: Partial<VmFacts> & Pick<VmFacts, "vm">): ReturnType<typeof planVm> {
+  return planVm({
+    vmi: undefined,
+    now: NOW,
+    startProblems: [],
+    isNameTaken: false,
+    missingDataVolumes: [],
+    bindings: {},
+    isStaged: false,
+    waitsForBinding: false,
+    ...facts,
+  });
+}
+
+function running(nics: readonly NicSketch[], phase = "Running"): VirtualMachineInstance {
+  // Every phase is one of the type.
+  return aVmi({ nics, ownedByVm: true, status: { phase: phase as "Running" } });
+}
+
+describe("without a VMI", () => {
+  test("one is made of the template", () => {
+    const vm = vmWith([ONE]);
+    expect(plan({ vm })).toEqual([{ kind: "createVmi", vmi: vmiOf(vm, {}) }]);
+  });
+
+  test("one that waits to be resumed is made where that was asked for", () => {
+    const vm = aVm({ runStrategy: "Always" });
+    const asked = { action: "Start", data: { paused: "true" } } as const;
+    const [step] = plan({ vm: { ...vm, status: { stateChangeRequests: [asked] } } });
+    expect(step?.kind === "createVmi" && step.vmi.spec.startStrategy).toBe("Paused");
+    const [other] = plan({ vm: { ...vm, status: { stateChangeRequests: [{ action: "Start" }] } } });
+    expect(other?.kind === "createVmi" && other.vmi.spec.startStrategy).toBeUndefined();
+  });
+
+  test.each<{ name: string; change: Partial<VmFacts> }>([
+    { name: "of a VM that is to be off", change: { vm: aVm({ runStrategy: "Halted" }) } },
+    { name: "of one that cannot be started", change: { startProblems: [PROBLEM] } },
+    { name: "whose name another VMI has", change: { isNameTaken: true } },
+    { name: "of one that is being deleted", change: { vm: leaving(aVm()) } },
+    {
+      name: "of one that is left alone for a while",
+      change: {
+        vm: vmWith([], {
+          status: {
+            startFailure: {
+              consecutiveFailCount: 1,
+              lastFailedVMIUID: "u",
+              retryAfterTimestamp: "2026-01-01T00:10:07Z",
+            },
+          },
+        }),
+      },
+    },
+  ])("none is made $name", ({ change }) => {
+    expect(plan({ vm: aVm(), ...change })).toEqual([]);
+  });
+
+  test("what is absent leaves the template, and is not started", () => {
+    const vm = vmWith([ONE, { name: "gone", mac: "02:00:00:00:00:02", state: "absent" }]);
+    const kept = nicsOf(aVm({ nics: [ONE] }).spec.template.spec);
+    const [tidy, create] = plan({ vm });
+    expect(tidy).toEqual({ kind: "patchTemplateNics", to: kept });
+    expect(create?.kind === "createVmi" && nicsOf(create.vmi.spec)).toEqual(kept);
+  });
+});
+
+describe("a NIC without a MAC", () => {
+  const noMac = { name: "one" };
+  const withIface = (iface: Iface): VirtualMachine => {
+    const vm = aVm();
+    const networks = [{ name: iface.name, multus: { networkName: "blue" } }];
+    const spec = withNics(vm.spec.template.spec, networks, [iface]);
+    return { ...vm, spec: { ...vm.spec, template: { spec } } };
+  };
+
+  test.each([
+    { name: "gets one", vm: vmWith([noMac]), want: true },
+    { name: "gets one in place of an empty one", vm: vmWith([{ ...noMac, mac: "" }]), want: true },
+    { name: "gets one beside one that has", vm: vmWith([ONE, { name: "two" }]), want: true },
+    { name: "needs none when it is absent", vm: vmWith([{ ...noMac, state: "absent" }]) },
+    { name: "needs none when it has one", vm: withIface({ name: "one", macAddress: MAC }) },
+  ])("$name", ({ vm, want = false }) => {
+    const kinds = plan({ vm }).map(({ kind }) => kind);
+    expect(kinds.includes("setMacAddresses")).toBe(want);
+    // Nothing else is done before.
+    expect(kinds.length === 1 || !want).toBe(true);
+  });
+
+  test("on the pod's network keeps what CNI gives", () => {
+    const vm = aVm();
+    const spec = withNics(vm.spec.template.spec, [{ name: "d", pod: {} }], [{ name: "d" }]);
+    const kinds = plan({ vm: { ...vm, spec: { ...vm.spec, template: { spec } } } });
+    expect(kinds.map(({ kind }) => kind)).toEqual(["createVmi"]);
+  });
+});
+
+describe("with its VMI", () => {
+  test("nothing is done when it is as wanted", () => {
+    expect(plan({ vm: vmWith([ONE]), vmi: running([ONE]) })).toEqual([]);
+  });
+
+  test("what the VM added is plugged, what it deleted becomes absent", () => {
+    const other = { name: "two", mac: "02:00:00:00:00:02" };
+    const added = nicsOf(aVm({ nics: [other] }).spec.template.spec);
+    const interfaces = [{ name: "one" }];
+    const vmi = { ...running([ONE]), status: { phase: "Running" as const, interfaces } };
+    expect(plan({ vm: vmWith([other]), vmi })).toEqual([
+      {
+        kind: "patchVmiNics",
+        change: {
+          kept: nicsOf(aVm({ nics: [ABSENT] }).spec.template.spec),
+          plugs: [{ network: added.networks[0], iface: added.ifaces[0] }],
+        },
+      },
+    ]);
+  });
+
+  test("the template keeps an absent NIC as long as the VMI has anything of it", () => {
+    const vm = vmWith([ABSENT]);
+    const attachments = [{ name: "one", podInterfaceName: "pod1", state: "Attached" as const }];
+    const stillThere = { ...running([ABSENT]), status: { phase: "Running" as const, attachments } };
+    expect(plan({ vm, vmi: stillThere })).toEqual([]);
+    expect(plan({ vm, vmi: running([]) })).toEqual([
+      { kind: "patchTemplateNics", to: { networks: [], ifaces: [] } },
+    ]);
+  });
+
+  test("it is deleted where the VM is to be off", () => {
+    const vm = aVm({ runStrategy: "Halted" });
+    expect(plan({ vm, vmi: running([]) })).toEqual([{ kind: "deleteVmi", uid: "vmi-uid" }]);
+    expect(plan({ vm, vmi: leaving(running([])) })).toEqual([]);
+  });
+
+  test("one whose guest has ended is left as it is, unless the VM is to run", () => {
+    const once = vmWith([ONE]);
+    const vm = { ...once, spec: { ...once.spec, runStrategy: "Once" as const } };
+    expect(plan({ vm, vmi: running([], "Succeeded") })).toEqual([]);
+    expect(plan({ vm: once, vmi: running([], "Succeeded") })).toEqual([
+      { kind: "deleteVmi", uid: "vmi-uid" },
+    ]);
+  });
+
+  test("nothing is done for a VM that is being deleted", () => {
+    expect(plan({ vm: leaving(vmWith([ONE])), vmi: running([]) })).toEqual([]);
+  });
+});
+
+describe("the VMI of a VM", () => {
+  test("is the VM's own, has its name and the template's labels and annotations", () => {
+    const vm = vmWith([ONE]);
+    const metadata = { labels: { app: "db" }, annotations: { note: "x" } };
+    const template = { ...vm.spec.template, metadata };
+    expect(vmiOf({ ...vm, spec: { ...vm.spec, template } }, {})).toEqual({
+      apiVersion: "kubevirt.io/v1",
+      kind: "VirtualMachineInstance",
+      metadata: {
+        name: "vm1",
+        namespace: "default",
+        labels: { app: "db", "vm.kubevirt.io/name": "vm1" },
+        annotations: {
+          note: "x",
+          "patchbay.io/pcie-topology": JSON.stringify({
+            version: TOPOLOGY_VERSION,
+            interfaces: [],
+            devices: [{ name: "display", pciAddress: "0000:00:01.0" }],
+          }),
+        },
+        finalizers: ["foregroundDeleteVirtualMachine"],
+        ownerReferences: [
+          {
+            apiVersion: "kubevirt.io/v1",
+            kind: "VirtualMachine",
+            name: "vm1",
+            uid: "vm-uid",
+            controller: true,
+            blockOwnerDeletion: true,
+          },
+        ],
+      },
+      spec: template.spec,
+    });
+  });
+
+  test("is laid out as at the last start", () => {
+    const pcieTopology = { version: 1, interfaces: [{ name: "one", pciAddress: "0000:02:00.0" }] };
+    const { annotations } = vmiOf(vmWith([], { status: { pcieTopology } }), {}).metadata;
+    expect(annotations?.["patchbay.io/pcie-topology"]).toBe(JSON.stringify(pcieTopology));
+  });
+
+  test("has no lists where the template has none", () => {
+    const vm = aVm();
+    const spec = { domain: {} };
+    expect(vmiOf({ ...vm, spec: { ...vm.spec, template: { spec } } }, {}).spec).toEqual(spec);
+  });
+});
+
+describe("whose a VMI is", () => {
+  test("the VM's whose uid its controller has", () => {
+    expect(isOwnedBy(running([]), aVm())).toBe(true);
+    expect(ownerVmOf(running([]))?.name).toBe("vm1");
+  });
+
+  test("nobody's without a controller, or with another", () => {
+    const unknown = { name: "vm1", namespace: "default" };
+    expect(isOwnedBy(aVmi(), aVm())).toBe(false);
+    expect(isOwnedBy(aVmi(), { ...aVm(), metadata: unknown })).toBe(false);
+    const other = { ...aVm(), metadata: { ...aVm().metadata, uid: "other" } };
+    expect(isOwnedBy(running([]), other)).toBe(false);
+    expect(ownerVmOf(aVmi())).toBeUndefined();
+  });
+});
+
+describe("it is looked at again by itself", () => {
+  const status: VmStatus = {
+    startFailure: {
+      consecutiveFailCount: 1,
+      lastFailedVMIUID: "u",
+      retryAfterTimestamp: "2026-01-01T00:10:07Z",
+    },
+  };
+  const facts = {
+    vmi: undefined,
+    now: NOW,
+    startProblems: [],
+    isNameTaken: false,
+    missingDataVolumes: [],
+    bindings: {},
+    isStaged: false,
+    waitsForBinding: false,
+  };
+
+  test("when the pause before the next start is over", () => {
+    expect(nextLookMs({ ...facts, vm: vmWith([], { status }) })).toBe(7_000);
+  });
+
+  test("not when nothing is paused, or nothing is to be started", () => {
+    expect(nextLookMs({ ...facts, vm: aVm() })).toBeUndefined();
+    const halted = { ...aVm({ runStrategy: "Halted" }), status };
+    expect(nextLookMs({ ...facts, vm: halted })).toBeUndefined();
+  });
+
+  test("when a guest that failed before will have run well", () => {
+    const phaseTransitionTimestamps = [
+      { phase: "Running" as const, phaseTransitionTimestamp: "2026-01-01T00:09:30Z" },
+    ];
+    const vmi = {
+      ...running([]),
+      status: { phase: "Running" as const, phaseTransitionTimestamps },
+    };
+    expect(nextLookMs({ ...facts, vm: vmWith([], { status }), vmi })).toBe(30_000);
+    expect(nextLookMs({ ...facts, vm: aVm(), vmi })).toBeUndefined();
+  });
+});

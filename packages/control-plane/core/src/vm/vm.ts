@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// virt-controller's actions for one VM: create, delete and change its VMI, and clean up its template.
+import {
+  apiVersionOf,
+  controllerOf,
+  isAbsent,
+  isSecondary,
+  isVmiFinal,
+  names,
+  printPcieTopology,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+  type BindingRegistry,
+  type DataVolume,
+  type FieldProblem,
+  type PcieTopology,
+  type StateChangeRequest,
+  type VirtualMachine,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
+import { TOPOLOGY_VERSION } from "@patchbay/domain";
+import { withLastAddresses } from "../nics/addresses/kept-addresses.ts";
+import { isEqual } from "@patchbay/base";
+import { withKeptMacs } from "../nics/mac.ts";
+import { printDevices } from "../nics/pcie/topology.ts";
+import { labelValueOf } from "./spec/guest-names.ts";
+import type { PartsFacts, RefsPlan } from "../instancetype/facts.ts";
+import { ifacesOf, networksOf, withNics, nicsOf, type Nics } from "../nics/nics.ts";
+import {
+  planNicsChange,
+  planOwnNics,
+  planTemplateNics,
+  type NicsChange,
+} from "../nics/spec-plan.ts";
+import { decideRun, runFactsOf } from "./run-strategy.ts";
+import { startBackoffMs, successInMs } from "./start-failure.ts";
+
+/** Each action may be repeated, and fails on concurrent edits. */
+export type VmAction =
+  /** Secondary interfaces of the template need a MAC before they are used. */
+  | { readonly kind: "setMacAddresses" }
+  /** Stores the current instancetype and preference for the VM. */
+  | { readonly kind: "keepParts"; readonly plan: RefsPlan }
+  | { readonly kind: "createDataVolume"; readonly dataVolume: DataVolume }
+  | { readonly kind: "createVmi"; readonly vmi: VirtualMachineInstance }
+  | { readonly kind: "deleteVmi"; readonly uid: string }
+  | { readonly kind: "patchVmiNics"; readonly change: NicsChange }
+  | { readonly kind: "patchTemplateNics"; readonly to: Nics };
+
+export interface VmFacts {
+  readonly vm: VirtualMachine;
+  readonly vmi: VirtualMachineInstance | undefined;
+  /** RFC 3339. */
+  readonly now: string;
+  readonly startProblems: readonly FieldProblem[];
+  /** Whether the name belongs to a VMI of another owner. */
+  readonly isNameTaken: boolean;
+  /** Whether that VMI is being deleted or is orphaned. */
+  readonly isTakerLeaving?: boolean;
+  readonly missingDataVolumes: readonly DataVolume[];
+  readonly bindings: BindingRegistry;
+  readonly isStaged: boolean;
+  readonly waitsForBinding: boolean;
+  /** Unset if the VM has no instancetype or preference. */
+  readonly parts?: PartsFacts;
+}
+
+function expandedVm({ vm, parts }: VmFacts): VirtualMachine {
+  return parts?.expanded ?? vm;
+}
+
+function isExpanded({ parts }: VmFacts): boolean {
+  return (parts?.missing ?? []).length === 0;
+}
+
+function withTopology(vmi: VirtualMachineInstance, topology: PcieTopology): VirtualMachineInstance {
+  const annotation = { [names.PCIE_TOPOLOGY_ANNOTATION]: printPcieTopology(topology) };
+  const annotations = { ...vmi.metadata.annotations, ...annotation };
+  return { ...vmi, metadata: { ...vmi.metadata, annotations } };
+}
+
+/**
+ * Builds the VMI from the template without absent interfaces, with the recorded MACs. Its annotations record the NICs'
+ * last IP and PCI addresses, the layout version of the first start, and the addresses of its other devices.
+ */
+export function vmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
+  const before = vm.status?.pcieTopology ?? { version: TOPOLOGY_VERSION, interfaces: [] };
+  const vmi = withTopology(withLastAddresses(vmiFromTemplate(vm, bindings), vm), before);
+  const devices = printDevices(vmi);
+  return devices.length === 0 ? vmi : withTopology(vmi, { ...before, devices });
+}
+
+function vmiFromTemplate(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
+  const { template } = vm.spec;
+  const nics = planTemplateNics(template.spec, undefined);
+  const ifaces = withKeptMacs(vm, nics.ifaces, bindings);
+  const needsNics = ifacesOf(template.spec).length > 0 || networksOf(template.spec).length > 0;
+  return {
+    apiVersion: apiVersionOf(VIRTUAL_MACHINE_INSTANCES),
+    kind: VIRTUAL_MACHINE_INSTANCES.kind,
+    metadata: {
+      name: vm.metadata.name,
+      namespace: vm.metadata.namespace ?? "",
+      labels: {
+        ...template.metadata?.labels,
+        [names.VM_NAME_LABEL]: labelValueOf(vm.metadata.name),
+      },
+      annotations: { ...template.metadata?.annotations },
+      finalizers: [names.VMI_FINALIZER],
+      ownerReferences: [
+        {
+          apiVersion: vm.apiVersion,
+          kind: vm.kind,
+          name: vm.metadata.name,
+          uid: vm.metadata.uid ?? "",
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+    spec: needsNics ? withNics(template.spec, nics.networks, ifaces) : template.spec,
+  };
+}
+
+export function isOwnedBy(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
+  const { uid } = vm.metadata;
+  return uid !== undefined && controllerOf(vmi)?.uid === uid;
+}
+
+export function ownerVmOf(vmi: VirtualMachineInstance): ReturnType<typeof controllerOf> {
+  const owner = controllerOf(vmi);
+  return owner?.kind === VIRTUAL_MACHINES.kind ? owner : undefined;
+}
+
+/** Whether the VMI will disappear: it is being deleted, or the garbage collector deletes it because its VM is gone. */
+export function isLeavingName(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
+  const owner = ownerVmOf(vmi);
+  const isOrphan = owner?.name === vm.metadata.name && owner.uid !== vm.metadata.uid;
+  return vmi.metadata.deletionTimestamp !== undefined || isOrphan;
+}
+
+function lacksMac(vm: VirtualMachine): boolean {
+  const { spec } = vm.spec.template;
+  return ifacesOf(spec).some(
+    (iface) =>
+      (iface.macAddress ?? "") === "" && !isAbsent(iface) && isSecondary(iface, networksOf(spec)),
+  );
+}
+
+function planTemplate(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance | undefined,
+): readonly VmAction[] {
+  const from = nicsOf(vm.spec.template.spec);
+  const to = planTemplateNics(vm.spec.template.spec, vmi);
+  return isEqual(from, to) ? [] : [{ kind: "patchTemplateNics", to }];
+}
+
+/** The preference may change the NIC's model, so plugging waits until it is known. */
+function planNicsUpdate(facts: VmFacts, vmi: VirtualMachineInstance): NicsChange {
+  if (facts.isStaged) return { kept: planOwnNics(vmi), plugs: [] };
+  const change = planNicsChange(expandedVm(facts).spec.template.spec, vmi, facts.bindings);
+  return isExpanded(facts) ? change : { ...change, plugs: [] };
+}
+
+function planRunning(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAction[] {
+  const { vm } = facts;
+  const change = planNicsUpdate(facts, vmi);
+  const changes = change.plugs.length > 0 || !isEqual(nicsOf(vmi.spec), change.kept);
+  return [
+    ...(changes ? [{ kind: "patchVmiNics", change } as const] : []),
+    ...planTemplate(vm, vmi),
+  ];
+}
+
+/** Source: KubeVirt StartRequestDataPausedKey. */
+function withStartOptions(
+  vmi: VirtualMachineInstance,
+  [request]: readonly StateChangeRequest[],
+): VirtualMachineInstance {
+  return request?.action === "Start" && request.data?.["paused"] === "true"
+    ? { ...vmi, spec: { ...vmi.spec, startStrategy: "Paused" } }
+    : vmi;
+}
+
+function planStopped(facts: VmFacts): readonly VmAction[] {
+  const { vm, now, startProblems, isNameTaken, missingDataVolumes, bindings } = facts;
+  const { step, requests } = decideRun(runFactsOf(vm, undefined));
+  const isPossible = startProblems.length === 0 && isExpanded(facts) && !isNameTaken;
+  const mayStart = isPossible && startBackoffMs(vm.status?.startFailure, now) === 0;
+  // A claim of that name would otherwise be mistaken for the DataVolume's.
+  const starts = step === "start" && mayStart && missingDataVolumes.length === 0;
+  return [
+    ...planTemplate(vm, undefined),
+    ...missingDataVolumes.map((dataVolume) => ({ kind: "createDataVolume", dataVolume }) as const),
+    ...(starts
+      ? [
+          {
+            kind: "createVmi",
+            vmi: withStartOptions(vmiOf(expandedVm(facts), bindings), requests),
+          } as const,
+        ]
+      : []),
+  ];
+}
+
+function planStarted(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAction[] {
+  if (vmi.metadata.deletionTimestamp !== undefined) return [];
+  if (decideRun(runFactsOf(facts.vm, vmi)).step === "stop") {
+    return [{ kind: "deleteVmi", uid: vmi.metadata.uid ?? "" }];
+  }
+  return isVmiFinal(vmi) ? [] : planRunning(facts, vmi);
+}
+
+/** A deleted VM needs no action: its VMI is deleted through its owner reference. */
+export function planVm(facts: VmFacts): readonly VmAction[] {
+  const { vm, vmi } = facts;
+  if (vm.metadata.deletionTimestamp !== undefined) return [];
+  const refs = facts.parts?.refs;
+  const keep = refs === undefined ? [] : [{ kind: "keepParts", plan: refs } as const];
+  if (lacksMac(vm)) return [...keep, { kind: "setMacAddresses" }];
+  if (vmi !== undefined) return [...keep, ...planStarted(facts, vmi)];
+  // The instancetype is stored before the VMI is created from it.
+  return refs === undefined ? planStopped(facts) : keep;
+}
+
+/** Milliseconds until the next reconcile without an event; undefined if none is needed. */
+export function nextLookMs({ vm, vmi, now }: VmFacts): number | undefined {
+  if (vmi !== undefined) return successInMs(vm, vmi, now);
+  const { step } = decideRun(runFactsOf(vm, undefined));
+  const backoffMs = startBackoffMs(vm.status?.startFailure, now);
+  return step === "start" && backoffMs > 0 ? backoffMs : undefined;
+}

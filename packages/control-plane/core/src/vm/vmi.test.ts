@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is done next for one VMI: its launcher pod, the pod's networks, and the end.
+import {
+  names,
+  parseNetworks,
+  printNetworks,
+  type Pod,
+  type VirtualMachineInstance,
+  type VmiStatus,
+} from "@patchbay/api";
+import { aPod, aVmi, type NicSketch } from "@patchbay/support";
+import { describe, expect, test } from "vitest";
+import { nicsOf } from "../nics/nics.ts";
+import { planVmi, podNetworkElements, type VmiFacts } from "./vmi.ts";
+import { CLUSTER, SETTINGS } from "../testing/launcher-facts.ts";
+
+const NOW = "2026-01-01T00:00:00Z";
+const ONE: NicSketch = { name: "one", mac: "02:00:00:00:00:01" };
+const ABSENT: NicSketch = { ...ONE, state: "absent" };
+
+function plan(vmi: VirtualMachineInstance, pod?: Pod): ReturnType<typeof planVmi> {
+  const facts: VmiFacts = { vmi, pod, settings: SETTINGS, ...CLUSTER };
+  return planVmi(facts);
+}
+
+function kindsOf(vmi: VirtualMachineInstance, pod?: Pod): readonly string[] {
+  return plan(vmi, pod).map(({ kind }) => kind);
+}
+
+function scheduled(
+  nics: readonly NicSketch[],
+  { ownedByVm = false, ...status }: VmiStatus & { readonly ownedByVm?: boolean } = {},
+): VirtualMachineInstance {
+  const vmi = aVmi({ nics, ownedByVm, status: { phase: "Scheduled", ...status } });
+  return { ...vmi, metadata: { ...vmi.metadata, labels: { [names.NODE_NAME_LABEL]: "node1" } } };
+}
+
+function deleted<T extends VirtualMachineInstance | Pod>(object: T): T {
+  return { ...object, metadata: { ...object.metadata, deletionTimestamp: NOW } };
+}
+
+const ELEMENT = {
+  name: "blue",
+  namespace: "default",
+  mac: "02:00:00:00:00:01",
+  interface: "pod7692c3ad354",
+};
+
+describe("a VMI without a pod", () => {
+  test("gets one", () => {
+    const [create] = plan(aVmi({ nics: [ONE] }));
+    expect(create?.kind).toBe("createPod");
+    expect(create?.kind === "createPod" && podNetworkElements(create.pod)).toEqual([ELEMENT]);
+  });
+
+  test("first gets the finalizer that lets its end be seen", () => {
+    const metadata = { name: "vm1", namespace: "default", uid: "vmi-uid" };
+    expect(plan({ ...aVmi(), metadata })).toEqual([{ kind: "addFinalizer" }]);
+    const other = { ...aVmi(), metadata: { ...metadata, finalizers: ["other"] } };
+    expect(plan(other)).toEqual([{ kind: "addFinalizer" }]);
+  });
+
+  test.each([
+    { name: "that had one", vmi: aVmi({ status: { activePods: { u: "node1" } } }) },
+    { name: "whose guest has ended", vmi: aVmi({ status: { phase: "Failed" } }) },
+    { name: "that cannot be started", vmi: { ...aVmi(), spec: { domain: {} } } },
+  ])("gets none $name", ({ vmi }) => {
+    expect(plan(vmi)).toEqual([]);
+  });
+});
+
+describe("the end of a VMI", () => {
+  test("the pod goes first, once, and then the finalizer", () => {
+    const vmi = deleted(aVmi());
+    expect(plan(vmi, aPod())).toEqual([
+      { kind: "deletePod", name: "virt-launcher-vm1-abcde", uid: "pod-uid", graceSeconds: 35 },
+    ]);
+    expect(plan(vmi, deleted(aPod()))).toEqual([]);
+    expect(plan(vmi)).toEqual([{ kind: "removeFinalizer" }]);
+  });
+
+  test.each([
+    { asked: 10, going: undefined, want: [15] },
+    { asked: 10, going: 35, want: [15] },
+    { asked: 10, going: 15, want: [] },
+    { asked: 0, going: 35, want: [1] },
+    { asked: 0, going: 1, want: [] },
+  ])("a guest that has $asked s, its pod $going: ends in $want s", ({ asked, going, want }) => {
+    const given = deleted(aVmi());
+    const vmi = { ...given, spec: { ...given.spec, terminationGracePeriodSeconds: asked } };
+    const pod = going === undefined ? aPod() : deleted(aPod());
+    const grace = going === undefined ? {} : { deletionGracePeriodSeconds: going };
+    const steps = plan(vmi, { ...pod, metadata: { ...pod.metadata, ...grace } });
+    expect(steps.map((step) => "graceSeconds" in step && step.graceSeconds)).toEqual(want);
+  });
+
+  test("is over when the finalizer has gone", () => {
+    const metadata = { name: "vm1", namespace: "default", deletionTimestamp: NOW };
+    expect(plan({ ...aVmi(), metadata })).toEqual([]);
+    expect(plan({ ...aVmi(), metadata: { ...metadata, finalizers: ["other"] } })).toEqual([]);
+  });
+
+  test("nothing is done for a guest that has ended, whatever its pod is", () => {
+    expect(plan(aVmi({ nics: [ONE], status: { phase: "Succeeded" } }), aPod())).toEqual([]);
+  });
+});
+
+describe("the label of the node", () => {
+  test("follows the pod", () => {
+    expect(plan(aVmi(), aPod())).toEqual([{ kind: "labelNode", node: "node1" }]);
+  });
+
+  test("waits for the scheduler, and is written once", () => {
+    const pod = aPod();
+    const spec = { containers: pod.spec.containers };
+    expect(plan(aVmi(), { ...pod, spec })).toEqual([]);
+    expect(plan(scheduled([]), pod)).toEqual([]);
+  });
+});
+
+describe("the networks of the pod", () => {
+  const asked = (elements: Parameters<typeof printNetworks>[0]): Pod =>
+    aPod({ [names.NETWORKS_ANNOTATION]: printNetworks(elements) });
+
+  test("are those that the VMI asks for", () => {
+    expect(plan(scheduled([ONE]), aPod())).toEqual([
+      { kind: "patchPodNetworks", to: printNetworks([ELEMENT]) },
+    ]);
+    expect(plan(scheduled([ONE]), asked([ELEMENT]))).toEqual([]);
+  });
+
+  test("are written anew where they cannot be read", () => {
+    const pod = aPod({ [names.NETWORKS_ANNOTATION]: "[" });
+    expect(podNetworkElements(pod)).toEqual([]);
+    expect(kindsOf(scheduled([ONE]), pod)).toEqual(["patchPodNetworks"]);
+  });
+
+  test("are left alone on a pod that ends", () => {
+    expect(plan(scheduled([ONE]), deleted(aPod()))).toEqual([]);
+    const finished = { ...aPod(), status: { phase: "Failed" as const } };
+    expect(plan(scheduled([ONE]), finished)).toEqual([]);
+  });
+
+  test("keep their order and what is others'", () => {
+    const foreign = { name: "red", namespace: "x", interface: "net7" };
+    const [patch] = plan(scheduled([ONE]), asked([foreign]));
+    const to = patch?.kind === "patchPodNetworks" ? parseNetworks(patch.to) : undefined;
+    expect(to).toEqual({ ok: true, elements: [foreign, ELEMENT] });
+  });
+});
+
+describe("an absent NIC", () => {
+  test("leaves a VMI without a VM when nothing of it is left", () => {
+    expect(plan(scheduled([ABSENT]), aPod())).toEqual([
+      { kind: "patchVmiNics", to: { networks: [], ifaces: [] } },
+    ]);
+  });
+
+  test("stays as long as the pod or the node has anything of it", () => {
+    const identity = { name: "one", podInterfaceName: "pod1" };
+    const attachments = [{ ...identity, state: "Removing" as const }];
+    expect(plan(scheduled([ABSENT], { attachments }), aPod())).toEqual([]);
+    expect(plan(scheduled([ABSENT], { interfaces: [identity] }), aPod())).toEqual([]);
+  });
+
+  test("is the VM's to take away where there is one", () => {
+    expect(plan(scheduled([ABSENT], { ownedByVm: true }), aPod())).toEqual([]);
+  });
+
+  test("goes alone", () => {
+    const two = { name: "two", mac: "02:00:00:00:00:02" };
+    const [patch] = plan(scheduled([ABSENT, two]), aPod()).filter(
+      ({ kind }) => kind === "patchVmiNics",
+    );
+    expect(patch).toEqual({ kind: "patchVmiNics", to: nicsOf(aVmi({ nics: [two] }).spec) });
+  });
+});
