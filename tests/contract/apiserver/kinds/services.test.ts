@@ -75,9 +75,9 @@ test("one that becomes a Service of the node is given a port, and none of anothe
 });
 
 test("an address that has been given is free again when its Service is gone", async () => {
-  const asked = service({ ...WEB, clusterIP: "10.96.200.7" }, "asked");
+  const asked = service({ ...WEB, clusterIP: "10.96.0.7" }, "asked");
   expect((await api.post(SERVICES, asked)).code).toBe(201);
-  const again = await api.post(SERVICES, service({ ...WEB, clusterIP: "10.96.200.7" }));
+  const again = await api.post(SERVICES, service({ ...WEB, clusterIP: "10.96.0.7" }));
   expect(again.body.message).toContain("provided IP is already allocated");
   await api.delete(`${SERVICES}/asked`);
   expect((await api.post(SERVICES, asked)).code).toBe(201);
@@ -102,7 +102,7 @@ test("one of a load balancer is told that there is none, and has a port of the n
 });
 
 test("a dry run is given what it would be, and takes nothing", async () => {
-  const spec = { ...ON_NODE, ports: [{ port: 80, nodePort: 31_999 }], clusterIP: "10.96.201.1" };
+  const spec = { ...ON_NODE, ports: [{ port: 80, nodePort: 30_050 }], clusterIP: "10.96.0.8" };
   for (let round = 0; round < 2; round += 1) {
     expect((await api.post(`${SERVICES}?dryRun=All`, service(spec))).code).toBe(201);
   }

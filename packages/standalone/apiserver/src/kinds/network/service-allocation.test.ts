@@ -10,13 +10,13 @@ const NETWORK = "10.96.0.0/28";
 /** What is given to a Service beside others: its specification, and the causes for which it gets nothing. */
 function claimed(
   given: Fields,
-  at: { others?: readonly Fields[]; random?: number; before?: Fields } = {},
+  at: { others?: readonly Fields[]; random?: number; before?: Fields; network?: string } = {},
 ) {
-  const { others = [], random = 0, before } = at;
+  const { others = [], random = 0, before, network = NETWORK } = at;
   const service = withDefaults(SERVICE, { spec: given });
   const claims = {
     otherObjects: () => others.map((spec) => objectOf(SERVICE, { spec })),
-    network: NETWORK,
+    network,
     random: () => random,
   };
   const current = before === undefined ? undefined : objectOf(SERVICE, { spec: before });
@@ -57,6 +57,28 @@ test.each<{
     given: {},
     at: { others: addressesUpTo(14) },
     causes: [`${INVALID_ADDRESS("")}: no address of ${NETWORK} is free`],
+  },
+  {
+    name: "one above the part for addresses that are asked for",
+    given: {},
+    at: { network: "10.96.0.0/16" },
+    address: "10.96.1.1",
+  },
+  {
+    name: "one above that part, which is a sixteenth of a smaller network",
+    given: {},
+    at: { network: "10.96.0.0/23" },
+    address: "10.96.0.33",
+  },
+  {
+    name: "one of that part where the rest is in use",
+    given: {},
+    at: {
+      network: "10.96.0.0/27",
+      random: 0.99,
+      others: addressesUpTo(30).slice(16),
+    },
+    address: "10.96.0.2",
   },
   { name: "the one that is asked for", given: { clusterIP: "10.96.0.5" }, address: "10.96.0.5" },
   {
@@ -108,7 +130,7 @@ test("an address that is given stands in the list of addresses too", () => {
   expect(claimed({}).spec).toMatchObject({ clusterIP: "10.96.0.2", clusterIPs: ["10.96.0.2"] });
 });
 
-const BUSY = [{ clusterIP: "10.96.0.3", ports: [{ nodePort: 30_000, protocol: "TCP" }] }];
+const BUSY = [{ clusterIP: "10.96.0.3", ports: [{ nodePort: 30_086, protocol: "TCP" }] }];
 const asked = (nodePort: number, protocol = "TCP") => ({ port: 80, protocol, nodePort });
 const allPorts = {
   ports: Array.from({ length: 2768 }, (_, index) => ({
@@ -125,14 +147,20 @@ test.each<{
   want: readonly unknown[];
   causes?: readonly string[];
 }>([
-  { name: "the first", given: [{ port: 80 }], want: [30_000] },
+  { name: "the first above those to ask for", given: [{ port: 80 }], want: [30_086] },
   { name: "the last, by chance", given: [{ port: 80 }], at: { random: 0.9999 }, want: [32_767] },
-  { name: "the first that is free", given: [{ port: 80 }], at: { others: BUSY }, want: [30_001] },
-  { name: "one for each", given: [{ port: 80 }, { port: 81 }], want: [30_000, 30_001] },
+  { name: "the first that is free", given: [{ port: 80 }], at: { others: BUSY }, want: [30_087] },
+  { name: "one for each", given: [{ port: 80 }, { port: 81 }], want: [30_086, 30_087] },
   {
     name: "the same for another protocol",
     given: [{ port: 53, protocol: "UDP" }],
     at: { others: BUSY },
+    want: [30_086],
+  },
+  {
+    name: "one of those to ask for where the rest is in use",
+    given: [{ port: 80 }],
+    at: { others: [{ ports: allPorts.ports.slice(86) }] },
     want: [30_000],
   },
   {
@@ -151,10 +179,10 @@ test.each<{
   },
   {
     name: "none that another has",
-    given: [asked(30_000)],
+    given: [asked(30_086)],
     at: { others: BUSY },
-    want: [30_000],
-    causes: ["spec.ports[0].nodePort: Invalid value: 30000: provided port is already allocated"],
+    want: [30_086],
+    causes: ["spec.ports[0].nodePort: Invalid value: 30086: provided port is already allocated"],
   },
   {
     name: "none twice",
@@ -166,7 +194,7 @@ test.each<{
     name: "the one it had",
     given: [{ port: 81 }, { port: 80 }],
     at: { before: { ports: [asked(30_007)] } },
-    want: [30_000, 30_007],
+    want: [30_086, 30_007],
   },
   {
     name: "the one it had, though it names it",
@@ -178,7 +206,7 @@ test.each<{
     name: "none where all are given",
     given: [{ port: 80 }, { port: 81 }, { port: 53, protocol: "UDP" }],
     at: { others: [allPorts] },
-    want: [undefined, undefined, 30_000],
+    want: [undefined, undefined, 30_086],
     causes: [0, 1].map(
       (index) =>
         `spec.ports[${String(index)}].nodePort: Invalid value: 0: no port of the node is free`,
@@ -190,7 +218,7 @@ test.each<{
     type: "ClusterIP",
     want: [undefined],
   },
-  { name: "one as a load balancer", given: [{ port: 80 }], type: "LoadBalancer", want: [30_000] },
+  { name: "one as a load balancer", given: [{ port: 80 }], type: "LoadBalancer", want: [30_086] },
 ])("ports of the node: $name", ({ given, type = "NodePort", at, want, causes = [] }) => {
   const outcome = claimed({ type, ports: given }, at);
   expect((outcome.spec as { ports: Fields[] }).ports.map(({ nodePort }) => nodePort)).toEqual(want);

@@ -32,6 +32,11 @@ export function nodePortOf(port: unknown): number {
 
 /** Source: kube-apiserver, default of --service-node-port-range. */
 const [NODE_PORT_MIN, NODE_PORT_MAX] = [30_000, 32_767];
+const NODE_PORTS: NumberRange = {
+  min: NODE_PORT_MIN,
+  max: NODE_PORT_MAX,
+  requestedCount: requestedCountOf(NODE_PORT_MAX - NODE_PORT_MIN + 1, { divisor: 32, max: 128 }),
+};
 /** Offsets of the API server's and the DNS server's address in the Service network, as in other clusters. */
 const RESERVED_OFFSETS: readonly number[] = [1, 10];
 
@@ -43,18 +48,39 @@ function numberToAddress(number: number): string {
   return [24, 16, 8, 0].map((shift) => String(Math.floor(number / 2 ** shift) % 256)).join(".");
 }
 
-/** Returns the first free number from a random start, or undefined when all are in use. */
+interface NumberRange {
+  readonly min: number;
+  readonly max: number;
+  /** Size of the lower part, which is for requested values; others are assigned from it when the rest is in use. */
+  readonly requestedCount: number;
+}
+
+/** Source: kube-apiserver, calculateRangeOffset: a fraction of the range, from 16 up to a limit; none in small ranges. */
+function requestedCountOf(
+  size: number,
+  { divisor, max }: { readonly divisor: number; readonly max: number },
+): number {
+  const min = 16;
+  return size <= min ? 0 : Math.min(max, Math.max(min, Math.floor(size / divisor)));
+}
+
+/**
+ * Returns the first free number from a random start above the part for requested values, then of that part, or undefined
+ * when all are in use.
+ */
 function findFree(
-  { min, max }: { readonly min: number; readonly max: number },
+  { min, max, requestedCount }: NumberRange,
   isInUse: (number: number) => boolean,
   random: () => number,
 ): number | undefined {
-  const count = max - min + 1;
+  const first = min + requestedCount;
+  const count = max - first + 1;
   const start = Math.floor(random() * count);
   for (let step = 0; step < count; step += 1) {
-    const number = min + ((start + step) % count);
+    const number = first + ((start + step) % count);
     if (!isInUse(number)) return number;
   }
+  for (let number = min; number < first; number += 1) if (!isInUse(number)) return number;
   return undefined;
 }
 
@@ -63,10 +89,12 @@ function addressCause(address: string, why: string): Cause {
   return invalidValue("spec.clusterIPs", [address], message);
 }
 
-function usableRange(network: string): { readonly min: number; readonly max: number } {
+function usableRange(network: string): NumberRange {
   const [address = "", length = "32"] = network.split("/");
   const first = addressToNumber(address);
-  return { min: first + 1, max: first + 2 ** (32 - Number(length)) - 2 };
+  const size = 2 ** (32 - Number(length));
+  const requestedCount = requestedCountOf(size, { divisor: 16, max: 256 });
+  return { min: first + 1, max: first + size - 2, requestedCount };
 }
 
 function allocateAddress(
@@ -115,7 +143,7 @@ function findFreeNodePort(
   random: () => number,
 ): number | undefined {
   const isInUse = (number: number): boolean => inUse.has(`${protocol}/${String(number)}`);
-  return findFree({ min: NODE_PORT_MIN, max: NODE_PORT_MAX }, isInUse, random);
+  return findFree(NODE_PORTS, isInUse, random);
 }
 
 function allocateNodePorts(
