@@ -158,6 +158,22 @@ test("a Service that changes leads elsewhere, and to nobody", async () => {
   await eventually(async () => !(await isAnswered()), WITHIN);
 });
 
+/** What leads from the host to the endpoints of the Service, for the error of a connection that fails. */
+function describePath(name: string): string {
+  const slices = machine.read(
+    `/apis/discovery.k8s.io/v1/namespaces/default/endpointslices?labelSelector=kubernetes.io/service-name%3D${name}`,
+  );
+  return [
+    JSON.stringify(service(name)),
+    JSON.stringify(slices),
+    JSON.stringify(machine.findVmi(VM)?.status),
+    host("nft", "list", "table", "ip", `patchbay-services-${serviceSubnet().split("/")[0] ?? ""}`),
+    host("ip", "addr", "show", "dev", BRIDGE),
+    host("ip", "neigh", "show", "dev", BRIDGE),
+    host("ip", "route", "get", service(name).spec.clusterIP),
+  ].join("\n");
+}
+
 /** Network blue has no gateway: for a while the host is on it. */
 async function withHostOnBlue(act: () => Promise<void>): Promise<void> {
   host("ip", "addr", "add", HOST_ADDRESS, "dev", BRIDGE);
@@ -186,7 +202,10 @@ test("the address of a Service leads to what a guest has on the network that the
       spec: { ports: [{ port: 80, targetPort: PORT }] },
     });
     const { clusterIP } = service("web-blue").spec;
-    expect(await eventually(() => fetched(clusterIP, 80), WITHIN)).toContain(mac);
+    const page = await eventually(() => fetched(clusterIP, 80), WITHIN).catch((cause: unknown) => {
+      throw new Error(describePath("web-blue"), { cause });
+    });
+    expect(page).toContain(mac);
     const change = { spec: { ports: [{ port: 80, targetPort: PORT + 1 }] } };
     machine.patch("service", "web-blue", change);
     await eventually(async () => (await fetched(clusterIP, 80)) === undefined, WITHIN);
