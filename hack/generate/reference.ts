@@ -26,7 +26,7 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return [head, head.map(() => "---"), ...rows].map(line).join("");
 }
 
-/** What each rule of the catalogue means to a loop. Numbers: `leastPauseMs`, and the ranges of `Pauses` and the queue. */
+/** What each rule of the catalogue means to a loop. Numbers: `minRetryDelayMs`, and the ranges of `StepBackoff` and the queue. */
 const RETRIES: readonly (readonly string[])[] = [
   [
     "`backoff`",

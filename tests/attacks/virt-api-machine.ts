@@ -10,7 +10,7 @@ import { STREAM_PROTOCOL } from "@patchbay/core/guest";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
 import { issueCertificate, kubeconfigText, type IssuedCertificate } from "@patchbay/pki";
-import { keepKinds, keepRights, keepVirtApi } from "@patchbay/supervisor/objects";
+import { ensureKinds, ensureRights, ensureVirtApi } from "@patchbay/supervisor/objects";
 import { findFreePort, executableOf } from "@patchbay/support";
 import { WebSocket } from "ws";
 import { makeAgent, readText, send } from "../contract/apiserver/client.ts";
@@ -178,9 +178,9 @@ export class VirtApiMachine implements AsyncDisposable {
       clock: createClock(),
     });
     try {
-      await keepRights(client.store, createFiles(), "a");
-      await keepKinds(client.store);
-      await keepVirtApi(client.store, { port, caPem: api.authority.certPem });
+      await ensureRights(client.store, createFiles(), "a");
+      await ensureKinds(client.store);
+      await ensureVirtApi(client.store, { port, caPem: api.authority.certPem });
     } finally {
       await client.close();
     }

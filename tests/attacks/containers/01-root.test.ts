@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { names, type Pod } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { launcherPodOf } from "../../../packages/control-plane/core/src/vm/pod/launcher-pod.ts";
+import { buildLauncherPod } from "../../../packages/control-plane/core/src/vm/pod/launcher-pod.ts";
 import { SETTINGS } from "../../../packages/control-plane/core/src/testing/launcher-facts.ts";
 import { makeBusyboxImage } from "../../contract/cri/containerd-runtime.ts";
 import { PODS, RuntimeMachine } from "../../contract/node-runtime/machine.ts";
@@ -128,7 +128,7 @@ describe("a VM whose kernel's image is the launcher's", () => {
     const container = { image: names.LAUNCHER_IMAGE, kernelPath };
     const domain = { ...vmi.spec.domain, firmware: { kernelBoot: { container } } };
     const settings = { ...SETTINGS, image: names.LAUNCHER_IMAGE, keepsImageVolumes };
-    const pod = launcherPodOf(
+    const pod = buildLauncherPod(
       { ...vmi, spec: { domain } },
       {
         ...settings,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a guest's frames reaches the network: claims of others' MACs and addresses, words of switches, servers, routers.
-import { wiringOf, type SendGuard } from "@patchbay/core/nics";
+import { buildWiring, type SendGuard } from "@patchbay/core/nics";
 import { eventually, run } from "@patchbay/support";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -187,7 +187,7 @@ describe("a guest that is held to its MAC and addresses", () => {
 
 test("attack 83: another's address in the pod's annotation does not let the guest say that it is here", async () => {
   const { podInterfaceName, mac } = guestWiring(1);
-  const wiring = wiringOf({
+  const wiring = buildWiring({
     name: "one",
     podInterfaceName,
     binding: { kind: "bridge" },

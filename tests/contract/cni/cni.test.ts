@@ -2,7 +2,7 @@
 // Does cni work with the real plugins, also when they fail, hang or are killed?
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createCni, createJournal, networkStatusOf, type JournalRow } from "@patchbay/cni";
+import { createCni, createJournal, findNetworkStatus, type JournalRow } from "@patchbay/cni";
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchbay/core/interfaces";
 import { describeCniContract, describeNewCniContract } from "@patchbay/cni/testing";
@@ -100,7 +100,7 @@ describe("the real plugins", () => {
     const wanted = request(sandbox, [node.bridgePlugin()]);
     const result = await cni.add(wanted);
     const [lease] = node.leases("blue");
-    expect(networkStatusOf(result, "ns1/blue", "net1")).toEqual({
+    expect(findNetworkStatus(result, "ns1/blue", "net1")).toEqual({
       name: "ns1/blue",
       interface: "net1",
       ips: [lease],
@@ -119,7 +119,7 @@ describe("the real plugins", () => {
       const config = { cniVersion, name: "blue", plugins: [node.bridgePlugin()] };
       const wanted = request(sandbox, [], { config });
       const result = await cni.add(wanted);
-      expect(networkStatusOf(result, "a/b", "net1").ips).toEqual(node.leases("blue"));
+      expect(findNetworkStatus(result, "a/b", "net1").ips).toEqual(node.leases("blue"));
       await cni.del(wanted, result);
       expect(node.leases("blue")).toEqual([]);
     },
@@ -141,7 +141,7 @@ describe("the real plugins", () => {
     });
     const result = await cni.add(wanted);
     expect(node.links(sandbox)).toMatchObject([{ address: MAC, mtu: 1380 }]);
-    expect(networkStatusOf(result, "a/b", "net1").mac).toBe(MAC);
+    expect(findNetworkStatus(result, "a/b", "net1").mac).toBe(MAC);
     await cni.del(wanted, result);
     expect(node.nics(sandbox)).toEqual([]);
   });

@@ -3,7 +3,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createCni, networkStatusOf } from "@patchbay/cni";
+import { createCni, findNetworkStatus } from "@patchbay/cni";
 import type { AttachmentRequest, Cni, NetworkConfigList, Sandbox } from "@patchbay/core/interfaces";
 import { createProcessRunner } from "@patchbay/os";
 import { eventually, run } from "@patchbay/support";
@@ -154,7 +154,7 @@ function requestOf(plugins: Plugins, capabilityArgs: Row["capabilityArgs"]): Att
 test.each(ROWS)("$name", async ({ plugins, capabilityArgs, kind, ips, look }) => {
   const request = requestOf(plugins(), capabilityArgs);
   const result = await cni.add(request);
-  const told = networkStatusOf(result, "ns1/row", "net1");
+  const told = findNetworkStatus(result, "ns1/row", "net1");
   expect(node.links(sandbox)).toMatchObject([{ ifname: "net1", linkinfo: { info_kind: kind } }]);
   expect(told.ips ?? []).toEqual(ips?.() ?? []);
   look?.();
@@ -215,7 +215,7 @@ test("dhcp, with its daemon and a server in a namespace: a lease is taken, and k
   const ipam = { type: "dhcp", daemonSocketPath: socket };
   const request = requestOf([{ ...node.layer2Plugin(), ipam }], {});
   const result = await cni.add(request);
-  const { ips = [] } = networkStatusOf(result, "ns1/row", "net1");
+  const { ips = [] } = findNetworkStatus(result, "ns1/row", "net1");
   expect(ips).toEqual([expect.stringMatching(/^10\.58\.0\.1\d$|^10\.58\.0\.20$/)]);
   expect(readFileSync(leases, "utf8")).toContain(ips[0]);
   await cni.del(request, result);

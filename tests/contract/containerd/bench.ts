@@ -6,14 +6,14 @@ import { join } from "node:path";
 import {
   containerdCommand,
   ctr,
-  keepShimSockets,
-  layoutOf,
+  sweepShimSocketsOnChange,
+  buildLayout,
   listProcesses,
   prepareContainerd,
   removeDeadSocket,
   removeContainerdLeftovers,
   removeGroups,
-  shimsOf,
+  findShims,
   unmountBelow,
   waitUntilServing,
   type ContainerdLayout,
@@ -118,7 +118,7 @@ export async function startContainerdBench(options: BenchOptions = {}): Promise<
   const directory = join(tmpdir(), `ctrd-${id}`);
   const cniConfDirectory = join(directory, "net.d");
   const runDirectory = join(directory, "run");
-  const layout = layoutOf({ directory, runDirectory, cniConfDirectory });
+  const layout = buildLayout({ directory, runDirectory, cniConfDirectory });
   const { network = LOOPBACK, sandboxImage = "localhost/patchbay/pause:dev" } = options;
   await files.ensureDirectory(cniConfDirectory);
   await files.writeAtomic(join(cniConfDirectory, "10-bench.conflist"), network);
@@ -137,7 +137,7 @@ export async function startContainerdBench(options: BenchOptions = {}): Promise<
   const closing = new AbortController();
   const log = createFakeLogger();
   // As the supervisor does: a test that kills shims leaves no sockets of theirs.
-  keepShimSockets({ files, layout, bootId: await readBootId(files), log }, closing.signal);
+  sweepShimSocketsOnChange({ files, layout, bootId: await readBootId(files), log }, closing.signal);
   let running: ProcessName | undefined;
   const bench: ContainerdBench = {
     directory,
@@ -148,7 +148,7 @@ export async function startContainerdBench(options: BenchOptions = {}): Promise<
     get process() {
       return running;
     },
-    listShims: async () => shimsOf(await listProcesses(files), layout.socket),
+    listShims: async () => findShims(await listProcesses(files), layout.socket),
     start: async () => {
       running ??= await startContainerd(layout);
     },

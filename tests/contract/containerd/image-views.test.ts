@@ -3,7 +3,7 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { archiveDirectory, createImageViews, importImage } from "@patchbay/containerd";
+import { archiveDirectory, createImageMounts, importImage } from "@patchbay/containerd";
 import { createFiles, createProcessRunner } from "@patchbay/os";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startContainerdBench, type ContainerdBench } from "./bench.ts";
@@ -15,7 +15,7 @@ let work: string;
 let path: string;
 
 function makeViews() {
-  return createImageViews({ files, runner, layout: bench.layout });
+  return createImageMounts({ files, runner, layout: bench.layout });
 }
 
 function kernel(): Promise<string> {

@@ -10,7 +10,7 @@ import {
   listImages,
   removeImage,
 } from "@patchbay/containerd";
-import { shimSocketsOf } from "@patchbay/containerd/testing";
+import { shimSocketPaths } from "@patchbay/containerd/testing";
 import { createFiles, createProcessRunner, killAndWait } from "@patchbay/os";
 import { eventually } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -86,7 +86,7 @@ test("a container that runs from an image keeps its layers, a shim that is kille
   const { layout } = bench;
   const below = ["--fifo-dir", join(layout.directory, "fifo"), "--runc-root", layout.runcRoot];
   await bench.ctr("run", "--detach", ...below, NAME, "it", "/busybox", "sleep", "60");
-  const [socket = ""] = shimSocketsOf(layout, "it");
+  const [socket = ""] = shimSocketPaths(layout, "it");
   expect(await files.exists(socket)).toBe(true);
   await removeImage(deps(), NAME);
   expect(await bench.ctr("tasks", "ls")).toMatch(/it +\d+ +RUNNING/);

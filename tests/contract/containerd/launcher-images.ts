@@ -16,7 +16,7 @@ import { join, relative, resolve } from "node:path";
 import { names } from "@patchbay/api";
 import {
   importImage,
-  layoutOf,
+  buildLayout,
   prepareContainerd,
   readSnapshotter,
   type ContainerdLayout,
@@ -108,7 +108,7 @@ async function copyStore(layout: ContainerdLayout): Promise<void> {
 export async function giveLauncherImages(dataDir: string): Promise<void> {
   const paths = pathsOf(dataDir);
   for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
-  const layout = layoutOf({
+  const layout = buildLayout({
     directory: paths.containerd,
     runDirectory: join(paths.run, "containerd"),
     cniConfDirectory: paths.cniConf,

@@ -2,7 +2,7 @@
 // What a containerd before 2.1 says of a mount that is an image: it sees a directory without a name. By these words the
 // launcher pod is made anew, and copies. Needs root, containerd, runc and CNI's plugins.
 import type { Pod } from "@patchbay/api";
-import { hasLostImage } from "@patchbay/core/vm";
+import { hasMissingImage } from "@patchbay/core/vm";
 import { messageOf } from "@patchbay/base";
 import { containerConfigFor, sandboxConfigFor } from "@patchbay/cri/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -35,5 +35,5 @@ test("a mount that is an image is refused in words that are known", async () => 
   const mounts = [{ ...mount, propagation: "PRIVATE" as const }];
   const config = { ...containerConfigFor(bench, ["true"]), mounts };
   const made = runtime.createContainer(id, config, sandbox).then(() => "made", messageOf);
-  expect(hasLostImage(podThatWaits(await made))).toBe(true);
+  expect(hasMissingImage(podThatWaits(await made))).toBe(true);
 });

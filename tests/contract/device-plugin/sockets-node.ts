@@ -92,7 +92,7 @@ export class SocketsNode {
 
   /** What the pod mounts of them. */
   shownOf(id: string): string {
-    return this.here(`${names.VHOST_USER_SHOWN_DIR}/${id}`);
+    return this.here(`${names.VHOST_USER_LAUNCHER_DIR}/${id}`);
   }
 
   /** A pod is admitted that asks for one, and is told of from then on. */

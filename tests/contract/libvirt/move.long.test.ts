@@ -6,7 +6,7 @@ import { chownSync, closeSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { planDeparture } from "@patchbay/core/migration";
+import { planOutgoing } from "@patchbay/core/migration";
 import { createHypervisor } from "@patchbay/libvirt";
 import { describeMoveContract, type MoveBench } from "@patchbay/libvirt/testing";
 import { createClock } from "@patchbay/os";
@@ -265,7 +265,7 @@ describe("a domain that moves runs nowhere twice", () => {
       domain: { state: "paused", move: "leaving" },
       there: { state: "paused" },
     });
-    const steps = planDeparture({
+    const steps = planOutgoing({
       migration: { migrationUid: "m", startTimestamp: "2026-01-01T00:00:00Z" },
       domain,
       job,

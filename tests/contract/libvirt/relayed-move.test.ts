@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createHypervisor } from "@patchbay/libvirt";
 import { createClock } from "@patchbay/os";
-import { DISRUPTED_MS } from "@patchbay/core/migration";
+import { UNLIMITED_DOWNTIME_MS } from "@patchbay/core/migration";
 import type { Hypervisor, HypervisorConnection, Migration } from "@patchbay/core/interfaces";
 import type { Word } from "@patchbay/virt-handler/testing";
 import { createBuiltChildStarter, openInode } from "@patchbay/support";
@@ -188,7 +188,7 @@ test("a guest that would go for long goes at once when it may stand still for th
   await steering.setMaxSpeed("vm1", 1);
   const moved = move();
   await lasting();
-  await steering.setMaxDowntime("vm1", DISRUPTED_MS);
+  await steering.setMaxDowntime("vm1", UNLIMITED_DOWNTIME_MS);
   expect(await moved).toBeUndefined();
   expect((await target.findDomain("vm1"))?.state).toBe("paused");
 });

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
-import { keepManifests, parseManifests, readManifests } from "@patchbay/manifests";
+import { applyManifests, parseManifests, readManifests } from "@patchbay/manifests";
 import { rightsOf, type Right } from "@patchbay/manifests/testing";
 import { createClock, createFiles, createProcessRunner } from "@patchbay/os";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -56,7 +56,7 @@ test("kubectl applies them, and the supervisor then finds nothing to change", as
   expect(said).toHaveLength((await readObjects()).length);
   expect(said.filter((line) => !line.endsWith(" created"))).toEqual([]);
   const before = await versions();
-  await keepManifests(client.store, await readObjects());
+  await applyManifests(client.store, await readObjects());
   expect(await versions()).toEqual(before);
 });
 

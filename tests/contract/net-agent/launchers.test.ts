@@ -8,7 +8,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   type ObjectMeta,
 } from "@patchbay/api";
-import { createCni, networkStatusOf } from "@patchbay/cni";
+import { createCni, findNetworkStatus } from "@patchbay/cni";
 import { createNamespaces, createNetlink, createProcessRunner } from "@patchbay/os";
 import { createPodNetwork } from "@patchbay/podnet";
 import type { AttachmentRequest, NetworkConfigList, Sandbox } from "@patchbay/core/interfaces";
@@ -127,7 +127,7 @@ test("what the runtime made when the pod was created is unplugged, and its secon
       cniArgs: [["IgnoreUnknown", "1"]],
     };
     writeFileSync(join(results, `cold-${sandbox.id}-${interfaceName}`), JSON.stringify(entry));
-    const status = [networkStatusOf(result, `${NAMESPACE}/cold`, interfaceName)];
+    const status = [findNetworkStatus(result, `${NAMESPACE}/cold`, interfaceName)];
     return { [names.NETWORK_STATUS_ANNOTATION]: printNetworkStatus(status) };
   };
   const sandbox = await machine.runPod({ ...pod, networks: `cold@${interfaceName}`, prepare });

@@ -15,7 +15,7 @@ import {
   type AttachmentErrors,
 } from "@patchbay/api";
 import { DaemonHealth } from "@patchbay/daemon/testing";
-import { ToldSandboxes } from "@patchbay/cri/testing";
+import { FakeCriSandboxes } from "@patchbay/cri/testing";
 import type { KubeClient } from "@patchbay/kube";
 import type { NetworkConfigList, Sandbox } from "@patchbay/core/interfaces";
 import { startTestServer, type TestServer } from "@patchbay/support/api-server";
@@ -59,13 +59,13 @@ interface AgentFlags {
 export class AgentMachine implements AsyncDisposable {
   readonly node = new CniNode();
   readonly #server: TestServer;
-  readonly #runtime: ToldSandboxes;
+  readonly #runtime: FakeCriSandboxes;
   readonly admin: KubeClient;
   readonly #stop = new AbortController();
   readonly #metrics = createMetrics("net-agent");
   #running: Promise<void> = Promise.resolve();
 
-  private constructor(server: TestServer, runtime: ToldSandboxes, admin: KubeClient) {
+  private constructor(server: TestServer, runtime: FakeCriSandboxes, admin: KubeClient) {
     this.#server = server;
     this.#runtime = runtime;
     this.admin = admin;
@@ -82,7 +82,7 @@ export class AgentMachine implements AsyncDisposable {
     const server = await startTestServer();
     const admin = await server.client("kubernetes-admin", ["system:masters"]);
     await prepare(admin);
-    const machine = new AgentMachine(server, await ToldSandboxes.start(), admin);
+    const machine = new AgentMachine(server, await FakeCriSandboxes.start(), admin);
     await machine.#startAgent(flags);
     return machine;
   }

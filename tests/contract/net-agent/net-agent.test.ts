@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { names, parseNetworkStatus, type NetworkStatus } from "@patchbay/api";
-import { ToldSandboxes } from "@patchbay/cri/testing";
+import { FakeCriSandboxes } from "@patchbay/cri/testing";
 import type { NetworkConfigList, Sandbox } from "@patchbay/core/interfaces";
 import { eventually, executableOf, run } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -20,7 +20,7 @@ const WITHIN = { withinMs: 10_000 };
 
 let api: Harness;
 let node: CniNode;
-let runtime: ToldSandboxes;
+let runtime: FakeCriSandboxes;
 let sandbox: Sandbox;
 let uid: string;
 let agent: ChildProcess | undefined;
@@ -115,7 +115,7 @@ async function expectEvents(...reasons: readonly string[]): Promise<void> {
 // One API server and one agent for all; what a test ends or changes is put back.
 beforeAll(async () => {
   node = new CniNode();
-  runtime = await ToldSandboxes.start();
+  runtime = await FakeCriSandboxes.start();
   api = await startHarness();
   await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", NAD_DEFINITION);
   await eventually(async () => (await api.get(NADS)).code === 200, WITHIN);

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { names, type NetworkStatus } from "@patchbay/api";
 import { collectIfaceFacts, expectedWirings, withWired, type ServedNic } from "@patchbay/core/nics";
-import { NO_VIEW } from "@patchbay/core/guest";
+import { EMPTY_VIEW } from "@patchbay/core/guest";
 import { createProcessRunner } from "@patchbay/os";
-import { createAddressServers } from "@patchbay/podnet";
+import { createDhcpServers } from "@patchbay/podnet";
 import type { AddressServer, Command } from "@patchbay/core/interfaces";
 import { describeAddressServersContract, SERVED_NIC } from "@patchbay/podnet/testing";
 import { aPod, aVmi, eventually, run } from "@patchbay/support";
@@ -15,12 +15,12 @@ import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { dnsmasqArguments } from "../../../packages/adapters/podnet/src/dnsmasq.ts";
 import {
-  leaseOfRemembered,
-  serversOf,
+  leaseFromRecorded,
+  listServerAddresses,
 } from "../../../packages/control-plane/core/src/nics/addresses/lease.ts";
 import {
   fitSearch,
-  withFittingOptions,
+  limitOptions,
   servedNics,
 } from "../../../packages/control-plane/core/src/nics/addresses/served-nic.ts";
 import { attachmentStatuses } from "../../../packages/control-plane/core/src/nics/status/attachments.ts";
@@ -29,7 +29,7 @@ import { askIpv4, askIpv6 } from "./dhcp-guest.ts";
 import { addHost, addNic, makeNetwork, Namespaces, PREFIX } from "./links.ts";
 
 const family = `${PREFIX}-dhcp`;
-const servers = createAddressServers({ runner: createProcessRunner(), family });
+const servers = createDhcpServers({ runner: createProcessRunner(), family });
 
 /** Pids of the servers of this test. */
 function serverPids(): readonly string[] {
@@ -87,7 +87,7 @@ function servedNicOf(entry: NetworkStatus): ServedNic {
     links: [{ name: podInterfaceName, index: 3, mtu: 1400, carrier: true }],
     remembered: [taken],
     nics: [],
-    guest: NO_VIEW,
+    guest: EMPTY_VIEW,
     bindings: {},
   });
   const wired = new Set(expectedWirings(ifaces).map(({ tapName }) => tapName));
@@ -193,7 +193,7 @@ describe("a server", () => {
     const env = { PATH: `${directory}:${process.env["PATH"] ?? ""}` };
     const real = createProcessRunner();
     const runner = { ...real, run: (command: Command) => real.run({ ...command, env }) };
-    const withoutMounts = createAddressServers({ runner, family });
+    const withoutMounts = createDhcpServers({ runner, family });
     running.push(await withoutMounts.start(namespaces.open(pod), SERVED_NIC));
     expect(readFileSync(`/proc/${serverPids()[0] ?? ""}/status`, "utf8")).toMatch(
       /^NSpid:\t\d+\t1$/m,
@@ -316,7 +316,7 @@ describe("a server", () => {
       { options: { ntpServers } },
     ];
     const nics = changes.map((change, at) =>
-      withFittingOptions({ ...SERVED_NIC, bridgeName: `k6t-${String(at)}`, ...change }),
+      limitOptions({ ...SERVED_NIC, bridgeName: `k6t-${String(at)}`, ...change }),
     );
     const { pod, guest } = makePair(namespaces, nics);
     await Promise.all(nics.map((nic) => start(pod, nic)));
@@ -364,7 +364,7 @@ describe("a server", () => {
 
   test("serves IPv6 at NICs on one subnet, and of a prefix shorter than /64", async () => {
     const ipv6 = (address: string): ServedNic["lease"] =>
-      leaseOfRemembered({ podInterfaceName: "a", index: 3, addresses: [address], routes: [] }) ??
+      leaseFromRecorded({ podInterfaceName: "a", index: 3, addresses: [address], routes: [] }) ??
       {};
     const nics = [
       { ...SERVED_NIC, lease: ipv6("fd09::5/64") },
@@ -373,7 +373,7 @@ describe("a server", () => {
     ];
     const { pod, guest } = makePair(namespaces, nics);
     for (const { bridgeName, lease } of nics) {
-      for (const server of serversOf(lease)) {
+      for (const server of listServerAddresses(lease)) {
         run("ip", "-n", pod, "addr", "add", server, "dev", bridgeName, "nodad");
       }
     }
@@ -386,7 +386,7 @@ describe("a server", () => {
   test("that was left is ended by a successor", async () => {
     const { pod } = makePair(namespaces);
     const left = await servers.start(namespaces.open(pod), SERVED_NIC);
-    await createAddressServers({ runner: createProcessRunner(), family }).endLeft();
+    await createDhcpServers({ runner: createProcessRunner(), family }).endLeft();
     expect(serverPids()).toEqual([]);
     expect(await left.ended).not.toBe("");
   });

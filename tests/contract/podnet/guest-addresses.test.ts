@@ -2,21 +2,21 @@
 // Does a guest on a network with addresses get them from its pod, the default route of IPv6 too, and from nobody else?
 import type { BridgeWiring } from "@patchbay/core/nics";
 import { createProcessRunner } from "@patchbay/os";
-import { createAddressServers } from "@patchbay/podnet";
+import { createDhcpServers } from "@patchbay/podnet";
 import type { AddressServer } from "@patchbay/core/interfaces";
 import { SERVED_NIC } from "@patchbay/podnet/testing";
 import { eventually, run } from "@patchbay/support";
 import { afterEach, expect, test } from "vitest";
 import {
-  leaseOfRemembered,
-  serversOf,
+  leaseFromRecorded,
+  listServerAddresses,
 } from "../../../packages/control-plane/core/src/nics/addresses/lease.ts";
 import { askIpv4, defaultRouteOf } from "./dhcp-guest.ts";
 import { addHost, addNic, guestWiring, makeNetwork, Namespaces, ping, PREFIX } from "./links.ts";
 
 const namespaces = new Namespaces();
 const runner = createProcessRunner();
-const servers = createAddressServers({ runner, family: `${PREFIX}-guest` });
+const servers = createDhcpServers({ runner, family: `${PREFIX}-guest` });
 const running: AddressServer[] = [];
 afterEach(async () => {
   for (const server of running.splice(0)) await server.stop();
@@ -58,9 +58,12 @@ async function makeGuest(kind: string) {
   const network = makeNetwork();
   const netns = namespaces.open(pod);
   const remembered = await network.readAddresses(netns, "pod1");
-  const lease = leaseOfRemembered(remembered) ?? {};
+  const lease = leaseFromRecorded(remembered) ?? {};
   const { gatewayMac = "" } = remembered;
-  const wiring: BridgeWiring = { ...own, answers: { addresses: serversOf(lease), gatewayMac } };
+  const wiring: BridgeWiring = {
+    ...own,
+    answers: { addresses: listServerAddresses(lease), gatewayMac },
+  };
   const nic = { ...SERVED_NIC, bridgeName: own.bridgeName, mac: own.mac, lease };
   const serve = async (): Promise<void> => {
     running.push(await servers.start(netns, nic));

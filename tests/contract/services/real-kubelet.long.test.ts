@@ -17,7 +17,7 @@ import {
   type Pod,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { ToldSandboxes } from "@patchbay/cri/testing";
+import { FakeCriSandboxes } from "@patchbay/cri/testing";
 import { DaemonHealth } from "@patchbay/daemon/testing";
 import type { KubeClient } from "@patchbay/kube";
 import { createMetrics } from "@patchbay/telemetry";
@@ -43,7 +43,7 @@ const stop = new AbortController();
 let server: TestServer;
 let admin: KubeClient;
 let controller: Controller;
-let runtime: ToldSandboxes;
+let runtime: FakeCriSandboxes;
 let host: ChildProcess;
 let agents: Promise<unknown>;
 
@@ -145,7 +145,7 @@ beforeAll(async () => {
   admin = await server.client("kubernetes-admin", ["system:masters"]);
   const config = await server.kubeconfig("kubernetes-admin", ["system:masters"]);
   writeFileSync(join(node.directory, "kubeconfig"), config);
-  runtime = await ToldSandboxes.start();
+  runtime = await FakeCriSandboxes.start();
   host = await startHost();
   const ipam = { type: "host-local", dataDir: node.leaseDir, subnet: "10.55.9.0/24" };
   const plugin = { cniVersion: "1.0.0", name: "blue", type: "ptp", ipam };

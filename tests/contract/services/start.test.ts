@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ToldSandboxes } from "@patchbay/cri/testing";
+import { FakeCriSandboxes } from "@patchbay/cri/testing";
 import { eventually, type ProgramName } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { startHarness, type Harness } from "../apiserver/harness.ts";
@@ -18,7 +18,7 @@ const NO_PROCESS = "4194305";
 
 let directory: string;
 let api: Harness;
-let runtime: ToldSandboxes;
+let runtime: FakeCriSandboxes;
 let taken: Server;
 let service: Service | undefined;
 
@@ -38,7 +38,7 @@ beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "services-"));
   api = await startHarness();
   await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", NAD_DEFINITION);
-  runtime = await ToldSandboxes.start();
+  runtime = await FakeCriSandboxes.start();
   writeFileSync(join(directory, "kubeconfig"), api.kubeconfig);
   taken = createServer().listen(0);
 });

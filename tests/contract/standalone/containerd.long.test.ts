@@ -4,7 +4,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { execFileSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ctr, layoutOf, listProcesses, mountsBelow, shimsOf } from "@patchbay/containerd";
+import { ctr, buildLayout, listProcesses, mountsBelow, findShims } from "@patchbay/containerd";
 import { createFiles, createProcessRunner, isRunning, signalProcess } from "@patchbay/os";
 import { down } from "@patchbay/supervisor";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -20,7 +20,7 @@ const files = createFiles();
 const runner = createProcessRunner();
 const id = randomUUID().slice(0, 8);
 const dataDir = join(tmpdir(), `standalone-${id}`);
-const layout = layoutOf({
+const layout = buildLayout({
   directory: join(dataDir, "containerd"),
   runDirectory: join(dataDir, "run", "containerd"),
   cniConfDirectory: join(dataDir, "cni", "net.d"),
@@ -176,7 +176,7 @@ test(
     await files.ensureDirectory(tree);
     makeDeepTree(tree, LEVELS);
     await down({ dataDir, print });
-    expect(shimsOf(await listProcesses(files), layout.socket)).toEqual([]);
+    expect(findShims(await listProcesses(files), layout.socket)).toEqual([]);
     expect(await areThere()).toEqual([false, false]);
     expect(mountsBelow((await files.readText("/proc/self/mountinfo")) ?? "", dataDir)).toEqual([]);
     expect(listGroups()).toBe("");

@@ -14,7 +14,7 @@ import {
 } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createImageViews } from "@patchbay/containerd";
+import { createImageMounts } from "@patchbay/containerd";
 import { addImage, listImages } from "@patchbay/supervisor";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { withContainerd } from "../../../packages/standalone/supervisor/src/images/with-containerd.ts";
@@ -41,7 +41,7 @@ async function filesOfImage() {
   const root = join(work, "root");
   await mkdir(root, { recursive: true });
   return withContainerd(dataDir, async (access) => {
-    const views = createImageViews(access);
+    const views = createImageMounts(access);
     await views.show("disk", root);
     try {
       const names = await readdir(root, { recursive: true, withFileTypes: true });

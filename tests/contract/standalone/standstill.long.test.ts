@@ -26,13 +26,13 @@ import {
 } from "../../../packages/standalone/supervisor/src/data-dir/paths.ts";
 import { newestValidityStartMs } from "../../../packages/standalone/supervisor/src/data-dir/certificates.ts";
 import { removeServiceRules } from "../../../packages/standalone/supervisor/src/host/rules.ts";
-import { keepKinds, keepRights } from "../../../packages/standalone/supervisor/src/objects.ts";
+import { ensureKinds, ensureRights } from "../../../packages/standalone/supervisor/src/objects.ts";
 import { prepare } from "../../../packages/standalone/supervisor/src/prepare.ts";
 import {
   Component,
   type ComponentProgram,
 } from "../../../packages/standalone/supervisor/src/supervisor/component.ts";
-import { programsOf } from "../../../packages/standalone/supervisor/src/supervisor/components.ts";
+import { buildPrograms } from "../../../packages/standalone/supervisor/src/supervisor/components.ts";
 import { checkHealth } from "../../../packages/standalone/supervisor/src/supervisor/liveness.ts";
 import { Renewal } from "../../../packages/standalone/supervisor/src/supervisor/renewal.ts";
 import { asBuilt, processOf, type NamedProcess } from "./processes.ts";
@@ -94,9 +94,9 @@ async function fillApiServer(nodeName: string): Promise<void> {
   });
   // It answers its supervisor before it listens to others.
   const isFilled = (): Promise<boolean> =>
-    keepRights(client.store, files, nodeName).then(() => true);
+    ensureRights(client.store, files, nodeName).then(() => true);
   await eventually(isFilled, { withinMs: TIMEOUT_MS });
-  await keepKinds(client.store);
+  await ensureKinds(client.store);
   await client.close();
 }
 
@@ -117,7 +117,7 @@ test(
     for (const [path, mode] of directoriesOf(paths)) await files.ensureDirectory(path, mode);
     const deps = { files, clock: createClock(), runner, paths };
     const { settings } = await prepare(deps, { apiPort: await findFreePort() });
-    const { apiServer, virtController } = programsOf(deps, settings);
+    const { apiServer, virtController } = buildPrograms(deps, settings);
     await expectStartedAnew(asBuilt(apiServer));
     await fillApiServer(settings.nodeName);
     await expectStartedAnew(virtController);
@@ -147,7 +147,7 @@ test(
     );
     const { settings, certificates } = before;
     // The API server would renew its own at its start.
-    const { apiServer, virtController } = programsOf(
+    const { apiServer, virtController } = buildPrograms(
       { files, clock: real, runner, paths },
       settings,
     );

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createCni } from "@patchbay/cni";
 import { createFiles, createNamespaces, createNetlink, createProcessRunner } from "@patchbay/os";
 import {
-  createAddressServers,
+  createDhcpServers,
   createDefaultRoutes,
   createNodeNics,
   createPodNetwork,
@@ -99,7 +99,7 @@ export class NodeOnKernel implements TestNode {
   constructor(prefix: string) {
     this.#prefix = prefix;
     const family = `faults-servers-${prefix}`;
-    this.#addressServers = createAddressServers({ runner: createProcessRunner(), family });
+    this.#addressServers = createDhcpServers({ runner: createProcessRunner(), family });
   }
 
   groundFor(life: Life): Ground {

@@ -12,7 +12,7 @@ import {
   PODS,
   type Pod,
 } from "@patchbay/api";
-import { ToldSandboxes } from "@patchbay/cri/testing";
+import { FakeCriSandboxes } from "@patchbay/cri/testing";
 import { createCache, createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import { install, parseManifests, readManifests } from "@patchbay/manifests";
 import { createClock, createFiles } from "@patchbay/os";
@@ -131,7 +131,7 @@ export async function measureCni(count: number): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "perf-cni-"));
   const node = new CniNode();
   const server = await openServer(directory);
-  const runtime = await ToldSandboxes.start();
+  const runtime = await FakeCriSandboxes.start();
   const stop = new AbortController();
   let agent: Service | undefined;
   const logger = createSilentLogger();

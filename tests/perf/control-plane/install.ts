@@ -14,8 +14,8 @@ import {
 import type { KubeClient } from "@patchbay/kube";
 import {
   conditionsOf,
-  keepManifests,
-  keepObject,
+  applyManifests,
+  applyObject,
   parseManifests,
   readManifests,
 } from "@patchbay/manifests";
@@ -86,19 +86,19 @@ export async function keepEndpoints(
     addresses: [{ ip: address }],
     ports: [{ name: "https", port, protocol: "TCP" }],
   }));
-  await keepObject(store, ENDPOINTS, object(ENDPOINTS, SERVICE, { subsets }));
+  await applyObject(store, ENDPOINTS, object(ENDPOINTS, SERVICE, { subsets }));
 }
 
 async function keepWayToVirtApi(client: KubeClient, { caPem }: VirtApiAddress): Promise<void> {
   const { store } = client;
   const ports = [{ name: "https", port: 443, targetPort: "https", protocol: "TCP" }];
-  await keepObject(store, SERVICES, object(SERVICES, SERVICE, { spec: { ports } }));
+  await applyObject(store, SERVICES, object(SERVICES, SERVICE, { spec: { ports } }));
   for (const manifest of await clusterManifests()) {
-    if (WEBHOOKS.includes(manifest.kind)) await keepManifests(store, [webhookOf(manifest, caPem)]);
+    if (WEBHOOKS.includes(manifest.kind)) await applyManifests(store, [webhookOf(manifest, caPem)]);
     if (manifest.kind !== API_SERVICES.kind) continue;
     const { spec } = manifest as KubeObject & { readonly spec: object };
     const caBundle = Buffer.from(caPem).toString("base64");
-    await keepManifests(store, [
+    await applyManifests(store, [
       object(API_SERVICES, manifest.metadata, { spec: { ...spec, caBundle } }),
     ]);
   }
@@ -107,20 +107,20 @@ async function keepWayToVirtApi(client: KubeClient, { caPem }: VirtApiAddress): 
 /** Installs all but the services. */
 export async function install(client: KubeClient, at: VirtApiAddress): Promise<void> {
   const { store } = client;
-  await keepManifests(store, customResourceDefinitions());
+  await applyManifests(store, customResourceDefinitions());
   const manifests = await clusterManifests();
-  await keepManifests(
+  await applyManifests(
     store,
     manifests.filter(({ kind }) => RIGHTS.test(kind)),
   );
-  await keepObject(store, NAMESPACES, object(NAMESPACES, { name: NAMESPACE }, {}));
-  await keepObject(store, NODES, object(NODES, { name: NODE }, {}));
+  await applyObject(store, NAMESPACES, object(NAMESPACES, { name: NAMESPACE }, {}));
+  await applyObject(store, NODES, object(NODES, { name: NODE }, {}));
   const kubevirt = { name: "kubevirt", namespace: SERVICE.namespace };
-  await keepObject(store, KUBEVIRTS, object(KUBEVIRTS, kubevirt, { spec: {} }));
+  await applyObject(store, KUBEVIRTS, object(KUBEVIRTS, kubevirt, { spec: {} }));
   for (const name of ["first", "hot"]) {
     const nad = bridgeNetworkManifest(name, "pbperf") as KubeObject;
     const metadata = { name, namespace: NAMESPACE };
-    await keepObject(store, NETWORK_ATTACHMENT_DEFINITIONS, { ...nad, metadata });
+    await applyObject(store, NETWORK_ATTACHMENT_DEFINITIONS, { ...nad, metadata });
   }
   await keepEndpoints(client, { ...at, ports: [] });
   await keepWayToVirtApi(client, at);

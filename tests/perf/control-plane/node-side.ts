@@ -2,7 +2,7 @@
 // A node that does nothing but say what its agents would: pods run, have the NICs that they are to have, and guests
 // get and let go of devices at once. One write for each thing that is to be said.
 import {
-  controllerOf,
+  findController,
   names,
   NODES,
   parseNetworks,
@@ -44,7 +44,7 @@ export interface NodeSideDeps {
 
 /** Name of the VMI whose launcher a pod is. */
 export function vmOf(pod: Pod): string {
-  return controllerOf(pod)?.name ?? "";
+  return findController(pod)?.name ?? "";
 }
 
 /** What CNI would say of the NICs that a pod is to have. */

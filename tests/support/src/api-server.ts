@@ -3,7 +3,7 @@
 import { customResourceDefinitions, type KubeObject, type ResourceType } from "@patchbay/api";
 import { startApiServer } from "@patchbay/apiserver";
 import { createKubeClient, type KubeClient, type KubeConfig } from "@patchbay/kube";
-import { keepManifests, parseManifests, readManifests } from "@patchbay/manifests";
+import { applyManifests, parseManifests, readManifests } from "@patchbay/manifests";
 import { createClock, createFiles } from "@patchbay/os";
 import {
   type Authority,
@@ -126,7 +126,7 @@ export async function startTestServer(): Promise<TestServer> {
   for (const definition of customResourceDefinitions()) {
     await store.create(CUSTOM_RESOURCE_DEFINITIONS, definition);
   }
-  await keepManifests(store, await readGrants());
+  await applyManifests(store, await readGrants());
   return {
     clock,
     log,

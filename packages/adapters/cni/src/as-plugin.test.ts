@@ -2,7 +2,7 @@
 // Which calls are understood, and what is said of those that are not?
 import { AppError, isAppError } from "@patchbay/base";
 import { expect, test } from "vitest";
-import { parsePluginCall, pluginFailureOf } from "./as-plugin.ts";
+import { parsePluginCall, toPluginFailure } from "./as-plugin.ts";
 
 const ARGS = "IgnoreUnknown=1;K8S_POD_NAMESPACE=ns1;K8S_POD_NAME=pod;K8S_POD_UID=uid-1;A=b=c;bare";
 const ENV = {
@@ -159,7 +159,7 @@ test.each([
   { name: "a name that is taken", error: new AppError("CNI_NAME_TAKEN"), code: 999 },
   { name: "a fault of ours", error: new TypeError("oh"), code: 999 },
 ])("$name is $code", ({ error, code }) => {
-  expect(pluginFailureOf(error, "1.0.0")).toEqual({
+  expect(toPluginFailure(error, "1.0.0")).toEqual({
     cniVersion: "1.0.0",
     code,
     msg: error.message,
@@ -167,5 +167,5 @@ test.each([
 });
 
 test("where the version is not known it is left out", () => {
-  expect(pluginFailureOf("odd")).toEqual({ code: 999, msg: "odd" });
+  expect(toPluginFailure("odd")).toEqual({ code: 999, msg: "odd" });
 });

@@ -188,7 +188,7 @@ function isTemporary(error: AppError): boolean {
 }
 
 /** Converts an error. Temporary ones get the code "try again later". */
-export function pluginFailureOf(error: unknown, cniVersion?: string): PluginFailure {
+export function toPluginFailure(error: unknown, cniVersion?: string): PluginFailure {
   const own = isAppError(error) ? toCniCode(error) : CNI_CODES.internal;
   const code = isAppError(error) && isTemporary(error) ? CNI_CODES.tryAgain : own;
   return { ...(cniVersion === undefined ? {} : { cniVersion }), code, msg: messageOf(error) };

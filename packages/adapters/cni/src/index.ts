@@ -16,13 +16,17 @@ export {
 } from "./definition-files.ts";
 export { createJournal, type Journal, type JournalDevice, type JournalRow } from "./journal.ts";
 export { createResultCache, type RememberedAttachment, type ResultCache } from "./result-cache.ts";
-export { defaultNetworkStatusesOf, networkStatusesOf, networkStatusOf } from "./network-status.ts";
+export {
+  defaultNetworkStatusesOf,
+  networkStatusesOf,
+  findNetworkStatus,
+} from "./network-status.ts";
 export {
   type CalledPod,
   CNI_CODES,
   parsePluginCall,
   PLUGIN_PROGRAM,
   type PluginCall,
-  pluginFailureOf,
+  toPluginFailure,
 } from "./as-plugin.ts";
 export { printResult } from "./result.ts";

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { parseResult } from "./result.ts";
-import { defaultNetworkStatusesOf, networkStatusesOf, networkStatusOf } from "./network-status.ts";
+import {
+  defaultNetworkStatusesOf,
+  networkStatusesOf,
+  findNetworkStatus,
+} from "./network-status.ts";
 
 const MAC = "92:79:27:01:7c:cf";
 const NIC = { name: "net1", mac: MAC, sandbox: "/var/run/netns/x" };
@@ -113,7 +117,7 @@ test.each([
   { name: "an empty result", result: null, want: { dns: {} } },
 ])("the status entry has $name", ({ result, want }) => {
   const parsed = parseResult(JSON.stringify(result), "1.0.0");
-  expect(parsed && networkStatusOf(parsed, "ns1/n", "net1")).toEqual({
+  expect(parsed && findNetworkStatus(parsed, "ns1/n", "net1")).toEqual({
     name: "ns1/n",
     interface: "net1",
     ...want,

@@ -133,7 +133,7 @@ export function networkStatusesOf(
   return hasNoInterface(result) ? [] : buildElements(result, { name, interfaceName }, beside);
 }
 
-export function networkStatusOf(
+export function findNetworkStatus(
   result: CniResult,
   name: string,
   interfaceName: string,

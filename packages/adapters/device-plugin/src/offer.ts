@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pure description of an offer: its devices, and what a container gets.
 import { join } from "node:path";
-import { VHOST_USER_DIR, VHOST_USER_SHOWN_DIR } from "@patchbay/api/names";
+import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
 import { AppError, type Logger } from "@patchbay/base";
 
 import type { AllocateRequest, ContainerAllocation, DeviceState, Mount } from "./protocol.ts";
@@ -63,7 +63,7 @@ export function allocateDevice(offer: DeviceOffer): ContainerAllocation {
 /** Mounts the shown directories read-only, under the paths that the dataplane uses. */
 export function allocateDirectories(ids: readonly string[]): ContainerAllocation {
   const mounts = ids.map((id): Mount => {
-    const [containerPath, hostPath] = [VHOST_USER_DIR, VHOST_USER_SHOWN_DIR].map((parent) =>
+    const [containerPath, hostPath] = [VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR].map((parent) =>
       join(parent, id),
     ) as [string, string];
     return { containerPath, hostPath, readOnly: true };

@@ -7,13 +7,13 @@ export type { HttpMethod } from "./connection/http.ts";
 export { loadKubeConfig, type KubeConfig } from "./connection/kubeconfig.ts";
 export { createElector, fencedStore } from "./leader-election.ts";
 export {
-  createNearReader,
-  createOwnWrites,
+  createCachedReader,
+  createMutationCache,
   type Known,
-  type OwnWrites,
+  type MutationCache,
   type Reader,
 } from "./watch/mutation-cache.ts";
-export { createPauses, type Held, type Pauses, type Step } from "./pace/pauses.ts";
+export { createStepBackoff, type Held, type StepBackoff, type Step } from "./pace/pauses.ts";
 export { createTokenBuckets, type Allowance, type TokenBuckets } from "./pace/backoff.ts";
 export { createQueue, specVersionOf, type Queue } from "./work/queue.ts";
 export { LoopWatch } from "./work/loop-watch.ts";
@@ -21,7 +21,7 @@ export {
   after,
   done,
   runReconciler,
-  type LostWriteTeller,
+  type LostWriteReporter,
   type Next,
   type ReconcileMetrics,
 } from "./work/reconciler.ts";

@@ -14,7 +14,7 @@ export {
   type GrowingFile,
   openGrowingFile,
   renameFile,
-  sizeOfFile,
+  readFileSize,
   waitForLine,
   watchFile,
 } from "./files/growing-file.ts";
@@ -33,13 +33,13 @@ export { readSelinux, type Selinux } from "./launchers/selinux.ts";
 export { createVhostSockets } from "./launchers/vhost-sockets.ts";
 export { createNamespaces, readNetnsInode } from "./namespaces.ts";
 export {
-  answersAt,
+  isSocketServed,
   connectUnixSocket,
   openVolumeSocket,
   publishSocket,
-  showAlive,
+  touchFile,
 } from "./unix-sockets.ts";
-export { takeFileLock, type FileLock } from "./files/file-lock.ts";
+export { acquireFileLock, type FileLock } from "./files/file-lock.ts";
 export { runInForeground, startDetached } from "./processes/start-process.ts";
 export { createDeviceNodes } from "./files/device-nodes.ts";
 export { createClaimDisk } from "./volumes/claim-disk.ts";

@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { answersAt, publishSocket, showAlive } from "./unix-sockets.ts";
+import { isSocketServed, publishSocket, touchFile } from "./unix-sockets.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -18,17 +18,17 @@ afterEach(() => {
 
 test("a socket answers at its place, is root's alone, and stays as a file when its server ends", async () => {
   const [made, path] = [join(directory, "made"), join(directory, "socket")];
-  expect(await answersAt(path)).toBe(false);
+  expect(await isSocketServed(path)).toBe(false);
   const server = createServer((socket) => socket.destroy());
   await once(server.listen(made), "listening");
   await publishSocket(made, path);
-  expect(await answersAt(path)).toBe(true);
+  expect(await isSocketServed(path)).toBe(true);
   expect(statSync(path).mode & 0o777).toBe(0o600);
-  await showAlive(path, 5_000);
+  await touchFile(path, 5_000);
   expect(statSync(path).mtimeMs).toBe(5_000);
   server.close();
   await once(server, "close");
-  expect(await answersAt(path)).toBe(false);
+  expect(await isSocketServed(path)).toBe(false);
   expect(statSync(path).isSocket()).toBe(true);
 });
 
@@ -36,5 +36,5 @@ test("what is not there cannot be put in place or shown alive", async () => {
   const failed = { code: "OS_FILE_FAILED" };
   const path = join(directory, "socket");
   await expect(publishSocket(join(directory, "made"), path)).rejects.toMatchObject(failed);
-  await expect(showAlive(path, 0)).rejects.toMatchObject(failed);
+  await expect(touchFile(path, 0)).rejects.toMatchObject(failed);
 });

@@ -65,7 +65,7 @@ export async function connectUnixSocket(place: SocketLocation): Promise<Socket> 
 
 const SOCKET_MODE = 0o600;
 
-export function answersAt(path: string): Promise<boolean> {
+export function isSocketServed(path: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const socket = createConnection(path);
   socket.once("connect", () => {
@@ -89,7 +89,7 @@ export async function publishSocket(made: string, path: string): Promise<void> {
 }
 
 /** Equivalent to: `touch --date=@SECONDS PATH`. @throws AppError with OS_FILE_FAILED */
-export async function showAlive(path: string, nowMs: number): Promise<void> {
+export async function touchFile(path: string, nowMs: number): Promise<void> {
   const seconds = nowMs / 1000;
   try {
     await utimes(path, seconds, seconds);

@@ -327,7 +327,7 @@ async function start(
   };
 }
 
-export function createAddressServers(options: AddressServersOptions): AddressServers {
+export function createDhcpServers(options: AddressServersOptions): AddressServers {
   const users = new UserPool();
   return {
     start: async (netns, nic) => {

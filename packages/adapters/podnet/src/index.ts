@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 export { createPodNetwork } from "./pod-network.ts";
 export { createDefaultRoutes } from "./netlink/default-routes.ts";
-export { createAddressServers } from "./dnsmasq.ts";
+export { createDhcpServers } from "./dnsmasq.ts";
 export { createPacketCaptures } from "./packet-captures.ts";
 export {
   createNodeNics,

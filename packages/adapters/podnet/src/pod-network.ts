@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError } from "@patchbay/base";
-import type { LeftWiring, PodWiring, SeenWiring } from "@patchbay/core/nics";
+import type { RemovableWiring, PodWiring, ObservedWiring } from "@patchbay/core/nics";
 import type { NetnsHandle, PodNetwork, PodView } from "@patchbay/core/interfaces";
 import { restoreNic, readAddresses, removeLink, restoreName } from "./pod-nic.ts";
 import { queryLinks } from "./netlink/queries.ts";
@@ -34,7 +34,7 @@ function assertValidNames(words: readonly string[]): void {
   }
 }
 
-function listNames(wiring: LeftWiring): readonly string[] {
+function listNames(wiring: RemovableWiring): readonly string[] {
   const { podInterfaceName, tapName } = wiring;
   return [podInterfaceName, tapName, ...(wiring.kind === "tap" ? [] : [wiring.bridgeName])];
 }
@@ -120,7 +120,7 @@ function toPodView(state: NetnsState): PodView {
   };
 }
 
-function isWired(state: NetnsState, wiring: SeenWiring): boolean {
+function isWired(state: NetnsState, wiring: ObservedWiring): boolean {
   switch (wiring.kind) {
     case "bridge":
       return BRIDGE.isWired(state, wiring);
@@ -142,7 +142,7 @@ async function wireTap(pod: Pod, wiring: PodWiring, before: NetnsState): Promise
   }
 }
 
-async function unwireTap(pod: Pod, wiring: LeftWiring, before: NetnsState): Promise<void> {
+async function unwireTap(pod: Pod, wiring: RemovableWiring, before: NetnsState): Promise<void> {
   if (wiring.kind === "tap") return TAP.unwire(pod, wiring, before);
   return wiring.kind === "bridge"
     ? BRIDGE.unwire(pod, wiring, before)

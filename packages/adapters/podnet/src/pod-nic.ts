@@ -3,7 +3,7 @@ import { normalizeMac, parseIp } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { ipv6GatewayOf, type RememberedAddresses } from "@patchbay/core/nics";
 import type {
-  LentNic,
+  BorrowedNic,
   Link,
   Netlink,
   NetnsHandle,
@@ -63,7 +63,7 @@ function isSame(one: string, other: string): boolean {
 /** The MAC changes while the link is down, because not every kind allows it otherwise. */
 export function planNicRestore(
   link: Link,
-  { name, mac, addresses }: LentNic,
+  { name, mac, addresses }: BorrowedNic,
 ): readonly LinkChange[] {
   const hasOtherMac = mac !== undefined && normalizeMac(mac) !== normalizeMac(link.mac);
   const missing = addresses.filter(
@@ -77,7 +77,7 @@ export function planNicRestore(
 }
 
 /** Continues after a refused change. @throws AppError with PODNET_FAILED, the first refusal */
-export async function restoreNic(pod: Pod, lent: LentNic): Promise<void> {
+export async function restoreNic(pod: Pod, lent: BorrowedNic): Promise<void> {
   const link = (await pod.listLinks()).find(({ name }) => name === lent.name);
   if (link === undefined) return;
   const refusals: unknown[] = [];

@@ -5,7 +5,7 @@ import {
   type MigrationState,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import { GUEST_HELD } from "@patchbay/core/migration";
+import { GUEST_HELD_CONDITION } from "@patchbay/core/migration";
 import { printSize } from "../print/size.ts";
 import type { VmiState, Stage } from "./steps.ts";
 import { isGuestRunning, type Verdict } from "./verdict.ts";
@@ -64,7 +64,7 @@ function describeTargetProblem(
 
 /** Why the guest is paused on its target node; empty if it is not. */
 function describeHold({ status }: VirtualMachineInstanceMigration): string {
-  const held = status?.conditions?.find(({ type }) => type === GUEST_HELD);
+  const held = status?.conditions?.find(({ type }) => type === GUEST_HELD_CONDITION);
   return held?.message ?? "";
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Error messages, hints and exit codes of failed commands.
-import { fillIn, isAppError, messageOf, type AppError, type ErrorCode } from "@patchbay/base";
+import { fillTemplate, isAppError, messageOf, type AppError, type ErrorCode } from "@patchbay/base";
 import { indented, oneLine } from "./safe.ts";
 
 const FAILED = 1;
@@ -102,7 +102,7 @@ function linesOf(error: unknown, head: string): readonly string[] {
 function hintOf({ code, details }: AppError): string | undefined {
   const hint = HINTS[code];
   if (hint?.includes("{look}") !== true) return hint;
-  return details["look"] === undefined ? undefined : fillIn(hint, details);
+  return details["look"] === undefined ? undefined : fillTemplate(hint, details);
 }
 
 /** Message, causes on one line each with the paths of their fields, and a hint. */

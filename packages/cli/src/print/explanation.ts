@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text of `patchbay explain`: the state of an interface in each layer, and who acts next. Pure.
 import type { Iface, IfacePhase, IfaceStatus } from "@patchbay/api";
-import { helperOn, nextOn } from "@patchbay/core/reasons";
+import { whoCanHelp, nextStepFor } from "@patchbay/core/reasons";
 import { networkOf, phaseOfRow, reasonOf, type IfaceRow } from "./iface-rows.ts";
 import { printPairs } from "./table.ts";
 
@@ -63,7 +63,7 @@ function nextStep(row: IfaceRow, { isRunning, blockedReason }: ExplainedVm): str
   const phase = phaseOfRow(row, isRunning);
   if (phase === "Stopped") return "the interface is plugged at the VM's next start";
   if (phase === "Ready") return NEXT_STEPS[phase];
-  return nextOn(reasonOf(row)) ?? nextOn(blockedReason) ?? NEXT_STEPS[phase];
+  return nextStepFor(reasonOf(row)) ?? nextStepFor(blockedReason) ?? NEXT_STEPS[phase];
 }
 
 function attachmentPairs(attachment: IfaceRow["attachment"]): Pairs {
@@ -85,7 +85,7 @@ function progressPairs(row: IfaceRow, explained: ExplainedVm): Pairs {
     ["attempts", hotplug?.attempts?.toString()],
     ["reason", hotplug?.reason],
     ["message", hotplug?.message],
-    ["who can help", helperOn(reasonOf(row))],
+    ["who can help", whoCanHelp(reasonOf(row))],
     ["next", nextStep(row, explained)],
   ];
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { beforeEach, expect, test } from "vitest";
-import { Strangers, type Connection } from "./connection-limit.ts";
+import { UnauthenticatedConnections, type Connection } from "./connection-limit.ts";
 
-let strangers: Strangers;
+let strangers: UnauthenticatedConnections;
 let cut: number[];
 
 /** A connection from that port; it is closed when it is cut, or by the function. */
@@ -20,7 +20,7 @@ function from(remotePort: number): Connection & { readonly close: () => void } {
 }
 
 beforeEach(() => {
-  strangers = new Strangers(2);
+  strangers = new UnauthenticatedConnections(2);
   cut = [];
 });
 

@@ -17,7 +17,7 @@ function clientOf({ remoteAddress = "", remotePort = 0 }: Connection): string {
  * At the limit, closes the oldest unauthenticated connection instead of refusing the new one; refused clients would
  * reconnect at once.
  */
-export class Strangers {
+export class UnauthenticatedConnections {
   readonly #connections = new Map<string, Connection>();
   readonly #max: number;
 

@@ -3,7 +3,7 @@
 type Present<T> = { [K in keyof T]: Exclude<T[K], undefined> };
 
 /** Returns a copy without undefined members, for types with `exactOptionalPropertyTypes`. */
-export function dropAbsent<T extends object>(fields: T): Present<T> {
+export function omitUndefined<T extends object>(fields: T): Present<T> {
   const present = Object.entries(fields).filter(([, value]) => value !== undefined);
   return Object.fromEntries(present) as Present<T>;
 }

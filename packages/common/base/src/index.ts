@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 export type { Clock } from "./clock.ts";
-export { Strangers } from "./connection-limit.ts";
-export { dropAbsent } from "./drop-absent.ts";
+export { UnauthenticatedConnections } from "./connection-limit.ts";
+export { omitUndefined } from "./drop-absent.ts";
 export { covers, isEqual } from "./equal.ts";
 export {
   AppError,
   type Details,
-  fillIn,
+  fillTemplate,
   isAppError,
   isDomainBusy,
-  leastPauseMs,
+  minRetryDelayMs,
   messageOf,
   retryRuleOf,
 } from "./errors/app-error.ts";

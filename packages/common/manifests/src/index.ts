@@ -7,8 +7,8 @@ export { createKubeVirt, isEstablished } from "./install/kubevirt-object.ts";
 export { withSettings } from "./install/settings.ts";
 export { uninstall, type Removal } from "./install/uninstall.ts";
 export {
-  keepManifests,
-  keepObject,
+  applyManifests,
+  applyObject,
   type Manifest,
   type ManifestFolder,
   parseManifests,

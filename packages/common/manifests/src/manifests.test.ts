@@ -12,7 +12,7 @@ import { createFakeStore } from "@patchbay/kube/testing";
 import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
-import { keepManifests, parseManifests, readManifests } from "./manifests.ts";
+import { applyManifests, parseManifests, readManifests } from "./manifests.ts";
 import { rightsOf } from "./testing.ts";
 import { isRole, type Role } from "./types.ts";
 
@@ -278,14 +278,14 @@ const wanted = byName(objects.filter(isRole));
 
 test("an empty server gets everything", async () => {
   const store = createFakeStore();
-  await keepManifests(store, objects);
+  await applyManifests(store, objects);
   expect(await storedRoles(store)).toEqual(wanted);
 });
 
 test("keeping everything again changes nothing", async () => {
   const store = createFakeStore();
-  await keepManifests(store, objects);
-  await keepManifests(store, objects);
+  await applyManifests(store, objects);
+  await applyManifests(store, objects);
   expect(await storedRoles(store)).toEqual(wanted);
 });
 
@@ -299,13 +299,13 @@ test("a role of another version gets the rules and labels of this one", async ()
     const older: Role = { apiVersion, kind, metadata: { name, ...where }, rules };
     for (const type of ROLE_TYPES) if (type.kind === kind) store.put(type, older);
   }
-  await keepManifests(store, objects);
+  await applyManifests(store, objects);
   expect(await storedRoles(store)).toEqual(wanted);
 });
 
 test("a kind that no manifest has is refused", async () => {
   const stranger = { apiVersion: "v1", kind: "Stranger", metadata: { name: "one" } };
-  await expect(keepManifests(createFakeStore(), [stranger])).rejects.toMatchObject({
+  await expect(applyManifests(createFakeStore(), [stranger])).rejects.toMatchObject({
     code: "API_MALFORMED",
   });
 });

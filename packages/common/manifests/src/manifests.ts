@@ -81,7 +81,7 @@ export function parseManifests(
 const IDENTITY: readonly string[] = ["apiVersion", "kind", "metadata"];
 
 /** Writes only differences in labels and fields. @throws AppError of the store */
-export async function keepObject(
+export async function applyObject(
   store: Store,
   type: ResourceType<KubeObject>,
   object: KubeObject,
@@ -101,6 +101,6 @@ export async function keepObject(
 }
 
 /** Applies objects in order. @throws AppError with API_MALFORMED for an unknown kind; errors of the store */
-export async function keepManifests(store: Store, objects: readonly KubeObject[]): Promise<void> {
-  for (const object of objects) await keepObject(store, findType(object), object);
+export async function applyManifests(store: Store, objects: readonly KubeObject[]): Promise<void> {
+  for (const object of objects) await applyObject(store, findType(object), object);
 }

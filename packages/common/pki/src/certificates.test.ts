@@ -8,9 +8,9 @@ import {
   type Authority,
   type IssuedCertificate,
   createAuthority,
-  endOfCertificate,
+  readCertificateEnd,
   issueCertificate,
-  subjectOfCertificate,
+  readCertificateSubject,
   kubeconfigText,
   loadAuthority,
 } from "./index.ts";
@@ -104,7 +104,7 @@ test("a certificate does not outlive its authority", async () => {
     usages: ["client"],
     validDays: 100_000,
   });
-  expect(endOfCertificate(issued.certPem)).toBe(endOfCertificate(authority.certPem));
+  expect(readCertificateEnd(issued.certPem)).toBe(readCertificateEnd(authority.certPem));
 });
 
 test("the key belongs to the certificate", async () => {
@@ -125,7 +125,7 @@ test("a certificate tells whom it names", async () => {
     validDays: 1,
   });
   const want = { commonName: "jane", organizations: ["devs", "patchbay.io:node:a"] };
-  expect(subjectOfCertificate(certPem)).toEqual(want);
+  expect(readCertificateSubject(certPem)).toEqual(want);
 });
 
 test.each([

@@ -40,12 +40,12 @@ function read(certPem: string): X509Certificate {
 }
 
 /** Milliseconds since 1970. @throws AppError with PKI_PEM_INVALID if it cannot be read */
-export function endOfCertificate(certPem: string): number {
+export function readCertificateEnd(certPem: string): number {
   return read(certPem).validToDate.getTime();
 }
 
 /** Milliseconds since 1970. @throws AppError with PKI_PEM_INVALID if it cannot be read */
-export function startOfCertificate(certPem: string): number {
+export function readCertificateStart(certPem: string): number {
   return read(certPem).validFromDate.getTime();
 }
 
@@ -54,7 +54,7 @@ function toTexts(value: unknown): readonly string[] {
 }
 
 /** @throws AppError with PKI_PEM_INVALID if it cannot be read */
-export function subjectOfCertificate(
+export function readCertificateSubject(
   certPem: string,
 ): Pick<CertificateRequest, "commonName" | "organizations"> {
   // Node.js returns attributes as strings, or as lists of strings.
@@ -92,7 +92,7 @@ export function isKeyOf(certPem: string, keyPem: string): boolean {
 }
 
 /** Whether the certificate is also for that IP address. @throws AppError with PKI_PEM_INVALID if it cannot be read */
-export function namesAddress(certPem: string, ip: string): boolean {
+export function isIssuedForAddress(certPem: string, ip: string): boolean {
   return read(certPem).checkIP(ip) !== undefined;
 }
 
@@ -116,7 +116,7 @@ export async function createAuthority(
  */
 export async function renewAuthority({ certPem, keyPem, clock }: Authority): Promise<Authority> {
   const { signAuthority } = await import("./signing.ts");
-  const { commonName } = subjectOfCertificate(certPem);
+  const { commonName } = readCertificateSubject(certPem);
   const now = clock.now();
   const endMs = now + AUTHORITY_VALID_DAYS * MS_PER_DAY;
   return { ...(await signAuthority({ commonName, endMs, keyPem }, now)), clock };

@@ -2,16 +2,16 @@
 export {
   certifyKey,
   createAuthority,
-  endOfCertificate,
+  readCertificateEnd,
   isIssuedFor,
   isKeyOf,
   issueCertificate,
   loadAuthority,
-  namesAddress,
+  isIssuedForAddress,
   renewAuthority,
   splitBundle,
-  startOfCertificate,
-  subjectOfCertificate,
+  readCertificateStart,
+  readCertificateSubject,
 } from "./certificates.ts";
 export {
   type Authority,

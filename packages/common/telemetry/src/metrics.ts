@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { queueFamilies, type MetricFamily, type QueueFigures } from "@patchbay/core/metrics";
+import { queueFamilies, type MetricFamily, type QueueStats } from "@patchbay/core/metrics";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 export interface ReconcilePass {
@@ -39,7 +39,7 @@ export interface Metrics {
    */
   observeReconcile(pass: ReconcilePass): void;
   /** The other `kubevirt_workqueue_…{name}` of a loop, read on demand. */
-  addQueue(name: string, read: () => QueueFigures): void;
+  addQueue(name: string, read: () => QueueStats): void;
   /** Adds a counter, and returns its increment function. Each name may be added once. */
   addCounter(settings: CounterSettings): (labels: MetricLabels) => void;
   /** Adds a histogram, and returns its observe function. Each name may be added once. */
@@ -145,7 +145,7 @@ async function printFamilies(families: readonly MetricFamily[]): Promise<string>
 export function createMetrics(component: string): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  const queues = new Map<string, () => QueueFigures>();
+  const queues = new Map<string, () => QueueStats>();
   const readQueues = (): readonly MetricFamily[] =>
     queueFamilies(new Map([...queues].map(([name, read]) => [name, read()])));
   const sources: (() => Promise<readonly MetricFamily[]>)[] = [() => Promise.resolve(readQueues())];

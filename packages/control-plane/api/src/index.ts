@@ -4,25 +4,25 @@ export {
   printAttachmentErrors,
   type AttachmentError,
   type AttachmentErrors,
-  vhostUserOf,
+  parseVhostUserInfo,
   type VhostUserInfo,
   parseNetworkStatus,
   printNetworkStatus,
-  soundNetworkStatus,
+  sanitizeNetworkStatus,
   type NetworkStatus,
 } from "./annotations/network-status.ts";
 export {
-  keptIpsOf,
-  parseKeptAddresses,
-  printKeptAddresses,
-  soundAddresses,
-  type KeptAddresses,
+  parsePreferredIps,
+  parseRetainedAddresses,
+  printRetainedAddresses,
+  normalizeAddresses,
+  type RetainedAddresses,
   parsePcieTopology,
   printPcieTopology,
 } from "./annotations/restart-state.ts";
 export {
-  gatewaysOf,
-  requestCausesOf,
+  findGateways,
+  validateNetworkSelection,
   isReadableSelection,
   NETWORKS_MAX,
   parseNetworks,
@@ -31,8 +31,8 @@ export {
   type NetworkSelection,
 } from "./annotations/networks.ts";
 export {
-  hookSidecarProblems,
-  hookSidecarsOf,
+  validateHookSidecars,
+  parseHookSidecars,
   type HookSidecarRequest,
 } from "./annotations/hook-sidecars.ts";
 export { customResourceDefinitions } from "./crds/definitions.ts";
@@ -80,7 +80,7 @@ export {
   type PreferenceSpec,
 } from "./kinds/instancetype.ts";
 export {
-  refusalOf,
+  findRejectionReason,
   API_SERVICES,
   CLUSTER_INSTANCETYPES,
   CLUSTER_PREFERENCES,
@@ -124,8 +124,8 @@ export {
   type EvictionStrategy,
   overcommitConfigOf,
   storageConfigOf,
-  logsConsoles,
-  offersDataplane,
+  logsSerialConsoles,
+  isDataplaneEnabled,
   usesEmulation,
   type BindingPlugin,
   type BindingRegistry,
@@ -136,7 +136,7 @@ export {
   type StorageConfig,
 } from "./kinds/kubevirt-config.ts";
 export {
-  controllerOf,
+  findController,
   type Cause,
   type Condition,
   type KubeList,
@@ -197,7 +197,7 @@ export type {
 } from "./kinds/kubernetes/storage.ts";
 export {
   runStrategyOf,
-  startsByItself,
+  startsAutomatically,
   type Matcher,
   type MatcherRef,
   type PcieTopology,
@@ -222,38 +222,38 @@ export {
   effectiveVmiSpec,
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
-  unbuiltFieldOf,
+  findUnbuiltField,
   vmFields,
   type FieldProblem,
   type UnactedFields,
-  misshapenFields,
-  unreadableQuantities,
+  findMistypedFields,
+  findMalformedQuantities,
 } from "./validate/fields.ts";
 export type { SchemaField } from "./fields/walk.ts";
-export { inCurrentWords } from "./kinds/field-aliases.ts";
+export { withCurrentFieldNames } from "./kinds/field-aliases.ts";
 export {
   POLICY_FIELD_NAMES,
   POLICY_FIELDS,
   type ClusterTenantPolicy,
   type PolicyFieldName,
-  policyCauses,
+  validatePolicyList,
 } from "./kinds/tenant-policy.ts";
 export {
-  natPrefixOf,
+  parseNatPrefix,
   IP_BITS,
   isWithin,
-  networkOf,
+  toNetworkAddress,
   parseIp,
   parseSloppyIp,
   printAddress,
   type IpPrefix,
   isLinkLocal,
-  linkLocalOf,
+  toLinkLocal,
 } from "./values/ip.ts";
 export { isNicMac, MAC_BYTES, normalizeMac, parseMac } from "./values/mac.ts";
 export { parseNadName, type NadName } from "./values/name-syntax.ts";
 export {
-  autoNicOf,
+  buildAutoNic,
   declaresNoNics,
   findAutoNic,
   isSecondary,
@@ -270,14 +270,14 @@ export { parseQuantity } from "./values/quantity.ts";
 export {
   validateVmChange,
   validateVmiChange,
-  guestProblems,
+  validateGuest,
   validateVmiSpec,
   validateVmiNetworkChange,
 } from "./validate/spec.ts";
-export { vmNameCauses } from "./validate/guest/names.ts";
+export { validateVmName } from "./validate/guest/names.ts";
 export {
-  instancetypeCauses,
-  preferenceCauses,
+  validateInstancetype,
+  validatePreference,
   preferenceWarnings,
 } from "./validate/instancetypes.ts";
 export { ifacePath } from "./validate/rule.ts";

@@ -33,14 +33,14 @@ export const HOOK_SIDECARS_ANNOTATION = "hooks.kubevirt.io/hookSidecars";
 export const ATTACHMENT_ERRORS_ANNOTATION = "patchbay.io/attachment-errors";
 
 /** On a net-agent pod that is about to be deleted: uninstall its CNI plugin from the node; writer: the uninstaller. */
-export const LEAVE_RUNTIME_ANNOTATION = "patchbay.io/leave-runtime";
+export const UNINSTALL_PLUGIN_ANNOTATION = "patchbay.io/leave-runtime";
 
 /** Specification that `patchbay install` wrote last, for a three-way merge with operators' changes. */
 export const LAST_INSTALLED_ANNOTATION = "patchbay.io/last-installed";
 
 /** PCI addresses of the last start; writer: virt-controller. */
 export const PCIE_TOPOLOGY_ANNOTATION = "patchbay.io/pcie-topology";
-export const KEPT_ADDRESSES_ANNOTATION = "patchbay.io/kept-addresses";
+export const RETAINED_ADDRESSES_ANNOTATION = "patchbay.io/kept-addresses";
 /** `"true"` places PCI devices on the root complex, where hot-plug is impossible. Source: KubeVirt. */
 export const ROOT_COMPLEX_ANNOTATION = "kubevirt.io/placePCIDevicesOnRootComplex";
 
@@ -118,7 +118,7 @@ export const VHOST_USER_RESOURCE = "vhost-user.patchbay.io/sockets";
 /** Directory of vhost-user sockets; the same path on the node, in launchers and in dataplane pods. */
 export const VHOST_USER_DIR = "/run/patchbay/vhost-user";
 /** On the node only: the view of {@link VHOST_USER_DIR}/ID that a launcher gets. Dataplanes do not mount it. */
-export const VHOST_USER_SHOWN_DIR = "/run/patchbay/vhost-user-shown";
+export const VHOST_USER_LAUNCHER_DIR = "/run/patchbay/vhost-user-shown";
 
 /** emptyDir volumes below the pod's directory on the node. Source: kubelet's volume layout. */
 export const EMPTY_DIR_VOLUMES = "volumes/kubernetes.io~empty-dir";

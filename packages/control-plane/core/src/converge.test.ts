@@ -17,18 +17,18 @@ import type { NicFacts } from "@patchbay/domain";
 import { aVm, type NicSketch } from "@patchbay/support";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { SeenWiring } from "./nics/bindings/pod-wiring.ts";
+import type { ObservedWiring } from "./nics/bindings/pod-wiring.ts";
 import { isEqual } from "@patchbay/base";
 import { collectIfaceFacts } from "./nics/collect.ts";
 import type { IfaceFacts } from "./nics/facts.ts";
 import type { KernelLink } from "./nics/links/link-facts.ts";
-import { NO_VIEW } from "./guest/agent-view.ts";
-import { madeTapOf, namesOf } from "./nics/names.ts";
+import { EMPTY_VIEW } from "./guest/agent-view.ts";
+import { ownTapName, namesOf } from "./nics/names.ts";
 import { withMacs } from "./nics/mac.ts";
 import { expectedWirings, withWired } from "./nics/links/wiring.ts";
 import { withNics } from "./nics/nics.ts";
-import { nodeVmStatus } from "./status/node-vm.ts";
-import { ownVmiStatus } from "./status/vmi.ts";
+import { buildNodeVmStatus } from "./status/node-vm.ts";
+import { buildVmiStatus } from "./status/vmi.ts";
 import { planNodeVm, type NodeAction, type NodeVmFacts } from "./vm/node/node-vm.ts";
 import { planVm } from "./vm/vm.ts";
 import { planVmi } from "./vm/vmi.ts";
@@ -123,7 +123,7 @@ class World {
       }
     }
     const report = { ...facts, vmi: this.vmi, pod: this.pod, failures: [] };
-    const status = ownVmiStatus(report, NOW);
+    const status = buildVmiStatus(report, NOW);
     const others = Object.entries(this.vmi.status ?? {}).filter(([key]) => key !== "attachments");
     const next = { ...Object.fromEntries(others), ...status };
     const changed = !isEqual(this.vmi.status, next);
@@ -190,7 +190,7 @@ class World {
     const none = { agentConnected: false, devices: [], paths: [] };
     const facts = { ...machine, ...none, nics, controllers, pciAddresses };
     const links = [...this.links.values()];
-    const sources = { vmi, links, nics, guest: NO_VIEW, bindings: NETWORK.bindings };
+    const sources = { vmi, links, nics, guest: EMPTY_VIEW, bindings: NETWORK.bindings };
     return {
       vmi,
       role: "owner",
@@ -210,7 +210,7 @@ class World {
     return withWired(ifaces, new Set(whole.map(({ tapName }) => tapName)));
   }
 
-  #isWired(wiring: SeenWiring): boolean {
+  #isWired(wiring: ObservedWiring): boolean {
     if (wiring.kind !== "bridge") return false;
     const { podInterfaceName, bridgeName, tapName } = wiring;
     const ports = [podInterfaceName, tapName];
@@ -228,7 +228,10 @@ class World {
       this.violations.push(`two steps for one iface: ${ifaces.join(", ")}`);
     for (const action of plan) this.#perform(action);
     const after = this.#facts(this.vmi);
-    const status = { ...this.vmi.status, ...nodeVmStatus(after, { hindrances: {}, now: NOW }) };
+    const status = {
+      ...this.vmi.status,
+      ...buildNodeVmStatus(after, { hindrances: {}, now: NOW }),
+    };
     const changed = !isEqual(status, this.vmi.status);
     this.vmi = { ...this.vmi, status };
     return changed || plan.some(({ kind }) => kind !== "wait");
@@ -387,7 +390,7 @@ describe("all loops together", () => {
         const statuses = world.vmi?.status?.interfaces ?? [];
         const links = statuses.flatMap(({ name = "", podInterfaceName: nic = "" }) => {
           const { bridgeName } = namesOf(name, nic);
-          return [nic, bridgeName, madeTapOf(name, nic)];
+          return [nic, bridgeName, ownTapName(name, nic)];
         });
         expect([...world.links.keys()].sort()).toEqual(links.sort());
         expect(world.networks()).toEqual({ a: "default/blue", d: "default/green" });

@@ -6,15 +6,15 @@ export type {
   NicDefinition,
 } from "./definition.ts";
 export {
-  machineFamilyOf,
+  findMachineFamily,
   parsePciAddress,
   printPciAddress,
   type PciAddress,
 } from "./pci/addresses.ts";
-export { findNicModel, vectorsOf } from "./pci/interrupts.ts";
+export { findNicModel, countVectors } from "./pci/interrupts.ts";
 export { countPorts, freeAddresses, spareVectors } from "./pci/capacity.ts";
 export {
-  layoutOf,
+  findLayout,
   TOPOLOGY_VERSION,
   type FixedDevice,
   planTopology,

@@ -22,7 +22,7 @@ interface RuntimeAdapters {
 /** Whether the annotation on the agent's own pod says that the agent is being uninstalled. */
 function isUninstalling({ ownPod }: Flags, { pods }: RuntimeAdapters): boolean {
   const pod = ownPod === undefined ? undefined : pods.find(parseKey(ownPod));
-  return pod?.metadata.annotations?.[names.LEAVE_RUNTIME_ANNOTATION] === "true";
+  return pod?.metadata.annotations?.[names.UNINSTALL_PLUGIN_ANNOTATION] === "true";
 }
 
 /** Installs the plugin when the server starts, and removes it at the end if the agent is being uninstalled. */

@@ -3,7 +3,7 @@
 import {
   POLICY_FIELD_NAMES,
   POLICY_FIELDS,
-  policyCauses,
+  validatePolicyList,
   type ClusterTenantPolicy,
   type PolicyFieldName,
 } from "@patchbay/api";
@@ -27,7 +27,7 @@ function parseListOf(name: PolicyFieldName): (text: string) => readonly string[]
       .split(",")
       .map((part) => part.trim())
       .filter((part) => part !== "");
-    const [cause] = policyCauses(name, entries, POLICY_FIELDS[name].flag);
+    const [cause] = validatePolicyList(name, entries, POLICY_FIELDS[name].flag);
     if (cause === undefined) return entries;
     throw new InvalidArgumentError(`${cause.message}.`);
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AttachmentError } from "@patchbay/api";
-import { AppError, leastPauseMs } from "@patchbay/base";
+import { AppError, minRetryDelayMs } from "@patchbay/base";
 import type { Step } from "@patchbay/kube";
 import { expect, test } from "vitest";
 import { createFailures, type Failures } from "./failures.ts";
@@ -39,7 +39,7 @@ function fail(
   ...[thrown, network]: readonly [unknown, string?]
 ): { readonly error: AttachmentError; readonly pauseMs: number } {
   const explained = failures.explain(step, thrown, network);
-  const pauseMs = failures.fail(step, { ...explained, atLeastMs: leastPauseMs(thrown) });
+  const pauseMs = failures.fail(step, { ...explained, atLeastMs: minRetryDelayMs(thrown) });
   return { error: explained.shown, pauseMs };
 }
 

@@ -3,11 +3,17 @@
 // may cause more retries or events.
 import type { AttachmentError } from "@patchbay/api";
 import { isAppError, type Clock } from "@patchbay/base";
-import { reasonOf, sayWithAdvice } from "@patchbay/core/reasons";
-import { createPauses, type Explanation, type Held, type Pauses, type Step } from "@patchbay/kube";
+import { reasonOf, messageWithAdvice } from "@patchbay/core/reasons";
+import {
+  createStepBackoff,
+  type Explanation,
+  type Held,
+  type StepBackoff,
+  type Step,
+} from "@patchbay/kube";
 
 /** Failed steps. The scope of a step is the uid of its pod. */
-export interface Failures extends Pauses<AttachmentError> {
+export interface Failures extends StepBackoff<AttachmentError> {
   /** The report for a failure of the step on that network: the message of the first failure of its kind. */
   explain(step: Step, error: unknown, network?: string): Explanation<AttachmentError>;
   /** The last report of a failed step, also after its backoff. */
@@ -20,7 +26,7 @@ export interface Failures extends Pauses<AttachmentError> {
 const REPORT_MAX_AGE_MS = 600_000;
 
 function toAttachmentError(error: unknown, network?: string): AttachmentError {
-  return { reason: reasonOf(error) ?? "CniFailed", message: sayWithAdvice(error, { network }) };
+  return { reason: reasonOf(error) ?? "CniFailed", message: messageWithAdvice(error, { network }) };
 }
 
 /** The part of a failure that stays the same when its message varies. */
@@ -45,7 +51,7 @@ class StepFailures implements Failures {
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#pauses = createPauses<AttachmentError>({ clock });
+    this.#pauses = createStepBackoff<AttachmentError>({ clock });
   }
 
   findHeld(step: Step): Held<AttachmentError> | undefined {
@@ -61,7 +67,7 @@ class StepFailures implements Failures {
     return { code, shown: this.#storeReport(step, code, toAttachmentError(thrown, network)).error };
   }
 
-  fail(...failed: Parameters<Pauses<AttachmentError>["fail"]>): number {
+  fail(...failed: Parameters<StepBackoff<AttachmentError>["fail"]>): number {
     return this.#pauses.fail(...failed);
   }
 

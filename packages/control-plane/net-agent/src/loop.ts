@@ -7,7 +7,7 @@ import {
   printKey,
   runReconciler,
   type LoopWatch,
-  type LostWriteTeller,
+  type LostWriteReporter,
   type Next,
   type ReconcileMetrics,
 } from "@patchbay/kube";
@@ -51,7 +51,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   const wake = (key: string): void => {
     queue.add(key);
   };
-  const lostWrites: LostWriteTeller = {
+  const lostWrites: LostWriteReporter = {
     events: parts.events,
     find: (_resource, key) => pods.find(key),
   };

@@ -2,7 +2,7 @@
 // Lock on the state directory: two net-agents would run plugins on the same sandboxes.
 import type { Clock, Logger } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
-import { takeFileLock, type FileLock } from "@patchbay/os";
+import { acquireFileLock, type FileLock } from "@patchbay/os";
 
 /** Interval between attempts. The process polls, because waiting for a lock would block it. */
 const LOCK_RETRY_INTERVAL_MS = 2_000;
@@ -20,7 +20,7 @@ export async function lockState(
   await files.ensureDirectory(directory, 0o700);
   let isLogged = false;
   while (!signal.aborted) {
-    const lock = takeFileLock(`${directory}/lock`);
+    const lock = acquireFileLock(`${directory}/lock`);
     if ("release" in lock) return lock;
     if (!isLogged) {
       log.warn("another net-agent works on this node; waiting until it ends", {

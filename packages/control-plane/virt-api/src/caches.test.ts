@@ -10,7 +10,7 @@ import { createFakeCache } from "@patchbay/kube/testing";
 import { expect, test } from "vitest";
 import {
   launcherPodName,
-  evictionAnswer,
+  respondToEviction,
   launcherNamesOf,
   migrationProblem,
 } from "@patchbay/core/migration";
@@ -157,7 +157,7 @@ test.each<{ name: string; status?: VmiStatus }>([
     targetProblem({ kind: "vmi", vmi: it }),
     launcherNamesOf(it),
     migrationProblem(it, { namespace: "ns", name: "vm" }),
-    evictionAnswer(it, launcherNamesOf(it)[0] ?? "", "LiveMigrate"),
+    respondToEviction(it, launcherNamesOf(it)[0] ?? "", "LiveMigrate"),
   ];
   expect(judged(seen)).toEqual(judged(vmi));
   expect({ ...seen, status: undefined }).toEqual({ ...vmi, status: undefined });

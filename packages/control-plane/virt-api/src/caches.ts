@@ -7,7 +7,7 @@ import {
   KUBEVIRTS,
   NETWORK_ATTACHMENT_DEFINITIONS,
   isVmiFinal,
-  startsByItself,
+  startsAutomatically,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINES,
   type KubeVirt,
@@ -19,7 +19,7 @@ import {
 import { LIVE_MIGRATABLE } from "@patchbay/core/status";
 import { hasVm } from "@patchbay/core/vm";
 import { launcherNamesOf } from "@patchbay/core/migration";
-import { listMacs, sharedLinkOf, type MacOwner } from "@patchbay/core/nics";
+import { listMacs, findSharedLink, type MacOwner } from "@patchbay/core/nics";
 import type { DaemonContext } from "@patchbay/daemon";
 import { createCache, parseKey, type Known, type StartableCache } from "@patchbay/kube";
 import type { Cache, ObjectKey } from "@patchbay/core/interfaces";
@@ -96,7 +96,7 @@ export function trimNetwork({
   spec,
 }: NetworkAttachmentDefinition): NetworkAttachmentDefinition {
   const config = spec?.config;
-  const isShared = config !== undefined && sharedLinkOf(config) !== undefined;
+  const isShared = config !== undefined && findSharedLink(config) !== undefined;
   return { apiVersion, kind, metadata, ...(isShared && { spec: { config } }) };
 }
 
@@ -138,7 +138,7 @@ export function hasGuest(vmis: Cache<VirtualMachineInstance>, key: ObjectKey): b
 
 /** Returns the shared link of a network (NAMESPACE/NAME); without one, the network's name. */
 export function findSegment(nads: Cache<NetworkAttachmentDefinition>, network: string): string {
-  return sharedLinkOf(nads.find(parseKey(network))?.spec?.config) ?? network;
+  return findSharedLink(nads.find(parseKey(network))?.spec?.config) ?? network;
 }
 
 /** Lists VMs, and VMIs without a VM, with one of the MACs (lower case, with colons). */
@@ -152,7 +152,7 @@ export function listMacOwners(
   return macs.flatMap((mac) => [
     ...vms.listBy("mac", mac).map((vm): MacOwner => {
       const owner = toOwner(vm.metadata, vm.spec.template.spec);
-      const isHalted = !startsByItself(vm) && !hasGuest(vmis, owner);
+      const isHalted = !startsAutomatically(vm) && !hasGuest(vmis, owner);
       return isHalted ? { ...owner, isHalted } : owner;
     }),
     ...vmis.listBy("mac", mac).map((vmi) => toOwner(vmi.metadata, vmi.spec)),

@@ -8,7 +8,12 @@ import {
   networkConfigOf,
 } from "@patchbay/api";
 import { isAppError, messageOf, type Logger, KeyedMutex } from "@patchbay/base";
-import { type KubeClient, createNearReader, createOwnWrites, waitForCaches } from "@patchbay/kube";
+import {
+  type KubeClient,
+  createCachedReader,
+  createMutationCache,
+  waitForCaches,
+} from "@patchbay/kube";
 
 import { randomBytes } from "node:crypto";
 
@@ -116,11 +121,11 @@ function createDeps(
   { access, authority }: { readonly access: HandlerAccess; readonly authority: ReadAuthority },
 ): Deps {
   const { store } = client;
-  const ownWrites = createOwnWrites(caches.vms, caches.vmis);
+  const ownWrites = createMutationCache(caches.vms, caches.vmis);
   return {
     release: `v${readVersion()}`,
     store,
-    cachedReader: createNearReader(store, ownWrites, listCachedKinds(caches)),
+    cachedReader: createCachedReader(store, ownWrites, listCachedKinds(caches)),
     ownWrites,
     log,
     randomBytes,

@@ -2,7 +2,7 @@
 // Dependencies of routes and admission.
 import type { EvictionStrategy, NetworkConfig, VirtualMachineInstance } from "@patchbay/api";
 import type { MacOwner, RandomBytes, SegmentOf } from "@patchbay/core/nics";
-import type { OwnWrites, Reader } from "@patchbay/kube";
+import type { MutationCache, Reader } from "@patchbay/kube";
 import type { Logger, KeyedMutex } from "@patchbay/base";
 import type { ObjectKey, Store } from "@patchbay/core/interfaces";
 
@@ -20,7 +20,7 @@ export interface Deps {
   /** Reads VMs, VMIs and NetworkAttachmentDefinitions from the caches, and from the store if they are missing. */
   readonly cachedReader: Reader;
   /** Makes virt-api's own writes of VMs and VMIs visible in `cachedReader` at once. */
-  readonly ownWrites: OwnWrites;
+  readonly ownWrites: MutationCache;
   readonly log: Logger;
   readonly randomBytes: RandomBytes;
   /** Serializes the requests on one VM (NAMESPACE/NAME), which would otherwise mostly conflict. */

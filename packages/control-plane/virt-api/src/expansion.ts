@@ -2,7 +2,7 @@
 // VMs with their present instancetype and preference applied.
 import type { VirtualMachine } from "@patchbay/api";
 import {
-  expandedBy,
+  expandWith,
   hasParts,
   inferParts,
   readParts,
@@ -15,7 +15,7 @@ import type { Reader } from "@patchbay/kube";
 /** Reads nothing for a VM without either. */
 export async function expandVm(reader: Reader, vm: VirtualMachine): Promise<Expansion> {
   if (!hasParts(vm)) return { vm, causes: [] };
-  return expandedBy(vm, await readParts(vm, reader.find.bind(reader)));
+  return expandWith(vm, await readParts(vm, reader.find.bind(reader)));
 }
 
 /** Infers instancetype and preference from volumes. Treats objects of kinds that the cluster does not serve as missing. */

@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import {
   API_SERVICES,
-  controllerOf,
+  findController,
   configVersionOf,
   evictionStrategyOf,
   KUBEVIRTS,
@@ -27,9 +27,9 @@ import {
   type VirtualMachineInstance,
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import { claimNamesOf, networkNamesOf, seenLauncher } from "@patchbay/core/vm";
+import { claimNamesOf, listNetworkNames, trimLauncher } from "@patchbay/core/vm";
 import { isEqual, KeyedMutex, type Clock } from "@patchbay/base";
-import { isNodeLost, isSchedulable, seenDefinition, seenNode } from "@patchbay/core/node";
+import { isNodeUnresponsive, isSchedulable, trimDefinition, trimNode } from "@patchbay/core/node";
 import { listMacs } from "@patchbay/core/nics";
 import {
   migrationFamilies,
@@ -44,9 +44,9 @@ import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
   createEventRecorder,
-  createNearReader,
-  createOwnWrites,
-  createPauses,
+  createCachedReader,
+  createMutationCache,
+  createStepBackoff,
   createQueue,
   keyOf,
   parseKey,
@@ -54,7 +54,7 @@ import {
   runReconciler,
   waitForCaches,
   specVersionOf,
-  type LostWriteTeller,
+  type LostWriteReporter,
   type Next,
   type Queue,
   type StartableCache,
@@ -101,7 +101,7 @@ interface Caches {
 
 /** Key of the VMI that the launcher pod's owner reference names. The pass verifies the owner. */
 function findVmiKey(pod: Pod): string | undefined {
-  const owner = controllerOf(pod);
+  const owner = findController(pod);
   if (owner?.kind !== VIRTUAL_MACHINE_INSTANCES.kind) return undefined;
   return printKey({ namespace: pod.metadata.namespace ?? "", name: owner.name });
 }
@@ -138,7 +138,7 @@ function wakeGuestsOfNode({ nodes, vmis }: Caches, queue: Queue): void {
   nodes.onChange((change) => {
     const previous = change.kind === "added" ? undefined : change.previous;
     const current = change.kind === "deleted" ? undefined : change.current;
-    const isLossNew = isNodeLost(previous) !== isNodeLost(current);
+    const isLossNew = isNodeUnresponsive(previous) !== isNodeUnresponsive(current);
     if (!isLossNew && isSchedulable(previous) === isSchedulable(current)) return;
     const { name } = (current ?? previous)?.metadata ?? {};
     for (const vmi of name === undefined ? [] : vmis.listBy(BY_NODE, name)) {
@@ -200,7 +200,7 @@ function createCaches({ client, log }: DaemonContext): Caches {
     vmis: createCache(client.reflect(VIRTUAL_MACHINE_INSTANCES), {
       indexes: {
         [BY_NODE]: listNodes,
-        [BY_NETWORK]: (vmi) => networkNamesOf(vmi, {}),
+        [BY_NETWORK]: (vmi) => listNetworkNames(vmi, {}),
         [BY_MAC]: (vmi) => listMacs(vmi.spec),
       },
       logger,
@@ -208,12 +208,12 @@ function createCaches({ client, log }: DaemonContext): Caches {
     migrations: createMigrationCache(client, logger),
     policies: createCache(client.reflect(MIGRATION_POLICIES), { logger }),
     kubevirts: createCache(client.reflect(KUBEVIRTS), { logger }),
-    pods: createCache(client.reflect(PODS, { labelSelector, trim: seenLauncher }), { logger }),
+    pods: createCache(client.reflect(PODS, { labelSelector, trim: trimLauncher }), { logger }),
     claims: createCache(client.reflect(PERSISTENT_VOLUME_CLAIMS), { logger }),
-    nodes: createCache(client.reflect(NODES, { trim: seenNode }), { logger }),
+    nodes: createCache(client.reflect(NODES, { trim: trimNode }), { logger }),
     // The kind is missing in a cluster without Multus.
     nads: createCache(
-      client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: seenDefinition, isOptional: true }),
+      client.reflect(NETWORK_ATTACHMENT_DEFINITIONS, { trim: trimDefinition, isOptional: true }),
       { logger },
     ),
   };
@@ -232,14 +232,14 @@ function createDeps(
   flags: Flags,
 ): Deps {
   const component = "virt-controller";
-  const ownWrites = createOwnWrites(caches.vms, caches.vmis, caches.migrations, caches.pods);
+  const ownWrites = createMutationCache(caches.vms, caches.vmis, caches.migrations, caches.pods);
   return {
     ...caches,
     store,
-    parts: createNearReader(store, ownWrites, knownParts(caches.parts)),
+    parts: createCachedReader(store, ownWrites, knownParts(caches.parts)),
     ownWrites,
     macMutex: new KeyedMutex(),
-    pauses: createPauses({ clock }),
+    pauses: createStepBackoff({ clock }),
     deferrals: createDeferrals(clock, STATUS_MAX_DELAY_MS),
     events: createEventRecorder({ store, clock, logger: log, component }),
     clock,
@@ -276,7 +276,7 @@ function createWorkQueue(clock: Clock, caches: Caches, { concurrency }: Flags): 
 function buildLostWrites(
   { vms, vmis, migrations, pods }: Caches,
   { events }: Deps,
-): LostWriteTeller {
+): LostWriteReporter {
   const caches: Readonly<Record<string, Pick<Cache<KubeObject>, "find">>> = {
     [VIRTUAL_MACHINES.resource]: vms,
     [VIRTUAL_MACHINE_INSTANCES.resource]: vmis,

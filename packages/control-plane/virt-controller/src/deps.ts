@@ -13,7 +13,7 @@ import type {
 } from "@patchbay/api";
 import type { StepFailure } from "@patchbay/core/status";
 import type { KeyedMutex, Clock, Logger } from "@patchbay/base";
-import type { EventRecorder, OwnWrites, Pauses, Reader } from "@patchbay/kube";
+import type { EventRecorder, MutationCache, StepBackoff, Reader } from "@patchbay/kube";
 import type { Cache, Store } from "@patchbay/core/interfaces";
 import type { ImageVolumes } from "./image-volumes.ts";
 import type { Deferrals } from "./reconcilers/vm/deferrals.ts";
@@ -33,12 +33,12 @@ export interface Deps {
   readonly claims: Cache<PersistentVolumeClaim>;
   /** Instancetypes, preferences and their revisions: from the caches, otherwise from the server. */
   readonly parts: Reader;
-  readonly ownWrites: OwnWrites;
+  readonly ownWrites: MutationCache;
   /** Serializes the creation of VMIs with the same MAC. */
   readonly macMutex: KeyedMutex;
   readonly events: EventRecorder;
   /** Failed steps, by uid of the object. */
-  readonly pauses: Pauses<StepFailure>;
+  readonly pauses: StepBackoff<StepFailure>;
   /** Delayed status writes of VMs, by uid. */
   readonly deferrals: Deferrals;
   readonly clock: Clock;

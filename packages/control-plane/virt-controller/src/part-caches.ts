@@ -14,7 +14,7 @@ import {
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
-import { matcherOf, PARTS, partTypeOf, usedRevisionOf } from "@patchbay/core/instancetype";
+import { matcherOf, PARTS, findPartType, findUsedRevision } from "@patchbay/core/instancetype";
 import type { Cache } from "@patchbay/core/interfaces";
 import type { Logger } from "@patchbay/base";
 import { createCache, type KubeClient, type Known, type StartableCache } from "@patchbay/kube";
@@ -77,8 +77,8 @@ function partKey({ resource }: ResourceType<KubeObject>, namespace: string, name
 export function findMissingParts(vm: VirtualMachine): readonly string[] {
   return PARTS.flatMap((part) => {
     const matcher = matcherOf(vm, part);
-    const type = matcher && partTypeOf(part, matcher.kind);
-    if (type === undefined || usedRevisionOf(vm, part) !== undefined) return [];
+    const type = matcher && findPartType(part, matcher.kind);
+    if (type === undefined || findUsedRevision(vm, part) !== undefined) return [];
     const { namespace = "" } = vm.metadata;
     return [partKey(type, type.namespaced ? namespace : "", matcher?.name ?? "")];
   });

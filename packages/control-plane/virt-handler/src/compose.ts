@@ -41,7 +41,7 @@ import {
   type VhostDirectoriesOptions,
 } from "@patchbay/os";
 import {
-  createAddressServers,
+  createDhcpServers,
   createNicDoctor,
   createPacketCaptures,
   createPodNetwork,
@@ -184,7 +184,7 @@ function openDoctor({ clock }: DaemonContext, { hostProcess }: Flags): NodeDocto
 
 function openAddressServers({ stateDir }: Flags): Promise<AddressServers> {
   const family = `virt-handler:${stateDir}`;
-  return endLeftovers(createAddressServers({ runner: createProcessRunner(), family }));
+  return endLeftovers(createDhcpServers({ runner: createProcessRunner(), family }));
 }
 
 function findHostRoot({ hostProcess }: Flags): string {

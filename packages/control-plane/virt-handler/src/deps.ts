@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dependencies and shared state of the loop over VMIs.
 import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
-import type { EventRecorder, OwnWrites } from "@patchbay/kube";
+import type { EventRecorder, MutationCache } from "@patchbay/kube";
 import type {
   Cache,
   Hypervisor,
@@ -41,7 +41,7 @@ export interface Deps extends NodeParts, Memory {
   readonly sessions: Sessions;
   readonly guestServers: GuestServers;
   readonly guestHooks: GuestHooks;
-  readonly ownWrites: OwnWrites;
+  readonly ownWrites: MutationCache;
   readonly migrationRuns: MigrationRuns;
   /** The last known launcher of each VMI, by the VMI's uid. */
   readonly knownLaunchers: Map<string, LauncherPod>;

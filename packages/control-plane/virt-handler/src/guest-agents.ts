@@ -4,8 +4,8 @@
 import type { GuestOsInfo, VirtualMachineInstance } from "@patchbay/api";
 import { AGENT_CONNECTED } from "@patchbay/core/status";
 import {
-  guestViewOf,
-  nextAskInMs,
+  restoreGuestView,
+  nextAgentPollMs,
   nextGuestView,
   readGuestLinks,
   readGuestSystem,
@@ -102,7 +102,7 @@ class TrackedGuestAgents implements GuestAgents {
   }
 
   viewOf(vmi: VirtualMachineInstance): GuestView {
-    return this.#views.get(uidOf(vmi)) ?? guestViewOf(vmi.status?.interfaces ?? []);
+    return this.#views.get(uidOf(vmi)) ?? restoreGuestView(vmi.status?.interfaces ?? []);
   }
 
   systemOf(uid: string): GuestOsInfo | undefined {
@@ -116,7 +116,7 @@ class TrackedGuestAgents implements GuestAgents {
     const history = known?.inputs === inputs ? known : fresh;
     this.#queries.set(uid, history);
     if (inputs === "") return undefined;
-    const dueInMs = nextAskInMs({
+    const dueInMs = nextAgentPollMs({
       asks: history.queries,
       failures: history.failures,
       changedAgoMs: nowMs - history.changedMs,

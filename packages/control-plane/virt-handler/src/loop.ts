@@ -3,14 +3,14 @@
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { MetricFamily } from "@patchbay/core/metrics";
 import {
-  createOwnWrites,
+  createMutationCache,
   createQueue,
   keyOf,
   parseKey,
   printKey,
   runReconciler,
   type LoopWatch,
-  type LostWriteTeller,
+  type LostWriteReporter,
   type ReconcileMetrics,
 } from "@patchbay/kube";
 import type {
@@ -79,7 +79,7 @@ function buildDeps(parts: LoopParts): Deps {
     guestServers: createGuestServers(parts),
     guestHooks: createGuestHooks(parts),
     ...createMemory(clock),
-    ownWrites: createOwnWrites(parts.vmis),
+    ownWrites: createMutationCache(parts.vmis),
     migrationRuns: createMigrationRuns(),
     knownLaunchers: new Map(),
   };
@@ -120,7 +120,7 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
     createCapture: (captures) => createOpenCapture(deps, captures, wake),
     createExamine: (doctor) => createExamineGuest(deps, doctor, wake),
   });
-  const lostWrites: LostWriteTeller = {
+  const lostWrites: LostWriteReporter = {
     events: parts.events,
     find: (_resource, key) => vmis.find(key),
   };

@@ -2,14 +2,14 @@
 // State of the node's VMs between passes. A restart loses it, which is harmless.
 import { isFinalPhase, type IfaceHistory, type VirtualMachineInstance } from "@patchbay/api";
 import {
-  endedHistory,
-  historyOf,
-  seeNics,
-  withHindrances,
-  type SeenNics,
+  endHistory,
+  buildHistory,
+  observeNics,
+  withBlockedReasons,
+  type ObservedNics,
 } from "@patchbay/core/history";
 import {
-  sayStory,
+  describeTimings,
   type IfaceStage,
   type UnplugRequest,
   type DeviceTaps,
@@ -34,24 +34,24 @@ export interface PhaseTimings {
 type NextStatus = Pick<NonNullable<VirtualMachineInstance["status"]>, "interfaces" | "phase">;
 
 export function createPhaseTimings(clock: Clock): PhaseTimings {
-  const known = new Map<string, SeenNics>();
+  const known = new Map<string, ObservedNics>();
   return {
     observe: (vmi, stages) => {
       const { uid = "" } = vmi.metadata;
       const at = { nowMs: clock.monotonicMs(), now: printTime(clock.now()) };
-      known.set(uid, seeNics(known.get(uid), { vmi, stages, at }));
+      known.set(uid, observeNics(known.get(uid), { vmi, stages, at }));
     },
     describe: ({ metadata: { uid = "" } }, iface) =>
-      sayStory(known.get(uid)?.stories.get(iface), clock.monotonicMs()),
+      describeTimings(known.get(uid)?.stories.get(iface), clock.monotonicMs()),
     historyOf: (vmi, { interfaces = [], phase }) => {
       const { uid = "" } = vmi.metadata;
       const told = vmi.status?.interfaceHistory ?? [];
       const seen = known.get(uid);
       if (seen === undefined) return told;
-      const next = withHindrances(seen, interfaces);
+      const next = withBlockedReasons(seen, interfaces);
       known.set(uid, next);
-      const history = historyOf(told, next);
-      return isFinalPhase(phase) ? endedHistory(history, printTime(clock.now())) : history;
+      const history = buildHistory(told, next);
+      return isFinalPhase(phase) ? endHistory(history, printTime(clock.now())) : history;
     },
     markWritten: (uid) => {
       const seen = known.get(uid);

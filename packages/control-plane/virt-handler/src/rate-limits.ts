@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rate limits and backoff for the passes over one VM.
 import type { VirtualMachineInstance } from "@patchbay/api";
-import type { Hindrance } from "@patchbay/core/status";
+import type { BlockedReason } from "@patchbay/core/status";
 import {
-  createPauses,
+  createStepBackoff,
   createTokenBuckets,
   specVersionOf,
   type Allowance,
-  type Pauses,
+  type StepBackoff,
   type TokenBuckets,
 } from "@patchbay/kube";
 import type { Clock } from "@patchbay/base";
@@ -15,7 +15,7 @@ import type { Clock } from "@patchbay/base";
 /** A restart loses all of it, so that the new process tries everything at once. */
 export interface RateLimits {
   /** Steps that failed, by VMI uid. */
-  readonly stepBackoff: Pauses<Hindrance>;
+  readonly stepBackoff: StepBackoff<BlockedReason>;
   readonly passBudget: Budget;
   readonly writeBudget: Budget;
   readonly wiringBudget: Wirings;
@@ -105,7 +105,7 @@ function createWirings(clock: Clock): Wirings {
 
 export function createRateLimits(clock: Clock): RateLimits {
   return {
-    stepBackoff: createPauses({ clock }),
+    stepBackoff: createStepBackoff({ clock }),
     passBudget: createBudget(clock, PASSES),
     writeBudget: createBudget(clock, WRITES),
     wiringBudget: createWirings(clock),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { layoutOf } from "./layout.ts";
+import { buildLayout } from "./layout.ts";
 import { baseSpecText, PIDS_MAX, configText } from "./containerd-config.ts";
 
 const places = { directory: "/d/c", runDirectory: "/d/run", cniConfDirectory: "/d/net.d" };
 
 describe("the layout", () => {
   test("is below the two directories", () => {
-    expect(layoutOf(places)).toMatchObject({
+    expect(buildLayout(places)).toMatchObject({
       config: "/d/c/config.toml",
       runcRoot: "/d/c/state/runc",
       socket: "/d/run/containerd.sock",
@@ -17,13 +17,13 @@ describe("the layout", () => {
   test("refuses a directory whose sockets no process could open", () => {
     // 86 bytes, `/containerd.sock` and `.ttrpc` are 108.
     const runDirectory = `/${"d".repeat(85)}`;
-    expect(() => layoutOf({ ...places, runDirectory })).toThrow("1 bytes too long");
-    expect(layoutOf({ ...places, runDirectory: `/${"d".repeat(84)}` }).socket).toHaveLength(101);
+    expect(() => buildLayout({ ...places, runDirectory })).toThrow("1 bytes too long");
+    expect(buildLayout({ ...places, runDirectory: `/${"d".repeat(84)}` }).socket).toHaveLength(101);
   });
 });
 
 describe("the configuration", () => {
-  const text = configText(layoutOf(places), {
+  const text = configText(buildLayout(places), {
     snapshotter: "native",
     sandboxImage: 'localhost/"pause":dev',
   });

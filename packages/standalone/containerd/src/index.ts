@@ -5,7 +5,7 @@ export { archiveDirectory } from "./images/archive-directory.ts";
 export { measureImage } from "./images/measure-image.ts";
 export { listUnpacking, type UnpackingLayer } from "./images/unpacking.ts";
 export { PullProgress } from "./images/images.ts";
-export { createImageViews } from "./images/image-views.ts";
+export { createImageMounts } from "./images/image-views.ts";
 export {
   findImage,
   importImage,
@@ -15,13 +15,13 @@ export {
   removeImage,
   type ImageDeps,
 } from "./images/images.ts";
-export { runOnSource } from "./images/run-on-source.ts";
+export { runSourceProgram } from "./images/run-on-source.ts";
 export { fullReference, repositoryOf, shortReference } from "./images/reference.ts";
-export { layoutOf, type ContainerdLayout } from "./layout.ts";
+export { buildLayout, type ContainerdLayout } from "./layout.ts";
 export { containerdCommand, prepareContainerd, removeDeadSocket } from "./prepare.ts";
 export { removeGroups } from "./leftovers/cgroups.ts";
 export { isMountPoint, mountsBelow, unmountBelow } from "./leftovers/mounts.ts";
-export { keepShimSockets } from "./leftovers/shim-sockets.ts";
+export { sweepShimSocketsOnChange } from "./leftovers/shim-sockets.ts";
 export { removeOrphans } from "./leftovers/remove-leftovers.ts";
 export { removeContainerdLeftovers } from "./leftovers/remove-leftovers.ts";
-export { listProcesses, shimsOf } from "./leftovers/shims.ts";
+export { listProcesses, findShims } from "./leftovers/shims.ts";

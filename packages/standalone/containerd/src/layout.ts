@@ -38,7 +38,7 @@ export interface ContainerdLayout {
 }
 
 /** @throws AppError with CONTAINERD_PATH_TOO_LONG when the socket's path would be too long */
-export function layoutOf(directories: ContainerdDirectories): ContainerdLayout {
+export function buildLayout(directories: ContainerdDirectories): ContainerdLayout {
   const { directory, runDirectory } = directories;
   const socket = join(runDirectory, "containerd.sock");
   const longest = new TextEncoder().encode(`${socket}${TTRPC_SUFFIX}`).length;

@@ -4,10 +4,10 @@ import { isAppError, type AppError } from "@patchbay/base";
 import { createFakeFiles, createFakeProcessRunner, type FakeFiles } from "@patchbay/os/testing";
 import type { CommandResult } from "@patchbay/core/interfaces";
 import { beforeEach, describe, expect, test } from "vitest";
-import { layoutOf } from "./layout.ts";
+import { buildLayout } from "./layout.ts";
 import { containerdCommand, prepareContainerd, removeDeadSocket } from "./prepare.ts";
 
-const layout = layoutOf({ directory: "/d/c", runDirectory: "/run/c", cniConfDirectory: "/net" });
+const layout = buildLayout({ directory: "/d/c", runDirectory: "/run/c", cniConfDirectory: "/net" });
 const SPEC = JSON.stringify({ process: { args: ["sh"], rlimits: [] } });
 
 let files: FakeFiles;
@@ -117,7 +117,7 @@ test.each([
 ])("a socket's path of $length letters and its name is too long: $want", ({ length, want }) => {
   const runDirectory = `/${"r".repeat(length - 1)}`;
   const error = errorOf(() => {
-    layoutOf({ directory: "/d", runDirectory, cniConfDirectory: "/n" });
+    buildLayout({ directory: "/d", runDirectory, cniConfDirectory: "/n" });
   });
   expect(error && { code: error.code, details: { bytesOver: error.details["bytesOver"] } }).toEqual(
     want,

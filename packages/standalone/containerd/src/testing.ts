@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: Apache-2.0
-export { shimSocketsOf } from "./leftovers/shim-sockets.ts";
+export { shimSocketPaths } from "./leftovers/shim-sockets.ts";

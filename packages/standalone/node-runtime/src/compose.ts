@@ -33,7 +33,7 @@ import {
 } from "./node/machine.ts";
 import { podQuotaOf } from "./node/status.ts";
 import { NODES, PODS, type KubeNode, type Pod } from "@patchbay/api";
-import { layoutOf } from "@patchbay/containerd";
+import { buildLayout } from "@patchbay/containerd";
 import {
   createContainerRuntime,
   createExecPrograms,
@@ -44,10 +44,10 @@ import type { DaemonContext } from "@patchbay/daemon";
 import {
   createCache,
   createEventRecorder,
-  createPauses,
+  createStepBackoff,
   createQueue,
   runReconciler,
-  type LostWriteTeller,
+  type LostWriteReporter,
   waitForCaches,
   type Queue,
 } from "@patchbay/kube";
@@ -190,7 +190,7 @@ function findContainerd(flags: Flags): Pick<Machine, "containerd"> {
   if (containerdDir === undefined || socket === undefined) return {};
   const directory = resolve(containerdDir);
   const places = { directory, runDirectory: dirname(socket), cniConfDirectory: cniConfDir };
-  return { containerd: layoutOf(places) };
+  return { containerd: buildLayout(places) };
 }
 
 function findClaimMachine(
@@ -343,7 +343,7 @@ function composePods(
     volumes: bindVolumes(volumes),
     disk: volumes.disk,
     probes: createProbes({ runtime, clock, log, recorder, hostIp: facts.hostIp, wake }, signal),
-    pauses: createPauses({ clock }),
+    pauses: createStepBackoff({ clock }),
     owners: createOwners(runtime),
     pulls: createPulls({
       runtime,
@@ -388,7 +388,7 @@ export async function runNode(context: DaemonContext, flags: Flags): Promise<voi
   context.ready();
   const reconcile = (uid: string): ReturnType<typeof reconcilePod> => reconcilePod(uid, deps);
   const watch = health.watchLoop("pod", POD_PASS_TIMEOUT_MS);
-  const lostWrites: LostWriteTeller = {
+  const lostWrites: LostWriteReporter = {
     events: deps.recorder,
     find: (_resource, key) => deps.pods.find(key),
   };

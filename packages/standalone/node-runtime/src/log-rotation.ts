@@ -2,7 +2,7 @@
 import { basename, dirname, join } from "node:path";
 import { isAppError, type Clock, type Logger } from "@patchbay/base";
 import { printTime } from "@patchbay/kube";
-import { renameFile, sizeOfFile, watchFile } from "@patchbay/os";
+import { renameFile, readFileSize, watchFile } from "@patchbay/os";
 import type { ContainerRuntime, ContainerSummary, Files } from "@patchbay/core/interfaces";
 import { podUidOf } from "./translate/labels.ts";
 
@@ -97,7 +97,7 @@ async function waitForChange(
   const until = AbortSignal.any([signal, done.signal]);
   until.addEventListener("abort", changed, { once: true });
   watchFile(path, changed, until);
-  if ((await sizeOfFile(path)) !== size) changed();
+  if ((await readFileSize(path)) !== size) changed();
   await promise;
   done.abort();
 }
@@ -200,7 +200,7 @@ class LogRotator {
   async #rotateIfFull(run: Run, signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
     const { bytesMax } = this.#bounds;
-    const size = await sizeOfFile(run.path);
+    const size = await readFileSize(run.path);
     const bytes = size ?? 0;
     const isFull = bytes > bytesMax;
     const grown = { bytes: bytes - run.last.bytes, tookMs: clock.monotonicMs() - run.last.atMs };
@@ -230,7 +230,7 @@ class LogRotator {
       await runtime.reopenLog(id);
     } catch (error) {
       // The runtime still writes to the moved file unless it has created a new one.
-      if ((await sizeOfFile(path)) === undefined) await renameFile(moved, path);
+      if ((await readFileSize(path)) === undefined) await renameFile(moved, path);
       throw error;
     }
     for (const name of plan.remove) await files.remove(join(directory, name));

@@ -11,7 +11,7 @@ import {
   type Pod,
   type Service,
 } from "@patchbay/api";
-import { dropAbsent, type Logger } from "@patchbay/base";
+import { omitUndefined, type Logger } from "@patchbay/base";
 import { serviceKeyOf } from "@patchbay/core/services";
 import {
   createCache,
@@ -57,9 +57,9 @@ function trimPod({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   return {
     apiVersion,
     kind,
-    metadata: dropAbsent(metadataFields),
-    spec: { ...dropAbsent({ hostname, subdomain, nodeName, hostNetwork }), containers },
-    status: dropAbsent({
+    metadata: omitUndefined(metadataFields),
+    spec: { ...omitUndefined({ hostname, subdomain, nodeName, hostNetwork }), containers },
+    status: omitUndefined({
       phase: status?.phase,
       podIP: status?.podIP,
       conditions: status?.conditions?.filter(({ type }) => type === "Ready"),

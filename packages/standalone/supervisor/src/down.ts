@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `patchbay down`: shuts down guests, stops all components and cleans the host. Data remains unless it is purged.
 import { join } from "node:path";
-import { listProcesses, shimsOf } from "@patchbay/containerd";
+import { listProcesses, findShims } from "@patchbay/containerd";
 import type { Files } from "@patchbay/core/interfaces";
 import { type Paths, pathsOf } from "./data-dir/paths.ts";
 import { containerdLayoutOf } from "./runtime/own-containerd.ts";
@@ -31,7 +31,7 @@ export async function hasRemains(files: Files, paths: Paths): Promise<boolean> {
   }
   if ((await files.list(paths.pods)).length > 0) return true;
   const { socket } = containerdLayoutOf(paths);
-  return shimsOf(await listProcesses(files), socket).length > 0;
+  return findShims(await listProcesses(files), socket).length > 0;
 }
 
 const DOWN_TIMEOUT_MS = 300_000;

@@ -10,7 +10,7 @@ import {
 } from "@patchbay/api";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
-import { keepKinds, keepKubeVirt, keepVirtApi } from "./objects.ts";
+import { ensureKinds, ensureKubeVirt, ensureVirtApi } from "./objects.ts";
 
 type AnyObject = KubeObject & Readonly<Record<string, unknown>>;
 
@@ -29,7 +29,7 @@ const SERVICE_KEY = { namespace: names.SERVICES_NAMESPACE, name: "virt-api" };
 
 async function storeWithVirtApi() {
   const store = createFakeStore();
-  await keepVirtApi(store, ADDRESS);
+  await ensureVirtApi(store, ADDRESS);
   return store;
 }
 
@@ -44,13 +44,13 @@ interface Webhook {
 async function webhooksOf(type: ResourceType<AnyObject>): Promise<readonly Webhook[]> {
   const store = await storeWithVirtApi();
   const configuration = await store.find(type, { name: names.SERVICES_NAMESPACE });
-  // As keepVirtApi writes them.
+  // As ensureVirtApi writes them.
   return (configuration?.["webhooks"] ?? []) as readonly Webhook[];
 }
 
 test("each kind of the product has its definition", async () => {
   const store = createFakeStore();
-  await keepKinds(store);
+  await ensureKinds(store);
   const { items } = await store.list(CRDS);
   const want = customResourceDefinitions().map(({ metadata }) => metadata.name);
   expect(items.map(({ metadata }) => metadata.name).toSorted()).toEqual(want.toSorted());
@@ -58,7 +58,7 @@ test("each kind of the product has its definition", async () => {
 
 test.each([true, false])("the KubeVirt object has useEmulation: %s", async (useEmulation) => {
   const store = createFakeStore();
-  await keepKubeVirt(store, useEmulation);
+  await ensureKubeVirt(store, useEmulation);
   const key = { namespace: names.SERVICES_NAMESPACE, name: "kubevirt" };
   expect(await store.find(KUBEVIRTS, key)).toMatchObject({
     spec: { configuration: { developerConfiguration: { useEmulation } } },

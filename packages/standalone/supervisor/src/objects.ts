@@ -19,8 +19,8 @@ import {
 } from "@patchbay/api";
 import {
   conditionsOf,
-  keepManifests,
-  keepObject,
+  applyManifests,
+  applyObject,
   parseManifests,
   readManifests,
 } from "@patchbay/manifests";
@@ -65,20 +65,20 @@ function newObject(
 }
 
 /** Writes the product's namespace, service accounts and roles. */
-export async function keepRights(store: Store, files: Files, nodeName: string): Promise<void> {
-  await keepManifests(store, parseManifests(await readManifests(files, "standalone"), nodeName));
+export async function ensureRights(store: Store, files: Files, nodeName: string): Promise<void> {
+  await applyManifests(store, parseManifests(await readManifests(files, "standalone"), nodeName));
 }
 
-export async function keepKinds(store: Store): Promise<void> {
+export async function ensureKinds(store: Store): Promise<void> {
   const definitions = customResourceDefinitions();
-  await Promise.all(definitions.map((definition) => keepObject(store, CRDS, definition)));
+  await Promise.all(definitions.map((definition) => applyObject(store, CRDS, definition)));
 }
 
 /** Sets only the detected values of the KubeVirt object; a user's other settings remain. */
-export async function keepKubeVirt(store: Store, useEmulation: boolean): Promise<void> {
+export async function ensureKubeVirt(store: Store, useEmulation: boolean): Promise<void> {
   const configuration = { developerConfiguration: { useEmulation } };
   const object = newObject(KUBEVIRTS, "kubevirt", { spec: { configuration } });
-  await keepObject(store, KUBEVIRTS, object);
+  await applyObject(store, KUBEVIRTS, object);
 }
 
 export interface VirtApiAddress {
@@ -226,17 +226,17 @@ function toWebhook(webhook: Webhook, address: VirtApiAddress): object {
 const SUBRESOURCE_VERSIONS = ["v1", "v1alpha3"] as const;
 
 /** Connects the API server to virt-api: aggregation by Service, admission by URL. */
-export async function keepVirtApi(store: Store, address: VirtApiAddress): Promise<void> {
+export async function ensureVirtApi(store: Store, address: VirtApiAddress): Promise<void> {
   const { port, caPem } = address;
   const ports = [{ name: "https", port: 443, targetPort: port, protocol: "TCP" }];
-  await keepObject(store, SERVICES, newObject(SERVICES, SERVICE, { spec: { ports } }));
+  await applyObject(store, SERVICES, newObject(SERVICES, SERVICE, { spec: { ports } }));
   const subsets = [
     {
       addresses: [{ ip: "127.0.0.1" }],
       ports: [{ name: "https", port, protocol: "TCP" }],
     },
   ];
-  await keepObject(store, ENDPOINTS, newObject(ENDPOINTS, SERVICE, { subsets }));
+  await applyObject(store, ENDPOINTS, newObject(ENDPOINTS, SERVICE, { subsets }));
   const caBundle = Buffer.from(caPem).toString("base64");
   for (const version of SUBRESOURCE_VERSIONS) {
     const spec = {
@@ -248,7 +248,7 @@ export async function keepVirtApi(store: Store, address: VirtApiAddress): Promis
       versionPriority: 15,
     };
     const apiService = newObject(API_SERVICES, `${version}.${names.SUBRESOURCES_GROUP}`, { spec });
-    await keepObject(store, API_SERVICES, apiService);
+    await applyObject(store, API_SERVICES, apiService);
   }
   for (const [type, entries] of [
     [MUTATING, [MUTATE]],
@@ -267,6 +267,6 @@ export async function keepVirtApi(store: Store, address: VirtApiAddress): Promis
     ],
   ] as const) {
     const webhooks = entries.map((webhook) => toWebhook(webhook, address));
-    await keepObject(store, type, newObject(type, names.SERVICES_NAMESPACE, { webhooks }));
+    await applyObject(store, type, newObject(type, names.SERVICES_NAMESPACE, { webhooks }));
   }
 }

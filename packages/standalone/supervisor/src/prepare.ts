@@ -6,7 +6,7 @@ import type { Clock } from "@patchbay/base";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import {
   ensureAdminKubeconfig,
-  keepComponentCertificates,
+  ensureComponentCertificates,
   ensureServerCertificates,
   type Certificates,
 } from "./data-dir/certificates.ts";
@@ -78,7 +78,7 @@ export async function prepare(deps: PrepareDeps, wanted: WantedSettings): Promis
   const server = serverUrlOf(settings.apiPort);
   const certificates = await ensureServerCertificates(deps);
   await ensureAdminKubeconfig(deps, certificates.ca, server);
-  await keepComponentCertificates(deps, certificates.ca, { server, nodeName: settings.nodeName });
+  await ensureComponentCertificates(deps, certificates.ca, { server, nodeName: settings.nodeName });
   await writeDefaultNetwork(files, paths, settings);
   return { settings, certificates };
 }

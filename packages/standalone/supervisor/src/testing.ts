@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of a machine for tests that create a second node.
-export { keepComponentCertificates } from "./data-dir/certificates.ts";
+export { ensureComponentCertificates } from "./data-dir/certificates.ts";
 export { directoriesOf, pathsOf, type Paths } from "./data-dir/paths.ts";
 export { removeLeftovers } from "./host/leftovers.ts";
 export { serverUrlOf } from "./prepare.ts";
 export { prepareOwnContainerd } from "./runtime/own-containerd.ts";
-export { keepOwnImages } from "./runtime/own-images.ts";
+export { importOwnImages } from "./runtime/own-images.ts";
 export { readSettings, type Settings } from "./settings/settings.ts";
 export { Component, type ComponentProgram } from "./supervisor/component.ts";
-export { programsOf } from "./supervisor/components.ts";
+export { buildPrograms } from "./supervisor/components.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decisions of `patchbay up`. Pure.
-import { dropAbsent } from "@patchbay/base";
+import { omitUndefined } from "@patchbay/base";
 import { parseFields, textOf } from "./data-dir/json.ts";
 import type { WantedSettings } from "./settings/settings.ts";
 import type { SupervisorPhase } from "./supervisor/state.ts";
@@ -18,7 +18,7 @@ export function planUp(phase: SupervisorPhase | undefined): UpPlan {
 export function selectSettings(options: WantedSettings): WantedSettings {
   const { apiPort, apiAddress, nodeName, podSubnet, serviceSubnet, bridge } = options;
   const { dataplaneGroup } = options;
-  return dropAbsent({
+  return omitUndefined({
     apiPort,
     apiAddress,
     nodeName,

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { vmiOf } from "@patchbay/core/vm";
 import { createKubeClient, loadKubeConfig } from "@patchbay/kube";
 import { createClock, createFiles } from "@patchbay/os";
-import { keepKinds, keepRights } from "@patchbay/supervisor/objects";
+import { ensureKinds, ensureRights } from "@patchbay/supervisor/objects";
 import { aVm } from "@patchbay/support";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Answer, type Body, type Harness, QUIET, startHarness } from "../harness.ts";
@@ -26,8 +26,8 @@ async function prepare(): Promise<void> {
     clock: createClock(),
   });
   try {
-    await keepRights(client.store, createFiles(), "node");
-    await keepKinds(client.store);
+    await ensureRights(client.store, createFiles(), "node");
+    await ensureKinds(client.store);
   } finally {
     await client.close();
     await rm(directory, { recursive: true });

@@ -12,7 +12,7 @@ import {
   mergeNetworkStatus,
   planAttachmentActions,
   type OwnedAttachment,
-  type ToldAttachment,
+  type ReportedAttachment,
 } from "@patchbay/core/nics";
 import { parseResult } from "../../../../packages/adapters/cni/src/result.ts";
 import { World } from "../../../../packages/control-plane/net-agent/src/testing/world.ts";
@@ -104,7 +104,7 @@ const tellStatus: Judge = ({ input, expected }) => {
 };
 
 const updateStatus: Judge = ({ input }) => {
-  const removed = (input["removeKeys"] as readonly string[]).map((key): ToldAttachment => {
+  const removed = (input["removeKeys"] as readonly string[]).map((key): ReportedAttachment => {
     const interfaceName = key.split("/")[2] ?? "";
     return { interfaceName, state: "removed", isStale: false, isAdopted: false, entries: [] };
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugins that need drivers which not every kernel has (VLANs, ipvlan, VRFs), on Debian's kernel, in one guest.
-import { createCni, networkStatusOf } from "@patchbay/cni";
+import { createCni, findNetworkStatus } from "@patchbay/cni";
 import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/interfaces";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { PluginGuest } from "./plugin-guest.ts";
@@ -100,7 +100,7 @@ test.each(ROWS)("$name", async ({ plugins, kind, look }) => {
   const result = await cni.add(request);
   expect(await nics()).toEqual([`net1 ${kind}`]);
   const [lease] = (await guest.sh(LEASES)).split("\n");
-  expect(networkStatusOf(result, "ns1/row", "net1").ips).toEqual([lease]);
+  expect(findNetworkStatus(result, "ns1/row", "net1").ips).toEqual([lease]);
   expect(await guest.sh(look.command)).toMatch(look.says);
   await cni.del(request, result);
   expect(await nics()).toEqual([]);

@@ -156,7 +156,7 @@ export class ThickNode {
   /** Starts as a pod that has been told that it is uninstalled, and ends. */
   async retireAgent(): Promise<void> {
     await this.makePod("agent", "");
-    const annotations = { [names.LEAVE_RUNTIME_ANNOTATION]: "true" };
+    const annotations = { [names.UNINSTALL_PLUGIN_ANNOTATION]: "true" };
     await this.#api.patch(`${PODS}/agent`, { metadata: { annotations } });
     await this.startAgent();
     await this.killAgent("SIGTERM");

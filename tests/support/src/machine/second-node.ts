@@ -8,11 +8,11 @@ import { addImage } from "@patchbay/supervisor";
 import {
   Component,
   directoriesOf,
-  keepComponentCertificates,
-  keepOwnImages,
+  ensureComponentCertificates,
+  importOwnImages,
   pathsOf,
   prepareOwnContainerd,
-  programsOf,
+  buildPrograms,
   readSettings,
   removeLeftovers,
   serverUrlOf,
@@ -65,7 +65,7 @@ function withoutBinder({ argv, ...program }: ComponentProgram): ComponentProgram
 
 /** What makes up a node, in the order in which it is started. */
 function partsOf(deps: Deps, settings: Settings): readonly Component[] {
-  const { containerd, nodeRuntime, netAgent, virtHandler } = programsOf(deps, settings);
+  const { containerd, nodeRuntime, netAgent, virtHandler } = buildPrograms(deps, settings);
   const programs = [containerd, withoutBinder(nodeRuntime), netAgent, virtHandler];
   return programs.map((program) => new Component(program, deps));
 }
@@ -86,7 +86,7 @@ async function keepIdentity(deps: Deps, machine: Machine, settings: Settings): P
   const server = serverUrlOf(settings.apiPort);
   const { nodeName } = settings;
   const ca = loadAuthority({ certPem, keyPem }, deps.clock);
-  await keepComponentCertificates(deps, ca, { server, nodeName });
+  await ensureComponentCertificates(deps, ca, { server, nodeName });
 }
 
 /** What the account of that node's runtime may, under names of their own. */
@@ -145,7 +145,7 @@ export class SecondNode {
     const [containerd, ...others] = this.#parts;
     await prepareOwnContainerd(this.#deps);
     await containerd?.start();
-    await keepOwnImages(this.#deps, () => Promise.resolve());
+    await importOwnImages(this.#deps, () => Promise.resolve());
     const print = (): void => undefined;
     await addImage({ dataDir: this.dataDir, name: "guest", source: guestImage, print });
     await Promise.all(others.map((one) => one.start()));

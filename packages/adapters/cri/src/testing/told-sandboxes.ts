@@ -6,7 +6,7 @@ import { grpcError, ScriptedRuntime } from "./scripted-runtime.ts";
 
 const UID_LABEL = "io.kubernetes.pod.uid";
 
-export class ToldSandboxes {
+export class FakeCriSandboxes {
   readonly #server = new ScriptedRuntime(["runtime.v1.RuntimeService"]);
   readonly #sandboxes = new Map<string, Sandbox>();
   /** Whether calls fail as if the runtime was down. */
@@ -31,8 +31,8 @@ export class ToldSandboxes {
   }
 
   /** Resolves when the server listens. */
-  static async start(): Promise<ToldSandboxes> {
-    const told = new ToldSandboxes();
+  static async start(): Promise<FakeCriSandboxes> {
+    const told = new FakeCriSandboxes();
     await told.#server.start();
     return told;
   }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type FakeClock, createFakeClock } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
-import { createPauses, type Pauses, type Step } from "./pauses.ts";
+import { createStepBackoff, type StepBackoff, type Step } from "./pauses.ts";
 
 const step: Step = { scope: "uid-1", name: "attach:net1", circumstances: "generation 1" };
 
-function setUp(random = 0): { clock: FakeClock; pauses: Pauses<string> } {
+function setUp(random = 0): { clock: FakeClock; pauses: StepBackoff<string> } {
   const clock = createFakeClock();
-  return { clock, pauses: createPauses<string>({ clock, random: () => random }) };
+  return { clock, pauses: createStepBackoff<string>({ clock, random: () => random }) };
 }
 
 /** One attempt, as [code, circumstances]. */

@@ -36,7 +36,7 @@ export interface Held<T> {
 }
 
 /** Delays of failed steps. A restart of the process loses them, and all steps are tried at once. */
-export interface Pauses<T> {
+export interface StepBackoff<T> {
   /** Records a failure, and returns the delay before the next attempt, milliseconds. */
   fail(step: Step, failure: Failure<T>): number;
   /** Undefined if the step may be tried. */
@@ -70,7 +70,7 @@ interface Entry<T> {
   readonly shown: T;
 }
 
-class StepPauses<T> implements Pauses<T> {
+class StepPauses<T> implements StepBackoff<T> {
   readonly #clock: Clock;
   readonly #range: BackoffRange;
   readonly #random: Random;
@@ -152,6 +152,6 @@ function hashInputs({ circumstances }: Step): string {
 }
 
 /** Delays grow with repeated failures. Another code or other inputs restart the backoff, but only a few times. */
-export function createPauses<T>(options: PauseOptions): Pauses<T> {
+export function createStepBackoff<T>(options: PauseOptions): StepBackoff<T> {
   return new StepPauses<T>(options);
 }

@@ -7,7 +7,7 @@ import {
   type FakeStore,
 } from "@patchbay/kube/testing";
 import { beforeEach, expect, test } from "vitest";
-import { createNearReader, createOwnWrites } from "./mutation-cache.ts";
+import { createCachedReader, createMutationCache } from "./mutation-cache.ts";
 
 function version(resourceVersion: string | undefined, uid = "uid-1"): KubeObject {
   const versioned = resourceVersion === undefined ? {} : { resourceVersion };
@@ -22,17 +22,17 @@ test.each([
   { name: "of a version that is no number", cached: version("10x"), want: true },
   { name: "another object of the name", cached: version("9", "uid-2"), want: false },
 ])("a cache that holds what is $name", ({ cached, want }) => {
-  const writes = createOwnWrites();
+  const writes = createMutationCache();
   writes.note(version("10"));
   expect(writes.isBehind(cached)).toBe(want);
 });
 
 test("nothing is behind before anything was written", () => {
-  expect(createOwnWrites().isBehind(version("1"))).toBe(false);
+  expect(createMutationCache().isBehind(version("1"))).toBe(false);
 });
 
 test("the last write counts, and is forgotten once the cache has it", () => {
-  const writes = createOwnWrites();
+  const writes = createMutationCache();
   writes.note(version("10"));
   writes.note(version("12"));
   expect(writes.isBehind(version("11"))).toBe(true);
@@ -41,7 +41,7 @@ test("the last write counts, and is forgotten once the cache has it", () => {
 });
 
 test("who asks again with what was answered does not make the write be forgotten", () => {
-  const writes = createOwnWrites();
+  const writes = createMutationCache();
   const written = version("10");
   writes.note(written);
   expect(writes.newest(writes.newest(version("9")))).toBe(written);
@@ -49,13 +49,13 @@ test("who asks again with what was answered does not make the write be forgotten
 });
 
 test("a server whose versions are no numbers holds nobody up", () => {
-  const writes = createOwnWrites();
+  const writes = createMutationCache();
   writes.note(version("a10"));
   expect(writes.isBehind(version("a9"))).toBe(false);
 });
 
 test("the newest is what was written last, until the cache has it", () => {
-  const writes = createOwnWrites();
+  const writes = createMutationCache();
   const [old, written] = [version("9"), version("10")];
   expect(writes.newest(old)).toBe(old);
   writes.note(written);
@@ -81,7 +81,7 @@ test.each([
 ])("a write is forgotten when $name", ({ tell }) => {
   const cache = createFakeCache<KubeObject>();
   cache.put(version("9"));
-  const writes = createOwnWrites(cache);
+  const writes = createMutationCache(cache);
   writes.note(version("10"));
   cache.put(version("8"));
   expect(writes.isBehind(version("9"))).toBe(true);
@@ -92,14 +92,14 @@ test.each([
 test("a write of which the cache has heard before its answer came is not kept", () => {
   const cache = createFakeCache<KubeObject>();
   cache.put(version("10"));
-  const writes = createOwnWrites(cache);
+  const writes = createMutationCache(cache);
   writes.note(version("10"));
   expect(writes.isBehind(version("9"))).toBe(false);
 });
 
 const KEY = { namespace: "ns", name: "a" };
 const pods = createFakeCache<Pod>();
-const ownWrites = createOwnWrites();
+const ownWrites = createMutationCache();
 let store: FakeStore;
 
 function podAt(resourceVersion: string): Pod {
@@ -113,7 +113,7 @@ beforeEach(() => {
 });
 
 function find() {
-  return createNearReader(store, ownWrites, [{ type: PODS, cache: pods }]).find(PODS, KEY);
+  return createCachedReader(store, ownWrites, [{ type: PODS, cache: pods }]).find(PODS, KEY);
 }
 
 test("what the cache has is not asked for", async () => {
@@ -138,7 +138,7 @@ test("whether what the cache does not have is there, the server is asked", async
 });
 
 test("a kind without a cache is asked for", async () => {
-  const reader = createNearReader(store, ownWrites, [{ type: PODS, cache: pods }]);
+  const reader = createCachedReader(store, ownWrites, [{ type: PODS, cache: pods }]);
   pods.put(podAt("1"));
   expect(await reader.find(CONFIG_MAPS, KEY)).toBeUndefined();
   expect(store.calls).toEqual(["get configmaps ns/a"]);

@@ -5,7 +5,7 @@ import type { Cache, Store } from "@patchbay/core/interfaces";
 import { parseVersion } from "../objects/object-metadata.ts";
 
 /** Remembers the last written version of each object until the cache is as new. */
-export interface OwnWrites {
+export interface MutationCache {
   note(written: KubeObject): void;
   /** Whether `cached` is older than the last write of the object. */
   isBehind(cached: KubeObject): boolean;
@@ -17,7 +17,7 @@ function findUid({ metadata }: KubeObject): string {
   return metadata.uid ?? "";
 }
 
-class MutationCache implements OwnWrites {
+class ObjectMutationCache implements MutationCache {
   readonly #written = new Map<string, KubeObject>();
   readonly #caches: readonly Cache<KubeObject>[];
 
@@ -60,8 +60,8 @@ class MutationCache implements OwnWrites {
 }
 
 /** A restart loses all writes. Deleted objects are forgotten when one of the caches reports it. */
-export function createOwnWrites(...caches: readonly Cache<KubeObject>[]): OwnWrites {
-  return new MutationCache(caches);
+export function createMutationCache(...caches: readonly Cache<KubeObject>[]): MutationCache {
+  return new ObjectMutationCache(caches);
 }
 
 export interface Known {
@@ -75,9 +75,9 @@ export type Reader = Pick<Store, "find">;
  * Reads from caches, at least as new as this process's own writes, for decisions that are revalidated. Objects that
  * no cache contains are read from the server, because a cache may be incomplete.
  */
-export function createNearReader(
+export function createCachedReader(
   store: Reader,
-  ownWrites: Pick<OwnWrites, "newest">,
+  ownWrites: Pick<MutationCache, "newest">,
   known: readonly Known[],
 ): Reader {
   return {

@@ -4,7 +4,7 @@
 // failed key, because failures tend to cause the events.
 import type { KubeObject } from "@patchbay/api";
 import { messageOf, type Clock } from "@patchbay/base";
-import type { QueueFigures } from "@patchbay/core/metrics";
+import type { QueueStats } from "@patchbay/core/metrics";
 
 import {
   type BackoffRange,
@@ -12,7 +12,7 @@ import {
   type Random,
   type TokenBuckets,
 } from "../pace/backoff.ts";
-import { createPauses, type Pauses, type Step } from "../pace/pauses.ts";
+import { createStepBackoff, type StepBackoff, type Step } from "../pace/pauses.ts";
 
 /** A queue whose groups take turns, so that a group with many keys does not delay the others. */
 export class FairQueue {
@@ -123,7 +123,7 @@ export class Queue {
   readonly concurrency: number;
   readonly #clock: Clock;
   readonly #circumstancesOf: (key: string) => string;
-  readonly #pauses: Pauses<undefined>;
+  readonly #pauses: StepBackoff<undefined>;
   readonly #earlyWakes: TokenBuckets;
   readonly #waiting: FairQueue;
   readonly #backlog: FairQueue;
@@ -149,7 +149,7 @@ export class Queue {
     this.#backlog = new FairQueue(groupOf);
     this.#circumstancesOf = options.circumstancesOf ?? (() => "");
     const { clock, random, backoff: range = BACKOFF } = options;
-    this.#pauses = createPauses({ clock, range, ...(random !== undefined && { random }) });
+    this.#pauses = createStepBackoff({ clock, range, ...(random !== undefined && { random }) });
     this.#earlyWakes = createTokenBuckets(clock, EARLY_WAKE_LIMIT);
   }
 
@@ -157,7 +157,7 @@ export class Queue {
     return this.#waiting.size + this.#backlog.size;
   }
 
-  figures(): QueueFigures {
+  figures(): QueueStats {
     const nowMs = this.#clock.monotonicMs();
     const seconds = [...this.#working.values()].map(
       ({ sinceMs }) => (nowMs - sinceMs) / MS_PER_SECOND,

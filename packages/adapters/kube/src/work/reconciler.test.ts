@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError } from "@patchbay/base";
-import type { QueueFigures } from "@patchbay/core/metrics";
+import type { QueueStats } from "@patchbay/core/metrics";
 import { type FakeClock, createFakeClock, settle } from "@patchbay/os/testing";
 import { type FakeLogger, createFakeLogger } from "@patchbay/telemetry/testing";
 import { describe, expect, test } from "vitest";
 import { createQueue } from "./queue.ts";
-import { after, done, runReconciler, type LostWriteTeller, type Next } from "./reconciler.ts";
+import { after, done, runReconciler, type LostWriteReporter, type Next } from "./reconciler.ts";
 
 interface Loop {
   readonly clock: FakeClock;
@@ -16,14 +16,14 @@ interface Loop {
   /** Duration of each pass, seconds. */
   readonly seconds: readonly number[];
   /** What tells of the queue, by the loop's name. */
-  readonly queues: ReadonlyMap<string, () => QueueFigures>;
+  readonly queues: ReadonlyMap<string, () => QueueStats>;
   readonly stop: () => Promise<void>;
 }
 
 function start(
   reconcile: (key: string, pass: number) => Promise<Next>,
   concurrency = 1,
-  lostWrites?: LostWriteTeller,
+  lostWrites?: LostWriteReporter,
 ): Loop {
   const clock = createFakeClock();
   const queue = createQueue({ clock, concurrency, random: () => 0 });
@@ -31,7 +31,7 @@ function start(
   const passes: string[] = [];
   const results: string[] = [];
   const seconds: number[] = [];
-  const queues = new Map<string, () => QueueFigures>();
+  const queues = new Map<string, () => QueueStats>();
   const abort = new AbortController();
   const running = runReconciler(
     {
@@ -176,7 +176,7 @@ describe("a reconciler", () => {
     const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "one", namespace: "ns" } };
     const details = { resource: "pods", object: "ns/one", count: 5, message: "the test failed" };
     const told: unknown[] = [];
-    const teller: LostWriteTeller = {
+    const teller: LostWriteReporter = {
       events: {
         record: (object, note) => void told.push([object, note]),
         flush: () => Promise.resolve(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a loop over the keys of a queue, with retries, logs and metrics.
 import type { KubeObject } from "@patchbay/api";
-import { isAppError, leastPauseMs, messageOf, type Clock, type Logger } from "@patchbay/base";
-import type { QueueFigures } from "@patchbay/core/metrics";
+import { isAppError, minRetryDelayMs, messageOf, type Clock, type Logger } from "@patchbay/base";
+import type { QueueStats } from "@patchbay/core/metrics";
 import type { ObjectKey } from "@patchbay/core/interfaces";
 import type { EventRecorder } from "../event-recorder.ts";
 import { parseKey } from "../objects/object-metadata.ts";
@@ -30,11 +30,11 @@ export interface ReconcileMetrics {
     readonly waitedSeconds: number;
   }): void;
   /** Registers a queue whose metrics are read on demand. */
-  addQueue(name: string, read: () => QueueFigures): void;
+  addQueue(name: string, read: () => QueueStats): void;
 }
 
 /** Reports repeatedly lost writes to users. */
-export interface LostWriteTeller {
+export interface LostWriteReporter {
   readonly events: EventRecorder;
   /** The cached object; `resource` is plural. */
   readonly find: (resource: string, key: ObjectKey) => KubeObject | undefined;
@@ -50,7 +50,7 @@ export interface Reconciler {
   readonly metrics?: ReconcileMetrics;
   readonly watch?: LoopWatch;
   /** If unset, lost writes are only logged. */
-  readonly lostWrites?: LostWriteTeller;
+  readonly lostWrites?: LostWriteReporter;
 }
 
 type Level = "debug" | "warn" | "error";
@@ -68,7 +68,7 @@ function errorCode(error: unknown): string {
 }
 
 function requeue(reconciler: Reconciler, key: string, error: unknown): number {
-  const failure = { code: errorCode(error), retryAtLeastMs: leastPauseMs(error) };
+  const failure = { code: errorCode(error), retryAtLeastMs: minRetryDelayMs(error) };
   return reconciler.queue.retry(key, failure);
 }
 
@@ -88,7 +88,7 @@ function logFailure(
 }
 
 /** Records an event on the object whose writes are lost. */
-function recordLostWrites(teller: LostWriteTeller | undefined, error: unknown): void {
+function recordLostWrites(teller: LostWriteReporter | undefined, error: unknown): void {
   if (teller === undefined || !isAppError(error, "KUBE_WRITES_LOST")) return;
   const { resource, object: key } = error.details;
   const object = teller.find(String(resource), parseKey(String(key)));

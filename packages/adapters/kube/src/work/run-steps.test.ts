@@ -3,7 +3,7 @@
 import { AppError } from "@patchbay/base";
 import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
-import { createPauses, type Pauses } from "../pace/pauses.ts";
+import { createStepBackoff, type StepBackoff } from "../pace/pauses.ts";
 import { earliest, runSteps, type FailedStep, type StepRules } from "./run-steps.ts";
 
 /** A step by its name; `on`: one that it rests on. */
@@ -17,14 +17,14 @@ const BUSY = new AppError("LIBVIRT_BUSY", { reason: "busy" });
 const MISSING = new AppError("KUBE_NOT_FOUND", { reason: "gone" });
 
 let clock: FakeClock;
-let pauses: Pauses<string>;
+let pauses: StepBackoff<string>;
 let tried: string[];
 let told: string[];
 let failing: Map<string, Error>;
 
 beforeEach(() => {
   clock = createFakeClock();
-  pauses = createPauses({ clock, random: () => 0 });
+  pauses = createStepBackoff({ clock, random: () => 0 });
   tried = [];
   told = [];
   failing = new Map();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Performs the steps of a plan in order, with backoff of failed steps. A failure blocks only the steps that depend on
 // it.
-import { leastPauseMs } from "@patchbay/base";
-import type { Pauses, Step } from "../pace/pauses.ts";
+import { minRetryDelayMs } from "@patchbay/base";
+import type { StepBackoff, Step } from "../pace/pauses.ts";
 
 export interface FailedStep<A, T> {
   readonly action: A;
@@ -23,7 +23,7 @@ export interface Explanation<T> {
 export type Waiting<A, T> = "skip" | Omit<FailedStep<A, T>, "action" | "error">;
 
 export interface StepRules<A, T> {
-  readonly pauses: Pauses<T>;
+  readonly pauses: StepBackoff<T>;
   /** The step whose backoff applies; undefined if the action has none, so that its failure ends the plan. */
   readonly stepOf: (action: A) => Step | undefined;
   /** Undefined for errors unrelated to the step, which are thrown at the end. Errors of this function end the plan. */
@@ -95,7 +95,7 @@ class Run<A, T> {
       this.thrown.push(error);
       return;
     }
-    const atLeastMs = leastPauseMs(firstErrorOf(error));
+    const atLeastMs = minRetryDelayMs(firstErrorOf(error));
     const pauseMs = pauses.fail(step, { ...explained, atLeastMs });
     const failed = { action, shown: explained.shown, pauseMs, error };
     this.failed.push(failed);

@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { takeFileLock, type FileLock } from "./file-lock.ts";
+import { acquireFileLock, type FileLock } from "./file-lock.ts";
 
 const MODULE = new URL("./file-lock.ts", import.meta.url).href;
 let path = "";
@@ -16,7 +16,7 @@ afterEach(() => {
   rmSync(join(path, ".."), { recursive: true, force: true });
 });
 
-function taken(outcome: ReturnType<typeof takeFileLock>): FileLock {
+function taken(outcome: ReturnType<typeof acquireFileLock>): FileLock {
   if ("release" in outcome) return outcome;
   throw new Error(`held by ${outcome.heldBy}`);
 }
@@ -34,8 +34,8 @@ function openLocks(): number {
 
 describe("a lock", () => {
   test("has one descriptor, and none once it is released", () => {
-    const lock = taken(takeFileLock(path));
-    takeFileLock(path);
+    const lock = taken(acquireFileLock(path));
+    acquireFileLock(path);
     expect(openLocks()).toBe(1);
     lock.release();
     expect(openLocks()).toBe(0);
@@ -43,48 +43,48 @@ describe("a lock", () => {
 
   test("names its holder alone, whatever a former holder wrote", () => {
     writeFileSync(path, "12345678901234567890\n");
-    const lock = taken(takeFileLock(path));
-    expect(takeFileLock(path)).toEqual({ heldBy: String(process.pid) });
+    const lock = taken(acquireFileLock(path));
+    expect(acquireFileLock(path)).toEqual({ heldBy: String(process.pid) });
     lock.release();
   });
 
   test("whose file was removed can be released", () => {
-    const lock = taken(takeFileLock(path));
+    const lock = taken(acquireFileLock(path));
     rmSync(path);
     lock.release();
     expect(openLocks()).toBe(0);
   });
 
   test("is one holder's, who is named, until it is given back", () => {
-    const lock = taken(takeFileLock(path));
-    expect(takeFileLock(path)).toEqual({ heldBy: String(process.pid) });
+    const lock = taken(acquireFileLock(path));
+    expect(acquireFileLock(path)).toEqual({ heldBy: String(process.pid) });
     lock.release();
     expect(existsSync(path)).toBe(false);
-    taken(takeFileLock(path)).release();
+    taken(acquireFileLock(path)).release();
   });
 
   test("of a process that was killed is free", async () => {
-    const code = `const { takeFileLock } = await import(${JSON.stringify(MODULE)});
-      takeFileLock(${JSON.stringify(path)}); console.log("taken"); setInterval(() => {}, 1e6);`;
+    const code = `const { acquireFileLock } = await import(${JSON.stringify(MODULE)});
+      acquireFileLock(${JSON.stringify(path)}); console.log("taken"); setInterval(() => {}, 1e6);`;
     const argv = ["--conditions=@patchbay/source", "--input-type=module", "-e", code];
     const child = spawn(process.execPath, argv, { stdio: ["ignore", "pipe", "inherit"] });
     await once(child.stdout, "data");
-    expect(takeFileLock(path)).toEqual({ heldBy: String(child.pid) });
+    expect(acquireFileLock(path)).toEqual({ heldBy: String(child.pid) });
     child.kill("SIGKILL");
     await once(child, "exit");
-    taken(takeFileLock(path)).release();
+    taken(acquireFileLock(path)).release();
   });
 
   test("whose file somebody removed meanwhile is taken on the file that is there", () => {
-    const first = taken(takeFileLock(path));
+    const first = taken(acquireFileLock(path));
     rmSync(path);
-    const second = taken(takeFileLock(path));
+    const second = taken(acquireFileLock(path));
     first.release();
-    expect(takeFileLock(path)).toEqual({ heldBy: String(process.pid) });
+    expect(acquireFileLock(path)).toEqual({ heldBy: String(process.pid) });
     second.release();
   });
 
   test("cannot be where there is no directory", () => {
-    expect(() => takeFileLock(join(path, "none"))).toThrow(/ENOENT|ENOTDIR/);
+    expect(() => acquireFileLock(join(path, "none"))).toThrow(/ENOENT|ENOTDIR/);
   });
 });

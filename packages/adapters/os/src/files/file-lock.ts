@@ -58,7 +58,7 @@ function tryLock(path: string): FileLock | LockHolder | undefined {
 }
 
 /** Other users must not be able to open the file, because they could lock it. @throws AppError with OS_FILE_FAILED */
-export function takeFileLock(path: string): FileLock | LockHolder {
+export function acquireFileLock(path: string): FileLock | LockHolder {
   try {
     for (;;) {
       const outcome = tryLock(path);

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "@patchbay/support";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openGrowingFile, renameFile, sizeOfFile, watchFile } from "./growing-file.ts";
+import { openGrowingFile, renameFile, readFileSize, watchFile } from "./growing-file.ts";
 
 const WITHIN = { withinMs: 5000 };
 
@@ -97,11 +97,11 @@ describe("a watch of a file", () => {
 });
 
 test("sizes and names", async () => {
-  expect(await sizeOfFile(path)).toBeUndefined();
+  expect(await readFileSize(path)).toBeUndefined();
   await writeFile(path, "abc");
-  expect(await sizeOfFile(path)).toBe(3);
+  expect(await readFileSize(path)).toBe(3);
   await renameFile(path, `${path}.1`);
-  expect(await sizeOfFile(`${path}.1`)).toBe(3);
+  expect(await readFileSize(`${path}.1`)).toBe(3);
   await expect(renameFile(path, "/x")).rejects.toMatchObject({ code: "OS_FILE_FAILED" });
 });
 
@@ -110,7 +110,7 @@ describe("a name that the kernel does not take is an error of", () => {
 
   test.each([
     { name: "opening", call: "open", attempt: () => openGrowingFile(long) },
-    { name: "the size", call: "stat", attempt: () => sizeOfFile(long) },
+    { name: "the size", call: "stat", attempt: () => readFileSize(long) },
     {
       name: "the comparison with an open file",
       call: "stat",

@@ -74,7 +74,7 @@ export function watchFile(path: string, changed: () => void, signal: AbortSignal
 }
 
 /** Bytes; undefined if the file does not exist. @throws AppError with OS_FILE_FAILED */
-export async function sizeOfFile(path: string): Promise<number | undefined> {
+export async function readFileSize(path: string): Promise<number | undefined> {
   try {
     return (await stat(path)).size;
   } catch (error) {

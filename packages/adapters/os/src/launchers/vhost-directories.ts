@@ -3,7 +3,7 @@
 // mkdir(2) and removals follow no link of that name.
 import { chmodSync, chownSync, mkdirSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { VHOST_USER_DIR, VHOST_USER_SHOWN_DIR } from "@patchbay/api/names";
+import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
 import { AppError } from "@patchbay/base";
 import type { VhostDirectories } from "@patchbay/core/interfaces";
 import { errnoOf, isMissing, toFileError } from "../files/file-errors.ts";
@@ -27,7 +27,7 @@ const PARENT_MODE = 0o755;
 const NOT_A_DIRECTORY: readonly string[] = ["ELOOP", "ENOTDIR"];
 
 /** The shown directory comes first, so that no socket is shown without a directory that serves it. */
-const PARENTS: readonly string[] = [VHOST_USER_SHOWN_DIR, VHOST_USER_DIR];
+const PARENTS: readonly string[] = [VHOST_USER_LAUNCHER_DIR, VHOST_USER_DIR];
 
 async function withFileError(path: string, act: () => Promise<void> | void): Promise<void> {
   try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pure rules: which sockets a launcher may use, and who owns their directories.
 import type { BigIntStats } from "node:fs";
-import { VHOST_USER_DIR, VHOST_USER_SHOWN_DIR } from "@patchbay/api/names";
+import { VHOST_USER_DIR, VHOST_USER_LAUNCHER_DIR } from "@patchbay/api/names";
 import { AppError } from "@patchbay/base";
 
 export interface VhostOwners {
@@ -38,7 +38,7 @@ export function socketRelativeToRun(path: string): string {
 /** Path, relative to the node's `/run`, where the launcher sees the socket. */
 export function shownRelativeToRun(path: string): string {
   socketRelativeToRun(path);
-  return relativeToRun(`${VHOST_USER_SHOWN_DIR}${path.slice(VHOST_USER_DIR.length)}`);
+  return relativeToRun(`${VHOST_USER_LAUNCHER_DIR}${path.slice(VHOST_USER_DIR.length)}`);
 }
 
 /** Identifies the inode. Adds the birth time, because file systems may reuse inode numbers. */
@@ -71,7 +71,7 @@ export function directoryAccess(
   parent: string,
   { uid, dataplaneGroup = 0 }: VhostOwners,
 ): DirectoryAccess {
-  if (parent === VHOST_USER_SHOWN_DIR) return { gid: uid, mode: DIRECTORY_MODE };
+  if (parent === VHOST_USER_LAUNCHER_DIR) return { gid: uid, mode: DIRECTORY_MODE };
   return {
     gid: dataplaneGroup,
     mode: dataplaneGroup === 0 ? DIRECTORY_MODE : SHARED_MODE,

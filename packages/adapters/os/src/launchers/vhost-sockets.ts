@@ -18,7 +18,7 @@ import {
 import { basename, dirname } from "node:path";
 import { EMPTY_DIR_VOLUMES, LAUNCHER_VOLUME } from "@patchbay/api/names";
 import { AppError } from "@patchbay/base";
-import type { SeenSocket, VhostSocket } from "@patchbay/core/nics";
+import type { ObservedSocket, VhostSocket } from "@patchbay/core/nics";
 import type { VhostSockets } from "@patchbay/core/interfaces";
 import { socketLinkOf } from "@patchbay/core/socket-link";
 import { errnoOf, toFileError } from "../files/file-errors.ts";
@@ -61,7 +61,7 @@ class HostVhostSockets implements VhostSockets {
     this.#options = options;
   }
 
-  look(podUid: string, socket: VhostSocket): SeenSocket {
+  look(podUid: string, socket: VhostSocket): ObservedSocket {
     try {
       return this.#withSocket(socket, (fd) => this.#observe(podUid, socket, fd));
     } catch (error) {
@@ -154,7 +154,7 @@ class HostVhostSockets implements VhostSockets {
     }
   }
 
-  #observe(podUid: string, socket: VhostSocket, fd: number): SeenSocket {
+  #observe(podUid: string, socket: VhostSocket, fd: number): ObservedSocket {
     const status = fstatSync(fd, BIGINT);
     const id = socketId(status);
     const reason = this.#findRefusal(socket, status);

@@ -2,7 +2,7 @@
 // Diagnoses the path of a guest NIC: reads links and rules, and sends probes. Retains only where frames were captured
 // and which MAC answered.
 import { randomBytes } from "node:crypto";
-import { isWithin, networkOf, parseIp } from "@patchbay/api";
+import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api";
 import type {
   FixedEntry,
   FrameTrace,
@@ -10,9 +10,9 @@ import type {
   LossCount,
   ProbeName,
   RefusedFrames,
-  SeenWay,
-  WayLinks,
-  WayTarget,
+  ObservedPath,
+  PathLinks,
+  ProbeTarget,
 } from "@patchbay/core/doctor";
 import type { ExaminedNic, NicDoctor } from "@patchbay/core/interfaces";
 import { queryNic } from "../netlink/queries.ts";
@@ -63,7 +63,7 @@ const SERIES_AND_FORWARDING_MS = SERIES_MAX * SERIES_MS + FORWARDED_MS;
 /** Most ports of the node's bridge to listen at. */
 const UPLINKS_MAX = 4;
 
-function listCapturePoints(links: WayLinks, { pod, node }: ExaminedNic): readonly CapturePoint[] {
+function listCapturePoints(links: PathLinks, { pod, node }: ExaminedNic): readonly CapturePoint[] {
   const hops = ["tap", "podBridge", "podNic", "nodePeer", "nodeBridge"] as const;
   const own = hops.flatMap((hop): readonly CapturePoint[] => {
     const link = links[hop]?.name;
@@ -80,12 +80,14 @@ function withoutPrefix(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
-function nodeAddress({ addresses }: ExaminedNic, { nodeBridge }: WayLinks): string | undefined {
+function nodeAddress({ addresses }: ExaminedNic, { nodeBridge }: PathLinks): string | undefined {
   const guests = addresses.flatMap((address) => parseIp(address) ?? []);
   return nodeBridge?.addresses
     .filter((own) => {
       const subnet = parseIp(own);
-      return subnet !== undefined && guests.some((guest) => isWithin(guest, networkOf(subnet)));
+      return (
+        subnet !== undefined && guests.some((guest) => isWithin(guest, toNetworkAddress(subnet)))
+      );
     })
     .map(withoutPrefix)[0];
 }
@@ -98,7 +100,7 @@ async function podGateway(
   return given?.routes.find(({ destination }) => destination === "0.0.0.0/0")?.gateway;
 }
 
-function isNodeAddress({ nodeBridge, nodePeer }: WayLinks, address: string): boolean {
+function isNodeAddress({ nodeBridge, nodePeer }: PathLinks, address: string): boolean {
   return [nodeBridge, nodePeer].some((link) =>
     (link?.addresses ?? []).some((own) => withoutPrefix(own) === address),
   );
@@ -112,8 +114,8 @@ function reservedForLater({ addresses }: ExaminedNic, reservedMs: number): numbe
 async function guessTarget(
   sources: StateSources,
   nic: ExaminedNic,
-  links: WayLinks,
-): Promise<WayTarget | undefined> {
+  links: PathLinks,
+): Promise<ProbeTarget | undefined> {
   const { address: known, isGuest = false } = nic.target ?? {};
   const gateway = isGuest ? undefined : known;
   const router = gateway ?? (await podGateway(sources, nic));
@@ -134,8 +136,8 @@ async function guessTarget(
 async function findTarget(
   sources: StateSources,
   nic: ExaminedNic,
-  links: WayLinks,
-): Promise<WayTarget | undefined> {
+  links: PathLinks,
+): Promise<ProbeTarget | undefined> {
   const target = await guessTarget(sources, nic, links);
   const source = findSourceIpv4({ nic, links });
   const isLocal = links.nodeBridge !== undefined && links.uplinks.length === 0;
@@ -166,7 +168,7 @@ async function countDhcpRequests(
   { runner }: StateSources,
   { pod, wiring }: ExaminedNic,
   { tables }: NetnsState,
-): Promise<Pick<SeenWay, "dhcpRequests">> {
+): Promise<Pick<ObservedPath, "dhcpRequests">> {
   const name = findRequestsTable(wiring);
   if (name === undefined || !hasTableNamed(tables, name)) return {};
   const args = ["-p", "list", "table", name.family, name.name];
@@ -214,7 +216,7 @@ async function peerRoute(
   netlink: DoctorSources["netlink"],
   { node }: ExaminedNic,
   peer: string,
-): Promise<Pick<SeenWay, "isPeerRouted">> {
+): Promise<Pick<ObservedPath, "isPeerRouted">> {
   const found = hasRouteThrough(netlink, node, peer).then((is) => (is === undefined ? [] : [is]));
   const [isPeerRouted] = await listOrEmpty(found);
   return isPeerRouted === undefined ? {} : { isPeerRouted };
@@ -236,7 +238,7 @@ async function readCauses(
   sources: DoctorSources,
   grounds: ProbeFacts,
   { traces, losses }: ProbeResults,
-): Promise<Pick<SeenWay, "neighbors" | "entries" | "filters" | "isPeerRouted">> {
+): Promise<Pick<ObservedPath, "neighbors" | "entries" | "filters" | "isPeerRouted">> {
   const { links, nic, target } = grounds;
   const { netlink } = sources;
   const by = traces.find(({ probe }) => probe === "outward")?.by ?? [];
@@ -275,7 +277,7 @@ async function tryForwarding(
   { netlink, clock }: DoctorSources,
   grounds: ProbeFacts,
   { by, endMs }: { readonly by: string | undefined; readonly endMs: number },
-): Promise<Pick<SeenWay, "forwarded">> {
+): Promise<Pick<ObservedPath, "forwarded">> {
   const { nic, newId } = grounds;
   const source = findSourceIpv4(grounds);
   if (!isRoutedByNode(grounds) || by === undefined || source === undefined) return {};
@@ -290,7 +292,7 @@ async function examine(
   sources: DoctorSources,
   see: ReturnType<typeof createStateReader>,
   nic: ExaminedNic,
-): Promise<SeenWay> {
+): Promise<ObservedPath> {
   const { netlink, clock } = sources;
   const endMs = clock.monotonicMs() + nic.withinMs;
   const links = await readPathLinks(netlink, nic, nic.wiring);

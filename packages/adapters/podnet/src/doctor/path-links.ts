@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links of a NIC's path in the pod and on the node. Source: linux/if_link.h, linux/if_bridge.h
-import type { SeenWiring } from "@patchbay/core/nics";
-import type { WayLink, WayLinks } from "@patchbay/core/doctor";
+import type { ObservedWiring } from "@patchbay/core/nics";
+import type { PathLink, PathLinks } from "@patchbay/core/doctor";
 import type { Netlink, NetnsHandle } from "@patchbay/core/interfaces";
 import { dump, dumpRequest, LINKS } from "../netlink/queries.ts";
 import {
@@ -24,7 +24,7 @@ import {
   viewOf,
 } from "../netlink/rtnetlink.ts";
 
-interface LinkWithIndices extends WayLink {
+interface LinkWithIndices extends PathLink {
   readonly index: number;
   readonly masterIndex: number;
   readonly partnerIndex: number;
@@ -116,7 +116,7 @@ function isUplink({ kind, isAcross }: LinkWithIndices): boolean {
 function locateOnNode(
   nic: LinkWithIndices | undefined,
   links: readonly LinkWithIndices[],
-): Omit<WayLinks, "tap"> {
+): Omit<PathLinks, "tap"> {
   const unseen = { uplinks: [], onNode: "unseen" } as const;
   const partner = links.find(({ index }) => index === nic?.partnerIndex);
   if (nic === undefined || partner === undefined || !nic.isAcross) return unseen;
@@ -138,8 +138,8 @@ function locateOnNode(
 export async function readPathLinks(
   netlink: Netlink,
   { pod, node }: { readonly pod: NetnsHandle; readonly node: NetnsHandle },
-  wiring: SeenWiring,
-): Promise<WayLinks> {
+  wiring: ObservedWiring,
+): Promise<PathLinks> {
   const [inPod, there] = await Promise.all([listLinks(netlink, pod), listLinks(netlink, node)]);
   const named = (name: string): LinkWithIndices | undefined =>
     inPod.find((link) => link.name === name);

@@ -2,7 +2,7 @@
 // Probes of a NIC's path, each with the link and MAC to send it from. A MAC is used only on its own side, because
 // switches learn it.
 import { parseIp } from "@patchbay/api";
-import type { FrameTrace, HopName, ProbeName, WayLinks, WayTarget } from "@patchbay/core/doctor";
+import type { FrameTrace, HopName, ProbeName, PathLinks, ProbeTarget } from "@patchbay/core/doctor";
 import type { ExaminedNic } from "@patchbay/core/interfaces";
 import {
   connection,
@@ -24,8 +24,8 @@ export interface Probe {
 
 export interface ProbeFacts {
   readonly nic: ExaminedNic;
-  readonly links: WayLinks;
-  readonly target?: WayTarget;
+  readonly links: PathLinks;
+  readonly target?: ProbeTarget;
   /** Returns 32 unpredictable bits. */
   readonly newId: () => number;
 }

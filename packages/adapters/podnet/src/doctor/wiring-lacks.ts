@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { SeenWiring } from "@patchbay/core/nics";
-import type { WiringLack } from "@patchbay/core/doctor";
+import type { ObservedWiring } from "@patchbay/core/nics";
+import type { WiringFault } from "@patchbay/core/doctor";
 import { type LinkChange, printLinkChange } from "../links.ts";
 import { natTable, natTableName } from "../nft/nat.ts";
 import { hasTable } from "../nft/table.ts";
@@ -12,26 +12,26 @@ import { answersCommands, guardCommands } from "../wiring/wirers.ts";
 
 const LACK_BY_SETTING = ["master", "mac", "learning", "up"] as const;
 
-const LACK_BY_CHANGE: Partial<Readonly<Record<LinkChange["op"], WiringLack["what"]>>> = {
+const LACK_BY_CHANGE: Partial<Readonly<Record<LinkChange["op"], WiringFault["what"]>>> = {
   addBridge: "link",
   addTap: "link",
   replaceForwarding: "entry",
   deleteForwarding: "entry",
 };
 
-function classify(change: LinkChange): WiringLack["what"] {
+function classify(change: LinkChange): WiringFault["what"] {
   if (change.op !== "setLink") return LACK_BY_CHANGE[change.op] ?? "other";
   return LACK_BY_SETTING.find((name) => change.settings[name] !== undefined) ?? "other";
 }
 
-function toLack(change: LinkChange): WiringLack {
+function toLack(change: LinkChange): WiringFault {
   return { link: change.link, what: classify(change), words: printLinkChange(change) };
 }
 
 function listChangeLacks(
   { links, forwarding, sysctls, tables }: NetnsState,
-  wiring: SeenWiring,
-): readonly WiringLack[] {
+  wiring: ObservedWiring,
+): readonly WiringFault[] {
   const nic = links.get(wiring.podInterfaceName);
   if (wiring.kind === "tap" || nic === undefined) return [];
   const entries = planForwarding(wiring, forwarding);
@@ -51,7 +51,7 @@ function listChangeLacks(
   return [...changes.map(toLack), ...ofPod];
 }
 
-function listRuleLacks(state: NetnsState, wiring: SeenWiring): readonly WiringLack[] {
+function listRuleLacks(state: NetnsState, wiring: ObservedWiring): readonly WiringFault[] {
   const guard = guardCommands(state, wiring) === "" ? [] : [wiring.tapName];
   const answers =
     wiring.kind === "bridge" && answersCommands(state, wiring) !== "" ? [wiring.bridgeName] : [];
@@ -61,10 +61,10 @@ function listRuleLacks(state: NetnsState, wiring: SeenWiring): readonly WiringLa
 }
 
 /** Omits parts that are missing only because another one is. */
-export function findLacks(state: NetnsState, wiring: SeenWiring): readonly WiringLack[] {
+export function findLacks(state: NetnsState, wiring: ObservedWiring): readonly WiringFault[] {
   const all = [...listChangeLacks(state, wiring), ...listRuleLacks(state, wiring)];
   const hasBridge = wiring.kind === "tap" || state.links.has(wiring.bridgeName);
-  const isLoose = ({ link }: WiringLack): boolean =>
+  const isLoose = ({ link }: WiringFault): boolean =>
     all.some((lack) => lack.link === link && lack.what === "master");
   return all.filter((lack) => {
     if (lack.what === "learning" || lack.what === "entry") return hasBridge && !isLoose(lack);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules at a guest's tap that restrict what the guest may send. Details: docs/design/guest-traffic.md.
-import { type IpPrefix, networkOf, parseIp } from "@patchbay/api";
+import { type IpPrefix, toNetworkAddress, parseIp } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import type { SendGuard } from "@patchbay/core/nics";
 import { addDropCounters } from "./counters.ts";
@@ -91,7 +91,7 @@ export function guardTableName(tapName: string): TableName {
 function parsePrefixes(addresses: readonly string[]): readonly IpPrefix[] {
   return addresses.map((text) => {
     const prefix = parseIp(text);
-    if (prefix !== undefined && prefix.length > 0) return networkOf(prefix);
+    if (prefix !== undefined && prefix.length > 0) return toNetworkAddress(prefix);
     throw new AppError("PODNET_ARGUMENT_INVALID", {
       reason: `${JSON.stringify(text)} is not an IP address`,
     });

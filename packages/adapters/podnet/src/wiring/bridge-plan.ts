@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans the link changes that make bridge and tap around a pod NIC. Details: docs/design/pod-links.md.
 import { hash } from "node:crypto";
-import { linkLocalOf, parseIp, printAddress } from "@patchbay/api";
+import { toLinkLocal, parseIp, printAddress } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import type { BridgeWiring, PodAnswers } from "@patchbay/core/nics";
 import type { Link } from "@patchbay/core/interfaces";
@@ -58,7 +58,7 @@ function canonicalAddress(text: string): string {
 function listBridgeAddresses({ addresses }: PodAnswers, mac: string): readonly string[] {
   const own = addresses.map(canonicalAddress);
   return own.some((address) => address.includes(":"))
-    ? [...own, `${linkLocalOf(deriveBridgeMac(mac))}/64`]
+    ? [...own, `${toLinkLocal(deriveBridgeMac(mac))}/64`]
     : own;
 }
 

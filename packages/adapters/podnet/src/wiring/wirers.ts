@@ -3,10 +3,10 @@
 import { AppError } from "@patchbay/base";
 import type {
   BridgeWiring,
-  LeftWiring,
+  RemovableWiring,
   MasqueradeWiring,
   PodWiring,
-  SeenWiring,
+  ObservedWiring,
   TapWiring,
 } from "@patchbay/core/nics";
 import type { ForwardingEntry, LinkChange, WiredLink } from "../links.ts";
@@ -47,11 +47,11 @@ type OfKind<Union, Kind> = Extract<Union, { readonly kind: Kind }>;
 
 /** One kind of wiring. All functions are idempotent. */
 interface Wirer<Kind extends PodWiring["kind"]> {
-  readonly isWired: (state: NetnsState, wiring: OfKind<SeenWiring, Kind>) => boolean;
+  readonly isWired: (state: NetnsState, wiring: OfKind<ObservedWiring, Kind>) => boolean;
   readonly wire: (pod: Pod, wiring: OfKind<PodWiring, Kind>, before: NetnsState) => Promise<void>;
   readonly unwire: (
     pod: Pod,
-    wiring: OfKind<LeftWiring, Kind>,
+    wiring: OfKind<RemovableWiring, Kind>,
     before: NetnsState,
   ) => Promise<void>;
 }
@@ -208,24 +208,28 @@ export const TAP: Wirer<"tap"> = {
 };
 
 /** Commands that correct the send guard of a guest, or delete it if the guest may send anything; empty if nothing is wrong. */
-export function guardCommands({ tables }: NetnsState, { tapName, guard }: SeenWiring): string {
+export function guardCommands({ tables }: NetnsState, { tapName, guard }: ObservedWiring): string {
   const name = guardTableName(tapName);
   if (guard === undefined) return hasTableNamed(tables, name) ? removalText(name) : "";
   const table = guardTable(tapName, guard);
   return hasTable(tables, table) ? "" : replacementText(table);
 }
 
-export function isGuarded(state: NetnsState, wiring: SeenWiring): boolean {
+export function isGuarded(state: NetnsState, wiring: ObservedWiring): boolean {
   return guardCommands(state, wiring) === "";
 }
 
-export async function addGuard(pod: Pod, wiring: SeenWiring, before: NetnsState): Promise<void> {
+export async function addGuard(
+  pod: Pod,
+  wiring: ObservedWiring,
+  before: NetnsState,
+): Promise<void> {
   await pod.applyRules(guardCommands(before, wiring));
 }
 
 export async function removeGuard(
   pod: Pod,
-  { tapName }: LeftWiring,
+  { tapName }: RemovableWiring,
   before: NetnsState,
 ): Promise<void> {
   const name = guardTableName(tapName);
@@ -237,7 +241,11 @@ export async function removeGuard(
  * that the namespace forwards, so it is removed after the sysctls are reset. Links mark that rules are left, so they
  * are removed later.
  */
-export async function removeRules(pod: Pod, wiring: LeftWiring, before: NetnsState): Promise<void> {
+export async function removeRules(
+  pod: Pod,
+  wiring: RemovableWiring,
+  before: NetnsState,
+): Promise<void> {
   const { tables, sysctls } = before;
   const nat = natTableName(wiring.podInterfaceName);
   if (hasTableNamed(tables, nat))

@@ -5,7 +5,7 @@ import { AppError } from "@patchbay/base";
 import { stringify } from "yaml";
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
-import { macFor } from "@patchbay/core/nics";
+import { chooseMac } from "@patchbay/core/nics";
 import type { Files } from "@patchbay/core/interfaces";
 import { addKeys, makePassword, makeUserData, readPublicKeys } from "../../cloud-init/user-data.ts";
 import {
@@ -163,7 +163,7 @@ function withNewMacs(
   const macs = new Map(given);
   for (const name of names) {
     const taken = new Set(macs.values());
-    macs.set(name, macs.get(name) ?? macFor(taken, randomBytes));
+    macs.set(name, macs.get(name) ?? chooseMac(taken, randomBytes));
   }
   return macs;
 }

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import {
   DATA_VOLUMES,
-  inCurrentWords,
+  withCurrentFieldNames,
   isPodFinished,
   PODS,
   VIRTUAL_MACHINE_INSTANCES,
@@ -37,7 +37,7 @@ function imagesOfPod({ spec }: Pod): readonly (string | undefined)[] {
 }
 
 function imagesOfVm(spec: VirtualMachineInstance["spec"]): readonly (string | undefined)[] {
-  const { domain, volumes = [] } = inCurrentWords(spec);
+  const { domain, volumes = [] } = withCurrentFieldNames(spec);
   return [
     domain.firmware?.kernelBoot?.container?.image,
     ...volumes.map(({ containerDisk }) => containerDisk?.image),

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hint how to log in to a guest, from its user data, or where these are if the user may not read them.
-import { inCurrentWords, SECRETS, type Secret, type VirtualMachineInstance } from "@patchbay/api";
+import {
+  withCurrentFieldNames,
+  SECRETS,
+  type Secret,
+  type VirtualMachineInstance,
+} from "@patchbay/api";
 import { isAppError } from "@patchbay/base";
 import type { Store } from "@patchbay/core/interfaces";
 import { findLogin } from "../../cloud-init/user-data.ts";
@@ -18,7 +23,7 @@ function fromBase64(text: string): string {
 }
 
 function findCloudInit({ spec }: VirtualMachineInstance): CloudInit | undefined {
-  const { volumes = [] } = inCurrentWords(spec);
+  const { volumes = [] } = withCurrentFieldNames(spec);
   const found = volumes.map((each) => each.cloudInitNoCloud ?? each.cloudInitConfigDrive);
   return found.find((each) => each !== undefined);
 }

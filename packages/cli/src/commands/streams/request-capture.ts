@@ -9,7 +9,7 @@ import {
   CAPTURE,
   CAPTURE_LIMITS,
   printCaptureQuery,
-  type CaptureOrder,
+  type CaptureOptions,
 } from "@patchbay/core/guest";
 import { openNewFile } from "@patchbay/os";
 import type { Context } from "../../command.ts";
@@ -37,7 +37,7 @@ function bytesOf(input: Input): number {
   });
 }
 
-function orderOf(input: Input): CaptureOrder {
+function orderOf(input: Input): CaptureOptions {
   return {
     interface: argumentAt(input, 1),
     filter: input.args.slice(2).join(" "),

@@ -7,7 +7,7 @@ import {
   messageOf,
   retryRuleOf,
   isDomainBusy,
-  leastPauseMs,
+  minRetryDelayMs,
 } from "./app-error.ts";
 
 const CAUSE = new Error("why");
@@ -80,7 +80,7 @@ test.each([
   { name: "what nobody knows", error: new Error("odd"), want: 0 },
   { name: "what waits for a change", error: new AppError("LIBVIRT_NO_FREE_PORT"), want: 60_000 },
 ])("$name is left alone for $want ms at least", ({ error, want }) => {
-  expect(leastPauseMs(error)).toBe(want);
+  expect(minRetryDelayMs(error)).toBe(want);
 });
 
 test.each([

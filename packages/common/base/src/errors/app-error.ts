@@ -6,7 +6,7 @@ import type { RetryRule } from "./entry.ts";
 /** Flat facts about one error, safe to log. Must not contain secrets. */
 export type Details = Readonly<Record<string, string | number | boolean | undefined>>;
 
-export function fillIn(text: string, details: Details): string {
+export function fillTemplate(text: string, details: Details): string {
   return text.replace(/\{(\w+)\}/g, (_match, name: string) => String(details[name] ?? "unknown"));
 }
 
@@ -17,7 +17,7 @@ export class AppError extends Error {
   readonly details: Details;
 
   constructor(code: ErrorCode, details: Details = {}, options?: ErrorOptions) {
-    super(fillIn(CATALOGUE[code].summary, details), options);
+    super(fillTemplate(CATALOGUE[code].summary, details), options);
     this.code = code;
     this.details = details;
   }
@@ -43,7 +43,7 @@ export function messageOf(error: unknown): string {
 const ON_CHANGE_RETRY_DELAY_MS = 60_000;
 
 /** Returns the shortest delay before a failed step or pass is retried, in milliseconds. */
-export function leastPauseMs(error: unknown): number {
+export function minRetryDelayMs(error: unknown): number {
   return retryRuleOf(error) === "backoff" ? 0 : ON_CHANGE_RETRY_DELAY_MS;
 }
 

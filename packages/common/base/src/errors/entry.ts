@@ -9,7 +9,7 @@ export type ErrorOwner = "user" | "environment" | "bug";
  * - `on-change`: when an object that the operation depends on has changed
  * - `never`: when the request has changed
  *
- * Control loops treat the last two alike; see {@link leastPauseMs}.
+ * Control loops treat the last two alike; see {@link minRetryDelayMs}.
  */
 export type RetryRule = "never" | "backoff" | "on-change";
 

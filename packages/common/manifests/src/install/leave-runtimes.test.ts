@@ -22,7 +22,7 @@ function agentOf(objects: readonly KubeObject[]): KubeObject {
 
 async function isTold(name: string, namespace = "patchbay"): Promise<boolean> {
   const pod = await store.find(PODS, { namespace, name });
-  return pod?.metadata.annotations?.[names.LEAVE_RUNTIME_ANNOTATION] === "true";
+  return pod?.metadata.annotations?.[names.UNINSTALL_PLUGIN_ANNOTATION] === "true";
 }
 
 beforeEach(() => {

@@ -14,7 +14,7 @@ export async function leaveRuntimes(store: Store): Promise<void> {
     namespace: names.SERVICES_NAMESPACE,
     labelSelector: AGENTS,
   });
-  const annotations = { [names.LEAVE_RUNTIME_ANNOTATION]: "true" };
+  const annotations = { [names.UNINSTALL_PLUGIN_ANNOTATION]: "true" };
   for (const { metadata } of items) {
     try {
       await store.patch(PODS, metadata, { type: "merge", fields: { metadata: { annotations } } });

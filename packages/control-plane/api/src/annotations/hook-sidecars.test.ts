@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { hookSidecarProblems, hookSidecarsOf } from "./hook-sidecars.ts";
+import { validateHookSidecars, parseHookSidecars } from "./hook-sidecars.ts";
 
 const NAME = "hooks.kubevirt.io/hookSidecars";
 const AT = `metadata.annotations[${NAME}]`;
@@ -28,9 +28,9 @@ test("KubeVirt's own example is read", () => {
       downwardAPI: "device-info",
     },
   ];
-  expect(hookSidecarProblems(annotated(value), "metadata", true)).toEqual([]);
+  expect(validateHookSidecars(annotated(value), "metadata", true)).toEqual([]);
   const { downwardAPI, ...other } = value[1] as { downwardAPI: string };
-  expect(hookSidecarsOf(annotated(value), true)).toEqual([
+  expect(parseHookSidecars(annotated(value), true)).toEqual([
     value[0],
     { ...other, readsDeviceInfo: true },
   ]);
@@ -41,20 +41,20 @@ test.each([{}, { annotations: {} }, annotated(""), annotated([]), undefined])(
   "%j asks for none",
   (metadata) => {
     expect(
-      hookSidecarProblems(metadata, "metadata", false).filter(({ field }) => field !== AT),
+      validateHookSidecars(metadata, "metadata", false).filter(({ field }) => field !== AT),
     ).toEqual([]);
-    expect(hookSidecarsOf(metadata, true)).toEqual([]);
+    expect(parseHookSidecars(metadata, true)).toEqual([]);
   },
 );
 
 test("where the cluster does not let VMs have hooks there are none", () => {
   const metadata = annotated([{ image: "x" }]);
-  const [problem] = hookSidecarProblems(metadata, "metadata", false);
+  const [problem] = validateHookSidecars(metadata, "metadata", false);
   expect(problem).toMatchObject({
     field: AT,
     message: expect.stringContaining("adds Sidecar") as string,
   });
-  expect(hookSidecarsOf(metadata, false)).toEqual([]);
+  expect(parseHookSidecars(metadata, false)).toEqual([]);
 });
 
 const SHARED =
@@ -73,7 +73,7 @@ test.each([
   })),
 ])("a claim is shared with the guest's QEMU at $path: $want", ({ path, want }) => {
   const pvc = { name: "p", volumePath: "/debug", sharedComputePath: path };
-  const problems = hookSidecarProblems(annotated([{ image: "x", pvc }]), "metadata", true);
+  const problems = validateHookSidecars(annotated([{ image: "x", pvc }]), "metadata", true);
   expect(problems.map(({ message }) => message)).toEqual(want);
 });
 
@@ -82,8 +82,8 @@ test("one without an image has a program of a ConfigMap or of a claim", () => {
     { configMap: { name: "c", key: "k", hookPath: "/usr/bin/onDefineDomain" } },
     { pvc: { name: "p", volumePath: "/usr/local/bin" } },
   ];
-  expect(hookSidecarProblems(annotated(value), "metadata", true)).toEqual([]);
-  expect(hookSidecarsOf(annotated(value), true)).toEqual(value);
+  expect(validateHookSidecars(annotated(value), "metadata", true)).toEqual([]);
+  expect(parseHookSidecars(annotated(value), true)).toEqual(value);
 });
 
 describe("what cannot be is told, all of it, with its place", () => {
@@ -126,13 +126,13 @@ describe("what cannot be is told, all of it, with its place", () => {
       ],
     },
   ])("$want", ({ value, want }) => {
-    const problems = hookSidecarProblems(annotated(value), "metadata", true);
+    const problems = validateHookSidecars(annotated(value), "metadata", true);
     expect(problems.map(({ field, message }) => `${field}: ${message}`)).toEqual(want);
-    expect(hookSidecarsOf(annotated(value), true)).toEqual([]);
+    expect(parseHookSidecars(annotated(value), true)).toEqual([]);
   });
 
   test("an image that is missing", () => {
-    const problems = hookSidecarProblems(annotated([{ toString: 1 }]), "metadata", true);
+    const problems = validateHookSidecars(annotated([{ toString: 1 }]), "metadata", true);
     expect(problems.map(({ field }) => field)).toEqual([`${AT}[0].image`, `${AT}[0].toString`]);
   });
 });

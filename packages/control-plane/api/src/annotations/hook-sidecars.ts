@@ -145,7 +145,7 @@ function findAnnotation(metadata: Annotated): string | undefined {
 }
 
 /** Validates the hooks that the metadata at `base` requests. `isAllowed`: the cluster enables hooks for VMs. */
-export function hookSidecarProblems(
+export function validateHookSidecars(
   metadata: Annotated,
   base: string,
   isAllowed: boolean,
@@ -164,19 +164,19 @@ export function hookSidecarProblems(
 function toSidecar(value: JsonObject): HookSidecarRequest {
   const { downwardAPI, ...rest } = value;
   return {
-    // hookSidecarProblems has validated the value.
+    // validateHookSidecars has validated the value.
     ...(rest as unknown as HookSidecarRequest),
     ...(downwardAPI === undefined ? {} : { readsDeviceInfo: true }),
   };
 }
 
 /** Returns the requested hooks in their order, or none if any of them is invalid. */
-export function hookSidecarsOf(
+export function parseHookSidecars(
   metadata: Annotated,
   isAllowed: boolean,
 ): readonly HookSidecarRequest[] {
   const value = parseJson(findAnnotation(metadata));
-  if (!Array.isArray(value) || hookSidecarProblems(metadata, "metadata", isAllowed).length > 0) {
+  if (!Array.isArray(value) || validateHookSidecars(metadata, "metadata", isAllowed).length > 0) {
     return [];
   }
   return value.filter(isJsonObject).map(toSidecar);

@@ -3,9 +3,9 @@ import { describe, expect, test } from "vitest";
 import {
   parseNetworkStatus,
   printNetworkStatus,
-  soundNetworkStatus,
+  sanitizeNetworkStatus,
   type NetworkStatus,
-  vhostUserOf,
+  parseVhostUserInfo,
   parseAttachmentErrors,
   printAttachmentErrors,
 } from "./network-status.ts";
@@ -58,13 +58,13 @@ describe("into a status goes", () => {
     { name: "no DNS settings that are only text", given: { dns: "1.2.3.4" }, want: {} },
   ])("$name", ({ given, want }) => {
     const [entry = { name: "" }] = parseNetworkStatus(JSON.stringify([{ name: "a/b", ...given }]));
-    expect(soundNetworkStatus(entry)).toEqual({ name: "a/b", ...want });
+    expect(sanitizeNetworkStatus(entry)).toEqual({ name: "a/b", ...want });
   });
 });
 
 const INFO = { mode: "client", path: "/run/s" };
 
-test.each<{ name: string; told: unknown; want: ReturnType<typeof vhostUserOf> }>([
+test.each<{ name: string; told: unknown; want: ReturnType<typeof parseVhostUserInfo> }>([
   {
     name: "a socket",
     told: { type: "vhost-user", version: "1.1.0", "vhost-user": INFO },
@@ -80,7 +80,7 @@ test.each<{ name: string; told: unknown; want: ReturnType<typeof vhostUserOf> }>
   { name: "nothing", told: undefined, want: undefined },
   { name: "a text", told: "vhost-user", want: undefined },
 ])("the device information tells of $name", ({ told, want }) => {
-  expect(vhostUserOf(told)).toEqual(want);
+  expect(parseVhostUserInfo(told)).toEqual(want);
 });
 
 const BLUE = { reason: "NetworkNotFound", message: "there is no such network" };

@@ -43,7 +43,7 @@ const isIp = isStringWhere((text) => parseIp(text) !== undefined);
 const isNic = isStringWhere(isLinkName);
 
 /** Keeps only the valid fields of an entry, because pod authors can write any value into the annotation. */
-export function soundNetworkStatus(entry: NetworkStatus): NetworkStatus {
+export function sanitizeNetworkStatus(entry: NetworkStatus): NetworkStatus {
   const interfaceName = ifValid(entry.interface, isNic);
   const mac = ifValid(entry.mac, isMac);
   const ips = ifValid<readonly unknown[]>(entry.ips, Array.isArray)?.filter(isIp);
@@ -74,7 +74,7 @@ export interface VhostUserInfo {
 const TYPE = "vhost-user";
 
 /** Returns the socket; undefined for other types of device. */
-export function vhostUserOf(deviceInfo: unknown): VhostUserInfo | undefined {
+export function parseVhostUserInfo(deviceInfo: unknown): VhostUserInfo | undefined {
   if (!isJsonObject(deviceInfo) || deviceInfo["type"] !== TYPE) return undefined;
   const details = deviceInfo[TYPE];
   const { mode, path } = isJsonObject(details) ? details : {};

@@ -5,8 +5,8 @@ import {
   NETWORKS_MAX,
   parseNetworks,
   printNetworks,
-  gatewaysOf,
-  requestCausesOf,
+  findGateways,
+  validateNetworkSelection,
   type NetworkSelection,
 } from "./networks.ts";
 
@@ -165,7 +165,7 @@ test("what is readable is read again as it was written", () => {
 
 /** As `FIELD: MESSAGE`. */
 function causesOf(element: Omit<NetworkSelection, "name">): readonly string[] {
-  const causes = requestCausesOf({ name: "blue", ...element });
+  const causes = validateNetworkSelection({ name: "blue", ...element });
   return causes.map(({ field, message }) => `${field}: ${message}`);
 }
 
@@ -331,5 +331,5 @@ test.each<{ asked: unknown; want: readonly string[] }>([
   { asked: ["10.0.0.1", "fd00::1"], want: ["10.0.0.1", "fd00::1"] },
   { asked: ["x", 1], want: [] },
 ])("the gateways of $asked are $want", ({ asked, want }) => {
-  expect(gatewaysOf({ name: "a", "default-route": asked })).toEqual(want);
+  expect(findGateways({ name: "a", "default-route": asked })).toEqual(want);
 });

@@ -19,7 +19,7 @@ export interface NetworkSelection {
   /** Name of an IPAMClaim. Source: NPWG IPAMClaim. */
   readonly "ipam-claim-reference"?: string;
   readonly "cni-args"?: Readonly<Record<string, unknown>>;
-  /** This field and the following are not validated by {@link parseNetworks} but by {@link requestCausesOf}, per element. */
+  /** This field and the following are not validated by {@link parseNetworks} but by {@link validateNetworkSelection}, per element. */
   readonly portMappings?: unknown;
   readonly bandwidth?: unknown;
   readonly "infiniband-guid"?: unknown;
@@ -281,7 +281,7 @@ function claimCauses({ ips, "ipam-claim-reference": claim }: NetworkSelection): 
 }
 
 /** Validates the values that an element requests; returns all causes. Source: NPWG 1.3 section 4.1.2.1. */
-export function requestCausesOf(element: NetworkSelection): Causes {
+export function validateNetworkSelection(element: NetworkSelection): Causes {
   const { mac, ips = [], deviceID, "infiniband-guid": guid } = element;
   const isText = (value: unknown): boolean => typeof value === "string" && value !== "";
   return [
@@ -306,7 +306,7 @@ export function requestCausesOf(element: NetworkSelection): Causes {
   ];
 }
 
-export function gatewaysOf(element: NetworkSelection): readonly string[] {
+export function findGateways(element: NetworkSelection): readonly string[] {
   const gateways = element["default-route"];
   return Array.isArray(gateways) ? gateways.filter(isPlainAddress) : [];
 }

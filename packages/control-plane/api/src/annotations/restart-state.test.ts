@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test, describe } from "vitest";
 import {
-  keptIpsOf,
-  parseKeptAddresses,
-  printKeptAddresses,
+  parsePreferredIps,
+  parseRetainedAddresses,
+  printRetainedAddresses,
   parsePcieTopology,
   printPcieTopology,
 } from "./restart-state.ts";
@@ -11,7 +11,7 @@ import {
 const BLUE = { name: "blue1", networkName: "ns1/blue", ips: ["10.0.0.5", "fd00::5"] };
 
 test("what is written is read", () => {
-  expect(parseKeptAddresses(printKeptAddresses([BLUE]))).toEqual([BLUE]);
+  expect(parseRetainedAddresses(printRetainedAddresses([BLUE]))).toEqual([BLUE]);
 });
 
 test.each([
@@ -29,7 +29,7 @@ test.each([
     want: [{ ...BLUE, ips: [] }],
   },
 ])("of $name is read what can be read", ({ text, want }) => {
-  expect(parseKeptAddresses(text)).toEqual(want);
+  expect(parseRetainedAddresses(text)).toEqual(want);
 });
 
 test.each<{ name: string; ips: unknown; want: readonly string[] }>([
@@ -44,13 +44,13 @@ test.each<{ name: string; ips: unknown; want: readonly string[] }>([
 ])("an element prefers addresses $name", ({ ips, want }) => {
   // As anybody may write it into a pod.
   const element = { name: "blue", "io.patchbay.kept-ips": ips as readonly string[] };
-  expect(keptIpsOf(element)).toEqual(want);
+  expect(parsePreferredIps(element)).toEqual(want);
 });
 
 test("no more of them than a NIC has", () => {
   const ips = Array.from({ length: 200 }, (_none, index) => `10.0.0.${String(index)}`);
-  expect(keptIpsOf({ name: "blue", "io.patchbay.kept-ips": ips })).toHaveLength(16);
-  expect(keptIpsOf(undefined)).toEqual([]);
+  expect(parsePreferredIps({ name: "blue", "io.patchbay.kept-ips": ips })).toHaveLength(16);
+  expect(parsePreferredIps(undefined)).toEqual([]);
 });
 
 const TOPOLOGY = { version: 2, interfaces: [{ name: "blue", pciAddress: "0000:02:00.0" }] };

@@ -5,7 +5,7 @@ import { isJsonObject, parseJson } from "../values/json.ts";
 import type { NetworkSelection } from "./networks.ts";
 import type { PcieTopology } from "../kinds/vm.ts";
 
-export interface KeptAddresses {
+export interface RetainedAddresses {
   readonly name: string;
   /** NAMESPACE/NAME of the NetworkAttachmentDefinition. */
   readonly networkName: string;
@@ -17,7 +17,7 @@ export interface KeptAddresses {
 const ADDRESSES_MAX = 16;
 
 /** Normalizes addresses, drops prefix lengths and skips invalid entries. */
-export function soundAddresses(texts: unknown): readonly string[] {
+export function normalizeAddresses(texts: unknown): readonly string[] {
   const list: readonly unknown[] = Array.isArray(texts) ? texts : [];
   const valid = list.flatMap((text) => {
     const address = typeof text === "string" ? parseIp(text) : undefined;
@@ -26,25 +26,25 @@ export function soundAddresses(texts: unknown): readonly string[] {
   return [...new Set(valid)].slice(0, ADDRESSES_MAX);
 }
 
-function toEntry(value: unknown): readonly KeptAddresses[] {
+function toEntry(value: unknown): readonly RetainedAddresses[] {
   if (!isJsonObject(value)) return [];
   const { name, networkName } = value;
   if (typeof name !== "string" || typeof networkName !== "string") return [];
-  return [{ name, networkName, ips: soundAddresses(value["ips"]) }];
+  return [{ name, networkName, ips: normalizeAddresses(value["ips"]) }];
 }
 
-export function parseKeptAddresses(text: string | undefined): readonly KeptAddresses[] {
+export function parseRetainedAddresses(text: string | undefined): readonly RetainedAddresses[] {
   const value = parseJson(text);
   return Array.isArray(value) ? value.flatMap(toEntry) : [];
 }
 
-export function printKeptAddresses(kept: readonly KeptAddresses[]): string {
+export function printRetainedAddresses(kept: readonly RetainedAddresses[]): string {
   return JSON.stringify(kept);
 }
 
 /** Returns the addresses that IPAM should prefer. The attachment must not fail if they are unavailable. */
-export function keptIpsOf(element: NetworkSelection | undefined): readonly string[] {
-  return soundAddresses(element?.["io.patchbay.kept-ips"]);
+export function parsePreferredIps(element: NetworkSelection | undefined): readonly string[] {
+  return normalizeAddresses(element?.["io.patchbay.kept-ips"]);
 }
 
 type Entry = PcieTopology["interfaces"][number];

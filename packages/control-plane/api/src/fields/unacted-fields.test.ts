@@ -8,7 +8,7 @@ import { VmiSpecSchema, type VmiSpec } from "../kinds/vmi-spec.ts";
 import {
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
-  unbuiltFieldOf,
+  findUnbuiltField,
   vmFields,
 } from "../validate/fields.ts";
 import { schemaFields, type SchemaField } from "./walk.ts";
@@ -181,9 +181,9 @@ test("fields that change nothing are told apart", () => {
 });
 
 test("an iface with a field that is not built is no NIC", () => {
-  expect(unbuiltFieldOf({ name: "a", bridge: {} })).toBeUndefined();
-  expect(unbuiltFieldOf({ name: "a", bridge: {}, tag: "t", ports: [] })).toBeUndefined();
-  expect(unbuiltFieldOf({ name: "a", sriov: {}, dhcpOptions: {} })).toEqual({
+  expect(findUnbuiltField({ name: "a", bridge: {} })).toBeUndefined();
+  expect(findUnbuiltField({ name: "a", bridge: {}, tag: "t", ports: [] })).toBeUndefined();
+  expect(findUnbuiltField({ name: "a", sriov: {}, dhcpOptions: {} })).toEqual({
     field: "sriov",
     message: "is not supported yet; use bridge",
   });

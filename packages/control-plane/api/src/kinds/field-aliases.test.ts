@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import type { VmiSpec } from "./vmi-spec.ts";
-import { inCurrentWords } from "./field-aliases.ts";
+import { withCurrentFieldNames } from "./field-aliases.ts";
 
 const OLD = {
   domain: {
@@ -24,7 +24,7 @@ const OLD = {
 };
 
 test("older words are read as the newest ones, in their places", () => {
-  expect(inCurrentWords(OLD)).toEqual({
+  expect(withCurrentFieldNames(OLD)).toEqual({
     ...OLD,
     domain: {
       machine: {},
@@ -46,22 +46,22 @@ test("older words are read as the newest ones, in their places", () => {
 });
 
 test("what is in current words already stays as it is, and reading twice says the same", () => {
-  const now = inCurrentWords(OLD);
-  expect(inCurrentWords(now)).toEqual(now);
+  const now = withCurrentFieldNames(OLD);
+  expect(withCurrentFieldNames(now)).toEqual(now);
   const bare: VmiSpec = { domain: {} };
-  expect(inCurrentWords(bare)).toStrictEqual(bare);
+  expect(withCurrentFieldNames(bare)).toStrictEqual(bare);
   const machine: VmiSpec = { domain: { machine: { type: "pc" } } };
-  expect(inCurrentWords(machine)).toStrictEqual(machine);
+  expect(withCurrentFieldNames(machine)).toStrictEqual(machine);
 });
 
 test("of two words for one thing none is forgotten", () => {
   const [older, newer] = [{ image: "a" }, { image: "b" }];
   const spec = { domain: {}, volumes: [{ name: "v", registryDisk: older, containerDisk: newer }] };
-  expect(inCurrentWords(spec)).toEqual(spec);
+  expect(withCurrentFieldNames(spec)).toEqual(spec);
 });
 
 test("what the schema refuses is left alone", () => {
   const spec = { domain: { machine: 1, devices: { disks: "a" } }, volumes: [null, 1] };
   // A client may send anything; the mutating webhook comes before the schema.
-  expect(inCurrentWords(spec as unknown as VmiSpec)).toEqual(spec);
+  expect(withCurrentFieldNames(spec as unknown as VmiSpec)).toEqual(spec);
 });

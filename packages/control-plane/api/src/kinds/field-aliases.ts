@@ -52,7 +52,7 @@ function resolveVolumes({ volumes }: VmiSpec): Pick<VmiSpec, "volumes"> {
  * Resolves the aliases of a specification: `registryDisk` to `containerDisk`, `disks[].volumeName` to the disk's
  * name, machine type `""` to unset. Keeps the order of lists, so that field paths remain valid.
  */
-export function inCurrentWords(spec: VmiSpec): VmiSpec {
+export function withCurrentFieldNames(spec: VmiSpec): VmiSpec {
   const domain = { ...spec.domain, ...resolveMachine(spec), ...resolveDisks(spec) };
   return { ...spec, domain, ...resolveVolumes(spec) };
 }

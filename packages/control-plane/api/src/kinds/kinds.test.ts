@@ -2,7 +2,7 @@
 // The small questions that are asked of objects.
 import { describe, expect, test } from "vitest";
 import { networkConfigOf, usesEmulation, type KubeVirt } from "./kubevirt-config.ts";
-import { controllerOf } from "./kubernetes/meta.ts";
+import { findController } from "./kubernetes/meta.ts";
 import { isAbsent, isDefaultNetwork } from "./network.ts";
 import { isPodFinished } from "./kubernetes/pod.ts";
 import {
@@ -95,10 +95,10 @@ test("the controller of an object is the one owner that says so", () => {
     ...META,
     metadata: { ...META.metadata, ownerReferences },
   });
-  expect(controllerOf(META)).toBeUndefined();
-  expect(controllerOf(owned())).toBeUndefined();
-  expect(controllerOf(owned(owner))).toBeUndefined();
-  expect(controllerOf(owned(owner, controller))).toEqual(controller);
+  expect(findController(META)).toBeUndefined();
+  expect(findController(owned())).toBeUndefined();
+  expect(findController(owned(owner))).toBeUndefined();
+  expect(findController(owned(owner, controller))).toEqual(controller);
 });
 
 test.each([

@@ -270,7 +270,7 @@ export function evictionStrategyOf(kubevirt: KubeVirt | undefined): EvictionStra
 }
 
 /** Whether serial consoles are logged by default. Source: KubeVirt DisableSerialConsoleLog. */
-export function logsConsoles(kubevirt: KubeVirt | undefined): boolean {
+export function logsSerialConsoles(kubevirt: KubeVirt | undefined): boolean {
   const options = kubevirt?.spec?.configuration?.virtualMachineOptions;
   return options?.disableSerialConsoleLog === undefined;
 }
@@ -285,7 +285,7 @@ function featureGatesOf(kubevirt: KubeVirt | undefined): readonly string[] {
 const DATAPLANE_GATE = "VhostUserDataplane";
 
 /** Whether dataplane pods may mount the vhost-user sockets of all VMs of their node. */
-export function offersDataplane(kubevirt: KubeVirt | undefined): boolean {
+export function isDataplaneEnabled(kubevirt: KubeVirt | undefined): boolean {
   return featureGatesOf(kubevirt).includes(DATAPLANE_GATE);
 }
 

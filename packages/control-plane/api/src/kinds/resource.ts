@@ -272,6 +272,6 @@ const REFUSALS: Readonly<Record<string, string>> = {
 };
 
 /** Returns why virt-api rejects objects of that kind, and what to use instead; undefined if it accepts them. */
-export function refusalOf(kind: string): string | undefined {
+export function findRejectionReason(kind: string): string | undefined {
   return Object.hasOwn(REFUSALS, kind) ? REFUSALS[kind] : undefined;
 }

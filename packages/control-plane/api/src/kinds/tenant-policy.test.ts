@@ -4,7 +4,7 @@ import {
   POLICY_FIELD_NAMES,
   POLICY_FIELDS,
   type PolicyFieldName,
-  policyCauses,
+  validatePolicyList,
 } from "./tenant-policy.ts";
 
 const ROWS: readonly {
@@ -30,11 +30,11 @@ const ROWS: readonly {
 
 describe.each(ROWS)("$name", ({ name, good, bad }) => {
   test.each(good)("may have %j", (entry) => {
-    expect(policyCauses(name, [entry], "f")).toEqual([]);
+    expect(validatePolicyList(name, [entry], "f")).toEqual([]);
   });
 
   test.each(bad)("may not have %j", (entry) => {
-    const [cause, ...others] = policyCauses(name, [good[0], entry], "f");
+    const [cause, ...others] = validatePolicyList(name, [good[0], entry], "f");
     expect(others).toEqual([]);
     expect(cause).toMatchObject({ reason: "FieldValueInvalid", field: "f[1]" });
     expect(cause?.message).toContain(JSON.stringify(entry));
@@ -43,12 +43,12 @@ describe.each(ROWS)("$name", ({ name, good, bad }) => {
 
 test("every list that counts by default is understood", () => {
   for (const name of POLICY_FIELD_NAMES) {
-    expect(policyCauses(name, POLICY_FIELDS[name].fallback, name)).toEqual([]);
+    expect(validatePolicyList(name, POLICY_FIELDS[name].fallback, name)).toEqual([]);
   }
 });
 
 test("what is no list is none", () => {
-  expect(policyCauses("paths", "/run", "f")).toEqual([
+  expect(validatePolicyList("paths", "/run", "f")).toEqual([
     { reason: "FieldValueInvalid", field: "f", message: "must be a list of texts" },
   ]);
 });

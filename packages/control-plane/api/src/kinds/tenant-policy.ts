@@ -114,7 +114,7 @@ export const TENANT_POLICY = Type.Unsafe<ClusterTenantPolicy>({
 });
 
 /** Validates a list from any origin; `field` is its path. */
-export function policyCauses(
+export function validatePolicyList(
   name: PolicyFieldName,
   value: unknown,
   field: string,

@@ -219,7 +219,7 @@ export interface VirtualMachine extends KubeObject {
   readonly status?: VmStatus;
 }
 
-export function startsByItself(vm: VirtualMachine): boolean {
+export function startsAutomatically(vm: VirtualMachine): boolean {
   return ["Always", "RerunOnFailure", "Once"].includes(runStrategyOf(vm));
 }
 

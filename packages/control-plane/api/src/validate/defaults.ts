@@ -24,7 +24,7 @@ export function declaresNoNics({ networks, domain }: VmiSpec): boolean {
 }
 
 /** Returns the NIC on the pod network for a new VM without NICs, unless the VM opts out. Source: KubeVirt SetDefaultNetworkInterface. */
-export function autoNicOf(
+export function buildAutoNic(
   { domain }: VmiSpec,
   binding: AutoBinding,
 ): { readonly network: Network; readonly iface: Iface } | undefined {

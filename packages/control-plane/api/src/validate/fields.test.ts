@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { misshapenFields } from "./fields.ts";
+import { findMistypedFields } from "./fields.ts";
 
 const TEMPLATE = { spec: { domain: {} } };
 
@@ -48,5 +48,5 @@ test.each<{ name: string; spec: unknown; want: readonly string[] }>([
     want: [],
   },
 ])("of a VM's specification, $name: $want", ({ spec, want }) => {
-  expect(misshapenFields(spec)).toEqual(want);
+  expect(findMistypedFields(spec)).toEqual(want);
 });

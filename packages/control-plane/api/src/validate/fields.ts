@@ -77,7 +77,7 @@ export function vmFields(): readonly SchemaField[] {
 }
 
 /** Returns the first unsupported field on which the NIC depends; its path is relative to the interface. */
-export function unbuiltFieldOf(iface: Iface): FieldProblem | undefined {
+export function findUnbuiltField(iface: Iface): FieldProblem | undefined {
   return splitByMark(unactedFields(IfaceSchema, iface, "")).unbuilt[0];
 }
 
@@ -86,7 +86,7 @@ function isNegative(text: string): boolean {
 }
 
 /** Returns the fields that should be quantities and are malformed. They are errors; no default replaces them. */
-export const unreadableQuantities: (spec: VmiSpec, base: string) => readonly FieldProblem[] =
+export const findMalformedQuantities: (spec: VmiSpec, base: string) => readonly FieldProblem[] =
   memoizeAt((spec, base) =>
     quantitiesOf(VmiSpecSchema, spec, base)
       .filter(({ value }) => !isUnset(value) && parseQuantity(value) === undefined)
@@ -151,6 +151,6 @@ function findMistyped(schema: JsonSchema, value: unknown, path: string): readonl
 }
 
 /** Returns the fields of a VM specification that are missing or have the wrong type. For objects that the API server did not validate. */
-export function misshapenFields(spec: unknown): readonly string[] {
+export function findMistypedFields(spec: unknown): readonly string[] {
   return findMistyped({ ...VmSpecSchema }, spec ?? null, "spec");
 }

@@ -9,7 +9,7 @@ import {
   SECURITY_MODES,
   type DhcpOptions,
 } from "../kinds/network.ts";
-import { parseIp, natPrefixOf, parseSloppyIp } from "../values/ip.ts";
+import { parseIp, parseNatPrefix, parseSloppyIp } from "../values/ip.ts";
 import { isNicMac } from "../values/mac.ts";
 import { causeIf, findNetworkOf, forEachIface, forEachNetwork, type Rule } from "./rule.ts";
 
@@ -25,14 +25,14 @@ function invalid(field: string, message: string): Cause {
 
 const natSubnetsFit = forEachNetwork(({ pod = {} }, path) => [
   ...causeIf(
-    natPrefixOf(pod.vmNetworkCIDR, 4) === undefined,
+    parseNatPrefix(pod.vmNetworkCIDR, 4) === undefined,
     invalid(
       `${path}.pod.vmNetworkCIDR`,
       `${pod.vmNetworkCIDR ?? ""} is not an IPv4 subnet with room for two hosts; an example is 10.0.2.0/24`,
     ),
   ),
   ...causeIf(
-    natPrefixOf(pod.vmIPv6NetworkCIDR, 6) === undefined,
+    parseNatPrefix(pod.vmIPv6NetworkCIDR, 6) === undefined,
     invalid(
       `${path}.pod.vmIPv6NetworkCIDR`,
       `${pod.vmIPv6NetworkCIDR ?? ""} is not an IPv6 subnet with room for two hosts; an example is fd10:0:2::/120`,

@@ -9,7 +9,7 @@ import {
 import type { Cause } from "../kinds/kubernetes/meta.ts";
 import { causeIf } from "./rule.ts";
 
-export function instancetypeCauses({ memory }: InstancetypeSpec): readonly Cause[] {
+export function validateInstancetype({ memory }: InstancetypeSpec): readonly Cause[] {
   const { overcommitPercent = 0, hugepages } = memory;
   return causeIf(overcommitPercent !== 0 && hugepages !== undefined, {
     reason: "FieldValueInvalid",
@@ -21,7 +21,7 @@ export function instancetypeCauses({ memory }: InstancetypeSpec): readonly Cause
 
 const THREADS_OF_CORE = 2;
 
-export function preferenceCauses({ cpu }: PreferenceSpec): readonly Cause[] {
+export function validatePreference({ cpu }: PreferenceSpec): readonly Cause[] {
   const { preferredCPUTopology = "sockets", spreadOptions = {} } = cpu ?? {};
   const isSpread = CPU_TOPOLOGIES[preferredCPUTopology] === "spread";
   const { across, ratio = THREADS_OF_CORE } = spreadOptions;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Validation of VMs and VMIs: all causes at once, in KubeVirt's order.
 import { type Rule, causeIf, forEachIface, type JudgedSpec } from "./rule.ts";
-import { unreadableQuantities, type FieldProblem } from "./fields.ts";
+import { findMalformedQuantities, type FieldProblem } from "./fields.ts";
 import { BLOCK_SIZE_RULES, DISK_RULES, SHARING_RULES } from "./guest/disks.ts";
 import { BOOT_ORDER_RULES, CPU_RULES, FIRMWARE_RULES, RESOURCE_RULES } from "./guest/machine.ts";
 import { CLOUD_INIT_RULES, VOLUME_RULES } from "./guest/volumes.ts";
@@ -13,12 +13,15 @@ import type { VmiSpec } from "../kinds/vmi-spec.ts";
 import { DEVICE_RULES, IFACE_FIELD_RULES, DISCONTINUED, IFACE_STATE_RULES } from "./ifaces.ts";
 import { IFACE_TRAFFIC_RULES, DHCP_OPTION_RULES } from "./iface-traffic.ts";
 import { NETWORK_NAME_RULES, NETWORK_SOURCE_RULES } from "./networks.ts";
-import { inCurrentWords } from "../kinds/field-aliases.ts";
+import { withCurrentFieldNames } from "../kinds/field-aliases.ts";
 import { memoizeAt } from "../values/memoize.ts";
 import { isDefaultNetwork, type Network } from "../kinds/network.ts";
 
 const quantitiesAreReadable: Rule = ({ spec, base }) =>
-  unreadableQuantities(spec, base).map((problem) => ({ reason: "FieldValueInvalid", ...problem }));
+  findMalformedQuantities(spec, base).map((problem) => ({
+    reason: "FieldValueInvalid",
+    ...problem,
+  }));
 
 /** Source: KubeVirt pkg/virt-api/webhooks/validating-webhook/admitters, pkg/storage/admitters. */
 const GUEST_RULES: readonly Rule[] = [
@@ -103,7 +106,7 @@ const CREATION_RULES: readonly Rule[] = [noDiscontinuedBinding];
 type Admission = "create" | "update";
 
 function judgedSpecOf(given: VmiSpec, base: string): JudgedSpec {
-  const spec = inCurrentWords(given);
+  const spec = withCurrentFieldNames(given);
   const devices = spec.domain.devices ?? {};
   return {
     spec,
@@ -129,7 +132,7 @@ export function validateVmiSpec(
 }
 
 /** Problems unrelated to networks. They prevent a start, even if the guest was stored before the rule existed. */
-export const guestProblems: (spec: VmiSpec, base: string) => readonly FieldProblem[] = memoizeAt(
+export const validateGuest: (spec: VmiSpec, base: string) => readonly FieldProblem[] = memoizeAt(
   (spec, base) => {
     const judged = judgedSpecOf(spec, base);
     const causes = GUEST_RULES.flatMap((rule) => rule(judged));

@@ -4,12 +4,12 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   isWithin,
-  networkOf,
+  toNetworkAddress,
   parseIp,
   parseSloppyIp,
   printAddress,
   isLinkLocal,
-  linkLocalOf,
+  toLinkLocal,
 } from "./ip.ts";
 
 function printed(text: string): string | undefined {
@@ -111,7 +111,7 @@ test.each([
   ["10.0.2.77/0", "0.0.0.0"],
   ["fd10:0:2::77/120", "fd10:0:2::"],
 ])("the network of %s begins at %s", (text, want) => {
-  expect(printAddress(networkOf(ip(text)))).toBe(want);
+  expect(printAddress(toNetworkAddress(ip(text)))).toBe(want);
 });
 
 test.each([
@@ -162,5 +162,5 @@ test.each([
   ["02:00:00:00:5e:01", "fe80::ff:fe00:5e01"],
   ["52:54:00:12:34:56", "fe80::5054:ff:fe12:3456"],
 ])("who has the MAC %s is %s on every link", (mac, want) => {
-  expect(linkLocalOf(mac)).toBe(want);
+  expect(toLinkLocal(mac)).toBe(want);
 });

@@ -67,14 +67,16 @@ export function printAddress({ version, value }: Omit<IpPrefix, "length">): stri
   return fromByteArray(bytes).toString();
 }
 
-export function networkOf({ version, value, length }: IpPrefix): IpPrefix {
+export function toNetworkAddress({ version, value, length }: IpPrefix): IpPrefix {
   const rest = BigInt(IP_BITS[version] - length);
   return { version, value: (value >> rest) << rest, length };
 }
 
 export function isWithin(address: IpPrefix, prefix: IpPrefix): boolean {
   if (address.version !== prefix.version || address.length < prefix.length) return false;
-  return networkOf({ ...address, length: prefix.length }).value === networkOf(prefix).value;
+  return (
+    toNetworkAddress({ ...address, length: prefix.length }).value === toNetworkAddress(prefix).value
+  );
 }
 
 /** Source: RFC 3927; RFC 4291, 2.5.6. */
@@ -91,7 +93,7 @@ export function isLinkLocal(text: string): boolean {
 }
 
 /** Derives the IPv6 link-local address of a MAC (modified EUI-64). Source: RFC 4291, appendix A */
-export function linkLocalOf(mac: string): string {
+export function toLinkLocal(mac: string): string {
   const bytes = mac.split(":").map((pair) => Number.parseInt(pair, 16));
   const [first = 0, ...rest] = bytes;
   const identifier = [first ^ 0x02, ...rest.slice(0, 2), 0xff, 0xfe, ...rest.slice(2)];
@@ -106,7 +108,7 @@ const DEFAULTS = { 4: "10.0.2.0/24", 6: "fd10:0:2::/120" } as const;
 const HOST_BITS_MIN = 2;
 
 /** Returns the guest's subnet with masquerade, by default KubeVirt's; undefined if it is malformed or too small. */
-export function natPrefixOf(cidr: string | undefined, version: 4 | 6): IpPrefix | undefined {
+export function parseNatPrefix(cidr: string | undefined, version: 4 | 6): IpPrefix | undefined {
   const prefix = parseSloppyIp(cidr === undefined || cidr === "" ? DEFAULTS[version] : cidr);
   if (prefix?.version !== version) return undefined;
   return prefix.length <= IP_BITS[version] - HOST_BITS_MIN ? prefix : undefined;

@@ -4,7 +4,7 @@ import type { VirtualMachineInstance } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { anIface, IN_USE, MAC } from "../testing/node-scene.ts";
-import { wayFactsOf, wayQuestionOf, type WaySources } from "./collect.ts";
+import { collectPathFacts, planProbes, type PathSources } from "./collect.ts";
 
 const NETWORK = "default/blue";
 
@@ -38,7 +38,7 @@ const OWN: SeenNic = { name: "a", mac: MAC, address: "10.9.0.1", infoSource: "gu
 const SECOND: SeenNic = { ...OWN, name: "b", mac: "02:00:00:00:00:0B", address: "10.9.0.2" };
 const OTHER: SeenNic = { ...OWN, mac: "02:00:00:00:00:0c", address: "10.9.0.3" };
 
-function sources(own: VirtualMachineInstance, ...others: VirtualMachineInstance[]): WaySources {
+function sources(own: VirtualMachineInstance, ...others: VirtualMachineInstance[]): PathSources {
   const iface = anIface({ attachment: "Attached", links: IN_USE });
   const attachment = iface.attachment && { ...iface.attachment, networkName: NETWORK };
   return {
@@ -59,7 +59,7 @@ describe("the guest that is probed where no gateway is known", () => {
     },
   ])("$name", ({ nics, want }) => {
     const all = sources(vmiWith("own", OWN), vmiWith("other", ...nics));
-    const question = wayQuestionOf(all, wayFactsOf(all));
+    const question = planProbes(all, collectPathFacts(all));
     expect(question?.target).toEqual(
       want === undefined ? undefined : { address: want, isGuest: true },
     );
@@ -67,16 +67,16 @@ describe("the guest that is probed where no gateway is known", () => {
 
   test("not another NIC of the same VM", () => {
     const all = sources(vmiWith("own", OWN, SECOND));
-    expect(wayQuestionOf(all, wayFactsOf(all))?.target).toBeUndefined();
+    expect(planProbes(all, collectPathFacts(all))?.target).toBeUndefined();
   });
 });
 
 test("the VM's own MACs are those of all its NICs, in lower case", () => {
   const all = sources(vmiWith("own", OWN, SECOND));
-  expect(wayFactsOf(all).ownMacs).toEqual([MAC, "02:00:00:00:00:0b"]);
+  expect(collectPathFacts(all).ownMacs).toEqual([MAC, "02:00:00:00:00:0b"]);
 });
 
 test("a paused guest is known as paused", () => {
   const all = { ...sources(vmiWith("own", OWN)), isPaused: true };
-  expect(wayFactsOf(all).isPaused).toBe(true);
+  expect(collectPathFacts(all).isPaused).toBe(true);
 });

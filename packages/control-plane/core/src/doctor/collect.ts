@@ -2,16 +2,16 @@
 // Facts known about an interface before its path is probed, and what to probe.
 import { findByName } from "../nics/nics.ts";
 import { parseIp, type VirtualMachineInstance } from "@patchbay/api";
-import { isIpv6LinkLocal, waysOutOf } from "../nics/addresses/lease.ts";
-import type { SeenWiring } from "../nics/bindings/pod-wiring.ts";
+import { isIpv6LinkLocal, defaultRouteFamilies } from "../nics/addresses/lease.ts";
+import type { ObservedWiring } from "../nics/bindings/pod-wiring.ts";
 import type { ServedNic } from "../nics/addresses/served-nic.ts";
 import { readGuestLinks, type GuestNic } from "../guest/links.ts";
 import type { GuestFacts } from "../interfaces/hypervisor.ts";
 import type { IfaceFacts } from "../nics/facts.ts";
-import { leaseOf, moduleOf, wiringOf } from "../nics/links/wiring.ts";
+import { buildLease, findBindingModule, buildWiring } from "../nics/links/wiring.ts";
 import type { GuestReport, PathFacts } from "./facts.ts";
 
-export interface WaySources {
+export interface PathSources {
   readonly iface: IfaceFacts;
   readonly answer?: readonly GuestNic[];
   readonly routes?: GuestFacts;
@@ -22,7 +22,7 @@ export interface WaySources {
 }
 
 export interface ProbeRequest {
-  readonly wiring: SeenWiring;
+  readonly wiring: ObservedWiring;
   readonly addresses: readonly string[];
   readonly target?: { readonly address: string; readonly isGuest: boolean };
   readonly asksDhcp: boolean;
@@ -32,7 +32,7 @@ const BOOLEAN_TEXTS: Readonly<Record<string, boolean | undefined>> = { true: tru
 
 function readGuestReport(
   mac: string,
-  { answer = [], routes = {} }: Pick<WaySources, "answer" | "routes">,
+  { answer = [], routes = {} }: Pick<PathSources, "answer" | "routes">,
 ): GuestReport {
   const hasDefaultRoute = BOOLEAN_TEXTS[routes["routes.default.ipv4"] ?? ""];
   const links = readGuestLinks(answer);
@@ -59,11 +59,11 @@ function toDeviceFacts({ device }: IfaceFacts): PathFacts["device"] {
   return { linkUp, mac, ...(mtu === undefined ? {} : { mtu }) };
 }
 
-function dhcpFacts({ iface, served = [] }: WaySources): Pick<PathFacts, "serves" | "leadsOut"> {
+function dhcpFacts({ iface, served = [] }: PathSources): Pick<PathFacts, "serves" | "leadsOut"> {
   const nic = served.find((each) => each.iface === iface.name);
   return {
-    ...(leaseOf(iface) === undefined ? {} : { serves: nic !== undefined }),
-    leadsOut: nic !== undefined && waysOutOf(nic.lease).includes(4),
+    ...(buildLease(iface) === undefined ? {} : { serves: nic !== undefined }),
+    leadsOut: nic !== undefined && defaultRouteFamilies(nic.lease).includes(4),
   };
 }
 
@@ -75,7 +75,7 @@ function listMacs({ status }: VirtualMachineInstance): readonly string[] {
 function vmFacts({
   vmi,
   isPaused,
-}: WaySources): Pick<PathFacts, "ownMacs" | "isPaused" | "isWindows"> {
+}: PathSources): Pick<PathFacts, "ownMacs" | "isPaused" | "isWindows"> {
   const isWindows = vmi.status?.guestOSInfo?.id === "mswindows";
   return {
     ownMacs: listMacs(vmi),
@@ -84,14 +84,14 @@ function vmFacts({
   };
 }
 
-export function wayFactsOf(sources: WaySources): Omit<PathFacts, "seen"> {
+export function collectPathFacts(sources: PathSources): Omit<PathFacts, "seen"> {
   const { iface, answer } = sources;
   const blockedReason = findBlockedReason(iface);
   const device = toDeviceFacts(iface);
-  const claims = wiringOf(iface)?.guard?.addresses;
+  const claims = buildWiring(iface)?.guard?.addresses;
   const isHeard = answer !== undefined && device !== undefined;
   return {
-    binding: moduleOf(iface).kind,
+    binding: findBindingModule(iface).kind,
     ...vmFacts(sources),
     ...(blockedReason === undefined ? {} : { blockedReason }),
     ...(device === undefined ? {} : { device }),
@@ -106,8 +106,8 @@ function stripPrefixLength(text: string): string {
 }
 
 /** The addresses that the agent reports, otherwise the assigned ones; IPv4 before IPv6. */
-function findAddresses({ iface }: WaySources, guest: GuestReport | undefined): readonly string[] {
-  const { ipv4, ipv6 } = leaseOf(iface) ?? {};
+function findAddresses({ iface }: PathSources, guest: GuestReport | undefined): readonly string[] {
+  const { ipv4, ipv6 } = buildLease(iface) ?? {};
   const given = [ipv4, ...(ipv6?.addresses ?? [])].flatMap((each) => each?.address ?? []);
   const known = guest?.addresses ?? [];
   const all = (known.length > 0 ? known : given).map(stripPrefixLength);
@@ -124,7 +124,7 @@ function findGateway({ remembered }: IfaceFacts): string | undefined {
 }
 
 /** An IPv4 address that another guest on this node reports on the same network. Addresses that were only assigned may be unused. */
-function findNeighbor({ iface, vmis, vmi }: WaySources): string | undefined {
+function findNeighbor({ iface, vmis, vmi }: PathSources): string | undefined {
   const network = iface.attachment?.networkName;
   if (network === undefined) return undefined;
   const own = listMacs(vmi);
@@ -140,12 +140,12 @@ function findNeighbor({ iface, vmis, vmi }: WaySources): string | undefined {
   return addresses.map(stripPrefixLength).find((address) => parseIp(address)?.version === 4);
 }
 
-export function wayQuestionOf(
-  sources: WaySources,
+export function planProbes(
+  sources: PathSources,
   { guest, serves, binding }: Omit<PathFacts, "seen">,
 ): ProbeRequest | undefined {
   const { iface } = sources;
-  const wiring = wiringOf(iface);
+  const wiring = buildWiring(iface);
   if (wiring === undefined) return undefined;
   const gateway = findGateway(iface);
   const neighbour = binding === "masquerade" ? undefined : findNeighbor(sources);

@@ -2,7 +2,7 @@
 // Facts about a NIC's path: its links, what is missing around them, and which links saw the doctor's probe frames.
 import type { HopName } from "./report.ts";
 
-export interface WayLink {
+export interface PathLink {
   readonly name: string;
   readonly kind: string;
   readonly mac: string;
@@ -21,20 +21,20 @@ export interface WayLink {
 }
 
 /** Links by hop. A link is unset if it does not exist or is not visible. */
-export interface WayLinks {
-  readonly tap?: WayLink;
-  readonly podBridge?: WayLink;
-  readonly podNic?: WayLink;
-  readonly nodePeer?: WayLink;
-  readonly nodeBridge?: WayLink;
+export interface PathLinks {
+  readonly tap?: PathLink;
+  readonly podBridge?: PathLink;
+  readonly podNic?: PathLink;
+  readonly nodePeer?: PathLink;
+  readonly nodeBridge?: PathLink;
   /** Ports of the node's bridge that belong to no pod, or the parent of the pod NIC. */
-  readonly uplinks: readonly WayLink[];
+  readonly uplinks: readonly PathLink[];
   /** How the pod NIC is attached to the node: as a veth with a peer, on a parent NIC, or not visibly. */
   readonly onNode: "peer" | "parent" | "unseen";
 }
 
 /** A part of the wiring that is missing or differs from what was created. */
-export interface WiringLack {
+export interface WiringFault {
   readonly link: string;
   readonly what: "link" | "up" | "master" | "mac" | "learning" | "entry" | "rules" | "other";
   readonly words: string;
@@ -118,7 +118,7 @@ export interface RefusedFrames {
 }
 
 /** The target of the probes: on the node's bridge itself, on another of its ports, or beyond the uplink. */
-export interface WayTarget {
+export interface ProbeTarget {
   readonly address: string;
   readonly at: "bridge" | "port" | "beyond";
   /** The target is another guest. Its silence proves no fault: it may be stopped or have another address. */
@@ -129,17 +129,17 @@ export interface WayTarget {
   readonly isMissing?: true;
 }
 
-export interface SeenWay {
+export interface ObservedPath {
   /** Whether the guest takes the pod NIC's place on the network. Otherwise the pod sends the probes for it. */
   readonly isBridged: boolean;
-  readonly links: WayLinks;
-  readonly lacks: readonly WiringLack[];
+  readonly links: PathLinks;
+  readonly lacks: readonly WiringFault[];
   readonly traces: readonly FrameTrace[];
   /** By reason, the most frequent first. Empty if the guest may send anything. */
   readonly refused: readonly RefusedFrames[];
   /** DHCP requests of the guest since the NIC was wired. Unset if the pod assigns this NIC no addresses. */
   readonly dhcpRequests?: number;
-  readonly target?: WayTarget;
+  readonly target?: ProbeTarget;
   /** IPv4 address that the network sees, of the guest or of the pod, without a prefix length. */
   readonly source?: string;
   readonly losses?: readonly LossCount[];
@@ -176,5 +176,5 @@ export interface PathFacts {
   /** Whether the pod's DHCP server for this NIC runs. Unset if the pod assigns this NIC no addresses. */
   readonly serves?: boolean;
   readonly leadsOut: boolean;
-  readonly seen?: SeenWay;
+  readonly seen?: ObservedPath;
 }

@@ -2,9 +2,9 @@
 import type {
   FrameTrace,
   ProbeName,
-  SeenWay,
+  ObservedPath,
   PathFacts,
-  WayLink,
+  PathLink,
   FrameFilter,
   LossCount,
 } from "./facts.ts";
@@ -48,22 +48,22 @@ const FROM_GUEST_TO_GATEWAY_STAGES: readonly Stage[] = [
 const UNICAST_PROBES: readonly ProbeName[] = ["echo", "echoLarge", "echoPartial"];
 const PROBES_TO_GUEST: readonly ProbeName[] = ["inward", "inwardLarge", "ping", "connect"];
 
-function leavesNode({ links, target }: SeenWay, probe: ProbeName): boolean {
+function leavesNode({ links, target }: ObservedPath, probe: ProbeName): boolean {
   return probe === "own" || probe === "dhcp" ? links.uplinks.length > 0 : target?.at === "beyond";
 }
 
-function isVisibleOnBridge({ links, target }: SeenWay, probe: ProbeName): boolean {
+function isVisibleOnBridge({ links, target }: ObservedPath, probe: ProbeName): boolean {
   if (links.nodeBridge === undefined) return false;
   return !UNICAST_PROBES.includes(probe) || target?.at === "bridge";
 }
 
-function peerStage(seen: SeenWay, probe: ProbeName): Stage {
+function peerStage(seen: ObservedPath, probe: ProbeName): Stage {
   return seen.links.nodeBridge === undefined || isVisibleOnBridge(seen, probe)
     ? stage("nodePeer", "nodePeer", "nodeBridge")
     : stage("nodePeer", "nodeBridge", "nodePeer", "uplink");
 }
 
-function outwardStages(seen: SeenWay, probe: ProbeName): readonly Stage[] {
+function outwardStages(seen: ObservedPath, probe: ProbeName): readonly Stage[] {
   const hasPeer = seen.links.onNode === "peer";
   const stages = [
     stage("podNic", hasPeer ? "nodePeer" : "uplink"),
@@ -75,7 +75,7 @@ function outwardStages(seen: SeenWay, probe: ProbeName): readonly Stage[] {
   return stages.map((each, at) => (at === stages.length - 1 ? stage(each.hop, "gateway") : each));
 }
 
-function returnStages({ links, target, isBridged }: SeenWay): readonly Stage[] {
+function returnStages({ links, target, isBridged }: ObservedPath): readonly Stage[] {
   return [
     ...(target?.at === "beyond" ? [stage("uplink", "nodeBridge", "uplink", "nodePeer")] : []),
     ...(links.onNode === "peer" ? [stage("nodePeer", "podNic")] : []),
@@ -91,7 +91,7 @@ interface ProbePath {
   readonly first: HopName;
 }
 
-function findProbePath(seen: SeenWay, probe: ProbeName): ProbePath {
+function findProbePath(seen: ObservedPath, probe: ProbeName): ProbePath {
   if (!PROBES_TO_GUEST.includes(probe)) {
     return { question: outwardStages(seen, probe), answer: returnStages(seen), first: "podNic" };
   }
@@ -103,7 +103,7 @@ function findProbePath(seen: SeenWay, probe: ProbeName): ProbePath {
   return { question: TO_GUEST_IN_POD_STAGES, answer, first: "podBridge" };
 }
 
-function findFilter(hop: HopName, { filters = [], links }: SeenWay): FrameFilter | undefined {
+function findFilter(hop: HopName, { filters = [], links }: ObservedPath): FrameFilter | undefined {
   const { tap, podBridge, podNic, nodePeer, nodeBridge, uplinks } = links;
   const ofHop: Partial<Record<HopName, readonly (string | undefined)[]>> = {
     tap: [tap?.name],
@@ -122,19 +122,19 @@ function findFilter(hop: HopName, { filters = [], links }: SeenWay): FrameFilter
   );
 }
 
-function hasCause(hop: HopName, seen: SeenWay): boolean {
+function hasCause(hop: HopName, seen: ObservedPath): boolean {
   const place = { podBridge: "pod", nodeBridge: "node" }[hop as string];
   const leadsAway = (seen.entries ?? []).some(({ at }) => at === place);
   return leadsAway || findFilter(hop, seen) !== undefined;
 }
 
 /** Frames from the pod NIC are lost before it sees them, so the guest's frames are lost there too. */
-function losesAllOutgoing({ traces }: SeenWay): boolean {
+function losesAllOutgoing({ traces }: ObservedPath): boolean {
   const outward = traces.find(({ probe }) => probe === "outward");
   return outward?.asked.length === 0 && outward.answered.length === 0;
 }
 
-function chooseBlamed(blamed: readonly HopName[], seen: SeenWay): HopName | undefined {
+function chooseBlamed(blamed: readonly HopName[], seen: ObservedPath): HopName | undefined {
   if (
     blamed.length > 1 &&
     blamed.includes("podNic") &&
@@ -156,12 +156,12 @@ function findBlamed(
   return stages[last]?.blamed ?? (first === undefined ? [] : [first]);
 }
 
-export function findProbeLoss(trace: FrameTrace, seen: SeenWay): HopName | undefined {
+export function findProbeLoss(trace: FrameTrace, seen: ObservedPath): HopName | undefined {
   const { question, first } = findProbePath(seen, trace.probe);
   return chooseBlamed(findBlamed(question, trace.asked, first) ?? [], seen);
 }
 
-export function findFrameLoss(trace: FrameTrace, seen: SeenWay): HopName | undefined {
+export function findFrameLoss(trace: FrameTrace, seen: ObservedPath): HopName | undefined {
   const { question, answer } = findProbePath(seen, trace.probe);
   const asked = question.at(-1)?.blamed[0];
   return trace.answered.length === 0
@@ -176,7 +176,7 @@ const LOST_SHARE_MIN = 0.15;
 /** Returns the hop that lost most frames of a series, or undefined if the loss is below the limits. */
 function findPartialLoss(
   { probe, sent, asked, answered }: LossCount,
-  seen: SeenWay,
+  seen: ObservedPath,
 ): { readonly hop: HopName; readonly lost: number } | undefined {
   const { question, answer, first } = findProbePath(seen, probe);
   const counts = [
@@ -231,7 +231,7 @@ export interface JudgedFacts extends PathFacts {
   readonly faults?: Faults;
 }
 
-function blames(trace: FrameTrace, seen: SeenWay, hop: HopName): boolean {
+function blames(trace: FrameTrace, seen: ObservedPath, hop: HopName): boolean {
   const isQuestion = ONE_WAY_PROBES.includes(trace.probe);
   const lost = isQuestion ? findProbeLoss(trace, seen) : findFrameLoss(trace, seen);
   return lost === hop;
@@ -246,7 +246,7 @@ function isExplained(faults: Faults, hop: HopName, isOfSize: boolean): boolean {
 }
 
 /** Returns the reason for the loss, or undefined if the plain probe is lost too, so the size or checksum is not the cause. */
-function findLossReason({ probe }: FrameTrace, { traces }: SeenWay): DoctorReason | undefined {
+function findLossReason({ probe }: FrameTrace, { traces }: ObservedPath): DoctorReason | undefined {
   const [plain, reason] = PLAIN_PROBES[probe] ?? [];
   if (plain === undefined) return "FramesLost";
   const known = traces.find((trace) => trace.probe === plain);
@@ -263,11 +263,11 @@ export function isMisdirected(facts: PathFacts, { probe, to }: FrameTrace): bool
   return probe.startsWith("echo") && mac !== undefined && to.length > 0 && !to.includes(mac);
 }
 
-function isLossy(seen: SeenWay): boolean {
+function isLossy(seen: ObservedPath): boolean {
   return (seen.losses ?? []).some((count) => findPartialLoss(count, seen) !== undefined);
 }
 
-function describeFilter(hop: HopName, seen: SeenWay): string {
+function describeFilter(hop: HopName, seen: ObservedPath): string {
   const filter = findFilter(hop, seen);
   if (filter === undefined) return "";
   const place = filter.at === "pod" ? "in the pod's network namespace" : "on the node";
@@ -291,7 +291,7 @@ export function judgePartialLoss(
 /** Probes repeated so often that a link with 50 % loss still answers one. */
 const REPEATED_PROBES: readonly ProbeName[] = ["inward", "outward"];
 
-function provesLoss(trace: FrameTrace, facts: PathFacts, seen: SeenWay): boolean {
+function provesLoss(trace: FrameTrace, facts: PathFacts, seen: ObservedPath): boolean {
   if (isMisdirected(facts, trace)) return false;
   return REPEATED_PROBES.includes(trace.probe) || !isLossy(seen);
 }
@@ -317,7 +317,10 @@ export function judgeFrameLoss(
   return withFix(describeFilter(hop, seen), dead(lost.reason, why, name));
 }
 
-export function judgeMtu({ device, seen }: PathFacts, { mtu, name }: WayLink): Verdict | undefined {
+export function judgeMtu(
+  { device, seen }: PathFacts,
+  { mtu, name }: PathLink,
+): Verdict | undefined {
   const wanted = device?.mtu ?? seen?.links.tap?.mtu;
   if (wanted === undefined || mtu >= wanted) return undefined;
   const why = `its MTU is ${String(mtu)}, and the guest's ${String(wanted)}`;

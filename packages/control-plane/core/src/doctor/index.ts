@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-export { wayFactsOf, wayQuestionOf, type WaySources } from "./collect.ts";
+export { collectPathFacts, planProbes, type PathSources } from "./collect.ts";
 export { diagnose } from "./diagnose.ts";
 export type {
   FixedEntry,
@@ -11,10 +11,10 @@ export type {
   Place,
   ProbeName,
   RefusedFrames,
-  SeenWay,
-  WayLink,
-  WayLinks,
-  WayTarget,
-  WiringLack,
+  ObservedPath,
+  PathLink,
+  PathLinks,
+  ProbeTarget,
+  WiringFault,
 } from "./facts.ts";
 export type { DoctorReport, HopName, HopReport, HopState } from "./report.ts";

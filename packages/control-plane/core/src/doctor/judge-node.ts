@@ -9,13 +9,16 @@ import {
   type JudgedFacts,
   isMisdirected,
 } from "./frame-loss.ts";
-import type { SeenWay, PathFacts, WayLink } from "./facts.ts";
+import type { ObservedPath, PathFacts, PathLink } from "./facts.ts";
 import { findTrace } from "./judge-guest.ts";
 import { notApplicable, dead, firstVerdict, ok, unknown, withFix, type Verdict } from "./report.ts";
-import { isWithin, networkOf, parseIp } from "@patchbay/api";
+import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api";
 
 /** Other MACs that answer for the gateway's address. If the node has the address, its own MACs do not count. */
-function listClaimants({ target, links }: SeenWay, hosts: readonly string[]): readonly string[] {
+function listClaimants(
+  { target, links }: ObservedPath,
+  hosts: readonly string[],
+): readonly string[] {
   if (target?.at !== "bridge") return hosts.slice(1);
   const own = [links.nodeBridge, links.nodePeer].flatMap((link) => link?.mac ?? []);
   return hosts.filter((mac) => !own.includes(mac));
@@ -23,7 +26,7 @@ function listClaimants({ target, links }: SeenWay, hosts: readonly string[]): re
 
 function judgeClaimants(
   facts: PathFacts,
-  seen: SeenWay,
+  seen: ObservedPath,
   by: readonly string[],
 ): Verdict | undefined {
   const hosts = by.filter((mac) => mac !== facts.device?.mac);
@@ -35,7 +38,7 @@ function judgeClaimants(
   return dead("GatewayClaimed", why, seen.target?.address);
 }
 
-function judgeReplyAddress(facts: PathFacts, { target }: SeenWay): Verdict | undefined {
+function judgeReplyAddress(facts: PathFacts, { target }: ObservedPath): Verdict | undefined {
   const echo = findTrace(facts, "echo");
   if (echo === undefined || !isMisdirected(facts, echo)) return undefined;
   const why = `it sends its answers to ${echo.to.join(", ")}, and the address is at ${findExternalMac(facts) ?? ""}`;
@@ -43,14 +46,14 @@ function judgeReplyAddress(facts: PathFacts, { target }: SeenWay): Verdict | und
 }
 
 /** Reports that the node has the gateway address with a prefix that excludes the guest, so replies go elsewhere. */
-function judgePrefix({ target, links, source }: SeenWay): Verdict | undefined {
+function judgePrefix({ target, links, source }: ObservedPath): Verdict | undefined {
   const guest = source === undefined ? undefined : parseIp(source);
   if (target?.at !== "bridge" || guest === undefined) return undefined;
   const all = [links.nodeBridge, links.nodePeer].flatMap((link) => link?.addresses ?? []);
   const own = all.filter((text) => text.split("/")[0] === target.address);
   const reaches = all.some((text) => {
     const subnet = parseIp(text);
-    return subnet !== undefined && isWithin(guest, networkOf(subnet));
+    return subnet !== undefined && isWithin(guest, toNetworkAddress(subnet));
   });
   if (own.length === 0 || reaches) return undefined;
   const why = `it answers ARP, not IP: the node has it as ${own.join(", ")}, a network without ${source ?? ""}`;
@@ -58,7 +61,7 @@ function judgePrefix({ target, links, source }: SeenWay): Verdict | undefined {
 }
 
 /** Reports that the node does not forward or masquerade the guest's packets. */
-function judgeForwarding({ forwarded, target }: SeenWay): Verdict | undefined {
+function judgeForwarding({ forwarded, target }: ObservedPath): Verdict | undefined {
   if (forwarded === undefined || forwarded.isAnswered) return undefined;
   const { link, gateway, left, answersNode } = forwarded;
   const to = `pings of the guest to ${gateway} by ${link}`;
@@ -81,7 +84,11 @@ function judgeForwarding({ forwarded, target }: SeenWay): Verdict | undefined {
   );
 }
 
-function judgeAnsweringGateway(facts: PathFacts, seen: SeenWay, by: readonly string[]): Verdict {
+function judgeAnsweringGateway(
+  facts: PathFacts,
+  seen: ObservedPath,
+  by: readonly string[],
+): Verdict {
   const { target } = seen;
   const echo = findTrace(facts, "echo");
   const answered = `answered by ${by.join(", ")}`;
@@ -97,7 +104,7 @@ function judgeAnsweringGateway(facts: PathFacts, seen: SeenWay, by: readonly str
 const NO_VISIBLE_PEER = "the pod NIC leads to nothing that can be seen on the node";
 
 /** VLAN of the guest's frames on the node's bridge. Undefined if the bridge does not filter VLANs or drops the frames. */
-function findVlan({ links }: SeenWay): number | undefined {
+function findVlan({ links }: ObservedPath): number | undefined {
   return links.nodeBridge?.filtersVlans === true ? links.nodePeer?.untaggedVlan : undefined;
 }
 
@@ -112,7 +119,11 @@ function isGatewayLost(facts: PathFacts): boolean {
 }
 
 /** Judges a peer in no bridge. It may be routed: then it has an address, or probes pass. */
-function judgePeerMaster(facts: PathFacts, peer: WayLink, seen: SeenWay): Verdict | undefined {
+function judgePeerMaster(
+  facts: PathFacts,
+  peer: PathLink,
+  seen: ObservedPath,
+): Verdict | undefined {
   const hasAddress = peer.addresses.some((address) => !isIpv6LinkLocal(address));
   if (peer.master !== undefined || hasAddress || !isOutwardLost(facts) || !seen.isBridged) {
     return undefined;
@@ -126,13 +137,13 @@ function judgePeerMaster(facts: PathFacts, peer: WayLink, seen: SeenWay): Verdic
     : unknown(`${why}; no gateway is known whose answer shows whether it is routed`, peer.name);
 }
 
-function judgePeerVlan(peer: WayLink, { links }: SeenWay): Verdict | undefined {
+function judgePeerVlan(peer: PathLink, { links }: ObservedPath): Verdict | undefined {
   if (links.nodeBridge?.filtersVlans !== true || peer.untaggedVlan !== undefined) return undefined;
   const why = `bridge ${links.nodeBridge.name} filters VLANs, and this port has none for untagged frames`;
   return dead("VlanMissing", why, peer.name);
 }
 
-function judgePortState({ isBlocked, name }: WayLink): Verdict | undefined {
+function judgePortState({ isBlocked, name }: PathLink): Verdict | undefined {
   return isBlocked
     ? dead("PortBlocked", "this bridge port does not forward (spanning tree)", name)
     : undefined;
@@ -166,7 +177,7 @@ export function judgeNodePeer(facts: JudgedFacts): Verdict {
   );
 }
 
-function judgeBridgeVlan(seen: SeenWay, bridge: WayLink): Verdict | undefined {
+function judgeBridgeVlan(seen: ObservedPath, bridge: PathLink): Verdict | undefined {
   const vlan = findVlan(seen);
   if (vlan === undefined || seen.target?.at !== "bridge" || bridge.vlans.includes(vlan)) {
     return undefined;
@@ -178,7 +189,7 @@ function judgeBridgeVlan(seen: SeenWay, bridge: WayLink): Verdict | undefined {
   );
 }
 
-function judgeForwardingEntry(seen: SeenWay): Verdict | undefined {
+function judgeForwardingEntry(seen: ObservedPath): Verdict | undefined {
   const wrong = (seen.entries ?? []).find(({ at }) => at === "node");
   if (wrong === undefined) return undefined;
   const { mac, port } = wrong;
@@ -189,7 +200,7 @@ function judgeForwardingEntry(seen: SeenWay): Verdict | undefined {
   );
 }
 
-function judgeNodeNeighbor(facts: PathFacts, seen: SeenWay): Verdict | undefined {
+function judgeNodeNeighbor(facts: PathFacts, seen: ObservedPath): Verdict | undefined {
   const mac = findExternalMac(facts);
   const wrong = (seen.neighbors ?? []).find((each) => each.at === "node" && each.mac !== mac);
   if (wrong === undefined || mac === undefined) return undefined;
@@ -214,7 +225,11 @@ export function judgeNodeBridge(facts: JudgedFacts): Verdict {
   );
 }
 
-function judgeUplinkLink(uplink: WayLink, facts: PathFacts, seen: SeenWay): Verdict | undefined {
+function judgeUplinkLink(
+  uplink: PathLink,
+  facts: PathFacts,
+  seen: ObservedPath,
+): Verdict | undefined {
   const vlan = findVlan(seen);
   const { name } = uplink;
   return firstVerdict(
@@ -229,7 +244,7 @@ function judgeUplinkLink(uplink: WayLink, facts: PathFacts, seen: SeenWay): Verd
   );
 }
 
-function judgeMissingUplink(facts: PathFacts, seen: SeenWay): Verdict {
+function judgeMissingUplink(facts: PathFacts, seen: ObservedPath): Verdict {
   if (seen.links.nodeBridge === undefined) return notApplicable("frames are routed on the node");
   const why = "the bridge has no port but those of pods";
   if (seen.target === undefined) return unknown(`${why}: only guests of this node are reached`);

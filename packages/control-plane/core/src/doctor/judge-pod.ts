@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verdicts on the hops in the pod: tap, bridge, DHCP, translation and pod NIC.
-import { isWithin, networkOf, parseIp } from "@patchbay/api";
+import { isWithin, toNetworkAddress, parseIp } from "@patchbay/api";
 import { findFrameLoss, judgeFrameLoss, judgeMtu, type JudgedFacts } from "./frame-loss.ts";
-import type { SeenWay, PathFacts, WayLink, WiringLack } from "./facts.ts";
+import type { ObservedPath, PathFacts, PathLink, WiringFault } from "./facts.ts";
 import { describeDhcpRequests, hasNoDhcpServer, findTrace } from "./judge-guest.ts";
 import type { DoctorReason } from "./reasons.ts";
 import { notApplicable, dead, firstVerdict, ok, unknown, withFix, type Verdict } from "./report.ts";
@@ -10,17 +10,17 @@ import { notApplicable, dead, firstVerdict, ok, unknown, withFix, type Verdict }
 const NOT_IN_POD_KERNEL = "its frames do not pass the kernel of the pod";
 
 function findWiringFault(
-  { lacks }: SeenWay,
+  { lacks }: ObservedPath,
   link: string,
-  what: WiringLack["what"],
-): WiringLack | undefined {
+  what: WiringFault["what"],
+): WiringFault | undefined {
   return lacks.find((lack) => lack.link === link && lack.what === what);
 }
 
 function judgeWiring(
-  seen: SeenWay,
-  link: WayLink,
-  reasons: readonly (readonly [WiringLack["what"], DoctorReason])[],
+  seen: ObservedPath,
+  link: PathLink,
+  reasons: readonly (readonly [WiringFault["what"], DoctorReason])[],
 ): Verdict | undefined {
   for (const [what, reason] of reasons) {
     const lack = findWiringFault(seen, link.name, what);
@@ -31,14 +31,14 @@ function judgeWiring(
 
 function listRefusedAddresses({ guest, mayClaim }: PathFacts): readonly string[] {
   if (mayClaim === undefined) return [];
-  const allowed = mayClaim.flatMap((text) => parseIp(text) ?? []).map(networkOf);
+  const allowed = mayClaim.flatMap((text) => parseIp(text) ?? []).map(toNetworkAddress);
   return (guest?.addresses ?? []).filter((text) => {
     const own = parseIp(text);
     return own !== undefined && !allowed.some((prefix) => isWithin(own, prefix));
   });
 }
 
-function judgeSendGuard(facts: PathFacts, seen: SeenWay, tap: WayLink): Verdict | undefined {
+function judgeSendGuard(facts: PathFacts, seen: ObservedPath, tap: PathLink): Verdict | undefined {
   const refused = listRefusedAddresses(facts);
   if (refused.length > 0) {
     const why = `the guest may not send from ${refused.join(", ")}`;
@@ -48,7 +48,7 @@ function judgeSendGuard(facts: PathFacts, seen: SeenWay, tap: WayLink): Verdict 
   return why === undefined ? undefined : dead("GuardRefuses", why, tap.name);
 }
 
-function explainLostReplies(facts: PathFacts, seen: SeenWay): string | undefined {
+function explainLostReplies(facts: PathFacts, seen: ObservedPath): string | undefined {
   const trace = findTrace(facts, "inward");
   if (facts.mayClaim === undefined || trace === undefined) return undefined;
   const isLost = trace.answered.length > 0 && findFrameLoss(trace, seen) === "tap";
@@ -58,19 +58,19 @@ function explainLostReplies(facts: PathFacts, seen: SeenWay): string | undefined
   return lately.length === 0 ? why : `${why}: its guard refuses ${lately.join(", ")}`;
 }
 
-function explainRefusedAddress({ refused }: SeenWay): string | undefined {
+function explainRefusedAddress({ refused }: ObservedPath): string | undefined {
   const lately = refused.filter((each) => each.lately > 0 && each.isOfIpv4Address);
   if (lately.length === 0) return undefined;
   const said = lately.map((each) => `${String(each.lately)} of ${each.what}`);
   return `its send guard refused frames of the guest during this check: ${said.join(", ")}`;
 }
 
-function describeEarlierRefusals({ refused }: SeenWay): string {
+function describeEarlierRefusals({ refused }: ObservedPath): string {
   const said = refused.map(({ what, frames }) => `${String(frames)} of ${what}`);
   return said.length === 0 ? "" : `; its send guard has refused frames before: ${said.join(", ")}`;
 }
 
-function judgeTapLink(tap: WayLink): Verdict | undefined {
+function judgeTapLink(tap: PathLink): Verdict | undefined {
   if (!tap.up) return dead("TapDown", "it is down", tap.name);
   if (!tap.carrier) return dead("TapNotOpen", "nobody has it open", tap.name);
   return tap.isBlocked
@@ -100,7 +100,7 @@ export function judgeTap(facts: JudgedFacts): Verdict {
   );
 }
 
-function judgeBridgePorts({ lacks }: SeenWay): Verdict | undefined {
+function judgeBridgePorts({ lacks }: ObservedPath): Verdict | undefined {
   const entry = lacks.find(({ what }) => what === "entry");
   if (entry !== undefined) return dead("EntryMissing", `it lacks: ${entry.words}`);
   const learning = lacks.find(({ what }) => what === "learning");
@@ -109,7 +109,7 @@ function judgeBridgePorts({ lacks }: SeenWay): Verdict | undefined {
     : dead("LearningOn", `a port learns MACs: ${learning.words}`, learning.link);
 }
 
-function judgeForwardingEntry(seen: SeenWay): Verdict | undefined {
+function judgeForwardingEntry(seen: ObservedPath): Verdict | undefined {
   const wrong = seen.isBridged ? (seen.entries ?? []).find(({ at }) => at === "pod") : undefined;
   if (wrong === undefined) return undefined;
   const why = `a fixed forwarding entry leads the gateway's MAC ${wrong.mac} to ${wrong.port}`;
@@ -117,8 +117,8 @@ function judgeForwardingEntry(seen: SeenWay): Verdict | undefined {
 }
 
 function judgePodNeighbor(
-  seen: SeenWay,
-  link: WayLink,
+  seen: ObservedPath,
+  link: PathLink,
   macs: readonly string[],
 ): Verdict | undefined {
   const wrong = (seen.neighbors ?? []).find(
@@ -186,7 +186,7 @@ export function judgeTranslation({ seen, binding }: PathFacts): Verdict {
     : dead("RulesChanged", `it lacks: ${lack.words}`);
 }
 
-function judgeNicLink(facts: PathFacts, seen: SeenWay, nic: WayLink): Verdict | undefined {
+function judgeNicLink(facts: PathFacts, seen: ObservedPath, nic: PathLink): Verdict | undefined {
   if (!nic.up) return dead("NicDown", "it is down", nic.name);
   if (nic.carrier) return undefined;
   const { onNode, nodePeer } = seen.links;

@@ -8,7 +8,7 @@ import {
 } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
 import type { IfaceFacts } from "../nics/facts.ts";
-import { leaseOf, moduleOf } from "../nics/links/wiring.ts";
+import { buildLease, findBindingModule } from "../nics/links/wiring.ts";
 
 export interface AddressContext {
   readonly now: string;
@@ -45,7 +45,7 @@ function ofFamily(addresses: readonly string[], family: 4 | 6): readonly string[
 /** DHCP offers one IPv4 address. Without DHCP the guest may use all of them. */
 function listServedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[] {
   const addresses = ofFamily(listPodAddresses(facts), family);
-  const { ipv4 } = leaseOf(facts) ?? {};
+  const { ipv4 } = buildLease(facts) ?? {};
   if (family === 6 || ipv4 === undefined) return addresses;
   const served = addresses.filter((address) => normalizeAddress(ipv4.address).includes(address));
   return served.length === 0 ? addresses : served;
@@ -57,7 +57,7 @@ function listServedAddresses(facts: IfaceFacts, family: 4 | 6): readonly string[
  */
 function reportedAddresses(facts: IfaceFacts, family: 4 | 6): FamilyAddresses {
   const guest = facts.device?.guest?.[FAMILIES[family]];
-  if (moduleOf(facts).addressesOf === "pod") {
+  if (findBindingModule(facts).addressesOf === "pod") {
     const pod = ofFamily(listPodAddresses(facts), family);
     if (pod.length > 0) return { addresses: pod, by: "pod" };
     const reachable = (guest ?? []).filter((address) => !isLinkLocal(address));

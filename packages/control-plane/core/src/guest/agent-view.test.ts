@@ -4,7 +4,13 @@ import type { IfaceStatus } from "@patchbay/api";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { GuestLink } from "./links.ts";
-import { guestViewOf, nextGuestView, NO_VIEW, type GuestView, nextAskInMs } from "./agent-view.ts";
+import {
+  restoreGuestView,
+  nextGuestView,
+  EMPTY_VIEW,
+  type GuestView,
+  nextAgentPollMs,
+} from "./agent-view.ts";
 
 const MAC = "02:00:00:00:00:01";
 const OTHER_MAC = "02:00:00:00:00:99";
@@ -21,7 +27,7 @@ function other(last: number, more: Partial<GuestLink> = {}): GuestLink {
 /** Answers, and the seconds at which they came. */
 function after(
   answers: readonly (readonly [number, readonly GuestLink[]])[],
-  begin: GuestView = NO_VIEW,
+  begin: GuestView = EMPTY_VIEW,
 ): GuestView {
   return answers.reduce(
     (view, [seconds, answer]) =>
@@ -245,19 +251,21 @@ describe("what was reported", () => {
       want: { name: "eth7", ipv4: { value: ["10.0.0.1"] }, ipv6: { value: undefined } },
     },
   ] as const)("$name", ({ given, want }) => {
-    expect(guestViewOf([given]).nics.get(MAC)).toEqual({ mac: MAC, ...want });
+    expect(restoreGuestView([given]).nics.get(MAC)).toEqual({ mac: MAC, ...want });
   });
 
   test.each([
     { name: "the domain alone told", given: { ...status, infoSource: "domain" } },
     { name: "it was a link of the guest's own", given: { ...status, name: undefined } },
   ])("is no word on a NIC where $name", ({ given: { name, ...given } }) => {
-    expect(guestViewOf([{ ...given, ...(name === undefined ? {} : { name }) }]).nics.size).toBe(0);
+    expect(
+      restoreGuestView([{ ...given, ...(name === undefined ? {} : { name }) }]).nics.size,
+    ).toBe(0);
   });
 
   test("of links of the guest's own is theirs", () => {
     const own = { mac: OTHER_MAC, interfaceName: "docker0", ipAddresses: ["172.17.0.1"] };
-    expect(guestViewOf([status, own]).others).toEqual([
+    expect(restoreGuestView([status, own]).others).toEqual([
       { mac: OTHER_MAC, name: "docker0", ipv4: { value: ["172.17.0.1"] }, ipv6: { value: [] } },
     ]);
   });
@@ -279,6 +287,6 @@ test.each([
 ])(
   "$changedAgoMs ms after a change, $asks questions, $failures unanswered: the next is due in $want",
   ({ want, ...history }) => {
-    expect(nextAskInMs({ askedAgoMs: 0, failures: 0, ...history })).toBe(want);
+    expect(nextAgentPollMs({ askedAgoMs: 0, failures: 0, ...history })).toBe(want);
   },
 );

@@ -24,7 +24,7 @@ const FIRST_RETRY_DELAY_MS = 15_000;
 /** Longest interval for an agent that does not reply: each query blocks its VM for 2 s. */
 const POLL_INTERVAL_MAX_MS = 960_000;
 
-export function nextAskInMs({ changedAgoMs, asks, askedAgoMs, failures }: PollHistory): number {
+export function nextAgentPollMs({ changedAgoMs, asks, askedAgoMs, failures }: PollHistory): number {
   const soonMs = POLL_DELAYS_MS[asks];
   if (soonMs !== undefined) return Math.max(0, soonMs - changedAgoMs);
   if (failures === 1) return Math.max(0, FIRST_RETRY_DELAY_MS - askedAgoMs);
@@ -57,7 +57,7 @@ export interface GuestView {
   readonly others: readonly LinkView[];
 }
 
-export const NO_VIEW: GuestView = { nics: new Map(), others: [] };
+export const EMPTY_VIEW: GuestView = { nics: new Map(), others: [] };
 
 /** An item is removed after it was missing this long and in this many replies in a row. */
 const REMOVE_AFTER_MS = 60_000;
@@ -194,7 +194,7 @@ function restoreLink(status: IfaceStatus): LinkView {
   };
 }
 
-export function guestViewOf(reported: readonly IfaceStatus[]): GuestView {
+export function restoreGuestView(reported: readonly IfaceStatus[]): GuestView {
   const nics = reported.flatMap((status): readonly (readonly [string, LinkView])[] => {
     const { name, mac, infoSource } = status;
     const isKnown = infoSource?.includes("guest-agent") === true;

@@ -6,7 +6,7 @@ import {
   parseCapturePath,
   parseCaptureQuery,
   printCaptureQuery,
-  WholePackets,
+  PacketLimiter,
 } from "./capture.ts";
 
 const ORDER = { interface: "blue", filter: "tcp port 80 and not arp", seconds: 5, bytes: 4096 };
@@ -89,7 +89,7 @@ function all(...parts: readonly Uint8Array[]): Uint8Array {
 
 /** Gives a capture in pieces of that size; what went on, and whether more would be taken. */
 function run(capture: Uint8Array, { most, size }: { most: number; size: number }) {
-  const packets = new WholePackets(most);
+  const packets = new PacketLimiter(most);
   const passed: Uint8Array[] = [];
   for (let at = 0; at < capture.length; at += size) {
     const { bytes, isFull } = packets.take(capture.subarray(at, at + size));

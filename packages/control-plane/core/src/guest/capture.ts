@@ -3,7 +3,7 @@ import type { ObjectKey } from "../interfaces/store.ts";
 import { guestPath, parseGuestPath } from "./requests.ts";
 import { joinedBytes } from "@patchbay/base";
 
-export interface CaptureOrder {
+export interface CaptureOptions {
   readonly interface: string;
   /** pcap-filter(7) expression. Empty captures all packets. */
   readonly filter: string;
@@ -13,7 +13,7 @@ export interface CaptureOrder {
 
 export interface CaptureRequest {
   readonly stream: "capture";
-  readonly order: CaptureOrder;
+  readonly order: CaptureOptions;
   readonly by: string;
 }
 
@@ -75,7 +75,7 @@ function listProblems(values: Values): readonly string[] {
 
 export function parseCaptureQuery(
   query: string,
-): { readonly order: CaptureOrder } | { readonly problems: readonly string[] } {
+): { readonly order: CaptureOptions } | { readonly problems: readonly string[] } {
   const values = parseValues(query);
   if (values === undefined) return { problems: ["query: is not encoded as a URL's query"] };
   const problems = listProblems(values);
@@ -92,7 +92,7 @@ export function parseCaptureQuery(
   };
 }
 
-export function printCaptureQuery(order: CaptureOrder): string {
+export function printCaptureQuery(order: CaptureOptions): string {
   return FIELDS.map((name) => `${name}=${encodeURIComponent(String(order[name]))}`).join("&");
 }
 
@@ -125,7 +125,7 @@ interface LimitedPackets {
 }
 
 /** Splits one capture of this machine into packets. Expects little endian, which x86 and arm64 use. */
-export class WholePackets {
+export class PacketLimiter {
   #left: number;
   #waiting: Uint8Array = new Uint8Array(0);
   #hasHeader = false;

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What of a guest's words about its users, disks and system is told, and in which form.
 import { expect, test } from "vitest";
-import { guestAgentInfoOf, guestFilesystemsOf, guestUsersOf, readGuestSystem } from "./details.ts";
+import {
+  buildGuestAgentInfo,
+  parseGuestFilesystems,
+  parseGuestUsers,
+  readGuestSystem,
+} from "./details.ts";
 
 test.each([
   {
@@ -28,13 +33,13 @@ test.each([
   { name: "a count that is none", facts: { "user.count": "-1", "user.0.name": "a" }, want: [] },
   { name: "nothing", facts: {}, want: [] },
 ])("users: $name", ({ facts, want }) => {
-  expect(guestUsersOf(facts)).toEqual(want);
+  expect(parseGuestUsers(facts)).toEqual(want);
 });
 
 test("no more than 256 entries are told", () => {
   const users = Array.from({ length: 300 }, (_each, at) => [`user.${String(at)}.name`, "a"]);
   const facts = { "user.count": "300", ...Object.fromEntries(users) } as Record<string, string>;
-  expect(guestUsersOf(facts)).toHaveLength(256);
+  expect(parseGuestUsers(facts)).toHaveLength(256);
 });
 
 const ROOT = {
@@ -76,12 +81,12 @@ test.each([
   },
   { name: "that is mounted nowhere", facts: { "fs.count": "1", "fs.0.name": "x" }, want: [] },
 ])("a file system $name", ({ facts, want }) => {
-  expect(guestFilesystemsOf(facts)).toEqual(want);
+  expect(parseGuestFilesystems(facts)).toEqual(want);
 });
 
 test("the whole of a guest has what its agent knows", () => {
   expect(
-    guestAgentInfoOf({
+    buildGuestAgentInfo({
       system: { id: "debian", name: "\u0007" },
       hostname: { hostname: "web" },
       agent: {
@@ -108,9 +113,9 @@ test("the whole of a guest has what its agent knows", () => {
     userList: [],
     fsInfo: { disks: [{ diskName: "vda1" }] },
   });
-  expect(guestAgentInfoOf({})).toEqual({});
+  expect(buildGuestAgentInfo({})).toEqual({});
   const odd = { "timezone.name": "CET", "timezone.offset": "soon" };
-  expect(guestAgentInfoOf({ timezone: odd, freeze: { "freeze.status": "melted" } })).toEqual({});
+  expect(buildGuestAgentInfo({ timezone: odd, freeze: { "freeze.status": "melted" } })).toEqual({});
 });
 
 test.each([

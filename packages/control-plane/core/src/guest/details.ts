@@ -65,7 +65,7 @@ function listIndexes(facts: GuestFacts, count: string): readonly number[] {
   return Array.from({ length: Math.min(readNumber(facts, count), ENTRIES_MAX) }, (_each, at) => at);
 }
 
-export function guestUsersOf(facts: GuestFacts): readonly GuestUser[] {
+export function parseGuestUsers(facts: GuestFacts): readonly GuestUser[] {
   return listIndexes(facts, "user.count").flatMap((index) => {
     const at = `user.${String(index)}`;
     const [userName, domain] = [readText(facts, `${at}.name`), readText(facts, `${at}.domain`)];
@@ -83,7 +83,7 @@ function parseDisks(facts: GuestFacts, at: string): Pick<GuestFilesystem, "disk"
   return disk.length === 0 ? {} : { disk };
 }
 
-export function guestFilesystemsOf(facts: GuestFacts): readonly GuestFilesystem[] {
+export function parseGuestFilesystems(facts: GuestFacts): readonly GuestFilesystem[] {
   return listIndexes(facts, "fs.count").flatMap((index) => {
     const at = `fs.${String(index)}`;
     const mountPoint = readText(facts, `${at}.mountpoint`);
@@ -124,7 +124,7 @@ function parseFreezeStatus(facts: GuestFacts): Pick<GuestAgentInfo, "fsFreezeSta
 }
 
 /** The agent's replies by topic. A topic is unset if the agent does not support it. */
-export interface HeardOfGuest {
+export interface AgentReplies {
   readonly system?: GuestOsInfo | undefined;
   readonly agent?: GuestFacts | undefined;
   readonly freeze?: GuestFacts | undefined;
@@ -140,7 +140,7 @@ function parseTimezone(facts: GuestFacts): string {
   return name === "" || !/^-?\d{1,6}$/.test(offset) ? "" : `${name}, ${offset}`;
 }
 
-export function guestAgentInfoOf(heard: HeardOfGuest): GuestAgentInfo {
+export function buildGuestAgentInfo(heard: AgentReplies): GuestAgentInfo {
   const hostname = readText(heard.hostname ?? {}, "hostname");
   const timezone = parseTimezone(heard.timezone ?? {});
   return {
@@ -149,9 +149,9 @@ export function guestAgentInfoOf(heard: HeardOfGuest): GuestAgentInfo {
     ...parseAgent(heard.agent ?? {}),
     ...parseFreezeStatus(heard.freeze ?? {}),
     ...(timezone !== "" && { timezone }),
-    ...(heard.users !== undefined && { userList: guestUsersOf(heard.users) }),
+    ...(heard.users !== undefined && { userList: parseGuestUsers(heard.users) }),
     ...(heard.filesystems !== undefined && {
-      fsInfo: { disks: guestFilesystemsOf(heard.filesystems) },
+      fsInfo: { disks: parseGuestFilesystems(heard.filesystems) },
     }),
   };
 }

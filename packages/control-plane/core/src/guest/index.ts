@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-export { type GuestView, guestViewOf, nextAskInMs, nextGuestView, NO_VIEW } from "./agent-view.ts";
+export {
+  type GuestView,
+  restoreGuestView,
+  nextAgentPollMs,
+  nextGuestView,
+  EMPTY_VIEW,
+} from "./agent-view.ts";
 export {
   CAPTURE,
   CAPTURE_LIMITS,
-  type CaptureOrder,
+  type CaptureOptions,
   capturePath,
   type CaptureRequest,
   parseCapturePath,
   parseCaptureQuery,
   printCaptureQuery,
-  WholePackets,
+  PacketLimiter,
 } from "./capture.ts";
 export {
-  guestAgentInfoOf,
-  guestFilesystemsOf,
-  guestUsersOf,
-  type HeardOfGuest,
+  buildGuestAgentInfo,
+  parseGuestFilesystems,
+  parseGuestUsers,
+  type AgentReplies,
   readGuestSystem,
 } from "./details.ts";
 export {

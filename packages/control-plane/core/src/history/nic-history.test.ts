@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { hotplugTypeOf } from "../nics/phase.ts";
 import { printTime } from "@patchbay/base";
 import type { IfaceStage } from "../nics/status/phase-timings.ts";
-import { historyOf, seeNics, withHindrances, type SeenNics } from "./nic-history.ts";
+import { buildHistory, observeNics, withBlockedReasons, type ObservedNics } from "./nic-history.ts";
 
 /** The NIC in a pass: its phase, or nothing of it; its status is told, or its process starts anew before it. */
 interface Seen {
@@ -42,17 +42,17 @@ function interfaceOf(stage: IfaceStage, reason: string | undefined): IfaceStatus
 /** What the VMI tells after all of it. */
 function toldAfter(all: readonly Seen[]): readonly IfaceOperation[] {
   let status: VmiStatus = {};
-  let seen: SeenNics | undefined;
+  let seen: ObservedNics | undefined;
   for (const each of all) {
     const { atMs, reason, isTold = true, isRestarted = false, vmiPhase = "Running" } = each;
     const stages = stageOf(each);
     const vmi = aVmi({ status: { ...status, phase: vmiPhase } });
     const at = { nowMs: atMs + 7, now: printTime(atMs) };
-    seen = seeNics(isRestarted ? undefined : seen, { vmi, stages, at });
+    seen = observeNics(isRestarted ? undefined : seen, { vmi, stages, at });
     const interfaces = stages.map((stage) => interfaceOf(stage, reason));
     if (!isTold) continue;
-    seen = withHindrances(seen, interfaces);
-    const interfaceHistory = historyOf(status.interfaceHistory ?? [], seen);
+    seen = withBlockedReasons(seen, interfaces);
+    const interfaceHistory = buildHistory(status.interfaceHistory ?? [], seen);
     seen = { ...seen, ended: [] };
     status = { interfaces, interfaceHistory };
   }
@@ -320,10 +320,10 @@ test("long words of others are cut", () => {
   const message = "x".repeat(500);
   const vmi = aVmi({ status: { phase: "Running" } });
   const stages = stageOf({ atMs: 0, phase: "PodAttaching" });
-  const seen = seeNics(undefined, { vmi, stages, at: { nowMs: 0, now: printTime(0) } });
-  const told = withHindrances(seen, [
+  const seen = observeNics(undefined, { vmi, stages, at: { nowMs: 0, now: printTime(0) } });
+  const told = withBlockedReasons(seen, [
     { name: "one", hotplug: { type: "Plug", phase: "PodAttaching", reason: "CniFailed", message } },
   ]);
-  const [operation] = historyOf([], told)[0]?.operations ?? [];
+  const [operation] = buildHistory([], told)[0]?.operations ?? [];
   expect(operation?.message).toHaveLength(200);
 });

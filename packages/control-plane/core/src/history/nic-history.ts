@@ -6,7 +6,7 @@ import type {
   VirtualMachineInstance,
   OperationEnd,
 } from "@patchbay/api";
-import { dropAbsent, toMs } from "@patchbay/base";
+import { omitUndefined, toMs } from "@patchbay/base";
 import { findByName } from "../nics/nics.ts";
 import {
   updateTimings,
@@ -31,14 +31,14 @@ function withBlockedReason(
 ): IfaceOperation {
   if (hotplug?.attempts === undefined) return operation;
   const { reason, message, attempts } = hotplug;
-  return { ...operation, ...dropAbsent({ reason, message: truncate(message), attempts }) };
+  return { ...operation, ...omitUndefined({ reason, message: truncate(message), attempts }) };
 }
 
 function toOperation(story: PhaseTimings): IfaceOperation {
   const { type, networkName, startTimestamp, spent, phase, heldUpBy } = story;
   const over = spent.map((each) => ({ phase: each.phase, milliseconds: Math.round(each.ms) }));
   const isAgain = over.some((each) => each.phase === phase);
-  return dropAbsent({
+  return omitUndefined({
     type,
     networkName,
     startTimestamp,
@@ -97,7 +97,7 @@ function restoreTimings(
   );
   const agoMs = Math.max(0, (toMs(now) ?? 0) - (toMs(startTimestamp) ?? 0));
   const begunMs = nowMs - agoMs;
-  return dropAbsent({
+  return omitUndefined({
     type,
     isWhole: true,
     begunMs,
@@ -109,17 +109,17 @@ function restoreTimings(
     isRepair: false,
     networkName,
     podInterfaceName,
-    heldUpBy: reason === undefined ? undefined : dropAbsent({ reason, message, attempts }),
+    heldUpBy: reason === undefined ? undefined : omitUndefined({ reason, message, attempts }),
   });
 }
 
-export interface SeenNics {
+export interface ObservedNics {
   readonly stories: ReadonlyMap<string, PhaseTimings>;
   readonly links: ReadonlyMap<string, IfaceOperation>;
   readonly ended: IfaceHistory;
 }
 
-const NO_NICS: SeenNics = { stories: new Map(), links: new Map(), ended: [] };
+const NO_NICS: ObservedNics = { stories: new Map(), links: new Map(), ended: [] };
 
 /** One NIC in one pass. `stage` is unset if nothing of the NIC is left. */
 interface ObservedNic {
@@ -164,7 +164,7 @@ function completedAtOnce(
   what: Pick<IfaceOperation, "type" | "linkState">,
 ): IfaceOperation {
   const times = { startTimestamp: now, endTimestamp: now };
-  return dropAbsent({ ...what, networkName, ...times, outcome: "Done" as const, phases: [] });
+  return omitUndefined({ ...what, networkName, ...times, outcome: "Done" as const, phases: [] });
 }
 
 function findUnseenPlug(
@@ -195,7 +195,7 @@ function startLinkChange(
     return undefined;
   }
   const { networkName } = stage ?? {};
-  return dropAbsent({
+  return omitUndefined({
     type: "LinkState",
     networkName,
     linkState: wanted,
@@ -247,7 +247,11 @@ interface HistoryPass {
 }
 
 /** Falls back to the status for NICs that this process has not observed. */
-function observeNic(name: string, before: SeenNics, { vmi, stages, at }: HistoryPass): ObservedNic {
+function observeNic(
+  name: string,
+  before: ObservedNics,
+  { vmi, stages, at }: HistoryPass,
+): ObservedNic {
   const stage = findByName(stages, name);
   const told = findByName(vmi.status?.interfaces, name);
   const nic = told?.podInterfaceName ?? stage?.podInterfaceName ?? "";
@@ -263,7 +267,7 @@ function observeNic(name: string, before: SeenNics, { vmi, stages, at }: History
   };
 }
 
-function listNames(before: SeenNics, { vmi, stages }: HistoryPass): readonly string[] {
+function listNames(before: ObservedNics, { vmi, stages }: HistoryPass): readonly string[] {
   const open = (vmi.status?.interfaceHistory ?? [])
     .map(({ name }) => name)
     .filter((name) => openOperations(vmi, name).length > 0);
@@ -272,7 +276,7 @@ function listNames(before: SeenNics, { vmi, stages }: HistoryPass): readonly str
 }
 
 /** Returns the observations after a pass. `before` is undefined in the first pass. */
-export function seeNics(before: SeenNics | undefined, pass: HistoryPass): SeenNics {
+export function observeNics(before: ObservedNics | undefined, pass: HistoryPass): ObservedNics {
   const known = before ?? NO_NICS;
   const next = listNames(known, pass).map((name) => ({
     name,
@@ -293,7 +297,10 @@ function mapValues<T>(
   return new Map([...map].map(([name, value]) => [name, change(value, name)]));
 }
 
-export function withHindrances(seen: SeenNics, interfaces: readonly IfaceStatus[]): SeenNics {
+export function withBlockedReasons(
+  seen: ObservedNics,
+  interfaces: readonly IfaceStatus[],
+): ObservedNics {
   const hindranceOf = (name: string): Required<IfaceStatus>["hotplug"] | undefined => {
     const hotplug = findByName(interfaces, name)?.hotplug;
     return hotplug?.reason === undefined ? undefined : hotplug;
@@ -304,13 +311,16 @@ export function withHindrances(seen: SeenNics, interfaces: readonly IfaceStatus[
       const told = hindranceOf(name);
       if (told?.reason === undefined || told.phase !== story.phase) return story;
       const { reason, message, attempts } = told;
-      return { ...story, heldUpBy: dropAbsent({ reason, message, attempts }) };
+      return { ...story, heldUpBy: omitUndefined({ reason, message, attempts }) };
     }),
     links: mapValues(seen.links, (link, name) => withBlockedReason(link, hindranceOf(name))),
   };
 }
 
-export function historyOf(told: IfaceHistory, { stories, links, ended }: SeenNics): IfaceHistory {
+export function buildHistory(
+  told: IfaceHistory,
+  { stories, links, ended }: ObservedNics,
+): IfaceHistory {
   const open = [
     ...[...stories].flatMap(([name, story]) =>
       isOperation(story) ? [{ name, operations: [toOperation(story)] }] : [],

@@ -7,7 +7,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
-import { endedHistory, mergeHistory } from "./record.ts";
+import { endHistory, mergeHistory } from "./record.ts";
 
 export interface HistorySources {
   readonly vm?: VirtualMachine | undefined;
@@ -25,7 +25,7 @@ export function mergeVmHistory(owner: HistorySources, now?: string): IfaceHistor
     vm?.status?.interfaceHistory ?? [],
     vmi?.status?.interfaceHistory ?? [],
   );
-  return isOver(owner) ? endedHistory(history, now) : history;
+  return isOver(owner) ? endHistory(history, now) : history;
 }
 
 /**

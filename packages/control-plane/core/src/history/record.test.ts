@@ -2,7 +2,7 @@
 import type { IfaceHistory, IfaceOperation } from "@patchbay/api";
 import { expect, test } from "vitest";
 import {
-  endedHistory,
+  endHistory,
   HISTORY_BYTES_MAX,
   mergeHistory,
   OPERATIONS_MAX,
@@ -142,8 +142,6 @@ test("what two know becomes one; said twice it is the same", () => {
 test("with the guest all ends that goes on", () => {
   const history = [{ name: "one", operations: [plug(1, DONE), plug(5)] }];
   const ended = plug(5, { outcome: "GuestEnded", endTimestamp: at(7) });
-  expect(endedHistory(history, at(7))).toEqual([
-    { name: "one", operations: [plug(1, DONE), ended] },
-  ]);
-  expect(endedHistory(history)[0]?.operations[1]).toEqual(plug(5, { outcome: "GuestEnded" }));
+  expect(endHistory(history, at(7))).toEqual([{ name: "one", operations: [plug(1, DONE), ended] }]);
+  expect(endHistory(history)[0]?.operations[1]).toEqual(plug(5, { outcome: "GuestEnded" }));
 });

@@ -96,7 +96,7 @@ export function mergeHistory(kept: IfaceHistory, told: IfaceHistory): IfaceHisto
 }
 
 /** Ends all active operations because the guest has ended. Without `endTimestamp` the time is unknown. */
-export function endedHistory(history: IfaceHistory, endTimestamp?: string): IfaceHistory {
+export function endHistory(history: IfaceHistory, endTimestamp?: string): IfaceHistory {
   const end = endTimestamp === undefined ? {} : { endTimestamp };
   return history.map(({ name, operations }) => ({
     name,

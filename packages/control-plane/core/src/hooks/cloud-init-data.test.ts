@@ -3,9 +3,9 @@ import type { VirtualMachineInstance, Volume } from "@patchbay/api";
 import { expect, test } from "vitest";
 import { aVmi } from "@patchbay/support";
 import {
-  answeredCloudInit,
+  applyHookAnswer,
   cloudInitDiskOf,
-  hookedCloudInitOf,
+  cloudInitForHooks,
   type HookedCloudInit,
 } from "./cloud-init-data.ts";
 
@@ -58,7 +58,7 @@ test.each<{ name: string; volume: Omit<Volume, "name">; want: readonly unknown[]
     want: [undefined],
   },
 ])("what hooks are told of cloud-init's data: $name", ({ volume, want }) => {
-  expect(hookedCloudInitOf(having(volume), decode)).toEqual(want);
+  expect(cloudInitForHooks(having(volume), decode)).toEqual(want);
 });
 
 const answer = (data: unknown, noCloudSource?: unknown) => ({
@@ -121,7 +121,7 @@ test.each<{
     want: undefined,
   },
 ])("what an answer says: $name", ({ given = GIVEN, answered, want }) => {
-  expect(answeredCloudInit(given, answered)).toEqual(want && { ...given, ...want });
+  expect(applyHookAnswer(given, answered)).toEqual(want && { ...given, ...want });
 });
 
 test.each([

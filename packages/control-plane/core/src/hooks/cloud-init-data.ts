@@ -44,7 +44,7 @@ function readWith(decode: (base64: string) => string): ReadText {
 }
 
 /** Returns one entry per cloud-init disk; undefined for a disk with data from a Secret. `decode` decodes base64. */
-export function hookedCloudInitOf(
+export function cloudInitForHooks(
   vmi: VirtualMachineInstance,
   decode: (base64: string) => string,
 ): readonly (HookedCloudInit | undefined)[] {
@@ -97,7 +97,7 @@ function applyWholeAnswer(original: HookedCloudInit, parsed: JsonObject): Hooked
 }
 
 /** Returns undefined if the answer contains no cloud-init data. Ignores meta-data of another data source. */
-export function answeredCloudInit(
+export function applyHookAnswer(
   original: HookedCloudInit,
   answer: CloudInitAnswer,
 ): HookedCloudInit | undefined {

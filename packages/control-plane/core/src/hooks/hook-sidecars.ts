@@ -2,7 +2,7 @@
 // Hook containers of a launcher: those that the VMI requests, then one per registered binding. Source: KubeVirt
 // pkg/virt-controller/services/template.go, pkg/network/netbinding.
 import {
-  hookSidecarsOf,
+  parseHookSidecars,
   names,
   type Container,
   type ContainerStatus,
@@ -147,7 +147,7 @@ export function buildHookParts(
   info: VolumeMount | undefined,
 ): HookParts {
   const hooks: readonly Hook[] = [
-    ...hookSidecarsOf(vmi.metadata, settings.allowsHooks),
+    ...parseHookSidecars(vmi.metadata, settings.allowsHooks),
     ...bindingHooks(vmi, settings),
   ];
   const context = { info, shimImage: settings.sidecarShimImage };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 export {
-  answeredCloudInit,
+  applyHookAnswer,
   cloudInitDiskOf,
   type HookedCloudInit,
-  hookedCloudInitOf,
+  cloudInitForHooks,
 } from "./cloud-init-data.ts";
 export { isoImage } from "./iso-image.ts";
 export { refusedChanges } from "./refused-changes.ts";

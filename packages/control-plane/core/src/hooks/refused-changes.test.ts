@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a hook may make of a domain, in the words of the domain itself.
 import type { VmiSpec } from "@patchbay/api";
-import { layOver, readXml, type XmlElement } from "@patchbay/domain/overlay";
+import { mergeDomain, readXml, type XmlElement } from "@patchbay/domain/overlay";
 import { describe, expect, test } from "vitest";
 import { refusedChanges } from "./refused-changes.ts";
 
@@ -44,7 +44,7 @@ function refusals(
 ): readonly string[] {
   const answered = answer(GIVEN);
   expect(answered).not.toBe(GIVEN);
-  const { changes } = layOver(read(GIVEN), read(answered));
+  const { changes } = mergeDomain(read(GIVEN), read(answered));
   return refusedChanges(changes, SPEC, new Set(made)).map(
     ({ where, message }) => `${where}: ${message}`,
   );

@@ -13,7 +13,7 @@ import {
 import { conflictCauses, withInstancetype, type Template } from "./apply/instancetype.ts";
 import { withPreference } from "./apply/preference.ts";
 import { spreadCauses, findPreferredTopology, findSpread } from "./apply/topology.ts";
-import { matcherOf, partTypeOf, PARTS, type Part, type Parts } from "./parts.ts";
+import { matcherOf, findPartType, PARTS, type Part, type Parts } from "./parts.ts";
 
 const DEFAULT_ARCHITECTURE = "amd64";
 const DOMAIN_PATH = "spec.template.spec.domain";
@@ -140,7 +140,7 @@ function partAnnotation(
   part: Part,
   { name = "", kind }: Matcher,
 ): Readonly<Record<string, string>> {
-  const key = partTypeOf(part, kind)?.namespaced === true ? "own" : "cluster";
+  const key = findPartType(part, kind)?.namespaced === true ? "own" : "cluster";
   return { [ANNOTATIONS[part][key]]: name };
 }
 

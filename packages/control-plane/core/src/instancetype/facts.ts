@@ -15,11 +15,11 @@ import {
   defaultKindOf,
   matcherOf,
   refField,
-  usedRevisionOf,
+  findUsedRevision,
   type Part,
 } from "./parts.ts";
 import { withPartNames } from "./expand.ts";
-import { expandedBy, type MissingPart, type ReadParts } from "./read-parts.ts";
+import { expandWith, type MissingPart, type ReadParts } from "./read-parts.ts";
 import { isEqual } from "@patchbay/base";
 import { buildRevision } from "./revision.ts";
 
@@ -46,7 +46,7 @@ function wantedRef(
   made: ReadonlyMap<Part, ControllerRevision>,
 ): MatcherRef | undefined {
   if (matcherOf(vm, part) === undefined) return undefined;
-  const revision = usedRevisionOf(vm, part) ?? made.get(part)?.metadata.name;
+  const revision = findUsedRevision(vm, part) ?? made.get(part)?.metadata.name;
   return revision === undefined ? refOf(vm, part) : buildRef(vm, part, revision);
 }
 
@@ -70,14 +70,14 @@ export interface PartsFacts {
 }
 
 /** Whether the VM has an instancetype or preference, or its status still refers to one. */
-export function concernsParts(vm: VirtualMachine): boolean {
+export function usesParts(vm: VirtualMachine): boolean {
   return hasParts(vm) || PARTS.some((part) => refOf(vm, part) !== undefined);
 }
 
 /** Creates no revision while there are conflicts, so that a corrected instancetype is read again. */
-export function partsFactsOf(vm: VirtualMachine, read: ReadParts): PartsFacts {
+export function collectPartsFacts(vm: VirtualMachine, read: ReadParts): PartsFacts {
   const { missing } = read;
-  const { vm: expanded, causes } = expandedBy(vm, read);
+  const { vm: expanded, causes } = expandWith(vm, read);
   const problems = missing.length > 0 ? [] : causes;
   return {
     expanded: withPartNames(expanded, vm),

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 export type { Expansion } from "./expand.ts";
-export { concernsParts, partsFactsOf, type RefsPlan } from "./facts.ts";
+export { usesParts, collectPartsFacts, type RefsPlan } from "./facts.ts";
 export { inferParts, type InferredVm } from "./infer.ts";
 export {
   defaultKindOf,
   hasParts,
-  matcherCauses,
+  validateMatchers,
   matcherOf,
   type Part,
   PARTS,
-  partTypeOf,
-  usedRevisionOf,
+  findPartType,
+  findUsedRevision,
 } from "./parts.ts";
-export { expandedBy, readParts } from "./read-parts.ts";
+export { expandWith, readParts } from "./read-parts.ts";

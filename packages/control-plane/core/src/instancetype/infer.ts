@@ -13,7 +13,7 @@ import {
   type ResourceType,
   type VirtualMachine,
 } from "@patchbay/api";
-import { dropAbsent } from "@patchbay/base";
+import { omitUndefined } from "@patchbay/base";
 import type { ObjectKey } from "../interfaces/store.ts";
 import { defaultKindOf, matcherOf, PARTS, type Part } from "./parts.ts";
 
@@ -168,7 +168,7 @@ function withPart(vm: VirtualMachine, part: Part, matcher: Matcher | undefined):
 /** An inferred instancetype sets the memory, so the template's is removed as in KubeVirt. */
 function withoutMemory(vm: VirtualMachine): VirtualMachine {
   const { template } = vm.spec;
-  const domain = dropAbsent({ ...template.spec.domain, memory: undefined });
+  const domain = omitUndefined({ ...template.spec.domain, memory: undefined });
   return {
     ...vm,
     spec: { ...vm.spec, template: { ...template, spec: { ...template.spec, domain } } },

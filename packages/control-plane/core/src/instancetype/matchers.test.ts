@@ -3,7 +3,7 @@
 import type { Matcher, VirtualMachine } from "@patchbay/api";
 import { aVm } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { matcherCauses } from "./parts.ts";
+import { validateMatchers } from "./parts.ts";
 
 function vmOf(instancetype?: Matcher, preference?: Matcher): VirtualMachine {
   const vm = aVm();
@@ -69,7 +69,7 @@ test.each<{ name: string; vm: VirtualMachine; old?: VirtualMachine; want: readon
     want: [],
   },
 ])("$name", ({ vm, old, want }) => {
-  const causes = matcherCauses(vm, old);
+  const causes = validateMatchers(vm, old);
   expect(causes.map(({ reason, field, message }) => `${reason} ${field}: ${message}`)).toEqual(
     want,
   );

@@ -2,8 +2,8 @@
 import type { Matcher, VirtualMachine, VmStatus } from "@patchbay/api";
 import { aVm } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { concernsParts } from "./facts.ts";
-import { defaultKindOf, hasParts, locatePart, partTypeOf } from "./parts.ts";
+import { usesParts } from "./facts.ts";
+import { defaultKindOf, hasParts, locatePart, findPartType } from "./parts.ts";
 
 function vmOf(instancetype: Matcher, status: VmStatus = {}): VirtualMachine {
   const vm = aVm();
@@ -34,7 +34,7 @@ describe("the kind of a part", () => {
     { part: "preference", kind: "VirtualMachinePreference", want: "virtualmachinepreferences" },
     { part: "preference", kind: "Pod", want: undefined },
   ] as const)("$kind of a $part is $want", ({ part, kind, want }) => {
-    expect(partTypeOf(part, kind)?.resource).toBe(want);
+    expect(findPartType(part, kind)?.resource).toBe(want);
   });
 
   test("is written as KubeVirt writes it where it was not said", () => {
@@ -91,8 +91,8 @@ describe("what a part says is read", () => {
 
   test("of no VM without parts; one that had some is looked at still", () => {
     const had = { ...aVm(), status: used("small") };
-    expect([hasParts(aVm()), concernsParts(aVm())]).toEqual([false, false]);
-    expect([hasParts(had), concernsParts(had)]).toEqual([false, true]);
+    expect([hasParts(aVm()), usesParts(aVm())]).toEqual([false, false]);
+    expect([hasParts(had), usesParts(had)]).toEqual([false, true]);
     expect(hasParts(vmOf({ name: "small" }))).toBe(true);
   });
 });

@@ -50,7 +50,7 @@ export function hasParts(vm: VirtualMachine): boolean {
 }
 
 /** The resource type for a matcher's kind: singular or plural, in any case. Defaults to the cluster-scoped type. */
-export function partTypeOf(part: Part, kind: string | undefined): PartType | undefined {
+export function findPartType(part: Part, kind: string | undefined): PartType | undefined {
   const types = TYPES[part];
   if (kind === undefined || kind === "") return types[0];
   const asked = kind.toLowerCase();
@@ -68,11 +68,13 @@ export type PartLocation =
   | { readonly kind: "nowhere"; readonly message: string };
 
 function isSameObject(matcher: Matcher, ref: MatcherRef, part: Part): boolean {
-  return matcher.name === ref.name && partTypeOf(part, matcher.kind) === partTypeOf(part, ref.kind);
+  return (
+    matcher.name === ref.name && findPartType(part, matcher.kind) === findPartType(part, ref.kind)
+  );
 }
 
 /** The revision in use, or undefined before the first use. As in KubeVirt, the matcher's `revisionName` takes precedence. */
-export function usedRevisionOf(vm: VirtualMachine, part: Part): string | undefined {
+export function findUsedRevision(vm: VirtualMachine, part: Part): string | undefined {
   const matcher = matcherOf(vm, part);
   if (matcher === undefined) return undefined;
   const asked = matcher.revisionName ?? "";
@@ -85,9 +87,9 @@ export function usedRevisionOf(vm: VirtualMachine, part: Part): string | undefin
 export function locatePart(vm: VirtualMachine, part: Part): PartLocation | undefined {
   const matcher = matcherOf(vm, part);
   if (matcher === undefined) return undefined;
-  const revision = usedRevisionOf(vm, part);
+  const revision = findUsedRevision(vm, part);
   if (revision !== undefined) return { kind: "revision", name: revision };
-  const type = partTypeOf(part, matcher.kind);
+  const type = findPartType(part, matcher.kind);
   if (type !== undefined) return { kind: "object", type, name: matcher.name ?? "" };
   const word = part === "instancetype" ? "InstancetypeMatcher" : "PreferenceMatcher";
   const message = `got unexpected kind in ${word}: ${matcher.kind ?? ""}`;
@@ -138,7 +140,7 @@ function updateCauses(matcher: Matcher, old: Matcher | undefined, part: Part): r
 }
 
 /** Validates a VM's matchers. The messages are KubeVirt's. Source: KubeVirt pkg/instancetype/webhooks/vm/mutator.go. */
-export function matcherCauses(
+export function validateMatchers(
   vm: VirtualMachine,
   old: VirtualMachine | undefined,
 ): readonly Cause[] {

@@ -109,7 +109,7 @@ export async function readParts(vm: VirtualMachine, find: Find): Promise<ReadPar
 }
 
 /** Returns the expanded VM. If a part is missing, returns the VM unchanged with a cause. */
-export function expandedBy(vm: VirtualMachine, { parts, missing }: ReadParts): Expansion {
+export function expandWith(vm: VirtualMachine, { parts, missing }: ReadParts): Expansion {
   if (missing.length === 0) return expandVm(vm, parts);
   const causes: readonly Cause[] = missing.map(({ part, message }) => notFoundCause(part, message));
   return { vm, causes };

@@ -93,7 +93,7 @@ export type { NodeNic, NodeNicName, NodeNics, RestoredNic } from "./node/node-ni
 export type { PodDevices } from "./node/pod-devices.ts";
 export type {
   AnnouncedNic,
-  LentNic,
+  BorrowedNic,
   Link,
   PodNetwork,
   PodView,

@@ -5,10 +5,10 @@ export {
   oldestPendingFamily,
   type PendingIface,
   pendingIfaces,
-  phasesEnded,
-  reasonsTold,
+  findEndedPhases,
+  newReasons,
 } from "./pending-ifaces.ts";
-export { queueFamilies, type QueueFigures } from "./queues.ts";
+export { queueFamilies, type QueueStats } from "./queues.ts";
 export {
   type DirectionCounts,
   type LinkCounts,
@@ -18,7 +18,7 @@ export {
 } from "./traffic.ts";
 export {
   migrationFamilies,
-  moveFamilies,
+  outgoingMigrationFamilies,
   vmiAddressFamily,
   vmiInfoFamily,
   vmiVnicFamily,

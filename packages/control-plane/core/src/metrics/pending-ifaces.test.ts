@@ -3,7 +3,7 @@ import type { Attachment, IfacePhase, IfaceStatus, VmiStatus } from "@patchbay/a
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { hotplugTypeOf } from "../nics/phase.ts";
-import { ifacePhaseFamily, pendingIfaces, phasesEnded, reasonsTold } from "./pending-ifaces.ts";
+import { ifacePhaseFamily, pendingIfaces, findEndedPhases, newReasons } from "./pending-ifaces.ts";
 
 const SINCE = "2026-01-01T00:00:00Z";
 
@@ -88,7 +88,7 @@ test.each([
 ])("reasons are counted when they are told: $what", ({ before, after, want }) => {
   const was = vmiOf(WANTED, { interfaces: [before] });
   const is = vmiOf(WANTED, { interfaces: [told("Wiring", after)] });
-  expect(reasonsTold(was, is)).toEqual(Array.from({ length: want }, () => "WireFailed"));
+  expect(newReasons(was, is)).toEqual(Array.from({ length: want }, () => "WireFailed"));
 });
 
 test("every phase has its number, also 0", () => {
@@ -131,5 +131,5 @@ test.each<{ what: string; before: IfaceStatus[]; after: IfaceStatus[]; want: obj
   { what: "is foreign", before: [{ name: "one" }], after: [told("Wiring")], want: [] },
 ])("a phase of an iface that $what has ended: $want", ({ before, after, want }) => {
   const [left, right] = [before, after].map((interfaces) => vmiOf(WANTED, { interfaces }));
-  expect(phasesEnded(left ?? vmiOf(WANTED, {}), right ?? vmiOf(WANTED, {}))).toEqual(want);
+  expect(findEndedPhases(left ?? vmiOf(WANTED, {}), right ?? vmiOf(WANTED, {}))).toEqual(want);
 });

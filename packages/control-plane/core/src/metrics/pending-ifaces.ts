@@ -61,7 +61,7 @@ function newReason(before: Hotplug, after: Hotplug): readonly string[] {
 }
 
 /** Returns the reasons that are new in `after`, or that have more attempts. */
-export function reasonsTold(
+export function newReasons(
   before: VirtualMachineInstance | undefined,
   after: VirtualMachineInstance,
 ): readonly string[] {
@@ -80,7 +80,7 @@ export interface EndedPhase {
 }
 
 /** Returns phases other than Ready that `before` reports and `after` does not. */
-export function phasesEnded(
+export function findEndedPhases(
   before: VirtualMachineInstance,
   after: VirtualMachineInstance,
 ): readonly EndedPhase[] {

@@ -3,7 +3,7 @@
 import type { MetricFamily } from "./family.ts";
 
 /** State of one work queue. Source: client-go util/workqueue/metrics.go */
-export interface QueueFigures {
+export interface QueueStats {
   readonly depth: number;
   readonly adds: number;
   readonly retries: number;
@@ -12,7 +12,7 @@ export interface QueueFigures {
 }
 
 const FAMILIES: readonly (Omit<MetricFamily, "samples"> & {
-  readonly figure: keyof QueueFigures;
+  readonly figure: keyof QueueStats;
 })[] = [
   {
     name: "kubevirt_workqueue_depth",
@@ -46,7 +46,7 @@ const FAMILIES: readonly (Omit<MetricFamily, "samples"> & {
   },
 ];
 
-export function queueFamilies(queues: ReadonlyMap<string, QueueFigures>): readonly MetricFamily[] {
+export function queueFamilies(queues: ReadonlyMap<string, QueueStats>): readonly MetricFamily[] {
   return FAMILIES.map(({ figure, ...family }) => ({
     ...family,
     samples: [...queues].map(([name, figures]) => ({ labels: { name }, value: figures[figure] })),

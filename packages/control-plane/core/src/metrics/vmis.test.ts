@@ -8,7 +8,7 @@ import type {
 import { aVmi, aVm } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import {
-  moveFamilies,
+  outgoingMigrationFamilies,
   migrationFamilies,
   vmiAddressFamily,
   vmiInfoFamily,
@@ -149,7 +149,7 @@ test("migrations are counted by phase, and those that have ended are listed", ()
 });
 
 test("all that is to be moved is a counter, by the name of 1.9, and a gauge by the older one", () => {
-  const [total, older] = moveFamilies(
+  const [total, older] = outgoingMigrationFamilies(
     [{ vmi: aVmi(), job: { state: "running", totalBytes: 5 } }],
     "node1",
   );

@@ -244,7 +244,7 @@ const MIGRATION_FAMILIES: Readonly<Record<string, readonly [help: string, read: 
   ],
 };
 
-export function moveFamilies(
+export function outgoingMigrationFamilies(
   moves: readonly OutgoingMigration[],
   node: string,
 ): readonly MetricFamily[] {

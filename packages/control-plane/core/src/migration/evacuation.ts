@@ -12,7 +12,7 @@ import {
 import { sha256Hex } from "../nics/sha256.ts";
 import { toMs } from "@patchbay/base";
 import type { NewCondition } from "../status/conditions.ts";
-import { inTurn } from "./control/queue.ts";
+import { sortByAge } from "./control/queue.ts";
 import { findEvictionStrategy, isMigratable } from "./requests.ts";
 
 type Migration = VirtualMachineInstanceMigration;
@@ -50,7 +50,7 @@ export type EvacuationStep =
 const MIGRATING_STRATEGIES: readonly string[] = ["LiveMigrate", "LiveMigrateIfPossible"];
 
 function listFailed(node: string, migrations: readonly Migration[]): readonly Migration[] {
-  return inTurn(migrations).filter(
+  return sortByAge(migrations).filter(
     ({ metadata, status }) =>
       metadata.annotations?.[names.EVACUATION_ANNOTATION] === node && status?.phase === "Failed",
   );

@@ -11,10 +11,10 @@ import {
   NOW,
   openFacts,
 } from "../testing/migration-facts.ts";
-import { ownVmiStatus } from "../status/vmi.ts";
+import { buildVmiStatus } from "../status/vmi.ts";
 import { decide } from "./control/decision.ts";
 import type { MigrationFacts } from "./control/facts.ts";
-import { migrationNotes, migrationStatus } from "./control/migration-status.ts";
+import { listMigrationEvents, buildMigrationStatus } from "./control/migration-status.ts";
 import { buildVmiFields } from "./control/vmi-status.ts";
 
 const LEFT = {
@@ -90,7 +90,7 @@ test("a guest that is lost has failed, however the pod that it had left ends", (
   const { phase = "", reason = "" } = members;
   const vmi = aGuest({ phase, reason });
   const afterwards = { ...aGuestFacts(vmi), failures: [] };
-  expect(ownVmiStatus(afterwards, NOW)).toMatchObject({ phase: "Failed", reason: "GuestLost" });
+  expect(buildVmiStatus(afterwards, NOW)).toMatchObject({ phase: "Failed", reason: "GuestLost" });
 });
 
 describe("a guest that is held", () => {
@@ -103,7 +103,7 @@ describe("a guest that is held", () => {
 
   test("is told of on the VMI, which is not ready", () => {
     const vmi = facts.guest?.vmi ?? aGuest();
-    const { conditions } = ownVmiStatus({ ...aGuestFacts(vmi), failures: [] }, NOW);
+    const { conditions } = buildVmiStatus({ ...aGuestFacts(vmi), failures: [] }, NOW);
     expect(conditions).toEqual(
       expect.arrayContaining([
         expect.objectContaining({ type: "Ready", status: "False", reason: "GuestHeld", message }),
@@ -113,22 +113,24 @@ describe("a guest that is held", () => {
   });
 
   test("is told of on its migration, and once by events", () => {
-    const status = migrationStatus({ ...told, migration: before, state: HELD });
+    const status = buildMigrationStatus({ ...told, migration: before, state: HELD });
     expect(status.conditions).toMatchObject([{ type: "GuestHeld", status: "True" }]);
     const { course } = told;
-    const notes = migrationNotes({ before, status, course, facts });
+    const notes = listMigrationEvents({ before, status, course, facts });
     expect(notes).toEqual(
       (["migration", "vmi"] as const).map((on) => ({
         on,
         note: { type: "Warning", reason: "GuestHeld", message },
       })),
     );
-    expect(migrationNotes({ before: { ...before, status }, status, course, facts })).toEqual([]);
+    expect(listMigrationEvents({ before: { ...before, status }, status, course, facts })).toEqual(
+      [],
+    );
   });
 
   test("is no longer told of once it is over", () => {
     const state = { ...HELD, completed: true };
-    const status = migrationStatus({ ...told, migration: before, state });
+    const status = buildMigrationStatus({ ...told, migration: before, state });
     expect(status).not.toHaveProperty("conditions");
   });
 });

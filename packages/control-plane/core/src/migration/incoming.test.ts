@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { arrivalFaults, planArrival, type ArrivalFacts, type IncomingDomain } from "./incoming.ts";
+import {
+  findIncomingFaults,
+  planIncoming,
+  type IncomingFacts,
+  type IncomingDomain,
+} from "./incoming.ts";
 
 const PAUSED = { name: "d", uuid: "u", state: "paused", persistent: true } as const;
 const RUNS = { ...PAUSED, state: "running" } as const;
 const DETECTED = { targetNodeDomainDetected: true };
 const READY = { ...DETECTED, targetNodeDomainReadyTimestamp: "2026-01-01T00:00:00Z" };
 
-function stepsOf(state: object, change: Partial<ArrivalFacts>): readonly string[] {
-  const facts: ArrivalFacts = {
+function stepsOf(state: object, change: Partial<IncomingFacts>): readonly string[] {
+  const facts: IncomingFacts = {
     migration: { migrationUid: "m", ...state },
     isWired: true,
     relay: "told",
@@ -19,7 +24,7 @@ function stepsOf(state: object, change: Partial<ArrivalFacts>): readonly string[
     faults: [],
     ...change,
   };
-  return planArrival(facts).map((step) => (step.kind === "wait" ? `wait ${step.for}` : step.kind));
+  return planIncoming(facts).map((step) => (step.kind === "wait" ? `wait ${step.for}` : step.kind));
 }
 
 test.each([
@@ -124,7 +129,7 @@ test.each([
     change: { domain: { ...PAUSED, state: "shutoff" } },
     want: ["wait end"],
   },
-] as readonly { name: string; state?: object; change: Partial<ArrivalFacts>; want: string[] }[])(
+] as readonly { name: string; state?: object; change: Partial<IncomingFacts>; want: string[] }[])(
   "$name",
   ({ state = {}, change, want }) => {
     expect(stepsOf(state, change)).toEqual(want);
@@ -178,6 +183,6 @@ test.each([
 ] as readonly { name: string; came: IncomingDomain; want: string[] }[])(
   "what has come: $name",
   ({ came, want }) => {
-    expect(arrivalFaults(came, WIRED)).toEqual(want);
+    expect(findIncomingFaults(came, WIRED)).toEqual(want);
   },
 );

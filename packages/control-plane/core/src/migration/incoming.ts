@@ -6,7 +6,7 @@ import { isEqual } from "@patchbay/base";
 import type { DomainInfo } from "../interfaces/hypervisor.ts";
 import type { NewCondition } from "../status/conditions.ts";
 
-export interface ArrivalFacts {
+export interface IncomingFacts {
   readonly migration: MigrationState;
   readonly isWired: boolean;
   /** Whether the relay listens, and whether the status has its address and ports. */
@@ -22,7 +22,7 @@ export interface ArrivalFacts {
 }
 
 /** Every step is idempotent. */
-export type ArrivalStep =
+export type IncomingStep =
   | { readonly kind: "startRelay" }
   | { readonly kind: "reportAddress" }
   | { readonly kind: "reportDetected" }
@@ -36,31 +36,31 @@ export type ArrivalStep =
   | { readonly kind: "reportFaults"; readonly faults: readonly string[] }
   | { readonly kind: "wait"; readonly for: "wiring" | "guest" | "source" | "person" | "end" };
 
-function listen({ relay }: ArrivalFacts): readonly ArrivalStep[] {
+function listen({ relay }: IncomingFacts): readonly IncomingStep[] {
   const start = relay === "none" ? [{ kind: "startRelay" } as const] : [];
   const tell = relay === "told" ? [] : [{ kind: "reportAddress" } as const];
   return [...start, ...tell];
 }
 
-function prepare(facts: ArrivalFacts): readonly ArrivalStep[] {
+function prepare(facts: IncomingFacts): readonly IncomingStep[] {
   if (!facts.isWired) return [{ kind: "wait", for: "wiring" }];
   return [...listen(facts), { kind: "wait", for: "guest" }];
 }
 
 /** The guest runs, or stays paused as it was at the source. */
-function finish({ migration, relay }: ArrivalFacts): readonly ArrivalStep[] {
+function finish({ migration, relay }: IncomingFacts): readonly IncomingStep[] {
   const isTold = migration.targetNodeDomainReadyTimestamp !== undefined;
   const end = relay === "none" ? [] : [{ kind: "stopRelay" } as const];
   if (isTold) return [...end, { kind: "wait", for: "end" }];
   return [{ kind: "welcome" }, { kind: "reportReady" }, ...end];
 }
 
-function reportFaults({ migration, faults }: ArrivalFacts): readonly ArrivalStep[] {
+function reportFaults({ migration, faults }: IncomingFacts): readonly IncomingStep[] {
   const isTold = isEqual(migration.targetNodeDomainFaults ?? [], faults);
   return isTold ? [] : [{ kind: "reportFaults", faults }];
 }
 
-function resumeGuest(facts: ArrivalFacts): readonly ArrivalStep[] {
+function resumeGuest(facts: IncomingFacts): readonly IncomingStep[] {
   const { migration, isComing, isOffAtSource, staysPaused, faults } = facts;
   if (migration.targetNodeDomainReadyTimestamp !== undefined) return finish(facts);
   if (isComing) return [{ kind: "wait", for: "source" }];
@@ -72,7 +72,7 @@ function resumeGuest(facts: ArrivalFacts): readonly ArrivalStep[] {
   return [{ kind: "resume" }, ...reportFaults(facts), ...rest];
 }
 
-export function planArrival(facts: ArrivalFacts): readonly ArrivalStep[] {
+export function planIncoming(facts: IncomingFacts): readonly IncomingStep[] {
   const { migration, domain } = facts;
   if (migration.failed === true) {
     const stop = facts.relay === "none" ? [] : [{ kind: "stopRelay" } as const];
@@ -87,7 +87,7 @@ export function planArrival(facts: ArrivalFacts): readonly ArrivalStep[] {
 }
 
 /** A NIC's properties that must not change during a migration, and its tap, which belongs to the node. */
-export interface ArrivedNic {
+export interface IncomingNic {
   readonly mac: string;
   /** Name of the tap, or path of the vhost-user socket. */
   readonly tap: string | undefined;
@@ -95,11 +95,11 @@ export interface ArrivedNic {
 }
 
 export interface IncomingDomain {
-  readonly nics: readonly ArrivedNic[];
+  readonly nics: readonly IncomingNic[];
   readonly paths: readonly string[];
 }
 
-function nicFaults(came: ArrivedNic, wired: ArrivedNic | undefined): readonly string[] {
+function nicFaults(came: IncomingNic, wired: IncomingNic | undefined): readonly string[] {
   if (wired === undefined) return [`a NIC with MAC ${came.mac}, which the VM does not have`];
   const parts = [
     ["tap", came.tap, wired.tap],
@@ -110,7 +110,7 @@ function nicFaults(came: ArrivedNic, wired: ArrivedNic | undefined): readonly st
     .map(([what, has = "none"]) => `the NIC with MAC ${came.mac} has another ${what}: ${has}`);
 }
 
-export function arrivalFaults(came: IncomingDomain, wired: IncomingDomain): readonly string[] {
+export function findIncomingFaults(came: IncomingDomain, wired: IncomingDomain): readonly string[] {
   const find = ({ nics }: IncomingDomain, mac: string) => nics.find((nic) => nic.mac === mac);
   const missing = wired.nics.filter(({ mac }) => find(came, mac) === undefined);
   const foreign = came.paths.filter((path) => !wired.paths.includes(path));
@@ -122,7 +122,7 @@ export function arrivalFaults(came: IncomingDomain, wired: IncomingDomain): read
 }
 
 /** Patchbay's condition on a VMI and its migration: the guest is paused on the target because its devices differ. */
-export const GUEST_HELD = "GuestHeld";
+export const GUEST_HELD_CONDITION = "GuestHeld";
 
 /** Describes why the guest is paused and what to do. Undefined if it is not paused for that reason. */
 export function heldMessage(state: MigrationState | undefined): string | undefined {
@@ -134,5 +134,5 @@ export function heldMessage(state: MigrationState | undefined): string | undefin
 export function heldCondition(state: MigrationState | undefined): readonly NewCondition[] {
   const message = heldMessage(state);
   if (message === undefined) return [];
-  return [{ type: GUEST_HELD, status: "True", reason: "ArrivedOtherwise", message }];
+  return [{ type: GUEST_HELD_CONDITION, status: "True", reason: "ArrivedOtherwise", message }];
 }

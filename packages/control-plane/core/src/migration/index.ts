@@ -1,32 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 export type { MigrationAction } from "./control/actions.ts";
 export { nextDeadlineMs } from "./control/decision.ts";
-export { type MigrationFacts, type MigrationSettings, stateIn } from "./control/facts.ts";
-export { migrationNotes, migrationStatus } from "./control/migration-status.ts";
-export { nextCourse, planMigrations } from "./control/plan.ts";
-export { currentMigration, hasMigrationBegun, inTurn, mayBegin } from "./control/queue.ts";
-export { asksForNamespace, migrationSettingsOf } from "./control/settings.ts";
-export { cpuNeedOf, unfitReason } from "./control/target-nodes.ts";
-export { toldLabels } from "./control/vmi-status.ts";
+export {
+  type MigrationFacts,
+  type MigrationSettings,
+  findMigrationState,
+} from "./control/facts.ts";
+export { listMigrationEvents, buildMigrationStatus } from "./control/migration-status.ts";
+export { decideNext, planMigrations } from "./control/plan.ts";
+export { currentMigration, hasMigrationBegun, sortByAge, mayBegin } from "./control/queue.ts";
+export { usesNamespaceLabels, migrationSettingsOf } from "./control/settings.ts";
+export { findCpuRequirement, noTargetReason } from "./control/target-nodes.ts";
+export { labelChanges } from "./control/vmi-status.ts";
 export { type EvacuationStep, planEvacuation } from "./evacuation.ts";
 export {
-  type ArrivalFacts,
-  arrivalFaults,
-  type ArrivalStep,
-  type ArrivedNic,
-  GUEST_HELD,
-  planArrival,
+  type IncomingFacts,
+  findIncomingFaults,
+  type IncomingStep,
+  type IncomingNic,
+  GUEST_HELD_CONDITION,
+  planIncoming,
 } from "./incoming.ts";
-export { DISRUPTED_MS, downtimeAt, isToBeDisrupted, moveLimitsOf } from "./limits.ts";
+export { UNLIMITED_DOWNTIME_MS, downtimeAt, mayDisruptNow, migrationLimitsOf } from "./limits.ts";
 export {
-  announcedNics,
-  arrivedWirings,
-  broughtAlong,
-  expectedNics,
-  leftWirings,
+  listAnnouncedNics,
+  wiringsAfterArrival,
+  listMigratingIfaces,
+  listExpectedNics,
+  wiringsAfterDeparture,
   staysPaused,
 } from "./migrated-nics.ts";
-export { type DepartureFacts, type DepartureStep, planDeparture } from "./outgoing.ts";
+export { type OutgoingFacts, type OutgoingStep, planOutgoing } from "./outgoing.ts";
 export {
   isControlledBy,
   isLauncherOf,
@@ -39,4 +43,9 @@ export {
   ownerPodName,
   targetView,
 } from "./owner.ts";
-export { evictionAnswer, inFlightProblem, launcherNamesOf, migrationProblem } from "./requests.ts";
+export {
+  respondToEviction,
+  inFlightProblem,
+  launcherNamesOf,
+  migrationProblem,
+} from "./requests.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { aVmi } from "@patchbay/support";
-import { downtimeAt, isToBeDisrupted, moveLimitsOf } from "./limits.ts";
+import { downtimeAt, mayDisruptNow, migrationLimitsOf } from "./limits.ts";
 
 const DEFAULTS = { throttles: false, maxDowntimeMs: 900, silenceMs: 150_000, allowsUnsafe: false };
 
@@ -30,7 +30,7 @@ test.each([
   },
 ])("of $name", ({ given, want }) => {
   const state = given === undefined ? {} : { migrationConfiguration: given };
-  expect(moveLimitsOf(state)).toEqual(want);
+  expect(migrationLimitsOf(state)).toEqual(want);
 });
 
 const ITERATIONS = [1, 2, 3, 4, 5, 6, 7];
@@ -70,6 +70,6 @@ test.each([
     migrationConfiguration: { completionTimeoutPerGiB: 20, ...given },
   };
   const nowMs = 1_767_225_600_000 + afterS * 1000;
-  expect(isToBeDisrupted(state, aVmi(), nowMs)).toBe(want);
-  expect(isToBeDisrupted({ ...state, startTimestamp: "" }, aVmi(), nowMs)).toBe(false);
+  expect(mayDisruptNow(state, aVmi(), nowMs)).toBe(want);
+  expect(mayDisruptNow({ ...state, startTimestamp: "" }, aVmi(), nowMs)).toBe(false);
 });

@@ -29,7 +29,7 @@ function parseBandwidth(quantity: string | number): Pick<MigrationLimits, "bandw
   return bytes > 0 ? { bandwidthMibPerSecond: Math.max(1, Math.floor(bytes / BYTES_PER_MIB)) } : {};
 }
 
-export function moveLimitsOf({ migrationConfiguration }: MigrationState): MigrationLimits {
+export function migrationLimitsOf({ migrationConfiguration }: MigrationState): MigrationLimits {
   const settings = migrationConfigOf(migrationConfiguration);
   return {
     ...parseBandwidth(settings.bandwidthPerMigration),
@@ -53,9 +53,9 @@ export function completionTimeoutMs(
  * Downtime limit, in milliseconds, for a guest whose completion timeout has passed: the guest pauses at once and
  * transfers the rest. This is QEMU's maximum. Source: QEMU migration/options.h, MAX_MIGRATE_DOWNTIME.
  */
-export const DISRUPTED_MS = 2_000_000;
+export const UNLIMITED_DOWNTIME_MS = 2_000_000;
 
-export function isToBeDisrupted(
+export function mayDisruptNow(
   { startTimestamp, migrationConfiguration }: MigrationState,
   vmi: Pick<VirtualMachineInstance, "spec">,
   nowMs: number,

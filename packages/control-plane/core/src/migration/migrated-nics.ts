@@ -7,14 +7,14 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import type { BindingKind } from "../nics/bindings/binding.ts";
-import { bindingOf } from "../nics/bindings/resolve-binding.ts";
+import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
 import { socketLinkOf } from "../nics/links/socket-link.ts";
-import { madeTapOf } from "../nics/names.ts";
+import { ownTapName } from "../nics/names.ts";
 import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";
 import { findCondition, PAUSED } from "../status/conditions.ts";
-import type { ArrivedNic } from "./incoming.ts";
-import { wiringOf, isByHook } from "../nics/links/wiring.ts";
-import { isInPod, type NodeVmFacts, wiringPlanOf } from "../vm/node/node-vm.ts";
+import type { IncomingNic } from "./incoming.ts";
+import { buildWiring, isMadeByHook } from "../nics/links/wiring.ts";
+import { isInPod, type NodeVmFacts, planWiring } from "../vm/node/node-vm.ts";
 import type { AnnouncedNic } from "../interfaces/node/pod-network.ts";
 import type { PodWiring } from "../nics/bindings/pod-wiring.ts";
 
@@ -22,7 +22,7 @@ import type { PodWiring } from "../nics/bindings/pod-wiring.ts";
 const OWN_TAP_BINDINGS: readonly BindingKind[] = ["bridge", "masquerade", "managedTap"];
 
 /** Interfaces with a device in the guest according to the source node, including those being unplugged. */
-export function broughtAlong({ status }: VirtualMachineInstance): readonly IfaceStatus[] {
+export function listMigratingIfaces({ status }: VirtualMachineInstance): readonly IfaceStatus[] {
   return (status?.interfaces ?? []).filter(
     ({ name, queueCount }) => name !== undefined && queueCount !== undefined,
   );
@@ -34,7 +34,7 @@ function findTapName(
   name: string,
   bindings: BindingRegistry,
 ): string | undefined {
-  const { kind } = bindingOf(
+  const { kind } = resolveBinding(
     findByName(ifacesOf(vmi.spec), name) ?? { name, bridge: {} },
     findByName(networksOf(vmi.spec), name),
     bindings,
@@ -43,16 +43,16 @@ function findTapName(
   if (kind === "refused" || attachment === undefined) return undefined;
   const { podInterfaceName } = attachment;
   if (kind === "vhostuser") return `${names.LAUNCHER_DIR}/${socketLinkOf(podInterfaceName)}`;
-  return OWN_TAP_BINDINGS.includes(kind) ? madeTapOf(name, podInterfaceName) : undefined;
+  return OWN_TAP_BINDINGS.includes(kind) ? ownTapName(name, podInterfaceName) : undefined;
 }
 
 /** The expected NICs. Taps that another component created are taken from `came`. */
-export function expectedNics(
+export function listExpectedNics(
   vmi: VirtualMachineInstance,
   bindings: BindingRegistry,
-  came: readonly ArrivedNic[],
-): readonly ArrivedNic[] {
-  return broughtAlong(vmi).map(({ name = "", mac = "", pciAddress }) => {
+  came: readonly IncomingNic[],
+): readonly IncomingNic[] {
+  return listMigratingIfaces(vmi).map(({ name = "", mac = "", pciAddress }) => {
     const nic = came.find((each) => each.mac === mac);
     return { mac, pciAddress, tap: findTapName(vmi, name, bindings) ?? nic?.tap };
   });
@@ -66,11 +66,11 @@ export function staysPaused({ status }: VirtualMachineInstance): boolean {
  * Returns the NICs to announce when the guest resumes in another pod. NICs behind the pod's addresses are invisible to
  * other hosts. The addresses are those that CNI assigned; the guest's own claims are not trusted.
  */
-export function announcedNics({ ifaces }: NodeVmFacts): readonly AnnouncedNic[] {
+export function listAnnouncedNics({ ifaces }: NodeVmFacts): readonly AnnouncedNic[] {
   return ifaces
     .filter((iface) => isInPod(iface) && iface.links.podInterface)
     .flatMap((iface) => {
-      const wiring = wiringOf(iface);
+      const wiring = buildWiring(iface);
       if (wiring?.kind !== "bridge") return [];
       const { podInterfaceName, mac } = wiring;
       return [{ podInterfaceName, mac, addresses: iface.remembered?.addresses ?? [] }];
@@ -79,8 +79,8 @@ export function announcedNics({ ifaces }: NodeVmFacts): readonly AnnouncedNic[] 
 
 function listWirings(facts: NodeVmFacts): readonly PodWiring[] {
   return facts.ifaces
-    .filter((iface) => isInPod(iface) && iface.links.podInterface && !isByHook(iface))
-    .flatMap((iface) => wiringPlanOf(facts, iface) ?? []);
+    .filter((iface) => isInPod(iface) && iface.links.podInterface && !isMadeByHook(iface))
+    .flatMap((iface) => planWiring(facts, iface) ?? []);
 }
 
 function withoutAwaitedIn(wiring: PodWiring): PodWiring {
@@ -91,7 +91,7 @@ function withoutAwaitedIn(wiring: PodWiring): PodWiring {
 }
 
 /** Wirings to apply as soon as the guest runs here. Idempotent. */
-export function arrivedWirings(facts: NodeVmFacts): readonly PodWiring[] {
+export function wiringsAfterArrival(facts: NodeVmFacts): readonly PodWiring[] {
   return listWirings(facts).map(withoutAwaitedIn);
 }
 
@@ -99,6 +99,6 @@ export function arrivedWirings(facts: NodeVmFacts): readonly PodWiring[] {
  * Wirings to apply once the guest has left the pod with that UID. The old pod then neither passes frames to the guest nor
  * answers for its MAC. Idempotent.
  */
-export function leftWirings(facts: NodeVmFacts, podUid: string): readonly PodWiring[] {
+export function wiringsAfterDeparture(facts: NodeVmFacts, podUid: string): readonly PodWiring[] {
   return listWirings(facts).map((wiring) => ({ ...wiring, awaitedIn: podUid }));
 }

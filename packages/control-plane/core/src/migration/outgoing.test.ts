@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { planDeparture, type DepartureFacts } from "./outgoing.ts";
+import { planOutgoing, type OutgoingFacts } from "./outgoing.ts";
 
 const RUNS = { name: "d", uuid: "u", state: "running", persistent: true } as const;
 const LEFT = { ...RUNS, state: "shutoff", move: "left" } as const;
@@ -12,9 +12,9 @@ const START = "2026-01-01T00:00:00Z";
 
 function stepsOf(
   state: object,
-  change: Partial<Omit<DepartureFacts, "migration">> = {},
+  change: Partial<Omit<OutgoingFacts, "migration">> = {},
 ): readonly string[] {
-  const steps = planDeparture({
+  const steps = planOutgoing({
     migration: { migrationUid: "m", ...state },
     domain: RUNS,
     job: NO_JOB,
@@ -214,7 +214,7 @@ test("whether somebody asked for the end is told with the failure", () => {
     domain: RUNS,
   };
   const isAborted = (abortRequested: boolean) =>
-    planDeparture({ ...facts, migration: { startTimestamp: START, abortRequested } }).at(-1);
+    planOutgoing({ ...facts, migration: { startTimestamp: START, abortRequested } }).at(-1);
   expect(isAborted(true)).toMatchObject({ kind: "reportFailed", isAborted: true });
   expect(isAborted(false)).toMatchObject({ kind: "reportFailed", isAborted: false });
 });

@@ -4,7 +4,7 @@
 import type { MigrationState } from "@patchbay/api";
 import type { DomainInfo, JobStats } from "../interfaces/hypervisor.ts";
 
-export interface DepartureFacts {
+export interface OutgoingFacts {
   readonly migration: MigrationState;
   /** The guest's domain. Undefined if there is none or libvirt does not respond. */
   readonly domain: DomainInfo | undefined;
@@ -22,7 +22,7 @@ export interface DepartureFacts {
 export type OutgoingWait = "target" | "guest" | "call" | "handover" | "end";
 
 /** Every step is idempotent except `migrate`, which is issued at most once. */
-export type DepartureStep =
+export type OutgoingStep =
   | { readonly kind: "startRelay" }
   /** Writes the start time, so that no process starts again. */
   | { readonly kind: "reportStart" }
@@ -43,20 +43,20 @@ export type DepartureStep =
   | { readonly kind: "reportFailed"; readonly reason: string; readonly isAborted: boolean }
   | { readonly kind: "wait"; readonly for: OutgoingWait };
 
-const WAIT_FOR_END: readonly DepartureStep[] = [{ kind: "wait", for: "end" }];
+const WAIT_FOR_END: readonly OutgoingStep[] = [{ kind: "wait", for: "end" }];
 
 /**
  * libvirt crashed during the final transfer and has lost the job. The target has not resumed the guest, because it was
  * not told to and this pod still runs. So the guest resumes here. The failure is written first: after that the target
  * cannot resume it.
  */
-function resumeHere(facts: DepartureFacts): readonly DepartureStep[] {
+function resumeHere(facts: OutgoingFacts): readonly OutgoingStep[] {
   if (facts.migration.failed === true) return [{ kind: "goOn" }, ...WAIT_FOR_END];
   const reason = "its libvirt ended at the last moment, and the guest goes on here";
   return [...failHere(facts, reason), { kind: "goOn" }];
 }
 
-function failHere(facts: DepartureFacts, reason: string): readonly DepartureStep[] {
+function failHere(facts: OutgoingFacts, reason: string): readonly OutgoingStep[] {
   const isAborted = facts.migration.abortRequested === true;
   const stop = facts.hasRelay ? [{ kind: "stopRelay" } as const] : [];
   return [...stop, { kind: "announceMacs" }, { kind: "reportFailed", reason, isAborted }];
@@ -66,7 +66,7 @@ function failHere(facts: DepartureFacts, reason: string): readonly DepartureStep
  * The guest is at the target and off here; the target waits for this report before it resumes the guest. The relay stays
  * open until the guest runs there: a restarted target listens on other ports and must be told again.
  */
-function handOver(facts: DepartureFacts): readonly DepartureStep[] {
+function handOver(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { abortRequested, sourceNodeDomainLeft, targetNodeDomainReadyTimestamp } = facts.migration;
   if (targetNodeDomainReadyTimestamp !== undefined) {
     return facts.hasRelay ? [{ kind: "stopRelay" }, ...WAIT_FOR_END] : WAIT_FOR_END;
@@ -78,7 +78,7 @@ function handOver(facts: DepartureFacts): readonly DepartureStep[] {
   return [...answer, ...start, { kind: "tellGone" }, { kind: "wait", for: "handover" }];
 }
 
-function begin({ migration, hasRelay }: DepartureFacts): readonly DepartureStep[] {
+function begin({ migration, hasRelay }: OutgoingFacts): readonly OutgoingStep[] {
   const { targetNodeAddress = "", targetDirectMigrationNodePorts: ports = {} } = migration;
   const isReady = targetNodeAddress !== "" && Object.keys(ports).length > 0;
   if (!isReady) return [{ kind: "wait", for: "target" }];
@@ -94,7 +94,7 @@ function begin({ migration, hasRelay }: DepartureFacts): readonly DepartureStep[
 }
 
 /** The guest runs here and no migration is active in libvirt. */
-function decideBeforeStart(facts: DepartureFacts): readonly DepartureStep[] {
+function decideBeforeStart(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, call } = facts;
   if (typeof call === "object") return failHere(facts, call.failure);
   // Nothing has been sent yet.
@@ -105,7 +105,7 @@ function decideBeforeStart(facts: DepartureFacts): readonly DepartureStep[] {
   return begin(facts);
 }
 
-function decideWhileMigrating(facts: DepartureFacts): readonly DepartureStep[] {
+function decideWhileMigrating(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, isStalled, isLate } = facts;
   const wait = { kind: "wait", for: "call" } as const;
   if (isStalled || migration.abortRequested === true) return [{ kind: "abort" }, wait];
@@ -113,15 +113,15 @@ function decideWhileMigrating(facts: DepartureFacts): readonly DepartureStep[] {
 }
 
 /** libvirt's events and this process may disagree briefly. */
-function isMigratingOut({ domain, job, call }: DepartureFacts): boolean {
+function isMigratingOut({ domain, job, call }: OutgoingFacts): boolean {
   return call === "running" || job.move === "out" || domain?.move === "leaving";
 }
 
-function isPausedWithoutJob({ domain, job, call }: DepartureFacts): boolean {
+function isPausedWithoutJob({ domain, job, call }: OutgoingFacts): boolean {
   return domain?.move === "leaving" && job.state === "none" && call !== "running";
 }
 
-export function planDeparture(facts: DepartureFacts): readonly DepartureStep[] {
+export function planOutgoing(facts: OutgoingFacts): readonly OutgoingStep[] {
   const { migration, domain, call } = facts;
   if (isPausedWithoutJob(facts)) return resumeHere(facts);
   if (migration.failed === true) return WAIT_FOR_END;

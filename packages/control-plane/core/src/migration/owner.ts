@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node and pod that own a guest. `status.nodeName` names the owner; a migration's target only prepares wiring and waits.
 import {
-  controllerOf,
+  findController,
   isNicMac,
   type Iface,
   type MigrationState,
@@ -48,7 +48,7 @@ export function ownerPodName(vmi: VirtualMachineInstance): string {
 
 export function isControlledBy(pod: Pod, { metadata }: VirtualMachineInstance): boolean {
   const { uid = "", namespace } = metadata;
-  return uid !== "" && pod.metadata.namespace === namespace && controllerOf(pod)?.uid === uid;
+  return uid !== "" && pod.metadata.namespace === namespace && findController(pod)?.uid === uid;
 }
 
 /**

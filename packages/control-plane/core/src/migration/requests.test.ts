@@ -4,7 +4,7 @@ import type { EvictionStrategy, VirtualMachineInstance, VmiPhase, VmiStatus } fr
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { launcherPodName } from "./owner.ts";
-import { evictionAnswer, launcherNamesOf, migrationProblem } from "./requests.ts";
+import { respondToEviction, launcherNamesOf, migrationProblem } from "./requests.ts";
 
 const KEY = { namespace: "default", name: "vm1" };
 const YES = { type: "LiveMigratable", status: "True" } as const;
@@ -87,7 +87,7 @@ test.each<{
   "an eviction by $strategy of the VM, $ofCluster of the cluster, of $vmi.status: $want",
   ({ strategy, ofCluster = "None", vmi, want }) => {
     const spec = strategy === undefined ? vmi.spec : { ...vmi.spec, evictionStrategy: strategy };
-    const answer = evictionAnswer({ ...vmi, spec }, launcherPodName(vmi), ofCluster);
+    const answer = respondToEviction({ ...vmi, spec }, launcherPodName(vmi), ofCluster);
     const { message, evacuates } = { evacuates: undefined, message: undefined, ...answer };
     expect(evacuates === undefined ? message : `${String(message)} from ${evacuates}`).toBe(want);
   },
@@ -99,7 +99,7 @@ test("the target of a migration is not evicted, and known while the migration is
   const open = vmiThat("Running", YES, { nodeName: "a", migrationState: move });
   expect(launcherNamesOf(open)).toEqual([source, target]);
   const message = "Eviction request for target Pod";
-  expect(evictionAnswer(open, target, "None")).toEqual({ message });
+  expect(respondToEviction(open, target, "None")).toEqual({ message });
   const arrived = vmiThat("Running", YES, { nodeName: "b", migrationState: move });
   expect(launcherNamesOf(arrived)).toEqual([target]);
   const over = { ...move, completed: true };

@@ -80,7 +80,7 @@ export function findEvictionStrategy(
 }
 
 /** Undefined if the eviction is allowed, which shuts the guest down. */
-export function evictionAnswer(
+export function respondToEviction(
   vmi: VirtualMachineInstance,
   podName: string,
   ofCluster: EvictionStrategy,

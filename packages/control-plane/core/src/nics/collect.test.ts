@@ -4,7 +4,7 @@ import type { Attachment, VirtualMachineInstance, VmiStatus } from "@patchbay/ap
 import { parsePciAddress, type NicFacts } from "@patchbay/domain";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { NO_VIEW } from "../guest/agent-view.ts";
+import { EMPTY_VIEW } from "../guest/agent-view.ts";
 import { collectIfaceFacts, type IfaceSources } from "./collect.ts";
 import type { KernelLink } from "./links/link-facts.ts";
 import { NO_LINKS, type IfaceFacts } from "./facts.ts";
@@ -15,7 +15,7 @@ const OTHER_MAC = "02:00:00:00:00:02";
 
 function collect(sources: Partial<IfaceSources>): readonly IfaceFacts[] {
   const vmi = aVmi({ nics: [{ name: "one", mac: MAC }] });
-  const nothing = { links: [], nics: [], guest: NO_VIEW, bindings: {} };
+  const nothing = { links: [], nics: [], guest: EMPTY_VIEW, bindings: {} };
   return collectIfaceFacts({ vmi, ...nothing, ...sources });
 }
 

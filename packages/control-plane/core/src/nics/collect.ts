@@ -17,10 +17,10 @@ import {
   type KernelLink,
 } from "./links/link-facts.ts";
 import type { DeviceFacts, GuestNicFacts, IfaceFacts, LinkFacts } from "./facts.ts";
-import type { SeenSocket } from "./links/vhost-socket.ts";
-import { madeTapOf, nameOfAlias, namesOf, podInterfaceOfTap } from "./names.ts";
-import { moduleOf, onSwap, type WiredIface } from "./links/wiring.ts";
-import { isOnNetwork, podNicOf } from "./pod-nic.ts";
+import type { ObservedSocket } from "./links/vhost-socket.ts";
+import { ownTapName, nameOfAlias, namesOf, podInterfaceOfTap } from "./names.ts";
+import { findBindingModule, afterSwap, type WiredIface } from "./links/wiring.ts";
+import { isOnNetwork, choosePodNic } from "./pod-nic.ts";
 
 interface CarryingNic {
   readonly podInterfaceName: string;
@@ -63,7 +63,7 @@ function findDeclaredNetwork(
   const isWanted = iface !== undefined && !isAbsent(iface);
   return {
     networkName: isWanted ? networkNameOf(network, namespace) : undefined,
-    wanted: podNicOf(network, { namespace, attachments: told, nics: [] }),
+    wanted: choosePodNic(network, { namespace, attachments: told, nics: [] }),
   };
 }
 
@@ -137,7 +137,7 @@ export interface IfaceSources {
   readonly vmi: VirtualMachineInstance;
   readonly links: readonly KernelLink[];
   /** Sockets by pod NIC. Unset if no interface uses vhost-user. */
-  readonly sockets?: ReadonlyMap<string, SeenSocket>;
+  readonly sockets?: ReadonlyMap<string, ObservedSocket>;
   readonly isEmulated?: boolean;
   readonly nics: readonly NicFacts[];
   readonly guest: GuestView;
@@ -217,7 +217,7 @@ function findObservedCarrier(name: string, sources: IfaceSources): Carrier {
         : findByName(links, link) !== undefined,
   };
   const bridgeOfTap = (podInterfaceName: string): string | undefined =>
-    findByName(links, madeTapOf(name, podInterfaceName))?.master;
+    findByName(links, ownTapName(name, podInterfaceName))?.master;
   return findCarrier(name, { vmi, deviceTap: nic?.tapName, bridgeOfTap, ...seen });
 }
 
@@ -231,10 +231,10 @@ function collectSwapFacts(
     readonly sources: IfaceSources;
   },
 ): Pick<IfaceFacts, "swap"> {
-  if (swap === undefined || !moduleOf(known).live.network) return {};
+  if (swap === undefined || !findBindingModule(known).live.network) return {};
   const remembered = findRemembered(swap.podInterfaceName, look.sources);
   const there = { ...swap, ...(remembered === undefined ? {} : { remembered }) };
-  return { swap: { ...there, links: look.linksOf(onSwap({ ...known, swap: there })) } };
+  return { swap: { ...there, links: look.linksOf(afterSwap({ ...known, swap: there })) } };
 }
 
 function guestFacts(

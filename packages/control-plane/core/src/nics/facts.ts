@@ -3,7 +3,7 @@
 import type { Attachment, ClusterSecurity, Iface, IfaceStatus, Network } from "@patchbay/api";
 import type { RememberedAddresses } from "./addresses/lease.ts";
 import type { Binding, BindingRefusal } from "./bindings/binding.ts";
-import type { Told } from "../reasons/messages.ts";
+import type { ReasonMessage } from "../reasons/messages.ts";
 import type { SocketReason } from "./links/vhost-socket.ts";
 
 export interface LinkFacts {
@@ -27,7 +27,7 @@ export interface LinkFacts {
   readonly tapIndex?: number;
   /** Whether a tap created by a CNI plugin has one queue pair or several. */
   readonly takesQueues?: "one" | "many";
-  readonly socketProblem?: Told<SocketReason>;
+  readonly socketProblem?: ReasonMessage<SocketReason>;
 }
 
 export interface GuestNicFacts {

@@ -3,11 +3,11 @@
 import { networkConfigOf, type BindingRegistry, type Iface } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { bindingOf } from "./bindings/resolve-binding.ts";
+import { resolveBinding } from "./bindings/resolve-binding.ts";
 import { collectIfaceFacts, type IfaceSources } from "./collect.ts";
 import { phaseOf } from "./phase.ts";
 import { expectedWirings, withWired } from "./links/wiring.ts";
-import { NO_VIEW } from "../guest/agent-view.ts";
+import { EMPTY_VIEW } from "../guest/agent-view.ts";
 import { withNics } from "./nics.ts";
 import { planNodeVm, type NodeVmFacts } from "../vm/node/node-vm.ts";
 
@@ -23,7 +23,7 @@ function facts(seen: Seen, iface: Iface = IFACE): NodeVmFacts {
   const attachments = [{ name: "default", podInterfaceName: "eth0", state: "Attached" as const }];
   const bare = aVmi({ status: { phase: "Scheduled", attachments } });
   const vmi = { ...bare, spec: withNics(bare.spec, [{ name: "default", pod: {} }], [iface]) };
-  const sources = { vmi, links, nics, guest: NO_VIEW, bindings: BINDINGS, isRunning };
+  const sources = { vmi, links, nics, guest: EMPTY_VIEW, bindings: BINDINGS, isRunning };
   const ifaces = withWired(collectIfaceFacts(sources), new Set());
   const domain = {
     family: "q35",
@@ -64,14 +64,14 @@ function phase(seen: Seen): string | undefined {
 }
 
 test("a plugin with nothing but a sidecar is one", () => {
-  expect(bindingOf(IFACE, { name: "default", pod: {} }, BINDINGS)).toEqual({
+  expect(resolveBinding(IFACE, { name: "default", pod: {} }, BINDINGS)).toEqual({
     kind: "hook",
     hasHook: true,
   });
 });
 
 test("its link cannot be down, which nobody but the hook could bring about", () => {
-  const down = bindingOf({ ...IFACE, state: "down" }, { name: "default", pod: {} }, BINDINGS);
+  const down = resolveBinding({ ...IFACE, state: "down" }, { name: "default", pod: {} }, BINDINGS);
   expect(down).toMatchObject({ kind: "refused", field: "state" });
 });
 

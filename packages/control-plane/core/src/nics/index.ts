@@ -24,23 +24,23 @@ export {
   planBridgeRemoval,
 } from "./attachments/created-bridges.ts";
 export {
-  findRouteRival,
+  findEarlierRouteRequest,
   type RouteClaim,
-  routesInTheWay,
+  findConflictingRoutes,
   routesToRemember,
   routesToRestore,
 } from "./attachments/default-routes.ts";
 export {
   chooseDevice,
   type DeviceRequest,
-  type HeldDevice,
+  type UsedDevice,
   mayHaveDevice,
 } from "./attachments/devices.ts";
 export {
-  isFromNicMover,
+  isHostDeviceFailure,
   isSameNodeNic,
-  nodeNicNamesOf,
-  takesNodeNic,
+  listMovedNics,
+  movesNodeNic,
 } from "./attachments/node-nics.ts";
 export {
   DEFAULT_POLICY,
@@ -55,40 +55,40 @@ export type { WantedAttachment } from "./attachments/wanted-attachments.ts";
 export type {
   BridgeWiring,
   ForwardedPorts,
-  LeftWiring,
+  RemovableWiring,
   MasqueradeWiring,
   NatSubnet,
   PodAnswers,
   PodWiring,
-  SeenWiring,
+  ObservedWiring,
   SendGuard,
   TapWiring,
 } from "./bindings/pod-wiring.ts";
-export { bindingProblems } from "./bindings/resolve-binding.ts";
+export { findBindingProblems } from "./bindings/resolve-binding.ts";
 export { collectIfaceFacts } from "./collect.ts";
-export { type DefinitionNeeds, needsOf, sharedLinkOf } from "./definition/needs.ts";
+export { type DefinitionNeeds, collectNeeds, findSharedLink } from "./definition/needs.ts";
 export {
   hasStaleProblems,
   type NodeFinding,
   otherNodesIn,
   problemsPatch,
-  tellProblems,
+  summarizeProblems,
 } from "./definition/reported-problems.ts";
-export { type DefinitionFacts, problemsOf } from "./definition/suitability.ts";
-export { type DeviceTaps, deviceTapsOf, linkFilterOf } from "./links/link-facts.ts";
+export { type DefinitionFacts, findDefinitionProblems } from "./definition/suitability.ts";
+export { type DeviceTaps, updateDeviceTaps, buildLinkFilter } from "./links/link-facts.ts";
 export {
   DATAPLANE_GROUP_FLAG,
   dataplaneGroupProblem,
-  type SeenSocket,
+  type ObservedSocket,
   type VhostSocket,
-  vhostSocketsOf,
+  listVhostSockets,
 } from "./links/vhost-socket.ts";
-export { expectedWirings, orphanedWirings, wiringOf, withWired } from "./links/wiring.ts";
+export { expectedWirings, findOrphanedWirings, buildWiring, withWired } from "./links/wiring.ts";
 export {
   findMacTwins,
   findOwnMacTwins,
   listMacs,
-  macFor,
+  chooseMac,
   type MacOwner,
   type MacTwin,
   nameMacOwner,
@@ -111,10 +111,14 @@ export {
 export type { UnplugRequest } from "./node-plan.ts";
 export { ifacesWithoutPort } from "./pcie/ports.ts";
 export { pciAddressCauses } from "./pcie/topology.ts";
-export { letsGo } from "./phase.ts";
+export { mustReleaseDevice } from "./phase.ts";
 export { findMovedNic } from "./pod-nic.ts";
 export { type NicsChange, withPlug } from "./spec-plan.ts";
 export { isTransientChange } from "./status/ifaces.ts";
-export { interfacesOf, mergeNetworkStatus, type ToldAttachment } from "./status/network-status.ts";
-export { type IfaceStage, sayStory, stagesOf } from "./status/phase-timings.ts";
+export {
+  listInterfaces,
+  mergeNetworkStatus,
+  type ReportedAttachment,
+} from "./status/network-status.ts";
+export { type IfaceStage, describeTimings, listStages } from "./status/phase-timings.ts";
 export { unreachableIfaces } from "./status/unreachable.ts";

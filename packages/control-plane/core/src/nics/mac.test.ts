@@ -10,12 +10,12 @@ import type {
 } from "@patchbay/api";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { findMacTwins, findOwnMacTwins, macFor, macOf, withMacs } from "./mac.ts";
+import { findMacTwins, findOwnMacTwins, chooseMac, findMac, withMacs } from "./mac.ts";
 import { aVm, aVmi } from "@patchbay/support";
 import { vmiOf } from "../vm/vm.ts";
 import { ifacesOf, withNics } from "./nics.ts";
 import { restartRequiredFields } from "../status/restart-required.ts";
-import { vmStatus } from "../status/vm.ts";
+import { buildVmStatus } from "../status/vm.ts";
 
 function specOf(ifaces: readonly Iface[], networks: readonly Network[]): VmiSpec {
   return { domain: { devices: { interfaces: [...ifaces] } }, networks: [...networks] };
@@ -75,14 +75,14 @@ test.each([
     want: "02:00:00:00:00:0b",
   },
 ])("the guest's MAC: $name", ({ facts, want }) => {
-  expect(macOf(facts)).toBe(want);
+  expect(findMac(facts)).toBe(want);
 });
 
 describe("a new MAC", () => {
   test("is local and unicast, whatever the random bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 6, maxLength: 6 }), (bytes) => {
-        const mac = macFor(new Set(), () => bytes);
+        const mac = chooseMac(new Set(), () => bytes);
         expect(mac).toMatch(/^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/);
         expect(parseInt(mac.slice(0, 2), 16) & 0x03).toBe(0x02);
       }),
@@ -90,7 +90,7 @@ describe("a new MAC", () => {
   });
 
   test("is another one when the first is taken", () => {
-    expect(macFor(new Set(["02:00:00:00:00:01"]), counting())).toBe("02:00:00:00:00:02");
+    expect(chooseMac(new Set(["02:00:00:00:00:01"]), counting())).toBe("02:00:00:00:00:02");
   });
 });
 
@@ -177,12 +177,12 @@ test("an earlier MAC that another iface of the network names now is that one's",
 
 test("a broken source of random bytes does not hold anything up", () => {
   const stuck = (size: number): Uint8Array => new Uint8Array(size);
-  expect(macFor(new Set(["02:00:00:00:00:00"]), stuck)).toBe("02:00:00:00:00:00");
+  expect(chooseMac(new Set(["02:00:00:00:00:00"]), stuck)).toBe("02:00:00:00:00:00");
 });
 
 test("the first byte is drawn too", () => {
   const first = (size: number): Uint8Array => new Uint8Array(size).fill(0xf0);
-  expect(macFor(new Set(), first)).toBe("f2:f0:f0:f0:f0:f0");
+  expect(chooseMac(new Set(), first)).toBe("f2:f0:f0:f0:f0:f0");
 });
 
 describe("twins", () => {
@@ -324,7 +324,7 @@ function keptAfter(vm: VirtualMachine, status?: VmiStatus): VmStatus["macAddress
     waitsForBinding: false,
     failures: [],
   };
-  return vmStatus({ ...situation, bindings: BINDINGS }, "2026-01-01T00:00:00Z").macAddresses;
+  return buildVmStatus({ ...situation, bindings: BINDINGS }, "2026-01-01T00:00:00Z").macAddresses;
 }
 
 describe("the VM's status keeps", () => {

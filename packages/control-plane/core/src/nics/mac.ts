@@ -16,7 +16,7 @@ import {
 } from "@patchbay/api";
 import { findByName, ifacesOf, networkNameOf, networksOf } from "./nics.ts";
 import type { IfaceFacts, LinkFacts } from "./facts.ts";
-import { bindingOf } from "./bindings/resolve-binding.ts";
+import { resolveBinding } from "./bindings/resolve-binding.ts";
 import { BINDINGS } from "./bindings/binding.ts";
 
 export type MacFacts = Pick<IfaceFacts, "iface" | "attachment"> & {
@@ -24,7 +24,7 @@ export type MacFacts = Pick<IfaceFacts, "iface" | "attachment"> & {
 };
 
 /** The guest's MAC: from the spec, otherwise from the pod NIC, otherwise from the attachment. Lower case with colons. */
-export function macOf({ iface, attachment, links }: MacFacts): string {
+export function findMac({ iface, attachment, links }: MacFacts): string {
   const mac = iface?.macAddress ?? links?.mac ?? attachment?.mac ?? "";
   return normalizeMac(mac);
 }
@@ -43,7 +43,7 @@ function drawMac(randomBytes: RandomBytes): string {
 }
 
 /** Returns a locally administered unicast MAC that is not in `taken` (lower case, with colons). */
-export function macFor(taken: ReadonlySet<string>, randomBytes: RandomBytes): string {
+export function chooseMac(taken: ReadonlySet<string>, randomBytes: RandomBytes): string {
   for (let draw = 1; draw < DRAWS_MAX; draw += 1) {
     const mac = drawMac(randomBytes);
     if (!taken.has(mac)) return mac;
@@ -96,7 +96,7 @@ export function withMacs(spec: VmiSpec, sources: MacSources): readonly Iface[] {
     const has = (iface.macAddress ?? "") !== "";
     if (has || isAbsent(iface) || !isSecondary(iface, networksOf(spec))) return iface;
     const macAddress =
-      findEarlierMac(spec, iface.name, sources) ?? macFor(taken, sources.randomBytes);
+      findEarlierMac(spec, iface.name, sources) ?? chooseMac(taken, sources.randomBytes);
     taken.add(normalizeMac(macAddress));
     return { ...iface, macAddress };
   });
@@ -206,7 +206,7 @@ type RetainedMacs = NonNullable<VmStatus["macAddresses"]>;
 function canRetainMac(iface: Iface, spec: VmiSpec, bindings: BindingRegistry): boolean {
   const network = findByName(networksOf(spec), iface.name);
   if (network === undefined || !isDefaultNetwork(network) || isAbsent(iface)) return false;
-  const { kind } = bindingOf(iface, network, bindings);
+  const { kind } = resolveBinding(iface, network, bindings);
   return kind !== "refused" && BINDINGS[kind].takesAnyMac;
 }
 
@@ -229,7 +229,7 @@ export function collectRetainedMacs(
 }
 
 /** Sets the retained MAC on each interface of the VM's template that has none. */
-export function withKeptMacs(
+export function withRetainedMacs(
   vm: VirtualMachine,
   ifaces: readonly Iface[],
   bindings: BindingRegistry,

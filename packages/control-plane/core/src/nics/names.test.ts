@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { attachmentStatuses } from "./status/attachments.ts";
 import { planPodNetworks } from "../vm/pod/pod-networks.ts";
 import { collectIfaceFacts } from "./collect.ts";
-import { NO_VIEW } from "../guest/agent-view.ts";
+import { EMPTY_VIEW } from "../guest/agent-view.ts";
 import {
   isOwnPodInterfaceName,
   nameOfAlias,
@@ -37,7 +37,7 @@ function schemeOf(
 ): Readonly<Record<string, string>> {
   const pod = { elements: [], networkStatus, errors: {}, podIps: [] };
   const attachments = [...attachmentStatuses({ vmi, bindings: {} }, pod)];
-  const known = { links: [], nics: [], guest: NO_VIEW, bindings: {} };
+  const known = { links: [], nics: [], guest: EMPTY_VIEW, bindings: {} };
   const sources = { vmi: { ...vmi, status: { attachments } }, ...known };
   return Object.fromEntries(
     collectIfaceFacts(sources).map(({ name, podInterfaceName }) => [name, podInterfaceName]),

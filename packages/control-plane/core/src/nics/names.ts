@@ -93,7 +93,7 @@ export function namesOf(ifaceName: string, podInterfaceName: string): IfaceNames
 }
 
 /** The tap that we create for an interface. It keeps its name during a network swap. */
-export function madeTapOf(ifaceName: string, podInterfaceName: string): string {
+export function ownTapName(ifaceName: string, podInterfaceName: string): string {
   return isOwnPodInterfaceName(podInterfaceName)
     ? TAP_PREFIX + sha256Hex(ifaceName).slice(0, HASH_LENGTH)
     : namesOf(ifaceName, podInterfaceName).tapName;

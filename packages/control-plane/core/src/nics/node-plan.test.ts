@@ -3,7 +3,7 @@
 import { printNic } from "@patchbay/domain";
 import { describe, expect, test } from "vitest";
 import type { IfaceFacts, LinkFacts } from "./facts.ts";
-import { hindranceOfWait } from "../status/blocked-reason.ts";
+import { blockedReasonOfWait } from "../status/blocked-reason.ts";
 import {
   aDomain,
   anIface,
@@ -13,7 +13,7 @@ import {
   plan,
   running,
   stepsOf,
-  type Sketch,
+  type IfaceOptions,
 } from "../testing/node-scene.ts";
 import { unplugRetryMs } from "./node-plan.ts";
 
@@ -29,7 +29,7 @@ const deviceInfo = {
 };
 const PREPARED = { domain: running({ ...aDomain(), hasNoNicVectors: true }) };
 
-function fast(links: Partial<LinkFacts>, more: Sketch = {}): IfaceFacts {
+function fast(links: Partial<LinkFacts>, more: IfaceOptions = {}): IfaceFacts {
   const iface = anIface({
     iface: { binding: { name: "fast" } },
     binding: { kind: "vhostuser" },
@@ -93,7 +93,10 @@ describe("it waits", () => {
     const [wait, ...rest] = live([iface], change);
     expect([wait, rest]).toMatchObject([{ kind: "wait", iface: "a", reason }, []]);
     if (wait?.kind !== "wait") throw new Error("it does not wait");
-    const said = hindranceOfWait(wait, { ...factsOf([iface], { domain: running() }), ...change });
+    const said = blockedReasonOfWait(wait, {
+      ...factsOf([iface], { domain: running() }),
+      ...change,
+    });
     expect(said.reason).toBe(reason);
     expect(said.message).not.toBe("");
   });
@@ -126,7 +129,7 @@ describe("a device", () => {
     const [wait] = live([shared], { ...PREPARED, asked });
     expect(wait).toMatchObject({ kind: "wait", reason: "BackendReplaced" });
     if (wait?.kind !== "wait") throw new Error("it does not wait");
-    expect(hindranceOfWait(wait, factsOf([shared], { asked }))).toMatchObject({
+    expect(blockedReasonOfWait(wait, factsOf([shared], { asked }))).toMatchObject({
       reason: "BackendReplaced",
       attempts: 1,
     });

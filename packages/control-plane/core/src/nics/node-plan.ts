@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // NIC devices of a domain: definitions, network swaps, vhost-user sockets, and unplug requests.
-import { names, vhostUserOf } from "@patchbay/api";
+import { names, parseVhostUserInfo } from "@patchbay/api";
 import { parsePciAddress, printNic, type NicDefinition, type DomainFacts } from "@patchbay/domain";
 import type { IfaceFacts } from "./facts.ts";
 import { socketLinkOf } from "./links/socket-link.ts";
-import { moduleOf, onSwap } from "./links/wiring.ts";
-import { macOf } from "./mac.ts";
+import { findBindingModule, afterSwap } from "./links/wiring.ts";
+import { findMac } from "./mac.ts";
 import { namesOf } from "./names.ts";
 import type { NicPlace } from "./pcie/live-places.ts";
 import { modelOf } from "./pcie/topology.ts";
 import type { BridgeWiring, PodWiring } from "./bindings/pod-wiring.ts";
 import type { SocketReason, VhostSocket } from "./links/vhost-socket.ts";
-import { REQUESTS_MAX } from "../reasons/messages.ts";
+import { UNPLUG_REQUESTS_MAX } from "../reasons/messages.ts";
 
 interface NicOptions extends NicPlace {
   readonly hasBootRom?: true;
@@ -29,9 +29,9 @@ export function buildNicDefinition(facts: IfaceFacts, place: NicOptions): NicDef
   const { bootOrder, acpiIndex } = facts.iface ?? {};
   return {
     alias,
-    mac: macOf(facts),
+    mac: findMac(facts),
     model: modelOf(facts.iface),
-    ...(moduleOf(facts).kind === "vhostuser"
+    ...(findBindingModule(facts).kind === "vhostuser"
       ? { socketPath: `${names.LAUNCHER_DIR}/${socketLinkOf(facts.podInterfaceName)}` }
       : { tapName: links.tapName ?? tapName }),
     mtu: links.mtu,
@@ -80,7 +80,7 @@ export function planSwapNetwork(
 ): readonly SwapAction[] {
   const { swap } = iface;
   if (swap === undefined) return [];
-  const [from, to] = [iface, onSwap({ ...iface, swap })].map(wiringOf);
+  const [from, to] = [iface, afterSwap({ ...iface, swap })].map(wiringOf);
   if (from?.kind !== "bridge" || to?.kind !== "bridge") return [];
   const [down, up] = [false, true].map((linkUp) => buildLiveNic(iface, linkUp));
   const isUp = iface.iface?.state !== "down";
@@ -126,7 +126,7 @@ export function findVhostUserBlock(
   iface: IfaceFacts,
   { domain, useEmulation }: GuestFacts,
 ): VhostUserWait | undefined {
-  if (moduleOf(iface).kind !== "vhostuser") return undefined;
+  if (findBindingModule(iface).kind !== "vhostuser") return undefined;
   const { socketProblem } = iface.links;
   if (socketProblem !== undefined) return socketProblem.reason;
   // A domain that is not defined yet will be made for vhost-user.
@@ -140,7 +140,7 @@ export function planLinkSocket({
   podInterfaceName,
   attachment,
 }: IfaceFacts): LinkSocketAction {
-  const path = vhostUserOf(attachment?.deviceInfo)?.path ?? "";
+  const path = parseVhostUserInfo(attachment?.deviceInfo)?.path ?? "";
   return { kind: "linkSocket", iface: name, socket: { podInterfaceName, path } };
 }
 
@@ -159,5 +159,5 @@ const MAX_RETRY_MS = 60_000;
 
 /** Milliseconds until the next request. `count` is the number of requests so far. */
 export function unplugRetryMs(count: number): number {
-  return Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.max(0, count - REQUESTS_MAX));
+  return Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.max(0, count - UNPLUG_REQUESTS_MAX));
 }

@@ -2,9 +2,9 @@
 // The phase of an iface by what there is of it: each fact counts, and none that the phase is above.
 import type { HotplugType, IfacePhase } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { anIface, IN_POD, IN_USE, WIRED, type Sketch } from "../testing/node-scene.ts";
+import { anIface, IN_POD, IN_USE, WIRED, type IfaceOptions } from "../testing/node-scene.ts";
 import { NO_LINKS, type SwapFacts } from "./facts.ts";
-import { hotplugTypeOf, letsGo, phaseOf } from "./phase.ts";
+import { hotplugTypeOf, mustReleaseDevice, phaseOf } from "./phase.ts";
 
 const DEVICE = { device: {} };
 const GONE = { iface: null };
@@ -12,7 +12,7 @@ const ABSENT = { iface: { state: "absent" } };
 
 interface Row {
   readonly name: string;
-  readonly given: Sketch;
+  readonly given: IfaceOptions;
   readonly want: IfacePhase | undefined;
 }
 
@@ -99,7 +99,7 @@ test("one whose attachment is being removed finishes the unplug, also when it is
 describe("the guest lets go of a device", () => {
   const attachment = "Attached" as const;
 
-  test.each<{ name: string; given: Sketch; want: boolean }>([
+  test.each<{ name: string; given: IfaceOptions; want: boolean }>([
     { name: "that is not wanted", given: { ...GONE, attachment, ...DEVICE }, want: true },
     { name: "whose tap was made anew", given: { attachment, links: WIRED, ...DEVICE }, want: true },
     { name: "not of one in order", given: { attachment, links: IN_USE, ...DEVICE }, want: false },
@@ -111,7 +111,7 @@ describe("the guest lets go of a device", () => {
     { name: "not of none", given: { attachment, links: WIRED }, want: false },
     { name: "not of none that is not wanted", given: { ...GONE, links: WIRED }, want: false },
   ])("$name", ({ given, want }) => {
-    expect(letsGo(anIface(given))).toBe(want);
+    expect(mustReleaseDevice(anIface(given))).toBe(want);
   });
 });
 
@@ -119,9 +119,9 @@ describe("an iface whose network is another", () => {
   const inPod = { ...NO_LINKS, podInterface: true };
   const there = { name: "a", podInterfaceName: "pod2", state: "Attached" } as const;
   const swap = { podInterfaceName: "pod2", links: inPod, attachment: there };
-  const ready: Sketch = { attachment: "Attached", links: IN_USE, ...DEVICE };
+  const ready: IfaceOptions = { attachment: "Attached", links: IN_USE, ...DEVICE };
 
-  test.each<{ name: string; given: Sketch; swap: SwapFacts; want: IfacePhase }>([
+  test.each<{ name: string; given: IfaceOptions; swap: SwapFacts; want: IfacePhase }>([
     {
       name: "waits for the pod",
       given: ready,

@@ -63,7 +63,7 @@ export function phaseOf(facts: PhaseFacts): IfacePhase | undefined {
  * Whether the guest must release the device: the interface is not wanted, or its tap was recreated, which QEMU does not
  * open again by itself.
  */
-export function letsGo(facts: PhaseFacts): boolean {
+export function mustReleaseDevice(facts: PhaseFacts): boolean {
   const phase = phaseOf(facts);
   return facts.device !== undefined && (phase === "Detaching" || phase === "Attaching");
 }

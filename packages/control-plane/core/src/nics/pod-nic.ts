@@ -36,7 +36,7 @@ export function findNetworkName(
   return network === undefined ? undefined : networkNameOf(network, namespace);
 }
 
-export function nicsOfElements(
+export function toPodNics(
   elements: readonly NetworkSelection[],
   podNamespace: string,
 ): readonly PodNic[] {
@@ -56,7 +56,7 @@ export function nicsOfElements(
  * The pod NIC for the network: the existing one, otherwise the one by KubeVirt's scheme, otherwise, while that is on
  * another network, one whose name includes the network.
  */
-export function podNicOf(network: Network, sources: PodNicSources): string {
+export function choosePodNic(network: Network, sources: PodNicSources): string {
   const { namespace, attachments, nics } = sources;
   const usual = podInterfaceNameOf(network);
   if (isDefaultNetwork(network)) return usual;

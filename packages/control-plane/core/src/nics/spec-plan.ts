@@ -10,7 +10,7 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { bindingOf } from "./bindings/resolve-binding.ts";
+import { resolveBinding } from "./bindings/resolve-binding.ts";
 import { BINDINGS, type BindingKind } from "./bindings/binding.ts";
 import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "./nics.ts";
 
@@ -21,7 +21,7 @@ export interface Sides {
 }
 
 /** Fields that belong to the interface's network, and change with it. */
-export const OF_NETWORK = ["ips", "ipamClaimName", "cniArgs"] as const;
+export const NETWORK_FIELDS = ["ips", "ipamClaimName", "cniArgs"] as const;
 
 function isSecondaryNetwork(network: Network | undefined): network is Network {
   return network?.multus !== undefined && !isDefaultNetwork(network);
@@ -35,12 +35,12 @@ function findSwappableKind(
 ): BindingKind | undefined {
   const iface = findByName(ifaces, name);
   if (iface === undefined || isAbsent(iface)) return undefined;
-  const { kind } = bindingOf(iface, findByName(networks, name), bindings);
+  const { kind } = resolveBinding(iface, findByName(networks, name), bindings);
   return kind !== "refused" && BINDINGS[kind].live.network ? kind : undefined;
 }
 
 /** Undefined if the network is unchanged or the change needs a restart. */
-export function networkSwapOf(
+export function findNetworkSwap(
   { desired, actual, bindings }: Sides,
   name: string,
 ): Network | undefined {
@@ -53,8 +53,8 @@ export function networkSwapOf(
 
 function withNetworkFieldsOf(current: Iface, wanted: Iface | undefined): Iface {
   const isOwnField = ([key]: readonly [string, unknown]): boolean =>
-    !OF_NETWORK.some((field) => field === key);
-  const asked = OF_NETWORK.flatMap((field) =>
+    !NETWORK_FIELDS.some((field) => field === key);
+  const asked = NETWORK_FIELDS.flatMap((field) =>
     wanted?.[field] === undefined ? [] : [[field, wanted[field]] as const],
   );
   const own = Object.entries(current).filter(isOwnField);
@@ -74,7 +74,7 @@ function withNetworkSwap(nics: Nics, network: Network, desired: Nics): Nics {
 /** Applies all swaps if the rules allow them together, else one by one as far as they allow. */
 function withNetworkSwaps(sides: Sides, isAcceptable: (nics: Nics) => boolean): Nics {
   const { desired, actual } = sides;
-  const swaps = actual.ifaces.flatMap(({ name }) => networkSwapOf(sides, name) ?? []);
+  const swaps = actual.ifaces.flatMap(({ name }) => findNetworkSwap(sides, name) ?? []);
   const swap = (nics: Nics, network: Network): Nics => withNetworkSwap(nics, network, desired);
   const all = swaps.reduce(swap, actual);
   if (swaps.length === 0 || isAcceptable(all)) return all;
@@ -111,7 +111,7 @@ function canBePlugged(
   networks: readonly Network[],
   bindings: BindingRegistry,
 ): boolean {
-  const binding = bindingOf(iface, findByName(networks, iface.name), bindings);
+  const binding = resolveBinding(iface, findByName(networks, iface.name), bindings);
   if (binding.kind === "refused" || binding.hasHook === true) return false;
   return BINDINGS[binding.kind].live.plug;
 }

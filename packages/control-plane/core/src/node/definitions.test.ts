@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { names, type NetworkAttachmentDefinition, type NodeProblem } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { networkResources, networksNotOn, seenDefinition } from "./definitions.ts";
+import { networkResources, findUnavailableNetworks, trimDefinition } from "./definitions.ts";
 
 function aDefinition(
   { resource, problems }: { readonly resource?: string; readonly problems?: NodeProblem[] },
@@ -115,7 +115,11 @@ describe("networks that a node does not have", () => {
       want: "no other node is known to have it",
     },
   ])("$name", ({ problems, want }) => {
-    const absences = networksNotOn("n1", new Map([["ns/blue", aDefinition({ problems })]]), NODES);
+    const absences = findUnavailableNetworks(
+      "n1",
+      new Map([["ns/blue", aDefinition({ problems })]]),
+      NODES,
+    );
     const message = `node n1 cannot make interfaces of network ns/blue: it has no eth7; ${want ?? ""}`;
     expect([...absences.values()]).toEqual(
       want === undefined ? [] : [{ reason: "NetworkNotOnNode", message }],
@@ -125,7 +129,7 @@ describe("networks that a node does not have", () => {
   test("of many nodes that have it some are named", () => {
     const nodes = Array.from({ length: 8 }, (_, at) => `n${String(at + 1)}`);
     const definitions = new Map([["ns/blue", aDefinition({ problems: [problem("n1")] })]]);
-    expect(networksNotOn("n1", definitions, nodes).get("ns/blue")?.message).toContain(
+    expect(findUnavailableNetworks("n1", definitions, nodes).get("ns/blue")?.message).toContain(
       "n2, n3, n4, n5, n6 and 2 more have it",
     );
   });
@@ -133,10 +137,10 @@ describe("networks that a node does not have", () => {
 
 test("of a definition no more is kept than is looked at", () => {
   const problems = [problem("n1")];
-  const seen = seenDefinition(aDefinition({ resource: "nics.io/one", problems }));
+  const seen = trimDefinition(aDefinition({ resource: "nics.io/one", problems }));
   expect(seen.metadata.annotations).toEqual({ [names.RESOURCE_NAME_ANNOTATION]: "nics.io/one" });
-  expect(networksNotOn("n1", new Map([["ns/blue", seen]]), [])).toEqual(
-    networksNotOn("n1", new Map([["ns/blue", aDefinition({ problems })]]), []),
+  expect(findUnavailableNetworks("n1", new Map([["ns/blue", seen]]), [])).toEqual(
+    findUnavailableNetworks("n1", new Map([["ns/blue", aDefinition({ problems })]]), []),
   );
-  expect(seenDefinition(aDefinition({})).metadata.annotations).toBeUndefined();
+  expect(trimDefinition(aDefinition({})).metadata.annotations).toBeUndefined();
 });

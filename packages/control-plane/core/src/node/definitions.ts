@@ -11,7 +11,7 @@ export interface UnavailableNetwork {
 }
 
 /** Networks that a node cannot provide, by NAMESPACE/NAME. */
-export type NetworkAbsences = ReadonlyMap<string, UnavailableNetwork>;
+export type UnavailableNetworks = ReadonlyMap<string, UnavailableNetwork>;
 
 /** An extended resource. Source: Kubernetes, "Extended resources": a domain outside kubernetes.io, and a name. */
 const EXTENDED_RESOURCE =
@@ -21,7 +21,7 @@ const NODE_PROBLEMS: readonly string[] = ["PluginMissing", "NodeLinkUnfit", "Vla
 const NAMED_NODES_MAX = 5;
 
 /** Trims a definition to the fields that core reads. */
-export function seenDefinition(nad: NetworkAttachmentDefinition): NetworkAttachmentDefinition {
+export function trimDefinition(nad: NetworkAttachmentDefinition): NetworkAttachmentDefinition {
   const { name, namespace, uid, resourceVersion, generation, annotations } = nad.metadata;
   const resource = annotations?.[names.RESOURCE_NAME_ANNOTATION];
   return {
@@ -80,11 +80,11 @@ function describeOtherNodes(told: readonly string[], nodes: readonly string[]): 
  * Returns the networks that the node has reported it cannot provide for its own reasons. Reports about an older generation
  * are ignored. `nodes` are the reachable ones, sorted.
  */
-export function networksNotOn(
+export function findUnavailableNetworks(
   node: string,
   definitions: Definitions,
   nodes: readonly string[],
-): NetworkAbsences {
+): UnavailableNetworks {
   const absences = new Map<string, UnavailableNetwork>();
   for (const [network, { metadata, status }] of definitions) {
     const problems = (status?.problems ?? []).filter(

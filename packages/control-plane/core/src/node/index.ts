@@ -2,17 +2,17 @@
 export {
   type Definitions,
   isExtendedResource,
-  type NetworkAbsences,
-  networksNotOn,
-  seenDefinition,
+  type UnavailableNetworks,
+  findUnavailableNetworks,
+  trimDefinition,
 } from "./definitions.ts";
 export { type NodeOffer, planNodeOffers } from "./node-devices.ts";
 export {
   hasRun,
-  isNodeLost,
+  isNodeUnresponsive,
   isSchedulable,
   type NodeLoss,
-  nodeLossOf,
+  findNodeLoss,
   offeredResources,
-  seenNode,
+  trimNode,
 } from "./node-loss.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices that a node offers to pods. A missing device file is a health issue and does not matter here.
-import { names, offersDataplane, usesEmulation, type KubeVirt } from "@patchbay/api";
+import { names, isDataplaneEnabled, usesEmulation, type KubeVirt } from "@patchbay/api";
 
 interface Offered {
   readonly resource: string;
@@ -54,6 +54,6 @@ export function planNodeOffers(kubevirt: KubeVirt | undefined): readonly NodeOff
     TUN,
     VHOST_NET,
     SOCKETS,
-    ...(offersDataplane(kubevirt) ? [ALL_SOCKETS] : []),
+    ...(isDataplaneEnabled(kubevirt) ? [ALL_SOCKETS] : []),
   ];
 }

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { KubeNode, VmiPhase } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { isNodeLost, nodeLossOf, offeredResources, seenNode, hasRun } from "./node-loss.ts";
+import {
+  isNodeUnresponsive,
+  findNodeLoss,
+  offeredResources,
+  trimNode,
+  hasRun,
+} from "./node-loss.ts";
 import { aVmi } from "@patchbay/support";
 
 type Ready = "True" | "False" | "Unknown";
@@ -39,13 +45,13 @@ test.each([
   },
   { name: "none", node: undefined, want: false },
 ])("whether a node is lost: $name", ({ node, want }) => {
-  expect(isNodeLost(node)).toBe(want);
-  expect(isNodeLost(node && seenNode(node))).toBe(want);
-  expect(nodeLossOf(node)?.reason).toBe(want ? "NodeUnresponsive" : undefined);
+  expect(isNodeUnresponsive(node)).toBe(want);
+  expect(isNodeUnresponsive(node && trimNode(node))).toBe(want);
+  expect(findNodeLoss(node)?.reason).toBe(want ? "NodeUnresponsive" : undefined);
 });
 
 test("of a node no more is kept than is looked at", () => {
-  expect(seenNode(aNode("True", "other"))).toEqual({
+  expect(trimNode(aNode("True", "other"))).toEqual({
     apiVersion: "v1",
     kind: "Node",
     metadata: { name: "node1", uid: "u", resourceVersion: "7", labels: { many: "more" } },
@@ -55,7 +61,7 @@ test("of a node no more is kept than is looked at", () => {
 });
 
 test("what is told names the node, and the way out", () => {
-  expect(nodeLossOf(aNode("Unknown"))?.message).toMatch(
+  expect(findNodeLoss(aNode("Unknown"))?.message).toMatch(
     /^node node1 does not answer: .*delete node node1/,
   );
 });
@@ -63,12 +69,12 @@ test("what is told names the node, and the way out", () => {
 test("the extended resources that any node has are those that pods may request", () => {
   const withCapacity = (capacity: Record<string, string>) => {
     const node = aNode("True");
-    return seenNode({ ...node, status: { ...node.status, capacity } });
+    return trimNode({ ...node, status: { ...node.status, capacity } });
   };
   const nodes = [
     withCapacity({ cpu: "2", memory: "1Gi", "vendor.io/nic": "0" }),
     withCapacity({ "bridge.network.kubevirt.io/br1": "1k", "kubernetes.io/x": "1" }),
-    seenNode(aNode("True")),
+    trimNode(aNode("True")),
   ];
   expect([...offeredResources(nodes)]).toEqual(["vendor.io/nic", "bridge.network.kubevirt.io/br1"]);
 });

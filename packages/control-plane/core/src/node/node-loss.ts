@@ -36,7 +36,7 @@ function trimStatus(status: KubeNode["status"]): NonNullable<KubeNode["status"]>
 }
 
 /** Trims a node to the fields that core reads; the others change with each heartbeat. */
-export function seenNode({ apiVersion, kind, metadata, spec, status }: KubeNode): KubeNode {
+export function trimNode({ apiVersion, kind, metadata, spec, status }: KubeNode): KubeNode {
   const taints = (spec?.taints ?? []).filter(({ key }) => key === UNREACHABLE_TAINT);
   return {
     apiVersion,
@@ -57,7 +57,7 @@ export function offeredResources(nodes: readonly KubeNode[]): ReadonlySet<string
 }
 
 /** Whether the node has stopped responding. A node that reports itself as not ready still responds. */
-export function isNodeLost(node: KubeNode | undefined): boolean {
+export function isNodeUnresponsive(node: KubeNode | undefined): boolean {
   const ready = node?.status?.conditions?.find(({ type }) => type === READY);
   const isTainted = node?.spec?.taints?.some(({ key }) => key === UNREACHABLE_TAINT) === true;
   return ready?.status === "Unknown" || isTainted;
@@ -68,8 +68,8 @@ export function isSchedulable(node: KubeNode | undefined): boolean {
 }
 
 /** Undefined if the node responds or does not exist; Kubernetes deletes the pods of a deleted node. */
-export function nodeLossOf(node: KubeNode | undefined): NodeLoss | undefined {
-  if (node === undefined || !isNodeLost(node)) return undefined;
+export function findNodeLoss(node: KubeNode | undefined): NodeLoss | undefined {
+  if (node === undefined || !isNodeUnresponsive(node)) return undefined;
   const { name } = node.metadata;
   const message = `node ${name} does not answer: whether the guest runs is not known, and nothing of it can be changed until the node is back; when it will not come back, delete node ${name}, and the VM starts on another one as its run strategy says`;
   return { reason: "NodeUnresponsive", message };

@@ -3,7 +3,7 @@
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { findAdvice, eventTypeOf } from "./table.ts";
-import { hasRefused, noFreePort } from "./messages.ts";
+import { hasRefused, noFreePortMessage } from "./messages.ts";
 
 describe("the way out of a VM without free ports", () => {
   const vmi = aVmi({ status: { pciePorts: { total: 4, free: 1 } } });
@@ -33,7 +33,7 @@ describe("the way out of a VM without free ports", () => {
       says: "0 of 0 PCIe ports of the VM are free",
     },
   ])("$name", ({ of, says }) => {
-    expect(noFreePort(of).message).toContain(says);
+    expect(noFreePortMessage(of).message).toContain(says);
   });
 });
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { VirtualMachineInstance } from "@patchbay/api";
-import { machineFamilyOf } from "@patchbay/domain";
+import { findMachineFamily } from "@patchbay/domain";
 import { isOnRootComplex, machineOf } from "../vm/spec/machine.ts";
 import type { Reason } from "./table.ts";
 
-export interface Told<R extends Reason = Reason> {
+export interface ReasonMessage<R extends Reason = Reason> {
   readonly reason: R;
   readonly message: string;
 }
@@ -14,31 +14,31 @@ function freePortAdvice(vmi: VirtualMachineInstance): string {
   if (isOnRootComplex(vmi)) {
     return "the VM's devices are on the root complex (annotation kubevirt.io/placePCIDevicesOnRootComplex), where nothing can be plugged; restart the VM without the annotation";
   }
-  if (machineFamilyOf(machineOf(vmi.spec.domain)) === "pc") {
+  if (findMachineFamily(machineOf(vmi.spec.domain)) === "pc") {
     return "unplug an interface, or use machine type q35, which can have more ports; the bus of machine type pc has no more slots";
   }
   return "unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up";
 }
 
-export function noFreePort(vmi: VirtualMachineInstance): Told<"NoFreePciePort"> {
+export function noFreePortMessage(vmi: VirtualMachineInstance): ReasonMessage<"NoFreePciePort"> {
   const { total = 0, free = 0 } = vmi.status?.pciePorts ?? {};
   const message = `${String(free)} of ${String(total)} PCIe ports of the VM are free; ${freePortAdvice(vmi)}`;
   return { reason: "NoFreePciePort", message };
 }
 
 /** No hot-plug port can take the model, however many are free. */
-export function modelNeedsIoPorts(model: string): Told<"ModelNeedsIoPorts"> {
+export function modelNeedsIoPorts(model: string): ReasonMessage<"ModelNeedsIoPorts"> {
   const message = `model ${model} needs I/O ports, which ports for hot-plug do not have; use virtio, or add the interface while the VM is stopped`;
   return { reason: "ModelNeedsIoPorts", message };
 }
 
-export function pciAddressInUse(pciAddress: string): Told {
+export function pciAddressInUse(pciAddress: string): ReasonMessage {
   const message = `the PCI address ${pciAddress} is in use or does not belong to a port; choose another, or none`;
   return { reason: "PciAddressInUse", message };
 }
 
 /** Unplug requests before the guest counts as refusing: firmware may lose the first, and the second needs a moment. */
-export const REQUESTS_MAX = 2;
+export const UNPLUG_REQUESTS_MAX = 2;
 
 interface UnplugRequests {
   readonly count: number;
@@ -46,14 +46,14 @@ interface UnplugRequests {
 }
 
 export function hasRefused({ count, isRefused }: UnplugRequests): boolean {
-  return isRefused || count > REQUESTS_MAX;
+  return isRefused || count > UNPLUG_REQUESTS_MAX;
 }
 
 /** Describes a device that the guest has not released. A paused guest cannot respond. */
 export function unplugPending(
   asked: UnplugRequests,
   { isPaused, since }: { readonly isPaused: boolean; readonly since: string | undefined },
-): Told {
+): ReasonMessage {
   const reason = "WaitingForGuest";
   if (isPaused) {
     return {
@@ -73,20 +73,20 @@ export function unplugPending(
   };
 }
 
-export const TAP_REPLACED: Told = {
+export const TAP_REPLACED: ReasonMessage = {
   reason: "TapReplaced",
   message:
     "the tap was deleted while the guest's device used it; QEMU cannot open the new one, so the guest was asked to let go of the device, and then gets it back",
 };
 
 /** Some QEMU versions abort when a device without its tap is removed. */
-export const TAP_LOST: Told = {
+export const TAP_LOST: ReasonMessage = {
   reason: "TapLost",
   message:
     "the tap was deleted while the guest's device used it; this QEMU would abort if the device were removed, so the device stays until the VM is restarted",
 };
 
-export const BACKEND_REPLACED: Told<"BackendReplaced"> = {
+export const BACKEND_REPLACED: ReasonMessage<"BackendReplaced"> = {
   reason: "BackendReplaced",
   message:
     "the dataplane has made its socket anew; the guest was asked to let go of the device, which is still connected to the old one, and then gets it back",
@@ -95,28 +95,28 @@ export const BACKEND_REPLACED: Told<"BackendReplaced"> = {
 const VHOST_USER_ADVICE =
   "restart the VM with an interface of this binding, or with vhost-user.patchbay.io/sockets in spec.domain.resources.limits";
 
-export const MEMORY_NOT_SHARED: Told<"MemoryNotShared"> = {
+export const MEMORY_NOT_SHARED: ReasonMessage<"MemoryNotShared"> = {
   reason: "MemoryNotShared",
   message: `the guest's memory is not shared, so that the dataplane cannot read and write its frames; ${VHOST_USER_ADVICE}`,
 };
 
-export const INTERRUPT_VECTORS: Told<"InterruptVectors"> = {
+export const INTERRUPT_VECTORS: ReasonMessage<"InterruptVectors"> = {
   reason: "InterruptVectors",
   message: `the guest runs under software emulation, where QEMU crashes when a NIC with interrupt vectors speaks vhost-user; ${VHOST_USER_ADVICE}, which makes NICs without them`,
 };
 
-export const LINKS_RESTLESS: Told<"LinksRestless"> = {
+export const LINKS_KEEP_CHANGING: ReasonMessage<"LinksRestless"> = {
   reason: "LinksRestless",
   message:
     "the links in the pod were made several times, and something changes them each time; they are now made every 10 s, and at once when the interface or the VM is changed",
 };
 
-export const WAITING_FOR_MIGRATION: Told<"WaitingForMigration"> = {
+export const WAITING_FOR_MIGRATION: ReasonMessage<"WaitingForMigration"> = {
   reason: "WaitingForMigration",
   message: "the VM is being migrated; the change is made when that has ended",
 };
 
-export const POD_INTERFACE_MISSING: Told<"PodInterfaceMissing"> = {
+export const POD_INTERFACE_MISSING: ReasonMessage<"PodInterfaceMissing"> = {
   reason: "PodInterfaceMissing",
   message:
     "the NIC that CNI made is no longer in the pod; remove the interface and add it again, which creates a new one",
@@ -127,7 +127,7 @@ export function staysOnNetwork(networkName: string | undefined): string {
 }
 
 /** The guest keeps the MTU that its device was created with. Both MTUs are in bytes. */
-export function mtuDiffers(ofGuest: number, ofNetwork: number): Told<"MtuDiffers"> {
+export function mtuDiffers(ofGuest: number, ofNetwork: number): ReasonMessage<"MtuDiffers"> {
   const advice =
     ofGuest > ofNetwork
       ? "larger frames from the guest are lost; set the MTU in the guest,"
@@ -137,43 +137,57 @@ export function mtuDiffers(ofGuest: number, ofNetwork: number): Told<"MtuDiffers
 }
 
 /** The DHCP server runs but cannot offer everything. */
-export function addressesPartlyServed(leftOut: readonly string[]): Told<"AddressesPartlyServed"> {
+export function addressesPartlyServed(
+  leftOut: readonly string[],
+): ReasonMessage<"AddressesPartlyServed"> {
   return { reason: "AddressesPartlyServed", message: leftOut.join("; ") };
 }
 
 /** Admission rejects such a name; this is for clusters without admission. */
-export function networkNameInvalid(networkName: string): Told {
+export function networkNameInvalid(networkName: string): ReasonMessage {
   const message = `"${networkName}" is not a valid name of a NetworkAttachmentDefinition`;
   return { reason: "NetworkInvalid", message };
 }
 
-export function annotationInvalid(why: string): Told<"AnnotationInvalid"> {
+export function annotationInvalid(why: string): ReasonMessage<"AnnotationInvalid"> {
   const message = `the networks annotation cannot be parsed: ${why}`;
   return { reason: "AnnotationInvalid", message };
 }
 
-export const HOST_NETWORK: Told<"HostNetwork"> = {
+export const HOST_NETWORK: ReasonMessage<"HostNetwork"> = {
   reason: "HostNetwork",
   message: "the pod uses its node's network; no other network can be attached to it",
 };
 
-export function duplicateInterface(name: string, leftOut: string): Told<"DuplicateInterface"> {
+export function duplicateInterface(
+  name: string,
+  leftOut: string,
+): ReasonMessage<"DuplicateInterface"> {
   const message = `interface ${name} is requested twice; ${leftOut} is left out`;
   return { reason: "DuplicateInterface", message };
 }
 
-export function interfaceHeld(name: string, holder: string): Told<"InterfaceNameTaken"> {
+export function interfaceNameTaken(
+  name: string,
+  holder: string,
+): ReasonMessage<"InterfaceNameTaken"> {
   const message = `interface ${name} belongs to ${holder} according to the pod's network-status, and was not made for this annotation; choose another interface name, or none`;
   return { reason: "InterfaceNameTaken", message };
 }
 
-export function interfaceOfOthers(name: string, network: string): Told<"InterfaceNameTaken"> {
+export function interfaceAttachedElsewhere(
+  name: string,
+  network: string,
+): ReasonMessage<"InterfaceNameTaken"> {
   const message = `interface ${name} of ${network} was attached by somebody else according to the pod's network-status, and net-agent, which runs in mode alone, leaves it as it is; run net-agent with --mode=multus where Multus attaches networks too`;
   return { reason: "InterfaceNameTaken", message };
 }
 
 /** The annotation's element has changed since ADD. */
-export function attributesFixed(name: string, changed: readonly string[]): Told<"AttributesFixed"> {
+export function attributesFixed(
+  name: string,
+  changed: readonly string[],
+): ReasonMessage<"AttributesFixed"> {
   const message = `interface ${name} was attached with another ${changed.join(", ")}, and stays as it is; for the change to take effect, unplug it and plug it again`;
   return { reason: "AttributesFixed", message };
 }
@@ -182,12 +196,12 @@ export function attributesFixed(name: string, changed: readonly string[]): Told<
 export function swapNeedsMigration(
   name: string,
   { from, to }: { readonly from: string; readonly to: string },
-): Told<"AttributesFixed"> {
+): ReasonMessage<"AttributesFixed"> {
   const message = `interface ${name} stays on ${from}: KubeVirt does not connect a running guest to another network; migrate the VM, whose target pod gets ${to}`;
   return { reason: "AttributesFixed", message };
 }
 
-export function waitingForHooks(sidecars: readonly string[]): Told<"WaitingForHooks"> & {
+export function waitingForHooks(sidecars: readonly string[]): ReasonMessage<"WaitingForHooks"> & {
   readonly attempts: number;
 } {
   const message = `the guest starts when its hooks have answered: ${sidecars.join(", ")}`;

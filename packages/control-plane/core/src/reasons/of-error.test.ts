@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { AppError, leastPauseMs, LIBVIRT_ERRORS } from "@patchbay/base";
+import { AppError, minRetryDelayMs, LIBVIRT_ERRORS } from "@patchbay/base";
 
-import { hindranceOfFailure } from "../status/blocked-reason.ts";
-import { isFaultOfDefinition, reasonOf, sayWithAdvice, type LibvirtErrorCode } from "./of-error.ts";
+import { blockedReasonOfFailure } from "../status/blocked-reason.ts";
+import {
+  isDefinitionFault,
+  reasonOf,
+  messageWithAdvice,
+  type LibvirtErrorCode,
+} from "./of-error.ts";
 
 /** What is told of a code in a plug and in an unplug, and how long it is left alone at least. */
 interface Row {
@@ -70,8 +75,8 @@ describe("an error of libvirt", () => {
   });
 
   test.each(TABLE)("$code: a plug waits with $attach, an unplug with $detach", (given) => {
-    const plug = hindranceOfFailure("attachDevice", given.error, undefined);
-    const unplug = hindranceOfFailure("detachDevice", given.error, undefined);
+    const plug = blockedReasonOfFailure("attachDevice", given.error, undefined);
+    const unplug = blockedReasonOfFailure("detachDevice", given.error, undefined);
     expect([plug.reason, unplug.reason]).toEqual([given.attach, given.detach]);
     expect(plug.message).toContain(given.error.message);
     expect(plug.message).toMatch(given.says);
@@ -79,7 +84,7 @@ describe("an error of libvirt", () => {
   });
 
   test.each(TABLE)("$code is left alone for $leastMs ms at least", ({ error, leastMs }) => {
-    expect(leastPauseMs(error)).toBe(leastMs);
+    expect(minRetryDelayMs(error)).toBe(leastMs);
   });
 });
 
@@ -172,14 +177,14 @@ describe("an error of a network", () => {
     },
   ])("$name says what to do", ({ error, reason, says, isFault }) => {
     expect(reasonOf(error)).toBe(reason);
-    expect(sayWithAdvice(error, { network: "ns/blue" })).toContain(says);
-    expect(isFaultOfDefinition(error)).toBe(isFault);
+    expect(messageWithAdvice(error, { network: "ns/blue" })).toContain(says);
+    expect(isDefinitionFault(error)).toBe(isFault);
   });
 
   test.each([new Error("x"), undefined, new AppError("KUBE_CONFLICT")])(
     "is none of another kind: %s",
     (error) => {
-      expect(isFaultOfDefinition(error)).toBe(false);
+      expect(isDefinitionFault(error)).toBe(false);
     },
   );
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
-  fillIn,
+  fillTemplate,
   isAppError,
   messageOf,
   type AppError,
@@ -108,7 +108,7 @@ const DEFINITION_REASONS: readonly (Reason | AdviceOnly | undefined)[] = [
   "VlanUnsupported",
 ];
 
-export function isFaultOfDefinition(error: unknown): boolean {
+export function isDefinitionFault(error: unknown): boolean {
   return DEFINITION_REASONS.includes(findKnown(error));
 }
 
@@ -119,11 +119,14 @@ export function reasonOf(error: unknown): Reason | undefined {
 }
 
 /** Returns the error's message with its advice. `names` and the error's details fill in the placeholders. */
-export function sayWithAdvice(error: unknown, names: Details = {}): string {
+export function messageWithAdvice(error: unknown, names: Details = {}): string {
   const known = findKnown(error);
   const details = isAppError(error) ? error.details : {};
   const advice = typeof known === "string" ? findAdvice(known) : known?.advice;
-  return [messageOf(error), advice === undefined ? [] : fillIn(advice, { ...details, ...names })]
+  return [
+    messageOf(error),
+    advice === undefined ? [] : fillTemplate(advice, { ...details, ...names }),
+  ]
     .flat()
     .join("; ");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { bindingOf } from "../nics/bindings/resolve-binding.ts";
-import { eventTypeOf, helperOn, REASONS } from "./table.ts";
+import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
+import { eventTypeOf, whoCanHelp, REASONS } from "./table.ts";
 
 describe("the event of a reason", () => {
   test.each([
@@ -26,7 +26,7 @@ describe("the event of a reason", () => {
 });
 
 test.each([{ sriov: {} }, { passtBinding: {} }])("what is not built of %j has an entry", (part) => {
-  const binding = bindingOf({ name: "nic", ...part }, undefined, {});
+  const binding = resolveBinding({ name: "nic", ...part }, undefined, {});
   expect(binding).toMatchObject({ kind: "refused" });
   expect(Object.keys(REASONS)).toContain("reason" in binding && binding.reason);
 });
@@ -37,5 +37,5 @@ test.each([
   { reason: "Unheard", want: undefined },
   { reason: undefined, want: undefined },
 ])("who can help with $reason: $want", ({ reason, want }) => {
-  expect(helperOn(reason)).toBe(want);
+  expect(whoCanHelp(reason)).toBe(want);
 });

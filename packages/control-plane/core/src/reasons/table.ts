@@ -484,11 +484,11 @@ export function eventTypeOf(reason: string): "Warning" | "Normal" | undefined {
   return event === "none" ? undefined : event;
 }
 
-export function helperOn(reason: string | undefined): string | undefined {
+export function whoCanHelp(reason: string | undefined): string | undefined {
   return reason === undefined || !isReason(reason) ? undefined : REASONS[reason].who;
 }
 
-export function nextOn(reason: string | undefined): string | undefined {
+export function nextStepFor(reason: string | undefined): string | undefined {
   if (reason === undefined || !isReason(reason)) return undefined;
   const entry: ReasonEntry = REASONS[reason];
   return entry.next;

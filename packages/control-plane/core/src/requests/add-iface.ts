@@ -12,10 +12,10 @@ import {
   type Network,
 } from "@patchbay/api";
 import { NEEDS_START } from "./spec-edits.ts";
-import { bindingOf } from "../nics/bindings/resolve-binding.ts";
+import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
 import { isEqual } from "@patchbay/base";
 import { reservePorts, ioPortProblem } from "../nics/pcie/ports.ts";
-import { noFreePort } from "../reasons/messages.ts";
+import { noFreePortMessage } from "../reasons/messages.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, withNics } from "../nics/nics.ts";
 import type { AddIfaceRequest } from "./nic-body.ts";
 import { refuse, type NicPlan } from "./refusal.ts";
@@ -94,7 +94,7 @@ function withoutUnplug(iface: Iface, state: string | undefined): Iface {
 
 /** A request can only name a secondary network. */
 function bindingCauses(iface: Iface, facts: AddIfaceFacts): readonly Cause[] {
-  const binding = bindingOf(iface, requestedNetwork(facts), facts.bindings);
+  const binding = resolveBinding(iface, requestedNetwork(facts), facts.bindings);
   const reason = "FieldValueNotSupported";
   if (binding.kind === "refused") {
     const { field, message } = binding;
@@ -162,7 +162,7 @@ function capacityProblem(facts: AddIfaceFacts, wanted: Iface): string | undefine
     ports.reserved.length === 0
       ? ""
       : `, ${String(ports.reserved.length)} promised to interfaces that are being plugged`;
-  return `no free PCIe port: ${noFreePort(vmi).message}${reserved}`;
+  return `no free PCIe port: ${noFreePortMessage(vmi).message}${reserved}`;
 }
 
 /** Maps a field of the spec to the field of the request that sets it. */

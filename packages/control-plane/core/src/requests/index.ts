@@ -2,7 +2,7 @@
 export { planAddIface } from "./add-iface.ts";
 export { parseMigrateBody, planMigrate } from "./migrate.ts";
 export { parseAddIface, parseRemoveIface } from "./nic-body.ts";
-export { membersOf, type NicPlan, type Parsed, type Refusal } from "./refusal.ts";
+export { readMembers, type NicPlan, type Parsed, type Refusal } from "./refusal.ts";
 export { planRemoveIface } from "./remove-iface.ts";
 export {
   parseRestartBody,

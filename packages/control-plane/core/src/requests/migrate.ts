@@ -7,7 +7,7 @@ import {
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import { migrationProblem } from "../migration/requests.ts";
-import { membersOf, toRefusal, type Parsed, type Refusal } from "./refusal.ts";
+import { readMembers, toRefusal, type Parsed, type Refusal } from "./refusal.ts";
 
 type MigrationSpec = VirtualMachineInstanceMigration["spec"];
 type Labels = NonNullable<MigrationSpec["addedNodeSelector"]>;
@@ -27,7 +27,7 @@ function isLabels(value: unknown): value is Labels {
 }
 
 export function parseMigrateBody(body: unknown): Parsed<MigrateOptions> {
-  const members = membersOf(body);
+  const members = readMembers(body);
   if (!members.ok) return members;
   const { addedNodeSelector } = members.value;
   if (addedNodeSelector === undefined || addedNodeSelector === null) return { ok: true, value: {} };

@@ -14,7 +14,7 @@ import {
 } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { vmStatus } from "../status/vm.ts";
+import { buildVmStatus } from "../status/vm.ts";
 import { planVm } from "../vm/vm.ts";
 import {
   planRestart,
@@ -256,7 +256,7 @@ function lookAt(
   const waits = { startProblems: [], isNameTaken: false, waitsForBinding: false, isStaged: false };
   const situation = { ...waits, vm, vmi, bindings: {} };
   const [step] = planVm({ ...situation, now: NOW, missingDataVolumes: [] });
-  const status = vmStatus({ ...situation, failures: [] }, NOW);
+  const status = buildVmStatus({ ...situation, failures: [] }, NOW);
   const asked = sayRequests(status.stateChangeRequests);
   const next = step?.kind ?? (asked === "" ? "-" : asked);
   return { printed: status.printableStatus ?? "", next };

@@ -54,7 +54,7 @@ export function refuse(code: Refusal["code"], causes: readonly Cause[], message?
 }
 
 /** Returns the body's members; empty without a body. Ignores unknown members, as KubeVirt does. */
-export function membersOf(body: unknown): Parsed<JsonObject> {
+export function readMembers(body: unknown): Parsed<JsonObject> {
   if (body === undefined || body === null) return { ok: true, value: {} };
   if (isJsonObject(body)) return { ok: true, value: body };
   const message = "cannot unmarshal Request body to struct, error: it is no object";

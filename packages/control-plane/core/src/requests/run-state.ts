@@ -13,10 +13,10 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { membersOf, toRefusal, type Parsed, type Refusal } from "./refusal.ts";
+import { readMembers, toRefusal, type Parsed, type Refusal } from "./refusal.ts";
 import type { Expansion } from "../instancetype/expand.ts";
 import { versionTest } from "../status/patch.ts";
-import { sayProblems, vmStartProblems } from "../vm/start-problems.ts";
+import { formatProblems, vmStartProblems } from "../vm/start-problems.ts";
 import { vmiOf } from "../vm/vm.ts";
 
 export interface RunStateOptions {
@@ -37,7 +37,7 @@ function parseBody(
   body: unknown,
   read: (options: JsonObject) => Parsed<RunStateOptions>,
 ): Parsed<RunStateOptions> {
-  const members = membersOf(body);
+  const members = readMembers(body);
   return members.ok ? read(members.value) : members;
 }
 
@@ -197,7 +197,7 @@ function ifStartable(
     reason: "FieldValueNotSupported" as const,
     ...problem,
   }));
-  const message = `the VM cannot be started: ${sayProblems(problems)}`;
+  const message = `the VM cannot be started: ${formatProblems(problems)}`;
   return { kind: "refused", refusal: toRefusal(422, causes, message) };
 }
 

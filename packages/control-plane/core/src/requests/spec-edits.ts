@@ -12,9 +12,9 @@ import {
   type VmiSpec,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { bindingIn } from "../nics/bindings/resolve-binding.ts";
+import { resolveBindingIn } from "../nics/bindings/resolve-binding.ts";
 import { findByName, ifacesOf, nicsOf, withNics, type Nics } from "../nics/nics.ts";
-import { networkSwapOf } from "../nics/spec-plan.ts";
+import { findNetworkSwap } from "../nics/spec-plan.ts";
 import { isEqual } from "@patchbay/base";
 import { ownerVmOf } from "../vm/vm.ts";
 
@@ -48,7 +48,7 @@ export const NEEDS_START =
 
 export function pluggedBindingCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
   return causesOf(edit, (iface) => {
-    const binding = bindingIn(edit.after, iface, registry);
+    const binding = resolveBindingIn(edit.after, iface, registry);
     return binding.kind === "refused" ? binding : undefined;
   });
 }
@@ -56,7 +56,7 @@ export function pluggedBindingCauses(edit: SpecEdit, registry: BindingRegistry):
 /** For edits of a running VMI, where nothing can wait for the next start. */
 export function unpluggableCauses(edit: SpecEdit, registry: BindingRegistry): readonly Cause[] {
   return causesOf(edit, (iface) => {
-    const binding = bindingIn(edit.after, iface, registry);
+    const binding = resolveBindingIn(edit.after, iface, registry);
     const hasHook = binding.kind !== "refused" && binding.hasHook === true;
     return hasHook ? { field: "binding", message: NEEDS_START } : undefined;
   });
@@ -81,7 +81,7 @@ export function fixedNetworkCauses(
     if (old === undefined || isDefaultNetwork(old) || !isRetained([actual, desired], name))
       return [];
     const isSame = multus?.networkName === old.multus?.networkName && !isDefaultNetwork(network);
-    if (isSame || networkSwapOf({ desired, actual, bindings }, name) !== undefined) return [];
+    if (isSame || findNetworkSwap({ desired, actual, bindings }, name) !== undefined) return [];
     const message = `network '${name}' cannot be changed while the VMI runs: only an interface with binding bridge can be swapped to another secondary network; remove the interface and add it again`;
     return [
       { reason: "FieldValueForbidden", field: `${base}.networks[${String(index)}]`, message },

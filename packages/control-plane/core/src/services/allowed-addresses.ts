@@ -41,7 +41,7 @@ const FORBIDDEN_PREFIXES = [
 ].flatMap((text) => parseIp(text) ?? []);
 
 /** Namespaces whose network definitions come from an administrator. */
-export function trustedNamespacesOf(kubevirt: KubeVirt | undefined): readonly string[] {
+export function readTrustedNamespaces(kubevirt: KubeVirt | undefined): readonly string[] {
   const { tenantPolicy } = kubevirt?.spec?.configuration?.network ?? {};
   return tenantPolicy?.trustedNamespaces ?? POLICY_FIELDS.trustedNamespaces.fallback;
 }

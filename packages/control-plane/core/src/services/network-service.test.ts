@@ -3,7 +3,11 @@ import { names, type VirtualMachineInstance } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aBlueDefinition, aNetworkService, aServedVmi } from "../testing/network-services.ts";
 import { isEqual } from "@patchbay/base";
-import { networkServicePlan, seenByServices, type NetworkServiceFacts } from "./network-service.ts";
+import {
+  networkServicePlan,
+  serviceInputsOf,
+  type NetworkServiceFacts,
+} from "./network-service.ts";
 
 const TRUSTED = ["default"];
 
@@ -258,7 +262,7 @@ test.each([
   expect(endpoints.flatMap(({ addresses }) => addresses)).toEqual(want);
   const before = aServedVmi("vm1", ["10.77.1.5/16", "10.77.1.6/16"]);
   const isSame = want.length === 2;
-  expect(isEqual(seenByServices(vmi), seenByServices(before))).toBe(isSame);
+  expect(isEqual(serviceInputsOf(vmi), serviceInputsOf(before))).toBe(isSame);
 });
 
 describe("what slices rest on", () => {
@@ -268,7 +272,7 @@ describe("what slices rest on", () => {
       metadata: { resourceVersion: "9", annotations: { a: "b" } },
       iface: { ipAddress: "10.77.1.66", mtu: 9000 },
     });
-    expect(seenByServices(now)).toEqual(seenByServices(before));
+    expect(serviceInputsOf(now)).toEqual(serviceInputsOf(before));
   });
 
   test.each([
@@ -277,6 +281,6 @@ describe("what slices rest on", () => {
     { name: "an end", now: aServedVmi("vm1", ["10.77.1.5"], { status: { phase: "Succeeded" } }) },
     { name: "a label", now: aServedVmi("vm1", ["10.77.1.5"], { metadata: { labels: {} } }) },
   ])("is another where $name changes", ({ now }) => {
-    expect(seenByServices(now)).not.toEqual(seenByServices(before));
+    expect(serviceInputsOf(now)).not.toEqual(serviceInputsOf(before));
   });
 });

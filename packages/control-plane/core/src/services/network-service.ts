@@ -17,7 +17,7 @@ import { sha256Hex } from "../nics/sha256.ts";
 import { hostnameOf } from "../vm/spec/guest-names.ts";
 import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";
 import { findCondition, READY } from "../status/conditions.ts";
-import { serviceAskOf, type NetworkRequest } from "./service-request.ts";
+import { parseServiceRequest, type NetworkRequest } from "./service-request.ts";
 import {
   findAllowedAddresses,
   parseServiceAddress,
@@ -158,7 +158,7 @@ function listParts(
 
 export function networkServicePlan(facts: NetworkServiceFacts): NetworkServicePlan {
   const { service, vmis, definition, trustedNamespaces } = facts;
-  const request = serviceAskOf(service);
+  const request = parseServiceRequest(service);
   if (request.kind === "none") return { slices: [] };
   if (request.kind === "refused") return { slices: [], refusal: request.message };
   const { asked } = request;
@@ -174,7 +174,7 @@ export function networkServicePlan(facts: NetworkServiceFacts): NetworkServicePl
 }
 
 /** Everything of a VMI that slices depend on. While it is unchanged, no Service needs a reconcile. */
-export function seenByServices(vmi: VirtualMachineInstance): unknown {
+export function serviceInputsOf(vmi: VirtualMachineInstance): unknown {
   const { metadata, spec, status } = vmi;
   return [
     metadata.uid,

@@ -2,7 +2,7 @@
 import { names, type Service } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { aNetworkService } from "../testing/network-services.ts";
-import { askedNetworksOf, seenService, serviceAskOf } from "./service-request.ts";
+import { requestedNetworks, trimService, parseServiceRequest } from "./service-request.ts";
 
 const { SERVICE_NETWORK_ANNOTATION: NETWORK, SERVICE_SELECTOR_ANNOTATION: SELECTOR } = names;
 
@@ -19,7 +19,7 @@ describe("a Service asks for", () => {
     { name: "a network of its own namespace", network: "blue", want: "default/blue" },
     { name: "one of another", network: " net-1/blue.a ", want: "net-1/blue.a" },
   ])("$name", ({ network, want }) => {
-    expect(askedNetworksOf(aNetworkService({}, { [NETWORK]: network }))).toEqual([want]);
+    expect(requestedNetworks(aNetworkService({}, { [NETWORK]: network }))).toEqual([want]);
   });
 
   test.each([
@@ -33,7 +33,7 @@ describe("a Service asks for", () => {
       ],
     },
   ])("VMs by $name", ({ selector, want }) => {
-    expect(serviceAskOf(aNetworkService({}, { [SELECTOR]: selector }))).toEqual({
+    expect(parseServiceRequest(aNetworkService({}, { [SELECTOR]: selector }))).toEqual({
       kind: "asked",
       asked: { network: "default/blue", selector: new Map(want as [string, string][]) },
     });
@@ -43,8 +43,8 @@ describe("a Service asks for", () => {
     { name: "no network", service: without(NETWORK) },
     { name: "a network alone", service: without(SELECTOR) },
   ])("nothing that names $name", ({ service }) => {
-    expect(serviceAskOf(service)).toEqual({ kind: "none" });
-    expect(seenService(service)).toMatchObject({ metadata: { name: "web" }, spec: {} });
+    expect(parseServiceRequest(service)).toEqual({ kind: "none" });
+    expect(trimService(service)).toMatchObject({ metadata: { name: "web" }, spec: {} });
   });
 });
 
@@ -60,8 +60,8 @@ describe("what cannot be understood is refused:", () => {
     `${"a/".repeat(50_000)}b`,
   ])("network %j", (network) => {
     const service = aNetworkService({}, { [NETWORK]: network });
-    expect(serviceAskOf(service)).toMatchObject({ kind: "refused" });
-    expect(askedNetworksOf(service)).toEqual([]);
+    expect(parseServiceRequest(service)).toMatchObject({ kind: "refused" });
+    expect(requestedNetworks(service)).toEqual([]);
   });
 
   test.each([
@@ -79,7 +79,7 @@ describe("what cannot be understood is refused:", () => {
     Array.from({ length: 33 }, (_none, index) => `a${String(index)}=b`).join(","),
     "a=b,".repeat(50_000),
   ])("selector %j", (selector) => {
-    const ask = serviceAskOf(aNetworkService({}, { [SELECTOR]: selector }));
+    const ask = parseServiceRequest(aNetworkService({}, { [SELECTOR]: selector }));
     expect(ask).toMatchObject({ kind: "refused" });
     expect(JSON.stringify(ask)).not.toContain("web");
   });
@@ -88,12 +88,12 @@ describe("what cannot be understood is refused:", () => {
     { name: "a selector of pods", spec: { selector: { app: "web" } } },
     { name: "a name outside", spec: { type: "ExternalName" } },
   ])("$name", ({ spec }) => {
-    expect(serviceAskOf(aNetworkService(spec))).toMatchObject({ kind: "refused" });
+    expect(parseServiceRequest(aNetworkService(spec))).toMatchObject({ kind: "refused" });
   });
 });
 
 test("of a Service no more is kept than is looked at", () => {
   const service = aNetworkService({ clusterIP: "10.96.0.5" }, { other: "x" });
   const labelled = { ...service, metadata: { ...service.metadata, labels: { a: "b" } } };
-  expect(seenService(labelled)).toEqual(aNetworkService());
+  expect(trimService(labelled)).toEqual(aNetworkService());
 });

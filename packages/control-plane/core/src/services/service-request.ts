@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Network and VM selector that a Service requests in its annotations. Any author of a Service may have written them.
 import { names, type Service } from "@patchbay/api";
-import { dropAbsent } from "@patchbay/base";
+import { omitUndefined } from "@patchbay/base";
 import { qualifiedName } from "../nics/nics.ts";
 
 export interface NetworkRequest {
@@ -75,7 +75,7 @@ function parseRequest(
 }
 
 /** A Service that names only a network belongs to another implementation and is ignored. */
-export function serviceAskOf(service: Service): ServiceRequest {
+export function parseServiceRequest(service: Service): ServiceRequest {
   const annotations = service.metadata.annotations ?? {};
   const network = annotations[names.SERVICE_NETWORK_ANNOTATION];
   const selector = annotations[names.SERVICE_SELECTOR_ANNOTATION];
@@ -83,13 +83,13 @@ export function serviceAskOf(service: Service): ServiceRequest {
   return parseRequest(network.trim(), selector, service);
 }
 
-export function askedNetworksOf(service: Service): readonly string[] {
-  const request = serviceAskOf(service);
+export function requestedNetworks(service: Service): readonly string[] {
+  const request = parseServiceRequest(service);
   return request.kind === "asked" ? [request.asked.network] : [];
 }
 
 /** Trims a Service for the cache; one without a request keeps only its identity. */
-export function seenService({ apiVersion, kind, metadata, spec }: Service): Service {
+export function trimService({ apiVersion, kind, metadata, spec }: Service): Service {
   const { name, namespace, uid, resourceVersion, deletionTimestamp } = metadata;
   const { type, selector, ports, publishNotReadyAddresses } = spec;
   const requests = [names.SERVICE_NETWORK_ANNOTATION, names.SERVICE_SELECTOR_ANNOTATION].flatMap(
@@ -103,7 +103,7 @@ export function seenService({ apiVersion, kind, metadata, spec }: Service): Serv
   return {
     apiVersion,
     kind,
-    metadata: dropAbsent(seen),
-    spec: annotations ? dropAbsent({ type, selector, ports, publishNotReadyAddresses }) : {},
+    metadata: omitUndefined(seen),
+    spec: annotations ? omitUndefined({ type, selector, ports, publishNotReadyAddresses }) : {},
   };
 }

@@ -3,11 +3,11 @@ import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { AppError } from "@patchbay/base";
 import {
-  guestHindranceField,
-  guestHindranceOf,
-  hindranceOfFailure,
-  hindranceOfWait,
-  requestsReported,
+  guestBlockedField,
+  guestBlockedReason,
+  blockedReasonOfFailure,
+  blockedReasonOfWait,
+  reportedUnplugRequests,
 } from "./blocked-reason.ts";
 
 describe("an unplug waits", () => {
@@ -31,7 +31,7 @@ describe("an unplug waits", () => {
     const hotplug = { type: "Unplug", phase: "Detaching", since: "2026-01-01T00:00:00Z" } as const;
     const vmi = aVmi({ status: { interfaces: [{ name: "one", hotplug }] } });
     const asked = { one: { count, agoMs: 1, isRefused } };
-    const hindrance = hindranceOfWait(wait, { vmi, domain, asked, ifaces: [] });
+    const hindrance = blockedReasonOfWait(wait, { vmi, domain, asked, ifaces: [] });
     expect(hindrance).toMatchObject({ reason: want, attempts: count });
     expect(hindrance.message).toMatch(says);
   });
@@ -66,13 +66,13 @@ describe("requests of a process that is gone", () => {
     },
   ])("are counted of $name: $want", ({ hotplug, want }) => {
     // Literals of the row are members of the unions.
-    expect(requestsReported({ name: "one", hotplug } as never)).toBe(want);
+    expect(reportedUnplugRequests({ name: "one", hotplug } as never)).toBe(want);
   });
 });
 
 test("requests of an iface of which nothing is reported are none", () => {
-  expect(requestsReported(undefined)).toBe(0);
-  expect(requestsReported({ name: "one" })).toBe(0);
+  expect(reportedUnplugRequests(undefined)).toBe(0);
+  expect(reportedUnplugRequests({ name: "one" })).toBe(0);
 });
 
 describe("a plug waits", () => {
@@ -98,29 +98,29 @@ describe("a plug waits", () => {
     { reason: "ModelNeedsIoPorts", facts: asking, says: "model pcnet needs I/O ports" },
     { reason: "ModelNeedsIoPorts", facts: given, says: "model  needs I/O ports" },
   ] as const)("for $reason: $says", ({ reason, facts, says }) => {
-    const hindrance = hindranceOfWait({ kind: "wait", iface: "one", reason }, facts);
+    const hindrance = blockedReasonOfWait({ kind: "wait", iface: "one", reason }, facts);
     expect(hindrance).toMatchObject({ reason, attempts: 0 });
     expect(hindrance.message).toContain(says);
   });
 
   test("for a guest whose tap was made anew, counting how often it was asked", () => {
     const wait = { kind: "wait", iface: "one", reason: "TapReplaced" } as const;
-    expect(hindranceOfWait(wait, given)).toMatchObject({ reason: "TapReplaced", attempts: 3 });
-    const none = hindranceOfWait(wait, { ...given, asked: {} });
+    expect(blockedReasonOfWait(wait, given)).toMatchObject({ reason: "TapReplaced", attempts: 3 });
+    const none = blockedReasonOfWait(wait, { ...given, asked: {} });
     expect(none).toMatchObject({ reason: "TapReplaced", attempts: 0 });
   });
 
   test("for a guest whose QEMU would abort without its tap", () => {
     const wait = { kind: "wait", iface: "one", reason: "TapLost" } as const;
-    expect(hindranceOfWait(wait, given)).toMatchObject({ reason: "TapLost", attempts: 0 });
+    expect(blockedReasonOfWait(wait, given)).toMatchObject({ reason: "TapLost", attempts: 0 });
   });
 
   test("for a guest that runs, as far as anybody knows", () => {
     const wait = { kind: "wait", iface: "one", reason: "GuestRefused" } as const;
-    const hindrance = hindranceOfWait(wait, given);
+    const hindrance = blockedReasonOfWait(wait, given);
     expect(hindrance).toMatchObject({ reason: "GuestRefused", attempts: 3 });
     expect(hindrance.message).not.toContain("since");
-    const none = hindranceOfWait(wait, { ...given, asked: {} });
+    const none = blockedReasonOfWait(wait, { ...given, asked: {} });
     expect(none).toMatchObject({ reason: "WaitingForGuest", attempts: 0 });
   });
 });
@@ -154,18 +154,18 @@ describe("what holds up a VMI as a whole", () => {
       attempts: 1,
     },
   ])("$name", ({ error, of, reason, attempts }) => {
-    const hindrance = guestHindranceOf(of, "GuestNotStarted", error);
+    const hindrance = guestBlockedReason(of, "GuestNotStarted", error);
     expect(hindrance).toMatchObject({ reason, attempts });
     expect(hindrance.message).toContain(error.message);
   });
 
   test("is dated when its reason came", () => {
     const now = { reason: "GuestNotStarted", message: "still", attempts: 5 };
-    expect(guestHindranceField(vmi, undefined, NOW)).toEqual({});
-    expect(guestHindranceField(vmi, now, NOW)).toEqual({ hindrance: { ...now, since: EARLIER } });
-    expect(guestHindranceField(aVmi(), now, NOW)).toEqual({ hindrance: { ...now, since: NOW } });
+    expect(guestBlockedField(vmi, undefined, NOW)).toEqual({});
+    expect(guestBlockedField(vmi, now, NOW)).toEqual({ hindrance: { ...now, since: EARLIER } });
+    expect(guestBlockedField(aVmi(), now, NOW)).toEqual({ hindrance: { ...now, since: NOW } });
     const other = { ...now, reason: "LibvirtTimedOut" };
-    expect(guestHindranceField(vmi, other, NOW)).toEqual({ hindrance: { ...other, since: NOW } });
+    expect(guestBlockedField(vmi, other, NOW)).toEqual({ hindrance: { ...other, since: NOW } });
   });
 });
 
@@ -179,6 +179,6 @@ describe("attempts", () => {
   ] as const)("$name", ({ step, want }) => {
     const error = new AppError("LIBVIRT_REFUSED", {});
     // Literals of the row are members of the unions.
-    expect(hindranceOfFailure(step, error, reported as never).attempts).toBe(want);
+    expect(blockedReasonOfFailure(step, error, reported as never).attempts).toBe(want);
   });
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IfacePhase, IfaceStatus, VirtualMachineInstance, VmiStatus } from "@patchbay/api";
-import { reasonOf, sayWithAdvice } from "../reasons/of-error.ts";
+import { reasonOf, messageWithAdvice } from "../reasons/of-error.ts";
 import type { Reason } from "../reasons/table.ts";
 import {
   pciAddressInUse,
@@ -9,22 +9,22 @@ import {
   INTERRUPT_VECTORS,
   MEMORY_NOT_SHARED,
   modelNeedsIoPorts,
-  noFreePort,
+  noFreePortMessage,
   POD_INTERFACE_MISSING,
   staysOnNetwork,
   TAP_LOST,
   TAP_REPLACED,
-  type Told,
+  type ReasonMessage,
   WAITING_FOR_MIGRATION,
 } from "../reasons/messages.ts";
 import { findByName, ifacesOf } from "../nics/nics.ts";
 import type { IfaceFacts } from "../nics/facts.ts";
 import type { SocketReason } from "../nics/links/vhost-socket.ts";
-import type { NoPlace } from "../nics/pcie/live-places.ts";
+import type { PlacementProblem } from "../nics/pcie/live-places.ts";
 import type { NodeAction, NodeVmFacts, WaitReason } from "../vm/node/node-vm.ts";
 import type { VhostUserWait } from "../nics/node-plan.ts";
 
-export interface Hindrance {
+export interface BlockedReason {
   /** Stable, in CamelCase. Listed in docs/reference/reasons.md. */
   readonly reason: string;
   readonly message: string;
@@ -51,35 +51,35 @@ function countAttempts(phase: IfacePhase, reported: IfaceStatus | undefined): nu
   return hotplug?.phase === phase ? (hotplug.attempts ?? 0) : 0;
 }
 
-export function hindranceOfFailure(
+export function blockedReasonOfFailure(
   step: Step,
   error: unknown,
   reported: IfaceStatus | undefined,
-): Hindrance {
+): BlockedReason {
   const { phase, reason } = STEPS[step];
   const where = step === "swapNetwork" ? [staysOnNetwork(undefined)] : [];
   return {
     reason: reasonOf(error) ?? reason,
-    message: [sayWithAdvice(error), ...where].join("; "),
+    message: [messageWithAdvice(error), ...where].join("; "),
     attempts: countAttempts(phase, reported) + 1,
   };
 }
 
 /** Why a VMI's guest does not start or cannot be managed. `step` is the reason for errors without one of their own. */
-export function guestHindranceOf(
+export function guestBlockedReason(
   { status }: VirtualMachineInstance,
   step: "GuestNotStarted" | "LauncherUnreachable",
   error: unknown,
-): Hindrance {
+): BlockedReason {
   const reason = reasonOf(error) ?? step;
   const before = status?.hindrance?.reason === reason ? status.hindrance.attempts : 0;
-  return { reason, message: sayWithAdvice(error), attempts: before + 1 };
+  return { reason, message: messageWithAdvice(error), attempts: before + 1 };
 }
 
 /** The status field about the VMI as a whole. `now` is RFC 3339. */
-export function guestHindranceField(
+export function guestBlockedField(
   { status }: VirtualMachineInstance,
-  hindrance: Hindrance | undefined,
+  hindrance: BlockedReason | undefined,
   now: string,
 ): Pick<VmiStatus, "hindrance"> {
   if (hindrance === undefined) return {};
@@ -88,11 +88,15 @@ export function guestHindranceField(
   return { hindrance: { ...hindrance, since } };
 }
 
-function noPlaceMessage(reason: NoPlace, vmi: VirtualMachineInstance, name: string): Told {
+function noPlaceMessage(
+  reason: PlacementProblem,
+  vmi: VirtualMachineInstance,
+  name: string,
+): ReasonMessage {
   const iface = findByName(ifacesOf(vmi.spec), name);
   switch (reason) {
     case "NoFreePciePort":
-      return noFreePort(vmi);
+      return noFreePortMessage(vmi);
     case "PciAddressInUse":
       return pciAddressInUse(iface?.pciAddress ?? "");
     case "ModelNeedsIoPorts":
@@ -101,7 +105,7 @@ function noPlaceMessage(reason: NoPlace, vmi: VirtualMachineInstance, name: stri
 }
 
 /** Unplug requests before virt-handler restarted, from the status. */
-export function requestsReported(reported: IfaceStatus | undefined): number {
+export function reportedUnplugRequests(reported: IfaceStatus | undefined): number {
   const reason = reported?.hotplug?.reason;
   if (reason === "TapReplaced" || reason === "BackendReplaced")
     return countAttempts("Attaching", reported);
@@ -110,7 +114,7 @@ export function requestsReported(reported: IfaceStatus | undefined): number {
     : 0;
 }
 
-function unplugBlockedReason(iface: string, { vmi, domain, asked }: WaitFacts): Hindrance {
+function unplugBlockedReason(iface: string, { vmi, domain, asked }: WaitFacts): BlockedReason {
   const { count: attempts, isRefused } = asked[iface] ?? { count: 0, isRefused: false };
   const hotplug = findByName(vmi.status?.interfaces, iface)?.hotplug;
   const since = hotplug?.phase === "Detaching" ? hotplug.since : undefined;
@@ -120,7 +124,7 @@ function unplugBlockedReason(iface: string, { vmi, domain, asked }: WaitFacts): 
 
 type WaitFacts = Pick<NodeVmFacts, "vmi" | "domain" | "asked" | "ifaces">;
 
-type VhostUserMessage = (iface: IfaceFacts | undefined) => Told;
+type VhostUserMessage = (iface: IfaceFacts | undefined) => ReasonMessage;
 
 const socketMessage =
   (reason: SocketReason): VhostUserMessage =>
@@ -143,10 +147,10 @@ function countUnplugRequests(iface: string, { asked }: WaitFacts): number {
   return asked[iface]?.count ?? 0;
 }
 
-export function hindranceOfWait(
+export function blockedReasonOfWait(
   { iface, reason }: Extract<NodeAction, { kind: "wait" }>,
   facts: WaitFacts,
-): Hindrance {
+): BlockedReason {
   const attempts = countUnplugRequests(iface, facts);
   if (isVhostUserReason(reason)) {
     return { ...VHOST_USER_MESSAGES[reason](findByName(facts.ifaces, iface)), attempts };

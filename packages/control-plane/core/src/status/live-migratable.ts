@@ -8,7 +8,7 @@ import {
   type PersistentVolumeClaim,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { bindingOf } from "../nics/bindings/resolve-binding.ts";
+import { resolveBinding } from "../nics/bindings/resolve-binding.ts";
 import { claimNameOf, disksOf, type GuestDisk } from "../vm/spec/disks.ts";
 import { findByName, ifacesOf, networksOf } from "../nics/nics.ts";
 import type { NewCondition } from "./conditions.ts";
@@ -47,7 +47,7 @@ function isMigratablePlugin(iface: Iface, bindings: BindingRegistry): boolean | 
 /** On the pod network, addresses survive a migration only behind NAT or if the binding or the user allows it. */
 function isPodNetworkMigratable({ vmi, bindings }: MigrationFacts, iface: Iface): boolean {
   const network = findByName(networksOf(vmi.spec), iface.name);
-  const { kind } = bindingOf(iface, network, bindings);
+  const { kind } = resolveBinding(iface, network, bindings);
   if (kind === "masquerade") return true;
   const annotation = names.ALLOW_POD_BRIDGE_MIGRATION_ANNOTATION;
   const isAllowed = vmi.metadata.annotations?.[annotation] !== undefined;

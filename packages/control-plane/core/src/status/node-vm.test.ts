@@ -7,7 +7,7 @@ import { AppError } from "@patchbay/base";
 import { NO_LINKS } from "../nics/facts.ts";
 import type { DomainSnapshot, NodeVmFacts } from "../vm/node/node-vm.ts";
 import { anIface, IN_USE } from "../testing/node-scene.ts";
-import { nodeVmStatus, guestLinkStatuses, unlistedGuestLinks } from "./node-vm.ts";
+import { buildNodeVmStatus, guestLinkStatuses, unlistedGuestLinks } from "./node-vm.ts";
 import { unreachableIfaces } from "../nics/status/unreachable.ts";
 import type { LinkView } from "../guest/agent-view.ts";
 
@@ -63,7 +63,7 @@ describe("links of the guest's own", () => {
     }));
     const iface = { name: "one", iface: { name: "one", bridge: {} }, podInterfaceName: "pod1" };
     const ifaces = [{ ...iface, binding: { kind: "bridge" } as const, links: NO_LINKS }];
-    const status = nodeVmStatus(facts({ ifaces, guestLinks }), { hindrances: {}, now: NOW });
+    const status = buildNodeVmStatus(facts({ ifaces, guestLinks }), { hindrances: {}, now: NOW });
     expect(status.interfaces?.map(({ name }) => name)).toEqual([
       "one",
       ...Array<undefined>(10).fill(undefined),
@@ -72,7 +72,7 @@ describe("links of the guest's own", () => {
   });
 
   test("are not counted while all are told", () => {
-    expect(nodeVmStatus(facts(), { hindrances: {}, now: NOW })).not.toHaveProperty(
+    expect(buildNodeVmStatus(facts(), { hindrances: {}, now: NOW })).not.toHaveProperty(
       "unlistedGuestInterfaces",
     );
   });
@@ -97,7 +97,9 @@ describe("the phase of a VMI, as its node says it", () => {
     { before: "Failed", domain: off, want: undefined },
   ])("after $before, the domain running: $domain.running: $want", ({ before, domain, want }) => {
     const vmi = aVmi({ status: { phase: before } });
-    expect(nodeVmStatus(facts({ vmi, domain }), { hindrances: {}, now: NOW }).phase).toBe(want);
+    expect(buildNodeVmStatus(facts({ vmi, domain }), { hindrances: {}, now: NOW }).phase).toBe(
+      want,
+    );
   });
 });
 
@@ -130,7 +132,7 @@ describe("a guest that stands still", () => {
   ])("$name", ({ domain, want }) => {
     const stored = [{ type: "Paused", status: "False" }] as const;
     const vmi = aVmi({ status: { conditions: [...stored] } });
-    const status = nodeVmStatus(facts({ vmi, domain }), { hindrances: {}, now: NOW });
+    const status = buildNodeVmStatus(facts({ vmi, domain }), { hindrances: {}, now: NOW });
     expect(status.conditions).toEqual(want);
   });
 });
@@ -175,22 +177,22 @@ describe("the guest's agent", () => {
     { name: "that never came is not there", stored: [READY], given: {}, want: [READY] },
   ])("$name", ({ stored, given, want }) => {
     const vmi = aVmi({ status: { conditions: stored } });
-    const status = nodeVmStatus(facts({ vmi, ...given }), { hindrances: {}, now: NOW });
+    const status = buildNodeVmStatus(facts({ vmi, ...given }), { hindrances: {}, now: NOW });
     expect(status.conditions).toEqual(want);
   });
 
   test("tells the guest's system, and takes nothing back", () => {
     const report = { hindrances: {}, now: NOW };
     const guestSystem = { id: "debian", kernelRelease: "6.1.0" };
-    expect(nodeVmStatus(facts({ guestSystem }), report).guestOSInfo).toEqual(guestSystem);
-    expect(nodeVmStatus(facts({ guestSystem: {} }), report)).not.toHaveProperty("guestOSInfo");
-    expect(nodeVmStatus(facts(), report)).not.toHaveProperty("guestOSInfo");
+    expect(buildNodeVmStatus(facts({ guestSystem }), report).guestOSInfo).toEqual(guestSystem);
+    expect(buildNodeVmStatus(facts({ guestSystem: {} }), report)).not.toHaveProperty("guestOSInfo");
+    expect(buildNodeVmStatus(facts(), report)).not.toHaveProperty("guestOSInfo");
   });
 });
 
 describe("the ports of a VMI", () => {
   test("are those of the domain that runs", () => {
-    expect(nodeVmStatus(facts(), { hindrances: {}, now: NOW })).toStrictEqual({
+    expect(buildNodeVmStatus(facts(), { hindrances: {}, now: NOW })).toStrictEqual({
       interfaces: [],
       conditions: [],
       pciePorts: { total: 2, free: 1 },
@@ -200,7 +202,7 @@ describe("the ports of a VMI", () => {
   test.each([{ domain: undefined }, { domain: aDomain({ running: false }) }])(
     "are not told without one: $domain.running",
     ({ domain }) => {
-      const status = nodeVmStatus(facts({ domain }), { hindrances: {}, now: NOW });
+      const status = buildNodeVmStatus(facts({ domain }), { hindrances: {}, now: NOW });
       expect(status).toStrictEqual({ interfaces: [], conditions: [] });
     },
   );
@@ -232,7 +234,10 @@ describe("the ports of a VMI", () => {
           }
         : {}),
     }));
-    const { interfaces = [] } = nodeVmStatus(facts({ vmi, ifaces }), { hindrances: {}, now: NOW });
+    const { interfaces = [] } = buildNodeVmStatus(facts({ vmi, ifaces }), {
+      hindrances: {},
+      now: NOW,
+    });
     expect(interfaces.map(({ name, hotplug }) => [name, hotplug?.reason])).toEqual([
       ["a", undefined],
       ["b", undefined],
@@ -247,7 +252,7 @@ test("a NIC that is not served completely is Ready, with what is left out", () =
   const addresses = ["10.9.1.5/24", "10.9.2.5/24"];
   const remembered = { podInterfaceName, index: 3, addresses, routes: [] };
   const ifaces = [{ ...iface, remembered }];
-  const { interfaces = [] } = nodeVmStatus(facts({ ifaces }), { hindrances: {}, now: NOW });
+  const { interfaces = [] } = buildNodeVmStatus(facts({ ifaces }), { hindrances: {}, now: NOW });
   expect(interfaces[0]?.hotplug).toMatchObject({
     phase: "Ready",
     reason: "AddressesPartlyServed",
@@ -257,7 +262,7 @@ test("a NIC that is not served completely is Ready, with what is left out", () =
 
 test("what holds up the VMI as a whole is told since now", () => {
   const guest = { reason: "GuestNotStarted", message: "no kernel", attempts: 1 };
-  const { hindrance } = nodeVmStatus(facts(), { hindrances: {}, now: NOW, guest });
+  const { hindrance } = buildNodeVmStatus(facts(), { hindrances: {}, now: NOW, guest });
   expect(hindrance).toEqual({ ...guest, since: NOW });
 });
 

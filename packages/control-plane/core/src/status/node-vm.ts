@@ -13,7 +13,7 @@ import {
   type Conditions,
   type NewCondition,
 } from "./conditions.ts";
-import { guestHindranceField, type Hindrance } from "./blocked-reason.ts";
+import { guestBlockedField, type BlockedReason } from "./blocked-reason.ts";
 import { ifaceStatuses, type IfaceReport } from "../nics/status/ifaces.ts";
 import type { LinkView } from "../guest/agent-view.ts";
 
@@ -102,7 +102,7 @@ const NODE_PHASES: ReadonlyMap<unknown, readonly unknown[]> = new Map([
   ["Running", ["Succeeded", "Failed"]],
 ]);
 
-export function isNodesPhase(from: unknown, to: unknown): boolean {
+export function isNodePhase(from: unknown, to: unknown): boolean {
   return NODE_PHASES.get(from)?.includes(to) === true;
 }
 
@@ -127,15 +127,15 @@ function observedVmi(facts: NodeVmFacts): VirtualMachineInstance {
 }
 
 /** Whether this node may report about the guest: it owns the guest, and the guest has not migrated away. */
-export function isNodesWord({ vmi, role, domain }: NodeVmFacts): boolean {
+export function mayNodeReport({ vmi, role, domain }: NodeVmFacts): boolean {
   if (role === "target") return false;
   return openMigration(vmi) === undefined || domain?.running === true;
 }
 
 /** virt-handler's part of the status. `guest` is what blocks the VMI as a whole. */
-export function nodeVmStatus(
+export function buildNodeVmStatus(
   facts: NodeVmFacts,
-  report: Pick<IfaceReport, "hindrances" | "now"> & { readonly guest?: Hindrance | undefined },
+  report: Pick<IfaceReport, "hindrances" | "now"> & { readonly guest?: BlockedReason | undefined },
 ): NodeVmStatus {
   const phase = findPhase(facts);
   const seen = observedVmi(facts);
@@ -154,6 +154,6 @@ export function nodeVmStatus(
     conditions: listConditions(facts, report.now),
     ...portFields(facts),
     ...(phase === undefined ? {} : { phase }),
-    ...guestHindranceField(facts.vmi, report.guest, report.now),
+    ...guestBlockedField(facts.vmi, report.guest, report.now),
   };
 }

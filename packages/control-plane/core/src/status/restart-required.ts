@@ -14,7 +14,7 @@ import {
   type VmiSpec,
 } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
-import { networkSwapOf, OF_NETWORK, canPlug, type Sides } from "../nics/spec-plan.ts";
+import { findNetworkSwap, NETWORK_FIELDS, canPlug, type Sides } from "../nics/spec-plan.ts";
 import { findByName, withNics, nicsOf, type Nics } from "../nics/nics.ts";
 
 const SPEC_PATH = "spec.template.spec";
@@ -58,7 +58,7 @@ function differingLeaves(wanted: unknown, actual: unknown, path: string): readon
 function liveFields(wanted: Iface, isSwapping: boolean): readonly string[] {
   // Without a MAC in the template, the interface keeps its current one.
   const isMacOpen = (wanted.macAddress ?? "") === "";
-  return ["state", ...(isMacOpen ? ["macAddress"] : []), ...(isSwapping ? OF_NETWORK : [])];
+  return ["state", ...(isMacOpen ? ["macAddress"] : []), ...(isSwapping ? NETWORK_FIELDS : [])];
 }
 
 function fixedPart(iface: Iface, live: readonly string[]): JsonObject {
@@ -80,7 +80,7 @@ function changedIfaces(sides: Sides): readonly string[] {
     if (running === undefined)
       return isAbsent(iface) || canPlug(iface, desired, bindings) ? [] : [path];
     if (isAbsent(running)) return [];
-    const live = liveFields(iface, networkSwapOf(sides, iface.name) !== undefined);
+    const live = liveFields(iface, findNetworkSwap(sides, iface.name) !== undefined);
     return differingLeaves(fixedPart(iface, live), fixedPart(running, live), path);
   });
 }
@@ -92,7 +92,7 @@ function changedNetworks(sides: Sides): readonly string[] {
     const running = findByName(actual.networks, network.name);
     if (running === undefined) return isDefaultNetwork(network) ? [path] : [];
     const isLive =
-      isLeaving(actual, network.name) || networkSwapOf(sides, network.name) !== undefined;
+      isLeaving(actual, network.name) || findNetworkSwap(sides, network.name) !== undefined;
     return isLive ? [] : differingLeaves(network, running, path);
   });
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { AppError } from "@patchbay/base";
-import { sayError } from "./step-failure.ts";
+import { describeError } from "./step-failure.ts";
 
 const ASKED = { verb: "create", resource: "pods", object: "ns/one" };
 
 test("a refusal is said with all its causes, each once", () => {
   const causes = "spec.a: is bad\nspec.b: is worse";
   const error = new AppError("KUBE_REFUSED", { ...ASKED, message: "spec.a: is bad", causes });
-  expect(sayError(error)).toBe(
+  expect(describeError(error)).toBe(
     "the API server refused to create pods ns/one: spec.a: is bad; spec.b: is worse",
   );
 });
@@ -17,7 +17,7 @@ test("several refusals are said one after another", () => {
   const [one, two] = ["no", "nor this"].map(
     (message) => new AppError("KUBE_REFUSED", { ...ASKED, message }),
   );
-  const said = sayError(new AggregateError([one, two], "some"));
+  const said = describeError(new AggregateError([one, two], "some"));
   expect(said).toContain("one: no; ");
   expect(said).toContain("one: nor this");
 });

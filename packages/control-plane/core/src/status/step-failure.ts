@@ -52,7 +52,7 @@ const REASONS_BY_STEP: Readonly<Record<StepKind, string>> = {
 /** Longest message in characters. The limit of a condition is higher, but nobody reads more. */
 const MESSAGE_MAX = 2000;
 
-export function sayError(error: unknown): string {
+export function describeError(error: unknown): string {
   const errors: readonly unknown[] = error instanceof AggregateError ? error.errors : [error];
   const lines = errors.flatMap((each) => {
     const message = messageOf(each);

@@ -13,10 +13,10 @@ import {
 } from "@patchbay/api";
 import { PREPARE_CONTAINER } from "../vm/pod/disks.ts";
 import { failedHookOf } from "../hooks/hook-sidecars.ts";
-import { hasLostImage, KERNEL_FILES, volumeIndexOf } from "../vm/pod/image-files.ts";
-import { sayProblems, vmiStartProblems } from "../vm/start-problems.ts";
+import { hasMissingImage, KERNEL_FILES, volumeIndexOf } from "../vm/pod/image-files.ts";
+import { formatProblems, vmiStartProblems } from "../vm/start-problems.ts";
 import { storageHindrance, type StorageFacts } from "../vm/storage.ts";
-import type { NetworkAbsences } from "../node/definitions.ts";
+import type { UnavailableNetworks } from "../node/definitions.ts";
 import { eventTypeOf } from "../reasons/table.ts";
 import { hasEverRun, type NodeLoss } from "../node/node-loss.ts";
 import { SYNCHRONIZED } from "./conditions.ts";
@@ -96,7 +96,7 @@ export function findWaiting(pod: Pod | undefined): SyncError | undefined {
 
 function unsupportedSpecError(problems: readonly FieldProblem[]): SyncError | undefined {
   if (problems.length === 0) return undefined;
-  return { reason: "UnsupportedSpec", message: sayProblems(problems) };
+  return { reason: "UnsupportedSpec", message: formatProblems(problems) };
 }
 
 /** Source: Kubernetes PodScheduled, PodReasonUnschedulable. */
@@ -114,7 +114,7 @@ export function podFailure(pod: Pod | undefined): SyncError | undefined {
 
 /** The API server dropped an image volume, so the directory would be empty. Source: Kubernetes KEP-4639 "image volume source". */
 function lostImageError(pod: Pod | undefined): SyncError | undefined {
-  if (pod === undefined || !hasLostImage(pod)) return undefined;
+  if (pod === undefined || !hasMissingImage(pod)) return undefined;
   const message =
     "the API server or the node's runtime does not support image volumes, which the launcher pod uses; the pod is replaced by one that copies the image's files";
   return { reason: "PodFieldDropped", message };
@@ -177,7 +177,7 @@ export interface VmiStatusFacts {
   readonly network: NetworkConfig;
   readonly storage: StorageFacts;
   readonly failures: readonly StepFailure[];
-  readonly absences: NetworkAbsences;
+  readonly absences: UnavailableNetworks;
   readonly nodeLoss?: NodeLoss;
 }
 

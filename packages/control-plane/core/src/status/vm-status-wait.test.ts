@@ -3,7 +3,7 @@
 import type { IfacePhase, VirtualMachine, VmiStatus, VmStatus } from "@patchbay/api";
 import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { canVmStatusWait } from "./vm.ts";
+import { canDeferVmStatus } from "./vm.ts";
 
 const ONE: NicSketch = { name: "one" };
 const LEAVING: NicSketch = { name: "one", state: "absent" };
@@ -113,5 +113,5 @@ test.each<Row>([
     observedGeneration: 2,
     ...next,
   };
-  expect(canVmStatusWait(vm, vmi, wanted)).toBe(want);
+  expect(canDeferVmStatus(vm, vmi, wanted)).toBe(want);
 });

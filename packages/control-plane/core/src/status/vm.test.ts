@@ -4,7 +4,7 @@ import type { RunStrategy, VirtualMachine, VmiStatus, VmStatus } from "@patchbay
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import type { VmStatusFacts } from "./sync-error.ts";
-import { vmStatus } from "./vm.ts";
+import { buildVmStatus } from "./vm.ts";
 import type { StepFailure } from "./step-failure.ts";
 
 const NOW = "2026-01-01T01:00:00.000Z";
@@ -37,7 +37,7 @@ function hindered(type: string, reason: string) {
 }
 
 function statusOf(situation: Pick<VmStatusFacts, "vm" | "vmi" | "failures">) {
-  return vmStatus(
+  return buildVmStatus(
     {
       ...situation,
       startProblems: [],
@@ -163,7 +163,7 @@ describe("a claim without a volume", () => {
   ])("is told while the guest starts: $want", ({ want, vmi }) => {
     const rest = { startProblems: [], isNameTaken: false, bindings: {}, isStaged: false };
     const situation = { ...rest, vm: vmOf("Always"), vmi, waitsForBinding: true, failures: [] };
-    expect(vmStatus(situation, NOW).printableStatus).toBe(want);
+    expect(buildVmStatus(situation, NOW).printableStatus).toBe(want);
   });
 });
 

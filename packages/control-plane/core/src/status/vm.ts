@@ -9,12 +9,12 @@ import {
   type PcieTopology,
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
-import { keptAddressesOf } from "../nics/addresses/kept-addresses.ts";
+import { listKeptAddresses } from "../nics/addresses/kept-addresses.ts";
 import { findByName, ifacesOf } from "../nics/nics.ts";
 import { openMigration } from "../migration/owner.ts";
 import { collectRetainedMacs } from "../nics/mac.ts";
-import { keptTopology } from "../nics/pcie/devices.ts";
-import { decideRun, notedStrategy, runFactsOf } from "../vm/run-strategy.ts";
+import { readRecordedTopology } from "../nics/pcie/devices.ts";
+import { decideRun, recordedStrategy, collectRunFacts } from "../vm/run-strategy.ts";
 import { startFailureOf } from "../vm/start-failure.ts";
 import {
   findCondition,
@@ -81,7 +81,7 @@ function statusWithoutVmi(
   vm: VirtualMachine,
   { syncError, startFailure }: PrintableStatusFacts,
 ): string {
-  const { step } = decideRun(runFactsOf(vm, undefined));
+  const { step } = decideRun(collectRunFacts(vm, undefined));
   if (step !== "start") return "Stopped";
   const pauses = syncError === undefined && startFailure !== undefined;
   return pauses ? "CrashLoopBackOff" : startStatus(syncError);
@@ -100,7 +100,7 @@ function printableStatus({ vm, vmi }: VmStatusFacts, printed: PrintableStatusFac
   if (vm.metadata.deletionTimestamp !== undefined) return "Terminating";
   if (vmi === undefined) return statusWithoutVmi(vm, printed);
   if (isVmiFinal(vmi)) return printed.startFailure === undefined ? "Stopped" : "CrashLoopBackOff";
-  const isStopped = decideRun(runFactsOf(vm, vmi)).step === "stop";
+  const isStopped = decideRun(collectRunFacts(vm, vmi)).step === "stop";
   if (isStopped || vmi.metadata.deletionTimestamp !== undefined) return "Stopping";
   return runningStatus(vmi) ?? vmiStartStatus(printed);
 }
@@ -150,7 +150,7 @@ function listConditions(
 
 /** The VMI's version takes precedence, because its devices are placed by it. */
 function topologyVersion(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): number {
-  const told = vmi === undefined ? undefined : keptTopology(vmi)?.version;
+  const told = vmi === undefined ? undefined : readRecordedTopology(vmi)?.version;
   return told ?? vm.status?.pcieTopology?.version ?? TOPOLOGY_VERSION;
 }
 
@@ -168,7 +168,7 @@ function topologyFields(
     const pciAddress = reported ?? findByName(before?.interfaces, iface.name)?.pciAddress;
     return isAbsent(iface) || pciAddress === undefined ? [] : [{ name: iface.name, pciAddress }];
   });
-  const told = vmi === undefined ? undefined : keptTopology(vmi)?.devices;
+  const told = vmi === undefined ? undefined : readRecordedTopology(vmi)?.devices;
   const devices = told ?? before?.devices;
   if (before === undefined && interfaces.length === 0 && devices === undefined) return {};
   const others = devices === undefined ? {} : { devices };
@@ -181,10 +181,10 @@ function runFields(
   vmi: VirtualMachineInstance | undefined,
   now: string,
 ): Pick<NewVmStatus, "runStrategy" | "startFailure" | "stateChangeRequests"> {
-  const facts = runFactsOf(vm, vmi);
+  const facts = collectRunFacts(vm, vmi);
   const { requests } = decideRun(facts);
   return {
-    runStrategy: notedStrategy(facts),
+    runStrategy: recordedStrategy(facts),
     startFailure: startFailureOf(vm, vmi, now),
     stateChangeRequests: requests.length === 0 ? undefined : [...requests],
   };
@@ -193,10 +193,10 @@ function runFields(
 /** virt-controller's part of a VM's status. An undefined member is to be removed. */
 export type NewVmStatus = { readonly [K in keyof VmStatus]: VmStatus[K] | undefined };
 
-export function vmStatus(situation: VmStatusFacts, now: string): NewVmStatus {
+export function buildVmStatus(situation: VmStatusFacts, now: string): NewVmStatus {
   const { vm, vmi, bindings, waitsForBinding } = situation;
   const macs = collectRetainedMacs(vm, vmi, bindings);
-  const addresses = keptAddressesOf(vm, vmi);
+  const addresses = listKeptAddresses(vm, vmi);
   const syncError = vmSyncError(situation);
   const conditions = listConditions(situation, syncError, now);
   const run = runFields(vm, vmi, now);
@@ -251,7 +251,7 @@ function hasNoNewAddress(
  * Whether writing the status can wait because more changes follow soon: the guest's NICs are being plugged or unplugged,
  * and `next` changes nothing important.
  */
-export function canVmStatusWait(
+export function canDeferVmStatus(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
   next: NewVmStatus,

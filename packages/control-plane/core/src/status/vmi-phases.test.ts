@@ -9,7 +9,7 @@ import {
 } from "@patchbay/api";
 import { aPod, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { ownVmiStatus, type OwnVmiStatus } from "./vmi.ts";
+import { buildVmiStatus, type OwnVmiStatus } from "./vmi.ts";
 import { CLUSTER } from "../testing/launcher-facts.ts";
 
 const EARLIER = "2026-01-01T00:00:00.000Z";
@@ -33,7 +33,7 @@ function podWhoseGuestEnded(exitCode: number): Pod {
 
 function report(status: VmiStatus, pod: Pod | undefined): OwnVmiStatus {
   const facts = { vmi: aVmi({ status }), pod, ...CLUSTER, failures: [] };
-  return ownVmiStatus(facts, NOW);
+  return buildVmiStatus(facts, NOW);
 }
 
 /** With an iface on the pod network, before the others. */
@@ -104,7 +104,7 @@ describe("a VMI whose node does not answer", () => {
   const nodeLoss = { reason: "NodeUnresponsive", message: "node node1 does not answer" } as const;
   const RAN = [{ phase: "Running", phaseTransitionTimestamp: EARLIER } as const];
   const lost = (status: VmiStatus, pod?: Pod): OwnVmiStatus =>
-    ownVmiStatus({ vmi: aVmi({ status }), pod, ...CLUSTER, failures: [], nodeLoss }, NOW);
+    buildVmiStatus({ vmi: aVmi({ status }), pod, ...CLUSTER, failures: [], nodeLoss }, NOW);
 
   test.each<{ before: VmiPhase; pod: Pod; want: VmiPhase }>([
     { before: "Scheduling", pod: podThatIs("Pending"), want: "Unknown" },
@@ -166,7 +166,7 @@ describe("a VMI whose node does not answer", () => {
       vmi: known,
       pod: { ...pod, metadata: { ...pod.metadata, annotations: status } },
     };
-    const told = ownVmiStatus({ ...facts, ...CLUSTER, failures: [], nodeLoss }, NOW);
+    const told = buildVmiStatus({ ...facts, ...CLUSTER, failures: [], nodeLoss }, NOW);
     expect(told.attachments).toMatchObject([
       { name: "one", state: "Attached" },
       { name: "two", state: "Failed", ...nodeLoss },
@@ -222,7 +222,7 @@ describe("the pod of a VMI", () => {
     const withPod = onPodNetwork(aVmi({ nics: [{ name: "one" }] }));
     const told = { ...pod, metadata: { ...pod.metadata, annotations } };
     const facts = { vmi: withPod, pod: told, ...CLUSTER, failures: [] };
-    expect(ownVmiStatus(facts, NOW).attachments).toMatchObject([
+    expect(buildVmiStatus(facts, NOW).attachments).toMatchObject([
       { name: "default", podInterfaceName: "eth0", state: "Attached", ips: ["10.0.0.5"] },
       { name: "one", state: "Failed", reason: "CniFailed", message: "no" },
     ]);
@@ -237,7 +237,7 @@ describe("the pod of a VMI", () => {
         ...CLUSTER,
         failures: [],
       };
-      return ownVmiStatus(facts, NOW).attachments;
+      return buildVmiStatus(facts, NOW).attachments;
     };
     const identity = { name: "default", podInterfaceName: "eth0" };
     expect(given({ podIPs: [{ ip: "10.0.0.5" }, { ip: "fd00::5" }] })).toEqual([

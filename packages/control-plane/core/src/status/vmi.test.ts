@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { aPod, aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { ownVmiStatus } from "./vmi.ts";
+import { buildVmiStatus } from "./vmi.ts";
 import { CLUSTER } from "../testing/launcher-facts.ts";
 
 const NOW = "2026-01-01T00:00:00.000Z";
@@ -11,7 +11,7 @@ test("what virt-handler is held up by is told as conditions, and no longer when 
   const conditionsOf = (status: { readonly hindrance?: typeof hindrance }) => {
     const vmi = aVmi({ status: { phase: "Scheduled", ...status } });
     const report = { vmi, pod: aPod(), ...CLUSTER, failures: [] };
-    return ownVmiStatus(report, NOW).conditions;
+    return buildVmiStatus(report, NOW).conditions;
   };
   const told = { status: "False", reason: "GuestNotStarted", message: "no kernel" };
   expect(conditionsOf({ hindrance })).toMatchObject([
@@ -47,7 +47,7 @@ test.each([
     ...CLUSTER,
     failures: [],
   };
-  expect(ownVmiStatus(report, NOW).conditions?.[0]).toEqual({
+  expect(buildVmiStatus(report, NOW).conditions?.[0]).toEqual({
     type: "Ready",
     lastTransitionTime: NOW,
     ...want,
@@ -59,7 +59,7 @@ test("a launcher that its node has refused tells why, in reason and in condition
   const message = "Allocate failed due to no devices available for devices.kubevirt.io/tun";
   const pod = { ...aPod(), status: { phase: "Failed", reason, message } } as const;
   const vmi = aVmi({ status: { phase: "Scheduling" } });
-  const report = ownVmiStatus({ vmi, pod, ...CLUSTER, failures: [] }, NOW);
+  const report = buildVmiStatus({ vmi, pod, ...CLUSTER, failures: [] }, NOW);
   expect(report).toMatchObject({ phase: "Failed", reason });
   expect(report.conditions).toMatchObject([
     { type: "Ready", status: "False", reason, message },
@@ -80,6 +80,6 @@ test.each([
     ...CLUSTER,
     failures: [],
   };
-  const { conditions = [] } = ownVmiStatus(report, NOW);
+  const { conditions = [] } = buildVmiStatus(report, NOW);
   expect(conditions.find(({ type }) => type === "Synchronized")?.reason).toBe(told);
 });

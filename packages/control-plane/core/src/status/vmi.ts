@@ -5,7 +5,7 @@ import {
   names,
   parseNetworkStatus,
   parseAttachmentErrors,
-  soundNetworkStatus,
+  sanitizeNetworkStatus,
   type Pod,
   type VirtualMachineInstance,
   type VmiPhase,
@@ -15,11 +15,11 @@ import {
 import { ADDRESS_CHANGED, addressesCondition } from "../nics/addresses/kept-addresses.ts";
 import { attachmentStatuses, type PodNetworkFacts } from "../nics/status/attachments.ts";
 import { type NodeLoss, hasRun } from "../node/node-loss.ts";
-import { GUEST_HELD, heldCondition, heldMessage } from "../migration/incoming.ts";
+import { GUEST_HELD_CONDITION, heldCondition, heldMessage } from "../migration/incoming.ts";
 import { EVICTION_REQUESTED, evictionCondition } from "../migration/evacuation.ts";
 import { openMigration } from "../migration/owner.ts";
 import { failedHookOf } from "../hooks/hook-sidecars.ts";
-import { hasLostImage } from "../vm/pod/image-files.ts";
+import { hasMissingImage } from "../vm/pod/image-files.ts";
 import { podNetworkElements } from "../vm/vmi.ts";
 import {
   findCondition,
@@ -91,7 +91,7 @@ export function podNetworkFacts(pod: Pod): PodNetworkFacts {
   return {
     elements: podNetworkElements(pod),
     networkStatus: parseNetworkStatus(annotations[names.NETWORK_STATUS_ANNOTATION]).map(
-      soundNetworkStatus,
+      sanitizeNetworkStatus,
     ),
     errors: parseAttachmentErrors(annotations[names.ATTACHMENT_ERRORS_ANNOTATION]),
     podIps: pod.status?.podIPs?.map(({ ip }) => ip) ?? [],
@@ -152,7 +152,7 @@ const OWN_CONDITIONS: readonly string[] = [
   SYNCHRONIZED,
   ADDRESS_CHANGED,
   LIVE_MIGRATABLE,
-  GUEST_HELD,
+  GUEST_HELD_CONDITION,
   EVICTION_REQUESTED,
 ];
 
@@ -175,7 +175,7 @@ function podReadyCondition(pod: Pod | undefined): NewCondition {
 function runningReadyCondition({ vmi, pod }: VmiStatusFacts): NewCondition {
   const held = heldMessage(openMigration(vmi));
   if (held !== undefined) {
-    return { type: READY, status: "False", reason: GUEST_HELD, message: held };
+    return { type: READY, status: "False", reason: GUEST_HELD_CONDITION, message: held };
   }
   const isPaused = findCondition(vmi.status?.conditions, PAUSED)?.status === "True";
   if (!isPaused) return podReadyCondition(pod);
@@ -231,7 +231,7 @@ function failureReason({ vmi, pod }: VmiStatusFacts, phase: VmiPhase): Pick<VmiS
 /** A pod that lost an image volume never runs the guest. It is replaced. */
 function findLauncher({ vmi, pod }: VmiStatusFacts): Pod | undefined {
   const isReplaced = vmi.status?.activePods === undefined && pod !== undefined;
-  return isReplaced && hasLostImage(pod) ? undefined : pod;
+  return isReplaced && hasMissingImage(pod) ? undefined : pod;
 }
 
 /** The guest's pod. While a migration is open, the migration writes both pods. */
@@ -245,7 +245,7 @@ function activePodFields(
   return isMoving || node === undefined || uid === undefined ? {} : { activePods: { [uid]: node } };
 }
 
-export function ownVmiStatus(facts: VmiStatusFacts, now: string): OwnVmiStatus {
+export function buildVmiStatus(facts: VmiStatusFacts, now: string): OwnVmiStatus {
   const { vmi } = facts;
   const pod = findLauncher(facts);
   const node = pod?.spec.nodeName;

@@ -7,7 +7,7 @@ import { phaseOf } from "../nics/phase.ts";
 import { planNodeVm } from "../vm/node/node-vm.ts";
 import { parseAddIface, parseRemoveIface } from "../requests/nic-body.ts";
 import { findCondition } from "../status/conditions.ts";
-import { ownVmiStatus } from "../status/vmi.ts";
+import { buildVmiStatus } from "../status/vmi.ts";
 import { nicsAfterRequests } from "./kubevirt-queue.ts";
 import { factsOf as factsOfNode } from "./node-scene.ts";
 import { ours, same, vmiOf, type Cases, type RowNics } from "./kubevirt-case.ts";
@@ -165,7 +165,7 @@ function migrationRequired({ interfaces, networks, status = [] }: EvaluatorRow):
   const nics = { interfaces: interfaces ?? bound, networks: networks ?? null };
   const vmi = vmiOf(nics, { interfaces: [...status] });
   const situation = { vmi, pod: aPod(), ...CLUSTER, failures: [] };
-  const { conditions } = ownVmiStatus(situation, "2026-01-01T00:00:00.000Z");
+  const { conditions } = buildVmiStatus(situation, "2026-01-01T00:00:00.000Z");
   return findCondition(conditions, "MigrationRequired")?.status ?? "Unknown";
 }
 

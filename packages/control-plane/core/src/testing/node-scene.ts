@@ -18,7 +18,7 @@ export const WIRED: Partial<LinkFacts> = { ...IN_POD, tap: true, bridge: true, w
 export const IN_USE: Partial<LinkFacts> = { ...WIRED, tapOpen: true };
 
 /** Options for an interface. By default it is declared, and nothing exists. */
-export interface Sketch {
+export interface IfaceOptions {
   readonly name?: string;
   /** Entry in the spec; null if it was deleted. */
   readonly iface?: Partial<Iface> | null;
@@ -30,7 +30,7 @@ export interface Sketch {
 }
 
 /** Facts about one interface, whose pod NIC is `pod0NAME`. */
-export function anIface(sketch: Sketch = {}): IfaceFacts {
+export function anIface(sketch: IfaceOptions = {}): IfaceFacts {
   const { name = "a", iface = {}, binding = { kind: "bridge" }, links = {} } = sketch;
   const { attachment, device } = sketch;
   const podInterfaceName = `pod0${name}`;

@@ -4,11 +4,11 @@ import { expect } from "vitest";
 import { diagnose } from "../doctor/diagnose.ts";
 import type {
   FrameTrace,
-  SeenWay,
+  ObservedPath,
   PathFacts,
-  WayLink,
-  WayLinks,
-  WiringLack,
+  PathLink,
+  PathLinks,
+  WiringFault,
 } from "../doctor/facts.ts";
 import type { DoctorReason } from "../doctor/reasons.ts";
 import { HOPS, type HopName } from "../doctor/report.ts";
@@ -19,7 +19,7 @@ export const MAC = "02:00:00:00:5e:01";
 export const OTHER = "02:00:00:00:5e:99";
 
 /** A healthy link. */
-export function link(name: string, more: Partial<WayLink> = {}): WayLink {
+export function link(name: string, more: Partial<PathLink> = {}): PathLink {
   return {
     name,
     kind: "veth",
@@ -35,7 +35,7 @@ export function link(name: string, more: Partial<WayLink> = {}): WayLink {
   };
 }
 
-const LINKS: WayLinks = {
+const LINKS: PathLinks = {
   tap: link("tap1", { kind: "tun", master: "k6t-1" }),
   podBridge: link("k6t-1", { kind: "bridge" }),
   podNic: link("pod1", { master: "k6t-1" }),
@@ -82,11 +82,11 @@ type Loose<T> = { readonly [Key in keyof T]?: T[Key] | undefined };
 
 /** Differences from a healthy path. Undefined removes a fact. */
 export interface WayChange extends Loose<Omit<PathFacts, "seen">> {
-  readonly links?: Loose<WayLinks>;
+  readonly links?: Loose<PathLinks>;
   /** Replace the traces of the same probes. */
   readonly traces?: readonly FrameTrace[];
-  readonly lacks?: readonly WiringLack[];
-  readonly seen?: Loose<SeenWay>;
+  readonly lacks?: readonly WiringFault[];
+  readonly seen?: Loose<ObservedPath>;
   /** No kernel link carries the interface. */
   readonly isUnseen?: true;
 }
@@ -105,7 +105,7 @@ export function wayFacts(change: WayChange): PathFacts {
     device: { linkUp: true, mac: MAC, mtu: 1500 },
     guest: { macs: [MAC], addresses: ["10.9.0.1"], hasDefaultRoute: true },
     leadsOut: true,
-    seen: changed<SeenWay>(
+    seen: changed<ObservedPath>(
       {
         isBridged: true,
         links: changed(LINKS, links),
@@ -122,7 +122,7 @@ export function wayFacts(change: WayChange): PathFacts {
 }
 
 /** A wiring fault. */
-export function lack(what: WiringLack["what"], at: string): readonly WiringLack[] {
+export function lack(what: WiringFault["what"], at: string): readonly WiringFault[] {
   return [{ link: at, what, words: "ip link set" }];
 }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-export { travellingDisks } from "./domain/disks.ts";
+export { disksToCopy } from "./domain/disks.ts";
 export { domainNameOf, machineUuidOf, planDomain } from "./domain/domain.ts";
 export {
   type DomainSnapshot,
   type Drift,
-  driftIn,
+  findDrift,
   type NodeAction,
   type NodeVmFacts,
   planNodeVm,
 } from "./node/node-vm.ts";
-export { hasImageVolume, hasLostImage } from "./pod/image-files.ts";
-export { networkNamesOf } from "./pod/pod-networks.ts";
-export { seenLauncher } from "./pod/trimmed-launcher.ts";
+export { hasImageVolume, hasMissingImage } from "./pod/image-files.ts";
+export { listNetworkNames } from "./pod/pod-networks.ts";
+export { trimLauncher } from "./pod/trimmed-launcher.ts";
 export {
   FILL_MESSAGE_ANNOTATION,
   FILL_PHASE_ANNOTATION,
@@ -25,13 +25,13 @@ export { labelValueOf } from "./spec/guest-names.ts";
 export { vmStartProblems } from "./start-problems.ts";
 export { dataVolumesOf, waitsForBinding } from "./storage.ts";
 export {
-  isLeavingName,
+  willReleaseName,
   isOwnedBy,
-  nextLookMs,
+  nextReconcileMs,
   ownerVmOf,
   planVm,
   type VmAction,
   type VmFacts,
   vmiOf,
 } from "./vm.ts";
-export { hasVm, planImageQuestion, planVmi, type VmiAction, type VmiFacts } from "./vmi.ts";
+export { hasVm, planImageVolumeProbe, planVmi, type VmiAction, type VmiFacts } from "./vmi.ts";

@@ -92,7 +92,10 @@ function guestOf(vmi: VirtualMachineInstance | undefined): RunFacts["guest"] {
   return vmi.status?.phase === "Failed" ? "failed" : "succeeded";
 }
 
-export function runFactsOf(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined): RunFacts {
+export function collectRunFacts(
+  vm: VirtualMachine,
+  vmi: VirtualMachineInstance | undefined,
+): RunFacts {
   return {
     strategy: runStrategyOf(vm),
     lastStrategy: vm.status?.runStrategy,
@@ -103,7 +106,7 @@ export function runFactsOf(vm: VirtualMachine, vmi: VirtualMachineInstance | und
 }
 
 /** New `status.runStrategy`. Strategies that start the VM once are recorded after the start. */
-export function notedStrategy(facts: RunFacts): RunStrategy | undefined {
+export function recordedStrategy(facts: RunFacts): RunStrategy | undefined {
   const starts = facts.strategy === "RerunOnFailure" || facts.strategy === "Once";
   return starts && facts.guest === "none" ? facts.lastStrategy : facts.strategy;
 }

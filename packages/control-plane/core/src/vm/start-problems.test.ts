@@ -4,7 +4,7 @@ import { networkConfigOf, type VmiSpec } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { withNics } from "../nics/nics.ts";
-import { sayProblems, vmiStartProblems, vmStartProblems } from "./start-problems.ts";
+import { formatProblems, vmiStartProblems, vmStartProblems } from "./start-problems.ts";
 
 const NETWORK = networkConfigOf(undefined);
 const FINE = aVmi().spec.domain;
@@ -107,7 +107,7 @@ test.each([
   const template = { ...vm.spec.template, metadata: { annotations } };
   const name = "annotations[hooks.kubevirt.io/hookSidecars]";
   const ofVm = vmStartProblems({ ...vm, spec: { ...vm.spec, template } }, vmi, config);
-  expect(sayProblems(ofVm)).toContain(`spec.template.metadata.${name}${row.at}: ${row.says}`);
+  expect(formatProblems(ofVm)).toContain(`spec.template.metadata.${name}${row.at}: ${row.says}`);
   const hooked = { ...vmi, metadata: { ...vmi.metadata, annotations } };
   const ofVmi = vmiStartProblems(hooked, config);
   expect(ofVmi.map(({ field }) => field)).toEqual([`metadata.${name}${row.at}`]);
@@ -138,6 +138,6 @@ test("all problems are said in one text", () => {
     { field: "a", message: "is odd" },
     { field: "b.c", message: "is even" },
   ];
-  expect(sayProblems(problems)).toBe("a: is odd; b.c: is even");
-  expect(sayProblems([])).toBe("");
+  expect(formatProblems(problems)).toBe("a: is odd; b.c: is even");
+  expect(formatProblems([])).toBe("");
 });

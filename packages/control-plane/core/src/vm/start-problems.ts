@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reasons why a VM or VMI cannot be started, with the paths of their fields.
 import {
-  guestProblems,
-  hookSidecarProblems,
+  validateGuest,
+  validateHookSidecars,
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
-  unreadableQuantities,
+  findMalformedQuantities,
   type FieldProblem,
   type NetworkConfig,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { machineFamilyOf } from "@patchbay/domain";
-import { bindingProblems } from "../nics/bindings/resolve-binding.ts";
+import { findMachineFamily } from "@patchbay/domain";
+import { findBindingProblems } from "../nics/bindings/resolve-binding.ts";
 import { machineOf, memoryMiBOf } from "./spec/machine.ts";
 import { disksOf } from "./spec/disks.ts";
 import { ifacesOf } from "../nics/nics.ts";
@@ -21,7 +21,7 @@ import { planVmiTopology, topologyProblems } from "../nics/pcie/topology.ts";
 
 function machineProblems({ domain }: VmiSpec, base: string): readonly FieldProblem[] {
   const machine = machineOf(domain);
-  if (machineFamilyOf(machine) !== undefined) return [];
+  if (findMachineFamily(machine) !== undefined) return [];
   const message = `${machine} is not supported, use q35 or pc`;
   return [{ field: `${base}.domain.machine.type`, message }];
 }
@@ -45,7 +45,7 @@ function watchdogProblems({ domain }: VmiSpec, base: string): readonly FieldProb
 }
 
 function memoryProblems(spec: VmiSpec, base: string): readonly FieldProblem[] {
-  const isUnreadable = unreadableQuantities(spec, base).length > 0;
+  const isUnreadable = findMalformedQuantities(spec, base).length > 0;
   if (isUnreadable || memoryMiBOf(spec.domain) > 0) return [];
   return [{ field: `${base}.domain.memory.guest`, message: "must be 1Mi or more" }];
 }
@@ -65,7 +65,7 @@ function domainProblems(
   return [
     ...machine,
     ...bootProblems(spec, base),
-    ...guestProblems(spec, base),
+    ...validateGuest(spec, base),
     ...memoryProblems(spec, base),
     ...watchdogProblems(spec, base),
     ...(plan?.ok === false ? topologyProblems(plan.problems, { spec, base }) : []),
@@ -80,8 +80,8 @@ export function vmiStartProblems(
   return [
     ...domainProblems(vmi, config, { spec: vmi.spec, base: "spec" }),
     ...unbuilt,
-    ...hookSidecarProblems(vmi.metadata, "metadata", config.allowsHooks),
-    ...bindingProblems(vmi.spec, "spec", config.bindings),
+    ...validateHookSidecars(vmi.metadata, "metadata", config.allowsHooks),
+    ...findBindingProblems(vmi.spec, "spec", config.bindings),
   ];
 }
 
@@ -97,11 +97,11 @@ export function vmStartProblems(
   return [
     ...domainProblems(vmi, config, template),
     ...unbuilt,
-    ...hookSidecarProblems(metadata, "spec.template.metadata", config.allowsHooks),
-    ...bindingProblems(template.spec, template.base, config.bindings),
+    ...validateHookSidecars(metadata, "spec.template.metadata", config.allowsHooks),
+    ...findBindingProblems(template.spec, template.base, config.bindings),
   ];
 }
 
-export function sayProblems(problems: readonly FieldProblem[]): string {
+export function formatProblems(problems: readonly FieldProblem[]): string {
   return problems.map(({ field, message }) => `${field}: ${message}`).join("; ");
 }

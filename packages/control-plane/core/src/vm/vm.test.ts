@@ -5,7 +5,7 @@ import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { aVm, aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { nicsOf, withNics } from "../nics/nics.ts";
-import { isOwnedBy, nextLookMs, ownerVmOf, planVm, vmiOf, type VmFacts } from "./vm.ts";
+import { isOwnedBy, nextReconcileMs, ownerVmOf, planVm, vmiOf, type VmFacts } from "./vm.ts";
 
 const MAC = "02:00:00:00:00:01";
 const NOW = "2026-01-01T00:10:00Z";
@@ -253,13 +253,13 @@ describe("it is looked at again by itself", () => {
   };
 
   test("when the pause before the next start is over", () => {
-    expect(nextLookMs({ ...facts, vm: vmWith([], { status }) })).toBe(7_000);
+    expect(nextReconcileMs({ ...facts, vm: vmWith([], { status }) })).toBe(7_000);
   });
 
   test("not when nothing is paused, or nothing is to be started", () => {
-    expect(nextLookMs({ ...facts, vm: aVm() })).toBeUndefined();
+    expect(nextReconcileMs({ ...facts, vm: aVm() })).toBeUndefined();
     const halted = { ...aVm({ runStrategy: "Halted" }), status };
-    expect(nextLookMs({ ...facts, vm: halted })).toBeUndefined();
+    expect(nextReconcileMs({ ...facts, vm: halted })).toBeUndefined();
   });
 
   test("when a guest that failed before will have run well", () => {
@@ -270,7 +270,7 @@ describe("it is looked at again by itself", () => {
       ...running([]),
       status: { phase: "Running" as const, phaseTransitionTimestamps },
     };
-    expect(nextLookMs({ ...facts, vm: vmWith([], { status }), vmi })).toBe(30_000);
-    expect(nextLookMs({ ...facts, vm: aVm(), vmi })).toBeUndefined();
+    expect(nextReconcileMs({ ...facts, vm: vmWith([], { status }), vmi })).toBe(30_000);
+    expect(nextReconcileMs({ ...facts, vm: aVm(), vmi })).toBeUndefined();
   });
 });

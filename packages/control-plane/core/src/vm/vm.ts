@@ -2,7 +2,7 @@
 // virt-controller's actions for one VM: create, delete and change its VMI, and clean up its template.
 import {
   apiVersionOf,
-  controllerOf,
+  findController,
   isAbsent,
   isSecondary,
   isVmiFinal,
@@ -21,7 +21,7 @@ import {
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
 import { withLastAddresses } from "../nics/addresses/kept-addresses.ts";
 import { isEqual } from "@patchbay/base";
-import { withKeptMacs } from "../nics/mac.ts";
+import { withRetainedMacs } from "../nics/mac.ts";
 import { printDevices } from "../nics/pcie/topology.ts";
 import { labelValueOf } from "./spec/guest-names.ts";
 import type { PartsFacts, RefsPlan } from "../instancetype/facts.ts";
@@ -32,7 +32,7 @@ import {
   planTemplateNics,
   type NicsChange,
 } from "../nics/spec-plan.ts";
-import { decideRun, runFactsOf } from "./run-strategy.ts";
+import { decideRun, collectRunFacts } from "./run-strategy.ts";
 import { startBackoffMs, successInMs } from "./start-failure.ts";
 
 /** Each action may be repeated, and fails on concurrent edits. */
@@ -93,7 +93,7 @@ export function vmiOf(vm: VirtualMachine, bindings: BindingRegistry): VirtualMac
 function vmiFromTemplate(vm: VirtualMachine, bindings: BindingRegistry): VirtualMachineInstance {
   const { template } = vm.spec;
   const nics = planTemplateNics(template.spec, undefined);
-  const ifaces = withKeptMacs(vm, nics.ifaces, bindings);
+  const ifaces = withRetainedMacs(vm, nics.ifaces, bindings);
   const needsNics = ifacesOf(template.spec).length > 0 || networksOf(template.spec).length > 0;
   return {
     apiVersion: apiVersionOf(VIRTUAL_MACHINE_INSTANCES),
@@ -124,16 +124,16 @@ function vmiFromTemplate(vm: VirtualMachine, bindings: BindingRegistry): Virtual
 
 export function isOwnedBy(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
   const { uid } = vm.metadata;
-  return uid !== undefined && controllerOf(vmi)?.uid === uid;
+  return uid !== undefined && findController(vmi)?.uid === uid;
 }
 
-export function ownerVmOf(vmi: VirtualMachineInstance): ReturnType<typeof controllerOf> {
-  const owner = controllerOf(vmi);
+export function ownerVmOf(vmi: VirtualMachineInstance): ReturnType<typeof findController> {
+  const owner = findController(vmi);
   return owner?.kind === VIRTUAL_MACHINES.kind ? owner : undefined;
 }
 
 /** Whether the VMI will disappear: it is being deleted, or the garbage collector deletes it because its VM is gone. */
-export function isLeavingName(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
+export function willReleaseName(vmi: VirtualMachineInstance, vm: VirtualMachine): boolean {
   const owner = ownerVmOf(vmi);
   const isOrphan = owner?.name === vm.metadata.name && owner.uid !== vm.metadata.uid;
   return vmi.metadata.deletionTimestamp !== undefined || isOrphan;
@@ -185,7 +185,7 @@ function withStartOptions(
 
 function planStopped(facts: VmFacts): readonly VmAction[] {
   const { vm, now, startProblems, isNameTaken, missingDataVolumes, bindings } = facts;
-  const { step, requests } = decideRun(runFactsOf(vm, undefined));
+  const { step, requests } = decideRun(collectRunFacts(vm, undefined));
   const isPossible = startProblems.length === 0 && isExpanded(facts) && !isNameTaken;
   const mayStart = isPossible && startBackoffMs(vm.status?.startFailure, now) === 0;
   // A claim of that name would otherwise be mistaken for the DataVolume's.
@@ -206,7 +206,7 @@ function planStopped(facts: VmFacts): readonly VmAction[] {
 
 function planStarted(facts: VmFacts, vmi: VirtualMachineInstance): readonly VmAction[] {
   if (vmi.metadata.deletionTimestamp !== undefined) return [];
-  if (decideRun(runFactsOf(facts.vm, vmi)).step === "stop") {
+  if (decideRun(collectRunFacts(facts.vm, vmi)).step === "stop") {
     return [{ kind: "deleteVmi", uid: vmi.metadata.uid ?? "" }];
   }
   return isVmiFinal(vmi) ? [] : planRunning(facts, vmi);
@@ -225,9 +225,9 @@ export function planVm(facts: VmFacts): readonly VmAction[] {
 }
 
 /** Milliseconds until the next reconcile without an event; undefined if none is needed. */
-export function nextLookMs({ vm, vmi, now }: VmFacts): number | undefined {
+export function nextReconcileMs({ vm, vmi, now }: VmFacts): number | undefined {
   if (vmi !== undefined) return successInMs(vm, vmi, now);
-  const { step } = decideRun(runFactsOf(vm, undefined));
+  const { step } = decideRun(collectRunFacts(vm, undefined));
   const backoffMs = startBackoffMs(vm.status?.startFailure, now);
   return step === "start" && backoffMs > 0 ? backoffMs : undefined;
 }

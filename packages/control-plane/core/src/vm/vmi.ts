@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // virt-controller's actions for one VMI: its launcher pod, the pod's networks, and its end.
 import {
-  controllerOf,
+  findController,
   isPodFinished,
   isVmiFinal,
   names,
@@ -14,16 +14,16 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
-import type { Definitions, NetworkAbsences } from "../node/definitions.ts";
+import type { Definitions, UnavailableNetworks } from "../node/definitions.ts";
 import type { NodeLoss } from "../node/node-loss.ts";
 import { openMigration } from "../migration/owner.ts";
 import { planVmiTopology } from "../nics/pcie/topology.ts";
 import { nicsOf, type Nics } from "../nics/nics.ts";
 import { hasRunningHook } from "../hooks/hook-sidecars.ts";
-import { hasImageVolume, hasLostImage } from "./pod/image-files.ts";
+import { hasImageVolume, hasMissingImage } from "./pod/image-files.ts";
 import {
   endGraceSeconds,
-  launcherPodOf,
+  buildLauncherPod,
   type LauncherRequest,
   type LauncherSettings,
 } from "./pod/launcher-pod.ts";
@@ -58,12 +58,12 @@ export interface VmiFacts {
   readonly storage: StorageFacts;
   readonly definitions: Definitions;
   /** Networks for which the pod's node cannot create NICs. */
-  readonly absences: NetworkAbsences;
+  readonly absences: UnavailableNetworks;
   readonly nodeLoss?: NodeLoss;
 }
 
 export function hasVm(vmi: VirtualMachineInstance): boolean {
-  return controllerOf(vmi) !== undefined;
+  return findController(vmi) !== undefined;
 }
 
 function toDeletion(vmi: VirtualMachineInstance, { metadata }: Pod): VmiAction {
@@ -121,7 +121,7 @@ function planLabel(vmi: VirtualMachineInstance, pod: Pod): readonly VmiAction[] 
     : [{ kind: "labelNode", node }];
 }
 
-export function launcherRequestOf(facts: VmiFacts): LauncherRequest {
+export function buildLauncherRequest(facts: VmiFacts): LauncherRequest {
   const { vmi, settings, network, storage, definitions } = facts;
   const plan = planVmiTopology(vmi, network);
   const ports = plan.ok ? plan.topology.ports.length + plan.topology.bridges.length : 0;
@@ -138,11 +138,11 @@ function planPod(facts: VmiFacts): readonly VmiAction[] {
   if (claim !== undefined && !storage.claims.has(claim.metadata.name)) {
     return [{ kind: "createClaim", claim }];
   }
-  return [{ kind: "createPod", pod: launcherPodOf(vmi, launcherRequestOf(facts)) }];
+  return [{ kind: "createPod", pod: buildLauncherPod(vmi, buildLauncherRequest(facts)) }];
 }
 
 /** A dry run of this pod shows whether the API server supports image volumes. */
-export function planImageQuestion(facts: VmiFacts): Pod | undefined {
+export function planImageVolumeProbe(facts: VmiFacts): Pod | undefined {
   const settings = { ...facts.settings, keepsImageVolumes: true };
   const pods = planVmi({ ...facts, settings }).flatMap((action) =>
     action.kind === "createPod" ? [action.pod] : [],
@@ -173,7 +173,7 @@ export function planVmi(facts: VmiFacts): readonly VmiAction[] {
   }
   if (isVmiFinal(vmi)) return planEndOfHooks(facts);
   if (pod === undefined) return planPod(facts);
-  if (hasLostImage(pod) && !isPodFinished(pod)) return planRecreation(facts, pod);
+  if (hasMissingImage(pod) && !isPodFinished(pod)) return planRecreation(facts, pod);
   // Changes wait until the migration has ended, so that only one pod gets them.
   if (isMigrating) return planLabel(vmi, pod);
   const owner = { vmi, bindings: facts.network.bindings, absences: facts.absences };

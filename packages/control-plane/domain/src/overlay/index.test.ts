@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { readXml, writeXml, type XmlElement, layOver } from "./index.ts";
+import { readXml, writeXml, type XmlElement, mergeDomain } from "./index.ts";
 
 const GIVEN = readFileSync(join(import.meta.dirname, "../xml/__golden__/q35-2-nics.xml"), "utf8");
 
@@ -18,7 +18,7 @@ function laid(answer: (xml: string) => string): {
   readonly xml: string;
   readonly changes: readonly string[];
 } {
-  const { root, changes } = layOver(read(GIVEN), read(answer(GIVEN)));
+  const { root, changes } = mergeDomain(read(GIVEN), read(answer(GIVEN)));
   const told = changes.map(({ kind, where, from, to }) =>
     [kind, where, ...(from === "" && to === "" ? [] : [`${from} -> ${to}`])].join(" "),
   );

@@ -252,7 +252,7 @@ function mergeElement(
 }
 
 /** Merges `returned` into `original`. Their root elements have the same name. */
-export function layOver(original: XmlElement, returned: XmlElement): MergedElement {
+export function mergeDomain(original: XmlElement, returned: XmlElement): MergedElement {
   return mergeElement(
     original,
     returned,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { parsePciAddress, printPciAddress, machineFamilyOf } from "./addresses.ts";
+import { parsePciAddress, printPciAddress, findMachineFamily } from "./addresses.ts";
 
 test.each([
   { text: "0000:00:02.0", address: { bus: 0, slot: 2, function: 0 } },
@@ -29,5 +29,5 @@ test.each([
   { machine: "microvm", family: undefined },
   { machine: "pc-0.14", family: undefined },
 ])("the family of $machine is $family", ({ machine, family }) => {
-  expect(machineFamilyOf(machine)).toBe(family);
+  expect(findMachineFamily(machine)).toBe(family);
 });

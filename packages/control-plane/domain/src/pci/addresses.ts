@@ -25,7 +25,7 @@ export interface PciBridge {
 export type MachineFamily = "q35" | "pc";
 
 /** Returns undefined if Patchbay does not know the PCI layout. Source: QEMU `-machine help`. */
-export function machineFamilyOf(machine: string): MachineFamily | undefined {
+export function findMachineFamily(machine: string): MachineFamily | undefined {
   if (machine === "q35" || machine.startsWith("pc-q35-")) return "q35";
   if (machine === "pc" || machine.startsWith("pc-i440fx-")) return "pc";
   return undefined;

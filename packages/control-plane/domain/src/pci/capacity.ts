@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Free PCI addresses of a live domain, and the number of NICs that it can take.
-import { findNicModel, freeVectors, vectorsOf, type InterruptUser } from "./interrupts.ts";
+import { findNicModel, freeVectors, countVectors, type InterruptUser } from "./interrupts.ts";
 import type { DomainFacts, PciControllerFacts } from "../xml/parse.ts";
 import { slotAddresses, type PciAddress, FIRST_SLOT } from "./addresses.ts";
 
@@ -60,6 +60,6 @@ export function spareVectors(domain: DomainFacts): number {
 export function countPorts(domain: DomainFacts): PortCount {
   const all = listAddresses(domain);
   const free = all.filter((address) => !isUsed(domain, address)).length;
-  const byVectors = Math.max(0, Math.floor(spareVectors(domain) / vectorsOf(DEFAULT_NIC)));
+  const byVectors = Math.max(0, Math.floor(spareVectors(domain) / countVectors(DEFAULT_NIC)));
   return { total: all.length, free: Math.min(free, byVectors) };
 }

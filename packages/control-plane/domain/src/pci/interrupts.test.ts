@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { findNicModel, vectorsOf } from "./interrupts.ts";
+import { findNicModel, countVectors } from "./interrupts.ts";
 
 describe("the interrupt vectors of a NIC", () => {
   test.each([
@@ -12,7 +12,7 @@ describe("the interrupt vectors of a NIC", () => {
     { model: "a model of tomorrow", queues: 8, vectors: 1 },
     { model: "constructor", queues: 1, vectors: 1 },
   ])("$model with $queues: $vectors", ({ model, queues, vectors }) => {
-    expect(vectorsOf({ model, queues })).toBe(vectors);
+    expect(countVectors({ model, queues })).toBe(vectors);
   });
 });
 

@@ -53,7 +53,7 @@ export interface InterruptUser {
 }
 
 /** Assumes one vector for unknown models. */
-export function vectorsOf(nic: InterruptUser): number {
+export function countVectors(nic: InterruptUser): number {
   return findNicModel(nic.model)?.vectors(nic.queues) ?? 1;
 }
 
@@ -84,5 +84,5 @@ interface InterruptUsers {
 /** Each port takes one vector. The result is negative if the vectors do not suffice. */
 export function freeVectors(vcpus: number, { ports, nics, devices }: InterruptUsers): number {
   const fixed = devices.reduce((sum, kind) => sum + VECTORS[kind](vcpus), ports);
-  return vcpus * VECTORS_PER_VCPU - nics.reduce((sum, nic) => sum + vectorsOf(nic), fixed);
+  return vcpus * VECTORS_PER_VCPU - nics.reduce((sum, nic) => sum + countVectors(nic), fixed);
 }

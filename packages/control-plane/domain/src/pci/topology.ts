@@ -56,7 +56,7 @@ const LAYOUTS: Readonly<Record<number, Layout>> = {
 };
 
 /** Returns the newest rules for unknown versions, which a newer Patchbay wrote. */
-export function layoutOf(version: number): Layout {
+export function findLayout(version: number): Layout {
   return LAYOUTS[version] ?? NEWEST;
 }
 
@@ -240,7 +240,7 @@ class Placement {
 
 function place(request: TopologyRequest): Placement {
   const placement = new Placement(request);
-  const { always } = layoutOf(request.version);
+  const { always } = findLayout(request.version);
   const devices = [...always.map((name) => ({ name })), ...request.devices];
   placement.place([
     ...devices.map((device) => placement.device(device)),

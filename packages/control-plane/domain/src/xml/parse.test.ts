@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
 import { AGENT_CHANNEL, type DomainDefinition, type NicDefinition } from "../definition.ts";
-import { machineFamilyOf, printPciAddress } from "../pci/addresses.ts";
+import { findMachineFamily, printPciAddress } from "../pci/addresses.ts";
 import { PLAIN_MACHINE } from "../testing/plain-machine.ts";
 import { countPorts, freeAddresses } from "../pci/capacity.ts";
 import { TOPOLOGY_VERSION, planTopology } from "../pci/topology.ts";
@@ -24,7 +24,7 @@ function aDomain({
   const names = Array.from({ length: nics }, (_unused, position) => `net${String(position)}`);
   const plan = planTopology({
     version,
-    family: machineFamilyOf(machine) ?? "q35",
+    family: findMachineFamily(machine) ?? "q35",
     vcpus: 1,
     reserve: 8,
     devices: [],

@@ -3,7 +3,7 @@
 import { isJsonObject, type JsonObject } from "@patchbay/api/json";
 import { XMLParser } from "fast-xml-parser";
 import { AGENT_CHANNEL } from "../definition.ts";
-import { type MachineFamily, machineFamilyOf, type PciAddress } from "../pci/addresses.ts";
+import { type MachineFamily, findMachineFamily, type PciAddress } from "../pci/addresses.ts";
 import type { DeviceKind } from "../pci/interrupts.ts";
 import { checkDocument, reasonOf } from "./check-document.ts";
 
@@ -252,7 +252,7 @@ function factsOf(root: Node): DomainFacts {
   const machine = textOf(childOf(childOf(root, "os"), "type"), "@machine") ?? "";
   const access = childOf(childOf(root, "memoryBacking"), "access");
   return {
-    family: machineFamilyOf(machine),
+    family: findMachineFamily(machine),
     ...(!survivesLostTap(machine) && { abortsWithoutTap: true }),
     nics: nicsOf(devices),
     controllers: childrenOf(devices, "controller")

@@ -4,7 +4,7 @@ import {
   CNI_CODES,
   type PluginCall,
   parsePluginCall,
-  pluginFailureOf,
+  toPluginFailure,
   printResult,
 } from "@patchbay/cni";
 import { AppError, isAppError, messageOf } from "@patchbay/base";
@@ -21,7 +21,7 @@ import { collectGarbage, removePod } from "./release.ts";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { dirname } from "node:path";
 import { createHttpServer } from "@patchbay/daemon";
-import { answersAt, publishSocket, showAlive } from "@patchbay/os";
+import { isSocketServed, publishSocket, touchFile } from "@patchbay/os";
 
 /** Plugin-specific error code. Source: CNI SPEC 1.1 section 5, codes from 100 on. */
 const CNI_CHECK_FAILED = 100;
@@ -133,7 +133,7 @@ async function handleCall(
     return toAnswer(await perform(call, deps), call, url.endsWith("?answer=plugin"));
   } catch (error) {
     const { command, containerId = "", pod } = call ?? {};
-    const failure = pluginFailureOf(error, call?.cniVersion);
+    const failure = toPluginFailure(error, call?.cniVersion);
     const key = pod && `${pod.namespace}/${pod.name}`;
     deps.log.warn("call of the container runtime failed", {
       pod: key,
@@ -215,7 +215,7 @@ async function listen(server: Server, socketPath: string): Promise<void> {
 
 async function prepare(files: Files, socketPath: string): Promise<void> {
   await files.ensureDirectory(dirname(socketPath), 0o700);
-  if (await answersAt(socketPath)) {
+  if (await isSocketServed(socketPath)) {
     const reason = "another process listens there: one net-agent serves a node's container runtime";
     throw new AppError("OS_PATH_REFUSED", { path: socketPath, reason });
   }
@@ -224,7 +224,7 @@ async function prepare(files: Files, socketPath: string): Promise<void> {
 
 async function touchSocket({ socketPath, clock }: RuntimeDeps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    await showAlive(socketPath, clock.now());
+    await touchFile(socketPath, clock.now());
     await clock.sleep(ALIVE_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
   }
 }

@@ -3,7 +3,7 @@
 // may change a launcher's annotations.
 import { names, VIRTUAL_MACHINE_INSTANCES, type MigrationState } from "@patchbay/api";
 import { isEqual } from "@patchbay/base";
-import { isNodesPhase, NODE_VM_CONDITIONS, NODE_VM_FIELDS } from "@patchbay/core/status";
+import { isNodePhase, NODE_VM_CONDITIONS, NODE_VM_FIELDS } from "@patchbay/core/status";
 import { migrationIn, NODE_MIGRATION_FIELDS, type NodeRole } from "@patchbay/core/migration";
 import { AGENT_ACCOUNT, findAgentNode, type PodLookup } from "../callers.ts";
 import { ALLOWED, asObject, type AdmissionRequest, type Verdict } from "./review.ts";
@@ -77,7 +77,7 @@ function migrationFieldsOf(role: NodeRole, oldObject: unknown): readonly string[
 
 function isOwnerChange({ field, from, to }: Change): boolean {
   if (field === "conditions") return isEqual(foreignConditions(from), foreignConditions(to));
-  return field === "phase" ? isNodesPhase(from, to) : OWN_FIELDS.includes(field);
+  return field === "phase" ? isNodePhase(from, to) : OWN_FIELDS.includes(field);
 }
 
 function findForbiddenChange(

@@ -6,7 +6,7 @@ import {
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { evictionAnswer, inFlightProblem, migrationProblem } from "@patchbay/core/migration";
+import { respondToEviction, inFlightProblem, migrationProblem } from "@patchbay/core/migration";
 import { isEqual, messageOf } from "@patchbay/base";
 import type { Deps } from "../deps.ts";
 import { ALLOWED, asObject, toVerdict, type AdmissionRequest, type Verdict } from "./review.ts";
@@ -93,7 +93,7 @@ async function validateEviction(
   { namespace, name, dryRun }: AdmissionRequest,
 ): Promise<Verdict> {
   const vmi = deps.findByLauncher({ namespace, name });
-  const answer = vmi && evictionAnswer(vmi, name, deps.evictionStrategy());
+  const answer = vmi && respondToEviction(vmi, name, deps.evictionStrategy());
   if (vmi === undefined || answer === undefined) return ALLOWED;
   const { evacuates, message } = answer;
   try {

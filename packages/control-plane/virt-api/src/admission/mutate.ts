@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // POST /mutate: defaults for VMs and VMIs. Source: KubeVirt pkg/defaults, pkg/network/vmispec.
 import {
-  autoNicOf,
+  buildAutoNic,
   declaresNoNics,
   findAutoNic,
   names,
@@ -15,7 +15,7 @@ import {
 } from "@patchbay/api";
 import {
   defaultKindOf,
-  matcherCauses,
+  validateMatchers,
   matcherOf,
   PARTS,
   readParts,
@@ -67,7 +67,8 @@ async function inferSubject(
 ): Promise<Subject | string> {
   if (subject.kind === "vmi") return subject;
   // The validating webhook reports these causes.
-  if (matcherCauses(subject.vm, old?.kind === "vm" ? old.vm : undefined).length > 0) return subject;
+  if (validateMatchers(subject.vm, old?.kind === "vm" ? old.vm : undefined).length > 0)
+    return subject;
   const inferred = await inferVm(deps.store, inNamespace(subject.vm, namespace));
   return inferred.kind === "refused" ? inferred.message : inferred;
 }
@@ -116,7 +117,7 @@ function findDefaultNic(
   { subject, old }: { readonly subject: Subject; readonly old: Subject | undefined },
 ): Nic | undefined {
   return old === undefined
-    ? autoNicOf(vmiSpecOf(subject), deps.networkConfig().autoBinding)
+    ? buildAutoNic(vmiSpecOf(subject), deps.networkConfig().autoBinding)
     : findAutoNic(vmiSpecOf(old));
 }
 

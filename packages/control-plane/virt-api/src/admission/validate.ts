@@ -8,11 +8,11 @@ import {
   CLUSTER_PREFERENCES,
   DATA_VOLUMES,
   INSTANCETYPES,
-  instancetypeCauses,
+  validateInstancetype,
   PREFERENCES,
-  preferenceCauses,
+  validatePreference,
   preferenceWarnings,
-  refusalOf,
+  findRejectionReason,
   type InstancetypeSpec,
   type PreferenceSpec,
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -44,29 +44,29 @@ function validateDataVolume(request: AdmissionRequest): Verdict {
   return toVerdict([{ reason: "FieldValueForbidden", field: "spec", message }]);
 }
 
-function validateInstancetype(spec: unknown): Verdict {
+function judgeInstancetype(spec: unknown): Verdict {
   // The API server validated the specification against its schema.
-  return toVerdict(instancetypeCauses(spec as InstancetypeSpec));
+  return toVerdict(validateInstancetype(spec as InstancetypeSpec));
 }
 
-function validatePreference(given: unknown): Verdict {
+function judgePreference(given: unknown): Verdict {
   // The API server validated the specification against its schema.
   const spec = given as PreferenceSpec;
-  return toVerdict(preferenceCauses(spec), preferenceWarnings(spec));
+  return toVerdict(validatePreference(spec), preferenceWarnings(spec));
 }
 
 const VALIDATORS: Readonly<Record<string, (spec: unknown) => Verdict>> = {
-  [INSTANCETYPES.kind]: validateInstancetype,
-  [CLUSTER_INSTANCETYPES.kind]: validateInstancetype,
-  [PREFERENCES.kind]: validatePreference,
-  [CLUSTER_PREFERENCES.kind]: validatePreference,
+  [INSTANCETYPES.kind]: judgeInstancetype,
+  [CLUSTER_INSTANCETYPES.kind]: judgeInstancetype,
+  [PREFERENCES.kind]: judgePreference,
+  [CLUSTER_PREFERENCES.kind]: judgePreference,
 };
 
 /** Handles instancetypes, preferences, DataVolumes and rejected kinds; undefined for others. */
 function validateOtherKind(request: AdmissionRequest): Verdict | undefined {
   const { kind, object } = request;
   if (kind === DATA_VOLUMES.kind) return validateDataVolume(request);
-  const message = refusalOf(kind);
+  const message = findRejectionReason(kind);
   if (message !== undefined) return { allowed: false, code: 403, message, causes: [] };
   return Object.hasOwn(VALIDATORS, kind) ? VALIDATORS[kind]?.(asObject(object)["spec"]) : undefined;
 }

@@ -3,10 +3,10 @@
 import {
   isAbsent,
   names,
-  startsByItself,
+  startsAutomatically,
   validateVmChange,
   VIRTUAL_MACHINE_INSTANCES,
-  vmNameCauses,
+  validateVmName,
   type Cause,
   type NetworkConfig,
   type VirtualMachine,
@@ -23,7 +23,7 @@ import {
   refuseVmiChange,
 } from "@patchbay/core/requests";
 import { isOwnedBy, vmiOf, ownerVmOf } from "@patchbay/core/vm";
-import { matcherCauses } from "@patchbay/core/instancetype";
+import { validateMatchers } from "@patchbay/core/instancetype";
 import { messageOf } from "@patchbay/base";
 import type { Deps } from "../deps.ts";
 import { expandVm } from "../expansion.ts";
@@ -100,8 +100,8 @@ function buildTwinCheck(deps: Deps, { namespace }: AdmissionRequest, vms: Vms): 
     name,
     base: BASE,
     ...specsOf(vms),
-    isHalted: !hasGuest && !startsByItself(vm),
-    wasHalted: old !== undefined && !hasGuest && !startsByItself(old),
+    isHalted: !hasGuest && !startsAutomatically(vm),
+    wasHalted: old !== undefined && !hasGuest && !startsAutomatically(old),
   };
 }
 
@@ -116,7 +116,7 @@ function causesOf(
   const config = deps.networkConfig();
   const { bindings } = config;
   return [
-    ...(old === undefined ? vmNameCauses(vm.metadata.name) : []),
+    ...(old === undefined ? validateVmName(vm.metadata.name) : []),
     ...validateVmChange(old?.spec, vm.spec),
     ...(vmi === undefined
       ? []
@@ -155,7 +155,7 @@ export async function validateVm(
 ): Promise<Verdict> {
   const { vm, old } = vms;
   if (vm.metadata.deletionTimestamp !== undefined) return ALLOWED;
-  const matchers = matcherCauses(vm, old);
+  const matchers = validateMatchers(vm, old);
   if (matchers.length > 0) return toVerdict(matchers);
   const { name } = request.user;
   const expanded = await expandBoth(deps, vms, name.startsWith(names.SERVICE_ACCOUNT_PREFIX));
@@ -196,7 +196,7 @@ export async function validateVmi(
   const causes = [
     ...validateVmiChange(old?.spec, vmi.spec),
     ...(old === undefined
-      ? vmNameCauses(vmi.metadata.name)
+      ? validateVmName(vmi.metadata.name)
       : [
           ...validateVmiNetworkChange(old.spec, vmi.spec),
           ...pluggedBindingCauses({ before: old.spec, after: vmi.spec, base: "spec" }, bindings),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Warnings for valid VMs and VMIs that will not work as written.
 import {
-  hookSidecarProblems,
+  validateHookSidecars,
   names,
   unactedFieldsOfVm,
   unactedFieldsOfVmi,
@@ -14,7 +14,7 @@ import {
   type VirtualMachine,
   parseNadName,
 } from "@patchbay/api";
-import { bindingProblems, ifacesWithoutPort, networkNameOf } from "@patchbay/core/nics";
+import { findBindingProblems, ifacesWithoutPort, networkNameOf } from "@patchbay/core/nics";
 import { AppError, isEqual, messageOf } from "@patchbay/base";
 import { metadataOf, vmiSpecOf, type Subject } from "./subject.ts";
 import type { Deps } from "../deps.ts";
@@ -30,7 +30,7 @@ interface FieldWarnings extends UnactedFields {
 
 const NO_WARNINGS: FieldWarnings = { unbuilt: [], harmless: [], unavailable: [] };
 
-type SubjectMetadata = Parameters<typeof hookSidecarProblems>[0];
+type SubjectMetadata = Parameters<typeof validateHookSidecars>[0];
 
 /** Hooks on the VM itself have no effect; the template's metadata holds them. */
 function findIgnoredHooks(metadata: SubjectMetadata): readonly string[] {
@@ -53,8 +53,8 @@ function collectWarnings(
     base: string,
     metadata: SubjectMetadata,
   ): FieldWarnings["unavailable"] => [
-    ...bindingProblems(vmiSpecOf(subject), `${base}spec`, bindings),
-    ...hookSidecarProblems(metadata, `${base}metadata`, allowsHooks),
+    ...findBindingProblems(vmiSpecOf(subject), `${base}spec`, bindings),
+    ...validateHookSidecars(metadata, `${base}metadata`, allowsHooks),
   ];
   if (subject.kind === "vm") {
     const { template } = subject.vm.spec;

@@ -2,7 +2,7 @@
 // Content of the Secrets with virt-api's certificates.
 import { names, type Secret } from "@patchbay/api";
 import {
-  endOfCertificate,
+  readCertificateEnd,
   isIssuedFor,
   isKeyOf,
   splitBundle,
@@ -79,7 +79,7 @@ function ignoreInvalidPem<T>(read: () => T | undefined): T | undefined {
 function findAuthority({ bundlePem, caKeyPem: keyPem }: Contents): ValidCertificates["authority"] {
   const [certPem] = splitBundle(bundlePem);
   if (certPem === undefined || !isKeyOf(certPem, keyPem)) return undefined;
-  return { certPem, keyPem, endMs: endOfCertificate(certPem) };
+  return { certPem, keyPem, endMs: readCertificateEnd(certPem) };
 }
 
 function findServing(
@@ -88,7 +88,7 @@ function findServing(
   host: string,
 ): ValidCertificates["serving"] {
   const isValid = isIssuedFor(certPem, authorityPem, host) && isKeyOf(certPem, keyPem);
-  return isValid ? { certPem, keyPem, endMs: endOfCertificate(certPem) } : undefined;
+  return isValid ? { certPem, keyPem, endMs: readCertificateEnd(certPem) } : undefined;
 }
 
 export function readCertificates(secret: Pick<Secret, "data">): ValidCertificates {
@@ -114,7 +114,7 @@ export function findHandlersEnd(
 /** Lists the CAs of a bundle that have not expired, newest first. */
 export function listValidAuthorities(bundlePem: string, nowMs: number): readonly string[] {
   return splitBundle(bundlePem).filter(
-    (pem) => (ignoreInvalidPem(() => endOfCertificate(pem)) ?? 0) > nowMs,
+    (pem) => (ignoreInvalidPem(() => readCertificateEnd(pem)) ?? 0) > nowMs,
   );
 }
 

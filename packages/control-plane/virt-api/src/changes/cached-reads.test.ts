@@ -8,7 +8,7 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { createNearReader, createOwnWrites } from "@patchbay/kube";
+import { createCachedReader, createMutationCache } from "@patchbay/kube";
 import { createFakeCache, createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Deps } from "../deps.ts";
@@ -71,8 +71,8 @@ beforeEach(async () => {
   store.put(VIRTUAL_MACHINES, aVm());
   store.put(VIRTUAL_MACHINE_INSTANCES, aVmi());
   store.put(NETWORK_ATTACHMENT_DEFINITIONS, NAD);
-  const ownWrites = createOwnWrites(vms, vmis);
-  const known = createNearReader(store, ownWrites, [
+  const ownWrites = createMutationCache(vms, vmis);
+  const known = createCachedReader(store, ownWrites, [
     { type: VIRTUAL_MACHINES, cache: vms },
     { type: VIRTUAL_MACHINE_INSTANCES, cache: vmis },
     { type: NETWORK_ATTACHMENT_DEFINITIONS, cache: nads },

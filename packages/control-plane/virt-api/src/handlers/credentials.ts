@@ -2,7 +2,7 @@
 // Client certificates for virt-handlers, and the CA of their server certificates.
 import { HANDLER_CLIENT_NAME } from "@patchbay/core/guest";
 import { certificateInFiles, trustInFile } from "@patchbay/daemon";
-import { endOfCertificate, issueCertificate } from "@patchbay/pki";
+import { readCertificateEnd, issueCertificate } from "@patchbay/pki";
 import type { Secret } from "@patchbay/api";
 import type { Cache, Files } from "@patchbay/core/interfaces";
 import type { Clock } from "@patchbay/base";
@@ -51,7 +51,7 @@ export function createIssuedCredentials(
   return async () => {
     const { authority, bundlePem: caPem } = await read();
     const isValid =
-      cached?.caPem === caPem && endOfCertificate(cached.certPem) - clock.now() > RENEW_BEFORE_MS;
+      cached?.caPem === caPem && readCertificateEnd(cached.certPem) - clock.now() > RENEW_BEFORE_MS;
     if (cached !== undefined && isValid) return cached;
     const issued = await issueCertificate(authority, {
       commonName: HANDLER_CLIENT_NAME,

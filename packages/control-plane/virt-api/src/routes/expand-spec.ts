@@ -2,15 +2,15 @@
 // GET .../expand-spec and PUT .../expand-vm-spec: a VM with instancetype and preference applied. Source: KubeVirt
 // pkg/virt-api/rest/expand.go.
 import {
-  autoNicOf,
+  buildAutoNic,
   declaresNoNics,
-  misshapenFields,
+  findMistypedFields,
   VIRTUAL_MACHINES,
   type AutoBinding,
   type Cause,
   type VirtualMachine,
 } from "@patchbay/api";
-import { matcherCauses, PARTS } from "@patchbay/core/instancetype";
+import { validateMatchers, PARTS } from "@patchbay/core/instancetype";
 import { withNics } from "@patchbay/core/nics";
 import { asObject } from "../admission/review.ts";
 import { findSubject } from "../admission/subject.ts";
@@ -30,7 +30,7 @@ function toRejection(causes: readonly Cause[]): Answer {
 
 /** Returns a VM without instancetype and preference unchanged. */
 async function expand(deps: Deps, vm: VirtualMachine): Promise<Answer> {
-  const matchers = matcherCauses(vm, undefined);
+  const matchers = validateMatchers(vm, undefined);
   if (matchers.length > 0) return toRejection(matchers);
   const inferred = await inferVm(deps.store, vm);
   if (inferred.kind === "refused") return toFailureAnswer({ code: 400, message: inferred.message });
@@ -50,7 +50,7 @@ export function expandSpec(deps: Deps): CallHandler {
 
 function withDefaultNic(vm: VirtualMachine, binding: AutoBinding): VirtualMachine {
   const { template } = vm.spec;
-  const auto = declaresNoNics(template.spec) ? autoNicOf(template.spec, binding) : undefined;
+  const auto = declaresNoNics(template.spec) ? buildAutoNic(template.spec, binding) : undefined;
   if (auto === undefined) return vm;
   const spec = withNics(template.spec, [auto.network], [auto.iface]);
   return { ...vm, spec: { ...vm.spec, template: { ...template, spec } } };
@@ -76,7 +76,7 @@ function toInvalidVmAnswer(fields: readonly string[]): Answer {
 /** Sets the namespace of the VM in the body, or returns an error. */
 function parseSentVm(body: unknown, namespace: string): VirtualMachine | Answer {
   const { spec } = asObject(body);
-  const invalidFields = misshapenFields(spec);
+  const invalidFields = findMistypedFields(spec);
   const subject = findSubject(VIRTUAL_MACHINES.kind, body);
   if (subject?.kind !== "vm" || invalidFields.length > 0) {
     const hasNoParts = PARTS.every((part) => asObject(spec)[part] === undefined);

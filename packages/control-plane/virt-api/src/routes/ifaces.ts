@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PUT .../addinterface and PUT .../removeinterface: plug and unplug an interface.
-import { macFor } from "@patchbay/core/nics";
+import { chooseMac } from "@patchbay/core/nics";
 import {
   parseAddIface,
   planAddIface,
@@ -25,7 +25,7 @@ export function addIface(deps: Deps, kind: NicTarget["kind"]): CallHandler {
     if (message !== undefined) return toFailureAnswer({ code: 403, message });
     // Runs in parallel with reading the VM; the plan awaits it.
     const nad = hasNad(deps.cachedReader, network, call.namespace);
-    const newMac = macFor(new Set(), deps.randomBytes);
+    const newMac = chooseMac(new Set(), deps.randomBytes);
     const answer = changeNics(
       deps,
       {

@@ -9,7 +9,7 @@ import {
   planRestart,
   parseMigrateBody,
   planMigrate,
-  membersOf,
+  readMembers,
   type NicTarget,
 } from "@patchbay/core/requests";
 import { changeRunState } from "../changes/run-state.ts";
@@ -105,7 +105,7 @@ async function cancel(deps: Deps, kind: NicTarget["kind"], call: Call): Promise<
 export function evacuateCancel(deps: Deps, kind: NicTarget["kind"]): CallHandler {
   return (call) => {
     const about = aboutTarget(kind, call);
-    const members = membersOf(call.body);
+    const members = readMembers(call.body);
     if (!members.ok) return Promise.resolve(toRefusalAnswer(members.refusal, about));
     return retryOnConflict(() => cancel(deps, kind, call), deps, about);
   };

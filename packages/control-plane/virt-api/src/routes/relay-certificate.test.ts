@@ -4,7 +4,7 @@ import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { names } from "@patchbay/api";
 import { createFakeStore } from "@patchbay/kube/testing";
 import { createFakeClock } from "@patchbay/os/testing";
-import { createAuthority, isKeyOf, subjectOfCertificate } from "@patchbay/pki";
+import { createAuthority, isKeyOf, readCertificateSubject } from "@patchbay/pki";
 import { expect, test } from "vitest";
 import type { User } from "../callers.ts";
 import type { Deps } from "../deps.ts";
@@ -53,7 +53,7 @@ test.each([
   const answer = await ask({ ...user, name: AGENT }, body);
   expect(answer).toMatchObject({ code: 200, body: { authorities: "all" } });
   const { certificate } = answer.body as { readonly certificate: string };
-  expect(subjectOfCertificate(certificate)).toEqual({
+  expect(readCertificateSubject(certificate)).toEqual({
     commonName: want,
     organizations: [names.RELAY_GROUP],
   });

@@ -4,7 +4,7 @@ import { networkConfigOf } from "@patchbay/api";
 import type { Store } from "@patchbay/core/interfaces";
 import { KeyedMutex } from "@patchbay/base";
 import { createSilentLogger } from "@patchbay/telemetry";
-import { createOwnWrites } from "@patchbay/kube";
+import { createMutationCache } from "@patchbay/kube";
 import type { Deps } from "../deps.ts";
 
 /** On that store: whoever is in the group of a namespace may read its networks, and no other VM has a MAC. */
@@ -13,7 +13,7 @@ export function depsOn(store: Store, others: Partial<Deps> = {}): Deps {
     release: "v1.2.3",
     store,
     cachedReader: store,
-    ownWrites: createOwnWrites(),
+    ownWrites: createMutationCache(),
     log: createSilentLogger(),
     mutex: new KeyedMutex(),
     randomBytes: (size) => new Uint8Array(size).fill(1),

@@ -2,7 +2,7 @@
 // Executes the steps of a plan for one object. A failed step does not block the others.
 import type { KubeObject } from "@patchbay/api";
 import { isAppError, type ErrorCode } from "@patchbay/base";
-import { sayError, type StepFailure, type StepKind } from "@patchbay/core/status";
+import { describeError, type StepFailure, type StepKind } from "@patchbay/core/status";
 import {
   firstErrorOf,
   keyOf,
@@ -47,7 +47,7 @@ function explain(
   const first = firstErrorOf(error);
   if (!isAppError(first) || TRANSIENT.includes(first.code)) return undefined;
   const { code } = first;
-  return { code, shown: { step: kind, code, message: sayError(error) } };
+  return { code, shown: { step: kind, code, message: describeError(error) } };
 }
 
 /** Executes the plan in order, except for steps that back off. */

@@ -11,17 +11,17 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import {
-  askedNetworksOf,
+  requestedNetworks,
   NETWORK_SLICE_WRITER,
-  seenByServices,
-  seenService,
+  serviceInputsOf,
+  trimService,
   selectsVmi,
-  serviceAskOf,
+  parseServiceRequest,
   serviceKeyOf,
-  trustedNamespacesOf,
+  readTrustedNamespaces,
 } from "@patchbay/core/services";
 import { isEqual, type Logger } from "@patchbay/base";
-import { networkNamesOf } from "@patchbay/core/vm";
+import { listNetworkNames } from "@patchbay/core/vm";
 import type { Cache } from "@patchbay/core/interfaces";
 import {
   createCache,
@@ -50,7 +50,7 @@ export interface StartableServiceCaches {
 }
 
 export const SERVICE_INDEXES = {
-  services: { [BY_NETWORK]: askedNetworksOf },
+  services: { [BY_NETWORK]: requestedNetworks },
   slices: {
     [BY_SERVICE]: (slice: EndpointSlice): readonly string[] => {
       const key = serviceKeyOf(slice);
@@ -62,7 +62,7 @@ export const SERVICE_INDEXES = {
 export function createServiceCaches(client: KubeClient, logger: Logger): StartableServiceCaches {
   const labelSelector = `${SLICE_WRITER_LABEL}=${NETWORK_SLICE_WRITER}`;
   return {
-    services: createCache(client.reflect(SERVICES, { trim: seenService }), {
+    services: createCache(client.reflect(SERVICES, { trim: trimService }), {
       indexes: SERVICE_INDEXES.services,
       logger,
     }),
@@ -82,18 +82,18 @@ function serviceKey(service: Service): string {
 /** Wakes the Services that select the VMI on one of its networks, unless the change does not affect slices. */
 function wakeByVmis({ services, vmis }: ServiceCaches, add: Add): void {
   const isFor = (service: Service, vmi: VirtualMachineInstance): boolean => {
-    const ask = serviceAskOf(service);
+    const ask = parseServiceRequest(service);
     return ask.kind === "asked" && selectsVmi(service, ask.asked, vmi);
   };
   vmis.onChange((change) => {
     const states = statesOf(change);
     const concerned = states.flatMap((vmi) =>
-      networkNamesOf(vmi, {})
+      listNetworkNames(vmi, {})
         .flatMap((network) => services.listBy(BY_NETWORK, network))
         .filter((service) => isFor(service, vmi)),
     );
     if (concerned.length === 0) return;
-    const [before, now] = states.map(seenByServices);
+    const [before, now] = states.map(serviceInputsOf);
     if (change.kind === "updated" && isEqual(before, now)) return;
     for (const service of concerned) add(serviceKey(service));
   });
@@ -102,10 +102,10 @@ function wakeByVmis({ services, vmis }: ServiceCaches, add: Add): void {
 /** Wakes all Services for networks when the trusted namespaces change. */
 function wakeByTrust({ services, kubevirts }: ServiceCaches, add: Add): void {
   kubevirts.onChange((change) => {
-    const [before, now] = statesOf(change).map(trustedNamespacesOf);
+    const [before, now] = statesOf(change).map(readTrustedNamespaces);
     if (change.kind === "updated" && isEqual(before, now)) return;
     for (const service of services.list()) {
-      if (serviceAskOf(service).kind !== "none") add(serviceKey(service));
+      if (parseServiceRequest(service).kind !== "none") add(serviceKey(service));
     }
   });
 }
@@ -115,7 +115,7 @@ export function wakeNetworkServices(caches: ServiceCaches, add: Add): void {
   const { services, slices, nads } = caches;
   services.onChange((change) => {
     const states = statesOf(change);
-    const isAsking = states.some((service) => serviceAskOf(service).kind !== "none");
+    const isAsking = states.some((service) => parseServiceRequest(service).kind !== "none");
     if (isAsking) for (const service of states) add(serviceKey(service));
   });
   slices.onChange((change) => {

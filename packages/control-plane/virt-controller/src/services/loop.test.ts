@@ -10,7 +10,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
-import { networkNamesOf } from "@patchbay/core/vm";
+import { listNetworkNames } from "@patchbay/core/vm";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -83,7 +83,7 @@ function makeWorld() {
   const caches = {
     services: createFakeCache<Service>(SERVICE_INDEXES.services),
     slices: createFakeCache<EndpointSlice>(SERVICE_INDEXES.slices),
-    vmis: createFakeCache<VirtualMachineInstance>({ network: (vmi) => networkNamesOf(vmi, {}) }),
+    vmis: createFakeCache<VirtualMachineInstance>({ network: (vmi) => listNetworkNames(vmi, {}) }),
     nads: createFakeCache<NetworkAttachmentDefinition>(),
     kubevirts: createFakeCache<KubeVirt>(),
   };

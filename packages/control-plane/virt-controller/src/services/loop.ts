@@ -2,11 +2,11 @@
 // The loop over Services for networks of VMs.
 import { ENDPOINT_SLICES, type Service, type VirtualMachineInstance } from "@patchbay/api";
 import {
-  askedNetworksOf,
+  requestedNetworks,
   NETWORK_SLICE_WRITER,
   networkServicePlan,
   planSlices,
-  trustedNamespacesOf,
+  readTrustedNamespaces,
 } from "@patchbay/core/services";
 import type { Store } from "@patchbay/core/interfaces";
 import {
@@ -58,14 +58,14 @@ export async function reconcileService(key: string, deps: ServiceDeps): Promise<
     deps.lastRefusals.delete(key);
     return done();
   }
-  const [network] = askedNetworksOf(service);
+  const [network] = requestedNetworks(service);
   const listVmis = (): readonly VirtualMachineInstance[] =>
     network === undefined ? [] : deps.vmis.listBy(BY_NETWORK, network);
   const { slices, refusal } = networkServicePlan({
     service,
     vmis: listVmis(),
     definition: network === undefined ? undefined : deps.nads.find(parseKey(network)),
-    trustedNamespaces: trustedNamespacesOf(deps.kubevirts.list()[0]),
+    trustedNamespaces: readTrustedNamespaces(deps.kubevirts.list()[0]),
   });
   const known = deps.slices.listBy(BY_SERVICE, key);
   for (const { kind, slice } of planSlices(slices, known, NETWORK_SLICE_WRITER)) {

@@ -23,9 +23,9 @@ import {
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import { AppError, KeyedMutex } from "@patchbay/base";
-import { seenLauncher } from "@patchbay/core/vm";
+import { trimLauncher } from "@patchbay/core/vm";
 
-import { createOwnWrites, createPauses, type Next } from "@patchbay/kube";
+import { createMutationCache, createStepBackoff, type Next } from "@patchbay/kube";
 import type { Cache, ObjectKey, Store } from "@patchbay/core/interfaces";
 import { createFakeStore, type FakeStore } from "@patchbay/kube/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
@@ -118,7 +118,7 @@ export class Bench {
       nads: this.nads,
       store,
       parts: this.server,
-      ownWrites: createOwnWrites(),
+      ownWrites: createMutationCache(),
       macMutex: new KeyedMutex(),
       events: {
         record: ({ kind }, { type, reason, message }) => {
@@ -126,7 +126,7 @@ export class Bench {
         },
         flush: () => Promise.resolve(),
       },
-      pauses: createPauses({ clock, random: () => 0 }),
+      pauses: createStepBackoff({ clock, random: () => 0 }),
       deferrals: createDeferrals(clock, 30_000),
       clock,
       log,
@@ -153,7 +153,7 @@ export class Bench {
     await this.#learn(VIRTUAL_MACHINE_INSTANCES, this.vmis);
     await this.#learn(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, this.migrations);
     await this.#learn(MIGRATION_POLICIES, this.policies);
-    await this.#learn(PODS, this.pods, seenLauncher);
+    await this.#learn(PODS, this.pods, trimLauncher);
     await this.#learn(KUBEVIRTS, this.kubevirts);
     await this.#learn(PERSISTENT_VOLUME_CLAIMS, this.claims);
     await this.#learn(NODES, this.nodes);

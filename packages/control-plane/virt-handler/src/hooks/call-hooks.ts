@@ -3,8 +3,8 @@
 // guests with a PreCloudInitIso hook are created again from the hooks' answers.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import {
-  answeredCloudInit,
-  hookedCloudInitOf,
+  applyHookAnswer,
+  cloudInitForHooks,
   type HookedCloudInit,
   type Subscription,
   hookNameOf,
@@ -15,7 +15,7 @@ import {
 } from "@patchbay/core/hooks";
 import { AppError, isEqual } from "@patchbay/base";
 import type { HookSidecar, HookSidecars, LauncherPod } from "@patchbay/core/interfaces";
-import { layOver, readXml, writeXml, type XmlElement } from "@patchbay/domain/overlay";
+import { mergeDomain, readXml, writeXml, type XmlElement } from "@patchbay/domain/overlay";
 
 const CALL = "PreCloudInitIso";
 const UNSTABLE_ANSWER =
@@ -43,7 +43,7 @@ async function callCloudInitHook(
     data: JSON.stringify(given),
     noCloudSource: JSON.stringify({ userData, networkData }),
   });
-  const answered = answer && answeredCloudInit(given, answer);
+  const answered = answer && applyHookAnswer(given, answer);
   if (answered !== undefined) return answered;
   const reason = "it is no data of cloud-init's";
   throw new AppError("HOOK_ANSWER_REFUSED", { hook, call: CALL, reason });
@@ -86,7 +86,7 @@ async function callCloudInitHooks(
   if (first === undefined) return [];
   const request = { vmi: JSON.stringify(vmi), subscriptions, sidecars };
   const answered: HookedCloudInit[] = [];
-  for (const given of hookedCloudInitOf(vmi, decode)) {
+  for (const given of cloudInitForHooks(vmi, decode)) {
     if (given === undefined) {
       const reason =
         "a Secret says cloud-init's data, which no node reads: write it in the VM, or use a hook without that point";
@@ -165,7 +165,7 @@ function applyAnswer(
   { given, answered }: { readonly given: XmlElement; readonly answered: string },
   { vmi, hookNics }: HookRequest,
 ): XmlElement {
-  const { root, changes } = layOver(given, parseRoot(hook, answered));
+  const { root, changes } = mergeDomain(given, parseRoot(hook, answered));
   const all = refusedChanges(changes, vmi.spec, new Set(hookNics));
   if (all.length === 0) return root;
   const listed = all
@@ -203,7 +203,7 @@ function checkStable(
   subscriptions.forEach(({ hook }, index) => {
     const [one, other] = [first[index], second[index]];
     if (one === undefined || other === undefined) return;
-    const [change] = layOver(one, other).changes;
+    const [change] = mergeDomain(one, other).changes;
     const isSame = writeXml(one) === writeXml(other);
     if (isSame) return;
     const where = change === undefined ? "" : ` at ${change.where}`;

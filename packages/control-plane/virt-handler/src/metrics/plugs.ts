@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics of plugs, swaps and unplugs, from changes of the VMIs: durations, reasons for waiting, and the oldest pending one.
-import { wiringOf } from "@patchbay/core/nics";
+import { buildWiring } from "@patchbay/core/nics";
 import type { NodeVmFacts } from "@patchbay/core/vm";
 import {
   ifacePhaseFamily,
   oldestPendingFamily,
   pendingIfaces,
-  phasesEnded,
-  reasonsTold,
+  findEndedPhases,
+  newReasons,
   type MetricFamily,
   type PendingIface,
 } from "@patchbay/core/metrics";
@@ -22,7 +22,7 @@ export type Taps = Map<string, ReadonlyMap<string, string>>;
 export function recordTaps({ vmi, ifaces }: NodeVmFacts, taps: Taps): void {
   const withDevice = ifaces.filter(({ device }) => device !== undefined);
   const entries = withDevice.flatMap((iface) => {
-    const wiring = wiringOf(iface);
+    const wiring = buildWiring(iface);
     return wiring === undefined ? [] : [[iface.name, wiring.tapName] as const];
   });
   taps.set(vmi.metadata.uid ?? "", new Map(entries));
@@ -116,7 +116,7 @@ export function measurePlugs(
   const observePhase = metrics.addHistogram(PHASE_SECONDS);
   const measurePhases = (before: VirtualMachineInstance, after: VirtualMachineInstance): void => {
     if (!isRunning(before) || !isRunning(after)) return;
-    for (const { type, phase, since, until } of phasesEnded(before, after)) {
+    for (const { type, phase, since, until } of findEndedPhases(before, after)) {
       const untilMs = until === undefined ? clock.now() : parseTime(until);
       observePhase({ type, phase }, Math.max(0, untilMs - parseTime(since)) / MS_PER_SECOND);
     }
@@ -126,7 +126,7 @@ export function measurePlugs(
     const before = pending.get(uid);
     const after = pendingAfter(vmi, before, clock);
     pending.set(uid, after);
-    for (const reason of reasonsTold(previous, vmi)) countFailure({ reason });
+    for (const reason of newReasons(previous, vmi)) countFailure({ reason });
     if (previous !== undefined) measurePhases(previous, vmi);
     if (!isRunning(vmi)) return;
     const nowMs = clock.monotonicMs();

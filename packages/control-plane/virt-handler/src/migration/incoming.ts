@@ -4,15 +4,15 @@ import { type NetworkConfig, type VirtualMachineInstance, networkConfigOf } from
 import { AppError, isAppError, isEqual, messageOf } from "@patchbay/base";
 import { planDomain, domainNameOf } from "@patchbay/core/vm";
 import {
-  announcedNics,
-  arrivalFaults,
-  arrivedWirings,
-  expectedNics,
-  planArrival,
+  listAnnouncedNics,
+  findIncomingFaults,
+  wiringsAfterArrival,
+  listExpectedNics,
+  planIncoming,
   staysPaused,
-  type ArrivalFacts,
-  type ArrivalStep,
-  type ArrivedNic,
+  type IncomingFacts,
+  type IncomingStep,
+  type IncomingNic,
 } from "@patchbay/core/migration";
 import { printDomain, printPciAddress } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
@@ -41,7 +41,7 @@ function planPaths(vmi: VirtualMachineInstance, network: NetworkConfig): readonl
 
 interface Incoming {
   readonly vmi: VirtualMachineInstance;
-  readonly migration: ArrivalFacts["migration"];
+  readonly migration: IncomingFacts["migration"];
   readonly move: MigrationRun;
   readonly place: LauncherContext;
   readonly deps: Deps;
@@ -76,23 +76,23 @@ function expectedPaths({ vmi, move, place, deps }: Incoming, arrived: readonly s
 async function findFaults(arrival: Incoming): Promise<readonly string[]> {
   const { vmi, place, deps } = arrival;
   const { nics, paths } = await readDomainFacts(domainNameOf(vmi), place.session.connection);
-  const arrived = nics.map(({ mac, tapName, socketPath, pciAddress }): ArrivedNic => ({
+  const arrived = nics.map(({ mac, tapName, socketPath, pciAddress }): IncomingNic => ({
     mac,
     tap: tapName ?? socketPath,
     pciAddress: pciAddress === undefined ? undefined : printPciAddress(pciAddress),
   }));
   const { bindings } = networkConfigOf(deps.kubevirts.list()[0]);
   const wired = {
-    nics: expectedNics(vmi, bindings, arrived),
+    nics: listExpectedNics(vmi, bindings, arrived),
     paths: expectedPaths(arrival, paths),
   };
-  return arrivalFaults({ nics: arrived, paths }, wired);
+  return findIncomingFaults({ nics: arrived, paths }, wired);
 }
 
 async function readGuestNetwork({ vmi, move, place, deps }: Incoming): Promise<GuestNetwork> {
   if (move.guestNetwork === undefined) {
     const facts = await observeNodeVm(vmi, place, deps);
-    move.guestNetwork = { wirings: arrivedWirings(facts), nics: announcedNics(facts) };
+    move.guestNetwork = { wirings: wiringsAfterArrival(facts), nics: listAnnouncedNics(facts) };
   }
   return move.guestNetwork;
 }
@@ -117,7 +117,7 @@ async function preloadFacts(arrival: Incoming): Promise<void> {
 async function inspectGuest(
   arrival: Incoming,
   domain: DomainInfo | undefined,
-): Promise<Pick<ArrivalFacts, "isComing" | "isOffAtSource" | "faults">> {
+): Promise<Pick<IncomingFacts, "isComing" | "isOffAtSource" | "faults">> {
   const isOff = isOffAtSource(arrival);
   if (domain?.state === "paused" && !isOff) await preloadFacts(arrival);
   if (domain?.state !== "paused" || !isOff) {
@@ -134,7 +134,7 @@ function addressFields({ move, deps }: Incoming) {
   };
 }
 
-function relayState(arrival: Incoming): ArrivalFacts["relay"] {
+function relayState(arrival: Incoming): IncomingFacts["relay"] {
   const { migration, move } = arrival;
   if (move.relay === undefined) return "none";
   const { targetNodeAddress, targetDirectMigrationNodePorts } = migration;
@@ -196,7 +196,7 @@ async function reportFaults({ vmi, deps }: Incoming, faults: readonly string[]):
   deps.log.error("a guest that came stays paused: it is not what was made ready for it", fields);
 }
 
-const PERFORM: Readonly<Partial<Record<ArrivalStep["kind"], (of: Incoming) => Promise<void>>>> = {
+const PERFORM: Readonly<Partial<Record<IncomingStep["kind"], (of: Incoming) => Promise<void>>>> = {
   startRelay,
   reportAddress: (arrival) =>
     writeMigrationState(arrival.vmi, addressFields(arrival), { deps: arrival.deps }),
@@ -211,7 +211,7 @@ const PERFORM: Readonly<Partial<Record<ArrivalStep["kind"], (of: Incoming) => Pr
   },
 };
 
-async function perform(step: ArrivalStep, arrival: Incoming): Promise<void> {
+async function perform(step: IncomingStep, arrival: Incoming): Promise<void> {
   if (step.kind === "reportFaults") await reportFaults(arrival, step.faults);
   else await PERFORM[step.kind]?.(arrival);
 }
@@ -222,10 +222,10 @@ async function perform(step: ArrivalStep, arrival: Incoming): Promise<void> {
  */
 export async function receiveGuest(
   arrival: Incoming,
-  { domain, isWired }: Pick<ArrivalFacts, "domain" | "isWired">,
+  { domain, isWired }: Pick<IncomingFacts, "domain" | "isWired">,
 ): Promise<boolean> {
   const { vmi, migration, deps } = arrival;
-  const steps = planArrival({
+  const steps = planIncoming({
     migration,
     domain,
     isWired,

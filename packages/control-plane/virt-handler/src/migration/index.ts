@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // One pass over a VMI that migrates from this node or to it.
 import type { VirtualMachineInstance, MigrationState } from "@patchbay/api";
-import { announcedNics, leftWirings, broughtAlong, openMigration } from "@patchbay/core/migration";
+import {
+  listAnnouncedNics,
+  wiringsAfterDeparture,
+  listMigratingIfaces,
+  openMigration,
+} from "@patchbay/core/migration";
 import { messageOf } from "@patchbay/base";
 import { type NodeVmFacts, domainNameOf } from "@patchbay/core/vm";
 import { findByName } from "@patchbay/core/nics";
@@ -38,7 +43,7 @@ async function announceMacs(
   deps: Deps,
 ): Promise<void> {
   await tryOnLinks(vmi, { place, deps }, async (facts, netns) => {
-    for (const nic of announcedNics(facts)) await deps.podNetwork.announce(netns, nic);
+    for (const nic of listAnnouncedNics(facts)) await deps.podNetwork.announce(netns, nic);
   });
 }
 
@@ -52,7 +57,7 @@ function releaseMacs(
   deps: Deps,
 ): Promise<boolean> {
   return tryOnLinks(vmi, { place, deps }, async (facts, netns) => {
-    for (const wiring of leftWirings(facts, place.pod.uid))
+    for (const wiring of wiringsAfterDeparture(facts, place.pod.uid))
       await deps.podNetwork.wireTap(netns, wiring);
   });
 }
@@ -67,7 +72,9 @@ type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next
 
 /** Whether the links of all NICs that the guest brings along are wired here. */
 function isWired(vmi: VirtualMachineInstance, { ifaces }: NodeVmFacts): boolean {
-  return broughtAlong(vmi).every(({ name = "" }) => findByName(ifaces, name)?.links.wired === true);
+  return listMigratingIfaces(vmi).every(
+    ({ name = "" }) => findByName(ifaces, name)?.links.wired === true,
+  );
 }
 
 function atMost(next: Next, ms: number): Next {

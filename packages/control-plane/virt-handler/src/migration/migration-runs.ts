@@ -4,23 +4,23 @@
 import { isEqual } from "@patchbay/base";
 import {
   openMigration,
-  type announcedNics,
-  type arrivedWirings,
-  type DepartureFacts,
+  type listAnnouncedNics,
+  type wiringsAfterArrival,
+  type OutgoingFacts,
 } from "@patchbay/core/migration";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import type { JobStats } from "@patchbay/core/interfaces";
 import type { RelayEndpoint, Relay } from "../relays/relays.ts";
 
 export interface GuestNetwork {
-  readonly wirings: ReturnType<typeof arrivedWirings>;
-  readonly nics: ReturnType<typeof announcedNics>;
+  readonly wirings: ReturnType<typeof wiringsAfterArrival>;
+  readonly nics: ReturnType<typeof listAnnouncedNics>;
 }
 
 export class MigrationRun {
   readonly migrationUid: string;
   /** Source only: whether the libvirt call runs, or how it ended. */
-  call: DepartureFacts["call"];
+  call: OutgoingFacts["call"];
   /** Source only: last job statistics; undefined without a running job. */
   job: JobStats | undefined;
   /** Source only: when the transferred bytes last changed, monotonic milliseconds. */

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The source side of a migration.
 import { names, usesEmulation, type VirtualMachineInstance } from "@patchbay/api";
-import { domainNameOf, travellingDisks } from "@patchbay/core/vm";
+import { domainNameOf, disksToCopy } from "@patchbay/core/vm";
 import {
-  DISRUPTED_MS,
+  UNLIMITED_DOWNTIME_MS,
   downtimeAt,
-  moveLimitsOf,
-  type DepartureFacts,
-  isToBeDisrupted,
-  planDeparture,
-  type DepartureStep,
+  migrationLimitsOf,
+  type OutgoingFacts,
+  mayDisruptNow,
+  planOutgoing,
+  type OutgoingStep,
 } from "@patchbay/core/migration";
 import { messageOf, isAppError } from "@patchbay/base";
-import { moveFamilies, type MetricFamily } from "@patchbay/core/metrics";
+import { outgoingMigrationFamilies, type MetricFamily } from "@patchbay/core/metrics";
 import { keyOf, printKey, printTime } from "@patchbay/kube";
 import type {
   HypervisorConnection,
@@ -28,7 +28,7 @@ import { writeMigrationState, parsePorts } from "./migration-status.ts";
 
 interface Outgoing {
   readonly vmi: VirtualMachineInstance;
-  readonly migration: DepartureFacts["migration"];
+  readonly migration: OutgoingFacts["migration"];
   readonly move: MigrationRun;
   /** Undefined when the launcher does not answer or has ended. */
   readonly session: Session | undefined;
@@ -42,15 +42,15 @@ export function buildRelayRequest(
   { launcher }: Session,
 ): RelayRequest {
   const { directoryFd } = launcher;
-  const disks = travellingDisks(vmi.spec).length;
-  return { migration, disks, silenceMs: moveLimitsOf(migration).silenceMs, directoryFd };
+  const disks = disksToCopy(vmi.spec).length;
+  return { migration, disks, silenceMs: migrationLimitsOf(migration).silenceMs, directoryFd };
 }
 
 /** Uses the sockets in the launcher's volume, by their paths inside the launcher. */
 function buildMigration({ vmi, migration }: Outgoing): Migration {
   const at = (socket: string): string => `${names.LAUNCHER_DIR}/${socket}`;
-  const targets = travellingDisks(vmi.spec);
-  const { bandwidthMibPerSecond, throttles, allowsUnsafe } = moveLimitsOf(migration);
+  const targets = disksToCopy(vmi.spec);
+  const { bandwidthMibPerSecond, throttles, allowsUnsafe } = migrationLimitsOf(migration);
   return {
     ...(bandwidthMibPerSecond !== undefined && { bandwidthMibPerSecond }),
     throttles,
@@ -71,10 +71,10 @@ async function limitDowntime(
   connection: HypervisorConnection,
   iteration: number,
 ): Promise<void> {
-  const { maxDowntimeMs } = moveLimitsOf(migration);
+  const { maxDowntimeMs } = migrationLimitsOf(migration);
   const isEmulated = usesEmulation(deps.kubevirts.list()[0]);
   const atMost = { maxDowntimeMs, isEmulated };
-  const limitMs = move.isDisrupted ? DISRUPTED_MS : downtimeAt(iteration, atMost);
+  const limitMs = move.isDisrupted ? UNLIMITED_DOWNTIME_MS : downtimeAt(iteration, atMost);
   try {
     await connection.setMaxDowntime(domainNameOf(vmi), limitMs);
   } catch (error) {
@@ -86,7 +86,7 @@ async function limitDowntime(
 /** The reason of a failure, for people. libvirt reports a cancellation when this process aborted a stalled migration. */
 function describeFailure({ migration, move }: Outgoing, error: unknown): string {
   if (!move.isStalled) return messageOf(error);
-  const seconds = moveLimitsOf(migration).silenceMs / 1000;
+  const seconds = migrationLimitsOf(migration).silenceMs / 1000;
   return `nothing came over for ${String(seconds)} s (progressTimeout)`;
 }
 
@@ -140,7 +140,7 @@ function recordJob({ migration, move, deps }: Outgoing, job: JobStats): void {
   if (move.progressMs === undefined || job.processedBytes !== move.job?.processedBytes) {
     move.progressMs = nowMs;
   }
-  move.isStalled = isMoving && nowMs - move.progressMs >= moveLimitsOf(migration).silenceMs;
+  move.isStalled = isMoving && nowMs - move.progressMs >= migrationLimitsOf(migration).silenceMs;
   move.job = isMoving ? job : undefined;
 }
 
@@ -171,7 +171,7 @@ export function createMigrationMetrics({
       const job = migrationRuns.jobOf(vmi.metadata.uid ?? "");
       return job === undefined ? [] : [{ vmi, job }];
     });
-    return Promise.resolve(moveFamilies(leaving, nodeName));
+    return Promise.resolve(outgoingMigrationFamilies(leaving, nodeName));
   };
 }
 
@@ -225,7 +225,7 @@ async function notifyTarget({ move }: Outgoing): Promise<void> {
 
 async function reportFailed(
   { vmi, deps }: Outgoing,
-  { reason, isAborted }: Extract<DepartureStep, { kind: "reportFailed" }>,
+  { reason, isAborted }: Extract<OutgoingStep, { kind: "reportFailed" }>,
 ): Promise<void> {
   const failure = { failed: true, failureReason: reason } as const;
   await writeMigrationState(vmi, isAborted ? { ...failure, abortStatus: "Succeeded" } : failure, {
@@ -243,12 +243,12 @@ async function reportStart({ vmi, deps }: Outgoing): Promise<void> {
 async function disrupt({ vmi, move, session, deps }: Outgoing): Promise<void> {
   if (session === undefined) return;
   move.isDisrupted = true;
-  await session.connection.setMaxDowntime(domainNameOf(vmi), DISRUPTED_MS);
+  await session.connection.setMaxDowntime(domainNameOf(vmi), UNLIMITED_DOWNTIME_MS);
   await writeMigrationState(vmi, { mode: "Paused" }, { deps });
   deps.log.info("a guest stands still for the rest of its way", { vmi: printKey(keyOf(vmi)) });
 }
 
-const PERFORM: Readonly<Partial<Record<DepartureStep["kind"], (of: Outgoing) => Promise<void>>>> = {
+const PERFORM: Readonly<Partial<Record<OutgoingStep["kind"], (of: Outgoing) => Promise<void>>>> = {
   startRelay,
   reportStart,
   migrate: async (departure) => {
@@ -270,7 +270,7 @@ const PERFORM: Readonly<Partial<Record<DepartureStep["kind"], (of: Outgoing) => 
   },
 };
 
-async function perform(step: DepartureStep, departure: Outgoing): Promise<void> {
+async function perform(step: OutgoingStep, departure: Outgoing): Promise<void> {
   if (step.kind === "reportFailed") await reportFailed(departure, step);
   else await PERFORM[step.kind]?.(departure);
 }
@@ -283,14 +283,14 @@ export async function sendGuest(departure: Outgoing): Promise<boolean> {
     ? { domain: undefined, job: NO_JOB }
     : await observeMigration(departure);
   recordJob(departure, job);
-  const steps = planDeparture({
+  const steps = planOutgoing({
     migration,
     domain,
     job,
     call: move.call,
     isHeard: move.isConfirmed,
     isStalled: move.isStalled,
-    isLate: isToBeDisrupted(migration, departure.vmi, departure.deps.clock.now()),
+    isLate: mayDisruptNow(migration, departure.vmi, departure.deps.clock.now()),
     hasRelay: move.leadsTo(targetEndpoint(departure)),
   });
   for (const step of steps) {

@@ -2,7 +2,7 @@
 // The relay on a migration's target node: accepts the source node's connections for one migration, once for each channel.
 import type { AddressInfo, Socket } from "node:net";
 import { createServer, type Server, type TLSSocket } from "node:tls";
-import { messageOf, Strangers } from "@patchbay/base";
+import { messageOf, UnauthenticatedConnections } from "@patchbay/base";
 
 import { connectUnixSocket } from "@patchbay/os";
 import { isPeer, toTlsOptions } from "./protocol.ts";
@@ -80,7 +80,7 @@ function serve(receiver: Receiver, channel: Channel): Server {
     handshakeTimeout: order.greetingMs,
     allowHalfOpen: true,
   });
-  const strangers = new Strangers(STRANGERS_MAX);
+  const strangers = new UnauthenticatedConnections(STRANGERS_MAX);
   server.on("connection", (socket: Socket) => {
     strangers.add(socket);
   });

@@ -4,7 +4,7 @@ import { Duplex } from "node:stream";
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { findByName, ifacesOf } from "@patchbay/core/nics";
-import { WholePackets, type CaptureRequest } from "@patchbay/core/guest";
+import { PacketLimiter, type CaptureRequest } from "@patchbay/core/guest";
 import { printKey } from "@patchbay/kube";
 import type {
   NetnsHandle,
@@ -80,7 +80,7 @@ async function run(
   { order }: CaptureRequest,
   { captures, netns, link }: CaptureSource,
 ): Promise<PacketCapture> {
-  const packets = new WholePackets(order.bytes);
+  const packets = new PacketLimiter(order.bytes);
   let isFull = false;
   const onBytes = async (bytes: Uint8Array): Promise<void> => {
     if (isFull) return;

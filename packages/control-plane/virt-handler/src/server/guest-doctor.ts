@@ -3,10 +3,10 @@
 import { AppError } from "@patchbay/base";
 import {
   diagnose,
-  wayFactsOf,
-  wayQuestionOf,
+  collectPathFacts,
+  planProbes,
   type DoctorReport,
-  type WaySources,
+  type PathSources,
 } from "@patchbay/core/doctor";
 import { domainNameOf, type NodeVmFacts } from "@patchbay/core/vm";
 import { findByName } from "@patchbay/core/nics";
@@ -47,7 +47,7 @@ async function queryGuest(
   { vmi, session }: LauncherContext & Pick<FoundGuest, "vmi">,
   { domain }: NodeVmFacts,
   leadsOut: boolean,
-): Promise<Pick<WaySources, "answer" | "routes">> {
+): Promise<Pick<PathSources, "answer" | "routes">> {
   if (domain?.running !== true || !domain.facts.agentConnected) return {};
   const { connection } = session;
   const answer = await orUndefined(connection.readGuestInterfaces(domainNameOf(vmi)));
@@ -78,17 +78,17 @@ async function examine(
     });
   }
   const served = deps.guestServers.served(pod.uid);
-  const localSources: WaySources = {
+  const localSources: PathSources = {
     iface,
     vmis: deps.vmis.list(),
     vmi,
     served,
     isPaused: known.domain?.isPaused === true,
   };
-  const { leadsOut } = wayFactsOf(localSources);
-  const sources: WaySources = { ...localSources, ...(await queryGuest(place, known, leadsOut)) };
-  const facts = wayFactsOf(sources);
-  const question = wayQuestionOf(sources, facts);
+  const { leadsOut } = collectPathFacts(localSources);
+  const sources: PathSources = { ...localSources, ...(await queryGuest(place, known, leadsOut)) };
+  const facts = collectPathFacts(sources);
+  const question = planProbes(sources, facts);
   const leftMs = startedMs + EXAMINATION_TIMEOUT_MS - RESERVED_MS - deps.clock.monotonicMs();
   const withinMs = Math.max(PROBE_MIN_MS, Math.min(PROBE_MAX_MS, leftMs));
   const nic = question && { ...question, pod: session.launcher.netns, node, withinMs };

@@ -2,11 +2,11 @@
 // virt-api's requests to guests, executed at once and independent of the loop, which observes their results.
 import { domainNameOf } from "@patchbay/core/vm";
 import {
-  guestAgentInfoOf,
-  guestFilesystemsOf,
-  guestUsersOf,
+  buildGuestAgentInfo,
+  parseGuestFilesystems,
+  parseGuestUsers,
   type GuestRequest,
-  type HeardOfGuest,
+  type AgentReplies,
 } from "@patchbay/core/guest";
 import { isAppError } from "@patchbay/base";
 import type {
@@ -38,7 +38,7 @@ async function ifSupported<T>(question: Promise<T>): Promise<T | undefined> {
 }
 
 /** Queries one after the other, because the agent has only one channel. */
-async function readAll(connection: HypervisorConnection, domain: string): Promise<HeardOfGuest> {
+async function readAll(connection: HypervisorConnection, domain: string): Promise<AgentReplies> {
   const read = (topic: GuestTopic): Promise<GuestFacts | undefined> =>
     ifSupported(connection.readGuestFacts(domain, topic));
   return {
@@ -62,14 +62,14 @@ const REQUESTS: Readonly<Record<Exclude<GuestRequest, "interfacetraffic">, Handl
   unpause: (connection, domain) => done(connection.resumeDomain(domain)),
   reset: (connection, domain) => done(connection.resetDomain(domain)),
   softreboot: (connection, domain) => done(connection.rebootDomain(domain)),
-  guestosinfo: async (connection, domain) => guestAgentInfoOf(await readAll(connection, domain)),
+  guestosinfo: async (connection, domain) => buildGuestAgentInfo(await readAll(connection, domain)),
   userlist: async (connection, domain) => ({
     metadata: {},
-    items: guestUsersOf(await connection.readGuestFacts(domain, "users")),
+    items: parseGuestUsers(await connection.readGuestFacts(domain, "users")),
   }),
   filesystemlist: async (connection, domain) => ({
     metadata: {},
-    items: guestFilesystemsOf(await connection.readGuestFacts(domain, "filesystems")),
+    items: parseGuestFilesystems(await connection.readGuestFacts(domain, "filesystems")),
   }),
 };
 

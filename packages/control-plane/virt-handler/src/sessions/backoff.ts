@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backoff for launchers that hang or drop their connections, independent of what wakes the loop.
 import { AppError, isAppError, type Clock } from "@patchbay/base";
-import { createPauses, type Pauses } from "@patchbay/kube";
+import { createStepBackoff, type StepBackoff } from "@patchbay/kube";
 import type { LauncherPod, NetnsHandle } from "@patchbay/core/interfaces";
 import type { Listener, Session, Sessions } from "./sessions.ts";
 
@@ -18,13 +18,13 @@ const PASS_TIMEOUT_MS = 90_000;
 class BackoffSessions implements Sessions {
   readonly #sessions: Sessions;
   readonly #clock: Clock;
-  readonly #pauses: Pauses<undefined>;
+  readonly #pauses: StepBackoff<undefined>;
   readonly #known = new WeakSet<Session>();
 
   constructor(sessions: Sessions, clock: Clock) {
     this.#sessions = sessions;
     this.#clock = clock;
-    this.#pauses = createPauses({ clock, range: BACKOFF_RANGE });
+    this.#pauses = createStepBackoff({ clock, range: BACKOFF_RANGE });
   }
 
   async use<T>(

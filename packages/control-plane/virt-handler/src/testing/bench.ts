@@ -6,7 +6,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { isAppError } from "@patchbay/base";
-import { createOwnWrites, createQueue, printKey, type Next, type Note } from "@patchbay/kube";
+import { createMutationCache, createQueue, printKey, type Next, type Note } from "@patchbay/kube";
 import type { Hypervisor, HypervisorConnection, PodNetwork } from "@patchbay/core/interfaces";
 import {
   createFakeCache,
@@ -286,7 +286,7 @@ class MemoryBench implements Bench {
       }),
       guestHooks: createGuestHooks({ hooks: this.hooks, clock: this.#clock, log }),
       ...createMemory(this.#clock),
-      ownWrites: createOwnWrites(),
+      ownWrites: createMutationCache(),
       events: {
         record: (_object, note) => {
           this.notes.push(note);

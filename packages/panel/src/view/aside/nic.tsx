@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Details of a NIC: progress, problems, facts in the guest, and actions.
 import type { JSX } from "preact";
-import { helperOn, nextOn } from "@patchbay/core/reasons";
+import { whoCanHelp, nextStepFor } from "@patchbay/core/reasons";
 import { parseMs, timeOfDay } from "../../browser/timing.ts";
 import type { OperationRow } from "../../model/nic/history.ts";
 import { PHASE_LABELS, type Plug } from "../../model/nic/plug.ts";
@@ -92,8 +92,8 @@ function Operations({ rows }: { readonly rows: readonly OperationRow[] }): JSX.E
 function Problem({ plug }: { readonly plug: Plug }): JSX.Element | null {
   const { reason, message, tone, attempts } = plug;
   if (reason === undefined) return null;
-  const next = nextOn(reason);
-  const helper = helperOn(reason);
+  const next = nextStepFor(reason);
+  const helper = whoCanHelp(reason);
   return (
     <div class={`callout callout-${tone}`}>
       <b>{reason}</b>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits for each user.
 import type { Socket } from "node:net";
-import { Strangers } from "@patchbay/base";
+import { UnauthenticatedConnections } from "@patchbay/base";
 import { tooManyRequests } from "../meta/status.ts";
 import { Budget } from "./budget.ts";
 
@@ -78,11 +78,11 @@ class UserQuota {
 export class UserQuotas {
   readonly #limits: Limits;
   readonly #quotas = new Map<string, UserQuota>();
-  readonly #unauthenticated: Strangers;
+  readonly #unauthenticated: UnauthenticatedConnections;
 
   constructor(limits: Limits) {
     this.#limits = limits;
-    this.#unauthenticated = new Strangers(limits.unauthenticatedConnections);
+    this.#unauthenticated = new UnauthenticatedConnections(limits.unauthenticatedConnections);
   }
 
   addUnauthenticated(socket: Socket): void {

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
-import { runOnSource } from "./run-on-source.ts";
+import { runSourceProgram } from "./run-on-source.ts";
 
 interface Blob {
   /** `sha256:…` */
@@ -89,7 +89,7 @@ async function createLayer(
   file: string,
 ): Promise<Blob> {
   const owned = [`--owner=${String(owner)}`, `--group=${String(owner)}`];
-  await runOnSource(deps, source, [
+  await runSourceProgram(deps, source, [
     "tar",
     ...REPRODUCIBLE_FLAGS,
     ...owned,
@@ -99,8 +99,8 @@ async function createLayer(
     source,
     ".",
   ]);
-  const sum = await runOnSource(deps, source, ["sha256sum", "--zero", file]);
-  const bytes = Number(await runOnSource(deps, source, ["stat", "--format=%s", file]));
+  const sum = await runSourceProgram(deps, source, ["sha256sum", "--zero", file]);
+  const bytes = Number(await runSourceProgram(deps, source, ["stat", "--format=%s", file]));
   return { digest: `sha256:${sum.split(" ")[0] ?? ""}`, bytes };
 }
 
@@ -118,7 +118,7 @@ export async function archiveDirectory(deps: Deps, image: DirectoryImage): Promi
   await deps.files.ensureDirectory(join(layout, "blobs/sha256"));
   const layerFile = join(workDirectory, "layer.tar");
   const layer = await createLayer(deps, image, layerFile);
-  await runOnSource(deps, source, ["mv", layerFile, join(layout, blobPath(layer.digest))]);
+  await runSourceProgram(deps, source, ["mv", layerFile, join(layout, blobPath(layer.digest))]);
   for (const [path, text] of Object.entries(buildLayoutFiles(layer, architecture, digestOf))) {
     await deps.files.ensureDirectory(dirname(join(layout, path)));
     await deps.files.writeAtomic(join(layout, path), text, TEXT_MODE);
@@ -126,6 +126,6 @@ export async function archiveDirectory(deps: Deps, image: DirectoryImage): Promi
   const archive = join(workDirectory, "image.tar");
   // A disk image may need most of the free space.
   const moved = ["--remove-files", "-C", layout, "oci-layout", "index.json", "blobs"];
-  await runOnSource(deps, source, ["tar", "-cf", archive, ...moved]);
+  await runSourceProgram(deps, source, ["tar", "-cf", archive, ...moved]);
   return archive;
 }

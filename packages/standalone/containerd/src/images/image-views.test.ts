@@ -3,7 +3,7 @@
 import type { Command, CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
-import { createImageViews, type ImageViews } from "./image-views.ts";
+import { createImageMounts, type ImageViews } from "./image-views.ts";
 
 const NAME = "docker.io/library/guest:latest";
 const MISSING = { exitCode: 1, stderr: "ctr: snapshot /p: not found" };
@@ -19,7 +19,7 @@ let calls: string[];
 let isMounted: boolean;
 /** Answers to the next calls of that beginning. */
 let answers: [start: string, answer: Partial<CommandResult>][];
-let deps: Parameters<typeof createImageViews>[0];
+let deps: Parameters<typeof createImageMounts>[0];
 
 function answer(call: string): Partial<CommandResult> {
   const index = answers.findIndex(([start]) => call.startsWith(start));
@@ -48,7 +48,7 @@ beforeEach(() => {
     );
   const runner = createFakeProcessRunner({ ctr: run, mount: run, umount: run });
   deps = { files, runner, layout: { socket: "/s", config: "/c" } };
-  views = createImageViews(deps);
+  views = createImageMounts(deps);
 });
 
 test("an image is mounted, made harmless and kept, once", async () => {

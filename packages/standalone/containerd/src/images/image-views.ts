@@ -22,7 +22,7 @@ export interface ImageViews {
   release(path: string): Promise<void>;
 }
 
-export function createImageViews(deps: ImageDeps): ImageViews {
+export function createImageMounts(deps: ImageDeps): ImageViews {
   return new Views(deps);
 }
 

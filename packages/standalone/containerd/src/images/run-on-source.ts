@@ -40,7 +40,7 @@ const TIMEOUT_MS = 3_600_000;
  * Blames a failure on `source`, named as the user named it.
  * @throws AppError with IMAGE_SOURCE_INVALID, OS_PROGRAM_MISSING, OS_TIMED_OUT
  */
-export async function runOnSource(
+export async function runSourceProgram(
   { runner }: { readonly runner: ProcessRunner },
   source: string,
   argv: readonly [string, ...string[]],

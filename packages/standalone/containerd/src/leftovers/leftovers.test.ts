@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
-import { layoutOf } from "../layout.ts";
+import { buildLayout } from "../layout.ts";
 import { parseHierarchies } from "./cgroups.ts";
 import { mountsBelow } from "./mounts.ts";
-import { shimSocketsOf, removeShimSockets, sweepShimSockets } from "./shim-sockets.ts";
-import { findContainerId, listProcesses, listShimDescendants, shimsOf } from "./shims.ts";
+import { shimSocketPaths, removeShimSockets, sweepShimSockets } from "./shim-sockets.ts";
+import { findContainerId, listProcesses, listShimDescendants, findShims } from "./shims.ts";
 
 test("mounts below a directory are listed, the innermost first", () => {
   const mountinfo = [
@@ -79,7 +79,7 @@ test.each([
   { name: "of another user than root", uid: 107 },
 ])("a process $name is no shim, whatever it calls itself", async (it) => {
   const files = await withProcesses({ pid: 30, parent: 12, argv: [...SHIM, SOCKET], ...it });
-  expect(shimsOf(await listProcesses(files), SOCKET)).toEqual([]);
+  expect(findShims(await listProcesses(files), SOCKET)).toEqual([]);
 });
 
 test.each([
@@ -94,9 +94,13 @@ test.each([
 });
 
 describe("sockets of shims", () => {
-  const layout = layoutOf({ directory: "/d", runDirectory: "/d/run", cniConfDirectory: "/d/net" });
+  const layout = buildLayout({
+    directory: "/d",
+    runDirectory: "/d/run",
+    cniConfDirectory: "/d/net",
+  });
   const bundles = "/d/state/io.containerd.runtime.v2.task/k8s.io";
-  const pathOf = (id: string): string => shimSocketsOf(layout, id)[0] ?? "";
+  const pathOf = (id: string): string => shimSocketPaths(layout, id)[0] ?? "";
 
   async function withContainers(...ids: readonly string[]) {
     const files = createFakeFiles();
@@ -108,13 +112,13 @@ describe("sockets of shims", () => {
   }
 
   test("have the names that containerd gives them", () => {
-    const other = layoutOf({
+    const other = buildLayout({
       directory: "/d",
       runDirectory: "/tmp/ctrdx/c/run",
       cniConfDirectory: "/d/net",
     });
     // Seen with containerd 1.6.20.
-    expect(shimSocketsOf(other, "c1")[0]).toBe(
+    expect(shimSocketPaths(other, "c1")[0]).toBe(
       "/run/containerd/s/4aca3e1d042ac6ab40d98fa46b494484cb1c0cbda4f4f3a04d63d6f9057e5105",
     );
   });

@@ -4,11 +4,11 @@ import type { CommandResult } from "@patchbay/core/interfaces";
 import { createFakeFiles, createFakeProcessRunner, settle } from "@patchbay/os/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { beforeEach, describe, expect, test } from "vitest";
-import { layoutOf } from "../layout.ts";
+import { buildLayout } from "../layout.ts";
 import { removeOrphans, removeContainerdLeftovers } from "./remove-leftovers.ts";
-import { keepShimSockets, shimSocketsOf } from "./shim-sockets.ts";
+import { sweepShimSocketsOnChange, shimSocketPaths } from "./shim-sockets.ts";
 
-const layout = layoutOf({ directory: "/d", runDirectory: "/run/d", cniConfDirectory: "/net" });
+const layout = buildLayout({ directory: "/d", runDirectory: "/run/d", cniConfDirectory: "/net" });
 const BUNDLES = "/d/state/io.containerd.runtime.v2.task/k8s.io";
 const ID = "a".repeat(64);
 const OTHER = "b".repeat(64);
@@ -122,7 +122,7 @@ describe("of a containerd that has ended", () => {
     await startShim(10, "c1");
     await startShim(20, "c2", "/run/other.sock");
     await write(`${BUNDLES}/c1/config.json`);
-    const [socket = ""] = shimSocketsOf(layout, "c1");
+    const [socket = ""] = shimSocketPaths(layout, "c1");
     for (const path of [socket, "/run/d/x", "/d/root/x"]) await write(path);
     expect(await removeContainerdLeftovers(deps())).toEqual({ processes: 2, mounts: 2 });
     expect(killed).toEqual([11, 10]);
@@ -148,9 +148,9 @@ describe("sockets of shims", () => {
     const stop = new AbortController();
     const log = createFakeLogger();
     await write(`${BUNDLES}/c1`);
-    const [socket = ""] = shimSocketsOf(layout, "c1");
+    const [socket = ""] = shimSocketPaths(layout, "c1");
     await write(socket);
-    keepShimSockets({ files, layout, bootId: "boot", log }, stop.signal);
+    sweepShimSocketsOnChange({ files, layout, bootId: "boot", log }, stop.signal);
     await settle();
     expect(await files.readText(layout.shims)).toBe('{"bootId":"boot","ids":["c1"]}\n');
     const list = files.list.bind(files);
@@ -176,11 +176,14 @@ describe("sockets of shims", () => {
     '{"bootId":"x","ids":["c1"]}',
     '{"bootId":"boot","ids":[1]}',
   ])("of a note %j are unknown", async (note) => {
-    const [socket = ""] = shimSocketsOf(layout, "c1");
+    const [socket = ""] = shimSocketPaths(layout, "c1");
     await write(socket);
     await write(layout.shims, note);
     const stop = new AbortController();
-    keepShimSockets({ files, layout, bootId: "boot", log: createFakeLogger() }, stop.signal);
+    sweepShimSocketsOnChange(
+      { files, layout, bootId: "boot", log: createFakeLogger() },
+      stop.signal,
+    );
     await settle();
     expect(await files.exists(socket)).toBe(true);
     stop.abort();

@@ -10,7 +10,7 @@ import {
   listDescendants,
   findContainerId,
   listProcesses,
-  shimsOf,
+  findShims,
   listShimDescendants,
 } from "./shims.ts";
 import { removeShimSockets, SHIM_SOCKETS } from "./shim-sockets.ts";
@@ -37,7 +37,7 @@ interface OrphanDeps {
 export async function removeOrphans(deps: OrphanDeps): Promise<readonly string[]> {
   const { files, layout, kill, cgroupParent } = deps;
   const all = await listProcesses(files);
-  const shims = shimsOf(all, layout.socket);
+  const shims = findShims(all, layout.socket);
   const groups = (await listGroups(deps, cgroupParent)).filter((name) => GROUP.test(name));
   if (shims.length + groups.length === 0) return [];
   // Listed last: containerd records a container before its shim starts, and that before its group exists.

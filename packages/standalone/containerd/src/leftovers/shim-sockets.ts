@@ -21,7 +21,7 @@ export interface ShimDeps {
   readonly bootId: string;
 }
 
-export function shimSocketsOf({ socket }: ContainerdLayout, id: string): readonly string[] {
+export function shimSocketPaths({ socket }: ContainerdLayout, id: string): readonly string[] {
   return KINDS.map((kind) => {
     const hash = createHash("sha256").update(`${socket}/k8s.io/${id}${kind}`).digest("hex");
     return join(SHIM_SOCKETS, hash);
@@ -40,7 +40,7 @@ async function readRecordedIds({ files, layout, bootId }: ShimDeps): Promise<rea
 }
 
 async function removeSockets({ files, layout }: ShimDeps, ids: readonly string[]): Promise<void> {
-  for (const path of ids.flatMap((id) => shimSocketsOf(layout, id))) await files.remove(path);
+  for (const path of ids.flatMap((id) => shimSocketPaths(layout, id))) await files.remove(path);
 }
 
 export async function sweepShimSockets(deps: ShimDeps): Promise<void> {
@@ -64,7 +64,7 @@ export async function removeShimSockets(deps: ShimDeps): Promise<void> {
 }
 
 /** Removes sockets of ended containers until the signal is aborted. */
-export function keepShimSockets(
+export function sweepShimSocketsOnChange(
   deps: ShimDeps & { readonly log: Logger },
   signal: AbortSignal,
 ): void {

@@ -44,7 +44,7 @@ function isShimOf({ argv, isHostRoot }: ProcessFacts, socket: string): boolean {
 }
 
 /** Returns the pids of the shims of the containerd with that socket. */
-export function shimsOf(all: readonly ProcessFacts[], socket: string): readonly number[] {
+export function findShims(all: readonly ProcessFacts[], socket: string): readonly number[] {
   return all.filter((each) => isShimOf(each, socket)).map(({ pid }) => pid);
 }
 
@@ -70,5 +70,5 @@ export function listShimDescendants(
   all: readonly ProcessFacts[],
   socket: string,
 ): readonly number[] {
-  return listDescendants(all, shimsOf(all, socket));
+  return listDescendants(all, findShims(all, socket));
 }

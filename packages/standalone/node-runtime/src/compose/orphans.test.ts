@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { layoutOf, type ContainerdLayout } from "@patchbay/containerd";
+import { buildLayout, type ContainerdLayout } from "@patchbay/containerd";
 import { AppError } from "@patchbay/base";
 import { createFakeContainerRuntime } from "@patchbay/cri/testing";
 import { createFakeClock, createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
@@ -88,7 +88,7 @@ describe("a sweep", () => {
 
   test("removes nothing of a machine without shims", async () => {
     const { log, runner, sweep } = machine(
-      layoutOf({ directory: "/c", runDirectory: "/run/c", cniConfDirectory: "/cni" }),
+      buildLayout({ directory: "/c", runDirectory: "/run/c", cniConfDirectory: "/cni" }),
     );
     await sweep();
     expect([runner.commands, log.lines]).toEqual([[], []]);

@@ -3,7 +3,7 @@
 // enforce their limits.
 import { names, PODS, type Pod } from "@patchbay/api";
 import {
-  createImageViews,
+  createImageMounts,
   type ContainerdLayout,
   listAdded,
   listUnpacking,
@@ -64,7 +64,7 @@ function createViews({ files, runner, containerd: layout }: VolumeMachine): Imag
       release: () => Promise.resolve(),
     };
   }
-  const views = createImageViews({ files, runner, layout });
+  const views = createImageMounts({ files, runner, layout });
   return {
     show: async (reference, path) => {
       await files.ensureDirectory(path);

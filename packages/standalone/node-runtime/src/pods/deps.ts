@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Pod } from "@patchbay/api";
-import type { EventRecorder, Pauses } from "@patchbay/kube";
+import type { EventRecorder, StepBackoff } from "@patchbay/kube";
 import type { Cache, ContainerRuntime, Files, Store, VolumeDisk } from "@patchbay/core/interfaces";
 import type { Clock, Logger } from "@patchbay/base";
 import type { Admission } from "../schedule/admission.ts";
@@ -56,7 +56,7 @@ export interface PodDeps {
   readonly volumes: Volumes;
   readonly probes: Probes;
   readonly admission: Admission;
-  readonly pauses: Pauses<Reason>;
+  readonly pauses: StepBackoff<Reason>;
   readonly owners: Owners;
   readonly pulls: Pulls;
   readonly stops: Stops;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { openGrowingFile, sizeOfFile } from "@patchbay/os";
+import { openGrowingFile, readFileSize } from "@patchbay/os";
 import { parseRecord } from "../kubelet-api/log-format.ts";
 import {
   containersOf,
@@ -46,7 +46,7 @@ export function parseLogTail(tail: Buffer): string {
 }
 
 async function readTail(path: string): Promise<Buffer> {
-  const [size, file] = await Promise.all([sizeOfFile(path), openGrowingFile(path)]);
+  const [size, file] = await Promise.all([readFileSize(path), openGrowingFile(path)]);
   if (size === undefined || file === undefined) {
     await file?.close();
     return Buffer.alloc(0);

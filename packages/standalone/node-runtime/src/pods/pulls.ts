@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Container } from "@patchbay/api";
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
-import { createPauses } from "@patchbay/kube";
+import { createStepBackoff } from "@patchbay/kube";
 import type {
   ContainerImage,
   ContainerRuntime,
@@ -81,7 +81,7 @@ class BackgroundPulls implements Pulls {
 
   constructor(deps: PullDeps) {
     this.#deps = deps;
-    this.#pauses = createPauses<Reason>({ clock: deps.clock, range: PULL_BACKOFF });
+    this.#pauses = createStepBackoff<Reason>({ clock: deps.clock, range: PULL_BACKOFF });
   }
 
   async find(use: ImageUse, credentials: FindCredentials): Promise<ImageFacts> {

@@ -3,7 +3,7 @@
 // happen at any effect.
 import { PODS, type KubeNode, type Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
-import { createPauses, type Note } from "@patchbay/kube";
+import { createStepBackoff, type Note } from "@patchbay/kube";
 import type { ContainerRuntime, Store } from "@patchbay/core/interfaces";
 import { createFakeContainerRuntime } from "@patchbay/cri/testing";
 import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
@@ -173,7 +173,7 @@ export class PodWorld {
       admission: createAdmission({ pods, findNode: () => this.node }),
       volumes: this.#volumes(),
       probes: { retain: () => undefined, healthOf: () => this.health },
-      pauses: createPauses({ clock, random: () => 0 }),
+      pauses: createStepBackoff({ clock, random: () => 0 }),
       owners: createOwners(runtime),
       pulls: createPulls({
         runtime,

@@ -108,7 +108,7 @@ export function toSocketMounts(container: Container, podUid: string): readonly C
   return [
     {
       containerPath: `${names.VHOST_USER_DIR}/${podUid}`,
-      hostPath: `${names.VHOST_USER_SHOWN_DIR}/${podUid}`,
+      hostPath: `${names.VHOST_USER_LAUNCHER_DIR}/${podUid}`,
       readonly: true,
       propagation: "PRIVATE",
     },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { isWithin, networkOf, parseIp, printAddress, type IpPrefix } from "@patchbay/api";
+import { isWithin, toNetworkAddress, parseIp, printAddress, type IpPrefix } from "@patchbay/api";
 
 export interface Network {
   readonly prefix: IpPrefix;
@@ -13,7 +13,7 @@ export function parseNetwork(text: string): Network | undefined {
   const prefix = parseIp(text);
   if (prefix?.version !== 4 || prefix.length < LENGTH_MIN || prefix.length > LENGTH_MAX)
     return undefined;
-  return networkOf(prefix).value === prefix.value ? { prefix, text } : undefined;
+  return toNetworkAddress(prefix).value === prefix.value ? { prefix, text } : undefined;
 }
 
 export function contains({ prefix }: Network, address: string): boolean {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builders of Services, pods and slices.
 import type { Endpoint, EndpointSlice, Pod, Service } from "@patchbay/api";
-import { dropAbsent } from "@patchbay/base";
+import { omitUndefined } from "@patchbay/base";
 import type { Ranges } from "../forward/forwards.ts";
 import { parseNetwork, type Network } from "../forward/network.ts";
 
@@ -28,7 +28,7 @@ export function aService(
     apiVersion: "v1",
     kind: "Service",
     metadata: { name: "web", namespace: "blue", uid: "service-uid", ...metadata },
-    spec: dropAbsent({
+    spec: omitUndefined({
       type: "ClusterIP",
       clusterIP: "10.96.0.5",
       selector: { app: "web" },
@@ -52,19 +52,19 @@ export function aPod(
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: dropAbsent({
+    metadata: omitUndefined({
       name,
       namespace: "blue",
       uid: `${name}-uid`,
       labels,
       ...change.metadata,
     }),
-    spec: dropAbsent({
+    spec: omitUndefined({
       nodeName: "node1",
       containers: [{ name: "c", image: "i" }],
       ...change.spec,
     }),
-    status: dropAbsent({
+    status: omitUndefined({
       phase: "Running",
       podIP,
       conditions: [{ type: "Ready", status: "True" }],
@@ -78,7 +78,7 @@ export function aSlice(
   endpoints: readonly Endpoint[],
   change: Change<EndpointSlice> = {},
 ): EndpointSlice {
-  return dropAbsent({
+  return omitUndefined({
     apiVersion: "discovery.k8s.io/v1",
     kind: "EndpointSlice",
     metadata: {

@@ -2,15 +2,15 @@
 // What becomes of a machine's certificates over the years?
 import { names } from "@patchbay/api";
 import {
-  endOfCertificate,
+  readCertificateEnd,
   isIssuedFor,
-  startOfCertificate,
-  subjectOfCertificate,
+  readCertificateStart,
+  readCertificateSubject,
 } from "@patchbay/pki";
 import { createFakeClock, createFakeFiles } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import {
-  keepComponentCertificates,
+  ensureComponentCertificates,
   ensureServerCertificates,
   newestValidityStartMs,
 } from "./certificates.ts";
@@ -32,9 +32,9 @@ test("a certificate is made anew 60 days before its end, and is the newest then"
   const before = await newestValidityStartMs(deps);
   await clock.advance(10 * DAY_MS);
   const { apiServer, ca } = await ensureServerCertificates(deps);
-  expect(endOfCertificate(apiServer.certPem) - clock.now()).toBeGreaterThan(364 * DAY_MS);
+  expect(readCertificateEnd(apiServer.certPem) - clock.now()).toBeGreaterThan(364 * DAY_MS);
   expect(ca.certPem).toBe(first.ca.certPem);
-  expect(await newestValidityStartMs(deps)).toBe(startOfCertificate(apiServer.certPem));
+  expect(await newestValidityStartMs(deps)).toBe(readCertificateStart(apiServer.certPem));
   expect(await newestValidityStartMs(deps)).toBeGreaterThan(before);
 });
 
@@ -44,7 +44,7 @@ test("an authority goes on before its end: who trusts the one before trusts what
   await clock.advance(3300 * DAY_MS);
   const later = await ensureServerCertificates(deps);
   expect(later.ca.keyPem).toBe(first.ca.keyPem);
-  expect(endOfCertificate(later.ca.certPem) - clock.now()).toBeGreaterThan(3649 * DAY_MS);
+  expect(readCertificateEnd(later.ca.certPem) - clock.now()).toBeGreaterThan(3649 * DAY_MS);
   expect(isIssuedFor(later.apiServer.certPem, first.ca.certPem, "localhost")).toBe(true);
   expect(isIssuedFor(first.apiServer.certPem, later.ca.certPem, "localhost")).toBe(true);
 });
@@ -53,29 +53,29 @@ test("a node shows its name and the group of migrations when a guest moves, and 
   const { clock, deps } = setUp();
   const { ca } = await ensureServerCertificates(deps);
   const keep = async (nodeName: string): Promise<string> => {
-    await keepComponentCertificates(deps, ca, { server: "https://127.0.0.1:6443", nodeName });
+    await ensureComponentCertificates(deps, ca, { server: "https://127.0.0.1:6443", nodeName });
     return (await deps.files.readText("/data/pki/relay/tls.crt")) ?? "";
   };
   const first = await keep("node-1");
-  expect(subjectOfCertificate(first)).toEqual({
+  expect(readCertificateSubject(first)).toEqual({
     commonName: "node-1",
     organizations: [names.RELAY_GROUP],
   });
   expect(await deps.files.readText("/data/pki/relay/ca.crt")).toBe(ca.certPem);
   expect(await keep("node-1")).toBe(first);
-  expect(subjectOfCertificate(await keep("node-2")).commonName).toBe("node-2");
+  expect(readCertificateSubject(await keep("node-2")).commonName).toBe("node-2");
   await clock.advance(310 * DAY_MS);
-  expect(endOfCertificate(await keep("node-2")) - clock.now()).toBeGreaterThan(364 * DAY_MS);
+  expect(readCertificateEnd(await keep("node-2")) - clock.now()).toBeGreaterThan(364 * DAY_MS);
 });
 
 test("nobody else on the machine has a certificate of that group", async () => {
   const { deps } = setUp();
   const { ca } = await ensureServerCertificates(deps);
   const machine = { server: "https://127.0.0.1:6443", nodeName: "node-1" };
-  await keepComponentCertificates(deps, ca, machine);
+  await ensureComponentCertificates(deps, ca, machine);
   const found = (await deps.files.list("/data/pki")).filter((name) => name.endsWith(".crt"));
   const texts = await Promise.all(found.map((name) => deps.files.readText(`/data/pki/${name}`)));
-  const groups = texts.flatMap((text) => subjectOfCertificate(text ?? "").organizations);
+  const groups = texts.flatMap((text) => readCertificateSubject(text ?? "").organizations);
   expect(found.length).toBeGreaterThan(10);
   expect(groups).not.toContain(names.RELAY_GROUP);
 });

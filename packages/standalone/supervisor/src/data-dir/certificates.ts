@@ -2,10 +2,10 @@
 // Authorities, certificates and kubeconfigs of a standalone machine: created once and renewed before they expire.
 import { join } from "node:path";
 import {
-  endOfCertificate,
+  readCertificateEnd,
   issueCertificate,
-  namesAddress,
-  subjectOfCertificate,
+  isIssuedForAddress,
+  readCertificateSubject,
   type Authority,
   type CertificateRequest,
   type IssuedCertificate,
@@ -14,7 +14,7 @@ import {
   kubeconfigText,
   loadAuthority,
   renewAuthority,
-  startOfCertificate,
+  readCertificateStart,
 } from "@patchbay/pki";
 import type { Clock } from "@patchbay/base";
 import type { Files } from "@patchbay/core/interfaces";
@@ -39,14 +39,14 @@ type SubjectRequest = Pick<CertificateRequest, "commonName" | "usages"> &
 
 /** An older version or another node name may have requested another subject. */
 function matchesRequest(certPem: string, clock: Clock, spec: SubjectRequest): boolean {
-  const { commonName, organizations } = subjectOfCertificate(certPem);
+  const { commonName, organizations } = readCertificateSubject(certPem);
   const groups = new Set(spec.organizations);
   return (
-    endOfCertificate(certPem) - clock.now() > RENEW_BEFORE_MS &&
+    readCertificateEnd(certPem) - clock.now() > RENEW_BEFORE_MS &&
     commonName === spec.commonName &&
     organizations.length === groups.size &&
     organizations.every((group) => groups.has(group)) &&
-    (spec.ipAddresses ?? []).every((ip) => namesAddress(certPem, ip))
+    (spec.ipAddresses ?? []).every((ip) => isIssuedForAddress(certPem, ip))
   );
 }
 
@@ -135,7 +135,7 @@ async function ensureAuthority(deps: CertificateDeps, name: string): Promise<Aut
     return authority;
   }
   const existing = loadAuthority({ certPem, keyPem }, clock);
-  if (endOfCertificate(certPem) - clock.now() > RENEW_AUTHORITY_BEFORE_MS) return existing;
+  if (readCertificateEnd(certPem) - clock.now() > RENEW_AUTHORITY_BEFORE_MS) return existing;
   const renewed = await renewAuthority(existing);
   await files.writeAtomic(certFile, renewed.certPem);
   return renewed;
@@ -145,7 +145,7 @@ async function ensureAuthority(deps: CertificateDeps, name: string): Promise<Aut
 export async function newestValidityStartMs({ files, paths }: CertificateDeps): Promise<number> {
   const found = (await files.list(paths.pki)).filter((name) => name.endsWith(".crt"));
   const texts = await Promise.all(found.map((name) => files.readText(join(paths.pki, name))));
-  return Math.max(0, ...texts.map((text) => (text === undefined ? 0 : startOfCertificate(text))));
+  return Math.max(0, ...texts.map((text) => (text === undefined ? 0 : readCertificateStart(text))));
 }
 
 /** The key is never replaced, so that existing tokens remain valid. */
@@ -244,7 +244,7 @@ export function kubeconfigOf(paths: Paths, component: string): string {
 }
 
 /** Creates certificates and kubeconfigs of all components where they are missing or expire soon. */
-export async function keepComponentCertificates(
+export async function ensureComponentCertificates(
   deps: CertificateDeps,
   ca: Authority,
   machine: { readonly server: string; readonly nodeName: string },

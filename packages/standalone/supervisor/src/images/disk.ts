@@ -5,7 +5,7 @@ import { AppError } from "@patchbay/base";
 import type { ProcessRunner, Files } from "@patchbay/core/interfaces";
 import { isJsonObject, parseJson, type JsonObject } from "@patchbay/api/json";
 import { join } from "node:path";
-import { runOnSource } from "@patchbay/containerd";
+import { runSourceProgram } from "@patchbay/containerd";
 
 /** The disk may be slow. */
 const INSPECT_TIMEOUT_MS = 60_000;
@@ -216,18 +216,24 @@ export async function copyDisk(deps: Deps, copy: DiskCopy): Promise<Disk & { byt
   const { source, path, root } = copy;
   const directory = join(root, DIRECTORY);
   const bytes = Number(
-    await runOnSource(deps, source, ["stat", "--dereference", "--format=%s", path]),
+    await runSourceProgram(deps, source, ["stat", "--dereference", "--format=%s", path]),
   );
   await deps.files.ensureDirectory(directory);
   await checkSpace(deps, copy, bytes);
   const temporary = join(directory, "file");
-  await runOnSource(deps, source, ["cp", "--reflink=auto", "--sparse=always", path, temporary]);
+  await runSourceProgram(deps, source, [
+    "cp",
+    "--reflink=auto",
+    "--sparse=always",
+    path,
+    temporary,
+  ]);
   const user = String(names.LAUNCHER_UID);
-  await runOnSource(deps, source, ["chown", `${user}:${user}`, temporary]);
-  await runOnSource(deps, source, ["chmod", "0440", temporary]);
+  await runSourceProgram(deps, source, ["chown", `${user}:${user}`, temporary]);
+  await runSourceProgram(deps, source, ["chmod", "0440", temporary]);
   const info = await inspectDisk(deps.runner, { path: temporary, source });
   const disk = checkDisk({ source, bytes, info });
   const name = disk.format === "qcow2" ? "disk.qcow2" : "disk.img";
-  await runOnSource(deps, source, ["mv", temporary, join(directory, name)]);
+  await runSourceProgram(deps, source, ["mv", temporary, join(directory, name)]);
   return { ...disk, bytes };
 }

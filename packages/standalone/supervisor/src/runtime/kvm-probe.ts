@@ -2,7 +2,7 @@
 // Decides whether guests use KVM, by booting one: nested KVM can exist and hang.
 import { join } from "node:path";
 import { names } from "@patchbay/api";
-import { createImageViews, ctr, listImages, type ContainerdLayout } from "@patchbay/containerd";
+import { createImageMounts, ctr, listImages, type ContainerdLayout } from "@patchbay/containerd";
 import { isAppError, messageOf } from "@patchbay/base";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import type { Paths } from "../data-dir/paths.ts";
@@ -111,7 +111,7 @@ async function withKernel<T>(
 ): Promise<T | undefined> {
   const { files, paths } = deps;
   const mountPoint = mountPointOf(paths);
-  const views = createImageViews({ ...deps, layout: containerdLayoutOf(paths) });
+  const views = createImageMounts({ ...deps, layout: containerdLayoutOf(paths) });
   await files.ensureDirectory(mountPoint);
   try {
     await views.release(mountPoint); // of a supervisor that crashed

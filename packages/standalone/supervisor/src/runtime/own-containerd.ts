@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import {
   containerdCommand,
-  layoutOf,
+  buildLayout,
   prepareContainerd,
   removeContainerdLeftovers,
   removeDeadSocket,
@@ -32,7 +32,7 @@ export interface RuntimeDeps {
 
 /** @throws AppError with CONTAINERD_PATH_TOO_LONG */
 export function containerdLayoutOf({ containerd, run, cniConf }: Paths): ContainerdLayout {
-  return layoutOf({
+  return buildLayout({
     directory: containerd,
     runDirectory: join(run, "containerd"),
     cniConfDirectory: cniConf,

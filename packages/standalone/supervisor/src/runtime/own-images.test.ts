@@ -6,7 +6,7 @@ import { createFakeFiles, createFakeProcessRunner } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { expect, test } from "vitest";
 import { pathsOf } from "../data-dir/paths.ts";
-import { keepOwnImages } from "./own-images.ts";
+import { importOwnImages } from "./own-images.ts";
 
 const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
 const [OLD, NEW] = [digest("0"), digest("1")];
@@ -42,7 +42,7 @@ async function keep({ images, archives }: Given) {
   };
   const steps: string[] = [];
   const deps = { files, runner: createFakeProcessRunner({ ctr }), log: createSilentLogger() };
-  const keeping = keepOwnImages({ ...deps, paths: pathsOf("/d"), bootId: "boot" }, (text) => {
+  const keeping = importOwnImages({ ...deps, paths: pathsOf("/d"), bootId: "boot" }, (text) => {
     steps.push(text);
     return Promise.resolve();
   });

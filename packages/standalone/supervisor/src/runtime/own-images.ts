@@ -52,7 +52,7 @@ async function importIfChanged(
  * Without an archive, an existing image is used.
  * @throws AppError with RUNTIME_START_FAILED when there is neither
  */
-export async function keepOwnImages(runtime: RuntimeDeps, reportStep: ReportStep): Promise<void> {
+export async function importOwnImages(runtime: RuntimeDeps, reportStep: ReportStep): Promise<void> {
   const deps = { ...runtime, layout: containerdLayoutOf(runtime.paths) };
   for (const own of OWN_IMAGES) await importIfChanged(deps, own, reportStep);
 }

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClock, createFiles } from "@patchbay/os";
-import { namesAddress } from "@patchbay/pki";
+import { isIssuedForAddress } from "@patchbay/pki";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ensureServerCertificates } from "../data-dir/certificates.ts";
 import { readFields } from "../data-dir/json.ts";
@@ -98,12 +98,12 @@ test("an address for pods stays, and the API server's certificate names it", asy
   const clock = createClock();
   await files.ensureDirectory(paths.pki);
   const alone = (await ensureServerCertificates({ files, clock, paths })).apiServer;
-  expect(namesAddress(alone.certPem, "192.0.2.7")).toBe(false);
+  expect(isIssuedForAddress(alone.certPem, "192.0.2.7")).toBe(false);
   await keep({ apiAddress: "192.0.2.7" });
   expect(await keep({})).toMatchObject({ apiAddress: "192.0.2.7" });
   const { apiServer } = await ensureServerCertificates({ files, clock, paths });
-  expect(namesAddress(apiServer.certPem, "192.0.2.7")).toBe(true);
-  expect(namesAddress(apiServer.certPem, "127.0.0.1")).toBe(true);
+  expect(isIssuedForAddress(apiServer.certPem, "192.0.2.7")).toBe(true);
+  expect(isIssuedForAddress(apiServer.certPem, "127.0.0.1")).toBe(true);
 });
 
 test("the group of a dataplane that is not root stays, until root's is asked for", async () => {

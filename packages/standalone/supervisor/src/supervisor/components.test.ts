@@ -5,7 +5,7 @@ import { createFakeClock, createFakeFiles, createFakeProcessRunner } from "@patc
 import { expect, test } from "vitest";
 import { pathsOf } from "../data-dir/paths.ts";
 import type { Settings } from "../settings/settings.ts";
-import { programsOf } from "./components.ts";
+import { buildPrograms } from "./components.ts";
 
 const SETTINGS: Settings = {
   apiPort: 1,
@@ -21,7 +21,7 @@ function programs(settings: Partial<Settings> = {}) {
   const runner = createFakeProcessRunner({ ctr: () => ({}) });
   const files = createFakeFiles();
   const deps = { files, runner, clock: createFakeClock(), paths: pathsOf("/d") };
-  return { ...programsOf(deps, { ...SETTINGS, ...settings }), runner, files };
+  return { ...buildPrograms(deps, { ...SETTINGS, ...settings }), runner, files };
 }
 
 const CRI = "unix:///d/run/containerd/containerd.sock";

@@ -132,7 +132,7 @@ function virtApiFlags(paths: Paths, settings: Settings): readonly string[] {
   ];
 }
 
-export function programsOf(deps: ProgramDeps, settings: Settings): Programs {
+export function buildPrograms(deps: ProgramDeps, settings: Settings): Programs {
   const { paths } = deps;
   const agent = ["--node-name", settings.nodeName, "--cri-endpoint", criEndpointOf(paths)];
   const pki = (file: string): string => join(paths.pki, file);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { AppError, type Clock } from "@patchbay/base";
-import { takeFileLock, type FileLock, readBootId, readProcessStartTime } from "@patchbay/os";
+import { acquireFileLock, type FileLock, readBootId, readProcessStartTime } from "@patchbay/os";
 import type { Paths } from "../data-dir/paths.ts";
 import type { Files } from "@patchbay/core/interfaces";
 import { ownPid } from "../config.ts";
@@ -13,7 +13,7 @@ import { StateWriter, type Step } from "./state.ts";
  * @throws AppError with STANDALONE_RUNS_ALREADY when another process holds it
  */
 export function acquireLock({ dataDir, lock }: Paths): FileLock {
-  const outcome = takeFileLock(lock);
+  const outcome = acquireFileLock(lock);
   if ("release" in outcome) return outcome;
   throw new AppError("STANDALONE_RUNS_ALREADY", { dataDir, pid: outcome.heldBy });
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order in which a standalone machine starts and stops.
-import { keepShimSockets } from "@patchbay/containerd";
+import { sweepShimSocketsOnChange } from "@patchbay/containerd";
 import { messageOf, type Clock, type Logger } from "@patchbay/base";
 import { createKubeClient, loadKubeConfig, type KubeClient } from "@patchbay/kube";
 import type { Files, ProcessRunner } from "@patchbay/core/interfaces";
 import { Component, type ComponentProgram } from "./component.ts";
-import { programsOf, type Programs } from "./components.ts";
+import { buildPrograms, type Programs } from "./components.ts";
 import { architecture } from "../config.ts";
 import { shutDownGuests } from "./guests.ts";
 import { probeKvm, type KvmFinding } from "../runtime/kvm-probe.ts";
 import { removeLeftovers } from "../host/leftovers.ts";
-import { keepKinds, keepKubeVirt, keepRights, keepVirtApi } from "../objects.ts";
+import { ensureKinds, ensureKubeVirt, ensureRights, ensureVirtApi } from "../objects.ts";
 import { removeMasquerade, removeServiceRules } from "../host/rules.ts";
 import type { Paths } from "../data-dir/paths.ts";
 import { containerdLayoutOf, prepareOwnContainerd } from "../runtime/own-containerd.ts";
-import { keepOwnImages } from "../runtime/own-images.ts";
+import { importOwnImages } from "../runtime/own-images.ts";
 import { prepare, serverUrlOf, type Prepared } from "../prepare.ts";
 import type { WantedSettings } from "../settings/settings.ts";
 import { newestValidityStartMs } from "../data-dir/certificates.ts";
@@ -43,7 +43,7 @@ function announceVirtApi(
   { store }: KubeClient,
   { settings, certificates }: Prepared,
 ): Promise<void> {
-  return keepVirtApi(store, { port: settings.virtApiPort, caPem: certificates.ca.certPem });
+  return ensureVirtApi(store, { port: settings.virtApiPort, caPem: certificates.ca.certPem });
 }
 
 export class Supervisor {
@@ -110,7 +110,7 @@ export class Supervisor {
     }
     // other components may still run
     const { settings } = await prepare(this.#deps, {});
-    const programs = programsOf(this.#deps, settings);
+    const programs = buildPrograms(this.#deps, settings);
     const known = new Set(this.#components.map(({ name }) => name));
     for (const program of Object.values<ComponentProgram>({ ...programs })) {
       if (!known.has(program.name)) this.#components.push(new Component(program, this.#deps));
@@ -124,11 +124,11 @@ export class Supervisor {
     const prepared = await prepare(this.#deps, wanted);
     await state.step("certificates, kubeconfigs and settings are ready");
     const { settings } = prepared;
-    const programs = programsOf(this.#deps, settings);
+    const programs = buildPrograms(this.#deps, settings);
     await settleAll([this.#startContainerd(programs), this.#run(programs.apiServer)]);
     const client = await this.#connect();
     await state.step(`API server listens at ${serverUrlOf(settings.apiPort)}`);
-    await keepRights(client.store, this.#deps.files, settings.nodeName);
+    await ensureRights(client.store, this.#deps.files, settings.nodeName);
     await state.step("accounts and roles are ready");
     return { prepared, programs, client };
   }
@@ -146,11 +146,11 @@ export class Supervisor {
     await this.#deps.state.step(`root file systems are kept ${how}`);
     await this.#run(containerd);
     const layout = containerdLayoutOf(this.#deps.paths);
-    keepShimSockets({ ...this.#deps, layout }, this.#ending.signal);
+    sweepShimSocketsOnChange({ ...this.#deps, layout }, this.#ending.signal);
   }
 
   #importImages(): Promise<void> {
-    this.#images ??= keepOwnImages(this.#deps, (text) => this.#deps.state.step(text));
+    this.#images ??= importOwnImages(this.#deps, (text) => this.#deps.state.step(text));
     return this.#images;
   }
 
@@ -161,8 +161,8 @@ export class Supervisor {
 
   async #writeObjects(client: KubeClient): Promise<KvmFinding> {
     const finding = await this.#probe();
-    await keepKinds(client.store);
-    await keepKubeVirt(client.store, finding.useEmulation);
+    await ensureKinds(client.store);
+    await ensureKubeVirt(client.store, finding.useEmulation);
     await this.#deps.state.step("custom resources are registered");
     return finding;
   }

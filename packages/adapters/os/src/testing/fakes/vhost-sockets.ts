@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sockets of vhost-user in memory.
 import { AppError } from "@patchbay/base";
-import type { SeenSocket, VhostSocket } from "@patchbay/core/nics";
+import type { ObservedSocket, VhostSocket } from "@patchbay/core/nics";
 import type { VhostDirectories, VhostSockets } from "@patchbay/core/interfaces";
 
 /** What lies at a path. */
@@ -49,7 +49,7 @@ class MemorySockets implements FakeVhostSockets {
     return this.#links.get(`${podUid}/${podInterfaceName}`);
   }
 
-  look(podUid: string, { podInterfaceName, path }: VhostSocket): SeenSocket {
+  look(podUid: string, { podInterfaceName, path }: VhostSocket): ObservedSocket {
     const file = this.#files.get(path);
     if (file === undefined) return { state: "missing" };
     const { kind, uid, id, isShared } = file;

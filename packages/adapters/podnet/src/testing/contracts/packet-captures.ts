@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every PacketCaptures must do; run on the fake and on tcpdump in a namespace.
-import { WholePackets } from "@patchbay/core/guest";
+import { PacketLimiter } from "@patchbay/core/guest";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { NetnsHandle, PacketCapture, PacketCaptures } from "@patchbay/core/interfaces";
 
@@ -38,7 +38,7 @@ export function describePacketCapturesContract(
 
     /** Resolves with how many whole packets have come when there are that many. */
     function counting(): { take: (bytes: Uint8Array) => void; count: () => number } {
-      const packets = new WholePackets(1e6);
+      const packets = new PacketLimiter(1e6);
       let pieces = 0;
       return {
         take: (bytes) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ways of NICs in memory: whole, until a test says otherwise.
-import type { SeenWay, WayLink } from "@patchbay/core/doctor";
+import type { ObservedPath, PathLink } from "@patchbay/core/doctor";
 import type { ExaminedNic, NicDoctor } from "@patchbay/core/interfaces";
 
 /** {@link NicDoctor} in memory. */
@@ -13,7 +13,7 @@ export interface FakeNicDoctor extends NicDoctor {
   hold(): () => void;
 }
 
-function linkOf(name: string, more: Partial<WayLink> = {}): WayLink {
+function linkOf(name: string, more: Partial<PathLink> = {}): PathLink {
   return {
     name,
     kind: "veth",
@@ -29,7 +29,7 @@ function linkOf(name: string, more: Partial<WayLink> = {}): WayLink {
   };
 }
 
-function wholeWay({ wiring, addresses, target }: ExaminedNic, nicsGone: boolean): SeenWay {
+function wholeWay({ wiring, addresses, target }: ExaminedNic, nicsGone: boolean): ObservedPath {
   const bridge = wiring.kind === "tap" ? undefined : linkOf(wiring.bridgeName, { kind: "bridge" });
   const master = bridge === undefined ? {} : { master: bridge.name };
   const inPod = {

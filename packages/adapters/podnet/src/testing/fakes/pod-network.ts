@@ -5,16 +5,16 @@ import {
   type BridgeWiring,
   isIpv6LinkLocal,
   type MasqueradeWiring,
-  type LeftWiring,
+  type RemovableWiring,
   type NicRoute,
   type PodWiring,
   type RememberedAddresses,
-  type SeenWiring,
+  type ObservedWiring,
 } from "@patchbay/core/nics";
 import { normalizeMac } from "@patchbay/api";
 import type {
   AnnouncedNic,
-  LentNic,
+  BorrowedNic,
   Link,
   NetnsHandle,
   PodNetwork,
@@ -186,7 +186,7 @@ class MemoryPodNetwork implements FakePodNetwork {
     });
   }
 
-  unwireTap(netns: NetnsHandle, wiring: LeftWiring): Promise<void> {
+  unwireTap(netns: NetnsHandle, wiring: RemovableWiring): Promise<void> {
     return this.#call("unwireTap", () => {
       this.#rules.delete(`${netns.inode} ${wiring.tapName}`);
       if (wiring.kind === "tap") return;
@@ -218,7 +218,7 @@ class MemoryPodNetwork implements FakePodNetwork {
     });
   }
 
-  giveBack({ inode }: NetnsHandle, { name, mac, addresses }: LentNic): Promise<void> {
+  giveBack({ inode }: NetnsHandle, { name, mac, addresses }: BorrowedNic): Promise<void> {
     return this.#call("giveBack", () => {
       const nic = this.findLink(inode, name);
       if (nic === undefined) return;
@@ -343,13 +343,13 @@ function canOpen({ kind }: Link): boolean {
 }
 
 /** What differs between two wirings beside links. */
-function rulesOf(wiring: SeenWiring): string {
+function rulesOf(wiring: ObservedWiring): string {
   const { kind, guard, awaitedIn } = wiring;
   const nat = kind === "masquerade" ? [wiring.ipv4, wiring.ipv6, wiring.ports] : [];
   return JSON.stringify([guard ?? null, ...nat, ...(awaitedIn !== undefined ? ["awaited"] : [])]);
 }
 
-function isWired(wiring: SeenWiring, seen: Seen): boolean {
+function isWired(wiring: ObservedWiring, seen: Seen): boolean {
   const none = JSON.stringify([null]);
   if ((seen.rules.get(`${seen.inode} ${wiring.tapName}`) ?? none) !== rulesOf(wiring)) return false;
   if (wiring.kind !== "tap") return isBridged(wiring, seen);
@@ -358,7 +358,7 @@ function isWired(wiring: SeenWiring, seen: Seen): boolean {
 }
 
 function isBridged(
-  wiring: Exclude<SeenWiring, { kind: "tap" }>,
+  wiring: Exclude<ObservedWiring, { kind: "tap" }>,
   { inode, links, forwarding }: Seen,
 ): boolean {
   const { bridgeName, tapName, mac, mtu } = wiring;
@@ -374,7 +374,7 @@ function isPortOf(bridgeName: string, link: Link | undefined): boolean {
 
 /** Hidden behind the NIC is a guest whose NIC is there; else the NIC is a silent port with the guest's MAC. */
 function isNicDone(
-  wiring: Exclude<SeenWiring, { kind: "tap" }>,
+  wiring: Exclude<ObservedWiring, { kind: "tap" }>,
   links: ReadonlyMap<string, Link>,
 ): boolean {
   const nic = links.get(wiring.podInterfaceName);
@@ -385,7 +385,7 @@ function isNicDone(
   return isPortOf(wiring.bridgeName, nic) && isSilent && isAnswering;
 }
 
-function answersOf(wiring: BridgeWiring | MasqueradeWiring | SeenWiring): readonly string[] {
+function answersOf(wiring: BridgeWiring | MasqueradeWiring | ObservedWiring): readonly string[] {
   return wiring.kind === "bridge" ? (wiring.answers?.addresses ?? []) : [];
 }
 

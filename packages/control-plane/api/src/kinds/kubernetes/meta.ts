@@ -35,7 +35,7 @@ export interface KubeObject {
 }
 
 /** Returns the owner that manages this object. Source: Kubernetes `metav1.GetControllerOf`. */
-export function controllerOf(object: KubeObject): OwnerReference | undefined {
+export function findController(object: KubeObject): OwnerReference | undefined {
   return object.metadata.ownerReferences?.find(({ controller }) => controller === true);
 }
 

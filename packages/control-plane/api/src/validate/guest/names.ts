@@ -36,7 +36,7 @@ export function subdomainFaults(text: string): readonly string[] {
 }
 
 /** Checks the name of a VM or VMI, in addition to the API server's checks. */
-export function vmNameCauses(name: string): readonly Cause[] {
+export function validateVmName(name: string): readonly Cause[] {
   return causeIf(name.length > VM_NAME_MAX, {
     reason: "FieldValueInvalid",
     field: "metadata.name",

@@ -5,7 +5,7 @@ import {
   isJsonObject,
   type PreferenceSpec,
   type VmiSpec,
-  inCurrentWords,
+  withCurrentFieldNames,
   bindingsOf,
   type Iface,
   type Network,
@@ -122,7 +122,7 @@ function unsupportedDevices(
 }
 
 function preferredDisks(spec: VmiSpec, likes: PreferredDevices): Pick<Devices, "disks"> {
-  const { domain, volumes = [] } = inCurrentWords(spec);
+  const { domain, volumes = [] } = withCurrentFieldNames(spec);
   const disks = withDisksOfVolumes(domain.devices?.disks ?? [], volumes);
   return disks.length === 0 ? {} : { disks: disks.map((disk) => preferredDisk(disk, likes)) };
 }

@@ -2,9 +2,9 @@
 import type { RememberedAddresses } from "../../nics/addresses/lease.ts";
 import type {
   BridgeWiring,
-  LeftWiring,
+  RemovableWiring,
   PodWiring,
-  SeenWiring,
+  ObservedWiring,
 } from "../../nics/bindings/pod-wiring.ts";
 import type { NetnsHandle } from "../namespaces.ts";
 
@@ -30,10 +30,10 @@ export interface Link {
 export interface PodView {
   readonly links: readonly Link[];
   /** Whether all that `wireTap` creates exists: every flag and every forwarding entry. */
-  readonly isWired: (wiring: SeenWiring) => boolean;
+  readonly isWired: (wiring: ObservedWiring) => boolean;
 }
 
-export interface LentNic {
+export interface BorrowedNic {
   readonly name: string;
   /** Unset: leave it unchanged. */
   readonly mac?: string;
@@ -72,7 +72,7 @@ export interface PodNetwork {
   /** Removes a bridge that `makeBridge` or `wireTap` created, but not its ports. A missing bridge is success. */
   removeBridge(netns: NetnsHandle, bridgeName: string): Promise<void>;
   /** Removes what `wireTap` created, the tap first. The pod NIC stays for CNI DEL. */
-  unwireTap(netns: NetnsHandle, wiring: LeftWiring): Promise<void>;
+  unwireTap(netns: NetnsHandle, wiring: RemovableWiring): Promise<void>;
   /**
    * The NIC's addresses and routes from CNI, and the MAC of its IPv6 gateway, which may take a moment to resolve.
    * @throws AppError with PODNET_LINK_MISSING, PODNET_FAILED
@@ -87,7 +87,7 @@ export interface PodNetwork {
    * Restores the NIC's settings. Takes the NIC down to set its MAC. A missing NIC is success.
    * @throws AppError with PODNET_FAILED
    */
-  giveBack(netns: NetnsHandle, lent: LentNic): Promise<void>;
+  giveBack(netns: NetnsHandle, lent: BorrowedNic): Promise<void>;
   /**
    * Removes a NIC without its CNI plugin. A hardware NIC, which cannot be removed, returns to the machine's namespace. A
    * missing NIC is success.

@@ -2,9 +2,9 @@
 // vhost-user sockets, shared between a launcher and the node's dataplane. Neither is trusted with the directories.
 //
 // A pod that requests sockets has two directories of the same name on its node. The dataplane creates sockets in one,
-// below VHOST_USER_DIR. The launcher mounts the other, below VHOST_USER_SHOWN_DIR, which has only the sockets that it may
+// below VHOST_USER_DIR. The launcher mounts the other, below VHOST_USER_LAUNCHER_DIR, which has only the sockets that it may
 // use.
-import type { SeenSocket, VhostSocket } from "../../nics/links/vhost-socket.ts";
+import type { ObservedSocket, VhostSocket } from "../../nics/links/vhost-socket.ts";
 
 export interface VhostSockets {
   /**
@@ -12,7 +12,7 @@ export interface VhostSockets {
    * name. Refuses sockets that the launcher created itself, and everything that is no socket.
    * @throws AppError with OS_FILE_FAILED
    */
-  look(podUid: string, socket: VhostSocket): SeenSocket;
+  look(podUid: string, socket: VhostSocket): ObservedSocket;
   /**
    * Gives the socket to the launchers' group, exposes it in the directory that the launcher mounts, and creates a symbolic
    * link to it beside the launcher's own sockets. Idempotent.

@@ -3,7 +3,7 @@
 // source's report, or the end of its pod, shows that the guest has not moved.
 import { isVmiFinal, type MigrationState, type Pod } from "@patchbay/api";
 import { podFailure } from "../../status/sync-error.ts";
-import { isPodOver, stateIn, type MigrationFacts } from "./facts.ts";
+import { isPodOver, findMigrationState, type MigrationFacts } from "./facts.ts";
 import { heldMessage } from "../incoming.ts";
 import { addressProblem } from "./target-nics.ts";
 import { migrationProblem } from "../requests.ts";
@@ -46,7 +46,7 @@ function printMinutes(ms: number): string {
 }
 
 function describeFailedIfaces(facts: MigrationFacts): string {
-  const { targetAttachments = [] } = stateIn(facts) ?? {};
+  const { targetAttachments = [] } = findMigrationState(facts) ?? {};
   const failing = targetAttachments.filter(({ state }) => state === "Failed");
   return failing.map(({ name, message = "" }) => `; interface ${name}: ${message}`).join("");
 }
@@ -94,7 +94,7 @@ function abortReportDeadline(
 }
 
 function listDeadlines(facts: MigrationFacts): readonly Deadline[] {
-  const state = stateIn(facts);
+  const state = findMigrationState(facts);
   if (state?.startTimestamp === undefined) return podDeadlines(facts);
   const { sourceEndedTimestamp, targetNodeDomainDetected } = state;
   const waitMs = targetNodeDomainDetected === true ? RESUME_TIMEOUT_MS : ARRIVAL_TIMEOUT_MS;
@@ -260,7 +260,7 @@ function decideWhileMigrating(facts: MigrationFacts, state: MigrationState): Dec
 }
 
 export function decide(facts: MigrationFacts): Decision {
-  const state = stateIn(facts);
+  const state = findMigrationState(facts);
   if (state === undefined) return decideBeforeOpen(facts);
   if (state.completed === true) return { kind: "closed" };
   // The target reports that the guest runs there. That overrides all other reports.

@@ -5,7 +5,7 @@ import type {
   Pod,
   VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import type { NetworkAbsences } from "../../node/definitions.ts";
+import type { UnavailableNetworks } from "../../node/definitions.ts";
 import type { NodeLoss } from "../../node/node-loss.ts";
 import { findGuestEnd } from "../../status/vmi.ts";
 import type { VmiFacts } from "../../vm/vmi.ts";
@@ -29,7 +29,7 @@ export interface MigrationFacts {
   readonly finished: readonly VirtualMachineInstanceMigration[];
   readonly targetPod: Pod | undefined;
   readonly targetLoss: NodeLoss | undefined;
-  readonly targetAbsences: NetworkAbsences;
+  readonly targetAbsences: UnavailableNetworks;
   /** Pods that no guest needs: targets of finished migrations, and former sources. */
   readonly leftPods: readonly Pod[];
   readonly mayBegin: boolean;
@@ -41,7 +41,10 @@ export interface MigrationFacts {
 }
 
 /** The VMI's state of the current migration, even if it is complete. */
-export function stateIn({ guest, migration }: MigrationFacts): MigrationState | undefined {
+export function findMigrationState({
+  guest,
+  migration,
+}: MigrationFacts): MigrationState | undefined {
   if (guest === undefined) return undefined;
   if (migration === undefined) return openMigration(guest.vmi);
   const state = guest.vmi.status?.migrationState;

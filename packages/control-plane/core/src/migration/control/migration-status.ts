@@ -11,8 +11,8 @@ import {
 } from "../../status/conditions.ts";
 import type { StepFailure } from "../../status/step-failure.ts";
 import type { Decision } from "./decision.ts";
-import { ABORT_REQUESTED, stateIn, type MigrationFacts } from "./facts.ts";
-import { heldCondition, GUEST_HELD } from "../incoming.ts";
+import { ABORT_REQUESTED, findMigrationState, type MigrationFacts } from "./facts.ts";
+import { heldCondition, GUEST_HELD_CONDITION } from "../incoming.ts";
 
 type MigrationStatus = NonNullable<VirtualMachineInstanceMigration["status"]>;
 type MigrationPhase = NonNullable<MigrationStatus["phase"]>;
@@ -127,7 +127,7 @@ function finalState({
   return { migrationState: { migrationUid, ...failed } };
 }
 
-export function migrationStatus(told: MigrationStatusFacts): MigrationStatus {
+export function buildMigrationStatus(told: MigrationStatusFacts): MigrationStatus {
   const { migration } = told;
   const phase = PHASE_BY_DECISION[told.course.kind](told);
   const isOver = phase === "Succeeded" || phase === "Failed";
@@ -203,7 +203,12 @@ function failureMessage(course: Decision, told: string | undefined): string {
 }
 
 function eventValues({ before, course, facts }: MigrationPass): EventValues {
-  const { targetPod = "", sourceNode = "", targetNode = "", failureReason } = stateIn(facts) ?? {};
+  const {
+    targetPod = "",
+    sourceNode = "",
+    targetNode = "",
+    failureReason,
+  } = findMigrationState(facts) ?? {};
   const { name } = before.metadata;
   return { name, targetPod, sourceNode, targetNode, why: failureMessage(course, failureReason) };
 }
@@ -223,11 +228,13 @@ function abortEvents(passed: MigrationPass): readonly MigrationEvent[] {
 }
 
 function heldEvents(passed: MigrationPass): readonly MigrationEvent[] {
-  const { message } = newCondition(passed, GUEST_HELD) ?? {};
-  return message === undefined ? [] : both({ type: "Warning", reason: GUEST_HELD, message });
+  const { message } = newCondition(passed, GUEST_HELD_CONDITION) ?? {};
+  return message === undefined
+    ? []
+    : both({ type: "Warning", reason: GUEST_HELD_CONDITION, message });
 }
 
-export function migrationNotes(passed: MigrationPass): readonly MigrationEvent[] {
+export function listMigrationEvents(passed: MigrationPass): readonly MigrationEvent[] {
   const { before, status } = passed;
   const way = eventValues(passed);
   const told = before.status?.phaseTransitionTimestamps ?? [];

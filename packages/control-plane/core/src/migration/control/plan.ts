@@ -10,7 +10,7 @@ import { endGraceSeconds } from "../../vm/pod/launcher-pod.ts";
 import { planPodNetworks } from "../../vm/pod/pod-networks.ts";
 import { podNetworkElements } from "../../vm/vmi.ts";
 import { decide, type Decision } from "./decision.ts";
-import { stateIn, type MigrationFacts } from "./facts.ts";
+import { findMigrationState, type MigrationFacts } from "./facts.ts";
 import { buildTargetPod } from "./target-pod.ts";
 import { buildVmiFields } from "./vmi-status.ts";
 import type { MigrationAction, VmiMigrationFields } from "./actions.ts";
@@ -60,7 +60,7 @@ function planVmiStatus(facts: MigrationFacts, course: Decision): readonly Migrat
 
 /** After the start the NICs are migrating, so the pod's annotation must not change. */
 function mayChangeTarget(facts: MigrationFacts, { kind }: Decision): boolean {
-  const isOnTheWay = stateIn(facts)?.startTimestamp !== undefined;
+  const isOnTheWay = findMigrationState(facts)?.startTimestamp !== undefined;
   return (kind === "schedule" || kind === "open" || kind === "goOn") && !isOnTheWay;
 }
 
@@ -114,7 +114,7 @@ function needsMark({ migration }: MigrationFacts): boolean {
 }
 
 /** The decision about the current migration. It waits until it has its finalizer. */
-export function nextCourse(facts: MigrationFacts): Decision {
+export function decideNext(facts: MigrationFacts): Decision {
   return needsMark(facts) ? { kind: "wait" } : decide(facts);
 }
 
@@ -128,5 +128,5 @@ export function planMigrations(facts: MigrationFacts): readonly MigrationAction[
   if (migration !== undefined && needsMark(facts)) {
     return [{ kind: "markMigration", migration }, ...around];
   }
-  return [...planDecision(facts, nextCourse(facts)), ...around];
+  return [...planDecision(facts, decideNext(facts)), ...around];
 }

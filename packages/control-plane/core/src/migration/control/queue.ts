@@ -30,13 +30,13 @@ function priorityRank({ spec: { priority } }: Migration): number {
   return priority === undefined ? length : MIGRATION_PRIORITIES.indexOf(priority);
 }
 
-export function inTurn(migrations: readonly Migration[]): readonly Migration[] {
+export function sortByAge(migrations: readonly Migration[]): readonly Migration[] {
   return migrations.toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
 }
 
 function listOpen(migrations: readonly Migration[]): readonly Migration[] {
   const open = migrations.filter((each) => !isMigrationFinal(each));
-  return inTurn(open).toSorted((a, b) => priorityRank(a) - priorityRank(b));
+  return sortByAge(open).toSorted((a, b) => priorityRank(a) - priorityRank(b));
 }
 
 /** The VMI's current migration: the open one, otherwise one with a target, otherwise the first. */

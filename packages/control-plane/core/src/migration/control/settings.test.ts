@@ -3,7 +3,7 @@
 import type { MigrationPolicy } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { asksForNamespace, migrationSettingsOf } from "./settings.ts";
+import { usesNamespaceLabels, migrationSettingsOf } from "./settings.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -96,6 +96,6 @@ test("a policy changes what it says, and the rest is the cluster's, or as ever",
 });
 
 test("namespaces are looked at only where a policy names labels of them", () => {
-  expect(asksForNamespace([aPolicy("a", { size: "big" }, {})])).toBe(false);
-  expect(asksForNamespace([aPolicy("a"), aPolicy("b", {}, { stage: "x" })])).toBe(true);
+  expect(usesNamespaceLabels([aPolicy("a", { size: "big" }, {})])).toBe(false);
+  expect(usesNamespaceLabels([aPolicy("a"), aPolicy("b", {}, { stage: "x" })])).toBe(true);
 });

@@ -7,7 +7,7 @@ import {
   type MigrationPolicy,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { dropAbsent } from "@patchbay/base";
+import { omitUndefined } from "@patchbay/base";
 import type { MigrationSettings } from "./facts.ts";
 
 type Labels = Readonly<Record<string, string>>;
@@ -48,7 +48,7 @@ function findBestPolicy(
   return fits[0]?.policy;
 }
 
-export function asksForNamespace(policies: readonly MigrationPolicy[]): boolean {
+export function usesNamespaceLabels(policies: readonly MigrationPolicy[]): boolean {
   return policies.some(
     ({ spec }) => Object.keys(spec.selectors?.namespaceSelector ?? {}).length > 0,
   );
@@ -57,7 +57,7 @@ export function asksForNamespace(policies: readonly MigrationPolicy[]): boolean 
 function policySettings({ spec }: MigrationPolicy) {
   const { allowAutoConverge, allowPostCopy, allowWorkloadDisruption } = spec;
   const { bandwidthPerMigration, completionTimeoutPerGiB, maxDowntimeMs } = spec;
-  return dropAbsent({
+  return omitUndefined({
     allowAutoConverge,
     allowPostCopy,
     allowWorkloadDisruption,

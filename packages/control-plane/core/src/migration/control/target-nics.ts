@@ -10,10 +10,10 @@ import {
   type Network,
   type VirtualMachineInstance,
   type VmiStatus,
-  soundAddresses,
+  normalizeAddresses,
   type Pod,
 } from "@patchbay/api";
-import { toldAddresses, withKept } from "../../nics/addresses/kept-addresses.ts";
+import { readKeptAddresses, withKeptAddresses } from "../../nics/addresses/kept-addresses.ts";
 import { findByName, ifacesOf, networksOf, withNics } from "../../nics/nics.ts";
 import { isEqual } from "@patchbay/base";
 import { attachmentStatuses } from "../../nics/status/attachments.ts";
@@ -71,8 +71,8 @@ function withAddresses(
     const { networkName, ips = [] } = attachment ?? {};
     return networkName === undefined || ips.length === 0 ? [] : [{ name, networkName, ips }];
   });
-  const before = toldAddresses(vmi).filter((each) => findByName(have, each.name) === undefined);
-  return withKept(vmi, [...have, ...before]);
+  const before = readKeptAddresses(vmi).filter((each) => findByName(have, each.name) === undefined);
+  return withKeptAddresses(vmi, [...have, ...before]);
 }
 
 /**
@@ -130,7 +130,7 @@ export function targetAttachments(
 
 /** Sorted addresses. Empty for an attachment that is not ready. */
 function sortedAddresses(attachment: Attachment | undefined): readonly string[] {
-  return attachment?.state === "Attached" ? soundAddresses(attachment.ips).toSorted() : [];
+  return attachment?.state === "Attached" ? normalizeAddresses(attachment.ips).toSorted() : [];
 }
 
 /** The pod network assigns new addresses to each pod. Guests that can migrate are masqueraded behind them. */

@@ -3,7 +3,7 @@
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
 import { aGuestFacts, aMigration } from "../../testing/migration-facts.ts";
-import { cpuNeedOf, unfitReason } from "./target-nodes.ts";
+import { findCpuRequirement, noTargetReason } from "./target-nodes.ts";
 import type { KubeNode, NetworkAttachmentDefinition } from "@patchbay/api";
 
 const OWN = "host-model-cpu.node.kubevirt.io/Skylake";
@@ -53,11 +53,11 @@ test.each<{
   const facts = aGuestFacts({ ...vmi, spec: { ...vmi.spec, domain } });
   const node = { apiVersion: "v1", kind: "Node", metadata: { name: "node1", labels } };
   const settings = { ...facts.settings, useEmulation };
-  expect(cpuNeedOf({ ...facts, settings }, node)).toEqual(want);
+  expect(findCpuRequirement({ ...facts, settings }, node)).toEqual(want);
 });
 
 test("nothing is known of the node", () => {
-  expect(cpuNeedOf(aGuestFacts(), undefined)).toEqual({ labels: {} });
+  expect(findCpuRequirement(aGuestFacts(), undefined)).toEqual({ labels: {} });
 });
 
 function aNode(name: string, more: Partial<KubeNode> = {}): KubeNode {
@@ -134,6 +134,10 @@ test.each<{
   const migration = aMigration();
   const spec =
     asked === undefined ? migration.spec : { ...migration.spec, addedNodeSelector: asked };
-  const reason = unfitReason({ ...aGuestFacts(vmi), definitions }, { ...migration, spec }, nodes);
+  const reason = noTargetReason(
+    { ...aGuestFacts(vmi), definitions },
+    { ...migration, spec },
+    nodes,
+  );
   expect(reason ?? "none").toContain(want ?? "none");
 });

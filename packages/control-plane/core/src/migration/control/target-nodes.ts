@@ -6,13 +6,13 @@ import type {
   VirtualMachineInstance,
   VirtualMachineInstanceMigration,
 } from "@patchbay/api";
-import { layoutOf } from "@patchbay/domain";
-import { topologyVersionOf } from "../../nics/pcie/devices.ts";
-import { cpuOf } from "../../vm/domain/machine.ts";
+import { findLayout } from "@patchbay/domain";
+import { readTopologyVersion } from "../../nics/pcie/devices.ts";
+import { buildCpu } from "../../vm/domain/machine.ts";
 import type { VmiFacts } from "../../vm/vmi.ts";
-import { networksNotOn, type Definitions } from "../../node/definitions.ts";
-import { isNodeLost } from "../../node/node-loss.ts";
-import { networkNamesOf } from "../../vm/pod/pod-networks.ts";
+import { findUnavailableNetworks, type Definitions } from "../../node/definitions.ts";
+import { isNodeUnresponsive } from "../../node/node-loss.ts";
+import { listNetworkNames } from "../../vm/pod/pod-networks.ts";
 import { targetNodeSelector } from "./target-pod.ts";
 import { targetPodView } from "./target-nics.ts";
 
@@ -30,8 +30,8 @@ interface CpuRequirement {
 const NO_CPU_LABELS: CpuRequirement = { labels: {} };
 
 function cpuMode(vmi: VirtualMachineInstance, useEmulation: boolean): string | undefined {
-  const { hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
-  return cpuOf(vmi.spec.domain, { useEmulation, hasKubeVirtDefaults }).model?.mode;
+  const { hasKubeVirtDefaults } = findLayout(readTopologyVersion(vmi));
+  return buildCpu(vmi.spec.domain, { useEmulation, hasKubeVirtDefaults }).model?.mode;
 }
 
 function labelsWith(prefix: string, { metadata }: KubeNode): Labels {
@@ -59,7 +59,10 @@ function requireAcceptedModel(node: KubeNode): CpuRequirement {
 }
 
 /** `node` is the source node; undefined if unknown. */
-export function cpuNeedOf({ vmi, settings }: VmiFacts, node: KubeNode | undefined): CpuRequirement {
+export function findCpuRequirement(
+  { vmi, settings }: VmiFacts,
+  node: KubeNode | undefined,
+): CpuRequirement {
   // The emulated CPU is the same on every node.
   if (node === undefined || settings.useEmulation) return NO_CPU_LABELS;
   const mode = cpuMode(vmi, false);
@@ -68,7 +71,7 @@ export function cpuNeedOf({ vmi, settings }: VmiFacts, node: KubeNode | undefine
 }
 
 function isAvailable(node: KubeNode): boolean {
-  return !isNodeLost(node) && node.spec?.unschedulable !== true;
+  return !isNodeUnresponsive(node) && node.spec?.unschedulable !== true;
 }
 
 function hasLabels({ metadata }: KubeNode, wanted: Labels): boolean {
@@ -83,7 +86,7 @@ function printLabels(labels: Labels): string {
 }
 
 function listUsedDefinitions({ vmi, definitions }: VmiFacts): Definitions {
-  const used = networkNamesOf(targetPodView(vmi), {});
+  const used = listNetworkNames(targetPodView(vmi), {});
   return new Map([...definitions].filter(([network]) => used.includes(network)));
 }
 
@@ -92,12 +95,14 @@ function findMissingNetwork(
   definitions: Definitions,
 ): string | undefined {
   const names = nodes.map(({ metadata }) => metadata.name);
-  const absences = names.map((name) => [...networksNotOn(name, definitions, names).values()][0]);
+  const absences = names.map(
+    (name) => [...findUnavailableNetworks(name, definitions, names).values()][0],
+  );
   return absences.includes(undefined) ? undefined : absences[0]?.message;
 }
 
 /** Why no node can receive the guest. Undefined if one may, or if nodes are unknown. */
-export function unfitReason(
+export function noTargetReason(
   facts: VmiFacts,
   migration: VirtualMachineInstanceMigration,
   nodes: readonly KubeNode[],
@@ -109,7 +114,7 @@ export function unfitReason(
   if (others.length === 0) {
     return `no node can take the guest: beside node ${source ?? ""} there is none that answers and takes new pods`;
   }
-  const cpu = cpuNeedOf(facts, own);
+  const cpu = findCpuRequirement(facts, own);
   if (cpu.problem !== undefined) return cpu.problem;
   const wanted = targetNodeSelector(facts.vmi, migration, cpu.labels);
   const fitting = others.filter((node) => hasLabels(node, wanted));

@@ -7,11 +7,11 @@ import {
   type VirtualMachineInstanceMigration,
   type Container,
 } from "@patchbay/api";
-import { machineFamilyOf } from "@patchbay/domain";
+import { findMachineFamily } from "@patchbay/domain";
 import { machineOf } from "../../vm/spec/machine.ts";
-import { launcherPodOf, type LauncherRequest } from "../../vm/pod/launcher-pod.ts";
+import { buildLauncherPod, type LauncherRequest } from "../../vm/pod/launcher-pod.ts";
 import { hasImageVolume } from "../../vm/pod/image-files.ts";
-import { launcherRequestOf, type VmiFacts } from "../../vm/vmi.ts";
+import { buildLauncherRequest, type VmiFacts } from "../../vm/vmi.ts";
 import { launcherPodName } from "../owner.ts";
 import { targetPodView } from "./target-nics.ts";
 
@@ -119,13 +119,13 @@ function targetLabels(
 /** The guest keeps its number of PCIe ports, whatever new guests get. */
 function countTargetPorts({ vmi }: VmiFacts, planned: number): number {
   // Slots of a conventional PCI bus count too, but need no ports.
-  const hasPorts = machineFamilyOf(machineOf(vmi.spec.domain)) !== "pc";
+  const hasPorts = findMachineFamily(machineOf(vmi.spec.domain)) !== "pc";
   return hasPorts ? Math.max(planned, vmi.status?.pciePorts?.total ?? 0) : planned;
 }
 
 /** Mounts images in the same way as the source, so that the guest finds its files at the same paths. */
 function targetRequest(facts: VmiFacts): LauncherRequest {
-  const planned = launcherRequestOf(facts);
+  const planned = buildLauncherRequest(facts);
   const request = { ...planned, ports: countTargetPorts(facts, planned.ports) };
   const { pod } = facts;
   return pod === undefined ? request : { ...request, keepsImageVolumes: hasImageVolume(pod) };
@@ -138,7 +138,7 @@ export function buildTargetPod(
   ofCpu: Labels = {},
 ): Pod {
   const { vmi, pod: source } = facts;
-  const made = launcherPodOf(targetPodView(vmi), targetRequest(facts));
+  const made = buildLauncherPod(targetPodView(vmi), targetRequest(facts));
   const pod = source === undefined ? made : withSourceImages(made, source);
   const { uid, name } = migration.metadata;
   const nodeSelector = targetNodeSelector(vmi, migration, ofCpu);

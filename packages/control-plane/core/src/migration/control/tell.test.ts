@@ -11,9 +11,9 @@ import {
   someFacts,
 } from "../../testing/migration-facts.ts";
 import type { Decision } from "./decision.ts";
-import { stateIn } from "./facts.ts";
-import { migrationNotes, migrationStatus } from "./migration-status.ts";
-import { toldLabels, buildVmiFields } from "./vmi-status.ts";
+import { findMigrationState } from "./facts.ts";
+import { listMigrationEvents, buildMigrationStatus } from "./migration-status.ts";
+import { labelChanges, buildVmiFields } from "./vmi-status.ts";
 
 const STARTED = { startTimestamp: NOW };
 const LISTENS = { targetNodeAddress: "192.0.2.2", targetDirectMigrationNodePorts: { "1": 0 } };
@@ -99,7 +99,7 @@ describe("the VMI", () => {
     },
     { name: "there is none", vmi: aGuest(), want: {} },
   ])("its labels, when $name", ({ vmi, want }) => {
-    expect(toldLabels(vmi)).toEqual(want);
+    expect(labelChanges(vmi)).toEqual(want);
   });
 });
 
@@ -143,20 +143,20 @@ describe("the migration", () => {
   ])("$name: $want", ({ course, state, failed, want }) => {
     const failures = failed === true ? [{ step: "createTargetPod", message: "no" } as const] : [];
     const told = { migration: aMigration("Pending"), course, state, failures, now: NOW };
-    expect(migrationStatus(told).phase).toBe(want);
+    expect(buildMigrationStatus(told).phase).toBe(want);
   });
 
   test("says when each phase was passed, also those that nobody saw", () => {
     const migration = { ...aMigration("Scheduled") };
     const told = { course: { kind: "goOn" } as const, state: STARTED, failures: [], now: NOW };
-    const { phaseTransitionTimestamps: seen } = migrationStatus({ migration, ...told });
+    const { phaseTransitionTimestamps: seen } = buildMigrationStatus({ migration, ...told });
     expect(seen?.map(({ phase }) => phase)).toEqual(["PreparingTarget", "TargetReady", "Running"]);
   });
 
   test("says why it has failed, whether its VMI was told of it or not", () => {
     const told = { migration: aMigration("Pending"), course: FAIL, failures: [], now: NOW };
     const reason = (state: MigrationState | undefined) =>
-      migrationStatus({ ...told, state }).migrationState?.failureReason;
+      buildMigrationStatus({ ...told, state }).migrationState?.failureReason;
     expect(reason(undefined)).toBe("no way");
     expect(reason({ failed: true, failureReason: "as told" })).toBe("as told");
   });
@@ -165,7 +165,7 @@ describe("the migration", () => {
     const message = 'pods "x" is forbidden: exceeded quota: small';
     const failures = [{ step: "createTargetPod", message } as const];
     const told = { migration: aMigration("Pending"), course: { kind: "begin" } as const, now: NOW };
-    const { conditions } = migrationStatus({ ...told, state: undefined, failures });
+    const { conditions } = buildMigrationStatus({ ...told, state: undefined, failures });
     expect(conditions).toEqual([
       {
         type: "migrationRejectedByResourceQuota",
@@ -179,20 +179,20 @@ describe("the migration", () => {
       ...aMigration(),
       status: { phase: "Pending" as const, conditions: conditions ?? [] },
     };
-    const next = migrationStatus({ ...told, migration, state: undefined, failures: [] });
+    const next = buildMigrationStatus({ ...told, migration, state: undefined, failures: [] });
     expect(next.conditions).toEqual([]);
   });
 
   test("says that it is to end, and why, also afterwards", () => {
     const course = { kind: "abort", why: "too slow" } as const;
     const told = { migration: aMigration("Running"), course, failures: [], now: NOW };
-    const first = migrationStatus({ ...told, state: STARTED });
+    const first = buildMigrationStatus({ ...told, state: STARTED });
     expect(first.conditions).toMatchObject([
       { type: "migrationAbortRequested", status: "True", message: "too slow" },
     ]);
     const migration = { ...aMigration(), status: first };
     const state = { ...STARTED, abortRequested: true };
-    const next = migrationStatus({ ...told, migration, state, course: { kind: "goOn" } });
+    const next = buildMigrationStatus({ ...told, migration, state, course: { kind: "goOn" } });
     expect(next.conditions).toEqual(first.conditions);
   });
 });
@@ -200,9 +200,15 @@ describe("the migration", () => {
 describe("events", () => {
   const notesOf = (course: Decision, facts = openFacts(STARTED)): readonly string[] => {
     const before = aMigration("TargetReady");
-    const state = stateIn(facts);
-    const status = migrationStatus({ migration: before, course, state, failures: [], now: NOW });
-    return migrationNotes({ before, status, course, facts }).map(
+    const state = findMigrationState(facts);
+    const status = buildMigrationStatus({
+      migration: before,
+      course,
+      state,
+      failures: [],
+      now: NOW,
+    });
+    return listMigrationEvents({ before, status, course, facts }).map(
       ({ on, note }) => `${on} ${note.type} ${note.reason}: ${note.message}`,
     );
   };

@@ -9,7 +9,7 @@ import {
 } from "@patchbay/api";
 import type { VmiMigrationFields } from "./actions.ts";
 import type { Decision } from "./decision.ts";
-import { isPodOver, stateIn, type MigrationFacts } from "./facts.ts";
+import { isPodOver, findMigrationState, type MigrationFacts } from "./facts.ts";
 import { openMigration } from "../owner.ts";
 import { targetAttachments } from "./target-nics.ts";
 
@@ -105,7 +105,7 @@ function lostFields(facts: MigrationFacts, state: MigrationState, why: string): 
 
 export function buildVmiFields(facts: MigrationFacts, course: Decision): VmiMigrationFields {
   if (course.kind === "open") return openFields(facts);
-  const state = stateIn(facts);
+  const state = findMigrationState(facts);
   if (state === undefined) return {};
   if (course.kind === "succeed") return succeededFields(facts, state);
   if (course.kind === "fail") return failedFields(facts, state, course.why);
@@ -117,7 +117,7 @@ export function buildVmiFields(facts: MigrationFacts, course: Decision): VmiMigr
 }
 
 /** Labels to change; null removes one. Each node selects the VMIs that it watches by them. */
-export function toldLabels(vmi: VirtualMachineInstance): Readonly<Record<string, string | null>> {
+export function labelChanges(vmi: VirtualMachineInstance): Readonly<Record<string, string | null>> {
   const { metadata, status } = vmi;
   const labels = metadata.labels ?? {};
   const target = openMigration(vmi)?.targetNode;

@@ -18,7 +18,7 @@ import { buildPodAnnotations } from "../../vm/pod/inherited-fields.ts";
 import { planPodNetworks } from "../../vm/pod/pod-networks.ts";
 import { vmiOf } from "../../vm/vm.ts";
 import { withNics } from "../nics.ts";
-import { vmStatus } from "../../status/vm.ts";
+import { buildVmStatus } from "../../status/vm.ts";
 import type { Conditions } from "../../status/conditions.ts";
 import { ADDRESS_CHANGED, addressesCondition, newAddressChange } from "./kept-addresses.ts";
 
@@ -58,7 +58,7 @@ function keptAfter(vm: VirtualMachine, status?: VmiStatus): VmStatus["ipAddresse
     isStaged: false,
     waitsForBinding: false,
   };
-  return vmStatus(situation, "2026-01-01T00:00:00Z").ipAddresses;
+  return buildVmStatus(situation, "2026-01-01T00:00:00Z").ipAddresses;
 }
 
 describe("the VM's status keeps", () => {
@@ -141,7 +141,7 @@ describe("the VM's status keeps", () => {
 /** What each NIC of a launcher's annotation prefers. */
 function preferredOf(vmi: VirtualMachineInstance): readonly unknown[] {
   const annotations = buildPodAnnotations({ vmi, bindings: {} });
-  expect(annotations).not.toHaveProperty(names.KEPT_ADDRESSES_ANNOTATION);
+  expect(annotations).not.toHaveProperty(names.RETAINED_ADDRESSES_ANNOTATION);
   const parsed = parseNetworks(annotations[names.NETWORKS_ANNOTATION]);
   return parsed.ok ? parsed.elements.map((element) => element["io.patchbay.kept-ips"]) : [];
 }

@@ -4,12 +4,12 @@ import {
   isAbsent,
   isDefaultNetwork,
   names,
-  parseKeptAddresses,
-  printKeptAddresses,
-  soundAddresses,
-  keptIpsOf,
+  parseRetainedAddresses,
+  printRetainedAddresses,
+  normalizeAddresses,
+  parsePreferredIps,
   type Iface,
-  type KeptAddresses,
+  type RetainedAddresses,
   type VirtualMachine,
   type VirtualMachineInstance,
   type VmStatus,
@@ -42,11 +42,11 @@ function findAttachedAddresses(
   const attachment = vmi?.status?.attachments?.find(
     (each) => each.name === name && each.networkName === networkName && each.state === "Attached",
   );
-  return attachment && soundAddresses(attachment.ips);
+  return attachment && normalizeAddresses(attachment.ips);
 }
 
 /** Current addresses replace recorded ones. Interfaces that were removed or moved are dropped. */
-export function keptAddressesOf(
+export function listKeptAddresses(
   vm: VirtualMachine,
   vmi: VirtualMachineInstance | undefined,
 ): readonly RecordedAddresses[] {
@@ -61,12 +61,12 @@ export function keptAddressesOf(
   });
 }
 
-export function withKept(
+export function withKeptAddresses(
   vmi: VirtualMachineInstance,
-  kept: readonly KeptAddresses[],
+  kept: readonly RetainedAddresses[],
 ): VirtualMachineInstance {
   if (kept.length === 0) return vmi;
-  const annotation = { [names.KEPT_ADDRESSES_ANNOTATION]: printKeptAddresses(kept) };
+  const annotation = { [names.RETAINED_ADDRESSES_ANNOTATION]: printRetainedAddresses(kept) };
   const annotations = { ...vmi.metadata.annotations, ...annotation };
   return { ...vmi, metadata: { ...vmi.metadata, annotations } };
 }
@@ -75,18 +75,18 @@ export function withLastAddresses(
   vmi: VirtualMachineInstance,
   vm: VirtualMachine,
 ): VirtualMachineInstance {
-  return withKept(vmi, keptAddressesOf(vm, undefined));
+  return withKeptAddresses(vmi, listKeptAddresses(vm, undefined));
 }
 
-export function toldAddresses(vmi: VirtualMachineInstance): readonly KeptAddresses[] {
-  return parseKeptAddresses(vmi.metadata.annotations?.[names.KEPT_ADDRESSES_ANNOTATION]);
+export function readKeptAddresses(vmi: VirtualMachineInstance): readonly RetainedAddresses[] {
+  return parseRetainedAddresses(vmi.metadata.annotations?.[names.RETAINED_ADDRESSES_ANNOTATION]);
 }
 
 /** `networkName` is NAMESPACE/NAME. */
 export function findPreferredIps(
   iface: Iface,
   networkName: string,
-  kept: readonly KeptAddresses[],
+  kept: readonly RetainedAddresses[],
 ): readonly string[] {
   const known = findByName(kept, iface.name);
   return known?.networkName === networkName && !hasOwnAddressing(iface) ? known.ips : [];
@@ -102,8 +102,8 @@ function describeChange(
   elements: readonly NetworkSelection[],
 ): readonly string[] {
   const element = elements.find((each) => each.interface === podInterfaceName);
-  const has = soundAddresses(ips);
-  const lost = keptIpsOf(element).filter((ip) => !has.includes(ip));
+  const has = normalizeAddresses(ips);
+  const lost = parsePreferredIps(element).filter((ip) => !has.includes(ip));
   if (lost.length === 0) return [];
   const now = has.length === 0 ? "no address" : has.join(", ");
   return [`interface ${name} now has ${now} on ${networkName}; it had ${lost.join(", ")} before`];

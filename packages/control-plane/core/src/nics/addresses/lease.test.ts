@@ -2,8 +2,8 @@
 import { describe, expect, test } from "vitest";
 import {
   leaseForMasquerade,
-  leaseOfRemembered,
-  serversOf,
+  leaseFromRecorded,
+  listServerAddresses,
   type RememberedAddresses,
 } from "./lease.ts";
 
@@ -21,11 +21,11 @@ const NIC: RememberedAddresses = {
 
 describe("the guest in the pod NIC's place", () => {
   test.each([undefined, { ...NIC, addresses: [] }])("is given nothing of nothing", (given) => {
-    expect(leaseOfRemembered(given)).toBeUndefined();
+    expect(leaseFromRecorded(given)).toBeUndefined();
   });
 
   test("is given both families, the default route of IPv4 last", () => {
-    expect(leaseOfRemembered(NIC)).toEqual({
+    expect(leaseFromRecorded(NIC)).toEqual({
       ipv4: {
         address: "10.9.0.5/24",
         server: "169.254.75.10/32",
@@ -54,7 +54,7 @@ describe("the guest in the pod NIC's place", () => {
     { name: "a subnet", address: "fd09::5/64", server: "fd09::/64", isOnLink: true },
     { name: "one address", address: "fd09::5/128", server: "fd09::/64", isOnLink: false },
   ])("is answered in $name from an address that is no host's", ({ address, server, isOnLink }) => {
-    const lease = leaseOfRemembered({ ...NIC, addresses: [address] });
+    const lease = leaseFromRecorded({ ...NIC, addresses: [address] });
     expect(lease?.ipv4).toBeUndefined();
     expect(lease?.ipv6?.addresses).toEqual([{ address, server, isOnLink }]);
   });
@@ -62,7 +62,7 @@ describe("the guest in the pod NIC's place", () => {
   test("has no router of IPv6 when nobody answered for the gateway", () => {
     const { podInterfaceName, index, addresses, routes } = NIC;
     const silent = { podInterfaceName, index, addresses, routes };
-    expect(leaseOfRemembered(silent)?.ipv6?.isRouter).toBe(false);
+    expect(leaseFromRecorded(silent)?.ipv6?.isRouter).toBe(false);
   });
 });
 
@@ -84,9 +84,9 @@ test("a guest behind its pod has the bridge for its gateway", () => {
 });
 
 test("the bridge has each address once", () => {
-  const lease = leaseOfRemembered({
+  const lease = leaseFromRecorded({
     ...NIC,
     addresses: ["10.9.0.5/24", "fd09::5/64", "fd09::6/64"],
   });
-  expect(serversOf(lease ?? {})).toEqual(["169.254.75.10/32", "fd09::/64"]);
+  expect(listServerAddresses(lease ?? {})).toEqual(["169.254.75.10/32", "fd09::/64"]);
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses and routes that the pod assigns to the guest by DHCP.
-import { IP_BITS, networkOf, parseIp, printAddress, type IpPrefix } from "@patchbay/api";
+import { IP_BITS, toNetworkAddress, parseIp, printAddress, type IpPrefix } from "@patchbay/api";
 
 export interface NicRoute {
   /** ADDRESS/LENGTH; length 0 for the default route. */
@@ -102,7 +102,7 @@ function toIpv4Lease({ addresses, routes }: NicAddresses): Ipv4Lease | undefined
 function toIpv6Address(address: string, ip: IpPrefix): Ipv6Address {
   const isOnLink = ip.length >= IPV6_SUBNET_LENGTH && ip.length <= SUBNET_LENGTH_MAX;
   const length = isOnLink ? ip.length : IPV6_SUBNET_LENGTH;
-  const server = `${printAddress(networkOf({ ...ip, length }))}/${String(length)}`;
+  const server = `${printAddress(toNetworkAddress({ ...ip, length }))}/${String(length)}`;
   return { address, server, isOnLink };
 }
 
@@ -116,7 +116,7 @@ function toIpv6Lease(remembered: RememberedAddresses): Ipv6Lease | undefined {
 }
 
 /** For a guest that replaces the pod's NIC on the network; undefined if the network assigned no addresses. */
-export function leaseOfRemembered(
+export function leaseFromRecorded(
   remembered: RememberedAddresses | undefined,
 ): GuestLease | undefined {
   if (remembered === undefined) return undefined;
@@ -165,7 +165,7 @@ function ipv6LeaseForMasquerade({ gateway, guest }: Subnet): Ipv6Lease {
 
 type IpVersion = IpPrefix["version"];
 
-export function waysOutOf({ ipv4, ipv6 }: GuestLease): readonly IpVersion[] {
+export function defaultRouteFamilies({ ipv4, ipv6 }: GuestLease): readonly IpVersion[] {
   return [
     ...(ipv4?.routes.some(isDefault) === true ? ([4] as const) : []),
     ...(ipv6?.isRouter === true ? ([6] as const) : []),
@@ -186,7 +186,7 @@ export function withoutDefaultRoutes(
   };
 }
 
-export function serversOf({ ipv4, ipv6 }: GuestLease): readonly string[] {
+export function listServerAddresses({ ipv4, ipv6 }: GuestLease): readonly string[] {
   const all = [...(ipv4 === undefined ? [] : [ipv4]), ...(ipv6?.addresses ?? [])];
   return [...new Set(all.map(({ server }) => server))];
 }

@@ -5,13 +5,7 @@ import { describe, expect, test } from "vitest";
 import type { IfaceFacts } from "../facts.ts";
 import { anIface, WIRED } from "../../testing/node-scene.ts";
 import type { RememberedAddresses } from "./lease.ts";
-import {
-  servedNics,
-  fitRoutes,
-  fitSearch,
-  withFittingOptions,
-  type ServedNic,
-} from "./served-nic.ts";
+import { servedNics, fitRoutes, fitSearch, limitOptions, type ServedNic } from "./served-nic.ts";
 
 const POD_DNS = { nameservers: ["10.96.0.10"], search: ["cluster.local"] };
 const OWN_DNS = { nameservers: ["10.9.0.53"], search: ["lan.example"] };
@@ -252,13 +246,13 @@ const NIC: ServedNic = {
 };
 
 test("a NIC whose options fit stays as it is", () => {
-  expect(withFittingOptions(NIC)).toBe(NIC);
+  expect(limitOptions(NIC)).toBe(NIC);
 });
 
 test("a NIC whose options do not fit is served without the rest, each part with a message", () => {
   const ntpServers = Array.from({ length: 80 }, (_none, at) => `10.0.0.${String(at)}`);
   const ipv4 = { address: "10.9.0.5/24", server: "169.254.75.10/32", routes: manyRoutes(32) };
-  const nic = withFittingOptions<ServedNic>({
+  const nic = limitOptions<ServedNic>({
     ...NIC,
     lease: { ipv4 },
     dns: { nameservers: [], search: manyDomains(12, "") },

@@ -7,13 +7,13 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import type { IfaceFacts } from "../facts.ts";
-import { macOf } from "../mac.ts";
+import { findMac } from "../mac.ts";
 import { namesOf } from "../names.ts";
-import { leaseOf } from "../links/wiring.ts";
+import { buildLease } from "../links/wiring.ts";
 import { hostnameOf } from "../../vm/spec/guest-names.ts";
 import {
   IPV6_SUBNET_LENGTH,
-  waysOutOf,
+  defaultRouteFamilies,
   withoutDefaultRoutes,
   type GuestLease,
   type NicRoute,
@@ -81,11 +81,11 @@ function chooseLeaseAndDns(
   const podDns = withSubdomain(facts.dns ?? NO_DNS, facts.vmi);
   if (isOnPodNetwork(iface)) return { lease, dns: podDns };
   const podNic = facts.ifaces.find(isOnPodNetwork);
-  const hasPodDefaultRoute = podNic === undefined && waysOutOf(lease).length > 0;
+  const hasPodDefaultRoute = podNic === undefined && defaultRouteFamilies(lease).length > 0;
   return {
     lease: withoutDefaultRoutes(
       lease,
-      podNic === undefined ? [] : waysOutOf(leaseOf(podNic) ?? {}),
+      podNic === undefined ? [] : defaultRouteFamilies(buildLease(podNic) ?? {}),
     ),
     dns: iface.attachment?.dns ?? (hasPodDefaultRoute ? podDns : NO_DNS),
   };
@@ -120,15 +120,15 @@ function normalizeOptions({ iface }: IfaceFacts): DhcpOptions {
 }
 
 function toServedNics(iface: IfaceFacts, facts: ServingFacts): readonly ServedNic[] {
-  const lease = leaseOf(iface);
+  const lease = buildLease(iface);
   const { bridgeName } = namesOf(iface.name, iface.podInterfaceName);
   if (lease === undefined || !isServable(iface.links, bridgeName, facts)) return [];
   const leftOut = describeUnserved(iface, lease);
   return [
-    withFittingOptions({
+    limitOptions({
       iface: iface.name,
       bridgeName,
-      mac: (iface.device?.mac ?? macOf(iface)).toLowerCase(),
+      mac: (iface.device?.mac ?? findMac(iface)).toLowerCase(),
       mtu: iface.links.mtu,
       hostname: hostnameOf(facts.vmi),
       ...chooseLeaseAndDns(iface, lease, facts),
@@ -249,7 +249,7 @@ function leftOutMessage(
 }
 
 /** Cuts the options to what the server accepts and reports what is left out. */
-export function withFittingOptions<Nic extends WithOptions>(nic: Nic): Nic {
+export function limitOptions<Nic extends WithOptions>(nic: Nic): Nic {
   const { lease, dns, options } = nic;
   const { ntpServers = [] } = options;
   const routes = fitRoutes(lease.ipv4?.routes ?? []);

@@ -7,10 +7,10 @@ import {
   attributesFixed,
   duplicateInterface,
   HOST_NETWORK,
-  interfaceHeld,
-  interfaceOfOthers,
+  interfaceNameTaken,
+  interfaceAttachedElsewhere,
   swapNeedsMigration,
-  type Told,
+  type ReasonMessage,
 } from "../../reasons/messages.ts";
 import {
   listWanted,
@@ -86,7 +86,7 @@ export type AttachmentAction<Owned extends OwnedAttachment> =
       readonly kind: "reportError";
       /** NIC in the pod; empty for the whole annotation. */
       readonly interfaceName: string;
-    } & Told<PodProblem>);
+    } & ReasonMessage<PodProblem>);
 
 function isSame(owned: OwnedAttachment, wanted: WantedAttachment): boolean {
   return owned.network === wanted.network && owned.interfaceName === wanted.interfaceName;
@@ -131,10 +131,18 @@ function planConflict(
   mode: AgentMode,
 ): AttachmentAction<never> {
   if (holder.network !== network || holder.isDefault === true) {
-    return { kind: "reportError", interfaceName, ...interfaceHeld(interfaceName, holder.network) };
+    return {
+      kind: "reportError",
+      interfaceName,
+      ...interfaceNameTaken(interfaceName, holder.network),
+    };
   }
   if (mode === "multus") return { kind: "adopt", foreign: holder };
-  return { kind: "reportError", interfaceName, ...interfaceOfOthers(interfaceName, network) };
+  return {
+    kind: "reportError",
+    interfaceName,
+    ...interfaceAttachedElsewhere(interfaceName, network),
+  };
 }
 
 /** If another attachment of net-agent has the name, it is removed first. */

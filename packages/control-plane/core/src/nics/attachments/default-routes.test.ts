@@ -3,8 +3,8 @@
 import { describe, expect, test } from "vitest";
 import type { DefaultRoute } from "../../interfaces/node/default-routes.ts";
 import {
-  findRouteRival,
-  routesInTheWay,
+  findEarlierRouteRequest,
+  findConflictingRoutes,
   routesToRemember,
   routesToRestore,
   type RouteClaim,
@@ -57,7 +57,7 @@ test.each([
     want: [route("eth0", "10.1.0.1"), route("net1")],
   },
 ])("in the way of net1: $name", ({ present, gateways, want }) => {
-  expect(routesInTheWay(present, { interfaceName: "net1", gateways })).toEqual(want);
+  expect(findConflictingRoutes(present, { interfaceName: "net1", gateways })).toEqual(want);
 });
 
 test.each([
@@ -116,6 +116,6 @@ test("only the first element that asks for default routes gets them", () => {
   const first = { name: "b", "default-route": ["10.1.0.1"] };
   const second = { name: "c", "default-route": ["fd01::1"] };
   const elements = [plain, first, second];
-  expect(findRouteRival(elements, first)).toBeUndefined();
-  expect(findRouteRival(elements, second)).toBe(first);
+  expect(findEarlierRouteRequest(elements, first)).toBeUndefined();
+  expect(findEarlierRouteRequest(elements, second)).toBe(first);
 });

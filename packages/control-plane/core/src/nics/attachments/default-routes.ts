@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Default routes of a pod that an attachment replaces, and that return when it is removed. Source: NPWG 1.3 section
 // 4.1.2.1.9; Multus, `default-route`.
-import { gatewaysOf, parseIp, type NetworkSelection } from "@patchbay/api";
+import { findGateways, parseIp, type NetworkSelection } from "@patchbay/api";
 import type { DefaultRoute } from "../../interfaces/node/default-routes.ts";
 
 export interface RouteClaim {
@@ -24,16 +24,16 @@ function isClaimedBy(
 }
 
 /** Returns the earlier element that requests default routes. Only one element may. */
-export function findRouteRival(
+export function findEarlierRouteRequest(
   elements: readonly NetworkSelection[],
   element: NetworkSelection,
 ): NetworkSelection | undefined {
-  const first = elements.find((other) => gatewaysOf(other).length > 0);
+  const first = elements.find((other) => findGateways(other).length > 0);
   return first === element ? undefined : first;
 }
 
 /** Routes to delete before the attachment's own can be set. */
-export function routesInTheWay(
+export function findConflictingRoutes(
   present: readonly DefaultRoute[],
   claim: Pick<RouteClaim, "gateways" | "interfaceName">,
 ): readonly DefaultRoute[] {

@@ -3,7 +3,7 @@
 
 import { names, type Pod } from "@patchbay/api";
 
-export interface HeldDevice {
+export interface UsedDevice {
   readonly id: string;
   /** Unset if unknown. The ID then counts as in use for every resource. */
   readonly resource?: string;
@@ -13,7 +13,7 @@ export interface HeldDevice {
 export interface DeviceFacts {
   /** Devices that the kubelet assigned to the pod, sorted, by resource. */
   readonly given: ReadonlyMap<string, readonly string[]>;
-  readonly held: readonly HeldDevice[];
+  readonly held: readonly UsedDevice[];
   /** Devices that other elements of the annotation request by ID. */
   readonly named: readonly string[];
 }
@@ -36,7 +36,7 @@ type DeviceChoice =
 
 function findHolder(
   { id, resource }: { readonly id: string; readonly resource: string },
-  held: readonly HeldDevice[],
+  held: readonly UsedDevice[],
 ): string | undefined {
   return held.find(
     (other) => other.id === id && (other.resource === undefined || other.resource === resource),

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { AppError } from "@patchbay/base";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
 import type { NodeNic } from "../../interfaces/node/node-nics.ts";
-import { isFromNicMover, isSameNodeNic, nodeNicNamesOf, takesNodeNic } from "./node-nics.ts";
+import { isHostDeviceFailure, isSameNodeNic, listMovedNics, movesNodeNic } from "./node-nics.ts";
 
 type Plugins = NetworkConfigList["plugins"];
 
@@ -80,8 +80,8 @@ test.each<{ name: string; plugins: Plugins; deviceID?: unknown; want: unknown }>
   },
 ])("NICs of the node that are taken: $name", ({ plugins, deviceID, want }) => {
   const request = requestOf(plugins, deviceID);
-  expect(nodeNicNamesOf(request)).toEqual(want);
-  expect(takesNodeNic(request.config)).toBe(plugins.some((plugin) => plugin.type === type));
+  expect(listMovedNics(request)).toEqual(want);
+  expect(movesNodeNic(request.config)).toBe(plugins.some((plugin) => plugin.type === type));
 });
 
 const NIC: NodeNic = {
@@ -134,5 +134,5 @@ test.each([
   },
   { name: "something else", error: new Error(type), want: false },
 ])("whether the mover of NICs has failed: $name", ({ error, want }) => {
-  expect(isFromNicMover(error)).toBe(want);
+  expect(isHostDeviceFailure(error)).toBe(want);
 });

@@ -37,11 +37,11 @@ function readNicName(
   return id === undefined ? undefined : { by: "device", id };
 }
 
-export function takesNodeNic({ plugins }: NetworkConfigList): boolean {
+export function movesNodeNic({ plugins }: NetworkConfigList): boolean {
   return plugins.some(({ type }) => type === HOST_DEVICE_PLUGIN);
 }
 
-export function nodeNicNamesOf({
+export function listMovedNics({
   config,
   capabilityArgs,
 }: Pick<AttachmentRequest, "config" | "capabilityArgs">): readonly NodeNicName[] {
@@ -55,6 +55,6 @@ export function isSameNodeNic(one: NodeNic, other: NodeNic): boolean {
   return one.name === other.name && one.kind === other.kind && other.permanentMac === undefined;
 }
 
-export function isFromNicMover(error: unknown): boolean {
+export function isHostDeviceFailure(error: unknown): boolean {
   return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["plugin"] === HOST_DEVICE_PLUGIN;
 }

@@ -5,7 +5,7 @@ import {
   POLICY_FIELDS,
   names,
   POLICY_FIELD_NAMES,
-  policyCauses,
+  validatePolicyList,
   type JsonObject,
   type PolicyFieldName,
   type Cause,
@@ -13,7 +13,7 @@ import {
   type KubeVirt,
 } from "@patchbay/api";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
-import { needsOf, readBridge, readText } from "../definition/needs.ts";
+import { collectNeeds, readBridge, readText } from "../definition/needs.ts";
 import { HOST_DEVICE_PLUGIN } from "./node-nics.ts";
 
 /**
@@ -256,7 +256,7 @@ export function namesBridge(config: NetworkConfigList): boolean {
 /** Directories with host-local's leases. Networks that share one share their addresses. */
 export function leaseDirectoriesOf(config: NetworkConfigList): readonly string[] {
   const plugins = listPlugins(config).map((plugin) => ({ ...plugin, type: "" }));
-  const { pools } = needsOf({ ...config, plugins });
+  const { pools } = collectNeeds({ ...config, plugins });
   return pools.map(({ directory }) => normalizePath(`${directory}/${config.name}`));
 }
 
@@ -353,7 +353,9 @@ interface PolicyInForce {
 export function policyInForce({ flags, kubevirt, before }: PolicySources): PolicyInForce {
   const given = kubevirt?.spec?.configuration?.network?.tenantPolicy ?? {};
   const causesOf = (name: PolicyFieldName): readonly Cause[] =>
-    given[name] === undefined ? [] : policyCauses(name, given[name], `${POLICY_FIELD}.${name}`);
+    given[name] === undefined
+      ? []
+      : validatePolicyList(name, given[name], `${POLICY_FIELD}.${name}`);
   const causes = POLICY_FIELD_NAMES.flatMap(causesOf);
   if (causes.length > 0 && before !== undefined) return { policy: before, causes };
   const policy = buildPolicy((name) => {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
   isLinkLocal,
-  natPrefixOf,
-  networkOf,
+  parseNatPrefix,
+  toNetworkAddress,
   parseIp,
   printAddress,
   type Iface,
@@ -10,14 +10,14 @@ import {
   type IpPrefix,
 } from "@patchbay/api";
 import {
-  leaseOfRemembered,
-  serversOf,
+  leaseFromRecorded,
+  listServerAddresses,
   leaseForMasquerade,
   type GuestLease,
   type RememberedAddresses,
 } from "../addresses/lease.ts";
 import type {
-  SeenWiring,
+  ObservedWiring,
   BridgeWiring,
   PodAnswers,
   ForwardedPorts,
@@ -74,7 +74,7 @@ interface LiveChanges {
 export interface BindingModule {
   readonly kind: BindingKind;
   /** Returns the links that the pod needs; undefined if it needs none. */
-  readonly wiringOf: (facts: WiringFacts) => SeenWiring | undefined;
+  readonly wiringOf: (facts: WiringFacts) => ObservedWiring | undefined;
   /** Returns the tap that the device opens, from the existing links; empty if it opens none. */
   readonly tapOf: (
     names: Pick<WiringFacts, "podInterfaceName" | "tapName">,
@@ -93,10 +93,13 @@ export interface BindingModule {
 
 /** If the network assigned addresses to the NIC, the pod serves them to the guest. */
 function planAnswers({ remembered }: WiringFacts): PodAnswers | undefined {
-  const lease = leaseOfRemembered(remembered);
+  const lease = leaseFromRecorded(remembered);
   if (lease === undefined) return undefined;
   const gatewayMac = lease.ipv6?.isRouter === true ? remembered?.gatewayMac : undefined;
-  return { addresses: serversOf(lease), ...(gatewayMac === undefined ? {} : { gatewayMac }) };
+  return {
+    addresses: listServerAddresses(lease),
+    ...(gatewayMac === undefined ? {} : { gatewayMac }),
+  };
 }
 
 function toBridgeWiring(facts: WiringFacts): Omit<BridgeWiring, "owner" | "queues"> {
@@ -115,7 +118,7 @@ const BRIDGE: BindingModule = {
   live: { plug: true, link: true, network: true },
   takesAnyMac: true,
   takesAddresses: true,
-  leaseOf: ({ remembered }) => leaseOfRemembered(remembered),
+  leaseOf: ({ remembered }) => leaseFromRecorded(remembered),
   addressesOf: "guest",
 };
 
@@ -165,7 +168,7 @@ const MASQUERADE: BindingModule = {
 
 /** The gateway has the first host address, the guest the second. Source: KubeVirt pkg/network/link/address.go */
 function toNatSubnet(prefix: IpPrefix): NatSubnet {
-  const first = networkOf(prefix);
+  const first = toNetworkAddress(prefix);
   const [gateway, guest] = ([1n, 2n] as const).map((step) =>
     printAddress({ version: first.version, value: first.value + step }),
   );
@@ -183,7 +186,7 @@ export function planNatSubnets(
   const pod = network?.pod ?? {};
   const configured = { 4: pod.vmNetworkCIDR, 6: pod.vmIPv6NetworkCIDR };
   const subnet = (version: 4 | 6): NatSubnet | undefined => {
-    const prefix = natPrefixOf(configured[version], version);
+    const prefix = parseNatPrefix(configured[version], version);
     const hasFamily = versions.some((address) => address.version === version);
     return hasFamily && prefix !== undefined ? toNatSubnet(prefix) : undefined;
   };

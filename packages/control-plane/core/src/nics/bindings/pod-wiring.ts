@@ -80,13 +80,13 @@ export type PodWiring = BridgeWiring | MasqueradeWiring | TapWiring;
 type Unobservable = "owner" | "queues";
 type OmitUnobservable<Wiring> = Wiring extends unknown ? Omit<Wiring, Unobservable> : never;
 /** The observable part of a wiring. A tap's owner and queues cannot be read back. */
-export type SeenWiring = OmitUnobservable<PodWiring>;
+export type ObservedWiring = OmitUnobservable<PodWiring>;
 
 type NameFields = "kind" | "podInterfaceName" | "tapName" | "bridgeName";
 type OnlyNames<Wiring> = Wiring extends unknown ? Pick<Wiring, NameFields & keyof Wiring> : never;
-export type LeftWiring = OnlyNames<PodWiring>;
+export type RemovableWiring = OnlyNames<PodWiring>;
 
-export function toRemovableWiring(wiring: SeenWiring): LeftWiring {
+export function toRemovableWiring(wiring: ObservedWiring): RemovableWiring {
   const { kind, podInterfaceName, tapName } = wiring;
   if (kind === "tap") return { kind, podInterfaceName, tapName };
   return { kind, podInterfaceName, tapName, bridgeName: wiring.bridgeName };

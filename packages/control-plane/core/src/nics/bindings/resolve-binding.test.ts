@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Iface, Network } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { bindingOf } from "./resolve-binding.ts";
+import { resolveBinding } from "./resolve-binding.ts";
 
 const REGISTRY = { fast: { domainAttachmentType: "vhostuser" } };
 const BLUE: Network = { name: "one", multus: { networkName: "blue" } };
@@ -26,7 +26,7 @@ test.each<{ name: string; iface?: Partial<Iface>; network?: Network; field: stri
     field: "portSecurity",
   },
 ])("$name: what is in the way of vhost-user is $field", ({ iface, network = BLUE, field }) => {
-  const binding = bindingOf({ ...FAST, ...iface }, network, REGISTRY);
+  const binding = resolveBinding({ ...FAST, ...iface }, network, REGISTRY);
   const refused = { kind: "refused", reason: "BindingNotSupported", field };
   expect(binding).toMatchObject(field === undefined ? { kind: "vhostuser" } : refused);
 });

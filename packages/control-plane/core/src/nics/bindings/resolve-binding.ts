@@ -7,7 +7,7 @@ import {
   ifacePath,
   isAbsent,
   isBinding,
-  unbuiltFieldOf,
+  findUnbuiltField,
   names,
   type BindingPlugin,
   type BindingRegistry,
@@ -134,38 +134,38 @@ function resolveSupportedBinding(
 }
 
 /** An interface with a refusal gets no annotation element, link or device, and its VM does not start. */
-export function bindingOf(
+export function resolveBinding(
   iface: Iface,
   network: Network | undefined,
   registry: BindingRegistry,
 ): Binding | BindingRefusal {
-  const unsupported = unbuiltFieldOf(iface);
+  const unsupported = findUnbuiltField(iface);
   if (unsupported === undefined) return resolveSupportedBinding(iface, network, registry);
   const reason = isBinding(unsupported.field) ? "BindingNotSupported" : "FieldNotSupported";
   return { kind: "refused", ...unsupported, reason };
 }
 
-export function bindingIn(
+export function resolveBindingIn(
   spec: VmiSpec,
   iface: Iface,
   registry: BindingRegistry,
 ): Binding | BindingRefusal {
-  return bindingOf(iface, findByName(networksOf(spec), iface.name), registry);
+  return resolveBinding(iface, findByName(networksOf(spec), iface.name), registry);
 }
 
 export function canBind(spec: VmiSpec, iface: Iface, registry: BindingRegistry): boolean {
-  return bindingIn(spec, iface, registry).kind !== "refused";
+  return resolveBindingIn(spec, iface, registry).kind !== "refused";
 }
 
 /** Ignores unsupported fields, which another rule reports, and interfaces with state `absent`. */
-export function bindingProblems(
+export function findBindingProblems(
   spec: VmiSpec,
   base: string,
   registry: BindingRegistry,
 ): readonly FieldProblem[] {
   return ifacesOf(spec).flatMap((iface, index): readonly FieldProblem[] => {
-    if (isAbsent(iface) || unbuiltFieldOf(iface) !== undefined) return [];
-    const binding = bindingIn(spec, iface, registry);
+    if (isAbsent(iface) || findUnbuiltField(iface) !== undefined) return [];
+    const binding = resolveBindingIn(spec, iface, registry);
     if (binding.kind !== "refused") return [];
     return [{ field: `${ifacePath(base, index)}.${binding.field}`, message: binding.message }];
   });
@@ -182,7 +182,7 @@ function requestsSockets({ domain }: VmiSpec): boolean {
 /** Whether the guest shares its memory and its pod has a directory for sockets. */
 export function isForVhostUser(spec: VmiSpec, bindings: BindingRegistry): boolean {
   const hasVhostUserNic = ifacesOf(spec).some(
-    (iface) => bindingIn(spec, iface, bindings).kind === "vhostuser",
+    (iface) => resolveBindingIn(spec, iface, bindings).kind === "vhostuser",
   );
   return hasVhostUserNic || requestsSockets(spec);
 }

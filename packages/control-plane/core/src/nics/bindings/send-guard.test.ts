@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ClusterSecurity, Iface, Network } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { sendGuardOf, type SendGuardFacts } from "./send-guard.ts";
+import { planSendGuard, type SendGuardFacts } from "./send-guard.ts";
 
 const MAC = "02:00:00:00:5e:01";
 const OFF: ClusterSecurity = { mode: "Off", enforced: false };
@@ -13,10 +13,10 @@ const ADDRESSES = ["10.9.0.1", "fd09::1", "fe80::ff:fe00:5e01"];
 function guardOf(
   portSecurity: Iface["portSecurity"],
   more: Partial<SendGuardFacts> = {},
-): ReturnType<typeof sendGuardOf> {
+): ReturnType<typeof planSendGuard> {
   const iface: Iface = { name: "one", bridge: {}, ...(portSecurity && { portSecurity }) };
   const given = { mac: MAC, addresses: ["10.9.0.1", "fd09::1"] };
-  return sendGuardOf({ iface, network: BLUE, cluster: OFF, ...given, ...more });
+  return planSendGuard({ iface, network: BLUE, cluster: OFF, ...given, ...more });
 }
 
 describe("what a guest may send", () => {

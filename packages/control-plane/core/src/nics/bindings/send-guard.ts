@@ -3,7 +3,7 @@
 import {
   isDefaultNetwork,
   isSecurityMode,
-  linkLocalOf,
+  toLinkLocal,
   normalizeMac,
   parseIp,
   SECURITY_MODES,
@@ -56,7 +56,7 @@ export interface SendGuardFacts {
 }
 
 /** Drops the prefix length, because the prefix includes addresses of others. */
-export function addressAlone(text: string): string {
+export function withoutPrefixLength(text: string): string {
   return text.split("/")[0] ?? text;
 }
 
@@ -71,10 +71,10 @@ function allowedSources(
   const assigned = facts.addresses.filter((text) => parseIp(text) !== undefined);
   const allowed = security.allowedAddresses.filter((text) => (parseIp(text)?.length ?? 0) > 0);
   if (security.mode !== "Addresses" || assigned.length + allowed.length === 0) return undefined;
-  return [...new Set([...assigned, ...allowed, linkLocalOf(facts.mac)])];
+  return [...new Set([...assigned, ...allowed, toLinkLocal(facts.mac)])];
 }
 
-export function sendGuardOf(facts: SendGuardFacts): SendGuard | undefined {
+export function planSendGuard(facts: SendGuardFacts): SendGuard | undefined {
   const security = resolvePortSecurity(facts.iface, facts.network, facts.cluster);
   if (security.mode === "Off") return undefined;
   const addresses = allowedSources(facts, security);

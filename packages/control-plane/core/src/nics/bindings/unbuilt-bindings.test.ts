@@ -10,7 +10,7 @@ import {
 } from "@patchbay/api";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { bindingOf } from "./resolve-binding.ts";
+import { resolveBinding } from "./resolve-binding.ts";
 import { NO_LINKS, type IfaceFacts } from "../facts.ts";
 import { withNics } from "../nics.ts";
 import { ifaceStatuses } from "../status/ifaces.ts";
@@ -19,7 +19,7 @@ import { planNodeVm, type NodeVmFacts } from "../../vm/node/node-vm.ts";
 import { planPodNetworks } from "../../vm/pod/pod-networks.ts";
 import { planAddIface } from "../../requests/add-iface.ts";
 import type { IfaceFields } from "../../requests/nic-body.ts";
-import { sayProblems, vmiStartProblems } from "../../vm/start-problems.ts";
+import { formatProblems, vmiStartProblems } from "../../vm/start-problems.ts";
 
 const BINDINGS: BindingRegistry = {
   own: { domainAttachmentType: "tap" },
@@ -62,7 +62,7 @@ function nodeFacts(binding: Omit<Iface, "name">, links: Partial<IfaceFacts["link
     name: NIC,
     iface: { name: NIC, ...binding },
     network: BLUE,
-    binding: bindingOf({ name: NIC, ...binding }, BLUE, BINDINGS),
+    binding: resolveBinding({ name: NIC, ...binding }, BLUE, BINDINGS),
     podInterfaceName,
     links: { ...NO_LINKS, podInterface: true, mtu: 1500, ...links },
     attachment: { name: NIC, podInterfaceName, state: "Attached" },
@@ -133,7 +133,7 @@ describe.each(ROWS)("$shown", ({ field, binding }) => {
 
   test("keeps the VM from being started", () => {
     const vmi = { ...aVmi({}), spec: specWith(binding) };
-    expect(sayProblems(vmiStartProblems(vmi, NETWORK))).toContain(
+    expect(formatProblems(vmiStartProblems(vmi, NETWORK))).toContain(
       `spec.domain.devices.interfaces[0].${field}: `,
     );
     const facts = nodeFacts(binding, { bridge: true, tap: true, wired: true });
@@ -207,10 +207,13 @@ test.each([
   },
 ])("of the binding $name it is said why", ({ name, says }) => {
   const vmi = { ...aVmi({}), spec: specWith({ binding: { name } }) };
-  expect(sayProblems(vmiStartProblems(vmi, NETWORK))).toContain(says);
+  expect(formatProblems(vmiStartProblems(vmi, NETWORK))).toContain(says);
 });
 
 test("masquerade is for the pod network", () => {
   const iface = { name: NIC, masquerade: {} };
-  expect(bindingOf(iface, BLUE, BINDINGS)).toMatchObject({ kind: "refused", field: "masquerade" });
+  expect(resolveBinding(iface, BLUE, BINDINGS)).toMatchObject({
+    kind: "refused",
+    field: "masquerade",
+  });
 });

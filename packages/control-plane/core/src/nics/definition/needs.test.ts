@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { sharedLinkOf } from "./needs.ts";
+import { findSharedLink } from "./needs.ts";
 
 test.each([
   { config: { type: "bridge", bridge: "br1" }, want: "bridge br1 0" },
@@ -18,9 +18,9 @@ test.each([
   { config: { plugins: [] }, want: undefined },
   { config: [], want: undefined },
 ])("$config shares $want", ({ config, want }) => {
-  expect(sharedLinkOf(JSON.stringify(config))).toBe(want);
+  expect(findSharedLink(JSON.stringify(config))).toBe(want);
 });
 
 test.each([undefined, "", "{"])("text %j shares no link", (config) => {
-  expect(sharedLinkOf(config)).toBeUndefined();
+  expect(findSharedLink(config)).toBeUndefined();
 });

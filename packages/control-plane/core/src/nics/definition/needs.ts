@@ -94,7 +94,7 @@ function poolsOf(plugin: Plugin, prefix: string): readonly AddressPool[] {
   return directory.startsWith("/") ? [{ prefix, ipam, directory }] : [];
 }
 
-export function needsOf({ plugins }: NetworkConfigList): DefinitionNeeds {
+export function collectNeeds({ plugins }: NetworkConfigList): DefinitionNeeds {
   const prefixes = plugins.map((_, at) => (plugins.length > 1 ? `plugins[${String(at)}].` : ""));
   const each = <T>(of: (plugin: Plugin, prefix: string) => readonly T[]): readonly T[] =>
     plugins.flatMap((plugin, at) => of(plugin, prefixes[at] ?? ""));
@@ -126,7 +126,7 @@ function firstPlugin(config: JsonObject): JsonObject {
 }
 
 /** For example `bridge br1 100`; undefined if the plugin is not known to share a link. */
-export function sharedLinkOf(config: string | undefined): string | undefined {
+export function findSharedLink(config: string | undefined): string | undefined {
   const parsed = parseJson(config);
   if (!isJsonObject(parsed)) return undefined;
   const plugin = firstPlugin(parsed);

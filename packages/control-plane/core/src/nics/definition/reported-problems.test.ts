@@ -6,7 +6,7 @@ import {
   hasStaleProblems,
   otherNodesIn,
   problemsPatch,
-  tellProblems,
+  summarizeProblems,
 } from "./reported-problems.ts";
 
 function nadWith(problems?: readonly NodeProblem[], generation = 2): NetworkAttachmentDefinition {
@@ -135,12 +135,12 @@ describe("what is told of problems", () => {
   const missing = new AppError("CNI_PLUGIN_MISSING", { plugin: "x", path: "/opt/cni/bin" });
 
   test("none is nothing", () => {
-    expect(tellProblems("ns/blue", [])).toBeUndefined();
+    expect(summarizeProblems("ns/blue", [])).toBeUndefined();
   });
 
   test("the first one's reason, and all words with what can be done", () => {
     const link = new AppError("CNI_LINK_MISSING", { network: "ns/blue", link: "e", field: "f" });
-    const told = tellProblems("ns/blue", [missing, link]);
+    const told = summarizeProblems("ns/blue", [missing, link]);
     expect(told?.reason).toBe("PluginMissing");
     expect(told?.message).toMatch(
       /^CNI plugin x was not found in \/opt\/cni\/bin; correct the name in spec\.config of NetworkAttachmentDefinition ns\/blue, .*\. network ns\/blue needs link e/,
@@ -148,7 +148,7 @@ describe("what is told of problems", () => {
   });
 
   test("however many there are, no more than an event holds", () => {
-    const told = tellProblems(
+    const told = summarizeProblems(
       "ns/blue",
       Array.from({ length: 40 }, () => missing),
     );

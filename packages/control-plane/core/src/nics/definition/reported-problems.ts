@@ -3,20 +3,20 @@
 import type { JsonPatchOperation, NetworkAttachmentDefinition, NodeProblem } from "@patchbay/api";
 import { type AppError, isEqual } from "@patchbay/base";
 
-import { reasonOf, sayWithAdvice } from "../../reasons/of-error.ts";
+import { reasonOf, messageWithAdvice } from "../../reasons/of-error.ts";
 
 /** Most nodes that report, because a problem of a thousand nodes would fill the status. */
 const REPORTING_NODES_MAX = 10;
 /** Most characters of a message. Source: Kubernetes, messages of events. */
 const MESSAGE_MAX = 1024;
 
-export function tellProblems(
+export function summarizeProblems(
   network: string,
   problems: readonly AppError[],
 ): { readonly reason: string; readonly message: string } | undefined {
   const [gravest] = problems;
   if (gravest === undefined) return undefined;
-  const message = problems.map((problem) => sayWithAdvice(problem, { network })).join(". ");
+  const message = problems.map((problem) => messageWithAdvice(problem, { network })).join(". ");
   return { reason: reasonOf(gravest) ?? "CniFailed", message: message.slice(0, MESSAGE_MAX) };
 }
 
@@ -54,7 +54,7 @@ function replaceOwnEntry(
 
 export interface NodeFinding {
   readonly node: string;
-  readonly told: ReturnType<typeof tellProblems>;
+  readonly told: ReturnType<typeof summarizeProblems>;
   /** Whether to remove outdated entries of other nodes, instead of waiting for those nodes. */
   readonly isTidying: boolean;
   readonly gone: readonly string[];

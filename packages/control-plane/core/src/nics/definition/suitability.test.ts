@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from "vitest";
-import { measureRangeUse, problemsOf, type DefinitionFacts } from "./suitability.ts";
+import { measureRangeUse, findDefinitionProblems, type DefinitionFacts } from "./suitability.ts";
 import type { NetworkConfigList } from "../../interfaces/cni.ts";
-import { needsOf } from "./needs.ts";
+import { collectNeeds } from "./needs.ts";
 
 const HOST_LOCAL = { type: "host-local" };
 
@@ -229,11 +229,11 @@ const ROWS: readonly Row[] = [
 
 describe("a definition names", () => {
   test.each(ROWS)("$name", ({ plugins, facts = {}, want }) => {
-    const problems = problemsOf({
+    const problems = findDefinitionProblems({
       network: "ns/blue",
       pluginPath: "/opt/cni/bin",
       plugins: new Set(ALL),
-      needs: needsOf({ cniVersion: "1.0.0", name: "blue", plugins }),
+      needs: collectNeeds({ cniVersion: "1.0.0", name: "blue", plugins }),
       links: new Map([
         ["eth0", ""],
         ["br1", "bridge"],
@@ -251,7 +251,7 @@ describe("a definition names", () => {
 
 test("leases are where host-local keeps them, of absolute directories only", () => {
   const pools = (ipam: object) =>
-    needsOf({ cniVersion: "1.0.0", name: "blue", plugins: [{ type: "ptp", ipam }] }).pools.map(
+    collectNeeds({ cniVersion: "1.0.0", name: "blue", plugins: [{ type: "ptp", ipam }] }).pools.map(
       ({ directory }) => directory,
     );
   expect(pools(IPAM)).toEqual(["/var/lib/cni/networks"]);

@@ -4,7 +4,7 @@ import {
   IP_BITS,
   isJsonObject,
   isWithin,
-  networkOf,
+  toNetworkAddress,
   parseIp,
   type IpPrefix,
   type JsonObject,
@@ -48,7 +48,7 @@ function parseRange(value: unknown): Range | undefined {
   if (!isJsonObject(value) || subnet === undefined) return undefined;
   const { version, length } = subnet;
   const bits = BigInt(IP_BITS[version] - length);
-  const base = networkOf(subnet).value;
+  const base = toNetworkAddress(subnet).value;
   const end = base + (1n << bits) - 1n;
   const lastUsable = version === 4 ? end - 1n : end;
   const first = parseWithin(readText(value, "rangeStart"), subnet, base + 1n);
@@ -162,7 +162,7 @@ function poolProblem(
 }
 
 /** Most severe first, as the errors that an attachment would fail with. */
-export function problemsOf(facts: DefinitionFacts): readonly AppError[] {
+export function findDefinitionProblems(facts: DefinitionFacts): readonly AppError[] {
   const { network, needs, filtersVlans, leases, isAskedForGuests } = facts;
   const { vlan: field, unfitForGuests: plugin } = needs;
   return [

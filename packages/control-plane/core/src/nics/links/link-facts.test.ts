@@ -7,10 +7,10 @@ import {
   collectBindingFacts,
   collectLinkFacts,
   type KernelLink,
-  deviceTapsOf,
-  linkFilterOf,
+  updateDeviceTaps,
+  buildLinkFilter,
 } from "./link-facts.ts";
-import { wiringOf } from "./wiring.ts";
+import { buildWiring } from "./wiring.ts";
 
 const MAC = "02:00:00:00:00:01";
 const NAMED = { name: "one", podInterfaceName: "pod0123456789a" };
@@ -48,7 +48,7 @@ describe("the device opens what the plugin made", () => {
   ])("$name", ({ links, want, asked }) => {
     const found = collectLinkFacts(facts, { links });
     expect(found).toMatchObject({ ...want, tap: false, bridge: false });
-    expect(wiringOf({ ...facts, links: found })).toMatchObject({
+    expect(buildWiring({ ...facts, links: found })).toMatchObject({
       kind: "tap",
       tapName: asked,
       mac: MAC,
@@ -111,7 +111,7 @@ test.each([
   { name: "of none, when the device is gone", iface: WITHOUT_DEVICE, before: 4, want: undefined },
 ])("a device is remembered with the tap $name", ({ iface, before, want }) => {
   const known = new Map(before === undefined ? [] : [["one", before]]);
-  expect(deviceTapsOf([iface], known).get("one")).toBe(want);
+  expect(updateDeviceTaps([iface], known).get("one")).toBe(want);
 });
 
 const HASH = "0123456789a";
@@ -134,7 +134,7 @@ const LINKS = [
 ];
 
 describe("after a look at a NIC that is attached", () => {
-  const isRelevant = linkFilterOf([ATTACHED], LINKS);
+  const isRelevant = buildLinkFilter([ATTACHED], LINKS);
 
   test.each([
     { name: "its NIC in the pod, whatever it is called now", change: { index: 3, name: "x" } },
@@ -170,10 +170,12 @@ test.each([
   },
   { name: "still has its tap", iface: { ...ONE, links: { ...NO_LINKS, tap: true } }, want: true },
 ])("the pod's NIC of one that $name: $want", ({ iface, want }) => {
-  expect(linkFilterOf([iface], LINKS)([{ index: 3 }])).toBe(want);
+  expect(buildLinkFilter([iface], LINKS)([{ index: 3 }])).toBe(want);
 });
 
 test("the tap of a plugin is relevant by its name", () => {
   const links = { ...NO_LINKS, tapName: "plugged" };
-  expect(linkFilterOf([{ ...ATTACHED, links }], LINKS)([{ index: 9, name: "plugged" }])).toBe(true);
+  expect(buildLinkFilter([{ ...ATTACHED, links }], LINKS)([{ index: 9, name: "plugged" }])).toBe(
+    true,
+  );
 });

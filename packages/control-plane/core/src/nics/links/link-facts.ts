@@ -2,13 +2,13 @@
 import type { BindingRegistry, Iface, Network } from "@patchbay/api";
 import { isIpv6LinkLocal } from "../addresses/lease.ts";
 import type { Binding, BindingKind, BindingRefusal } from "../bindings/binding.ts";
-import { bindingOf } from "../bindings/resolve-binding.ts";
-import { sendGuardOf } from "../bindings/send-guard.ts";
+import { resolveBinding } from "../bindings/resolve-binding.ts";
+import { planSendGuard } from "../bindings/send-guard.ts";
 import { findByName } from "../nics.ts";
 import { NO_LINKS, type IfaceFacts, type LinkFacts } from "../facts.ts";
-import { madeTapOf, namesOf, isOwnLinkName } from "../names.ts";
-import { PORT_SECURITY_NOT_ENFORCED, socketProblem, type SeenSocket } from "./vhost-socket.ts";
-import { moduleOf, type WiredIface } from "./wiring.ts";
+import { ownTapName, namesOf, isOwnLinkName } from "../names.ts";
+import { PORT_SECURITY_NOT_ENFORCED, socketProblem, type ObservedSocket } from "./vhost-socket.ts";
+import { findBindingModule, type WiredIface } from "./wiring.ts";
 
 export interface KernelLink {
   readonly name: string;
@@ -27,7 +27,7 @@ export interface KernelLink {
 
 interface LinkSources {
   readonly links: readonly KernelLink[];
-  readonly sockets?: ReadonlyMap<string, SeenSocket>;
+  readonly sockets?: ReadonlyMap<string, ObservedSocket>;
   readonly isEmulated?: boolean;
   /** Index of the tap or socket that each device was last observed with. */
   readonly deviceTaps?: DeviceTaps;
@@ -69,7 +69,7 @@ function podNicFacts(
 function ownLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const { links } = sources;
   const { podInterfaceName, bridgeName, ...names } = namesOf(iface.name, iface.podInterfaceName);
-  const tapName = madeTapOf(iface.name, podInterfaceName);
+  const tapName = ownTapName(iface.name, podInterfaceName);
   const nic = findByName(links, podInterfaceName);
   const tap = findByName(links, tapName);
   const own = {
@@ -92,7 +92,7 @@ function pluginLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   const { links } = sources;
   const names = namesOf(iface.name, iface.podInterfaceName);
   const nic = findByName(links, names.podInterfaceName);
-  const tapName = moduleOf(iface).tapOf(names, new Set(links.map(({ name }) => name)));
+  const tapName = findBindingModule(iface).tapOf(names, new Set(links.map(({ name }) => name)));
   const tap = findByName(links, tapName);
   const own = {
     mtu: tap?.mtu ?? 0,
@@ -118,7 +118,7 @@ function hookLinkFacts({ podInterfaceName }: WiredIface, { links }: LinkSources)
 
 function isGuarded({ iface, network, security: cluster }: WiredIface): boolean {
   if (iface === undefined || network === undefined || cluster === undefined) return false;
-  return sendGuardOf({ iface, network, cluster, mac: "", addresses: [] }) !== undefined;
+  return planSendGuard({ iface, network, cluster, mac: "", addresses: [] }) !== undefined;
 }
 
 /** A socket instead of links. Only the device connects to it, and loses the connection if the socket is recreated. */
@@ -153,7 +153,7 @@ const LINK_FACTS_BY_BINDING: Readonly<
 
 export function collectLinkFacts(iface: WiredIface, sources: LinkSources): LinkFacts {
   if (iface.podInterfaceName === "") return NO_LINKS;
-  return LINK_FACTS_BY_BINDING[moduleOf(iface).kind](iface, sources);
+  return LINK_FACTS_BY_BINDING[findBindingModule(iface).kind](iface, sources);
 }
 
 type NamedIface = Pick<WiredIface, "name" | "podInterfaceName"> & {
@@ -178,7 +178,7 @@ export function collectBindingFacts(
 ): Binding | BindingRefusal {
   const { iface, network } = declared;
   if (iface === undefined) return { kind: inferBindingKind(named, links) };
-  const binding = bindingOf(iface, network, bindings);
+  const binding = resolveBinding(iface, network, bindings);
   return binding.kind === "refused"
     ? { ...binding, left: inferBindingKind(named, links) }
     : binding;
@@ -188,7 +188,7 @@ export function collectBindingFacts(
 export type DeviceTaps = ReadonlyMap<string, number>;
 
 /** Updates the indices after an observation. A removed device is forgotten: it opens its tap again when it is re-added. */
-export function deviceTapsOf(ifaces: readonly IfaceFacts[], before: DeviceTaps): DeviceTaps {
+export function updateDeviceTaps(ifaces: readonly IfaceFacts[], before: DeviceTaps): DeviceTaps {
   return new Map(
     ifaces.flatMap(({ name, device, links }): readonly (readonly [string, number])[] => {
       const index = links.tapOpen ? links.tapIndex : before.get(name);
@@ -219,7 +219,7 @@ function watchedNames(iface: IfaceFacts): readonly string[] {
  * Returns a wake filter for link changes after an observation of `links`. Observed links match by index, because a link
  * may be renamed; other links match by name. `unknown` always wakes.
  */
-export function linkFilterOf(
+export function buildLinkFilter(
   ifaces: readonly IfaceFacts[],
   links: readonly ObservedLink[],
 ): (changes: readonly ChangedLink[] | "unknown") => boolean {

@@ -2,14 +2,14 @@
 import type { Attachment, BindingRegistry, VirtualMachineInstance } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { NO_VIEW } from "../../guest/agent-view.ts";
+import { EMPTY_VIEW } from "../../guest/agent-view.ts";
 import { isForVhostUser } from "../bindings/resolve-binding.ts";
 import { collectIfaceFacts } from "../collect.ts";
 import type { LinkFacts } from "../facts.ts";
 import {
   socketProblem,
-  vhostSocketsOf,
-  type SeenSocket,
+  listVhostSockets,
+  type ObservedSocket,
   dataplaneGroupProblem,
 } from "./vhost-socket.ts";
 
@@ -33,7 +33,7 @@ function attached(info: object | undefined, more: Partial<Attachment> = {}): Att
 const CLIENT = attached({ mode: "client", path: PATH });
 
 describe("a socket cannot be used", () => {
-  test.each<{ name: string; of: Attachment; seen?: SeenSocket; says: RegExp | undefined }>([
+  test.each<{ name: string; of: Attachment; seen?: ObservedSocket; says: RegExp | undefined }>([
     { name: "of a plugin that tells of none", of: attached(undefined), says: /told of no socket/ },
     {
       name: "where QEMU is to listen",
@@ -99,17 +99,21 @@ test.each([
     want: [],
   },
 ])("an iface has $name", ({ binding, of, want }) => {
-  expect(vhostSocketsOf(vmiWith(binding, of), REGISTRY)).toEqual(want);
+  expect(listVhostSockets(vmiWith(binding, of), REGISTRY)).toEqual(want);
 });
 
 describe("the links of an iface that speaks vhost-user", () => {
-  function linksWith(seen: SeenSocket, known?: number, isEmulated = false): LinkFacts | undefined {
+  function linksWith(
+    seen: ObservedSocket,
+    known?: number,
+    isEmulated = false,
+  ): LinkFacts | undefined {
     const deviceTaps = new Map(known === undefined ? [] : [["one", known]]);
     const sockets = new Map([["pod1", seen]]);
     const sources = {
       links: [],
       nics: [],
-      guest: NO_VIEW,
+      guest: EMPTY_VIEW,
       bindings: REGISTRY,
       sockets,
       deviceTaps,
@@ -124,7 +128,7 @@ describe("the links of an iface that speaks vhost-user", () => {
     expect(takes).toEqual(["one", undefined]);
   });
 
-  test.each<{ name: string; seen: SeenSocket; known?: number; want: Partial<LinkFacts> }>([
+  test.each<{ name: string; seen: ObservedSocket; known?: number; want: Partial<LinkFacts> }>([
     {
       name: "are whole with a socket that is shared",
       seen: { state: "ready", id: 7 },
@@ -154,7 +158,7 @@ describe("the links of an iface that speaks vhost-user", () => {
 
 test("a guest that the cluster holds to what it may send has no use of the socket, unless it may say so", () => {
   const sockets = new Map([["pod1", { state: "ready", id: 7 } as const]]);
-  const sources = { links: [], nics: [], guest: NO_VIEW, bindings: REGISTRY, sockets };
+  const sources = { links: [], nics: [], guest: EMPTY_VIEW, bindings: REGISTRY, sockets };
   const problemWith = (enforced: boolean): string | undefined => {
     const vmi = vmiWith("fast", CLIENT);
     const ifaces = vmi.spec.domain.devices?.interfaces ?? [];

@@ -2,14 +2,14 @@
 // vhost-user sockets of interfaces, and why a device cannot use one.
 import {
   names,
-  vhostUserOf,
+  parseVhostUserInfo,
   type Attachment,
   type BindingRegistry,
   type VhostUserInfo,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { bindingIn } from "../bindings/resolve-binding.ts";
-import type { Told } from "../../reasons/messages.ts";
+import { resolveBindingIn } from "../bindings/resolve-binding.ts";
+import type { ReasonMessage } from "../../reasons/messages.ts";
 import { ifacesOf } from "../nics.ts";
 
 export interface VhostSocket {
@@ -18,7 +18,7 @@ export interface VhostSocket {
   readonly path: string;
 }
 
-export interface SeenSocket {
+export interface ObservedSocket {
   /** `ready`: the launcher can use it under the domain's name for it; `found`: the link to it is still missing. */
   readonly state: "ready" | "found" | "missing" | "refused";
   readonly reason?: string;
@@ -38,11 +38,13 @@ function isInPodDirectory({ path }: VhostUserInfo): boolean {
   );
 }
 
-function refuse(message: string): Told<SocketReason> {
+function refuse(message: string): ReasonMessage<SocketReason> {
   return { reason: "BackendRefused", message };
 }
 
-function deviceInfoProblem(info: VhostUserInfo | undefined): Told<SocketReason> | undefined {
+function deviceInfoProblem(
+  info: VhostUserInfo | undefined,
+): ReasonMessage<SocketReason> | undefined {
   if (info === undefined) {
     return refuse(
       "the network's plugin told of no socket (device-info of type vhost-user in the pod's network-status); use a network whose plugin makes sockets",
@@ -62,17 +64,17 @@ function deviceInfoProblem(info: VhostUserInfo | undefined): Told<SocketReason> 
 
 export function socketProblem(
   attachment: Attachment | undefined,
-  seen: SeenSocket | undefined,
-): Told<SocketReason> | undefined {
+  seen: ObservedSocket | undefined,
+): ReasonMessage<SocketReason> | undefined {
   if (attachment?.state !== "Attached") return undefined;
-  const info = vhostUserOf(attachment.deviceInfo);
+  const info = parseVhostUserInfo(attachment.deviceInfo);
   return deviceInfoProblem(info) ?? observedSocketProblem(info?.path ?? "", seen);
 }
 
 function observedSocketProblem(
   path: string,
-  seen: SeenSocket | undefined,
-): Told<SocketReason> | undefined {
+  seen: ObservedSocket | undefined,
+): ReasonMessage<SocketReason> | undefined {
   if (seen?.state === "ready" || seen?.state === "found") return undefined;
   if (seen?.state === "refused") return refuse(`${path}: ${seen.reason ?? ""}`);
   return {
@@ -81,18 +83,18 @@ function observedSocketProblem(
   };
 }
 
-export function vhostSocketsOf(
+export function listVhostSockets(
   { spec, status }: Pick<VirtualMachineInstance, "spec" | "status">,
   bindings: BindingRegistry,
 ): readonly VhostSocket[] {
   const speakers = new Set(
     ifacesOf(spec)
-      .filter((iface) => bindingIn(spec, iface, bindings).kind === "vhostuser")
+      .filter((iface) => resolveBindingIn(spec, iface, bindings).kind === "vhostuser")
       .map(({ name }) => name),
   );
   return (status?.attachments ?? []).flatMap((attachment): readonly VhostSocket[] => {
     const { name, podInterfaceName, deviceInfo } = attachment;
-    const info = vhostUserOf(deviceInfo);
+    const info = parseVhostUserInfo(deviceInfo);
     if (!speakers.has(name) || info === undefined || deviceInfoProblem(info) !== undefined)
       return [];
     return [{ podInterfaceName, path: info.path }];
@@ -100,7 +102,7 @@ export function vhostSocketsOf(
 }
 
 /** Port security cannot be enforced because the frames bypass the pod. */
-export const PORT_SECURITY_NOT_ENFORCED: Told<SocketReason> = {
+export const PORT_SECURITY_NOT_ENFORCED: ReasonMessage<SocketReason> = {
   reason: "PortSecurityNotKept",
   message:
     "the cluster judges what guests send (spec.configuration.network.portSecurity of the KubeVirt object), which cannot be done for vhost-user; use another binding, or let the interface say portSecurity.mode Off where the cluster lets it",

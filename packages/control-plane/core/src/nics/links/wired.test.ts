@@ -2,7 +2,7 @@
 // Which wirings the pod network is asked for, and what its answer says of the ifaces.
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { NO_VIEW } from "../../guest/agent-view.ts";
+import { EMPTY_VIEW } from "../../guest/agent-view.ts";
 import { collectIfaceFacts, type IfaceSources } from "../collect.ts";
 import type { IfaceFacts } from "../facts.ts";
 import type { KernelLink } from "./link-facts.ts";
@@ -28,7 +28,7 @@ function link(name: string, more: Partial<KernelLink> = {}): KernelLink {
 
 function collect(sources: Partial<IfaceSources>): readonly IfaceFacts[] {
   const vmi = aVmi({ nics: [{ name: "one", mac: MAC }] });
-  const nothing = { links: LINKS, nics: [], guest: NO_VIEW, bindings: {} };
+  const nothing = { links: LINKS, nics: [], guest: EMPTY_VIEW, bindings: {} };
   return collectIfaceFacts({ vmi, ...nothing, ...sources });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ClusterSecurity, Iface, Network } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { wiringOf, type WiredIface, orphanedWirings, type LinkOwners } from "./wiring.ts";
+import { buildWiring, type WiredIface, findOrphanedWirings, type LinkOwners } from "./wiring.ts";
 import { NO_LINKS, type IfaceFacts } from "../facts.ts";
 
 const MAC = "02:00:00:00:5e:01";
@@ -10,7 +10,7 @@ const BLUE: Network = { name: "one", multus: { networkName: "blue" } };
 
 function ifaceOn(network: Network, iface: Omit<Iface, "name">, more: Partial<WiredIface> = {}) {
   const kind = iface.masquerade === undefined ? "bridge" : "masquerade";
-  return wiringOf({
+  return buildWiring({
     name: "one",
     iface: { name: "one", ...iface },
     network,
@@ -116,7 +116,7 @@ test.each([
   { name: "a tap", links: [TAP] },
   { name: "both", links: [TAP, BRIDGE] },
 ])("$name of nobody's is left of one wiring", ({ links }) => {
-  expect(orphanedWirings(links, NOBODY)).toEqual([LEFT]);
+  expect(findOrphanedWirings(links, NOBODY)).toEqual([LEFT]);
 });
 
 test.each<{ name: string; owners: Partial<LinkOwners> }>([
@@ -144,15 +144,15 @@ test.each<{ name: string; owners: Partial<LinkOwners> }>([
     owners: { nics: [{ tapName: TAP.name }] },
   },
 ])("what $name is not left", ({ owners }) => {
-  expect(orphanedWirings([BRIDGE, TAP], { ...NOBODY, ...owners })).toEqual([]);
+  expect(findOrphanedWirings([BRIDGE, TAP], { ...NOBODY, ...owners })).toEqual([]);
 });
 
 test("a tap that somebody has open is in use, and so is its bridge", () => {
-  expect(orphanedWirings([BRIDGE, { ...TAP, carrier: true }], NOBODY)).toEqual([]);
+  expect(findOrphanedWirings([BRIDGE, { ...TAP, carrier: true }], NOBODY)).toEqual([]);
 });
 
 test("a bridge whose carrier is up is left all the same", () => {
-  expect(orphanedWirings([{ ...BRIDGE, carrier: true }], NOBODY)).toEqual([LEFT]);
+  expect(findOrphanedWirings([{ ...BRIDGE, carrier: true }], NOBODY)).toEqual([LEFT]);
 });
 
 test.each([
@@ -161,7 +161,7 @@ test.each([
   { name: "of another kind", link: { ...TAP, kind: "veth" } },
   { name: "tap0, as anybody's may be called", link: { ...TAP, name: "tap0" } },
 ])("a link $name is not ours", ({ link }) => {
-  expect(orphanedWirings([link], NOBODY)).toEqual([]);
+  expect(findOrphanedWirings([link], NOBODY)).toEqual([]);
 });
 
 test("around the default NIC it is left where its bridge is", () => {
@@ -170,12 +170,12 @@ test("around the default NIC it is left where its bridge is", () => {
     { ...BRIDGE, name: "k6t-eth0" },
   ];
   const names = { podInterfaceName: "eth0", bridgeName: "k6t-eth0", tapName: "tap0" };
-  expect(orphanedWirings(links, NOBODY)).toEqual([{ kind: "bridge", ...names }]);
+  expect(findOrphanedWirings(links, NOBODY)).toEqual([{ kind: "bridge", ...names }]);
 });
 
 test("several are in the order of their names", () => {
   const other = { ...BRIDGE, name: "k6t-00000000000" };
-  const found = orphanedWirings([BRIDGE, other], NOBODY);
+  const found = findOrphanedWirings([BRIDGE, other], NOBODY);
   expect(found.map(({ podInterfaceName }) => podInterfaceName)).toEqual([
     "pod00000000000",
     POD_NIC,

@@ -2,10 +2,10 @@
 import type { ClusterSecurity, Attachment } from "@patchbay/api";
 import type { GuestLease } from "../addresses/lease.ts";
 import { BINDINGS, type BindingModule, type WiringFacts } from "../bindings/binding.ts";
-import type { SeenWiring, LeftWiring } from "../bindings/pod-wiring.ts";
-import { addressAlone, sendGuardOf } from "../bindings/send-guard.ts";
+import type { ObservedWiring, RemovableWiring } from "../bindings/pod-wiring.ts";
+import { withoutPrefixLength, planSendGuard } from "../bindings/send-guard.ts";
 import type { IfaceFacts, LinkFacts } from "../facts.ts";
-import { macOf, type MacFacts } from "../mac.ts";
+import { findMac, type MacFacts } from "../mac.ts";
 import { namesOf, DEFAULT_POD_INTERFACE, podInterfaceOfLink } from "../names.ts";
 import type { NicFacts } from "@patchbay/domain";
 
@@ -25,11 +25,11 @@ export type WiredIface = Pick<
   };
 
 /** The binding module for the interface's links. A refused interface may have links from before it was refused. */
-export function moduleOf({ binding }: Pick<IfaceFacts, "binding">): BindingModule {
+export function findBindingModule({ binding }: Pick<IfaceFacts, "binding">): BindingModule {
   return BINDINGS[binding.kind === "refused" ? (binding.left ?? "bridge") : binding.kind];
 }
 
-export function isByHook({ binding }: Pick<IfaceFacts, "binding">): boolean {
+export function isMadeByHook({ binding }: Pick<IfaceFacts, "binding">): boolean {
   return binding.kind === "hook";
 }
 
@@ -41,7 +41,7 @@ function toWiringFacts(facts: WiredIface): WiringFacts {
     podInterfaceName: names.podInterfaceName,
     bridgeName: names.bridgeName,
     tapName: links.tapName ?? names.tapName,
-    mac: facts.device?.mac ?? macOf(facts),
+    mac: facts.device?.mac ?? findMac(facts),
     mtu: links.mtu ?? 0,
     podAddresses: links.addresses ?? [],
     ...(iface === undefined ? {} : { iface }),
@@ -58,28 +58,28 @@ const ANY_LINK_LOCAL = "fe80::/10";
  * Addresses that the guest may claim: those that the kernel had on the pod NIC. The pod's annotations do not count,
  * because everyone who may edit pods can write them.
  */
-function listClaimableAddresses(wiring: SeenWiring, facts: WiredIface): readonly string[] {
+function listClaimableAddresses(wiring: ObservedWiring, facts: WiredIface): readonly string[] {
   if (wiring.kind === "masquerade") {
     const guests = [wiring.ipv4, wiring.ipv6].flatMap((subnet) => subnet?.guest ?? []);
     return [...guests, ANY_LINK_LOCAL];
   }
   const given = facts.remembered?.addresses ?? facts.links?.addresses ?? [];
-  return [...new Set(given.map(addressAlone))];
+  return [...new Set(given.map(withoutPrefixLength))];
 }
 
 /** The links of an interface, with its send guard. Undefined if it needs none. */
-export function wiringOf(facts: WiredIface): SeenWiring | undefined {
+export function buildWiring(facts: WiredIface): ObservedWiring | undefined {
   const { iface, network, awaitedIn, security: cluster = NO_PORT_SECURITY } = facts;
-  const made = moduleOf(facts).wiringOf(toWiringFacts(facts));
+  const made = findBindingModule(facts).wiringOf(toWiringFacts(facts));
   const wiring = made && { ...made, ...(awaitedIn !== undefined && { awaitedIn }) };
   if (wiring === undefined || iface === undefined || network === undefined) return wiring;
   const addresses = listClaimableAddresses(wiring, facts);
-  const guard = sendGuardOf({ iface, network, cluster, mac: wiring.mac, addresses });
+  const guard = planSendGuard({ iface, network, cluster, mac: wiring.mac, addresses });
   return guard === undefined ? wiring : { ...wiring, guard };
 }
 
-export function leaseOf(facts: WiredIface): GuestLease | undefined {
-  return moduleOf(facts).leaseOf(toWiringFacts(facts));
+export function buildLease(facts: WiredIface): GuestLease | undefined {
+  return findBindingModule(facts).leaseOf(toWiringFacts(facts));
 }
 
 type PodNicMember = "attachment" | "remembered" | "swap";
@@ -89,7 +89,7 @@ const POD_NIC_MEMBERS: readonly string[] = [
   "swap",
 ] satisfies PodNicMember[];
 
-export function onSwap<Facts extends object, There>(
+export function afterSwap<Facts extends object, There>(
   facts: Facts & { readonly swap: There },
 ): Omit<Facts, PodNicMember> & There {
   const others = Object.entries(facts).filter(([key]) => !POD_NIC_MEMBERS.includes(key));
@@ -98,15 +98,15 @@ export function onSwap<Facts extends object, There>(
 
 type OnNetwork = WiredIface & { readonly links: LinkFacts };
 
-function listWirings(iface: OnNetwork): readonly SeenWiring[] {
-  return iface.links.podInterface && !isByHook(iface) ? [wiringOf(iface) ?? []].flat() : [];
+function listWirings(iface: OnNetwork): readonly ObservedWiring[] {
+  return iface.links.podInterface && !isMadeByHook(iface) ? [buildWiring(iface) ?? []].flat() : [];
 }
 
 /** The wirings that should exist: one for each pod NIC, including the target of a network swap. */
-export function expectedWirings(ifaces: readonly IfaceFacts[]): readonly SeenWiring[] {
+export function expectedWirings(ifaces: readonly IfaceFacts[]): readonly ObservedWiring[] {
   return ifaces.flatMap((iface) => {
     const { swap } = iface;
-    const there = swap === undefined ? [] : listWirings(onSwap({ ...iface, swap }));
+    const there = swap === undefined ? [] : listWirings(afterSwap({ ...iface, swap }));
     return [...listWirings(iface), ...there];
   });
 }
@@ -117,7 +117,7 @@ function withWiredLinks(
   wiredTaps: ReadonlySet<string>,
 ): LinkFacts {
   const { name, podInterfaceName, links } = iface;
-  if (moduleOf(iface).kind === "vhostuser") return links;
+  if (findBindingModule(iface).kind === "vhostuser") return links;
   const tapName = links.tapName ?? namesOf(name, podInterfaceName).tapName;
   return { ...links, wired: links.podInterface && wiredTaps.has(tapName) };
 }
@@ -129,7 +129,7 @@ export function withWired(
 ): readonly IfaceFacts[] {
   return ifaces.map((iface) => {
     // A hook's NIC has no wiring, so it is always complete.
-    const links = isByHook(iface)
+    const links = isMadeByHook(iface)
       ? { ...iface.links, wired: iface.links.podInterface }
       : withWiredLinks(iface, wiredTaps);
     const { name, binding, swap } = iface;
@@ -180,14 +180,14 @@ function listOwnedPodNics({ ifaces, attachments, nics }: LinkOwners): ReadonlySe
  * Returns wirings without an owner, by pod NIC. Skips open taps, which are in use, and a `tap0` without a bridge, because
  * other programs use that name too.
  */
-export function orphanedWirings(
+export function findOrphanedWirings(
   links: readonly PodLink[],
   owners: LinkOwners,
-): readonly LeftWiring[] {
+): readonly RemovableWiring[] {
   const owned = listOwnedPodNics(owners);
   const ours = links.filter(isOwnLink);
   const around = new Set(ours.map(({ name }) => podInterfaceOfLink(name) ?? ""));
-  return [...around].sort().flatMap((podInterfaceName): readonly LeftWiring[] => {
+  return [...around].sort().flatMap((podInterfaceName): readonly RemovableWiring[] => {
     const { bridgeName, tapName } = namesOf("", podInterfaceName);
     const has = (name: string): boolean => ours.some((link) => link.name === name);
     const isOpen = ours.some((link) => link.name === tapName && link.carrier);

@@ -9,8 +9,8 @@ import {
 import {
   parsePciAddress,
   TOPOLOGY_VERSION,
-  layoutOf,
-  machineFamilyOf,
+  findLayout,
+  findMachineFamily,
   type PciAddress,
   type DeviceToPlace,
   type FixedDevice,
@@ -19,18 +19,18 @@ import { disksOf, type GuestDisk } from "../../vm/spec/disks.ts";
 import { hasDisplay, inputsOf } from "../../vm/spec/guest-devices.ts";
 import { machineOf } from "../../vm/spec/machine.ts";
 
-export function keptTopology(vmi: VirtualMachineInstance): PcieTopology | undefined {
+export function readRecordedTopology(vmi: VirtualMachineInstance): PcieTopology | undefined {
   return parsePcieTopology(vmi.metadata.annotations?.[names.PCIE_TOPOLOGY_ANNOTATION]);
 }
 
 /** The version of the VM's first start, so that guests keep their addresses. */
-export function topologyVersionOf(vmi: VirtualMachineInstance): number {
-  return keptTopology(vmi)?.version ?? TOPOLOGY_VERSION;
+export function readTopologyVersion(vmi: VirtualMachineInstance): number {
+  return readRecordedTopology(vmi)?.version ?? TOPOLOGY_VERSION;
 }
 
 export function recordedNicAddresses(vmi: VirtualMachineInstance): ReadonlyMap<string, PciAddress> {
   return new Map(
-    keptTopology(vmi)?.interfaces.flatMap(({ name, pciAddress }) => {
+    readRecordedTopology(vmi)?.interfaces.flatMap(({ name, pciAddress }) => {
       const address = parsePciAddress(pciAddress);
       return address === undefined ? [] : [[name, address] as const];
     }),
@@ -62,12 +62,12 @@ export function sataDeviceName(index: number): FixedDevice {
 function sataControllers(vmi: VirtualMachineInstance, disks: readonly GuestDisk[]): FixedDevice[] {
   const count = Math.ceil(disks.filter(({ bus }) => bus === "sata").length / SATA_PORTS);
   const all = Array.from({ length: count }, (_unused, index) => sataDeviceName(index));
-  return machineFamilyOf(machineOf(vmi.spec.domain)) === "q35" ? all.slice(1) : all;
+  return findMachineFamily(machineOf(vmi.spec.domain)) === "q35" ? all.slice(1) : all;
 }
 
 function listDevices(vmi: VirtualMachineInstance): readonly FixedDevice[] {
   const { spec } = vmi;
-  const { hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
+  const { hasKubeVirtDefaults } = findLayout(readTopologyVersion(vmi));
   const disks = disksOf(spec);
   const inputs = inputsOf(spec);
   const { rng, watchdog } = spec.domain.devices ?? {};
@@ -99,7 +99,10 @@ export function devicesToPlace(vmi: VirtualMachineInstance): readonly DeviceToPl
     ]),
   );
   const recorded = new Map(
-    keptTopology(vmi)?.devices?.map(({ name, pciAddress }) => [name, parsePciAddress(pciAddress)]),
+    readRecordedTopology(vmi)?.devices?.map(({ name, pciAddress }) => [
+      name,
+      parsePciAddress(pciAddress),
+    ]),
   );
   return listDevices(vmi).map((name) => {
     const requestedAddress = requested.get(name);

@@ -6,7 +6,7 @@ import {
   freeAddresses,
   printPciAddress,
   spareVectors,
-  vectorsOf,
+  countVectors,
   type DomainFacts,
   type PciAddress,
 } from "@patchbay/domain";
@@ -20,7 +20,10 @@ export interface NicPlace {
   readonly queues: number;
 }
 
-export type NoPlace = Extract<Reason, "NoFreePciePort" | "PciAddressInUse" | "ModelNeedsIoPorts">;
+export type PlacementProblem = Extract<
+  Reason,
+  "NoFreePciePort" | "PciAddressInUse" | "ModelNeedsIoPorts"
+>;
 
 /** Includes interfaces without a device, because addresses may be reserved for them. */
 interface LivePlaceFacts {
@@ -53,7 +56,7 @@ function reserveAddresses(facts: LivePlaceFacts, recorded: RecordedAddresses): M
 }
 
 /** A model that needs I/O ports fits no PCIe port, so free ports do not help on q35. */
-function noFreeAddress(domain: DomainFacts, model: string): NoPlace {
+function noFreeAddress(domain: DomainFacts, model: string): PlacementProblem {
   const needsIoPorts = findNicModel(model)?.needsIoPorts === true;
   return needsIoPorts && domain.family === "q35" ? "ModelNeedsIoPorts" : "NoFreePciePort";
 }
@@ -69,7 +72,7 @@ function chooseAddress(
   return match ?? (requestedAddress(iface.iface) === undefined ? free[0] : undefined);
 }
 
-function placementProblem(iface: IfaceFacts, domain: DomainFacts, model: string): NoPlace {
+function placementProblem(iface: IfaceFacts, domain: DomainFacts, model: string): PlacementProblem {
   return requestedAddress(iface.iface) === undefined
     ? noFreeAddress(domain, model)
     : "PciAddressInUse";
@@ -83,8 +86,8 @@ export function planLivePlaces(
   facts: LivePlaceFacts,
   domain: DomainFacts,
   newcomers: readonly IfaceFacts[],
-): ReadonlyMap<string, NicPlace | NoPlace> {
-  const places = new Map<string, NicPlace | NoPlace>();
+): ReadonlyMap<string, NicPlace | PlacementProblem> {
+  const places = new Map<string, NicPlace | PlacementProblem>();
   if (newcomers.length === 0) return places;
   const recorded = recordedNicAddresses(facts.vmi);
   const reserved = reserveAddresses(facts, recorded);
@@ -98,7 +101,7 @@ export function planLivePlaces(
     const free = freeAddresses(domain, nic.model).filter(
       (address) => (reserved.get(printPciAddress(address)) ?? name) === name,
     );
-    const needed = vectorsOf(nic);
+    const needed = countVectors(nic);
     if (needed > vectors) {
       places.set(name, "NoFreePciePort");
       continue;

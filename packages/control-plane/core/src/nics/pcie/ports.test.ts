@@ -3,7 +3,7 @@
 import { names, type VirtualMachineInstance, type VmiStatus } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { noFreePort } from "../../reasons/messages.ts";
+import { noFreePortMessage } from "../../reasons/messages.ts";
 import { reservePorts, ifacesWithoutPort, ioPortProblem } from "./ports.ts";
 
 function portless(vmi: VirtualMachineInstance): readonly string[] {
@@ -133,18 +133,18 @@ describe("people are told", () => {
   test("of each iface why it waits", () => {
     const vmi = running(0);
     const spec = { ...vmi.spec };
-    const { message } = noFreePort(vmi);
+    const { message } = noFreePortMessage(vmi);
     expect([...ifacesWithoutPort(vmi, spec, {}).values()]).toEqual(
       ["a", "b", "c"].map(() => ({ reason: "NoFreePciePort", message })),
     );
   });
 
   test("that there are none, where nobody has counted", () => {
-    expect(noFreePort(aVmi()).message).toContain("0 of 0 PCIe ports of the VM are free");
+    expect(noFreePortMessage(aVmi()).message).toContain("0 of 0 PCIe ports of the VM are free");
   });
 
   test("both numbers and the knob", () => {
-    expect(noFreePort(running(0)).message).toBe(
+    expect(noFreePortMessage(running(0)).message).toBe(
       "0 of 4 PCIe ports of the VM are free; unplug an interface, or restart the VM with more spec.domain.devices.pcieRootPorts, or with more vCPUs where the guest's interrupt vectors are used up",
     );
   });
@@ -152,7 +152,7 @@ describe("people are told", () => {
   test("no knob that the machine does not have", () => {
     const vmi = running(0);
     const domain = { ...vmi.spec.domain, machine: { type: "pc" } };
-    const said = noFreePort({ ...vmi, spec: { ...vmi.spec, domain } }).message;
+    const said = noFreePortMessage({ ...vmi, spec: { ...vmi.spec, domain } }).message;
     expect(said).toContain("has no more slots");
     expect(said).not.toContain("pcieRootPorts");
   });
@@ -161,6 +161,6 @@ describe("people are told", () => {
     const vmi = running(0);
     const annotations = { [names.ROOT_COMPLEX_ANNOTATION]: "true" };
     const onRoot = { ...vmi, metadata: { ...vmi.metadata, annotations } };
-    expect(noFreePort(onRoot).message).toContain("kubevirt.io/placePCIDevicesOnRootComplex");
+    expect(noFreePortMessage(onRoot).message).toContain("kubevirt.io/placePCIDevicesOnRootComplex");
   });
 });

@@ -8,9 +8,13 @@ import {
   type VirtualMachineInstance,
   type VmiSpec,
 } from "@patchbay/api";
-import { findNicModel, machineFamilyOf } from "@patchbay/domain";
+import { findNicModel, findMachineFamily } from "@patchbay/domain";
 import { canBind } from "../bindings/resolve-binding.ts";
-import { modelNeedsIoPorts, noFreePort, type Told } from "../../reasons/messages.ts";
+import {
+  modelNeedsIoPorts,
+  noFreePortMessage,
+  type ReasonMessage,
+} from "../../reasons/messages.ts";
 import { machineOf } from "../../vm/spec/machine.ts";
 import { findByName, ifacesOf, networksOf } from "../nics.ts";
 
@@ -21,7 +25,7 @@ interface PortReservations {
   readonly reserved: readonly string[];
 }
 
-export type NoPort = Told<"NoFreePciePort" | "ModelNeedsIoPorts">;
+export type PortProblem = ReasonMessage<"NoFreePciePort" | "ModelNeedsIoPorts">;
 
 function hasDevice(vmi: VirtualMachineInstance, iface: Iface): boolean {
   return findByName(vmi.status?.interfaces, iface.name)?.pciAddress !== undefined;
@@ -64,27 +68,27 @@ export function ifacesWithoutPort(
   vmi: VirtualMachineInstance,
   spec: VmiSpec,
   registry: BindingRegistry,
-): ReadonlyMap<string, NoPort> {
+): ReadonlyMap<string, PortProblem> {
   const ports = reservePorts(vmi, spec, registry);
   if (ports === undefined) return new Map();
   const unfit = listWithoutDevice(vmi, spec, registry).flatMap(
-    (iface): readonly [string, NoPort][] => {
+    (iface): readonly [string, PortProblem][] => {
       const problem = ioPortProblem(vmi, iface);
       return problem === undefined ? [] : [[iface.name, problem]];
     },
   );
   const excess = ports.reserved.slice(ports.free);
-  const problem = noFreePort(vmi);
-  return new Map([...unfit, ...excess.map((name): [string, NoPort] => [name, problem])]);
+  const problem = noFreePortMessage(vmi);
+  return new Map([...unfit, ...excess.map((name): [string, PortProblem] => [name, problem])]);
 }
 
 /** Returns undefined if the model can be plugged or the VM does not run. */
 export function ioPortProblem(
   vmi: VirtualMachineInstance,
   iface: Iface | undefined,
-): Told<"ModelNeedsIoPorts"> | undefined {
+): ReasonMessage<"ModelNeedsIoPorts"> | undefined {
   const model = iface?.model ?? "";
-  const hasSlots = machineFamilyOf(machineOf(vmi.spec.domain)) === "pc";
+  const hasSlots = findMachineFamily(machineOf(vmi.spec.domain)) === "pc";
   const fits = hasSlots || findNicModel(model)?.needsIoPorts !== true;
   return fits || vmi.status?.pciePorts === undefined ? undefined : modelNeedsIoPorts(model);
 }

@@ -11,9 +11,9 @@ import {
 import { printPciAddress, TOPOLOGY_VERSION } from "@patchbay/domain";
 import { aVm, aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
-import { vmStatus } from "../../status/vm.ts";
-import { sayProblems, vmiStartProblems } from "../../vm/start-problems.ts";
-import { recordedNicAddresses, keptTopology, topologyVersionOf } from "./devices.ts";
+import { buildVmStatus } from "../../status/vm.ts";
+import { formatProblems, vmiStartProblems } from "../../vm/start-problems.ts";
+import { recordedNicAddresses, readRecordedTopology, readTopologyVersion } from "./devices.ts";
 import {
   requestedAddress,
   modelOf,
@@ -46,7 +46,7 @@ function layoutOf(vmi: VirtualMachineInstance): unknown {
 }
 
 function statusOf(vm: VirtualMachine, vmi: VirtualMachineInstance | undefined) {
-  return vmStatus(
+  return buildVmStatus(
     {
       vm,
       vmi,
@@ -115,7 +115,7 @@ describe("a VMI is laid out", () => {
     const vmi = aVmiOf({
       devices: { interfaces: [{ name: "a", bridge: {}, pciAddress: "0000:02:00.1" }] },
     });
-    expect(sayProblems(vmiStartProblems(vmi, CONFIG))).toBe(
+    expect(formatProblems(vmiStartProblems(vmi, CONFIG))).toBe(
       "spec.domain.devices.interfaces[0].pciAddress: 0000:02:00.1: only function 0 of a slot can be used",
     );
   });
@@ -175,13 +175,13 @@ describe("what an iface is laid out by", () => {
     expect([...recordedNicAddresses(aVmiOf({}, annotations))]).toEqual([
       ["a", { bus: 5, slot: 0, function: 0 }],
     ]);
-    expect(topologyVersionOf(aVmiOf({}, annotations))).toBe(1);
+    expect(readTopologyVersion(aVmiOf({}, annotations))).toBe(1);
   });
 
   test("nothing that was kept, where the VMI was told nothing", () => {
     const vmi = aVmi();
     expect([...recordedNicAddresses(vmi)]).toEqual([]);
-    expect(topologyVersionOf(vmi)).toBe(TOPOLOGY_VERSION);
+    expect(readTopologyVersion(vmi)).toBe(TOPOLOGY_VERSION);
   });
 
   test("the rules of q35 where the machine is not known: such a VMI is refused elsewhere", () => {
@@ -279,7 +279,7 @@ describe("a VM remembers where its devices are", () => {
   });
 
   test("a VM that starts for the first time tells its VMI the rules", () => {
-    expect(keptTopology(vmiOf(aVm({}), {}))).toEqual({
+    expect(readRecordedTopology(vmiOf(aVm({}), {}))).toEqual({
       version: TOPOLOGY_VERSION,
       interfaces: [],
       devices: [{ name: "display", pciAddress: "0000:00:01.0" }],

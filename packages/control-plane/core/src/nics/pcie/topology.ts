@@ -13,7 +13,7 @@ import {
 } from "@patchbay/api";
 import {
   findNicModel,
-  machineFamilyOf,
+  findMachineFamily,
   planTopology,
   printPciAddress,
   type NicToPlace,
@@ -29,7 +29,7 @@ import {
   diskDeviceName,
   devicesToPlace,
   recordedNicAddresses,
-  topologyVersionOf,
+  readTopologyVersion,
 } from "./devices.ts";
 
 const DEFAULT_MODEL = "virtio";
@@ -76,8 +76,8 @@ export function planVmiTopology(
 ): PlannedTopology {
   const { domain } = vmi.spec;
   return planTopology({
-    version: topologyVersionOf(vmi),
-    family: machineFamilyOf(machineOf(domain)) ?? "q35",
+    version: readTopologyVersion(vmi),
+    family: findMachineFamily(machineOf(domain)) ?? "q35",
     vcpus: vcpusOf(domain),
     reserve: domain.devices?.pcieRootPorts ?? config.pcieRootPorts,
     devices: devicesToPlace(vmi),
@@ -117,7 +117,7 @@ interface Requested {
 }
 
 function addressProblems({ vmi, base }: Requested, config: NetworkConfig): readonly FieldProblem[] {
-  if (machineFamilyOf(machineOf(vmi.spec.domain)) === undefined) return [];
+  if (findMachineFamily(machineOf(vmi.spec.domain)) === undefined) return [];
   const plan = planVmiTopology(vmi, config);
   const problems = plan.ok ? [] : topologyProblems(plan.problems, { spec: vmi.spec, base });
   return problems.filter(({ field }) => field.endsWith(".pciAddress"));

@@ -13,9 +13,9 @@ import {
   type AttachmentError,
 } from "@patchbay/api";
 import { parseNetworkDns } from "../addresses/resolver.ts";
-import { bindingOf } from "../bindings/resolve-binding.ts";
+import { resolveBinding } from "../bindings/resolve-binding.ts";
 import { DEFAULT_POD_INTERFACE, extraInterfaceNameOf } from "../names.ts";
-import { isOnNetwork, findNetworkName, nicsOfElements, podNicOf } from "../pod-nic.ts";
+import { isOnNetwork, findNetworkName, toPodNics, choosePodNic } from "../pod-nic.ts";
 import type { NetworksOwner } from "../../vm/pod/pod-networks.ts";
 import { networkNameInvalid } from "../../reasons/messages.ts";
 import type { NodeLoss } from "../../node/node-loss.ts";
@@ -99,7 +99,7 @@ function findExtraNetwork(
   const iface = findByName(ifacesOf(vmi.spec), name);
   const network = findByName(networksOf(vmi.spec), name);
   if (iface === undefined || network === undefined) return undefined;
-  const binding = bindingOf(iface, network, bindings);
+  const binding = resolveBinding(iface, network, bindings);
   const extraNetwork = binding.kind === "refused" ? undefined : binding.extraNetwork;
   if (extraNetwork === undefined) return undefined;
   const networkName = qualifiedName(extraNetwork, vmi.metadata.namespace ?? "");
@@ -184,12 +184,12 @@ function buildIdentity(network: Network, { vmi, pod }: AttachmentSources): Ident
   const known = {
     namespace,
     attachments: vmi.status?.attachments ?? [],
-    nics: [...nicsOfElements(pod.elements, namespace), ...inPod],
+    nics: [...toPodNics(pod.elements, namespace), ...inPod],
   };
   return {
     name: network.name,
     ...(networkName === undefined ? {} : { networkName }),
-    podInterfaceName: podNicOf(network, known),
+    podInterfaceName: choosePodNic(network, known),
   };
 }
 

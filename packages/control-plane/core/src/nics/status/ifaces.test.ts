@@ -2,7 +2,7 @@
 // What is reported of each iface, from facts as the loop has them.
 import type { Attachment, IfaceStatus } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { bindingOf } from "../bindings/resolve-binding.ts";
+import { resolveBinding } from "../bindings/resolve-binding.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../facts.ts";
 import { ifaceStatuses, type IfaceReport, isTransientChange } from "./ifaces.ts";
 
@@ -202,7 +202,7 @@ describe("why a plug waits", () => {
 
   test("for a field that is not built, before the pod and a port", () => {
     const iface = { name: "one", sriov: {} };
-    const binding = bindingOf(iface, undefined, {});
+    const binding = resolveBinding(iface, undefined, {});
     const status = statusOf(facts({ iface, binding, attachment: FAILED }), { portless });
     expect(status?.hotplug).toMatchObject({ reason: field.reason, attempts: 0 });
     expect(status?.hotplug?.message).toMatch(field.message);

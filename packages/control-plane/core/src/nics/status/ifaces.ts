@@ -7,17 +7,17 @@ import {
 } from "@patchbay/api";
 import type { IfaceFacts } from "../facts.ts";
 import { hotplugTypeOf, phaseOf } from "../phase.ts";
-import type { NoPort } from "../pcie/ports.ts";
+import type { PortProblem } from "../pcie/ports.ts";
 import { mtuDiffers, addressesPartlyServed, staysOnNetwork } from "../../reasons/messages.ts";
 import { addressFields } from "../../guest/addresses.ts";
-import type { Hindrance } from "../../status/blocked-reason.ts";
+import type { BlockedReason } from "../../status/blocked-reason.ts";
 import { isEqual } from "@patchbay/base";
 import { findByName } from "../nics.ts";
 
 export interface IfaceReport {
   readonly ifaces: readonly IfaceFacts[];
-  readonly hindrances: Readonly<Record<string, Hindrance | undefined>>;
-  readonly portless: ReadonlyMap<string, NoPort>;
+  readonly hindrances: Readonly<Record<string, BlockedReason | undefined>>;
+  readonly portless: ReadonlyMap<string, PortProblem>;
   readonly leftOut?: ReadonlyMap<string, readonly string[]>;
   readonly now: string;
   /** Since when the guest agent has not responded, RFC 3339. Unset while it responds or if it never did. */
@@ -29,7 +29,7 @@ type Hotplug = NonNullable<IfaceStatus["hotplug"]>;
 function attachmentBlockedReason(
   facts: IfaceFacts,
   phase: IfacePhase,
-): Omit<Hindrance, "attempts"> | undefined {
+): Omit<BlockedReason, "attempts"> | undefined {
   const attachments: Partial<Record<IfacePhase, Attachment | undefined>> = {
     PodAttaching: facts.attachment,
     PodSwapping: facts.swap?.attachment,
@@ -41,18 +41,18 @@ function attachmentBlockedReason(
   return { reason, message: [message, ...where].join("; ") };
 }
 
-function bindingBlockedReason({ binding }: IfaceFacts): Hindrance | undefined {
+function bindingBlockedReason({ binding }: IfaceFacts): BlockedReason | undefined {
   if (binding.kind !== "refused") return undefined;
   const { field, reason, message } = binding;
   return { reason, message: `${field}: ${message}`, attempts: 0 };
 }
 
-function portBlockedReason(facts: IfaceFacts, report: IfaceReport): Hindrance | undefined {
+function portBlockedReason(facts: IfaceFacts, report: IfaceReport): BlockedReason | undefined {
   const noPort = report.portless.get(facts.name);
   return noPort === undefined ? undefined : { ...noPort, attempts: 0 };
 }
 
-function mtuWarning({ device, links }: IfaceFacts): Omit<Hindrance, "attempts"> | undefined {
+function mtuWarning({ device, links }: IfaceFacts): Omit<BlockedReason, "attempts"> | undefined {
   const { mtu = links.mtu } = device ?? {};
   return mtu === links.mtu || links.mtu === 0 ? undefined : mtuDiffers(mtu, links.mtu);
 }
@@ -60,7 +60,7 @@ function mtuWarning({ device, links }: IfaceFacts): Omit<Hindrance, "attempts"> 
 function addressWarning(
   { name }: IfaceFacts,
   { leftOut }: IfaceReport,
-): Omit<Hindrance, "attempts"> | undefined {
+): Omit<BlockedReason, "attempts"> | undefined {
   const messages = leftOut?.get(name) ?? [];
   return messages.length === 0 ? undefined : addressesPartlyServed(messages);
 }
@@ -70,7 +70,7 @@ function findBlockedReason(
   facts: IfaceFacts,
   phase: IfacePhase,
   report: IfaceReport,
-): Omit<Hindrance, "attempts"> | undefined {
+): Omit<BlockedReason, "attempts"> | undefined {
   if (phase === "Ready") return mtuWarning(facts) ?? addressWarning(facts, report);
   if (hotplugTypeOf(phase) === "Unplug") return undefined;
   return (

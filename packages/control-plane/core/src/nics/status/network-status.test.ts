@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { NetworkStatus } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { interfacesOf, mergeNetworkStatus, type ToldAttachment } from "./network-status.ts";
+import { listInterfaces, mergeNetworkStatus, type ReportedAttachment } from "./network-status.ts";
 
 const DEFAULT: NetworkStatus = { name: "kindnet", interface: "eth0", default: true, dns: {} };
 const FOREIGN: NetworkStatus = { name: "x/y", interface: "net9", dns: {} };
@@ -14,8 +14,8 @@ function entry(name: string, interfaceName: string): NetworkStatus {
 function attached(
   network: string,
   nic: string,
-  more: Partial<ToldAttachment> = {},
-): ToldAttachment {
+  more: Partial<ReportedAttachment> = {},
+): ReportedAttachment {
   return {
     interfaceName: nic,
     state: "attached",
@@ -102,5 +102,5 @@ test.each([
   { name: "each once", entries: [entry("a", "net1"), entry("a", "aux")], want: ["net1", "aux"] },
   { name: "none where an entry names none", entries: [NAMELESS], want: ["net1"] },
 ])("an attachment has the NICs: $name", ({ entries, want }) => {
-  expect(interfacesOf({ interfaceName: "net1", entries })).toEqual(want);
+  expect(listInterfaces({ interfaceName: "net1", entries })).toEqual(want);
 });

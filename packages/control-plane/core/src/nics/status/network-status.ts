@@ -3,7 +3,7 @@
 import type { NetworkStatus } from "@patchbay/api";
 import type { OwnedAttachment } from "../attachments/attachment-actions.ts";
 
-export interface ToldAttachment extends Pick<
+export interface ReportedAttachment extends Pick<
   OwnedAttachment,
   "interfaceName" | "state" | "isStale" | "isAdopted"
 > {
@@ -11,10 +11,10 @@ export interface ToldAttachment extends Pick<
   readonly entries: readonly NetworkStatus[];
 }
 
-export function interfacesOf({
+export function listInterfaces({
   interfaceName,
   entries,
-}: Pick<ToldAttachment, "interfaceName" | "entries">): readonly string[] {
+}: Pick<ReportedAttachment, "interfaceName" | "entries">): readonly string[] {
   return [...new Set([interfaceName, ...entries.flatMap((entry) => entry.interface ?? [])])];
 }
 
@@ -24,13 +24,13 @@ export function interfacesOf({
  */
 export function mergeNetworkStatus(
   current: readonly NetworkStatus[],
-  attachments: readonly ToldAttachment[],
+  attachments: readonly ReportedAttachment[],
 ): readonly NetworkStatus[] {
   const present = attachments.filter(({ state, isStale }) => state === "attached" && !isStale);
   // The runtime writes the entries of what it created. In a new sandbox that may be a NIC that net-agent removed before.
-  const adopted = new Set(present.filter(({ isAdopted }) => isAdopted).flatMap(interfacesOf));
+  const adopted = new Set(present.filter(({ isAdopted }) => isAdopted).flatMap(listInterfaces));
   const ours = attachments.filter(({ isAdopted, state }) => !isAdopted || state === "removed");
-  const own = new Set(ours.flatMap(interfacesOf).filter((name) => !adopted.has(name)));
+  const own = new Set(ours.flatMap(listInterfaces).filter((name) => !adopted.has(name)));
   const written = new Set(current.map((entry) => entry.interface));
   const entries = present.flatMap(({ isAdopted, entries: all }) =>
     isAdopted ? all.filter((entry) => !written.has(entry.interface)) : all,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { HotplugType, IfacePhase } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { sayStory, updateTimings, type PhaseTimings } from "./phase-timings.ts";
+import { describeTimings, updateTimings, type PhaseTimings } from "./phase-timings.ts";
 
 const ELSE = { now: "", podInterfaceName: "net1", isRunning: true, wasReady: false };
 
@@ -98,9 +98,9 @@ test.each<Row>([
     (before, [nowMs, type, phase]) => updateTimings(before, { ...ELSE, type, phase, nowMs, isNew }),
     undefined,
   );
-  expect(sayStory(story, endMs)).toBe(want);
+  expect(describeTimings(story, endMs)).toBe(want);
 });
 
 test("of what nobody saw nothing is said", () => {
-  expect(sayStory(undefined, 0)).toBeUndefined();
+  expect(describeTimings(undefined, 0)).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Timings of a plug, a network swap or an unplug, by phase, for events.
 import type { HotplugType, IfaceOperation, IfacePhase } from "@patchbay/api";
-import { dropAbsent } from "@patchbay/base";
+import { omitUndefined } from "@patchbay/base";
 import type { IfaceFacts } from "../facts.ts";
 import { isWanted, hotplugTypeOf, phaseOf } from "../phase.ts";
 import { planLink } from "../../vm/node/node-vm.ts";
@@ -57,7 +57,7 @@ function buildLinkStage(facts: IfaceFacts): LinkStage | undefined {
   const { device, iface } = facts;
   if (device === undefined) return undefined;
   const wanted = planLink(facts).length > 0 ? printLink(iface?.state !== "down") : undefined;
-  return dropAbsent({ is: printLink(device.linkUp), wanted });
+  return omitUndefined({ is: printLink(device.linkUp), wanted });
 }
 
 function buildStage(facts: IfaceFacts, namespace: string): IfaceStage | undefined {
@@ -65,7 +65,7 @@ function buildStage(facts: IfaceFacts, namespace: string): IfaceStage | undefine
   if (phase === undefined) return undefined;
   const { name, network, attachment, podInterfaceName } = facts;
   const wanted = network === undefined ? undefined : networkNameOf(network, namespace);
-  return dropAbsent({
+  return omitUndefined({
     name,
     type: hotplugTypeOf(phase),
     phase,
@@ -75,7 +75,10 @@ function buildStage(facts: IfaceFacts, namespace: string): IfaceStage | undefine
   });
 }
 
-export function stagesOf(ifaces: readonly IfaceFacts[], namespace: string): readonly IfaceStage[] {
+export function listStages(
+  ifaces: readonly IfaceFacts[],
+  namespace: string,
+): readonly IfaceStage[] {
   return ifaces.flatMap((facts) => buildStage(facts, namespace) ?? []);
 }
 
@@ -95,7 +98,7 @@ export interface ObservedStage extends Omit<IfaceStage, "name" | "link">, Observ
 function startTimings(before: PhaseTimings | undefined, seen: ObservedStage): PhaseTimings {
   const { type, phase, nowMs, now, isNew, isRunning, networkName, podInterfaceName } = seen;
   const wasReady = before === undefined ? seen.wasReady : before.phase === "Ready";
-  return dropAbsent({
+  return omitUndefined({
     type,
     isWhole: isNew,
     begunMs: nowMs,
@@ -127,7 +130,7 @@ export function updateTimings(before: PhaseTimings | undefined, seen: ObservedSt
   const next = enterPhase(before, seen);
   if (seen.phase === "Ready") return next;
   const isLive = before.isLive || seen.isRunning;
-  return dropAbsent({ ...next, isLive, networkName: seen.networkName });
+  return omitUndefined({ ...next, isLive, networkName: seen.networkName });
 }
 
 /** Keeps one entry for each phase, so that alternating phases do not grow the list. */
@@ -158,7 +161,10 @@ const PHASE_LABELS: Readonly<Partial<Record<IfacePhase, string>>> = {
  * Describes the duration and its parts, for example `after 0.84 s (pod 0.51 s, device 0.33 s)`. Undefined if the start was
  * not observed.
  */
-export function sayStory(story: PhaseTimings | undefined, nowMs: number): string | undefined {
+export function describeTimings(
+  story: PhaseTimings | undefined,
+  nowMs: number,
+): string | undefined {
   if (story?.isWhole !== true) return undefined;
   const isAtEnd = story.phase === "Ready";
   const last = isAtEnd ? [] : [{ phase: story.phase, ms: nowMs - story.phaseMs }];

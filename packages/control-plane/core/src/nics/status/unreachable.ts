@@ -10,11 +10,11 @@ import { collectIfaceFacts } from "../collect.ts";
 import { NO_LINKS, type DeviceFacts, type IfaceFacts } from "../facts.ts";
 import { phaseOf } from "../phase.ts";
 import { ifacesWithoutPort } from "../pcie/ports.ts";
-import { reasonOf, sayWithAdvice } from "../../reasons/of-error.ts";
+import { reasonOf, messageWithAdvice } from "../../reasons/of-error.ts";
 import type { Reason } from "../../reasons/table.ts";
-import type { Hindrance } from "../../status/blocked-reason.ts";
+import type { BlockedReason } from "../../status/blocked-reason.ts";
 import { findByName } from "../nics.ts";
-import { NO_VIEW } from "../../guest/agent-view.ts";
+import { EMPTY_VIEW } from "../../guest/agent-view.ts";
 import { ifaceStatuses } from "./ifaces.ts";
 
 const NODE_PHASES: ReadonlySet<IfacePhase | undefined> = new Set<IfacePhase>([
@@ -109,11 +109,11 @@ export function unreachableIfaces(
   { now, bindings }: UnreachableContext,
 ): readonly IfaceStatus[] {
   const reason: Reason = reasonOf(error) ?? "LauncherUnreachable";
-  const message = sayWithAdvice(error);
-  const nothing = { links: [], nics: [], guest: NO_VIEW, bindings };
+  const message = messageWithAdvice(error);
+  const nothing = { links: [], nics: [], guest: EMPTY_VIEW, bindings };
   const sources = { vmi, ...nothing, isBlind: true as const };
   const ifaces = collectIfaceFacts(sources).map(withReportedState);
-  const hindranceOf = ({ reported }: IfaceFacts): Hindrance => ({
+  const hindranceOf = ({ reported }: IfaceFacts): BlockedReason => ({
     reason,
     message,
     attempts: reported?.hotplug?.attempts ?? 0,

@@ -2,7 +2,7 @@
 // Disks of a VMI's domain, with their controllers, I/O threads and boot order.
 import type { VirtualMachineInstance, VmiSpec } from "@patchbay/api";
 import {
-  machineFamilyOf,
+  findMachineFamily,
   type ControllerDefinition,
   type DiskDefinition,
   type Topology,
@@ -49,7 +49,7 @@ const SHARED_SOURCES: readonly DiskSourceKind[] = [
 ];
 
 /** Migration copies the disks in the launcher's pod. The target pod recreates read-only disks. */
-export function travellingDisks(spec: VmiSpec): readonly string[] {
+export function disksToCopy(spec: VmiSpec): readonly string[] {
   return countDisks(disksOf(spec))
     .filter(({ disk }) => !disk.readOnly && !SHARED_SOURCES.includes(disk.source.kind))
     .map(({ target }) => target);
@@ -132,7 +132,7 @@ export function buildControllers(
   { fixed }: Topology,
   ioThreads: IoThreads,
 ): readonly ControllerDefinition[] {
-  const firstExtraSata = machineFamilyOf(machineOf(vmi.spec.domain)) === "q35" ? 1 : 0;
+  const firstExtraSata = findMachineFamily(machineOf(vmi.spec.domain)) === "q35" ? 1 : 0;
   const ioThread = ioThreads.ofScsi === undefined ? {} : { ioThread: ioThreads.ofScsi };
   return [...fixed].flatMap(([device, pciAddress]): readonly ControllerDefinition[] => {
     if (device === "usb") return [{ type: "usb", index: 0, pciAddress }];

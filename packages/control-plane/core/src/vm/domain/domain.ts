@@ -5,15 +5,15 @@ import {
   type VmiSpec,
   type NetworkConfig,
 } from "@patchbay/api";
-import { layoutOf, type DomainDefinition, type Topology } from "@patchbay/domain";
+import { findLayout, type DomainDefinition, type Topology } from "@patchbay/domain";
 import { sha256Hex } from "../../nics/sha256.ts";
-import { inputDeviceName, topologyVersionOf } from "../../nics/pcie/devices.ts";
+import { inputDeviceName, readTopologyVersion } from "../../nics/pcie/devices.ts";
 import { findOneOf, hasConsole, inputsOf, tpmOf } from "../spec/guest-devices.ts";
 import {
   VIDEO_MODELS,
   WATCHDOG_ACTIONS,
   buildClock,
-  cpuOf,
+  buildCpu,
   buildFeatures,
   buildFirmware,
   buildIdentity,
@@ -134,7 +134,7 @@ function nicsOf(
   { vmi, topology, network }: DomainParts,
   wired: readonly IfaceFacts[],
 ): DomainDefinition["nics"] {
-  const { hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
+  const { hasKubeVirtDefaults } = findLayout(readTopologyVersion(vmi));
   return wired.flatMap((facts) => {
     const pciAddress = topology.addresses.get(facts.name);
     const queues = queuesOf(vmi.spec, facts.iface, network);
@@ -161,7 +161,7 @@ export function planDomain(
   const { domain } = vmi.spec;
   const plan = planVmiTopology(vmi, network);
   const topology: Topology = plan.ok ? plan.topology : NO_TOPOLOGY;
-  const { sharesMemory, hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
+  const { sharesMemory, hasKubeVirtDefaults } = findLayout(readTopologyVersion(vmi));
   const isForVhostUserNics = isForVhostUser(vmi.spec, network.bindings);
   const ioThreads = planIoThreads(vmi.spec);
   return {
@@ -174,7 +174,7 @@ export function planDomain(
     sharesMemory: (sharesMemory && network.sharedMemory) || isForVhostUserNics,
     // QEMU 7.2 without KVM crashes when a vhost-user NIC with vectors is used (measured).
     ...(isForVhostUserNics && useEmulation && { hasNoNicVectors: true }),
-    cpu: cpuOf(domain, { useEmulation, hasKubeVirtDefaults }),
+    cpu: buildCpu(domain, { useEmulation, hasKubeVirtDefaults }),
     firmware: buildFirmware(domain),
     ...buildKernel(domain),
     identity: buildIdentity(domain),

@@ -2,7 +2,7 @@
 // Which firmware, processors, clock, features and identity does a guest get?
 import type { VmiSpec } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
-import { buildClock, cpuOf, buildFeatures, buildFirmware, buildIdentity } from "./machine.ts";
+import { buildClock, buildCpu, buildFeatures, buildFirmware, buildIdentity } from "./machine.ts";
 
 type Domain = VmiSpec["domain"];
 
@@ -118,7 +118,7 @@ describe("the processors", () => {
     },
   ])("$name", ({ domain, emulated, old, want }) => {
     const settings = { useEmulation: emulated === true, hasKubeVirtDefaults: old !== true };
-    expect(cpuOf(domain, settings)).toEqual(want);
+    expect(buildCpu(domain, settings)).toEqual(want);
   });
 });
 

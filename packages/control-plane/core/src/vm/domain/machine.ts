@@ -77,7 +77,7 @@ function chooseModel({ cpu }: Domain, settings: CpuSettings): Pick<Cpu, "model">
 const DISABLED_MPX = { name: "mpx", policy: "disable" } as const;
 
 /** The default model is the host's. Source: KubeVirt. */
-export function cpuOf(domain: Domain, settings: CpuSettings): Cpu {
+export function buildCpu(domain: Domain, settings: CpuSettings): Cpu {
   const { model } = chooseModel(domain, settings);
   const configured = (domain.cpu?.features ?? []).map(({ name, policy }) => ({
     name,

@@ -13,9 +13,13 @@ import {
   stepsOf,
   WIRED,
 } from "../../testing/node-scene.ts";
-import { isNodesWord, nodeVmStatus } from "../../status/node-vm.ts";
-import { hindranceOfWait } from "../../status/blocked-reason.ts";
-import { announcedNics, arrivedWirings, leftWirings } from "../../migration/migrated-nics.ts";
+import { mayNodeReport, buildNodeVmStatus } from "../../status/node-vm.ts";
+import { blockedReasonOfWait } from "../../status/blocked-reason.ts";
+import {
+  listAnnouncedNics,
+  wiringsAfterArrival,
+  wiringsAfterDeparture,
+} from "../../migration/migrated-nics.ts";
 import { planNodeVm, type DomainSnapshot } from "./node-vm.ts";
 
 const MOVE: MigrationState = { migrationUid: "m1", sourceNode: "a", targetNode: "b" };
@@ -64,7 +68,7 @@ describe("the target", () => {
     const facts = factsOf([awaited, anIface({ name: "b", attachment: "Requested" })], { vmi });
     const plan = planNodeVm({ ...facts, role: "target" });
     expect(plan).toMatchObject([{ kind: "wireTap", wiring: { awaitedIn: "pod-2" } }]);
-    const [wiring, ...others] = arrivedWirings({ ...facts, role: "target" });
+    const [wiring, ...others] = wiringsAfterArrival({ ...facts, role: "target" });
     expect(others).toEqual([]);
     expect(wiring).toMatchObject({ kind: "bridge", owner: 107 });
     expect(wiring).not.toHaveProperty("awaitedIn");
@@ -85,7 +89,7 @@ test("networks are told of the guest's NICs that have a place on them, and of ad
     anIface({ name: "c", attachment: "Attached" }),
     anIface({ name: "d", attachment: "Requested", links: WIRED }),
   ]);
-  const [nic, ...others] = announcedNics(facts);
+  const [nic, ...others] = listAnnouncedNics(facts);
   expect(nic).toMatchObject({ addresses: ["10.9.0.1/24"] });
   expect(others).toEqual([]);
 });
@@ -95,7 +99,7 @@ test("where the guest has left, what was around it awaits one again", () => {
     anIface({ attachment: "Attached", links: WIRED }),
     anIface({ name: "b", attachment: "Attached" }),
   ]);
-  expect(leftWirings(facts, "pod-1")).toMatchObject([
+  expect(wiringsAfterDeparture(facts, "pod-1")).toMatchObject([
     { kind: "bridge", awaitedIn: "pod-1", owner: 107 },
   ]);
 });
@@ -128,7 +132,7 @@ describe("the source", () => {
     const after = plan([iface], { ...given, vmi: migrating("Running", OVER) });
     expect(after.map(({ kind }) => kind)).not.toContain("wait");
     expect(after).not.toEqual([]);
-    expect(hindranceOfWait(wait, factsOf([iface]))).toMatchObject({
+    expect(blockedReasonOfWait(wait, factsOf([iface]))).toMatchObject({
       reason: "WaitingForMigration",
       attempts: 0,
     });
@@ -162,12 +166,12 @@ describe("the node's word", () => {
   ] as const)("$name: $want", ({ want, domain, ...given }) => {
     const { migrationState = MOVE, role = "owner" } = { migrationState: undefined, ...given };
     const facts = factsOf([], { vmi: migrating("Running", migrationState), role, domain });
-    expect(isNodesWord(facts)).toBe(want);
+    expect(mayNodeReport(facts)).toBe(want);
   });
 
   test("after the migration, the end of the domain is the guest's", () => {
     const facts = factsOf([], { vmi: migrating("Running", OVER), domain: SHUT_OFF });
     const report = { hindrances: {}, now: "2026-01-01T00:00:00Z" };
-    expect(nodeVmStatus(facts, report).phase).toBe("Succeeded");
+    expect(buildNodeVmStatus(facts, report).phase).toBe("Succeeded");
   });
 });

@@ -15,7 +15,7 @@ import {
   stepsOf,
   WIRED,
 } from "../../testing/node-scene.ts";
-import { mustReportFirst, driftIn, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
+import { mustReportFirst, findDrift, type NodeAction, type NodeVmFacts } from "./node-vm.ts";
 import { NO_LINKS, type IfaceFacts } from "../../nics/facts.ts";
 
 /** Aliases of the NICs in the domain that is defined. */
@@ -244,7 +244,7 @@ test.each<{ name: string; action: NodeAction; links?: Partial<typeof LINKS>; say
   { name: "the device", action: ATTACH, says: "its device was gone" },
 ])("of a NIC that was ready and lost $name it is told", ({ action, links = {}, says }) => {
   const facts = { ...READY, links: { ...LINKS, ...links } };
-  const drift = driftIn([action], { vmi: aVmi(), ifaces: [facts] });
+  const drift = findDrift([action], { vmi: aVmi(), ifaces: [facts] });
   expect(drift).toMatchObject([{ iface: "one" }]);
   expect(drift[0]?.message).toMatch(/^interface one: /);
   expect(drift[0]?.message).toContain(says);
@@ -269,13 +269,13 @@ test.each<{ name: string; facts: IfaceFacts; action: NodeAction }>([
   { name: "of another iface", facts: { ...READY, name: "two" }, action: WIRE },
   { name: "of the domain", facts: READY, action: { kind: "startDomain" } },
 ])("nothing is told $name", ({ facts, action }) => {
-  expect(driftIn([action], { vmi: aVmi(), ifaces: [facts] })).toEqual([]);
+  expect(findDrift([action], { vmi: aVmi(), ifaces: [facts] })).toEqual([]);
 });
 
 test("a VMI that is being deleted has no drift, because its launcher ends with its links", () => {
   const vmi = aVmi();
   const metadata = { ...vmi.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
   for (const action of [WIRE, DETACH, ATTACH]) {
-    expect(driftIn([action], { vmi: { ...vmi, metadata }, ifaces: [READY] })).toEqual([]);
+    expect(findDrift([action], { vmi: { ...vmi, metadata }, ifaces: [READY] })).toEqual([]);
   }
 });

@@ -13,16 +13,26 @@ import type { DnsSettings } from "../../nics/addresses/resolver.ts";
 import { servedNics, type ServedNic } from "../../nics/addresses/served-nic.ts";
 import {
   toRemovableWiring,
-  type LeftWiring,
+  type RemovableWiring,
   type PodWiring,
 } from "../../nics/bindings/pod-wiring.ts";
 import { isEqual } from "@patchbay/base";
 import type { LinkView } from "../../guest/agent-view.ts";
 import type { IfaceFacts } from "../../nics/facts.ts";
 import { aliasOf } from "../../nics/names.ts";
-import { isWanted, letsGo, phaseOf } from "../../nics/phase.ts";
-import { isByHook, leaseOf, moduleOf, onSwap, wiringOf } from "../../nics/links/wiring.ts";
-import { planLivePlaces, type NicPlace, type NoPlace } from "../../nics/pcie/live-places.ts";
+import { isWanted, mustReleaseDevice, phaseOf } from "../../nics/phase.ts";
+import {
+  isMadeByHook,
+  buildLease,
+  findBindingModule,
+  afterSwap,
+  buildWiring,
+} from "../../nics/links/wiring.ts";
+import {
+  planLivePlaces,
+  type NicPlace,
+  type PlacementProblem,
+} from "../../nics/pcie/live-places.ts";
 import { queuesOf } from "../../nics/pcie/topology.ts";
 import { planDomain } from "../domain/domain.ts";
 import { openMigration, type NodeRole } from "../../migration/owner.ts";
@@ -68,11 +78,11 @@ export type NodeAction =
   | {
       readonly kind: "unwireTap";
       readonly iface: string;
-      readonly wiring: LeftWiring;
+      readonly wiring: RemovableWiring;
     }
   /** Writes the status first, because virt-controller needs it. If the write is deferred, nothing follows. */
   | { readonly kind: "report" }
-  | { readonly kind: "sweepLinks"; readonly wiring: LeftWiring }
+  | { readonly kind: "sweepLinks"; readonly wiring: RemovableWiring }
   | {
       readonly kind: "wait";
       readonly iface: string;
@@ -80,9 +90,9 @@ export type NodeAction =
       readonly forMs?: number;
     };
 
-/** `hindranceOfWait` maps it to `hotplug.reason`. */
+/** `blockedReasonOfWait` maps it to `hotplug.reason`. */
 export type WaitReason =
-  | NoPlace
+  | PlacementProblem
   | VhostUserWait
   | "GuestRefused"
   | "TapReplaced"
@@ -111,7 +121,7 @@ export interface NodeVmFacts {
   readonly useEmulation: boolean;
   readonly network: NetworkConfig;
   readonly uuid: string;
-  readonly orphans?: readonly LeftWiring[];
+  readonly orphans?: readonly RemovableWiring[];
   readonly asked: Readonly<Record<string, UnplugRequest | undefined>>;
   readonly guestLinks?: readonly LinkView[];
   /** Since when the guest agent has been silent, RFC 3339; unset if it answers or never has. */
@@ -121,11 +131,11 @@ export interface NodeVmFacts {
   readonly dns?: DnsSettings;
 }
 
-export function wiringPlanOf(
+export function planWiring(
   { vmi, network }: NodeVmFacts,
   iface: IfaceFacts,
 ): PodWiring | undefined {
-  const seen = wiringOf(iface);
+  const seen = buildWiring(iface);
   if (seen === undefined || seen.kind === "tap") return seen;
   const queues = queuesOf(vmi.spec, iface.iface, network);
   return { ...seen, owner: names.LAUNCHER_UID, queues };
@@ -137,7 +147,7 @@ function isSupported({ binding }: IfaceFacts): boolean {
 
 /** Whether Patchbay, not a hook, creates the device. */
 function hasOwnDevice(facts: IfaceFacts): boolean {
-  return isSupported(facts) && !isByHook(facts);
+  return isSupported(facts) && !isMadeByHook(facts);
 }
 
 function isAttached(facts: IfaceFacts): boolean {
@@ -154,7 +164,7 @@ function planWire(facts: NodeVmFacts, iface: IfaceFacts): NodeAction {
   if (reason !== undefined) return { kind: "wait", iface: name, reason };
   if (!iface.links.podInterface)
     return { kind: "wait", iface: name, reason: "PodInterfaceMissing" };
-  const wiring = wiringPlanOf(facts, iface);
+  const wiring = planWiring(facts, iface);
   if (wiring === undefined) return planLinkSocket(iface);
   return planRecordAddresses(iface) ?? { kind: "wireTap", iface: name, wiring };
 }
@@ -162,7 +172,7 @@ function planWire(facts: NodeVmFacts, iface: IfaceFacts): NodeAction {
 function planRecordAddresses(iface: IfaceFacts): NodeAction | undefined {
   const { podInterfaceName, links, remembered } = iface;
   const isRecorded = remembered !== undefined || links.hasAddresses !== true;
-  if (isRecorded || !moduleOf(iface).takesAddresses) return undefined;
+  if (isRecorded || !findBindingModule(iface).takesAddresses) return undefined;
   return { kind: "rememberAddresses", iface: iface.name, podInterfaceName };
 }
 
@@ -191,7 +201,7 @@ function planStart(facts: NodeVmFacts): readonly NodeAction[] {
 /** Whether the tap that the device opened was deleted, also if another one has its name now. */
 function hasLostTap(facts: IfaceFacts): boolean {
   const { tap, tapIndex, tapOpen, wired } = facts.links;
-  if (tapOpen || isByHook(facts) || moduleOf(facts).kind === "vhostuser") return false;
+  if (tapOpen || isMadeByHook(facts) || findBindingModule(facts).kind === "vhostuser") return false;
   const isMissing = !tap && tapIndex === undefined;
   return isMissing || wired;
 }
@@ -206,14 +216,15 @@ function planDetach(
     return { kind: "wait", iface, reason: "TapLost" };
   const forMs = asked === undefined ? 0 : unplugRetryMs(asked.count) - asked.agoMs;
   if (forMs <= 0) return { kind: "detachDevice", iface, alias: aliasOf(iface) };
-  const replaced = moduleOf(facts).kind === "vhostuser" ? "BackendReplaced" : "TapReplaced";
+  const replaced =
+    findBindingModule(facts).kind === "vhostuser" ? "BackendReplaced" : "TapReplaced";
   const reason = isWanted(facts) ? replaced : "GuestRefused";
   return { kind: "wait", iface, reason, forMs };
 }
 
 function planUnwire(facts: IfaceFacts): readonly NodeAction[] {
   const { tap, bridge } = facts.links;
-  const wiring = wiringOf(facts);
+  const wiring = buildWiring(facts);
   if ((!tap && !bridge) || wiring === undefined) return planLeftoverBridge(facts);
   return [{ kind: "unwireTap", iface: facts.name, wiring: toRemovableWiring(wiring) }];
 }
@@ -225,9 +236,9 @@ function planAttach(iface: IfaceFacts, place: NicPlace | WaitReason): NodeAction
 }
 
 export function planLink(iface: IfaceFacts): readonly NodeAction[] {
-  if (isByHook(iface)) return [];
+  if (isMadeByHook(iface)) return [];
   const isUp = iface.iface?.state !== "down";
-  if (!moduleOf(iface).live.link) return [];
+  if (!findBindingModule(iface).live.link) return [];
   const definition = iface.device?.linkUp === isUp ? undefined : buildLiveNic(iface, isUp);
   if (definition === undefined) return [];
   return [{ kind: "setLink", iface: iface.name, xml: printNic(definition) }];
@@ -238,9 +249,9 @@ function planSwap(facts: NodeVmFacts, iface: IfaceFacts): readonly NodeAction[] 
   const link = planLink(iface);
   const { swap } = iface;
   if (link.length > 0 || swap === undefined) return link;
-  const remember = planRecordAddresses(onSwap({ ...iface, swap }));
+  const remember = planRecordAddresses(afterSwap({ ...iface, swap }));
   if (remember !== undefined) return [remember];
-  return planSwapNetwork(iface, (each) => wiringPlanOf(facts, each));
+  return planSwapNetwork(iface, (each) => planWiring(facts, each));
 }
 
 /** Leftovers block nothing, so they are removed when nothing else is planned for the interface. */
@@ -256,7 +267,7 @@ function planLeftoversOf(iface: IfaceFacts): readonly NodeAction[] | undefined {
 /** Whether one plan can wire and plug the NIC. If the pod serves its address, the DHCP server must listen first. */
 function canPlugAtOnce(iface: IfaceFacts): boolean {
   const isWired = phaseOf(iface) === "Wiring" && isWirable(iface);
-  return isWired && planRecordAddresses(iface) === undefined && leaseOf(iface) === undefined;
+  return isWired && planRecordAddresses(iface) === undefined && buildLease(iface) === undefined;
 }
 
 function isNewcomer(iface: IfaceFacts, facts: NodeVmFacts): boolean {
@@ -292,7 +303,7 @@ function planLive(facts: NodeVmFacts, domain: DomainSnapshot): readonly NodeActi
       : [];
   const steps: Partial<Record<IfacePhase, (iface: IfaceFacts) => readonly NodeAction[]>> = {
     Wiring: (iface) => (isAttached(iface) ? planPlug(facts, iface, places.get(iface.name)) : []),
-    Attaching: (iface) => (letsGo(iface) ? detach(iface) : attach(iface)),
+    Attaching: (iface) => (mustReleaseDevice(iface) ? detach(iface) : attach(iface)),
     Detaching: detach,
     Unwiring: planUnwire,
     Ready: planLink,
@@ -408,7 +419,7 @@ const DRIFT_MESSAGES: Partial<Record<NodeAction["kind"], (facts: IfaceFacts) => 
 };
 
 /** Ignores interfaces that were not ready or are being unplugged, and VMIs that are being deleted. */
-export function driftIn(
+export function findDrift(
   plan: readonly NodeAction[],
   { vmi, ifaces }: Pick<NodeVmFacts, "vmi" | "ifaces">,
 ): readonly Drift[] {

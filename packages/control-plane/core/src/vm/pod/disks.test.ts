@@ -4,8 +4,8 @@ import type { Container, PersistentVolumeClaim, Pod, VmiSpec, Volume } from "@pa
 import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { aClaim, SETTINGS } from "../../testing/launcher-facts.ts";
-import { hasImageVolume, hasLostImage } from "./image-files.ts";
-import { launcherPodOf, type LauncherRequest } from "./launcher-pod.ts";
+import { hasImageVolume, hasMissingImage } from "./image-files.ts";
+import { buildLauncherPod, type LauncherRequest } from "./launcher-pod.ts";
 
 const REQUEST: LauncherRequest = {
   ...SETTINGS,
@@ -19,7 +19,7 @@ const REQUEST: LauncherRequest = {
 function podOf(volumes: Volume[], more: Partial<LauncherRequest> & Partial<VmiSpec> = {}): Pod {
   const { claims = REQUEST.claims, keepsImageVolumes = true, ...spec } = more;
   const vmi = { ...aVmi(), spec: { domain: {}, volumes, ...spec } };
-  return launcherPodOf(vmi, { ...REQUEST, claims, keepsImageVolumes });
+  return buildLauncherPod(vmi, { ...REQUEST, claims, keepsImageVolumes });
 }
 
 function claims(...all: readonly PersistentVolumeClaim[]): LauncherRequest["claims"] {
@@ -101,13 +101,13 @@ describe("a containerDisk", () => {
       "/run/volumes/root",
       "/run/volumes/b",
     ]);
-    expect(hasLostImage(pod)).toBe(false);
+    expect(hasMissingImage(pod)).toBe(false);
   });
 
   test("is lost where the server drops its volume's image", () => {
     const pod = podOf([volume]);
     const dropped = { ...pod, spec: { ...pod.spec, volumes: [{ name: "image-0", emptyDir: {} }] } };
-    expect(hasLostImage(dropped)).toBe(true);
+    expect(hasMissingImage(dropped)).toBe(true);
   });
 });
 

@@ -7,11 +7,11 @@ import { SETTINGS } from "../../testing/launcher-facts.ts";
 import {
   pullPolicyOf,
   hasImageVolume,
-  hasLostImage,
+  hasMissingImage,
   buildImageParts,
   listKernelImages,
 } from "./image-files.ts";
-import { launcherPodOf } from "./launcher-pod.ts";
+import { buildLauncherPod } from "./launcher-pod.ts";
 import { NO_PARTS } from "./parts.ts";
 
 type Boot = NonNullable<NonNullable<VmiSpec["domain"]["firmware"]>["kernelBoot"]>["container"];
@@ -41,7 +41,7 @@ function podOf(container: Boot, keepsImageVolumes: boolean): Pod {
     bindings: {},
     allowsHooks: false,
   };
-  return launcherPodOf(vmiWith(container), request);
+  return buildLauncherPod(vmiWith(container), request);
 }
 
 const MOUNT = { name: "kernel-boot", mountPath: "/run/kernel-boot", readOnly: true };
@@ -159,7 +159,7 @@ describe("a stored pod", () => {
     { name: "whose runtime fails otherwise", pod: failing, lost: false, image: true },
     { name: "without a kernel", pod: podOf(undefined, true), lost: false, image: false },
   ])("$name: lost $lost", ({ pod, lost, image }) => {
-    expect(hasLostImage(pod)).toBe(lost);
+    expect(hasMissingImage(pod)).toBe(lost);
     expect(hasImageVolume(pod)).toBe(image);
   });
 });

@@ -145,7 +145,7 @@ function isImageDropped({ spec }: Pod): boolean {
 }
 
 /** Whether an image's files never arrive, because the API server or the runtime lacks image volumes. */
-export function hasLostImage(pod: Pod): boolean {
+export function hasMissingImage(pod: Pod): boolean {
   return isImageDropped(pod) || isImageUnknown(pod);
 }
 

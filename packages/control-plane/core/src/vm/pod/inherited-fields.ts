@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels, annotations and fields that a launcher pod takes over from its VMI.
 import { names, printNetworks, type VirtualMachineInstance, type Pod } from "@patchbay/api";
-import { toldAddresses } from "../../nics/addresses/kept-addresses.ts";
+import { readKeptAddresses } from "../../nics/addresses/kept-addresses.ts";
 import { labelValueOf, hostnameOf } from "../spec/guest-names.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { normalizeAddress } from "../../nics/addresses/resolver.ts";
@@ -10,7 +10,7 @@ import { normalizeAddress } from "../../nics/addresses/resolver.ts";
 const EXCLUDED_ANNOTATIONS = [
   "kubectl.kubernetes.io/last-applied-configuration",
   names.PCIE_TOPOLOGY_ANNOTATION,
-  names.KEPT_ADDRESSES_ANNOTATION,
+  names.RETAINED_ADDRESSES_ANNOTATION,
   names.NETWORKS_ANNOTATION,
   names.NETWORK_STATUS_ANNOTATION,
   names.ATTACHMENT_ERRORS_ANNOTATION,
@@ -31,7 +31,7 @@ export function buildPodLabels({
 
 export function buildPodAnnotations(owner: NetworksOwner): Readonly<Record<string, string>> {
   const { vmi } = owner;
-  const kept = toldAddresses(vmi);
+  const kept = readKeptAddresses(vmi);
   const elements = planPodNetworks({ ...owner, kept }, []);
   const others = Object.entries(vmi.metadata.annotations ?? {}).filter(
     ([key]) => !EXCLUDED_ANNOTATIONS.includes(key),

@@ -12,7 +12,7 @@ import { aVmi } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { planVmi } from "../vmi.ts";
 import { isLauncherOf } from "../../migration/owner.ts";
-import { launcherPodOf, buildConsoleLog, buildContainerProbes } from "./launcher-pod.ts";
+import { buildLauncherPod, buildConsoleLog, buildContainerProbes } from "./launcher-pod.ts";
 import { CLUSTER, SETTINGS } from "../../testing/launcher-facts.ts";
 
 function podOf(vmi: VirtualMachineInstance, useEmulation = true): Pod {
@@ -25,7 +25,7 @@ function podOf(vmi: VirtualMachineInstance, useEmulation = true): Pod {
     bindings: {},
     allowsHooks: false,
   };
-  return launcherPodOf(vmi, request);
+  return buildLauncherPod(vmi, request);
 }
 
 function withSpec(spec: Partial<VmiSpec>): VirtualMachineInstance {

@@ -12,11 +12,11 @@ import {
   type GuestProbe,
   type Probe,
 } from "@patchbay/api";
-import { layoutOf } from "@patchbay/domain";
+import { findLayout } from "@patchbay/domain";
 import { computeBindingsMiB, computeLauncherResources } from "./launcher-resources.ts";
 import { networkResources, type Definitions } from "../../node/definitions.ts";
 import { launcherPodName } from "../../migration/owner.ts";
-import { topologyVersionOf } from "../../nics/pcie/devices.ts";
+import { readTopologyVersion } from "../../nics/pcie/devices.ts";
 import { isForVhostUser } from "../../nics/bindings/resolve-binding.ts";
 import { hasDisplay, hasConsole } from "../spec/guest-devices.ts";
 import type { DiskFacts } from "./disk-parts.ts";
@@ -90,7 +90,7 @@ function buildContainer(
   parts: PodParts,
 ): Container {
   const grace = vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
-  const { hasKubeVirtDefaults } = layoutOf(topologyVersionOf(vmi));
+  const { hasKubeVirtDefaults } = findLayout(readTopologyVersion(vmi));
   const elements = planPodNetworks({ vmi, bindings: request.bindings }, []);
   const facts = {
     ...request,
@@ -150,7 +150,7 @@ function collectParts(vmi: VirtualMachineInstance, given: LauncherRequest): PodP
 }
 
 /** The annotation names the secondary networks from the start. */
-export function launcherPodOf(vmi: VirtualMachineInstance, request: LauncherRequest): Pod {
+export function buildLauncherPod(vmi: VirtualMachineInstance, request: LauncherRequest): Pod {
   const user = names.LAUNCHER_UID;
   const parts = collectParts(vmi, request);
   const { initContainers, secrets } = parts;

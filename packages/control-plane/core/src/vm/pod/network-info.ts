@@ -16,8 +16,8 @@ import {
   type VirtualMachineInstance,
   type VolumeMount,
 } from "@patchbay/api";
-import { bindingOf } from "../../nics/bindings/resolve-binding.ts";
-import { nicsOfElements, podNicOf, type PodNicSources } from "../../nics/pod-nic.ts";
+import { resolveBinding } from "../../nics/bindings/resolve-binding.ts";
+import { toPodNics, choosePodNic, type PodNicSources } from "../../nics/pod-nic.ts";
 import { findByName, ifacesOf, networksOf } from "../../nics/nics.ts";
 import type { NetworksOwner } from "./pod-networks.ts";
 
@@ -37,7 +37,7 @@ interface InterfaceInfo {
 
 function needsInfo(iface: Iface, network: Network, { bindings }: NetworksOwner): boolean {
   const name = iface.binding?.name ?? "";
-  if (isDefaultNetwork(network) || bindingOf(iface, network, bindings).kind === "refused") {
+  if (isDefaultNetwork(network) || resolveBinding(iface, network, bindings).kind === "refused") {
     return false;
   }
   return Object.hasOwn(bindings, name) && bindings[name]?.downwardAPI === DEVICE_INFO;
@@ -70,7 +70,7 @@ function collectSources({ metadata, status }: VirtualMachineInstance, pod: Pod):
   return {
     namespace,
     attachments: status?.attachments ?? [],
-    nics: nicsOfElements(parsed.ok ? parsed.elements : [], namespace),
+    nics: toPodNics(parsed.ok ? parsed.elements : [], namespace),
   };
 }
 
@@ -81,7 +81,7 @@ export function printNetworkInfo(owner: NetworksOwner, pod: Pod): string | undef
   const sources = collectSources(owner.vmi, pod);
   const entries = parseNetworkStatus(pod.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
   const interfaces = networks.flatMap((network) => {
-    const nic = podNicOf(network, sources);
+    const nic = choosePodNic(network, sources);
     const entry = entries.find((each) => each.interface === nic);
     return entry === undefined ? [] : [toInfo(network, entry)];
   });

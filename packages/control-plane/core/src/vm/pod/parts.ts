@@ -2,7 +2,7 @@
 // Parts of a launcher pod that other modules contribute.
 import {
   apiVersionOf,
-  controllerOf,
+  findController,
   names,
   PERSISTENT_VOLUME_CLAIMS,
   type Container,
@@ -93,7 +93,7 @@ export function buildStateClaim(
     metadata: {
       name,
       namespace: metadata.namespace ?? "",
-      ownerReferences: [{ ...(controllerOf(vmi) ?? own), blockOwnerDeletion: false }],
+      ownerReferences: [{ ...(findController(vmi) ?? own), blockOwnerDeletion: false }],
     },
     spec: {
       accessModes: ["ReadWriteOnce"],

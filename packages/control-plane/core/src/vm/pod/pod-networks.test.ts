@@ -16,7 +16,7 @@ import { aVmi, type NicSketch } from "@patchbay/support";
 import { describe, expect, test } from "vitest";
 import { podInterfaceNameOf } from "../../nics/names.ts";
 import { attachmentStatuses } from "../../nics/status/attachments.ts";
-import { networkNamesOf, planPodNetworks } from "./pod-networks.ts";
+import { listNetworkNames, planPodNetworks } from "./pod-networks.ts";
 
 function elementsOf(nics: readonly NicSketch[]): readonly string[] {
   const text = printNetworks(planPodNetworks({ vmi: aVmi({ nics }), bindings: {} }, []));
@@ -242,5 +242,5 @@ test("the networks of a VMI are those that it names, each once, and those of its
     { name: "two", network: "other/green" },
     { name: "three", network: "blue" },
   ]);
-  expect(networkNamesOf(vmi, {})).toEqual(["default/blue", "other/green"]);
+  expect(listNetworkNames(vmi, {})).toEqual(["default/blue", "other/green"]);
 });

@@ -7,16 +7,16 @@ import {
   NETWORKS_MAX,
   type BindingRegistry,
   type Iface,
-  type KeptAddresses,
+  type RetainedAddresses,
   type Network,
   type NetworkSelection,
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { findPreferredIps } from "../../nics/addresses/kept-addresses.ts";
-import { bindingOf } from "../../nics/bindings/resolve-binding.ts";
+import { resolveBinding } from "../../nics/bindings/resolve-binding.ts";
 import { extraInterfaceNameOf, isOwnPodInterfaceName } from "../../nics/names.ts";
-import { nicsOfElements, podNicOf } from "../../nics/pod-nic.ts";
-import type { NetworkAbsences } from "../../node/definitions.ts";
+import { toPodNics, choosePodNic } from "../../nics/pod-nic.ts";
+import type { UnavailableNetworks } from "../../node/definitions.ts";
 import { ifacesWithoutPort } from "../../nics/pcie/ports.ts";
 import { findByName, ifacesOf, networkNameOf, networksOf, qualifiedName } from "../../nics/nics.ts";
 
@@ -40,7 +40,7 @@ function toElement(
 function withPreferredAddresses(
   element: NetworkSelection,
   iface: Iface,
-  kept: readonly KeptAddresses[] = [],
+  kept: readonly RetainedAddresses[] = [],
 ): NetworkSelection {
   const networkName = `${element.namespace ?? ""}/${element.name}`;
   const ips = findPreferredIps(iface, networkName, kept);
@@ -76,9 +76,9 @@ export interface NetworksOwner {
   readonly vmi: VirtualMachineInstance;
   readonly bindings: BindingRegistry;
   /** Networks for which the node cannot create NICs. They are not added. */
-  readonly absences?: NetworkAbsences;
+  readonly absences?: UnavailableNetworks;
   /** Previous addresses, at pod creation only. */
-  readonly kept?: readonly KeptAddresses[];
+  readonly kept?: readonly RetainedAddresses[];
 }
 
 /** Omits invalid names, which would make the whole annotation unreadable. */
@@ -88,14 +88,14 @@ function listWantedElements(
 ): readonly NetworkSelection[] {
   const namespace = vmi.metadata.namespace ?? "";
   const attachments = vmi.status?.attachments ?? [];
-  const known = { namespace, attachments, nics: nicsOfElements(current, namespace) };
+  const known = { namespace, attachments, nics: toPodNics(current, namespace) };
   const portless = ifacesWithoutPort(vmi, vmi.spec, bindings);
   return ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networksOf(vmi.spec), iface.name);
     if (network === undefined || isAbsent(iface) || portless.has(iface.name)) return [];
-    const binding = bindingOf(iface, network, bindings);
+    const binding = resolveBinding(iface, network, bindings);
     if (binding.kind === "refused") return [];
-    const names = { podInterfaceName: podNicOf(network, known), namespace };
+    const names = { podInterfaceName: choosePodNic(network, known), namespace };
     const { extraNetwork } = binding;
     return [
       ...(isDefaultNetwork(network)
@@ -107,7 +107,7 @@ function listWantedElements(
 }
 
 /** NAMESPACE/NAME of the VMI's networks and the additional networks of its bindings, each once. */
-export function networkNamesOf(
+export function listNetworkNames(
   vmi: VirtualMachineInstance,
   bindings: BindingRegistry,
 ): readonly string[] {
@@ -116,7 +116,7 @@ export function networkNamesOf(
   const named = networks.flatMap((network) => networkNameOf(network, namespace) ?? []);
   const extra = ifacesOf(vmi.spec).flatMap((iface) => {
     const network = findByName(networks, iface.name);
-    const binding = network && bindingOf(iface, network, bindings);
+    const binding = network && resolveBinding(iface, network, bindings);
     if (binding === undefined || binding.kind === "refused") return [];
     return binding.extraNetwork === undefined ? [] : qualifiedName(binding.extraNetwork, namespace);
   });

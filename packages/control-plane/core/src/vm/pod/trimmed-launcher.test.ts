@@ -2,9 +2,9 @@
 import { names, type Pod } from "@patchbay/api";
 import { aVmi } from "@patchbay/support";
 import { expect, test } from "vitest";
-import { ownVmiStatus } from "../../status/vmi.ts";
-import { hasImageVolume, hasLostImage } from "./image-files.ts";
-import { seenLauncher } from "./trimmed-launcher.ts";
+import { buildVmiStatus } from "../../status/vmi.ts";
+import { hasImageVolume, hasMissingImage } from "./image-files.ts";
+import { trimLauncher } from "./trimmed-launcher.ts";
 
 const WAITING = { waiting: { reason: "ErrImagePull", message: "cannot pull guest" } };
 const FAILED = { terminated: { exitCode: 1, reason: "Error", message: "no space" } };
@@ -76,19 +76,19 @@ function told(pod: Pod): unknown {
   const facts = { vmi, pod, network, storage, failures: [] };
   return {
     // The rest of the configuration says nothing of pods.
-    status: ownVmiStatus(facts as never, "2026-01-01T00:00:00Z"),
-    lost: hasLostImage(pod),
+    status: buildVmiStatus(facts as never, "2026-01-01T00:00:00Z"),
+    lost: hasMissingImage(pod),
     image: hasImageVolume(pod),
   };
 }
 
 test.each(pods)("what is said of a launcher that $name is the same of what is seen", ({ pod }) => {
-  expect(told(seenLauncher(pod))).toEqual(told(pod));
+  expect(told(trimLauncher(pod))).toEqual(told(pod));
 });
 
 test("little is left of a pod", () => {
   const [{ pod } = { pod: aLauncher({}, {}) }] = pods;
-  expect(seenLauncher(pod)).toEqual({
+  expect(trimLauncher(pod)).toEqual({
     apiVersion: "v1",
     kind: "Pod",
     metadata: {

@@ -69,7 +69,7 @@ function trimStatus(status: NonNullable<Pod["status"]>): NonNullable<Pod["status
 }
 
 /** Retains only what virt-controller's plans and reports read. `containers` is empty. */
-export function seenLauncher({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
+export function trimLauncher({ apiVersion, kind, metadata, spec, status }: Pod): Pod {
   return {
     apiVersion,
     kind,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
   parseQuantity,
-  inCurrentWords,
+  withCurrentFieldNames,
   type DownwardFile,
   type Volume,
   type Disk,
@@ -310,7 +310,7 @@ export function withDisksOfVolumes(
  * In spec order. Unknown values become the default, and disks without a volume are omitted: such a VM is not started.
  */
 export function disksOf(spec: VmiSpec): readonly GuestDisk[] {
-  const { domain, volumes = [] } = inCurrentWords(spec);
+  const { domain, volumes = [] } = withCurrentFieldNames(spec);
   return withDisksOfVolumes(domain.devices?.disks ?? [], volumes).flatMap((disk, index) =>
     toGuestDisks(disk, index, volumes),
   );

@@ -13,7 +13,7 @@ import {
   type InputDefinition,
   type DomainDefinition,
 } from "../../definition.ts";
-import { machineFamilyOf } from "../../pci/addresses.ts";
+import { findMachineFamily } from "../../pci/addresses.ts";
 import { addressElement, withoutUndefined, virtioModel, type Element, yesNo } from "./element.ts";
 import { findNicModel } from "../../pci/interrupts.ts";
 
@@ -154,7 +154,7 @@ export function nicElement(nic: NicDefinition): Element {
 }
 
 export function pciControllers(definition: DomainDefinition): readonly Element[] {
-  const family = machineFamilyOf(definition.machine);
+  const family = findMachineFamily(definition.machine);
   const root = family === "pc" ? "pci-root" : "pcie-root";
   return [
     { "@type": "pci", "@index": "0", "@model": root },

@@ -2,7 +2,7 @@
 // How is everything written that a definition may hold?
 import { describe, expect, test } from "vitest";
 import type { DiskDefinition, DomainDefinition } from "../../definition.ts";
-import { machineFamilyOf, type PciAddress } from "../../pci/addresses.ts";
+import { findMachineFamily, type PciAddress } from "../../pci/addresses.ts";
 import { PLAIN_MACHINE } from "../../testing/plain-machine.ts";
 import { type FixedDevice, planTopology } from "../../pci/topology.ts";
 import { printDomain } from "./domain.ts";
@@ -64,7 +64,7 @@ function disksAt(root: PciAddress): readonly DiskDefinition[] {
 function everything(machine: string, more: Partial<DomainDefinition> = {}): DomainDefinition {
   const plan = planTopology({
     version: 3,
-    family: machineFamilyOf(machine) ?? "q35",
+    family: findMachineFamily(machine) ?? "q35",
     vcpus: 2,
     reserve: 2,
     devices: DEVICES.map((name) => ({ name })),

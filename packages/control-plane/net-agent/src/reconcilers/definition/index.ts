@@ -11,7 +11,7 @@ import {
   problemsPatch,
   type NodeFinding,
   hasStaleProblems,
-  tellProblems,
+  summarizeProblems,
 } from "@patchbay/core/nics";
 import { reasonOf } from "@patchbay/core/reasons";
 import type { DefinitionDeps, CheckedDefinition } from "./deps.ts";
@@ -151,7 +151,7 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
   const last = deps.checked.get(key);
   const before = last?.uid === nad.metadata.uid ? last : undefined;
   const finding = await checkDefinition(key, deps);
-  const told = tellProblems(key, finding.problems); // pure
+  const told = summarizeProblems(key, finding.problems); // pure
   const { sinceMs, isRemoving } = findStaleEntries(nad, before, deps);
   const { deletedNodes, readMs, nextMs } = await findDeletedNodes(nad, before, deps);
   const written = await reportChanges(

@@ -2,8 +2,8 @@
 // Checks a definition: its configuration, the policy, and what the node has of what it needs.
 import { isAppError, type AppError } from "@patchbay/base";
 import {
-  needsOf,
-  problemsOf,
+  collectNeeds,
+  findDefinitionProblems,
   type DefinitionFacts,
   type DefinitionNeeds,
 } from "@patchbay/core/nics";
@@ -51,7 +51,7 @@ async function factsOf(
   config: NetworkConfigList,
   deps: CheckDeps,
 ): Promise<DefinitionFacts> {
-  const needs = needsOf(config);
+  const needs = collectNeeds(config);
   const { node, files } = deps;
   const namesLinks = needs.links.length + needs.bridges.length > 0;
   return {
@@ -90,7 +90,7 @@ export async function checkDefinition(network: string, deps: CheckDeps): Promise
     return { problems: [forbidden], exhausted: [] };
   }
   const facts = await factsOf(network, config, deps);
-  const problems = problemsOf(facts); // pure
+  const problems = findDefinitionProblems(facts); // pure
   const isExhausted = problems.some(({ code }) => code === "CNI_ADDRESSES_EXHAUSTED");
   const exhausted = isExhausted ? leaseDirectories(facts.needs, config, deps) : [];
   const warnings = forbidden === undefined ? [] : [forbidden];

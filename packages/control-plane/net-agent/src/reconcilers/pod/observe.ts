@@ -14,7 +14,7 @@ import {
 import { AppError } from "@patchbay/base";
 import { reasonOf } from "@patchbay/core/reasons";
 import {
-  interfacesOf,
+  listInterfaces,
   isOwnPodInterfaceName,
   type AttachmentFacts,
   type ForeignAttachment,
@@ -128,7 +128,7 @@ function listForeign(
   const own = new Set(
     rows.flatMap((row) => {
       const { interfaceName } = row.request;
-      return interfacesOf({ interfaceName, entries: statusEntriesOf(row) });
+      return listInterfaces({ interfaceName, entries: statusEntriesOf(row) });
     }),
   );
   const entries = parseNetworkStatus(pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events and log lines about a pod's attachments, including events of networks at fault.
-import { soundAddresses, type AttachmentError } from "@patchbay/api";
-import { networkStatusOf, type JournalRow } from "@patchbay/cni";
+import { normalizeAddresses, type AttachmentError } from "@patchbay/api";
+import { findNetworkStatus, type JournalRow } from "@patchbay/cni";
 import { isAppError, messageOf } from "@patchbay/base";
-import { isFaultOfDefinition } from "@patchbay/core/reasons";
+import { isDefinitionFault } from "@patchbay/core/reasons";
 import type { WantedAttachment } from "@patchbay/core/nics";
 import { parseKey, type FailedStep } from "@patchbay/kube";
 import type { CniResult, DefaultRoute } from "@patchbay/core/interfaces";
@@ -20,7 +20,7 @@ export function reportAttached(
 ): void {
   deps.log.info("attached network", { pod: facts.key, network, link, durationMs });
   if (facts.pod === undefined) return;
-  const { mac, ips = [] } = networkStatusOf(result, network, link);
+  const { mac, ips = [] } = findNetworkStatus(result, network, link);
   const parts = [mac, ...ips].filter((part) => part !== undefined).join(", ");
   const message = `Added ${link} from ${network}${parts === "" ? "" : ` (${parts})`}`;
   deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message, about: link });
@@ -49,7 +49,7 @@ export function reportLostAddresses(
   deps: Deps,
 ): void {
   const { facts, result, preferred } = what;
-  const has = soundAddresses(networkStatusOf(result, network, link).ips);
+  const has = normalizeAddresses(findNetworkStatus(result, network, link).ips);
   const lost = preferred.ips.filter((ip) => !has.includes(ip)).join(", ");
   if (lost === "" || facts.pod === undefined) return;
   const message = `${link} of ${network} did not get ${lost} again: ${describeRefusal(what)}`;
@@ -155,7 +155,7 @@ function reportOnDefinition(
   { thrown, shown }: { readonly thrown: unknown; readonly shown: AttachmentError },
   deps: Deps,
 ): void {
-  const nad = isFaultOfDefinition(thrown) ? deps.nads.find(parseKey(network)) : undefined;
+  const nad = isDefinitionFault(thrown) ? deps.nads.find(parseKey(network)) : undefined;
   if (nad !== undefined) deps.events.record(nad, { type: "Warning", ...shown });
 }
 

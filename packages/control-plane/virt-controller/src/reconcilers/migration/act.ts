@@ -11,7 +11,7 @@ import {
 } from "@patchbay/api";
 import {
   launcherNamesOf,
-  toldLabels,
+  labelChanges,
   type MigrationAction,
   type MigrationFacts,
 } from "@patchbay/core/migration";
@@ -76,7 +76,7 @@ async function writeVmi(members: Members, facts: MigrationFacts, deps: Deps): Pr
 
 async function setLabels(facts: MigrationFacts, deps: Deps): Promise<void> {
   const vmi = newestVmi(facts, deps);
-  const labels = vmi === undefined ? {} : toldLabels(vmi);
+  const labels = vmi === undefined ? {} : labelChanges(vmi);
   if (vmi === undefined || Object.keys(labels).length === 0) return;
   const patch = { type: "merge", fields: { metadata: { labels } } } as const;
   deps.ownWrites.note(await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch));

@@ -5,10 +5,10 @@ import {
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import {
-  migrationNotes,
-  migrationStatus,
-  nextCourse,
-  stateIn,
+  listMigrationEvents,
+  buildMigrationStatus,
+  decideNext,
+  findMigrationState,
   type MigrationFacts,
   nextDeadlineMs,
   planMigrations,
@@ -21,7 +21,7 @@ import { actMigrations } from "./act.ts";
 import { observeMigrations } from "./observe.ts";
 
 type Migration = VirtualMachineInstanceMigration;
-type Status = ReturnType<typeof migrationStatus>;
+type Status = ReturnType<typeof buildMigrationStatus>;
 
 async function write(migration: Migration, status: Status, deps: Deps): Promise<boolean> {
   const newest = deps.ownWrites.newest(migration);
@@ -47,14 +47,14 @@ async function reportCurrent(
   options: { readonly failures: PerformedSteps["failures"]; readonly deps: Deps },
 ): Promise<void> {
   const { failures, deps } = options;
-  const course = nextCourse(facts);
+  const course = decideNext(facts);
   const currentFacts = withNewestVmi(facts, deps);
-  const state = stateIn(currentFacts);
+  const state = findMigrationState(currentFacts);
   // If the VMI could not be written, the migration has not progressed.
   if (failures.some(({ step }) => step === "tellMigration")) return;
-  const status = migrationStatus({ migration, course, state, failures, now: facts.now });
+  const status = buildMigrationStatus({ migration, course, state, failures, now: facts.now });
   if (!(await write(migration, status, deps))) return;
-  for (const { on, note } of migrationNotes({
+  for (const { on, note } of listMigrationEvents({
     before: migration,
     status,
     course,
@@ -75,7 +75,7 @@ async function reportMigrations(
   const course = { kind: "wait" } as const;
   for (const each of waiting.filter(({ metadata }) => metadata.deletionTimestamp === undefined)) {
     const currentFacts = { migration: each, course, state: undefined, failures: [], now };
-    await write(each, migrationStatus(currentFacts), deps);
+    await write(each, buildMigrationStatus(currentFacts), deps);
   }
 }
 

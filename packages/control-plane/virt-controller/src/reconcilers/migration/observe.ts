@@ -11,11 +11,11 @@ import {
   type VirtualMachineInstanceMigration,
 } from "@patchbay/api";
 import {
-  asksForNamespace,
-  cpuNeedOf,
+  usesNamespaceLabels,
+  findCpuRequirement,
   currentMigration,
   hasMigrationBegun,
-  inTurn,
+  sortByAge,
   isControlledBy,
   launcherPodName,
   mayBegin,
@@ -24,7 +24,7 @@ import {
   ownerPodName,
   type MigrationFacts,
   type MigrationSettings,
-  unfitReason,
+  noTargetReason,
 } from "@patchbay/core/migration";
 import type { VmiFacts } from "@patchbay/core/vm";
 import { parseKey, printTime } from "@patchbay/kube";
@@ -45,7 +45,7 @@ export function migrationsOf(key: string, { migrations, ownWrites }: Deps): read
   const found = migrations
     .listBy(BY_VMI, key)
     .filter((migration) => vmiKeyOfMigration(migration) === key);
-  return inTurn(found).map((migration) => ownWrites.newest(migration));
+  return sortByAge(found).map((migration) => ownWrites.newest(migration));
 }
 
 /** The pods of a closed migration, without the one that has the guest. */
@@ -120,7 +120,7 @@ async function namespaceLabels(
   namespace: string,
   { policies, store }: Deps,
 ): Promise<Readonly<Record<string, string>>> {
-  if (!asksForNamespace(policies.list())) return {};
+  if (!usesNamespaceLabels(policies.list())) return {};
   const found = await store.find(NAMESPACES, { name: namespace });
   return found?.metadata.labels ?? {};
 }
@@ -158,7 +158,7 @@ function mayBeginNow(migration: Migration | undefined, deps: Deps): boolean {
 /** The CPU features that a target needs, from the guest's current node. */
 function findCpuLabels(guest: VmiFacts | undefined, { nodes }: Deps): MigrationFacts["cpuLabels"] {
   const name = guest?.pod?.spec.nodeName ?? "";
-  return guest === undefined ? {} : cpuNeedOf(guest, nodes.find({ name })).labels;
+  return guest === undefined ? {} : findCpuRequirement(guest, nodes.find({ name })).labels;
 }
 
 /** Lists nodes only before the migration has begun. */
@@ -168,7 +168,7 @@ function findUnfit(
   { nodes }: Deps,
 ): string | undefined {
   if (guest === undefined || migration === undefined) return undefined;
-  return hasMigrationBegun(migration) ? undefined : unfitReason(guest, migration, nodes.list());
+  return hasMigrationBegun(migration) ? undefined : noTargetReason(guest, migration, nodes.list());
 }
 
 /** The facts of a VMI's migrations, including this process's own writes; undefined if there is nothing to do. */

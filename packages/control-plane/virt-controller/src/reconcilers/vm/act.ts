@@ -3,7 +3,7 @@
 import {
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachineInstance,
-  controllerOf,
+  findController,
   CONTROLLER_REVISIONS,
   VIRTUAL_MACHINES,
   type ControllerRevision,
@@ -98,7 +98,7 @@ async function createRevision(
   } catch (error) {
     if (!isAppError(error, "KUBE_ALREADY_EXISTS")) throw error;
     const existing = await store.find(CONTROLLER_REVISIONS, keyOf(revision));
-    if (existing === undefined || controllerOf(existing)?.uid !== vm.metadata.uid) throw error;
+    if (existing === undefined || findController(existing)?.uid !== vm.metadata.uid) throw error;
   }
 }
 

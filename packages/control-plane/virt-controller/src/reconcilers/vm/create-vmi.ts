@@ -8,7 +8,7 @@ import {
   ifacesOf,
   listMacs,
   nameMacOwner,
-  sharedLinkOf,
+  findSharedLink,
   type MacOwner,
   type MacTwin,
 } from "@patchbay/core/nics";
@@ -42,7 +42,7 @@ async function findRunningTwin(
   deps: CreationDeps,
 ): Promise<MacTwin | undefined> {
   const segmentOf = (network: string): string =>
-    sharedLinkOf(deps.nads.find(parseKey(network))?.spec?.config) ?? network;
+    findSharedLink(deps.nads.find(parseKey(network))?.spec?.config) ?? network;
   for (const key of listCandidates(own, deps)) {
     const other = await deps.store.find(VIRTUAL_MACHINE_INSTANCES, parseKey(key));
     if (other === undefined || isVmiFinal(other)) continue;

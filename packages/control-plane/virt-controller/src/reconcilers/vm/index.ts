@@ -2,13 +2,13 @@
 // The VM's part of a pass: creates the VMI, and applies changes of the VM to it.
 import { VIRTUAL_MACHINES } from "@patchbay/api";
 import {
-  canVmStatusWait,
+  canDeferVmStatus,
   newSyncError,
   statusPatch,
-  vmStatus,
+  buildVmStatus,
   type NewVmStatus,
 } from "@patchbay/core/status";
-import { type VmFacts, nextLookMs, planVm } from "@patchbay/core/vm";
+import { type VmFacts, nextReconcileMs, planVm } from "@patchbay/core/vm";
 import { keyOf, after, done, earliest, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { type PerformedSteps, rethrow } from "../steps.ts";
@@ -20,7 +20,7 @@ function findDelayMs({ vm, vmi }: VmFacts, next: NewVmStatus, deps: Deps): numbe
   const { uid = "" } = vm.metadata;
   // This pass or the watch may have a newer VMI than the facts.
   const current = vmi && deps.ownWrites.newest(deps.vmis.find(keyOf(vmi)) ?? vmi);
-  return canVmStatusWait(vm, current, next) ? deps.deferrals.leftMs(uid) : 0;
+  return canDeferVmStatus(vm, current, next) ? deps.deferrals.leftMs(uid) : 0;
 }
 
 /**
@@ -36,7 +36,7 @@ async function reportVm(
   if (vm.metadata.deletionTimestamp !== undefined && vm.metadata.finalizers === undefined) {
     return undefined;
   }
-  const next = vmStatus({ ...facts, failures }, now);
+  const next = buildVmStatus({ ...facts, failures }, now);
   const operations = statusPatch(deps.ownWrites.newest(vm), next);
   const leftMs = operations.length === 0 ? 0 : findDelayMs(facts, next, deps);
   if (leftMs > 0) return leftMs;
@@ -60,6 +60,10 @@ export async function reconcileVm(key: string, deps: Deps): Promise<Next> {
   rethrow(performed);
   // Nothing wakes the VM when its DataVolumes exist.
   const areVolumesCreated = facts.missingDataVolumes.length > 0 && performed.failures.length === 0;
-  const nextMs = earliest([performed.againMs, reportMs, areVolumesCreated ? 0 : nextLookMs(facts)]);
+  const nextMs = earliest([
+    performed.againMs,
+    reportMs,
+    areVolumesCreated ? 0 : nextReconcileMs(facts),
+  ]);
   return nextMs === undefined ? done() : after(nextMs);
 }

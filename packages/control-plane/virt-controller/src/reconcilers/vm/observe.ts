@@ -9,10 +9,10 @@ import {
   type VirtualMachine,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { concernsParts, partsFactsOf, readParts } from "@patchbay/core/instancetype";
+import { usesParts, collectPartsFacts, readParts } from "@patchbay/core/instancetype";
 import {
   dataVolumesOf,
-  isLeavingName,
+  willReleaseName,
   isOwnedBy,
   vmiOf,
   vmStartProblems,
@@ -59,9 +59,9 @@ async function findMissing(
 
 /** Instancetype and preference. Reads nothing for a VM without them. */
 async function observeParts(vm: VirtualMachine, { parts }: Deps): Promise<Pick<VmFacts, "parts">> {
-  if (!concernsParts(vm)) return {};
+  if (!usesParts(vm)) return {};
   const read = await readParts(vm, parts.find.bind(parts));
-  return { parts: partsFactsOf(vm, read) };
+  return { parts: collectPartsFacts(vm, read) };
 }
 
 /** Why the VM cannot be started. */
@@ -92,6 +92,6 @@ export async function observeVm(key: string, deps: Deps): Promise<VmFacts | unde
   const own = vmi !== undefined && isOwnedBy(vmi, vm) ? vmi : undefined;
   const isWaiting = own !== undefined && waitsForBinding(own, findClaims(own, deps.claims));
   const isNameTaken = own === undefined && vmi !== undefined;
-  const isTakerLeaving = own === undefined && vmi !== undefined && isLeavingName(vmi, vm);
+  const isTakerLeaving = own === undefined && vmi !== undefined && willReleaseName(vmi, vm);
   return { ...facts, vmi: own, isNameTaken, isTakerLeaving, waitsForBinding: isWaiting };
 }

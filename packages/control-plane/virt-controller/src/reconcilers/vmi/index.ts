@@ -7,7 +7,12 @@ import {
   names,
 } from "@patchbay/api";
 import { newAddressChange } from "@patchbay/core/nics";
-import { newSyncError, ownVmiStatus, statusPatch, type OwnVmiStatus } from "@patchbay/core/status";
+import {
+  newSyncError,
+  buildVmiStatus,
+  statusPatch,
+  type OwnVmiStatus,
+} from "@patchbay/core/status";
 import { type VmiFacts, planVmi } from "@patchbay/core/vm";
 import { keyOf, printTime, after, done, type Next } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
@@ -30,7 +35,7 @@ function toFields(next: OwnVmiStatus): object {
 /** Writes the status at most once. Records events for new sync errors, except virt-handler's, and for changed addresses. */
 async function reportVmi(facts: VmiFacts, { failures }: PerformedSteps, deps: Deps): Promise<void> {
   const vmi = deps.ownWrites.newest(facts.vmi);
-  const next = ownVmiStatus({ ...facts, failures }, printTime(deps.clock.now()));
+  const next = buildVmiStatus({ ...facts, failures }, printTime(deps.clock.now()));
   const changes = statusPatch(vmi, toFields(next));
   if (changes.length === 0) return;
   const patch = { type: "json", operations: [...preconditions(vmi.status), ...changes] } as const;

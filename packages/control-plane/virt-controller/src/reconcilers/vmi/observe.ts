@@ -10,23 +10,23 @@ import {
   overcommitConfigOf,
   PODS,
   storageConfigOf,
-  logsConsoles,
+  logsSerialConsoles,
   usesEmulation,
   type NetworkConfig,
 } from "@patchbay/api";
 import {
   claimNamesOf,
   type VmiFacts,
-  networkNamesOf,
-  hasLostImage,
-  planImageQuestion,
+  listNetworkNames,
+  hasMissingImage,
+  planImageVolumeProbe,
 } from "@patchbay/core/vm";
 import {
-  isNodeLost,
-  networksNotOn,
-  nodeLossOf,
+  isNodeUnresponsive,
+  findUnavailableNetworks,
+  findNodeLoss,
   type Definitions,
-  type NetworkAbsences,
+  type UnavailableNetworks,
   type NodeLoss,
   offeredResources,
 } from "@patchbay/core/node";
@@ -53,7 +53,7 @@ export function findLoss(
   { nodes }: Pick<Deps, "nodes">,
 ): NodeLoss | undefined {
   const name = pod?.spec.nodeName;
-  return name === undefined ? undefined : nodeLossOf(nodes.find({ name }));
+  return name === undefined ? undefined : findNodeLoss(nodes.find({ name }));
 }
 
 /**
@@ -64,13 +64,13 @@ export function findAbsences(
   { vmi, pod }: { readonly vmi: VirtualMachineInstance; readonly pod: Pod | undefined },
   definitions: Definitions,
   { nodes }: Pick<Deps, "nodes">,
-): NetworkAbsences {
+): UnavailableNetworks {
   const node = pod?.spec.nodeName;
-  const named = networkNamesOf(vmi, {});
+  const named = listNetworkNames(vmi, {});
   const own = new Map([...definitions].filter(([network]) => named.includes(network)));
-  if (node === undefined || networksNotOn(node, own, []).size === 0) return new Map();
-  const others = nodes.list().filter((each) => !isNodeLost(each));
-  return networksNotOn(node, own, others.map(({ metadata }) => metadata.name).toSorted());
+  if (node === undefined || findUnavailableNetworks(node, own, []).size === 0) return new Map();
+  const others = nodes.list().filter((each) => !isNodeUnresponsive(each));
+  return findUnavailableNetworks(node, own, others.map(({ metadata }) => metadata.name).toSorted());
 }
 
 function toLauncherKey(vmi: VirtualMachineInstance): ObjectKey {
@@ -101,8 +101,8 @@ async function findLauncher(vmi: VirtualMachineInstance, deps: Deps): Promise<Po
 /** Sets whether the API server keeps image volumes of the new pod. */
 async function withImageVolumes(facts: VmiFacts, deps: Deps): Promise<VmiFacts> {
   const { pod } = facts;
-  if (pod !== undefined && hasLostImage(pod)) deps.imageVolumes.reportLost();
-  const testPod = planImageQuestion(facts);
+  if (pod !== undefined && hasMissingImage(pod)) deps.imageVolumes.reportLost();
+  const testPod = planImageVolumeProbe(facts);
   if (testPod === undefined) return facts;
   const keepsImageVolumes = await deps.imageVolumes.areSupported(testPod);
   return { ...facts, settings: { ...facts.settings, keepsImageVolumes } };
@@ -113,7 +113,7 @@ function findDefinitions(
   { bindings }: NetworkConfig,
   { nads }: Deps,
 ): Definitions {
-  const found = networkNamesOf(vmi, bindings).flatMap((network) => {
+  const found = listNetworkNames(vmi, bindings).flatMap((network) => {
     const nad = nads.find(parseKey(network));
     return nad === undefined ? [] : [[network, nad] as const];
   });
@@ -132,7 +132,7 @@ export async function observeVmi(key: string, deps: Deps): Promise<VmiFacts | un
     image: deps.launcherImage,
     sidecarShimImage: deps.sidecarShimImage,
     useEmulation: usesEmulation(kubevirt),
-    logsConsoles: logsConsoles(kubevirt),
+    logsConsoles: logsSerialConsoles(kubevirt),
     keepsImageVolumes: false,
     overcommit: overcommitConfigOf(kubevirt),
     ...(nodes.length > 0 && { offeredResources: offeredResources(nodes) }),

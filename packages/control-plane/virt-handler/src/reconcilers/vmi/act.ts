@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executes a node plan. A failed step of one iface does not block the others.
 import { isAppError, isDomainBusy, type AppError } from "@patchbay/base";
-import type { Hindrance } from "@patchbay/core/status";
+import type { BlockedReason } from "@patchbay/core/status";
 import type { NodeAction } from "@patchbay/core/vm";
 import { earliest, runSteps, type StepsResult } from "@patchbay/kube";
 import { reportNodeVm } from "./report.ts";
@@ -19,15 +19,15 @@ import { sweepStep } from "./steps/sweep-links.ts";
 export interface NodePlanResult {
   readonly changed: boolean;
   readonly done: ReadonlySet<string>;
-  readonly hindrances: Readonly<Record<string, Hindrance>>;
+  readonly hindrances: Readonly<Record<string, BlockedReason>>;
   /** Why the guest is not started. */
-  readonly guest: Hindrance | undefined;
+  readonly guest: BlockedReason | undefined;
   /** When to reconcile again if no event arrives before. */
   readonly retryInMs: number | undefined;
   readonly connectionError: AppError | undefined;
 }
 
-type Result = StepsResult<NodeStep, Hindrance>;
+type Result = StepsResult<NodeStep, BlockedReason>;
 
 /** Whether the step may change the domain. */
 export function callsLibvirt(action: NodeAction): boolean {
@@ -52,7 +52,7 @@ function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result>
     if (stop !== undefined && step.isOnDevice) throw stop;
     await step.perform();
   };
-  return runSteps<NodeStep, Hindrance>(steps, perform, {
+  return runSteps<NodeStep, BlockedReason>(steps, perform, {
     pauses: deps.stepBackoff,
     stepOf: (step) => step,
     explain: (step, error) => ({

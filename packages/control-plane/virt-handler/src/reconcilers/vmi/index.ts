@@ -6,7 +6,7 @@ import type { Deps } from "../../deps.ts";
 import { forgetVmi } from "../../memory.ts";
 import { isAppError, type AppError } from "@patchbay/base";
 import {
-  driftIn,
+  findDrift,
   planNodeVm,
   type Drift,
   type NodeAction,
@@ -14,7 +14,7 @@ import {
 } from "@patchbay/core/vm";
 import { hasRun } from "@patchbay/core/node";
 import { launcherOn } from "@patchbay/core/migration";
-import { letsGo, nameOfAlias, stagesOf } from "@patchbay/core/nics";
+import { mustReleaseDevice, nameOfAlias, listStages } from "@patchbay/core/nics";
 import { done, keyOf, printKey, type Next, after, parseKey } from "@patchbay/kube";
 import { PASS_REFILL_MS } from "../../rate-limits.ts";
 import { reportFailure, reportNodeVm } from "./report.ts";
@@ -132,7 +132,7 @@ function repairedDrifts(
   result: NodePlanResult,
 ): readonly Drift[] {
   const repairs = plan.filter((action) => "iface" in action && result.done.has(stepNameOf(action)));
-  return driftIn(repairs, facts);
+  return findDrift(repairs, facts);
 }
 
 /** Returns none when the guest has ended in the meantime. */
@@ -156,7 +156,7 @@ async function converge(
     const plan = planNodeVm(facts);
     // Only the owner records phases; a migration target continues with those in the status.
     if (place.role === "owner") {
-      deps.phaseTimings.observe(vmi, stagesOf(facts.ifaces, vmi.metadata.namespace ?? ""));
+      deps.phaseTimings.observe(vmi, listStages(facts.ifaces, vmi.metadata.namespace ?? ""));
     }
     const result = await actNodeVm(plan, { ...place, facts, deps });
     drifts.push(...repairedDrifts(plan, facts, result));
@@ -174,7 +174,7 @@ function pruneRetryState(
   result: NodePlanResult,
   deps: Deps,
 ): void {
-  const unplugging = ifaces.filter(letsGo).map(({ name }) => name);
+  const unplugging = ifaces.filter(mustReleaseDevice).map(({ name }) => name);
   deps.unplugRequests.retain(vmi.metadata.uid ?? "", unplugging);
   const blockedSteps = Object.keys(result.hindrances).flatMap(stepNamesOf);
   deps.stepBackoff.retain(vmi.metadata.uid ?? "", [

@@ -3,16 +3,16 @@
 import { AppError } from "@patchbay/base";
 import {
   collectIfaceFacts,
-  deviceTapsOf,
+  updateDeviceTaps,
   expectedWirings,
-  linkFilterOf,
-  orphanedWirings,
+  buildLinkFilter,
+  findOrphanedWirings,
   type DeviceTaps,
   withWired,
   parseResolver,
-  vhostSocketsOf,
+  listVhostSockets,
   type RememberedAddresses,
-  type SeenSocket,
+  type ObservedSocket,
 } from "@patchbay/core/nics";
 import {
   domainNameOf,
@@ -20,7 +20,7 @@ import {
   type DomainSnapshot,
   type NodeVmFacts,
 } from "@patchbay/core/vm";
-import { NO_VIEW, type GuestView } from "@patchbay/core/guest";
+import { EMPTY_VIEW, type GuestView } from "@patchbay/core/guest";
 import { targetView } from "@patchbay/core/migration";
 import type { DomainFacts } from "@patchbay/domain";
 import { parseDomain } from "@patchbay/domain/parse";
@@ -109,7 +109,7 @@ function observeGuest(
   domain: DomainSnapshot | undefined,
   { guestAgents }: Deps,
 ): { view: GuestView; facts: Pick<NodeVmFacts, "guestLinks" | "silentSince" | "guestSystem"> } {
-  if (domain?.running !== true) return { view: NO_VIEW, facts: {} };
+  if (domain?.running !== true) return { view: EMPTY_VIEW, facts: {} };
   guestAgents.recordConnected(vmi, domain.facts.agentConnected);
   const view = guestAgents.viewOf(vmi);
   const silentSince = guestAgents.silentSince(vmi);
@@ -140,8 +140,8 @@ function observeSockets(
   vmi: VirtualMachineInstance,
   { pod, session }: LauncherContext,
   { vhostSockets, kubevirts }: Deps,
-): ReadonlyMap<string, SeenSocket> {
-  const sockets = vhostSocketsOf(vmi, networkConfigOf(kubevirts.list()[0]).bindings);
+): ReadonlyMap<string, ObservedSocket> {
+  const sockets = listVhostSockets(vmi, networkConfigOf(kubevirts.list()[0]).bindings);
   session.watchSockets(sockets.map(({ path }) => path));
   return new Map(
     sockets.map((socket) => [socket.podInterfaceName, vhostSockets.look(pod.uid, socket)]),
@@ -194,8 +194,8 @@ export async function observeNodeVm(
   const observed = { links, sockets, nics, isRunning, isEmulated: useEmulation };
   const sources = { vmi, ...observed, bindings, security, ...reported, ...awaitedIn(place) };
   const ifaces = markWired(collectIfaceFacts(sources), view);
-  deps.deviceTaps.set(uid, deviceTapsOf(ifaces, deviceTaps));
-  session.wakeOnlyFor(linkFilterOf(ifaces, links));
+  deps.deviceTaps.set(uid, updateDeviceTaps(ifaces, deviceTaps));
+  session.wakeOnlyFor(buildLinkFilter(ifaces, links));
   return {
     vmi,
     role,
@@ -205,7 +205,11 @@ export async function observeNodeVm(
     network,
     uuid: machineUuidOf(vmi),
     ...guest.facts,
-    orphans: orphanedWirings(links, { ifaces, attachments: vmi.status?.attachments ?? [], nics }),
+    orphans: findOrphanedWirings(links, {
+      ifaces,
+      attachments: vmi.status?.attachments ?? [],
+      nics,
+    }),
     ...addresses.facts,
     dns: parseResolver(session.launcher.resolver ?? ""),
     asked: Object.fromEntries(

@@ -8,11 +8,11 @@ import {
   type JsonPatchOperation,
 } from "@patchbay/api";
 import {
-  guestHindranceField,
-  guestHindranceOf,
-  isNodesWord,
-  nodeVmStatus,
-  type Hindrance,
+  guestBlockedField,
+  guestBlockedReason,
+  mayNodeReport,
+  buildNodeVmStatus,
+  type BlockedReason,
   type NodeVmStatus,
 } from "@patchbay/core/status";
 import { isEqual } from "@patchbay/base";
@@ -137,8 +137,8 @@ async function write(
 }
 
 export interface ReportExtras {
-  readonly hindrances: Readonly<Record<string, Hindrance>>;
-  readonly guest?: Hindrance | undefined;
+  readonly hindrances: Readonly<Record<string, BlockedReason>>;
+  readonly guest?: BlockedReason | undefined;
 }
 
 /**
@@ -150,9 +150,9 @@ export async function reportNodeVm(
   told: ReportExtras,
   deps: Deps,
 ): Promise<DelayMs> {
-  if (!isNodesWord(facts)) return 0;
+  if (!mayNodeReport(facts)) return 0;
   const now = printTime(deps.clock.now());
-  return write(facts.vmi, nodeVmStatus(facts, { ...told, now }), deps);
+  return write(facts.vmi, buildNodeVmStatus(facts, { ...told, now }), deps);
 }
 
 /** A restarted libvirt needs a moment, so the VMI as a whole is reported as blocked only from this failure on. */
@@ -165,7 +165,7 @@ function hindranceAfter(
 ): Pick<NodeVmStatus, "hindrance"> {
   const before = vmi.status?.hindrance;
   if (failures >= REPORT_AFTER_FAILURES) {
-    return guestHindranceField(vmi, guestHindranceOf(vmi, "LauncherUnreachable", error), now);
+    return guestBlockedField(vmi, guestBlockedReason(vmi, "LauncherUnreachable", error), now);
   }
   return before === undefined ? {} : { hindrance: before };
 }

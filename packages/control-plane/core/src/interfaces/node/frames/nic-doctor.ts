@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { SeenWiring } from "../../../nics/bindings/pod-wiring.ts";
-import type { SeenWay } from "../../../doctor/facts.ts";
+import type { ObservedWiring } from "../../../nics/bindings/pod-wiring.ts";
+import type { ObservedPath } from "../../../doctor/facts.ts";
 import type { NetnsHandle } from "../../namespaces.ts";
 
 export interface ExaminedNic {
   readonly pod: NetnsHandle;
   readonly node: NetnsHandle;
-  readonly wiring: SeenWiring;
+  readonly wiring: ObservedWiring;
   /** Known addresses of the guest, without prefix lengths; IPv4 before IPv6. */
   readonly addresses: readonly string[];
   /**
@@ -26,5 +26,5 @@ export interface NicDoctor {
    * Takes at most the time limit plus some milliseconds for reading the links.
    * @throws AppError with PODNET_FAILED, OS_FILE_FAILED, OS_DESCRIPTOR_STALE
    */
-  examine(nic: ExaminedNic): Promise<SeenWay>;
+  examine(nic: ExaminedNic): Promise<ObservedPath>;
 }

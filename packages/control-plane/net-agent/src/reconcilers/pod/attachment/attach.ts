@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attaches one network in a pod's sandbox: intent on disk, CNI ADD, and a check of the result.
 import { names, normalizeMac, parseNetworkStatus } from "@patchbay/api";
-import { networkStatusesOf, networkStatusOf, type JournalRow } from "@patchbay/cni";
+import { networkStatusesOf, findNetworkStatus, type JournalRow } from "@patchbay/cni";
 import { AppError, isAppError, messageOf } from "@patchbay/base";
 import type { ForeignAttachment, WantedAttachment } from "@patchbay/core/nics";
 import type { AttachmentRequest, CniResult, Link } from "@patchbay/core/interfaces";
@@ -157,7 +157,7 @@ async function isCached(
   const cached = await deps.resultCache.find(requireSandbox(facts).id, interfaceName);
   if (cached?.result === undefined) return false;
   const { name } = await readDefinition(network, deps);
-  const { mac } = networkStatusOf(cached.result, network, interfaceName);
+  const { mac } = findNetworkStatus(cached.result, network, interfaceName);
   return cached.config.name === name && normalizeMac(mac ?? "") === normalizeMac(existing.mac);
 }
 
@@ -185,7 +185,7 @@ async function readActualMac(
   deps: Deps,
 ): Promise<string | undefined> {
   const { network, interfaceName, selection } = wanted;
-  const isReported = networkStatusOf(result, network, interfaceName).mac !== undefined;
+  const isReported = findNetworkStatus(result, network, interfaceName).mac !== undefined;
   if (selection.mac === undefined || isReported) return undefined;
   const links = await listLinks(facts, deps);
   return links.find((link) => link.name === interfaceName)?.mac;

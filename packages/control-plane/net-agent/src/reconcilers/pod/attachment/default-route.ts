@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves a pod's default routes to an attachment that requests them, and restores the old ones at detach.
 // Source: NPWG 1.3 section 4.1.2.1.9.
-import { gatewaysOf } from "@patchbay/api";
+import { findGateways } from "@patchbay/api";
 import type { JournalRow } from "@patchbay/cni";
 import { AppError, isAppError } from "@patchbay/base";
 import {
-  findRouteRival,
-  routesInTheWay,
+  findEarlierRouteRequest,
+  findConflictingRoutes,
   routesToRemember,
   routesToRestore,
   type RouteClaim,
@@ -32,9 +32,11 @@ export async function assertMayRoute(
   facts: PodFacts,
   deps: Deps,
 ): Promise<void> {
-  if (gatewaysOf(wanted.selection).length === 0) return;
+  if (findGateways(wanted.selection).length === 0) return;
   const { networks } = facts.attachments;
-  const rival = networks.ok ? findRouteRival(networks.elements, wanted.selection) : undefined;
+  const rival = networks.ok
+    ? findEarlierRouteRequest(networks.elements, wanted.selection)
+    : undefined;
   if (rival !== undefined) {
     throw toRejection(
       wanted,
@@ -54,7 +56,7 @@ export async function assertMayRoute(
 export function initialClaim({
   selection,
 }: Pick<WantedAttachment, "selection">): Pick<JournalRow, "defaultRoute"> {
-  const gateways = gatewaysOf(selection);
+  const gateways = findGateways(selection);
   return gateways.length === 0 ? {} : { defaultRoute: { gateways, replaced: [] } };
 }
 
@@ -82,7 +84,7 @@ async function setRoutes(
   { row, netns }: { readonly row: JournalRow; readonly netns: OpenNetns },
   { defaultRoutes }: Deps,
 ): Promise<void> {
-  const conflicting = routesInTheWay(await defaultRoutes.list(netns), claim);
+  const conflicting = findConflictingRoutes(await defaultRoutes.list(netns), claim);
   for (const route of conflicting) await defaultRoutes.remove(netns, route);
   for (const gateway of claim.gateways) {
     try {
@@ -111,7 +113,7 @@ export async function claimDefaultRoutes(
     throw new AppError("SANDBOX_NOT_FOUND", { pod: `${row.podNamespace}/${row.podName}` });
   }
   try {
-    const conflicting = routesInTheWay(await deps.defaultRoutes.list(netns), claim);
+    const conflicting = findConflictingRoutes(await deps.defaultRoutes.list(netns), claim);
     const replaced = routesToRemember(conflicting, claim, await listOthers(row, deps));
     if (replaced.length > REPLACED_MAX) {
       const what = `the default routes of the pod, which has more than ${String(REPLACED_MAX)} already`;

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Detaches a network with the data in its journal row, even if its plugin can no longer do so.
 import { isNicMac, normalizeMac } from "@patchbay/api";
-import type { AttachmentRequest, CniResult, LentNic, OpenNetns } from "@patchbay/core/interfaces";
-import { networkStatusOf, type JournalRow } from "@patchbay/cni";
-import { findMovedNic, takesNodeNic } from "@patchbay/core/nics";
+import type {
+  AttachmentRequest,
+  CniResult,
+  BorrowedNic,
+  OpenNetns,
+} from "@patchbay/core/interfaces";
+import { findNetworkStatus, type JournalRow } from "@patchbay/cni";
+import { findMovedNic, movesNodeNic } from "@patchbay/core/nics";
 import { messageOf } from "@patchbay/base";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
@@ -33,7 +38,10 @@ function isOtherMac({ args }: AttachmentRequest, { mac }: Nic): boolean {
 }
 
 /** What the NIC had after ADD; only its name without a result. */
-export function buildLentNic(request: AttachmentRequest, result: CniResult | undefined): LentNic {
+export function buildLentNic(
+  request: AttachmentRequest,
+  result: CniResult | undefined,
+): BorrowedNic {
   const { interfaceName: name } = request;
   if (result === undefined) return { name, addresses: [] };
   const nic = findNic(result, name);
@@ -54,7 +62,7 @@ async function restoreName(row: JournalRow, netns: OpenNetns, deps: Deps): Promi
   const { interfaceName: before } = row.request;
   const name = findMovedNic(await deps.podNetwork.listLinks(netns), before);
   if (name === undefined) return;
-  const mac = row.result && networkStatusOf(row.result, row.network, before).mac;
+  const mac = row.result && findNetworkStatus(row.result, row.network, before).mac;
   await deps.podNetwork.restoreName(netns, { name, before, ...(mac !== undefined && { mac }) });
 }
 
@@ -100,7 +108,7 @@ async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
   try {
     const moved = findMovedNic(await deps.podNetwork.listLinks(netns), interfaceName);
     // A NIC of the node is moved back and not deleted, whatever its kind.
-    if (takesNodeNic(config)) await bringBackNic(netns, moved ?? interfaceName, deps);
+    if (movesNodeNic(config)) await bringBackNic(netns, moved ?? interfaceName, deps);
     else if (moved !== undefined) await deps.podNetwork.removeLink(netns, moved);
     await deps.podNetwork.removeLink(netns, interfaceName);
   } finally {

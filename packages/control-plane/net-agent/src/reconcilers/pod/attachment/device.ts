@@ -13,7 +13,7 @@ import {
   chooseDevice,
   mayHaveDevice,
   type DeviceRequest,
-  type HeldDevice,
+  type UsedDevice,
   type WantedAttachment,
 } from "@patchbay/core/nics";
 import { parseKey } from "@patchbay/kube";
@@ -41,7 +41,7 @@ async function listHeld(
   facts: PodFacts,
   sandbox: Sandbox,
   deps: Deps,
-): Promise<readonly HeldDevice[]> {
+): Promise<readonly UsedDevice[]> {
   const rows = (await deps.journal.list(facts.uid)).filter(
     ({ request, state }) => request.containerId === sandbox.id && state !== "removed",
   );

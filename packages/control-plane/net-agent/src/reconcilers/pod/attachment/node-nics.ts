@@ -3,7 +3,7 @@
 // the name, and a deleted namespace returns hardware under any name, down and without addresses.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
-import { isFromNicMover, isSameNodeNic, nodeNicNamesOf } from "@patchbay/core/nics";
+import { isHostDeviceFailure, isSameNodeNic, listMovedNics } from "@patchbay/core/nics";
 import type { AttachmentRequest, NodeNic, OpenNetns } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
@@ -43,7 +43,7 @@ export async function recordNodeNics(
   request: AttachmentRequest,
   deps: Deps,
 ): Promise<Pick<JournalRow, "nodeNics">> {
-  const names = nodeNicNamesOf(request);
+  const names = listMovedNics(request);
   if (names.length === 0) return {};
   const recorded = await listRecorded(deps);
   return withHostNetns(deps, async (host) => {
@@ -69,7 +69,7 @@ export async function isAlreadyBack(
   error: unknown,
   deps: Deps,
 ): Promise<boolean> {
-  if (!isFromNicMover(error) || nodeNics.length === 0 || bootId !== deps.bootId) return false;
+  if (!isHostDeviceFailure(error) || nodeNics.length === 0 || bootId !== deps.bootId) return false;
   return withHostNetns(deps, async (host) => {
     for (const nic of nodeNics) {
       if ((await deps.nodeNics.restore(host, nic)).kind === "absent") return false;

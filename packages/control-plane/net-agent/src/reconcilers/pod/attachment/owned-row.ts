@@ -5,19 +5,19 @@ import {
   defaultNetworkStatusesOf,
   deviceIn,
   networkStatusesOf,
-  networkStatusOf,
+  findNetworkStatus,
   type JournalRow,
 } from "@patchbay/cni";
 import {
   isExtraInterfaceName,
-  type HeldDevice,
+  type UsedDevice,
   type OwnedAttachment,
-  type ToldAttachment,
+  type ReportedAttachment,
 } from "@patchbay/core/nics";
 import type { Sandbox } from "@patchbay/core/interfaces";
 
 /** An attachment of this agent, with the journal row that is needed to detach it. */
-export interface OwnedRow extends OwnedAttachment, ToldAttachment {
+export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
   readonly row: JournalRow;
   readonly hasDevice: boolean;
 }
@@ -33,7 +33,7 @@ function secondaryEntriesOf(
   const { gateways = [] } = defaultRoute ?? {};
   const entries = networkStatusesOf(result, network, interfaceName, { gateways });
   const isAwaited = entries.length === 0 && isExtraInterfaceName(interfaceName);
-  return isAwaited ? [networkStatusOf(result, network, interfaceName)] : entries;
+  return isAwaited ? [findNetworkStatus(result, network, interfaceName)] : entries;
 }
 
 /** Status entries of the row's NICs; none until ADD has succeeded. */
@@ -52,7 +52,7 @@ export function statusEntriesOf(row: JournalRow): readonly NetworkStatus[] {
 }
 
 /** The device of a row. For adopted attachments it is in the configuration. */
-export function deviceOfRow({ device, request }: JournalRow): HeldDevice | undefined {
+export function deviceOfRow({ device, request }: JournalRow): UsedDevice | undefined {
   const holder = request.interfaceName;
   if (device?.id !== undefined) {
     const { id, resource } = device;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests the addresses that a NIC had before. They are a preference that never fails an attachment, so only IPAM plugins that track
 // their leases are asked.
-import { isJsonObject, keptIpsOf, type NetworkSelection } from "@patchbay/api";
+import { isJsonObject, parsePreferredIps, type NetworkSelection } from "@patchbay/api";
 import { hasCapability, withCniArgs } from "@patchbay/cni";
 import { isAppError } from "@patchbay/base";
 import type { AttachmentRequest, NetworkConfigList } from "@patchbay/core/interfaces";
@@ -45,7 +45,7 @@ export function readPreferredAddresses(
   request: AttachmentRequest,
 ): PreferredAddresses | undefined {
   const asked = selection.ips?.length ?? 0;
-  const ips = keptIpsOf(selection);
+  const ips = parsePreferredIps(selection);
   const hasOwn = asked > 0 || selection["cni-args"]?.["ips"] !== undefined;
   if (hasOwn || ips.length === 0) return undefined;
   const preferredRequest = withRequestedIps(request, ips);

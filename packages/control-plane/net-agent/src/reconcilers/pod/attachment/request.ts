@@ -4,10 +4,10 @@ import {
   normalizeMac,
   parseIp,
   printAddress,
-  requestCausesOf,
+  validateNetworkSelection,
   type NetworkSelection,
 } from "@patchbay/api";
-import { hasCapability, networkStatusOf, withCniArgs } from "@patchbay/cni";
+import { hasCapability, findNetworkStatus, withCniArgs } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import type { WantedAttachment } from "@patchbay/core/nics";
 import { parseKey } from "@patchbay/kube";
@@ -34,7 +34,9 @@ function toValues(selection: NetworkSelection): ReadonlyMap<string, unknown> {
 
 /** @throws AppError with CNI_REQUEST_INVALID, with all causes */
 function assertValid({ network, selection }: WantedAttachment): void {
-  const causes = requestCausesOf(selection).map(({ field, message }) => `${field}: ${message}`);
+  const causes = validateNetworkSelection(selection).map(
+    ({ field, message }) => `${field}: ${message}`,
+  );
   if (causes.length === 0) return;
   throw new AppError("CNI_REQUEST_INVALID", { network, reason: causes.join("; ") });
 }
@@ -133,7 +135,7 @@ export function findMissing(
   seenMac: string | undefined,
 ): { readonly mac?: string; readonly ips?: string } {
   const { mac, ips = [] } = wanted.selection;
-  const given = networkStatusOf(result, wanted.network, wanted.interfaceName);
+  const given = findNetworkStatus(result, wanted.network, wanted.interfaceName);
   const actualMac = given.mac ?? seenMac;
   const has = new Set((given.ips ?? []).map(toCanonicalIp));
   const missing = ips.filter((ip) => !has.has(toCanonicalIp(ip)));

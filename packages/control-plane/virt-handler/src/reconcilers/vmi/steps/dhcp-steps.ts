@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps that start, replace and stop the DHCP server of a NIC.
-import { hindranceOfFailure } from "@patchbay/core/status";
+import { blockedReasonOfFailure } from "@patchbay/core/status";
 import type { NodeAction } from "@patchbay/core/vm";
 import { keyOf, printKey } from "@patchbay/kube";
 import { timed, type StepContext, type NodeStep } from "./step-context.ts";
@@ -24,7 +24,7 @@ export function serveStep(
     ifaces: [iface],
     isOnDevice: false,
     perform: () => timed(action, context, () => deps.guestServers.serve(pod.uid, serving)),
-    explain: (error) => hindranceOfFailure("serveAddresses", error, undefined),
+    explain: (error) => blockedReasonOfFailure("serveAddresses", error, undefined),
     log: ({ pauseMs: retryMs, error: err }) => {
       const vmi = printKey(keyOf(facts.vmi));
       deps.log.warn("the DHCP server of a NIC does not start", { vmi, iface, retryMs, err });
@@ -45,7 +45,7 @@ export function stopServingStep(
     ifaces: [],
     isOnDevice: false,
     perform: () => timed(action, context, () => deps.guestServers.stopAt(pod.uid, bridgeName)),
-    explain: (error) => hindranceOfFailure("serveAddresses", error, undefined),
+    explain: (error) => blockedReasonOfFailure("serveAddresses", error, undefined),
     log: ({ error: err }) => {
       deps.log.warn("the DHCP server of a NIC does not stop", { link: bridgeName, err });
     },

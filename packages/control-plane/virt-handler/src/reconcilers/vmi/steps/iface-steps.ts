@@ -2,9 +2,13 @@
 // The steps of an iface, with their names. Each step can be repeated.
 import { domainNameOf, type NodeAction } from "@patchbay/core/vm";
 import { aliasOf, findByName, ipv6GatewayOf } from "@patchbay/core/nics";
-import { hindranceOfFailure, hindranceOfWait, requestsReported } from "@patchbay/core/status";
+import {
+  blockedReasonOfFailure,
+  blockedReasonOfWait,
+  reportedUnplugRequests,
+} from "@patchbay/core/status";
 import { isAppError, type ErrorCode } from "@patchbay/base";
-import { LINKS_RESTLESS } from "@patchbay/core/reasons";
+import { LINKS_KEEP_CHANGING } from "@patchbay/core/reasons";
 import { keyOf, printKey, type Step } from "@patchbay/kube";
 import { type StepContext, isLost, timed, type NodeStep } from "./step-context.ts";
 import { WIRING_REFILL_MS } from "../../../rate-limits.ts";
@@ -132,7 +136,7 @@ async function detach(
   const { connection } = session;
   const name = domainNameOf(facts.vmi);
   await tolerate(connection.detachDevice(name, alias, "config"), "LIBVIRT_DEVICE_MISSING");
-  const before = requestsReported(findByName(facts.ifaces, iface)?.reported);
+  const before = reportedUnplugRequests(findByName(facts.ifaces, iface)?.reported);
   const undoRecord = deps.unplugRequests.record(facts.vmi.metadata.uid ?? "", iface, before);
   try {
     const live = connection.detachDevice(name, alias, "live");
@@ -207,14 +211,14 @@ type StepWait = ReturnType<NonNullable<NodeStep["wait"]>>;
 function limitRepairs(action: EffectiveAction, step: Step, { facts, deps }: StepContext): StepWait {
   if (action.kind !== "wireTap" || deps.stepBackoff.findHeld(step) !== undefined) return undefined;
   if (deps.wiringBudget.take(facts.vmi, action.iface)) return undefined;
-  return { shown: { ...LINKS_RESTLESS, attempts: 0 }, pauseMs: WIRING_REFILL_MS };
+  return { shown: { ...LINKS_KEEP_CHANGING, attempts: 0 }, pauseMs: WIRING_REFILL_MS };
 }
 
 function waitingStep(
   action: Extract<IfaceAction, { kind: "wait" }>,
   { facts }: StepContext,
 ): NodeStep {
-  const shown = hindranceOfWait(action, facts);
+  const shown = blockedReasonOfWait(action, facts);
   return {
     scope: facts.vmi.metadata.uid ?? "",
     name: `wait ${action.iface}`,
@@ -249,7 +253,7 @@ export function ifaceStep(action: IfaceAction, context: StepContext): NodeStep {
     ifaces: [iface],
     isOnDevice: isOnDevice(action),
     perform: () => timed(action, context, () => perform(action, context)),
-    explain: (error) => hindranceOfFailure(kind, error, reported),
+    explain: (error) => blockedReasonOfFailure(kind, error, reported),
     log: ({ shown: { attempts: attempt }, error: err }) => {
       // The pass as a whole reports a lost connection.
       if (!isLost(err)) deps.log.warn("step failed", { action: kind, iface, attempt, err });

@@ -2,7 +2,7 @@
 // The step that defines and starts the domain, modified by the guest's hooks. libvirt's events and the hooks' answers wake the
 // loop.
 import { domainNameOf, type NodeAction } from "@patchbay/core/vm";
-import { guestHindranceOf, type Hindrance } from "@patchbay/core/status";
+import { guestBlockedReason, type BlockedReason } from "@patchbay/core/status";
 import { waitingForHooks } from "@patchbay/core/reasons";
 import { keyOf, printKey, type Step } from "@patchbay/kube";
 import { makeCloudInitDisks } from "../../../hooks/cloud-init-disks.ts";
@@ -65,7 +65,7 @@ function waitForHooks(
   actions: readonly DomainAction[],
   step: Step,
   context: StepContext,
-): { readonly shown: Hindrance; readonly pauseMs: undefined } | undefined {
+): { readonly shown: BlockedReason; readonly pauseMs: undefined } | undefined {
   if (context.deps.stepBackoff.findHeld(step) !== undefined) return undefined;
   const isCalling = actions.some(
     (action) => action.kind === "defineDomain" && callHooks(action.xml, context).kind === "asking",
@@ -89,7 +89,7 @@ export function startStep(actions: readonly DomainAction[], context: StepContext
     perform: async () => {
       for (const action of actions) await timed(action, context, () => perform(action, context));
     },
-    explain: (error) => guestHindranceOf(vmi, "GuestNotStarted", error),
+    explain: (error) => guestBlockedReason(vmi, "GuestNotStarted", error),
     log: ({ shown, pauseMs: retryMs, error: err }) => {
       context.deps.log.warn("the guest cannot be started", {
         vmi: printKey(keyOf(vmi)),

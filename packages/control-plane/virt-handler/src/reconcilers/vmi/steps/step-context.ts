@@ -3,7 +3,7 @@
 import { isAppError, type AppError } from "@patchbay/base";
 import type { NodeAction, NodeVmFacts } from "@patchbay/core/vm";
 import type { NodeRole } from "@patchbay/core/migration";
-import type { Hindrance } from "@patchbay/core/status";
+import type { BlockedReason } from "@patchbay/core/status";
 import { keyOf, printKey, type FailedStep, type Step } from "@patchbay/kube";
 import type { LauncherPod } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
@@ -43,7 +43,7 @@ export async function timed(
   });
 }
 
-export type FailedNodeStep = FailedStep<NodeStep, Hindrance>;
+export type FailedNodeStep = FailedStep<NodeStep, BlockedReason>;
 
 export interface NodeStep extends Step {
   /** Ifaces that show its failure. If it is only one, later steps of that iface depend on this step. */
@@ -51,10 +51,10 @@ export interface NodeStep extends Step {
   /** Whether it calls libvirt for a device. Such a step fails without a try while the domain is busy or lost. */
   readonly isOnDevice: boolean;
   readonly perform: () => Promise<void>;
-  readonly explain: (error: unknown) => Hindrance;
+  readonly explain: (error: unknown) => BlockedReason;
   readonly log: (failed: FailedNodeStep) => void;
   /** Returns why the step must wait; undefined when it can run. */
   readonly wait?: () =>
-    | { readonly shown: Hindrance; readonly pauseMs: number | undefined }
+    | { readonly shown: BlockedReason; readonly pauseMs: number | undefined }
     | undefined;
 }

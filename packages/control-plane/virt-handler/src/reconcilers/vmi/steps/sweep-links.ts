@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The step that removes Patchbay's links that no iface uses. A failure blocks no iface and is retried later.
-import type { Hindrance } from "@patchbay/core/status";
+import type { BlockedReason } from "@patchbay/core/status";
 import type { NodeAction } from "@patchbay/core/vm";
 import { keyOf, printKey } from "@patchbay/kube";
 import type { StepContext, NodeStep } from "./step-context.ts";
@@ -10,7 +10,7 @@ type SweepAction = Extract<NodeAction, { kind: "sweepLinks" }>;
 const STEP = "sweepLinks";
 
 /** Not shown anywhere. */
-const UNREPORTED: Hindrance = { reason: "UnwiringFailed", message: "", attempts: 0 };
+const UNREPORTED: BlockedReason = { reason: "UnwiringFailed", message: "", attempts: 0 };
 
 type Wiring = SweepAction["wiring"];
 
