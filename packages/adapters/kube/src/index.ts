@@ -13,7 +13,7 @@ export {
   type MutationCache,
   type Reader,
 } from "./watch/mutation-cache.ts";
-export { createStepBackoff, type Held, type StepBackoff, type Step } from "./pace/pauses.ts";
+export { createStepBackoff, type Held, type StepBackoff, type Step } from "./pace/step-backoff.ts";
 export { createTokenBuckets, type Allowance, type TokenBuckets } from "./pace/backoff.ts";
 export { createQueue, specVersionOf, type Queue } from "./work/queue.ts";
 export { LoopWatch } from "./work/loop-watch.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 export type { Clock } from "./clock.ts";
-export { UnauthenticatedConnections } from "./connection-limit.ts";
-export { omitUndefined } from "./drop-absent.ts";
+export { UnauthenticatedConnections } from "./unauthenticated-connections.ts";
+export { omitUndefined } from "./omit-undefined.ts";
 export { covers, isEqual } from "./equal.ts";
 export {
   AppError,

@@ -2,7 +2,7 @@
 export { conditionsOf } from "./conditions.ts";
 export { forServerVersion } from "./install/app-armor.ts";
 export { install, type ObjectResult } from "./install/install.ts";
-export { findSettings } from "./install/kept-settings.ts";
+export { findSettings } from "./install/preserved-settings.ts";
 export { createKubeVirt, isEstablished } from "./install/kubevirt-object.ts";
 export { withSettings } from "./install/settings.ts";
 export { uninstall, type Removal } from "./install/uninstall.ts";

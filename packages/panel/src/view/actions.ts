@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DoctorReport } from "@patchbay/core/doctor";
-import { readRules, readDoctorReport, send } from "../browser/ask.ts";
+import { readRules, readDoctorReport, send } from "../browser/request.ts";
 import type { Session } from "../browser/session.ts";
 import { nextTheme, setTheme } from "../browser/settings.ts";
 import { nowMs, sleep } from "../browser/timing.ts";

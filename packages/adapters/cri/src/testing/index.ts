@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 export { createCriSandboxes } from "../sandboxes.ts";
-export { FakeCriSandboxes } from "./told-sandboxes.ts";
+export { FakeCriSandboxes } from "./fake-cri-sandboxes.ts";
 export { describeContainerRuntimeContract } from "./contracts/container-runtime.ts";
 export {
   containerConfigFor,

@@ -12,7 +12,7 @@ import {
   type Random,
   type TokenBuckets,
 } from "../pace/backoff.ts";
-import { createStepBackoff, type StepBackoff, type Step } from "../pace/pauses.ts";
+import { createStepBackoff, type StepBackoff, type Step } from "../pace/step-backoff.ts";
 
 /** A queue whose groups take turns, so that a group with many keys does not delay the others. */
 export class FairQueue {

@@ -3,7 +3,7 @@
 import { AppError } from "@patchbay/base";
 import { createFakeClock, type FakeClock } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
-import { createStepBackoff, type StepBackoff } from "../pace/pauses.ts";
+import { createStepBackoff, type StepBackoff } from "../pace/step-backoff.ts";
 import { earliest, runSteps, type FailedStep, type StepRules } from "./run-steps.ts";
 
 /** A step by its name; `on`: one that it rests on. */

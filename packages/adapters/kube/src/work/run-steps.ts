@@ -2,7 +2,7 @@
 // Performs the steps of a plan in order, with backoff of failed steps. A failure blocks only the steps that depend on
 // it.
 import { minRetryDelayMs } from "@patchbay/base";
-import type { StepBackoff, Step } from "../pace/pauses.ts";
+import type { StepBackoff, Step } from "../pace/step-backoff.ts";
 
 export interface FailedStep<A, T> {
   readonly action: A;

@@ -35,7 +35,7 @@ import {
   SERIES_MS,
   SERIES_MAX,
 } from "./send-probes.ts";
-import { findLacks } from "./wiring-lacks.ts";
+import { findLacks } from "./wiring-faults.ts";
 import {
   firstProbes,
   laterProbes,

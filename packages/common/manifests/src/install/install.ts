@@ -12,9 +12,9 @@ import type { Store, WriteOptions } from "@patchbay/core/interfaces";
 import { conditionsOf } from "../conditions.ts";
 import { findType, TYPES } from "../types.ts";
 import { carryOver, withoutBookkeeping, withNote } from "./merge-objects.ts";
-import { leaveUnlessKept } from "./leave-runtimes.ts";
+import { leaveUnlessKept } from "./uninstall-plugins.ts";
 import { isWorkload } from "./settings.ts";
-import { findConflicts, isOurs, isShared, describeObject } from "./strangers.ts";
+import { findConflicts, isOurs, isShared, describeObject } from "./foreign-objects.ts";
 
 /** Members that identify a list entry, in order of preference. */
 const ENTRY_KEYS = ["mountPath", "name"];

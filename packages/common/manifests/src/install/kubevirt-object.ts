@@ -4,7 +4,7 @@ import { apiVersionOf, isJsonObject, KUBEVIRTS, names, type KubeObject } from "@
 import type { ObjectKey, Store } from "@patchbay/core/interfaces";
 import { DEFINITIONS } from "../types.ts";
 import type { ObjectResult } from "./install.ts";
-import { describeObject } from "./strangers.ts";
+import { describeObject } from "./foreign-objects.ts";
 
 const DEFINITION = `${KUBEVIRTS.resource}.${KUBEVIRTS.group}`;
 

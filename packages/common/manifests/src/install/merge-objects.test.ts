@@ -5,7 +5,7 @@ import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
 import { parseManifests, readManifests } from "../manifests.ts";
 import { install, type ObjectResult } from "./install.ts";
-import { findSettings } from "./kept-settings.ts";
+import { findSettings } from "./preserved-settings.ts";
 import { lastInstalled, mergeSpec } from "./merge-objects.ts";
 import { withSettings } from "./settings.ts";
 

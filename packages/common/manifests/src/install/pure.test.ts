@@ -5,7 +5,7 @@ import { createFiles } from "@patchbay/os";
 import { describe, expect, test } from "vitest";
 import { parseManifests, readManifests } from "../manifests.ts";
 import { carryOver, withoutBookkeeping } from "./merge-objects.ts";
-import { parseSettings } from "./kept-settings.ts";
+import { parseSettings } from "./preserved-settings.ts";
 import { isEstablished } from "./kubevirt-object.ts";
 import { isPodCreation } from "./pod-creation.ts";
 import { isWorkload, withSettings, type InstallSettings } from "./settings.ts";

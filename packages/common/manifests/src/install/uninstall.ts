@@ -11,9 +11,9 @@ import {
 import { AppError, isAppError } from "@patchbay/base";
 import type { ListOptions, ObjectKey, Store } from "@patchbay/core/interfaces";
 import { SEPARATE_TYPES, DEFINITIONS, TYPES } from "../types.ts";
-import { leaveRuntimes } from "./leave-runtimes.ts";
+import { leaveRuntimes } from "./uninstall-plugins.ts";
 import { KUBECTL_APPLIED } from "./merge-objects.ts";
-import { definesOurs, isShared, describeObject } from "./strangers.ts";
+import { definesOurs, isShared, describeObject } from "./foreign-objects.ts";
 
 const OURS = `${names.PART_OF_LABEL}=${names.PRODUCT}`;
 /** Objects to name in messages; the rest is counted. */

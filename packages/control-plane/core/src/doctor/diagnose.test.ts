@@ -14,7 +14,7 @@ import {
   wayFacts,
   type WayChange,
   type WayRow,
-} from "../testing/way-facts.ts";
+} from "../testing/path-facts.ts";
 import { diagnose } from "./diagnose.ts";
 import type { RefusedFrames } from "./facts.ts";
 import { DOCTOR_FIXES } from "./reasons.ts";

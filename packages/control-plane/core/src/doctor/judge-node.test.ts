@@ -10,7 +10,7 @@ import {
   trace,
   wayFacts,
   type WayRow,
-} from "../testing/way-facts.ts";
+} from "../testing/path-facts.ts";
 import { diagnose } from "./diagnose.ts";
 
 const TEN = { podNic: 10, nodePeer: 10, uplink: 10 };

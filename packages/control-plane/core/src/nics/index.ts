@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-export { newAddressChange } from "./addresses/kept-addresses.ts";
+export { newAddressChange } from "./addresses/retained-addresses.ts";
 export {
   ipv6GatewayOf,
   isIpv6LinkLocal,

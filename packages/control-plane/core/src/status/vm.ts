@@ -9,7 +9,7 @@ import {
   type PcieTopology,
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
-import { listKeptAddresses } from "../nics/addresses/kept-addresses.ts";
+import { listKeptAddresses } from "../nics/addresses/retained-addresses.ts";
 import { findByName, ifacesOf } from "../nics/nics.ts";
 import { openMigration } from "../migration/owner.ts";
 import { collectRetainedMacs } from "../nics/mac.ts";

@@ -12,7 +12,7 @@ import {
   type VmiStatus,
   type PersistentVolumeClaim,
 } from "@patchbay/api";
-import { ADDRESS_CHANGED, addressesCondition } from "../nics/addresses/kept-addresses.ts";
+import { ADDRESS_CHANGED, addressesCondition } from "../nics/addresses/retained-addresses.ts";
 import { attachmentStatuses, type PodNetworkFacts } from "../nics/status/attachments.ts";
 import { type NodeLoss, hasRun } from "../node/node-loss.ts";
 import { GUEST_HELD_CONDITION, heldCondition, heldMessage } from "../migration/incoming.ts";

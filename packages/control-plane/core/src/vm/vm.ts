@@ -19,7 +19,7 @@ import {
   type VirtualMachineInstance,
 } from "@patchbay/api";
 import { TOPOLOGY_VERSION } from "@patchbay/domain";
-import { withLastAddresses } from "../nics/addresses/kept-addresses.ts";
+import { withLastAddresses } from "../nics/addresses/retained-addresses.ts";
 import { isEqual } from "@patchbay/base";
 import { withRetainedMacs } from "../nics/mac.ts";
 import { printDevices } from "../nics/pcie/topology.ts";

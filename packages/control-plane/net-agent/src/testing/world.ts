@@ -52,7 +52,7 @@ import {
   crashingStore,
 } from "./life.ts";
 import { nodeFiles } from "./node-files.ts";
-import { NAMES, OWNER, toPod, type PodOptions } from "./pod-sketch.ts";
+import { NAMES, OWNER, toPod, type PodOptions } from "./pod-options.ts";
 
 export const HOST_INODE = "inode-host";
 const HOST_NETNS = "/proc/self/ns/net";

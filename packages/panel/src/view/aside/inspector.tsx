@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { readEvents } from "../../browser/ask.ts";
+import { readEvents } from "../../browser/request.ts";
 import type { Session } from "../../browser/session.ts";
 import type { PowerAction } from "../../model/changes.ts";
 import type { EventRow } from "../../model/events.ts";

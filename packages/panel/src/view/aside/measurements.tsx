@@ -3,7 +3,7 @@
 import type { DoctorReport, HopReport } from "@patchbay/core/doctor";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { readTraffic, readDoctorReport } from "../../browser/ask.ts";
+import { readTraffic, readDoctorReport } from "../../browser/request.ts";
 import type { Session } from "../../browser/session.ts";
 import { nowMs, sleep } from "../../browser/timing.ts";
 import {

@@ -2,7 +2,7 @@
 // Form of a new VM, which becomes a pending change.
 import type { ComponentChildren, InputHTMLAttributes, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { readImages } from "../../browser/ask.ts";
+import { readImages } from "../../browser/request.ts";
 import { findProblems, type NewVm } from "../../model/new-vm.ts";
 import { short } from "../../model/shown.ts";
 import type { ViewProps } from "../actions.ts";

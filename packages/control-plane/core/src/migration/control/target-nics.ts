@@ -13,7 +13,7 @@ import {
   normalizeAddresses,
   type Pod,
 } from "@patchbay/api";
-import { readKeptAddresses, withKeptAddresses } from "../../nics/addresses/kept-addresses.ts";
+import { readKeptAddresses, withKeptAddresses } from "../../nics/addresses/retained-addresses.ts";
 import { findByName, ifacesOf, networksOf, withNics } from "../../nics/nics.ts";
 import { isEqual } from "@patchbay/base";
 import { attachmentStatuses } from "../../nics/status/attachments.ts";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Labels, annotations and fields that a launcher pod takes over from its VMI.
 import { names, printNetworks, type VirtualMachineInstance, type Pod } from "@patchbay/api";
-import { readKeptAddresses } from "../../nics/addresses/kept-addresses.ts";
+import { readKeptAddresses } from "../../nics/addresses/retained-addresses.ts";
 import { labelValueOf, hostnameOf } from "../spec/guest-names.ts";
 import { planPodNetworks, type NetworksOwner } from "./pod-networks.ts";
 import { normalizeAddress } from "../../nics/addresses/resolver.ts";

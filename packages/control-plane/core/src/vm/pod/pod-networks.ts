@@ -12,7 +12,7 @@ import {
   type NetworkSelection,
   type VirtualMachineInstance,
 } from "@patchbay/api";
-import { findPreferredIps } from "../../nics/addresses/kept-addresses.ts";
+import { findPreferredIps } from "../../nics/addresses/retained-addresses.ts";
 import { resolveBinding } from "../../nics/bindings/resolve-binding.ts";
 import { extraInterfaceNameOf, isOwnPodInterfaceName } from "../../nics/names.ts";
 import { toPodNics, choosePodNic } from "../../nics/pod-nic.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { beforeEach, expect, test } from "vitest";
-import { UnauthenticatedConnections, type Connection } from "./connection-limit.ts";
+import { UnauthenticatedConnections, type Connection } from "./unauthenticated-connections.ts";
 
 let strangers: UnauthenticatedConnections;
 let cut: number[];

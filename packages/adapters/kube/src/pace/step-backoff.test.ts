@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type FakeClock, createFakeClock } from "@patchbay/os/testing";
 import { describe, expect, test } from "vitest";
-import { createStepBackoff, type StepBackoff, type Step } from "./pauses.ts";
+import { createStepBackoff, type StepBackoff, type Step } from "./step-backoff.ts";
 
 const step: Step = { scope: "uid-1", name: "attach:net1", circumstances: "generation 1" };
 

@@ -6,7 +6,7 @@ import { createFiles } from "@patchbay/os";
 import { beforeEach, expect, test } from "vitest";
 import { parseManifests, readManifests } from "../manifests.ts";
 import { findType } from "../types.ts";
-import { leaveRuntimes, leaveUnlessKept } from "./leave-runtimes.ts";
+import { leaveRuntimes, leaveUnlessKept } from "./uninstall-plugins.ts";
 import { withSettings } from "./settings.ts";
 
 const plain = parseManifests(await readManifests(createFiles(), "net-agent-only"));

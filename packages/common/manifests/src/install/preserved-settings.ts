@@ -5,7 +5,7 @@ import type { Store } from "@patchbay/core/interfaces";
 import { findType } from "../types.ts";
 import { isPodCreation } from "./pod-creation.ts";
 import { SETTING_FLAGS, isWorkload, type InstallSettings } from "./settings.ts";
-import { isOurs } from "./strangers.ts";
+import { isOurs } from "./foreign-objects.ts";
 
 /** The volume directly below the kubelet's root directory, in the pods of both agents. */
 const KUBELET_VOLUME = "pod-resources";

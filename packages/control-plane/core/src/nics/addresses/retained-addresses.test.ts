@@ -20,7 +20,7 @@ import { vmiOf } from "../../vm/vm.ts";
 import { withNics } from "../nics.ts";
 import { buildVmStatus } from "../../status/vm.ts";
 import type { Conditions } from "../../status/conditions.ts";
-import { ADDRESS_CHANGED, addressesCondition, newAddressChange } from "./kept-addresses.ts";
+import { ADDRESS_CHANGED, addressesCondition, newAddressChange } from "./retained-addresses.ts";
 
 const BLUE: Network = { name: "blue1", multus: { networkName: "blue" } };
 const RED: Network = { name: "blue1", multus: { networkName: "others/red" } };
