@@ -69,7 +69,7 @@ describe("phases and reasons", () => {
     "packages/control-plane/core/src/status/blocked-reason.ts",
     "packages/control-plane/core/src/reasons/of-error.ts",
     "packages/control-plane/net-agent/src/reconcilers/pod/act.ts",
-    "packages/control-plane/net-agent/src/reconcilers/pod/tell.ts",
+    "packages/control-plane/net-agent/src/reconcilers/pod/events.ts",
     "packages/control-plane/virt-handler/src/reconcilers/vmi/announce.ts",
   ])("reasons of %s are explained", (path) => {
     const explained = page + readText("docs/reference/reasons.md");

@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 import { connect } from "node:tls";
 import { names } from "@patchbay/api";
 import { eventually } from "@patchbay/support";
-import { type Relay, type RelayIdentity, type Word } from "@patchbay/virt-handler/testing";
+import { type Relay, type RelayIdentity, type RelayMessage } from "@patchbay/virt-handler/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import {
   LIBVIRT_SOCKET,
@@ -20,7 +20,7 @@ import { LAUNCHER } from "../../contract/libvirt/session.ts";
 
 let bench: RelayBench;
 let relay: Relay;
-let words: Word[];
+let words: RelayMessage[];
 /** Says `libvirt` to everybody, and counts them. */
 let libvirt: Server;
 let visits: number;

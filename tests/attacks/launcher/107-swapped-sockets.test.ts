@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { connect as connectUnix, createServer } from "node:net";
 import { join } from "node:path";
 import { eventually } from "@patchbay/support";
-import type { Word } from "@patchbay/virt-handler/testing";
+import type { RelayMessage } from "@patchbay/virt-handler/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import {
   LIBVIRT_SOCKET,
@@ -38,7 +38,7 @@ test.each([
     symlinkSync(foreign, link);
   }
   const receiving = await bench.receive();
-  const words: Word[] = [];
+  const words: RelayMessage[] = [];
   receiving.onMessage((word) => words.push(word));
   await bench.send(receiving);
   connectUnix(join(bench.sourceDirectory, PEER_SOCKET)).on("error", () => undefined);

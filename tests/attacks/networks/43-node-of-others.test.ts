@@ -133,7 +133,7 @@ test("attack 128: the addresses of an administrator's network, by its name", asy
     name: "scarce",
   });
   expect([reason, nics]).toEqual(["DefinitionForbidden", []]);
-  expect(message).toContain('name "scarce", under which network default/scarce keeps');
+  expect(message).toContain('name "scarce", which network default/scarce uses');
   expect(machine.node.leases("scarce")).toEqual([]);
   await machine.runPod({ namespace: TENANT, name: "owner", networks: "default/scarce@net1" });
   await eventually(async () => (await machine.networkStatus(TENANT, "owner")).length > 0, WITHIN);

@@ -11,7 +11,7 @@ import {
   startRelay,
   type Relay,
   type RelayIdentity,
-  type RelayOrder,
+  type RelayOptions,
 } from "@patchbay/virt-handler/testing";
 import { createBuiltChildStarter, openInode } from "@patchbay/support";
 import { LAUNCHER, makeOwnDirectory } from "./session.ts";
@@ -27,7 +27,7 @@ export const LIBVIRT_SOCKET = "libvirt/libvirt-sock";
 const LISTEN_ADDRESS = "127.0.0.1";
 
 /** How the relays of a test differ from the usual. */
-export type Change = Partial<Pick<RelayOrder, "silenceMs" | "greetingMs" | "connections">>;
+export type Change = Partial<Pick<RelayOptions, "silenceMs" | "greetingMs" | "connections">>;
 
 export class RelayBench {
   readonly directory: string;
@@ -66,7 +66,7 @@ export class RelayBench {
     return { certPem, keyPem, authorityPem: this.#authority.certPem };
   }
 
-  async #order(node: string, peerNode: string, change: Change): Promise<RelayOrder> {
+  async #order(node: string, peerNode: string, change: Change): Promise<RelayOptions> {
     return {
       migrationUid: MIGRATION,
       peerNode,

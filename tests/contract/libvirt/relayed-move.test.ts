@@ -9,7 +9,7 @@ import { createHypervisor } from "@patchbay/libvirt";
 import { createClock } from "@patchbay/os";
 import { UNLIMITED_DOWNTIME_MS } from "@patchbay/core/migration";
 import type { Hypervisor, HypervisorConnection, Migration } from "@patchbay/core/interfaces";
-import type { Word } from "@patchbay/virt-handler/testing";
+import type { RelayMessage } from "@patchbay/virt-handler/testing";
 import { createBuiltChildStarter, openInode } from "@patchbay/support";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { silentLogger } from "./logger.ts";
@@ -87,7 +87,7 @@ afterEach(async () => {
 
 async function startRelays(change: Change = {}) {
   const receiving = await bench.receive(change);
-  const words: Word[] = [];
+  const words: RelayMessage[] = [];
   receiving.onMessage((word) => words.push(word));
   return { receiving, words, sending: await bench.send(receiving, change) };
 }

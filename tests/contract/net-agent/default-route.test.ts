@@ -63,7 +63,7 @@ test("a gateway that the network does not reach is told, and the pod keeps its r
   }, WITHIN);
   expect(error).toMatchObject({ reason: "RequestNotMet" });
   expect(error?.message).toMatch(
-    /default route by 192\.0\.2\.9, which must be reached by an address of the NIC; the network gave net1 10\.55\.0\.\d+\/24 \(.*network is unreachable/,
+    /default route by 192\.0\.2\.9, which must be reached by an address of the NIC; the network assigned net1 10\.55\.0\.\d+\/24 \(.*network is unreachable/,
   );
   await machine.ask(NAMESPACE, "kept", "");
   await eventually(

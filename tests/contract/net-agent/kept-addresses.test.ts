@@ -101,5 +101,5 @@ test.each([
 test("IPAM that would give whatever it is told is not asked", async () => {
   const { name, ips } = await attach("fixed", ["10.55.0.1"]);
   expect(ips).toEqual(["10.55.1.9"]);
-  expect(await told(name)).toContain("this network does not take requests for addresses");
+  expect(await told(name)).toContain("the network does not support requested addresses");
 });

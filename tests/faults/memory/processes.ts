@@ -17,7 +17,11 @@ import {
 import { DaemonHealth } from "@patchbay/daemon/testing";
 import { createFakePodDevices } from "@patchbay/device-plugin/testing";
 import { createCache, createEventRecorder, joinCaches, type KubeClient } from "@patchbay/kube";
-import { BY_NETWORK, networksAskedBy, runLoop as runAgent } from "@patchbay/net-agent/testing";
+import {
+  BY_NETWORK,
+  listRequestedNetworks,
+  runLoop as runAgent,
+} from "@patchbay/net-agent/testing";
 import type { Clock, Logger } from "@patchbay/base";
 import { createFakeHookSidecars } from "@patchbay/hooks/testing";
 import { createFakeLauncherDisks } from "@patchbay/os/testing";
@@ -70,7 +74,7 @@ function controller(surroundings: Surroundings): Promise<void> {
 async function agent(surroundings: Surroundings): Promise<void> {
   const { client, nodeName, ground, clock, log, signal } = surroundings;
   const fieldSelector = `spec.nodeName=${nodeName}`;
-  const indexes = { [BY_NETWORK]: networksAskedBy };
+  const indexes = { [BY_NETWORK]: listRequestedNetworks };
   const pods = createCache(client.reflect(PODS, { fieldSelector }), { indexes, logger: log });
   const nads = createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), { logger: log });
   for (const cache of [pods, nads]) cache.start(signal);

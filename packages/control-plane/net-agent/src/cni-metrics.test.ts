@@ -110,7 +110,7 @@ async function attachAll(
 
 const PODS = Array.from({ length: 10 }, (_, index) => `pod${String(index)}`);
 
-test("tells once how many networks of how many pods were attached, and how long that took", async () => {
+test("logs once how many networks of how many pods were attached, and the duration", async () => {
   const waiting = { count: PODS.length };
   const { told, clock, spell } = setUp(waiting);
   await spell.pass("ns/first", async () => {
@@ -120,7 +120,7 @@ test("tells once how many networks of how many pods were attached, and how long 
   expect(told).toEqual([{ pods: 11, attached: 20, detached: 0, failed: 0, durationMs: 9_300 }]);
 });
 
-test("tells nothing of a few, and counts each spell alone", async () => {
+test("does not log small batches, and counts each batch separately", async () => {
   const waiting = { count: 0 };
   const { told, spell } = setUp(waiting);
   await attachAll(spell, PODS.slice(0, 5), waiting);
@@ -128,7 +128,7 @@ test("tells nothing of a few, and counts each spell alone", async () => {
   expect(told).toEqual([]);
 });
 
-test("counts what failed, which fails as before", async () => {
+test("counts failures and rethrows them", async () => {
   const waiting = { count: 1 };
   const { told, cni, spell } = setUp(waiting);
   cni.failNext("add", new Error("no address"));

@@ -11,7 +11,7 @@ type Command = "ADD" | "DEL" | "CHECK" | "STATUS" | "GC" | "RELEASE";
 export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">): Cni {
   const count = metrics.addCounter({
     name: "patchbay_cni_operations_total",
-    help: "Operations of CNI on whole lists of plugins, by what became of them.",
+    help: "CNI operations on plugin lists, by result.",
     labelNames: ["command", "result"],
   });
   const counted = async <T>(command: Command, operation: Promise<T>): Promise<T> => {
@@ -36,7 +36,7 @@ export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">):
 }
 
 /** Batches with fewer operations are not logged, because each pod's events report them. */
-const LOGGED_FROM = 20;
+const LOGGED_OPERATIONS_MIN = 20;
 
 /** A period from the first pass over a pod until no pass runs and the queue is empty. */
 export interface BatchStats {
@@ -89,9 +89,9 @@ export function createBatchStats(
     if (activePasses > 0 || !isIdle() || batch === undefined) return;
     const { startedMs, pods, ...counts } = batch;
     batch = undefined;
-    if (counts.attached + counts.detached + counts.failed < LOGGED_FROM) return;
+    if (counts.attached + counts.detached + counts.failed < LOGGED_OPERATIONS_MIN) return;
     const durationMs = Math.round(clock.monotonicMs() - startedMs);
-    log.info("networks of many pods were worked on", { pods: pods.size, ...counts, durationMs });
+    log.info("finished a batch of CNI operations", { pods: pods.size, ...counts, durationMs });
   };
 
   const count = async <T>(operation: Promise<T>, as: CountedAs): Promise<T> => {

@@ -27,18 +27,18 @@ function isUninstalling({ ownPod }: Flags, { pods }: RuntimeAdapters): boolean {
 
 /** Installs the plugin when the server starts, and removes it at the end if the agent is being uninstalled. */
 function installHooks(
-  places: PluginPaths | undefined,
+  paths: PluginPaths | undefined,
   flags: Flags,
   adapters: RuntimeAdapters,
 ): Pick<RuntimeOptions, "onServing" | "onEnd"> {
-  if (places === undefined) {
+  if (paths === undefined) {
     return { onServing: () => Promise.resolve(), onEnd: () => Promise.resolve() };
   }
   const deps = { ...adapters, copyProgram: (path: string) => installProgram(PLUGIN_PROGRAM, path) };
   return {
-    onServing: () => installPlugin(places, deps),
+    onServing: () => installPlugin(paths, deps),
     onEnd: async () => {
-      if (isUninstalling(flags, adapters)) await removePlugin(places, deps);
+      if (isUninstalling(flags, adapters)) await removePlugin(paths, deps);
     },
   };
 }
@@ -55,8 +55,8 @@ export function composeRuntime(
   if (socketPath === undefined) return { serving: Promise.resolve(), parts: {} };
   const { files } = adapters;
   const { installPlugin: binDir } = flags;
-  const places = binDir === undefined ? undefined : { binDir, configDir, socketPath };
-  const { onServing, onEnd } = installHooks(places, flags, adapters);
+  const paths = binDir === undefined ? undefined : { binDir, configDir, socketPath };
+  const { onServing, onEnd } = installHooks(paths, flags, adapters);
   const { promise: serving, resolve } = Promise.withResolvers<undefined>();
   const parts: RuntimeOptions = {
     socketPath,
@@ -71,7 +71,7 @@ export function composeRuntime(
   const network: Pick<RuntimeDeps, "readDefaultNetwork"> = {
     readDefaultNetwork: () => readDefaultNetwork(files, { source, confDir: configDir }),
   };
-  const serveWith: LoopParts["serveRuntime"] = (deps, signal) =>
+  const serve: LoopParts["serveRuntime"] = (deps, signal) =>
     serveRuntime({ ...deps, ...parts, ...network }, files, signal);
-  return { serving: serving.then(() => undefined), parts: { ...network, serveRuntime: serveWith } };
+  return { serving: serving.then(() => undefined), parts: { ...network, serveRuntime: serve } };
 }

@@ -43,9 +43,9 @@ import { openHost, findHostRoot } from "./host.ts";
 import { runDefinitionLoop, type DefinitionLoopParts } from "./reconcilers/definition/loop.ts";
 import { checkDefinition } from "./reconcilers/definition/observe.ts";
 import { runLoop, type LoopParts } from "./loop.ts";
-import { enforcesPolicy, followPolicy } from "./policy.ts";
+import { isPolicyEnforced, followPolicy } from "./policy.ts";
 import { composeRuntime } from "./compose-runtime.ts";
-import { BY_NETWORK, requestedNetworks } from "./wake.ts";
+import { BY_NETWORK, listRequestedNetworks } from "./wake.ts";
 
 function watchObjects(
   { client, log, signal }: DaemonContext,
@@ -53,13 +53,13 @@ function watchObjects(
   events: EventRecorder,
 ): Pick<LoopParts, "pods" | "nads" | "policy"> & { readonly synced: Promise<void> } {
   const fieldSelector = `spec.nodeName=${flags.nodeName}`;
-  const indexes = { [BY_NETWORK]: requestedNetworks };
+  const indexes = { [BY_NETWORK]: listRequestedNetworks };
   const pods = createCache(client.reflect(PODS, { fieldSelector }), { indexes, logger: log });
   const nads = createCache(client.reflect(NETWORK_ATTACHMENT_DEFINITIONS), { logger: log });
   // This kind is missing in clusters without KubeVirt.
   const kubevirts = createCache(client.reflect(KUBEVIRTS, { isOptional: true }), { logger: log });
   const policy = followPolicy({
-    isEnforced: enforcesPolicy(flags),
+    isEnforced: isPolicyEnforced(flags),
     flags: flags.tenantPolicy,
     kubevirts,
     events,

@@ -25,6 +25,6 @@ test.each([
 test.each([
   { flag: "--tenant-bridges", text: "br1,b*r", says: '"b*r" must be a name' },
   { flag: "--tenant-paths", text: "/run/../etc", says: '"/run/../etc" must be an absolute path' },
-])("$flag $text is wrong usage", ({ flag, text, says }) => {
+])("rejects $flag $text as wrong usage", ({ flag, text, says }) => {
   expect(() => parse(flag, text)).toThrow(says);
 });

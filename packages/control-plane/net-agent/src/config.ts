@@ -133,23 +133,23 @@ function addRuntimeFlags(command: Command): Command {
     )
     .option(
       "--default-network <file-or-name>",
-      "network of every pod, with --cni-socket: a file (.conf, .conflist, .json), a directory whose first configuration counts, or the name of a network in --runtime-config-dir; read anew for each pod",
+      "default network of all pods, with --cni-socket: a file (.conf, .conflist, .json), a directory whose first configuration is used, or the name of a network in --runtime-config-dir; read for each pod",
       "/etc/cni/net.d",
     )
     .option(
       "--runtime-config-dir <dir>",
-      "directory from which the container runtime takes the configuration of every pod's network; read for --default-network, written for --install-plugin; files for definitions are in --definition-dir",
+      "the container runtime's directory of CNI configurations; --default-network reads it and --install-plugin writes to it; files for definitions are in --definition-dir",
       parsePath,
       "/etc/cni/net.d",
     )
     .option(
       "--install-plugin <dir>",
-      "copy patchbay-cni to this directory, the container runtime's plugins, and have the runtime call it by 00-patchbay.conflist in --runtime-config-dir",
+      "copy patchbay-cni to this plugin directory of the container runtime, and write 00-patchbay.conflist to --runtime-config-dir so that the runtime calls it",
       parsePath,
     )
     .option(
       "--own-pod <namespace/name>",
-      "pod that this agent runs in; what --install-plugin made goes when it ends with the annotation patchbay.io/leave-runtime",
+      "pod that this agent runs in; if it ends with the annotation patchbay.io/leave-runtime, the agent removes what --install-plugin created",
     );
 }
 
@@ -157,13 +157,13 @@ function addDeviceFlags(command: Command): Command {
   return command
     .option(
       "--pod-resources-socket <path>",
-      "the kubelet's socket of pod resources, which is asked for the device of an attachment where its definition has the annotation k8s.v1.cni.cncf.io/resourceName, or its element a deviceID; none where the node has no device plugins",
+      "the kubelet's pod-resources socket, queried for the device of an attachment if its definition has the annotation k8s.v1.cni.cncf.io/resourceName or its element a deviceID; none if the node has no device plugins",
       (text) => (text === "none" ? text : parsePath(text)),
       POD_RESOURCES_SOCKET,
     )
     .option(
       "--device-info-dir <dir>",
-      "directory in which device plugins (dp) and CNI plugins (cni) tell of devices",
+      "directory in which device plugins (dp) and CNI plugins (cni) write device information",
       parsePath,
       DEVICE_INFO_DIR,
     );
@@ -179,18 +179,18 @@ function addDirectoryFlags(command: Command): Command {
     )
     .option(
       "--definition-dir <dir>",
-      "directory with the configurations of definitions without spec.config: of each the first .conf, .json or .conflist file that says its name; what the container runtime reads is --runtime-config-dir",
+      "directory with the configurations of definitions without spec.config: the first .conf, .json or .conflist file with the definition's name is used; the container runtime's own directory is --runtime-config-dir",
       DEFINITION_DIR,
     )
     .option(
       "--cni-cache-dir <dir>",
-      "directory in which a container runtime records what it attached; may be repeated",
+      "directory in which a container runtime records its attachments; may be repeated",
       collectDirectory,
       CACHE_DIRS,
     )
     .option(
       "--multus-dir <dir>",
-      "directory in which Multus records what it attached; what it forgot of pods that are gone is released, unless the mode is alone",
+      "directory in which Multus records its attachments; those that it left behind for deleted pods are released, unless the mode is alone",
       MULTUS_DIR,
     );
 }
@@ -202,14 +202,14 @@ export function parseFlags(argv: readonly string[]): Flags {
     .addOption(
       new Option(
         "--mode <mode>",
-        "who attaches networks beside this agent: nobody (alone), Multus when a pod is made (multus), or Multus and its dynamic networks controller (multus-dynamic); multus is also right where there is no Multus",
+        "which other components attach networks: none (alone), Multus at pod creation (multus), or Multus and its dynamic networks controller (multus-dynamic); multus also works without Multus",
       )
         .choices(MODES)
         .default("multus" satisfies AgentMode),
     )
     .option(
       "--state-dir <dir>",
-      "directory for state that must outlive a restart: the journal",
+      "directory for state that must survive a restart: the journal",
       "/var/lib/net-agent",
     )
     .option(
@@ -218,19 +218,19 @@ export function parseFlags(argv: readonly string[]): Flags {
     )
     .option(
       "--own-bridge <name>",
-      "bridge that is the node's own, though all its ports may be pods'; may be repeated",
+      "bridge that belongs to the node even if all its ports are pods'; may be repeated",
       (name: string, previous: readonly string[]) => [...previous, name],
       [],
     )
     .addOption(
       new Option(
         "--tenant-policy-mode <mode>",
-        "what happens to definitions that name what tenants' definitions may not: enforce refuses them, warn attaches them and reports them; auto enforces in mode alone and with --cni-socket, and warns beside Multus, which attaches them anyway",
+        "handling of tenants' definitions that violate the policy: enforce rejects them, warn attaches and reports them; auto enforces in mode alone and with --cni-socket, and warns beside Multus, which attaches them anyway",
       )
         .choices(["auto", "warn", "enforce"] satisfies PolicyMode[])
         .default("auto" satisfies PolicyMode),
     )
-    .option("--concurrency <count>", "number of pods worked on at once", parseCount, 16)
+    .option("--concurrency <count>", "number of pods reconciled at a time", parseCount, 16)
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   const flags = addDeviceFlags(addRuntimeFlags(addDirectoryFlags(command)));
   addPolicyFlags(flags).parse([...argv]);

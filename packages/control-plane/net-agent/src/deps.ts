@@ -60,7 +60,7 @@ export interface Deps {
   readonly failures: Failures;
   readonly events: EventRecorder;
   /** Called after each operation, so that the loop's deadline restarts. */
-  readonly progressed?: () => void;
+  readonly onProgress?: () => void;
   readonly clock: Clock;
   readonly log: Logger;
   /** Boot of this machine. Source: /proc/sys/kernel/random/boot_id */

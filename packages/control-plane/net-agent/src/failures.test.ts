@@ -51,19 +51,19 @@ test.each([
   ["CNI_REQUEST_NOT_MET", "RequestNotMet"],
   ["CNI_NAME_TAKEN", "InterfaceNameTaken"],
   ["CNI_TIMED_OUT", "CniFailed"],
-] as const)("%s is told as %s", (code, reason) => {
+] as const)("%s is reported as %s", (code, reason) => {
   const error = new AppError(code, {});
   const told = fail(new Scene().failures, STEP, error, "ns1/a").error;
   expect(told.reason).toBe(reason);
   expect(told.message).toContain(error.message);
 });
 
-test("what nobody knows is told as it is", () => {
+test("reports an unknown error unchanged", () => {
   const { error } = fail(new Scene().failures, STEP, new TypeError("x is undefined"));
   expect(error).toEqual({ reason: "CniFailed", message: "x is undefined" });
 });
 
-test("a step that failed is left alone, and is held with the words that were told", () => {
+test("backs off from a failed step and holds it with the reported message", () => {
   const { failures } = new Scene();
   const { error, pauseMs } = fail(failures, STEP, REFUSED);
   expect(pauseMs).toBeLessThanOrEqual(1000);
@@ -71,7 +71,7 @@ test("a step that failed is left alone, and is held with the words that were tol
   expect(failures.findHeld(OTHER)).toBeUndefined();
 });
 
-test("what only a change can mend is left alone for a minute", () => {
+test("backs off for a minute from a failure that only a change can fix", () => {
   const { failures } = new Scene();
   const missing = new AppError("CNI_NETWORK_NOT_FOUND", { network: "ns1/a" });
   expect(fail(failures, STEP, missing).pauseMs).toBe(60_000);
@@ -91,7 +91,7 @@ test.each([
   { name: "other circumstances", next: REFUSED, circumstances: "red", isNew: true },
   { name: "the same after ten minutes", next: REFUSED, afterMs: 600_000, isNew: true },
   { name: "the same just before", next: REFUSED, afterMs: 599_999, isNew: false },
-])("$name: is it told anew? $isNew", ({ next, circumstances = "blue", afterMs = 0, isNew }) => {
+])("$name: reported again: $isNew", ({ next, circumstances = "blue", afterMs = 0, isNew }) => {
   const scene = new Scene();
   scene.nowMs = 1_000_000;
   const first = fail(scene.failures, STEP, REFUSED).error;
@@ -100,7 +100,7 @@ test.each([
   expect(second === first).toBe(!isNew);
 });
 
-test("two errors of nobody's are told apart by their kind, and what is thrown may be anything", () => {
+test("distinguishes unknown errors by their kind, whatever value was thrown", () => {
   const { failures } = new Scene();
   const first = fail(failures, STEP, new TypeError("x")).error;
   expect(fail(failures, STEP, new TypeError("y")).error).toBe(first);
@@ -108,7 +108,7 @@ test("two errors of nobody's are told apart by their kind, and what is thrown ma
   expect(fail(failures, STEP, "text").error).toEqual({ reason: "CniFailed", message: "text" });
 });
 
-test("what was last told of a step is remembered, also when it may be tried again", () => {
+test("remembers the last report of a step after its backoff has ended", () => {
   const scene = new Scene();
   expect(scene.failures.lastReport(STEP)).toBeUndefined();
   const { error } = fail(scene.failures, STEP, REFUSED);
@@ -118,7 +118,7 @@ test("what was last told of a step is remembered, also when it may be tried agai
   expect(scene.failures.lastReport(OTHER)).toBeUndefined();
 });
 
-test("a step that succeeds begins anew", () => {
+test("starts afresh after a success", () => {
   const { failures } = new Scene();
   const first = fail(failures, STEP, REFUSED);
   fail(failures, STEP, REFUSED);
@@ -130,7 +130,7 @@ test("a step that succeeds begins anew", () => {
   expect(next.pauseMs).toBeLessThanOrEqual(1000);
 });
 
-test("steps that are no longer to be taken are forgotten, and those of other pods are not", () => {
+test("forgets steps that are no longer planned, but not those of other pods", () => {
   const { failures } = new Scene();
   const elsewhere = { ...STEP, scope: "uid-2" };
   for (const step of [STEP, OTHER, elsewhere]) fail(failures, step, REFUSED);
@@ -147,14 +147,14 @@ test("steps that are no longer to be taken are forgotten, and those of other pod
   ]);
 });
 
-test("a pod that is forgotten has no failures", () => {
+test("has no failures for a forgotten pod", () => {
   const { failures } = new Scene();
   fail(failures, STEP, REFUSED);
   failures.forget("uid-1");
   expect([failures.lastReport(STEP), failures.findHeld(STEP)]).toEqual([undefined, undefined]);
 });
 
-test("what the plan finds is news until it was told", () => {
+test("treats a plan error as new until it is reported", () => {
   const { failures } = new Scene();
   const found = { reason: "HostNetwork", message: "no" };
   expect(failures.isNew(STEP, found)).toBe(true);

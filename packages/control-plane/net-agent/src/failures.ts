@@ -30,7 +30,7 @@ function toAttachmentError(error: unknown, network?: string): AttachmentError {
 }
 
 /** The part of a failure that stays the same when its message varies. */
-function errorKind(error: unknown): string {
+function describeErrorKind(error: unknown): string {
   if (!isAppError(error)) return error instanceof Error ? error.name : typeof error;
   const { plugin, command, cniCode } = error.details;
   return [error.code, plugin, command, cniCode].map(String).join(" ");
@@ -45,17 +45,17 @@ interface Report {
 
 class StepFailures implements Failures {
   readonly #clock: Clock;
-  readonly #pauses;
+  readonly #backoff;
   /** By scope, then by name of the step. */
   readonly #reports = new Map<string, Map<string, Report>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#pauses = createStepBackoff<AttachmentError>({ clock });
+    this.#backoff = createStepBackoff<AttachmentError>({ clock });
   }
 
   findHeld(step: Step): Held<AttachmentError> | undefined {
-    return this.#pauses.findHeld(step);
+    return this.#backoff.findHeld(step);
   }
 
   lastReport({ scope, name }: Step): AttachmentError | undefined {
@@ -63,16 +63,16 @@ class StepFailures implements Failures {
   }
 
   explain(step: Step, thrown: unknown, network?: string): Explanation<AttachmentError> {
-    const code = errorKind(thrown);
+    const code = describeErrorKind(thrown);
     return { code, shown: this.#storeReport(step, code, toAttachmentError(thrown, network)).error };
   }
 
   fail(...failed: Parameters<StepBackoff<AttachmentError>["fail"]>): number {
-    return this.#pauses.fail(...failed);
+    return this.#backoff.fail(...failed);
   }
 
   succeed({ scope, name }: Pick<Step, "scope" | "name">): void {
-    this.#pauses.succeed({ scope, name });
+    this.#backoff.succeed({ scope, name });
     this.#reports.get(scope)?.delete(name);
   }
 
@@ -81,14 +81,14 @@ class StepFailures implements Failures {
   }
 
   retain(scope: string, names: readonly string[]): void {
-    this.#pauses.retain(scope, names);
+    this.#backoff.retain(scope, names);
     const report = this.#reports.get(scope);
     for (const name of [...(report?.keys() ?? [])]) if (!names.includes(name)) report?.delete(name);
     if (report?.size === 0) this.#reports.delete(scope);
   }
 
   forget(scope: string): void {
-    this.#pauses.forget(scope);
+    this.#backoff.forget(scope);
     this.#reports.delete(scope);
   }
 
@@ -98,8 +98,8 @@ class StepFailures implements Failures {
     this.#reports.set(scope, steps);
     const nowMs = this.#clock.monotonicMs();
     const key = JSON.stringify([kind, circumstances]);
-    const before = steps.get(name);
-    if (before?.key === key && nowMs - before.sinceMs < REPORT_MAX_AGE_MS) return before;
+    const previous = steps.get(name);
+    if (previous?.key === key && nowMs - previous.sinceMs < REPORT_MAX_AGE_MS) return previous;
     const report = { key, error, sinceMs: nowMs };
     steps.set(name, report);
     return report;

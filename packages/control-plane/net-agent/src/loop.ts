@@ -19,7 +19,7 @@ import { runLeftoverLoop } from "./reconcilers/leftovers.ts";
 import { runUpkeepLoop } from "./reconcilers/upkeep/upkeep.ts";
 import { reconcilePod } from "./reconcilers/pod/index.ts";
 import { loadTrackedPods } from "./tracked-pods.ts";
-import { inputsOf, wakePods } from "./wake.ts";
+import { serializeInputs, wakePods } from "./wake.ts";
 
 export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "podMutex" | "progressed"> {
   readonly metrics?: ReconcileMetrics;
@@ -36,18 +36,23 @@ export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "podMutex
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { pods, journal, clock, log, concurrency } = parts;
   const tracked = await loadTrackedPods(journal, log);
-  const circumstancesOf = (key: string): string => inputsOf(pods.find(parseKey(key)));
+  const buildInputs = (key: string): string => serializeInputs(pods.find(parseKey(key)));
   // Keeps one namespace from delaying the others when all pods start after a reboot.
-  const groupOf = (key: string): string => parseKey(key).namespace ?? "";
-  const queue = createQueue({ clock, concurrency, circumstancesOf, groupOf });
-  const spell = createBatchStats(parts, () => queue.length === 0);
+  const findNamespace = (key: string): string => parseKey(key).namespace ?? "";
+  const queue = createQueue({
+    clock,
+    concurrency,
+    circumstancesOf: buildInputs,
+    groupOf: findNamespace,
+  });
+  const batchStats = createBatchStats(parts, () => queue.length === 0);
   const state = { tracked, podMutex: new KeyedMutex(), failures: createFailures(clock) };
-  const deps = { ...parts, ...state, cni: spell.cni };
+  const deps = { ...parts, ...state, cni: batchStats.cni };
   wakePods(queue, parts);
   for (const pod of pods.list()) queue.add(printKey(keyOf(pod)));
   for (const key of tracked.keys()) queue.add(key);
   const reconcile = (key: string, _: AbortSignal, progressed: () => void): Promise<Next> =>
-    spell.pass(key, () => reconcilePod(key, { ...deps, progressed }));
+    batchStats.pass(key, () => reconcilePod(key, { ...deps, onProgress: progressed }));
   const wake = (key: string): void => {
     queue.add(key);
   };

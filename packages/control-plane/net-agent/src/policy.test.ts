@@ -5,7 +5,7 @@ import type { Note } from "@patchbay/kube";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { createFakeLogger } from "@patchbay/telemetry/testing";
 import { expect, test } from "vitest";
-import { enforcesPolicy, followPolicy } from "./policy.ts";
+import { isPolicyEnforced, followPolicy } from "./policy.ts";
 
 const KEY = { namespace: "patchbay", name: "kubevirt" };
 
@@ -37,13 +37,13 @@ function follow(flags: ClusterTenantPolicy = {}) {
   return { kubevirts, notes, policy, levels, changes: () => changes };
 }
 
-test("without an object the flags count, and the default beside them", () => {
+test("uses the flags and the default policy without a KubeVirt object", () => {
   const { policy, changes } = follow({ masters: ["eth9"] });
   expect(policy.current()).toEqual({ ...DEFAULT_POLICY, masters: ["eth9"] });
   expect(changes()).toBe(0);
 });
 
-test("a change counts at once, and is told once", () => {
+test("applies a change at once and reports it once", () => {
   const { policy, kubevirts, changes, levels, notes } = follow();
   kubevirts.put(kubevirtWith());
   expect(changes()).toBe(0);
@@ -58,7 +58,7 @@ test("a change counts at once, and is told once", () => {
   expect(notes).toEqual([]);
 });
 
-test("what cannot be understood is told on the object, and the policy of before stays", () => {
+test("reports an invalid policy on the object and retains the previous policy", () => {
   const { policy, kubevirts, notes, levels, changes } = follow();
   kubevirts.put(kubevirtWith({ masters: ["eth1"] }));
   kubevirts.put(kubevirtWith({ masters: ["e*1"], plugins: [] }));
@@ -70,7 +70,7 @@ test("what cannot be understood is told on the object, and the policy of before 
       type: "Warning",
       reason: "TenantPolicyInvalid",
       message: expect.stringMatching(
-        /^spec\.configuration\.network\.tenantPolicy\.masters\[0\]: "e\*1" must be .*; the policy of before stays/,
+        /^spec\.configuration\.network\.tenantPolicy\.masters\[0\]: "e\*1" must be .*; the previous policy stays/,
       ) as string,
     },
   ]);
@@ -81,11 +81,11 @@ test("what cannot be understood is told on the object, and the policy of before 
   expect(policy.current().masters).toEqual(["eth2"]);
 });
 
-test("an agent that starts with one that it does not understand allows nothing of that list", () => {
+test("allows nothing of an invalid list when the agent starts with it", () => {
   const { policy, kubevirts, notes } = follow();
   kubevirts.put(kubevirtWith({ masters: ["e*1"] }));
   expect(policy.current()).toEqual({ ...DEFAULT_POLICY, masters: [] });
-  expect(notes[0]?.message).toContain("such a list allows nothing until it is corrected");
+  expect(notes[0]?.message).toContain("the invalid list allows nothing until it is corrected");
 });
 
 test.each([
@@ -95,7 +95,7 @@ test.each([
   { mode: "multus", cniSocket: "/run/cni.sock", isEnforced: true },
   { mode: "multus", tenantPolicyMode: "enforce", isEnforced: true },
   { mode: "alone", tenantPolicyMode: "warn", isEnforced: false },
-] as const)("the policy is enforced: $isEnforced in $mode $cniSocket $tenantPolicyMode", (row) => {
+] as const)("policy enforced: $isEnforced in $mode $cniSocket $tenantPolicyMode", (row) => {
   const { isEnforced, ...flags } = row;
-  expect(enforcesPolicy({ tenantPolicyMode: "auto", ...flags })).toBe(isEnforced);
+  expect(isPolicyEnforced({ tenantPolicyMode: "auto", ...flags })).toBe(isEnforced);
 });

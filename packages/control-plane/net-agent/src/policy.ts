@@ -39,7 +39,7 @@ class WatchedPolicy implements CurrentPolicy {
     deps.kubevirts.onChange((change) => {
       const isStatusChange =
         change.kind === "updated" && isEqual(change.previous.spec, change.current.spec);
-      if (!isStatusChange) this.#look();
+      if (!isStatusChange) this.#update();
     });
   }
 
@@ -59,13 +59,16 @@ class WatchedPolicy implements CurrentPolicy {
     this.#listeners.push(listener);
   }
 
-  #look(): void {
+  #update(): void {
     const { flags, kubevirts, log } = this.#deps;
     // The first object is the cluster's configuration, as for other components.
     const [kubevirt] = kubevirts.list();
     const { policy, causes } = policyInForce({ flags, kubevirt, before: this.#policy });
     if (kubevirt !== undefined && causes.length > 0) {
-      this.#tell(kubevirt, causes.map(({ field, message }) => `${field}: ${message}`).join("; "));
+      this.#reportInvalid(
+        kubevirt,
+        causes.map(({ field, message }) => `${field}: ${message}`).join("; "),
+      );
     }
     const hasChanged = !isEqual(policy, this.current());
     this.#policy = policy;
@@ -74,13 +77,13 @@ class WatchedPolicy implements CurrentPolicy {
     for (const listener of this.#listeners) listener();
   }
 
-  #tell(kubevirt: KubeVirt, causes: string): void {
+  #reportInvalid(kubevirt: KubeVirt, causes: string): void {
     const { events, log } = this.#deps;
     const consequence =
       this.#policy === undefined
-        ? "such a list allows nothing until it is corrected"
-        : "the policy of before stays until it is corrected";
-    log.warn("tenant policy not understood", { reason: `${causes}; ${consequence}` });
+        ? "the invalid list allows nothing until it is corrected"
+        : "the previous policy stays in force until it is corrected";
+    log.warn("tenant policy is invalid", { reason: `${causes}; ${consequence}` });
     const message = `${causes}; ${consequence}`;
     events.record(kubevirt, { type: "Warning", reason: "TenantPolicyInvalid", message });
   }
@@ -96,7 +99,7 @@ export type PolicyMode = "auto" | "warn" | "enforce";
  * Whether the policy is enforced. Beside Multus it is no security boundary, because Multus attaches in the next pod what this agent
  * rejects. It is one if the agent makes all attachments.
  */
-export function enforcesPolicy({
+export function isPolicyEnforced({
   tenantPolicyMode,
   mode,
   cniSocket,

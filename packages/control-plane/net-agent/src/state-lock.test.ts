@@ -29,7 +29,7 @@ function hold(signal: AbortSignal, sleep: () => void = () => undefined) {
   return lockState(join(directory, "state"), { files: createFiles(), clock, log }, signal);
 }
 
-test("the second says so once, and works when the first has ended", async () => {
+test("the second agent logs once and starts when the first has ended", async () => {
   const { signal } = new AbortController();
   const first = await hold(signal);
   expect(told).toEqual([]);
@@ -43,7 +43,7 @@ test("the second says so once, and works when the first has ended", async () => 
   second?.release();
 });
 
-test("one that is told to end while it waits ends", async () => {
+test("a waiting agent stops when it is aborted", async () => {
   const stop = new AbortController();
   const first = await hold(stop.signal);
   const second = await hold(stop.signal, () => {

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of net-agent for tests of other packages.
 export { runLoop } from "./loop.ts";
-export { BY_NETWORK, requestedNetworks as networksAskedBy } from "./wake.ts";
+export { BY_NETWORK, listRequestedNetworks } from "./wake.ts";

@@ -21,7 +21,7 @@ const ROW = {
   },
 };
 
-test("the pods of the journal are known by key; one that cannot be read is told, and hides no other", async () => {
+test("loads the journal's pods by key; an unreadable one is logged and hides no other", async () => {
   const files = createFakeFiles();
   const journal = createJournal(files, "/j");
   for (const podUid of ["uid-2", "uid-1"]) await journal.write({ ...ROW, podUid, podName: "pod" });
@@ -34,13 +34,13 @@ test("the pods of the journal are known by key; one that cannot be read is told,
   };
   const tracked = await loadTrackedPods(journal, log);
   expect(tracked.keys()).toEqual(["ns1/another", "ns1/pod"]);
-  expect(tracked.uidsOf("ns1/pod")).toEqual(["uid-1", "uid-2"]);
+  expect(tracked.listUids("ns1/pod")).toEqual(["uid-1", "uid-2"]);
   expect(errors).toEqual([
     { uid: "uid-0", reason: expect.stringContaining("/j/uid-0/") as string },
   ]);
 });
 
-test("a key is forgotten with its last pod", async () => {
+test("forgets a key with its last pod", async () => {
   const tracked = await loadTrackedPods(
     createJournal(createFakeFiles(), "/j"),
     createSilentLogger(),
@@ -49,8 +49,8 @@ test("a key is forgotten with its last pod", async () => {
   tracked.add("ns1/pod", "uid-1");
   tracked.remove("ns1/pod", "uid-2");
   tracked.remove("ns1/other", "uid-2");
-  expect(tracked.uidsOf("ns1/pod")).toEqual(["uid-1"]);
+  expect(tracked.listUids("ns1/pod")).toEqual(["uid-1"]);
   tracked.remove("ns1/pod", "uid-1");
   expect(tracked.keys()).toEqual([]);
-  expect(tracked.uidsOf("ns1/pod")).toEqual([]);
+  expect(tracked.listUids("ns1/pod")).toEqual([]);
 });

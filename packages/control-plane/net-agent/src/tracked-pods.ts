@@ -7,7 +7,7 @@ import { messageOf, type Logger } from "@patchbay/base";
 export interface TrackedPods {
   add(key: string, uid: string): void;
   remove(key: string, uid: string): void;
-  uidsOf(key: string): readonly string[];
+  listUids(key: string): readonly string[];
   keys(): readonly string[];
   /** Uids of pods whose rows could not be read at the start. */
   readonly unreadable: readonly string[];
@@ -36,7 +36,7 @@ export async function loadTrackedPods(journal: Journal, log: Logger): Promise<Tr
       uids?.delete(uid);
       if (uids?.size === 0) tracked.delete(key);
     },
-    uidsOf: (key) => [...(tracked.get(key) ?? [])].toSorted(),
+    listUids: (key) => [...(tracked.get(key) ?? [])].toSorted(),
     unreadable,
     keys: () => [...tracked.keys()].toSorted(),
   };

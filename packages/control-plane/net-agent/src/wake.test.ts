@@ -2,7 +2,7 @@
 import { names, type NetworkAttachmentDefinition, type Pod } from "@patchbay/api";
 import { createFakeCache } from "@patchbay/kube/testing";
 import { describe, expect, test } from "vitest";
-import { inputsOf, BY_NETWORK, requestedNetworks, wakePods } from "./wake.ts";
+import { serializeInputs, BY_NETWORK, listRequestedNetworks, wakePods } from "./wake.ts";
 
 function aPod(name: string, networks?: string, generation = 1): Pod {
   const annotations = networks === undefined ? {} : { [names.NETWORKS_ANNOTATION]: networks };
@@ -21,7 +21,7 @@ function aNad(name: string): NetworkAttachmentDefinition {
 
 describe("a change wakes", () => {
   const woken: string[] = [];
-  const pods = createFakeCache<Pod>({ [BY_NETWORK]: requestedNetworks });
+  const pods = createFakeCache<Pod>({ [BY_NETWORK]: listRequestedNetworks });
   const nads = createFakeCache<NetworkAttachmentDefinition>();
   for (const pod of [
     aPod("asks", "blue"),
@@ -95,16 +95,16 @@ test.each([
   { name: "of others", networks: "x/a@net1,b", want: ["x/a", "ns1/b"] },
   { name: "that cannot be read", networks: "[null]", want: [] },
   { name: "without a list", networks: undefined, want: [] },
-])("the networks of a pod: $name", ({ networks, want }) => {
-  expect(requestedNetworks(aPod("p", networks))).toEqual(want);
+])("lists the networks of a pod: $name", ({ networks, want }) => {
+  expect(listRequestedNetworks(aPod("p", networks))).toEqual(want);
 });
 
-test("what is wanted of a pod changes with its annotation, with its spec, and when it is gone", () => {
+test("a pod's inputs change with its annotation, its spec and its deletion", () => {
   const { namespace = "", name, uid = "", generation = 0 } = aPod("p").metadata;
   const bare: Pod = { ...aPod("p"), metadata: { namespace, name, uid, generation } };
   const all = [aPod("p", "a"), aPod("p", "b"), aPod("p", "a", 2), aPod("p"), undefined].map(
-    inputsOf,
+    serializeInputs,
   );
   expect(new Set(all).size).toBe(5);
-  expect(inputsOf(bare)).toBe(inputsOf(aPod("p")));
+  expect(serializeInputs(bare)).toBe(serializeInputs(aPod("p")));
 });

@@ -9,7 +9,7 @@ import type { CurrentPolicy } from "./policy.ts";
 export const BY_NETWORK = "network";
 
 /** The networks that a pod requests, as NAMESPACE/NAME; none if its annotation is invalid. */
-export function requestedNetworks(pod: Pod): readonly string[] {
+export function listRequestedNetworks(pod: Pod): readonly string[] {
   const networks = parseNetworks(pod.metadata.annotations?.[names.NETWORKS_ANNOTATION]);
   if (!networks.ok) return [];
   const own = pod.metadata.namespace ?? "";
@@ -19,7 +19,7 @@ export function requestedNetworks(pod: Pod): readonly string[] {
 }
 
 /** The inputs of a pod's attachments. The annotation is included, because it does not change the generation. */
-export function inputsOf(pod: Pod | undefined): string {
+export function serializeInputs(pod: Pod | undefined): string {
   return `${specVersionOf(pod)} ${pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""}`;
 }
 
@@ -50,7 +50,7 @@ export function wakePods(
   });
   policy.onChange(() => {
     for (const pod of pods.list()) {
-      if (requestedNetworks(pod).length > 0) queue.add(printKey(keyOf(pod)));
+      if (listRequestedNetworks(pod).length > 0) queue.add(printKey(keyOf(pod)));
     }
   });
 }

@@ -191,7 +191,7 @@ function findHostRoot({ hostProcess }: Flags): string {
   return hostProcess === undefined ? "/" : `/proc/${String(hostProcess)}/root`;
 }
 
-function vhostOptions(flags: Flags): VhostDirectoriesOptions {
+function buildVhostOptions(flags: Flags): VhostDirectoriesOptions {
   const root = findHostRoot(flags);
   const selinuxDir = join(root, "sys/fs/selinux");
   const { dataplaneGroup } = flags;
@@ -199,7 +199,7 @@ function vhostOptions(flags: Flags): VhostDirectoriesOptions {
 }
 
 function openVhostSockets(flags: Flags): VhostSockets {
-  return createVhostSockets({ ...vhostOptions(flags), podsDir: flags.podsDir });
+  return createVhostSockets({ ...buildVhostOptions(flags), podsDir: flags.podsDir });
 }
 
 /** Offers the node's devices to its kubelet until aborted. Does nothing without a kubelet directory. */
@@ -211,7 +211,7 @@ function offerDevices(
   const { kubeletDir } = flags;
   if (kubeletDir === undefined) return Promise.resolve();
   const nodes = createDeviceNodes({ runner: createProcessRunner() });
-  const directories = createVhostDirectories(vhostOptions(flags));
+  const directories = createVhostDirectories(buildVhostOptions(flags));
   const podDevices = createPodDevices(join(kubeletDir, POD_RESOURCES_SOCKET), clock);
   const options = {
     places: { kubeletDir, hostRoot: findHostRoot(flags) },
@@ -269,7 +269,7 @@ async function serveVirtApi(
       return;
     } catch (error) {
       const reason = messageOf(error);
-      if (reason !== lastReason) log.warn("virt-api cannot be answered yet", { reason });
+      if (reason !== lastReason) log.warn("cannot serve virt-api yet", { reason });
       lastReason = reason;
       await clock.sleep(CERTIFICATES_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
     }

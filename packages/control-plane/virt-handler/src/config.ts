@@ -54,7 +54,7 @@ export function parseFlags(argv: readonly string[]): Flags {
     .option("--pods-dir <dir>", "directory of the pods' volumes", "/var/lib/kubelet/pods")
     .option(
       "--kubelet-dir <dir>",
-      "directory of the node's kubelet, to which kvm, tun, vhost-net and directories of vhost-user sockets are offered for pods (default: they are offered to none)",
+      "the kubelet's directory, to offer kvm, tun, vhost-net and directories of vhost-user sockets to pods (default: offer no devices)",
     )
     .option(DATAPLANE_GROUP_FLAG.flags, DATAPLANE_GROUP_FLAG.description, toDataplaneGroup, 0)
     .option(
@@ -62,11 +62,11 @@ export function parseFlags(argv: readonly string[]): Flags {
       "directory for state that the kernel does not keep: addresses that have moved from pods to guests",
       "/var/lib/patchbay/virt-handler",
     )
-    .option("--concurrency <count>", "number of VMs worked on at once", Number, WORKERS)
+    .option("--concurrency <count>", "number of VMs reconciled at a time", Number, WORKERS)
     .option("--listen-address <address>", "address to listen on for virt-api", "0.0.0.0")
     .option(
       "--port <port>",
-      "TCP port where virt-api asks for guests of this node; 0 takes a free one (default: nobody is answered)",
+      "TCP port for virt-api's requests to guests of this node; 0 for a free port (default: serve no requests)",
       toPort,
     )
     .option(
@@ -74,20 +74,28 @@ export function parseFlags(argv: readonly string[]): Flags {
       "certificate to serve with, PEM",
       `${CERTIFICATES_DIR}/tls.crt`,
     )
-    .option("--tls-private-key-file <file>", "its key, PEM", `${CERTIFICATES_DIR}/tls.key`)
+    .option(
+      "--tls-private-key-file <file>",
+      "key of the certificate, PEM",
+      `${CERTIFICATES_DIR}/tls.key`,
+    )
     .option(
       "--client-ca-file <file>",
-      "authority of virt-api's client certificate",
+      "CA of virt-api's client certificate",
       `${CERTIFICATES_DIR}/ca.crt`,
     )
-    .option("--client-name <name>", "common name of that certificate", HANDLER_CLIENT_NAME)
+    .option(
+      "--client-name <name>",
+      "common name of virt-api's client certificate",
+      HANDLER_CLIENT_NAME,
+    )
     .option(
       "--relay-certificates <dir>",
-      "directory of tls.crt, tls.key and ca.crt, PEM: what this node shows to another one when a guest moves, and whom it believes (default: virt-api signs it)",
+      "directory with tls.crt, tls.key and ca.crt, PEM: this node's certificate for migrations and the CA of the other nodes' certificates (default: virt-api signs a certificate)",
     )
     .option(
       "--relay-address <address>",
-      "address of this node at which others reach it when a guest moves",
+      "address on which this node receives migrating guests",
       "127.0.0.1",
     )
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));

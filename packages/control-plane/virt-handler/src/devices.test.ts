@@ -35,7 +35,7 @@ function kubevirt(useEmulation: boolean): KubeVirt {
   };
 }
 
-test("kvm is offered while guests are not emulated, and again when its last offer has ended", async () => {
+test("offers kvm while guests are not emulated, and again after its last offer has ended", async () => {
   const kubevirts = createFakeCache<KubeVirt>();
   kubevirts.put(kubevirt(true));
   const stop = new AbortController();
@@ -69,7 +69,7 @@ test("kvm is offered while guests are not emulated, and again when its last offe
   await over;
 });
 
-test("without a configuration there is hardware; nothing is offered by what was stopped before", async () => {
+test("offers hardware without a configuration, and nothing after a stop", async () => {
   const stop = new AbortController();
   stop.abort(new Error("stopped"));
   const kubevirts = createFakeCache<KubeVirt>();

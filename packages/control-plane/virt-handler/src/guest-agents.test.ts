@@ -31,7 +31,7 @@ function timeOut(vmi = VMI): boolean {
 }
 
 function addressesOf(vmi = VMI): readonly string[] | undefined {
-  return guests.viewOf(vmi).nics.get(MAC)?.ipv4.value;
+  return guests.getView(vmi).nics.get(MAC)?.ipv4.value;
 }
 
 beforeEach(() => {
@@ -39,7 +39,7 @@ beforeEach(() => {
   guests = createGuestAgents(clock);
 });
 
-describe("what a guest said", () => {
+describe("a guest's report", () => {
   test.each([
     { name: "the same", told: [eth0("10.0.0.1")], isNew: false },
     { name: "no answer", told: undefined, isNew: false },
@@ -58,7 +58,7 @@ describe("what a guest said", () => {
     expect(tell(told)).toBe(isNew);
   });
 
-  test("is what was reported, while it has said nothing to this process", () => {
+  test("is the one in the status until the guest reports to this process", () => {
     const reported = vmiOf(UID, [
       {
         name: "one",
@@ -73,7 +73,7 @@ describe("what a guest said", () => {
     expect(addressesOf(reported)).toEqual(["10.0.0.7"]);
   });
 
-  test("is gone with its VMI", () => {
+  test("is forgotten with its VMI", () => {
     const other = vmiOf("other");
     tell([eth0("10.0.0.1")]);
     tell([eth0("10.0.0.1")], other);
@@ -83,12 +83,12 @@ describe("what a guest said", () => {
   });
 });
 
-describe("the next question", () => {
-  test("is never, where nobody listens", () => {
+describe("the next query", () => {
+  test("is never due without an agent", () => {
     expect(guests.queryDueInMs(UID, "")).toBeUndefined();
   });
 
-  test("comes after a while, and later when the guest was asked; a change begins anew", async () => {
+  test("is due after a while, later with each query, and soon again after a change", async () => {
     const first = guests.queryDueInMs(UID, "a");
     expect(first).toBe(500);
     await clock.advance(500);
@@ -98,7 +98,7 @@ describe("the next question", () => {
     expect(guests.queryDueInMs(UID, "a b")).toBe(500);
   });
 
-  test("comes at a slow pace at rest, and slower when nobody answers", async () => {
+  test("is rare at rest, and rarer without an answer", async () => {
     guests.queryDueInMs(UID, "a");
     for (const ms of [500, 2_500, 12_000, 45_000]) {
       await clock.advance(ms);
@@ -117,7 +117,7 @@ describe("the next question", () => {
     expect(guests.queryDueInMs(UID, "a")).toBe(120_000);
   });
 
-  test("comes as at first when the VMI was forgotten", async () => {
+  test("is due as at first after the VMI was forgotten", async () => {
     guests.queryDueInMs(UID, "a");
     await clock.advance(500);
     tell([eth0()]);
@@ -125,7 +125,7 @@ describe("the next question", () => {
     expect(guests.queryDueInMs(UID, "a")).toBe(500);
   });
 
-  test("is put off for an agent that comes and goes all the time", async () => {
+  test("is limited for an agent that reconnects all the time", async () => {
     let questions = 0;
     for (let second = 0; second < 3_600; second += 1) {
       const inMs = guests.queryDueInMs(UID, second % 2 === 0 ? "a" : "b");
@@ -141,8 +141,8 @@ describe("the next question", () => {
   });
 });
 
-describe("that no agent listens", () => {
-  test("is told after a minute, since when it is so, and not once it listens again", async () => {
+describe("a disconnected agent", () => {
+  test("is reported after a minute with its start, until it reconnects", async () => {
     tell([eth0("10.0.0.1")]);
     const since = new Date(clock.now()).toISOString();
     guests.recordConnected(VMI, false);
@@ -157,7 +157,7 @@ describe("that no agent listens", () => {
     expect(guests.silentSince(VMI)).toBeUndefined();
   });
 
-  test("is no news of a guest that was never heard", async () => {
+  test("is not reported if the guest has never reported", async () => {
     guests.recordConnected(VMI, false);
     await clock.advance(100_000);
     expect([guests.silentSince(VMI), guests.silenceReportDueInMs(UID)]).toEqual([
@@ -166,7 +166,7 @@ describe("that no agent listens", () => {
     ]);
   });
 
-  test("is told as before by the next process", async () => {
+  test("is reported unchanged by the next process", async () => {
     await clock.advance(200_000);
     const silentSince = new Date(clock.now() - 100_000).toISOString();
     const reported = vmiOf(UID, [
@@ -190,7 +190,7 @@ describe("an agent that has the channel open and does not answer", () => {
     guests.recordConnected(vmi, true);
   }
 
-  test("counts as silent after two questions and a minute, since the first question", async () => {
+  test("counts as silent after two queries and a minute, since the first query", async () => {
     tell([eth0("10.0.0.1")]);
     const since = clock.now();
     await hang();
@@ -201,7 +201,7 @@ describe("an agent that has the channel open and does not answer", () => {
     expect(addressesOf()).toEqual(["10.0.0.1"]);
   });
 
-  test("is not silent after one question", async () => {
+  test("is not silent after one query", async () => {
     tell([eth0("10.0.0.1")]);
     timeOut();
     guests.recordConnected(VMI, true);
@@ -212,7 +212,7 @@ describe("an agent that has the channel open and does not answer", () => {
     ]);
   });
 
-  test("is not silent because it refuses a question", async () => {
+  test("is not silent because it rejects a query", async () => {
     tell([eth0("10.0.0.1")]);
     for (let times = 0; times < 3; times += 1) tell(undefined);
     guests.recordConnected(VMI, true);

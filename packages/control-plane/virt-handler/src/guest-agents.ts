@@ -27,9 +27,9 @@ interface AgentAnswer {
 }
 
 export interface GuestAgents {
-  viewOf(vmi: VirtualMachineInstance): GuestView;
+  getView(vmi: VirtualMachineInstance): GuestView;
   /** Undefined when the agent must be queried for it. An agent that reconnects may run in another system. */
-  systemOf(uid: string): GuestOsInfo | undefined;
+  findSystem(uid: string): GuestOsInfo | undefined;
   /**
    * Milliseconds until the next query, 0 for now; undefined to wait for a change. `inputs` names the NICs and networks that the
    * agent would report; a different text counts as a change.
@@ -77,7 +77,7 @@ function uidOf({ metadata }: VirtualMachineInstance): string {
   return metadata.uid ?? "";
 }
 
-function reportedFields({ nics, others }: GuestView): unknown {
+function listReportedFields({ nics, others }: GuestView): unknown {
   const shown = [...nics.values(), ...others].map(({ mac, name, ipv4, ipv6 }) => [
     mac,
     name,
@@ -94,18 +94,18 @@ class TrackedGuestAgents implements GuestAgents {
   readonly #systems = new Map<string, GuestOsInfo>();
   readonly #silences = new Map<string, AgentSilence>();
   readonly #unanswered = new Map<string, Unanswered>();
-  readonly #questions;
+  readonly #queryLimits;
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.#questions = createTokenBuckets(clock, QUERY_LIMIT);
+    this.#queryLimits = createTokenBuckets(clock, QUERY_LIMIT);
   }
 
-  viewOf(vmi: VirtualMachineInstance): GuestView {
+  getView(vmi: VirtualMachineInstance): GuestView {
     return this.#views.get(uidOf(vmi)) ?? restoreGuestView(vmi.status?.interfaces ?? []);
   }
 
-  systemOf(uid: string): GuestOsInfo | undefined {
+  findSystem(uid: string): GuestOsInfo | undefined {
     return this.#systems.get(uid);
   }
 
@@ -122,7 +122,7 @@ class TrackedGuestAgents implements GuestAgents {
       changedAgoMs: nowMs - history.changedMs,
       askedAgoMs: nowMs - history.queriedMs,
     });
-    return dueInMs === 0 && !this.#questions.has(uid) ? QUERY_LIMIT.refillMs : dueInMs;
+    return dueInMs === 0 && !this.#queryLimits.has(uid) ? QUERY_LIMIT.refillMs : dueInMs;
   }
 
   recordAnswer(
@@ -131,7 +131,7 @@ class TrackedGuestAgents implements GuestAgents {
   ): boolean {
     const uid = uidOf(vmi);
     const nowMs = this.#clock.monotonicMs();
-    this.#questions.take(uid);
+    this.#queryLimits.take(uid);
     const history = this.#queries.get(uid);
     if (history !== undefined) {
       const failures = links === undefined ? history.failures + 1 : 0;
@@ -142,21 +142,23 @@ class TrackedGuestAgents implements GuestAgents {
         failures,
       });
     }
-    if (isTimeout === true) return this.#noteTimeout(uid);
+    if (isTimeout === true) return this.#recordTimeout(uid);
     if (links === undefined) return false;
     this.#unanswered.delete(uid);
     const wasSilent = this.#silences.has(uid);
-    const before = this.viewOf(vmi);
+    const before = this.getView(vmi);
     const view = nextGuestView(before, readGuestLinks(links), { macs, nowMs });
     this.#views.set(uid, view);
     if (system !== undefined) this.#systems.set(uid, readGuestSystem(system));
     return (
-      wasSilent || system !== undefined || !isEqual(reportedFields(before), reportedFields(view))
+      wasSilent ||
+      system !== undefined ||
+      !isEqual(listReportedFields(before), listReportedFields(view))
     );
   }
 
   /** Returns true when the agent has just been found to hang. */
-  #noteTimeout(uid: string): boolean {
+  #recordTimeout(uid: string): boolean {
     const before = this.#unanswered.get(uid) ?? {
       count: 0,
       since: printTime(this.#clock.now()),
@@ -172,14 +174,14 @@ class TrackedGuestAgents implements GuestAgents {
     if (!isListening) this.#unanswered.delete(uid);
     const isHung = isListening && this.#isHung(vmi);
     if (isHung || !isListening) this.#systems.delete(uid);
-    const isSilent = isListening ? isHung : this.#wasHeard(vmi);
+    const isSilent = isListening ? isHung : this.#hasAnswered(vmi);
     if (!isSilent) this.#silences.delete(uid);
     else if (!this.#silences.has(uid)) this.#silences.set(uid, this.#beginSilence(vmi));
   }
 
   #beginSilence(vmi: VirtualMachineInstance): AgentSilence {
     const nowMs = this.#clock.monotonicMs();
-    const reported = reportedSilence(vmi);
+    const reported = findReportedSilence(vmi);
     if (reported !== undefined) return { since: reported, reportAtMs: nowMs };
     const now = { since: printTime(this.#clock.now()), sinceMs: nowMs };
     const { since, sinceMs } = this.#unanswered.get(uidOf(vmi)) ?? now;
@@ -191,26 +193,26 @@ class TrackedGuestAgents implements GuestAgents {
     const uid = uidOf(vmi);
     const unanswered = this.#unanswered.get(uid);
     if (unanswered !== undefined && unanswered.count >= HUNG_AFTER_TIMEOUTS) return true;
-    return !this.#views.has(uid) && reportedSilence(vmi) !== undefined;
+    return !this.#views.has(uid) && findReportedSilence(vmi) !== undefined;
   }
 
   silentSince(vmi: VirtualMachineInstance): string | undefined {
     const silence = this.#silences.get(uidOf(vmi));
-    return silence === undefined || this.#leftMs(silence) > 0 ? undefined : silence.since;
+    return silence === undefined || this.#remainingMs(silence) > 0 ? undefined : silence.since;
   }
 
   silenceReportDueInMs(uid: string): number | undefined {
     const silence = this.#silences.get(uid);
-    const leftMs = silence === undefined ? 0 : this.#leftMs(silence);
-    return leftMs > 0 ? leftMs : undefined;
+    const remainingMs = silence === undefined ? 0 : this.#remainingMs(silence);
+    return remainingMs > 0 ? remainingMs : undefined;
   }
 
-  #wasHeard(vmi: VirtualMachineInstance): boolean {
+  #hasAnswered(vmi: VirtualMachineInstance): boolean {
     const isReported = (vmi.status?.conditions ?? []).some(({ type }) => type === AGENT_CONNECTED);
-    return isReported || this.viewOf(vmi).nics.size > 0;
+    return isReported || this.getView(vmi).nics.size > 0;
   }
 
-  #leftMs({ reportAtMs }: AgentSilence): number {
+  #remainingMs({ reportAtMs }: AgentSilence): number {
     return reportAtMs - this.#clock.monotonicMs();
   }
 
@@ -220,11 +222,11 @@ class TrackedGuestAgents implements GuestAgents {
     this.#systems.delete(uid);
     this.#silences.delete(uid);
     this.#unanswered.delete(uid);
-    this.#questions.forget(uid);
+    this.#queryLimits.forget(uid);
   }
 }
 
-function reportedSilence({ status }: VirtualMachineInstance): string | undefined {
+function findReportedSilence({ status }: VirtualMachineInstance): string | undefined {
   return (status?.interfaces ?? []).flatMap(({ addressInfo }) => addressInfo?.silentSince ?? [])[0];
 }
 

@@ -21,13 +21,13 @@ beforeEach(() => {
 });
 afterEach(() => node.stop());
 
-test("a VMI that is there at the start is worked on unasked", async () => {
+test("reconciles a VMI that exists at the start", async () => {
   await node.put(aScheduledVmi(["one"]));
   node.start();
   await eventually(isRunning, SOON);
 });
 
-test("a VMI that comes later is worked on, and again when it changes", async () => {
+test("reconciles a new VMI, and again when it changes", async () => {
   node.start();
   await node.put(aScheduledVmi(["one"], { attachments: [] }));
   await eventually(() => node.launchers.openCount === 1, SOON);
@@ -36,7 +36,7 @@ test("a VMI that comes later is worked on, and again when it changes", async () 
   await eventually(isRunning, SOON);
 });
 
-test("the launcher of a VMI that has left the node is let go of", async () => {
+test("releases the launcher of a VMI that has left the node", async () => {
   await node.put(aScheduledVmi(["one"]));
   node.start();
   await eventually(isRunning, SOON);
@@ -45,7 +45,7 @@ test("the launcher of a VMI that has left the node is let go of", async () => {
   await eventually(() => node.launchers.openCount === 0, SOON);
 });
 
-test("a pass that failed is counted, and made again at once when others say something new", async () => {
+test("counts a failed pass and retries at once when other components change the VMI", async () => {
   node.podNetwork.failNext("look", new AppError("PODNET_FAILED", { message: "no" }));
   await node.put(aScheduledVmi(["one"], { attachments: [] }));
   node.start();
@@ -54,7 +54,7 @@ test("a pass that failed is counted, and made again at once when others say some
   await eventually(isRunning, SOON);
 });
 
-test("an event of the guest wakes the loop", async () => {
+test("a guest event wakes the loop", async () => {
   await node.put(aScheduledVmi(["one"]));
   node.start();
   await eventually(isRunning, SOON);
@@ -62,7 +62,7 @@ test("an event of the guest wakes the loop", async () => {
   await eventually(() => node.vmi?.status?.phase === "Succeeded", SOON);
 });
 
-test("an abort closes all sessions, and a change wakes nobody any more", async () => {
+test("an abort closes all sessions, and later changes wake nothing", async () => {
   await node.put(aScheduledVmi(["one"], { attachments: [] }));
   node.start();
   await eventually(() => node.launchers.openCount === 1, SOON);
@@ -72,7 +72,7 @@ test("an abort closes all sessions, and a change wakes nobody any more", async (
   expect(node.launchers.openCount).toBe(0);
 });
 
-describe("whoever asks for metrics is told", () => {
+describe("metrics report", () => {
   const received = { bytes: 1, packets: 2, errors: 3, dropped: 4 };
   const transmitted = { bytes: 10, packets: 20, errors: 30, dropped: 40 };
 
@@ -86,7 +86,7 @@ describe("whoever asks for metrics is told", () => {
       });
   }
 
-  test("what went through the taps of VMs that run, as the guest sees it", async () => {
+  test("the traffic through the taps of running VMs, from the guest's point of view", async () => {
     const { tapName } = linkNamesOf("one");
     node.linkCounters.put(NETNS, { name: tapName, received, transmitted });
     await node.put(aScheduledVmi(["one"]));
@@ -100,7 +100,7 @@ describe("whoever asks for metrics is told", () => {
     expect(told.filter((line) => line.startsWith("kubevirt_vmi_vnic_info"))).toHaveLength(1);
   });
 
-  test("the same when they ask again at once: the kernel is read once a second", async () => {
+  test("cached values when scraped again at once: the kernel is read once a second", async () => {
     const { tapName } = linkNamesOf("one");
     node.linkCounters.put(NETNS, { name: tapName, received, transmitted });
     await node.put(aScheduledVmi(["one"]));
@@ -115,7 +115,7 @@ describe("whoever asks for metrics is told", () => {
     expect(node.linkCounters.readings).toBe(2);
   });
 
-  test("nothing of links that cannot be read, and all of the rest", async () => {
+  test("nothing for unreadable links, and everything else", async () => {
     await node.put(aScheduledVmi(["one"]));
     node.start();
     await eventually(isRunning, SOON);
@@ -124,7 +124,7 @@ describe("whoever asks for metrics is told", () => {
   });
 });
 
-describe("of a VM that runs and has its NIC", () => {
+describe("a running VM with its NIC", () => {
   const { tapName, bridgeName } = linkNamesOf("one");
   const { podInterfaceName } = attachment("one");
 
@@ -146,7 +146,7 @@ describe("of a VM that runs and has its NIC", () => {
     node.start();
   });
 
-  test("nothing is looked at as long as nothing happens", async () => {
+  test("is not observed while nothing happens", async () => {
     const passes = await rest();
     await node.clock.advance(24 * 3600 * 1000);
     expect(node.results).toHaveLength(passes);
@@ -156,14 +156,14 @@ describe("of a VM that runs and has its NIC", () => {
   test.each([
     { name: "its tap goes", link: tapName },
     { name: "its bridge goes", link: bridgeName },
-  ])("$name, and is there again at once", async ({ link }) => {
+  ])("is repaired at once when $name", async ({ link }) => {
     await rest();
     node.podNetwork.takeLink(NETNS, link);
     expect(isReady() && link === tapName).toBe(false);
     await eventually(() => node.podNetwork.findLink(NETNS, link) !== undefined && isReady(), SOON);
   });
 
-  test("its tap is moved to another bridge, and moves back", async () => {
+  test("gets its tap back when it is moved to another bridge", async () => {
     await rest();
     const tap = node.podNetwork.findLink(NETNS, tapName);
     if (tap !== undefined) node.podNetwork.putLink(NETNS, { ...tap, master: "br9" });
@@ -172,7 +172,7 @@ describe("of a VM that runs and has its NIC", () => {
     await eventually(() => master() === bridgeName, SOON);
   });
 
-  test("its device is taken out by hand, and is plugged again", async () => {
+  test("gets its device back when it is detached by hand", async () => {
     await rest();
     const calls = node.daemon.calls.length;
     const connection = await node.hypervisor.open({ kind: "socket", fd: 7 });
@@ -182,27 +182,27 @@ describe("of a VM that runs and has its NIC", () => {
     await eventually(isReady, SOON);
   });
 
-  test("its links change because of us, for which it is looked at once more at most", async () => {
+  test("is observed at most once more because of the loop's own link changes", async () => {
     const before = await rest();
     node.podNetwork.takeLink(NETNS, bridgeName);
     await eventually(() => node.podNetwork.findLink(NETNS, bridgeName) !== undefined, SOON);
     expect((await rest()) - before).toBeLessThanOrEqual(2);
   });
 
-  test("other links change, for which it is not looked at", async () => {
+  test("is not observed when foreign links change", async () => {
     const before = await rest();
     node.podNetwork.putLink(NETNS, { name: "eth9", kind: "veth", mac: "", mtu: 1, up: true });
     await settle();
     expect(node.results).toHaveLength(before);
   });
 
-  test("more links change than can be told, for which it is looked at once", async () => {
+  test("is observed once when too many links change", async () => {
     const before = await rest();
     node.linkWatch.overflow(NETNS);
     await eventually(() => node.results.length === before + 1, SOON);
   });
 
-  test("its NIC goes that CNI made, which is told, and comes again, which is seen", async () => {
+  test("reports that its NIC has vanished, and notices its return", async () => {
     await rest();
     node.podNetwork.takeLink(NETNS, podInterfaceName);
     const reason = (): string | undefined => node.vmi?.status?.interfaces?.[0]?.hotplug?.reason;
@@ -211,7 +211,7 @@ describe("of a VM that runs and has its NIC", () => {
     await eventually(isReady, SOON);
   });
 
-  test("its launcher cannot be watched, which is told as any trouble with it", async () => {
+  test("reports a launcher that cannot be watched like other launcher errors", async () => {
     await rest();
     node.linkWatch.failNext(
       new AppError("OS_FILE_FAILED", { call: "watch", path: "", reason: "" }),

@@ -37,7 +37,7 @@ import { createGuestHooks } from "./hooks/guest-hooks.ts";
 import { createMemory } from "./memory.ts";
 import { createMigrationRuns } from "./migration/migration-runs.ts";
 import { createMigrationMetrics } from "./migration/outgoing.ts";
-import { inputsOf } from "./rate-limits.ts";
+import { serializeInputs } from "./rate-limits.ts";
 import { withBackoff } from "./sessions/backoff.ts";
 import { createSessions } from "./sessions/sessions.ts";
 import { measurePlugs, type PlugMetrics } from "./metrics/plugs.ts";
@@ -86,7 +86,7 @@ function buildDeps(parts: LoopParts): Deps {
 }
 
 /** Uids of the pods that VMIs of this node still use. */
-function activePodUids(vmis: readonly VirtualMachineInstance[]): ReadonlySet<string> {
+function listActivePodUids(vmis: readonly VirtualMachineInstance[]): ReadonlySet<string> {
   return new Set(vmis.flatMap(({ status }) => Object.keys(status?.activePods ?? {})));
 }
 
@@ -101,8 +101,8 @@ export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<vo
   metrics.addSource(() => Promise.resolve(plugs.families()));
   metrics.addSource(createTrafficSource(parts.linkCounters, deps));
   metrics.addSource(createMigrationMetrics(deps));
-  const circumstancesOf = (key: string): string => inputsOf(vmis.find(parseKey(key)));
-  await deps.addressStore.retainPods(activePodUids(vmis.list()));
+  const circumstancesOf = (key: string): string => serializeInputs(vmis.find(parseKey(key)));
+  await deps.addressStore.retainPods(listActivePodUids(vmis.list()));
   const queue = createQueue({ clock, concurrency, circumstancesOf });
   const wake = (key: string): void => {
     queue.add(key);

@@ -43,11 +43,11 @@ function remembered(uid: string, memory: Memory): Readonly<Record<string, boolea
     tap: memory.deviceTaps.has(uid),
     request: memory.unplugRequests.find(uid, "one") !== undefined,
     taps: memory.taps.has(uid),
-    name: memory.guestAgents.viewOf(vmiOf(uid)).nics.size > 0,
+    name: memory.guestAgents.getView(vmiOf(uid)).nics.size > 0,
   };
 }
 
-test("all of a VMI is forgotten with it, and nothing of another", () => {
+test("forgets all state of a VMI, and nothing of another", () => {
   const memory = createMemory(createFakeClock());
   live(FIRST, memory);
   live(OTHER, memory);

@@ -26,7 +26,7 @@ export interface PhaseTimings {
   /** Describes how long the NIC took to reach its phase; undefined when that is unknown. */
   describe(vmi: VirtualMachineInstance, iface: string): string | undefined;
   /** The history to write to the status together with `next`. */
-  historyOf(vmi: VirtualMachineInstance, next: NextStatus): IfaceHistory;
+  nextHistory(vmi: VirtualMachineInstance, next: NextStatus): IfaceHistory;
   markWritten(uid: string): void;
   forget(uid: string): void;
 }
@@ -43,19 +43,19 @@ export function createPhaseTimings(clock: Clock): PhaseTimings {
     },
     describe: ({ metadata: { uid = "" } }, iface) =>
       describeTimings(known.get(uid)?.stories.get(iface), clock.monotonicMs()),
-    historyOf: (vmi, { interfaces = [], phase }) => {
+    nextHistory: (vmi, { interfaces = [], phase }) => {
       const { uid = "" } = vmi.metadata;
-      const told = vmi.status?.interfaceHistory ?? [];
-      const seen = known.get(uid);
-      if (seen === undefined) return told;
-      const next = withBlockedReasons(seen, interfaces);
+      const reported = vmi.status?.interfaceHistory ?? [];
+      const observed = known.get(uid);
+      if (observed === undefined) return reported;
+      const next = withBlockedReasons(observed, interfaces);
       known.set(uid, next);
-      const history = buildHistory(told, next);
+      const history = buildHistory(reported, next);
       return isFinalPhase(phase) ? endHistory(history, printTime(clock.now())) : history;
     },
     markWritten: (uid) => {
-      const seen = known.get(uid);
-      if (seen !== undefined) known.set(uid, { ...seen, ended: [] });
+      const observed = known.get(uid);
+      if (observed !== undefined) known.set(uid, { ...observed, ended: [] });
     },
     forget: (uid) => {
       known.delete(uid);
@@ -111,8 +111,8 @@ export function createUnplugRequests(clock: Clock): UnplugRequests {
       return { count, agoMs: clock.monotonicMs() - lastMs, isRefused };
     },
     retain(uid, ifaces): void {
-      const kept = [...(byVmi.get(uid) ?? [])].filter(([iface]) => ifaces.includes(iface));
-      if (kept.length > 0) byVmi.set(uid, new Map(kept));
+      const retained = [...(byVmi.get(uid) ?? [])].filter(([iface]) => ifaces.includes(iface));
+      if (retained.length > 0) byVmi.set(uid, new Map(retained));
       else byVmi.delete(uid);
     },
   };

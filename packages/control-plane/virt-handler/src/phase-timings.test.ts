@@ -36,7 +36,7 @@ const ATTACHING = stage("Plug", "PodAttaching");
 const READY = stage("Plug", "Ready");
 const DETACHING = stage("Unplug", "Detaching");
 
-test("a plug is told from the pass that saw it first, whenever it is told", async () => {
+test("measures a plug from the pass that first observed it", async () => {
   await see(vmiWith(), ATTACHING);
   await see(vmiWith("PodAttaching"), stage("Plug", "Wiring"));
   await see(vmiWith("PodAttaching"), READY);
@@ -45,7 +45,7 @@ test("a plug is told from the pass that saw it first, whenever it is told", asyn
   );
 });
 
-test("an unplug is told when nothing is left to see", async () => {
+test("measures an unplug until nothing is left", async () => {
   await see(vmiWith("Ready"), READY);
   await see(vmiWith("Ready"), DETACHING);
   await see(vmiWith("Detaching"));
@@ -54,7 +54,7 @@ test("an unplug is told when nothing is left to see", async () => {
   expect(stories.describe(vmiWith(), "one")).toBeUndefined();
 });
 
-test("what was on its way when the program was started has no beginning", async () => {
+test("has no start for an operation that began before the process", async () => {
   await see(vmiWith("PodAttaching"), ATTACHING);
   await see(vmiWith("PodAttaching"), READY);
   expect(stories.describe(vmiWith("PodAttaching"), "one")).toBeUndefined();
@@ -62,13 +62,13 @@ test("what was on its way when the program was started has no beginning", async 
   expect(stories.describe(vmiWith("Detaching"), "one")).toBe("after 1.00 s");
 });
 
-test("a NIC that comes with its guest is no plug", async () => {
+test("does not count a NIC that starts with its guest as a plug", async () => {
   await see(vmiWith(undefined, "Scheduled"), ATTACHING);
   await see(vmiWith("PodAttaching", "Scheduled"), READY);
   expect(stories.describe(vmiWith("PodAttaching"), "one")).toBeUndefined();
 });
 
-test("a VMI that is forgotten begins anew", async () => {
+test("starts afresh after a VMI was forgotten", async () => {
   await see(vmiWith(), ATTACHING);
   stories.forget(vmiWith().metadata.uid ?? "");
   expect(stories.describe(vmiWith(), "one")).toBeUndefined();

@@ -24,7 +24,7 @@ beforeEach(() => {
   ({ passBudget, writeBudget } = createRateLimits(clock));
 });
 
-test("a VMI has 50 passes at once, then one a second", async () => {
+test("allows a VMI 50 passes at once, then one a second", async () => {
   expect(burst()).toBe(50);
   await clock.advance(999);
   expect(burst()).toBe(0);
@@ -32,7 +32,7 @@ test("a VMI has 50 passes at once, then one a second", async () => {
   expect(burst()).toBe(1);
 });
 
-test("its status is written 20 times at once, then once in ten seconds", async () => {
+test("allows 20 status writes at once, then one in ten seconds", async () => {
   expect(burst(VMI, writeBudget)).toBe(20);
   await clock.advance(9_999);
   expect(burst(VMI, writeBudget)).toBe(0);
@@ -41,18 +41,18 @@ test("its status is written 20 times at once, then once in ten seconds", async (
   expect(burst()).toBe(50);
 });
 
-test("the passes of one VMI cost no other", () => {
+test("limits each VMI separately", () => {
   burst();
   expect(burst(OTHER)).toBe(50);
 });
 
-test("what others say anew gives it all of them again, and what it says itself does not", () => {
+test("refills the budget for changes by other components, but not for its own writes", () => {
   burst();
   expect(burst({ ...VMI, status: { ...VMI.status, phase: "Running" } })).toBe(0);
   expect(burst(CHANGED)).toBe(50);
 });
 
-test("a VMI that was forgotten begins anew", () => {
+test("starts afresh after a VMI was forgotten", () => {
   burst();
   passBudget.forget(VMI.metadata.uid ?? "");
   expect(burst()).toBe(50);

@@ -18,7 +18,7 @@ export interface RateLimits {
   readonly stepBackoff: StepBackoff<BlockedReason>;
   readonly passBudget: Budget;
   readonly writeBudget: Budget;
-  readonly wiringBudget: Wirings;
+  readonly wiringBudget: WiringBudget;
   /** Since when a change is held back that may be over in a moment, by VMI uid; monotonic milliseconds. */
   readonly transientSince: Map<string, number>;
   /** Consecutive failed passes, by VMI uid. The queue backs off meanwhile. */
@@ -26,7 +26,7 @@ export interface RateLimits {
 }
 
 /** The fields of a VMI that other components write. A change resets limits and backoff. */
-export function inputsOf(vmi: VirtualMachineInstance | undefined): string {
+export function serializeInputs(vmi: VirtualMachineInstance | undefined): string {
   const { attachments, activePods, migrationState } = vmi?.status ?? {};
   // A target that restarted listens on other ports.
   const {
@@ -34,8 +34,13 @@ export function inputsOf(vmi: VirtualMachineInstance | undefined): string {
     targetDirectMigrationNodePorts: ports,
     abortRequested,
   } = migrationState ?? {};
-  const ofMove = [migrationUid, ports, abortRequested, migrationState?.sourceEndedTimestamp];
-  return JSON.stringify([specVersionOf(vmi), attachments, activePods, ofMove]);
+  const migrationInputs = [
+    migrationUid,
+    ports,
+    abortRequested,
+    migrationState?.sourceEndedTimestamp,
+  ];
+  return JSON.stringify([specVersionOf(vmi), attachments, activePods, migrationInputs]);
 }
 
 /** Time after which a VMI may have one more pass, milliseconds. */
@@ -63,7 +68,7 @@ function createBudget(clock: Clock, allowance: Allowance): Budget {
   return {
     take(vmi): boolean {
       const { uid = "" } = vmi.metadata;
-      const inputs = inputsOf(vmi);
+      const inputs = serializeInputs(vmi);
       if (known.get(uid) !== inputs) buckets.forget(uid);
       known.set(uid, inputs);
       return buckets.take(uid);
@@ -80,18 +85,18 @@ export const WIRING_REFILL_MS = 10_000;
 /** A plug takes one or two. After the burst, a launcher that keeps breaking its links gets one in 10 s. */
 const WIRINGS = { burst: 10, refillMs: WIRING_REFILL_MS };
 
-interface Wirings {
+interface WiringBudget {
   /** Uses up one operation; false when none is left. A change of the VMI's inputs refills the budget. */
   take(vmi: VirtualMachineInstance, iface: string): boolean;
   forget(uid: string): void;
 }
 
-function createWirings(clock: Clock): Wirings {
+function createWiringBudget(clock: Clock): WiringBudget {
   const known = new Map<string, { readonly inputs: string; readonly buckets: TokenBuckets }>();
   return {
     take(vmi, iface): boolean {
       const { uid = "" } = vmi.metadata;
-      const inputs = inputsOf(vmi);
+      const inputs = serializeInputs(vmi);
       const last = known.get(uid);
       const buckets = last?.inputs === inputs ? last.buckets : createTokenBuckets(clock, WIRINGS);
       known.set(uid, { inputs, buckets });
@@ -108,7 +113,7 @@ export function createRateLimits(clock: Clock): RateLimits {
     stepBackoff: createStepBackoff({ clock }),
     passBudget: createBudget(clock, PASSES),
     writeBudget: createBudget(clock, WRITES),
-    wiringBudget: createWirings(clock),
+    wiringBudget: createWiringBudget(clock),
     transientSince: new Map(),
     failedPasses: new Map(),
   };

@@ -4,11 +4,7 @@ export { createAddressStore } from "./addresses/address-store.ts";
 export { WORKERS } from "./config.ts";
 export { runLoop } from "./loop.ts";
 export { startRelay, type Relay } from "./relays/relays.ts";
-export type {
-  RelayIdentity,
-  RelayOptions as RelayOrder,
-  RelayMessage as Word,
-} from "./relays/protocol.ts";
+export type { RelayIdentity, RelayOptions, RelayMessage } from "./relays/protocol.ts";
 export { createFakeRelays } from "./testing/fake-relays.ts";
 export { withBackoff } from "./sessions/backoff.ts";
 export { createSessions } from "./sessions/sessions.ts";

@@ -3,13 +3,13 @@ import { createFakeClock } from "@patchbay/os/testing";
 import { expect, test } from "vitest";
 import { createUnplugRequests } from "./memory.ts";
 
-test("a guest that was not asked has no request, nor can it refuse one", () => {
+test("has no request for a guest that was not asked, and records no refusal", () => {
   const requests = createUnplugRequests(createFakeClock());
   requests.recordRefusal("a", "one");
   expect(requests.find("a", "one")).toBeUndefined();
 });
 
-test("requests are counted from those of earlier processes, and timed from the last", async () => {
+test("counts from the requests of earlier processes, and times from the last one", async () => {
   const clock = createFakeClock();
   const requests = createUnplugRequests(clock);
   requests.record("a", "one", 3);
@@ -21,7 +21,7 @@ test("requests are counted from those of earlier processes, and timed from the l
   expect(requests.find("b", "one")).toBeUndefined();
 });
 
-test("a refusal ends the last request, and no later one", () => {
+test("a refusal applies to the last request only", () => {
   const requests = createUnplugRequests(createFakeClock());
   requests.record("a", "one", 0);
   requests.recordRefusal("a", "one");
@@ -30,7 +30,7 @@ test("a refusal ends the last request, and no later one", () => {
   expect(requests.find("a", "one")).toEqual({ count: 2, agoMs: 0, isRefused: false });
 });
 
-test("a request that was not made after all is none, and the one before is the last", async () => {
+test("undoing a record restores the previous request", async () => {
   const clock = createFakeClock();
   const requests = createUnplugRequests(clock);
   requests.record("a", "one", 0)();
@@ -41,7 +41,7 @@ test("a request that was not made after all is none, and the one before is the l
   expect(requests.find("a", "one")).toEqual({ count: 1, agoMs: 20, isRefused: false });
 });
 
-test("those of ifaces that let go are forgotten, and of no other VMI", () => {
+test("forgets the requests of released ifaces, and none of another VMI", () => {
   const requests = createUnplugRequests(createFakeClock());
   const counts = (): unknown =>
     ["a", "b"].map((uid) => ["one", "two"].map((iface) => requests.find(uid, iface)?.count ?? 0));

@@ -38,18 +38,18 @@ beforeEach(async () => {
   await remember(PATH);
 });
 
-test("nothing is done while the pod is there", async () => {
+test("releases nothing while the pod exists", async () => {
   await world.sweep();
   expect(world.cni.calls).toEqual([]);
 });
 
-test("nothing is done while its sandbox is there, although the API server has lost the pod", async () => {
+test("releases nothing while the sandbox exists, although the API server has no pod", async () => {
   await world.deletePod();
   await world.sweep();
   expect(world.cni.calls).toEqual([]);
 });
 
-test("of a pod that is gone it is released and forgotten, once", async () => {
+test("releases and forgets the attachments of a deleted pod once", async () => {
   await world.deletePod();
   world.sandboxes.take("uid-1");
   await world.sweep();
@@ -63,7 +63,7 @@ test("of a pod that is gone it is released and forgotten, once", async () => {
 });
 
 test.each(["Succeeded", "Failed"] as const)(
-  "of a pod that has ended (%s) it is released while the pod's object exists",
+  "releases the attachments of a pod that has ended (%s) while its object exists",
   async (phase) => {
     await world.putPod({ networks: "", phase });
     await world.sweep();
@@ -93,18 +93,18 @@ test.each<{ name: string; change: Change<Pod>; want: string | undefined }>([
   },
   { name: "is found ended", change: { kind: "added", current: podIn("Succeeded") }, want: "uid-1" },
   { name: "is deleted", change: { kind: "deleted", previous: podIn("Running") }, want: "uid-1" },
-])("a pod that $name is looked after: $want", ({ change, want }) => {
+])("handles a pod that $name: $want", ({ change, want }) => {
   expect(findEndedPod(change)).toBe(want);
 });
 
-test("a pod of the same name is another one", async () => {
+test("does not confuse pods of the same name", async () => {
   await world.putPod({ networks: "", uid: "uid-2" });
   world.sandboxes.take("uid-1");
   await world.sweep();
   expect(world.cni.calls).toEqual(["DEL box-uid-1/net1"]);
 });
 
-test("what fails stays for the next time, and holds up nothing else", async () => {
+test("retries a failed release next time and continues with the others", async () => {
   await remember("/multus/results/blue-box-uid-1-net2", { ifName: "net2" });
   await world.deletePod();
   world.sandboxes.take("uid-1");
@@ -120,7 +120,7 @@ test("what fails stays for the next time, and holds up nothing else", async () =
 test.each([
   { name: "is none of a kubelet's", more: { cniArgs: [["K8S_POD_NAME", "pod"]] } },
   { name: "cannot be read", more: { config: "" } },
-])("what $name is left as it is", async ({ more }) => {
+])("leaves an attachment alone that $name", async ({ more }) => {
   await remember(PATH, more);
   await world.deletePod();
   world.sandboxes.take("uid-1");
@@ -129,7 +129,7 @@ test.each([
   expect(await world.files.exists(PATH)).toBe(true);
 });
 
-test("what another runtime remembers is left to it", async () => {
+test("leaves the records of other runtimes alone", async () => {
   const theirs = "/cache/results/blue-box-uid-1-eth0";
   await remember(theirs, { ifName: "eth0" });
   await world.deletePod();
@@ -139,7 +139,7 @@ test("what another runtime remembers is left to it", async () => {
   expect(await world.files.exists(theirs)).toBe(true);
 });
 
-test("one pod's are released alone where that is asked", async () => {
+test("releases a single pod's attachments when requested", async () => {
   await world.deletePod();
   world.sandboxes.take("uid-1");
   await world.sweep("uid-7");

@@ -45,10 +45,13 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
     // Without a namespace, because it went with the pod, and its path may belong to another pod now.
     await deps.cni.del(request, result);
     await deps.multusCache.forget(leftover);
-    deps.log.info("released what Multus left", { ...fields, link: interfaceName });
+    deps.log.info("released an attachment that Multus left behind", {
+      ...fields,
+      link: interfaceName,
+    });
   } catch (error) {
     const reason = messageOf(error);
-    deps.log.warn("releasing what Multus left failed", { ...fields, reason });
+    deps.log.warn("failed to release an attachment that Multus left behind", { ...fields, reason });
   }
 }
 

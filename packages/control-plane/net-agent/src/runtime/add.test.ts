@@ -31,7 +31,7 @@ beforeEach(() => {
   world.putNads("a", "kube-system/own", "ns1/mine", "default/shared", "other/theirs");
 });
 
-describe("which network it is", () => {
+describe("selects the network", () => {
   test.each([
     ["own", "kube-system/own"],
     ["kube-system/own@eth0", "kube-system/own"],
@@ -47,14 +47,14 @@ describe("which network it is", () => {
     expect(await told()).toEqual([`${network} eth0 default`, "ns1/a net1"]);
   });
 
-  test("every pod's need not be there for it", async () => {
+  test("does not need every pod's network", async () => {
     runtime.network = undefined;
     await bind("own");
     expect(await runtime.call("ADD")).toMatchObject({ status: 200 });
   });
 });
 
-describe("refused, and nothing is made:", () => {
+describe("rejects, without a leftover,", () => {
   test.each([
     ["", "it names no network"],
     ["  ", "it names no network"],
@@ -62,8 +62,11 @@ describe("refused, and nothing is made:", () => {
     ["own,ns1/mine", "it names more than one network"],
     ["[", "the value is not valid JSON"],
     ["a/b/c", "is not of the form [namespace/]name[@interface]"],
-    ["own@net7", "interface net7 is not eth0, by which the container runtime finds it"],
-    ['[{"name":"own","default-route":["10.0.0.1"]}]', "default-route is for networks beside"],
+    ["own@net7", "interface net7 must be eth0, which the container runtime requested"],
+    [
+      '[{"name":"own","default-route":["10.0.0.1"]}]',
+      "default-route is only for secondary networks",
+    ],
     ['[{"name":"own","mac":"x"}]', '"x" is not a MAC address of six bytes'],
     ['[{"name":"own","bandwidth":{"ingressRate":1}}]', "bandwidth, which no plugin"],
     ["missing", "there is no NetworkAttachmentDefinition kube-system/missing"],
@@ -77,7 +80,7 @@ describe("refused, and nothing is made:", () => {
     expect(await world.journal.list("uid-1")).toEqual([]);
   });
 
-  test("a bad value names annotation and pod", async () => {
+  test("names annotation and pod when the value is invalid", async () => {
     await bind("");
     const { parsed } = await runtime.call("ADD");
     expect(parsed).toMatchObject({
@@ -85,7 +88,7 @@ describe("refused, and nothing is made:", () => {
     });
   });
 
-  test("a tenant's definition that names what it may not", async () => {
+  test("rejects a tenant's forbidden definition", async () => {
     world.policy = { ...world.policy, trustedNamespaces: ["kube-system"] };
     world.putNad({ namespace: "ns1", name: "mine" }, { type: "host-device", device: "eth0" });
     await bind("ns1/mine");
@@ -94,7 +97,7 @@ describe("refused, and nothing is made:", () => {
     expect(world.cni.calls).toEqual([]);
   });
 
-  test("our own plugin", async () => {
+  test("rejects patchbay-cni itself", async () => {
     world.putNad({ namespace: "kube-system", name: "own" }, { type: "patchbay-cni" });
     await bind("own");
     expect(await runtime.call("ADD")).toMatchObject({ status: 400 });
@@ -102,7 +105,7 @@ describe("refused, and nothing is made:", () => {
   });
 });
 
-test("its plugins get what the runtime gives and what the element asks for, which goes before", async () => {
+test("passes the runtime's values and those of the element, which take precedence", async () => {
   const capabilities = { portMappings: true, mac: true };
   world.putNad({ namespace: "kube-system", name: "own" }, { type: "bridge", capabilities });
   const element = { name: "own", mac: "02:00:00:00:00:01", "cni-args": { x: 1 } };
@@ -128,7 +131,7 @@ test("its plugins get what the runtime gives and what the element asks for, whic
   expect(request?.config.plugins).toMatchObject([{ args: { cni: { x: 1 } } }]);
 });
 
-test("one that gives another MAC is undone", async () => {
+test("undoes an attachment with another MAC than requested", async () => {
   world.cni.ignoreMacs();
   await bind('[{"name":"own","mac":"02:00:00:00:00:01"}]');
   const { parsed } = await runtime.call("ADD");
@@ -137,7 +140,7 @@ test("one that gives another MAC is undone", async () => {
   expect(await world.journal.list("uid-1")).toEqual([]);
 });
 
-test("it has a device of the pod's, and the networks beside it others", async () => {
+test("assigns one device to it and others to the secondary networks", async () => {
   const annotations = { [names.RESOURCE_NAME_ANNOTATION]: "vendor.io/nic" };
   for (const key of [
     { namespace: "kube-system", name: "own" },
@@ -152,7 +155,7 @@ test("it has a device of the pod's, and the networks beside it others", async ()
   expect(rows.map(({ device }) => device?.id)).toEqual(["d1", "d2"]);
 });
 
-test("DEL goes by what ADD had, whatever annotation and definition are by now", async () => {
+test("runs DEL with the configuration of ADD, although annotation and definition have changed", async () => {
   world.putNad({ namespace: "kube-system", name: "own" }, { type: "bridge", bridge: "br7" });
   await bind("own");
   await runtime.call("ADD");
@@ -166,7 +169,7 @@ test("DEL goes by what ADD had, whatever annotation and definition are by now", 
   expect(world.cni.attachments).toEqual([]);
 });
 
-test("an edit of the annotation changes nothing of a pod that runs", async () => {
+test("ignores edits of the annotation of a running pod", async () => {
   await bind("own");
   await runtime.call("ADD");
   const annotations = { [names.DEFAULT_NETWORK_ANNOTATION]: "ns1/mine" };
@@ -176,7 +179,7 @@ test("an edit of the annotation changes nothing of a pod that runs", async () =>
   expect(world.cni.calls).toHaveLength(before);
 });
 
-test("one that fails is undone, with its plugin's own code", async () => {
+test("undoes a failed attachment and returns its plugin's error code", async () => {
   const fault = { plugin: "bridge", command: "ADD", message: "no", cniCode: 107 };
   world.cni.failNext("add", new AppError("CNI_PLUGIN_FAILED", fault), "half");
   await bind("own");

@@ -12,7 +12,7 @@ import { type RequestWithDevice, addDevice } from "../reconcilers/pod/attachment
 import { names, parseNetworks, type NetworkSelection } from "@patchbay/api";
 import type { PluginCall } from "@patchbay/cni";
 import { assertRequestMet } from "../reconcilers/pod/attachment/attach.ts";
-import { assertAllowed, assertNotOwn } from "../reconcilers/pod/attachment/policy.ts";
+import { assertAllowed, assertNotOwnPlugin } from "../reconcilers/pod/attachment/policy.ts";
 import { buildRequest } from "../reconcilers/pod/attachment/request.ts";
 import { assertMayUse } from "../reconcilers/pod/launcher.ts";
 import type { RuntimeDeps } from "./deps.ts";
@@ -79,7 +79,7 @@ async function readEveryPodsNetwork(
 ): Promise<DefaultNetwork> {
   const config = await deps.readDefaultNetwork();
   const network = config.name;
-  assertNotOwn(network, config);
+  assertNotOwnPlugin(network, config);
   const { id: containerId, netnsPath } = requireSandbox(facts);
   return {
     network,
@@ -118,11 +118,11 @@ function toWanted(
   if (requested !== "" && requested !== interfaceName) {
     reject(
       facts,
-      `interface ${requested} is not ${interfaceName}, by which the container runtime finds it`,
+      `interface ${requested} must be ${interfaceName}, which the container runtime requested`,
     );
   }
   if (route !== undefined) {
-    reject(facts, "default-route is for networks beside the default one, which has its own routes");
+    reject(facts, "default-route is only for secondary networks");
   }
   const network = `${namespace === "" ? DEFAULT_DEFINITION_NAMESPACE : namespace}/${name}`;
   return { network, interfaceName, selection: element };
@@ -178,7 +178,7 @@ async function releaseFormer({ key, uid, sandbox }: PodFacts, deps: RuntimeDeps)
   } catch (error) {
     // It is retried later, and must not keep the pod from its new sandbox.
     const reason = messageOf(error);
-    deps.log.warn("networks of a former sandbox could not be removed", { pod: key, reason });
+    deps.log.warn("failed to detach the networks of a former sandbox", { pod: key, reason });
   }
 }
 
@@ -209,7 +209,7 @@ async function undoAll(
   } catch (error) {
     // The journal still has the rest; the runtime's DEL and the next ADD release it.
     const reason = messageOf(error);
-    deps.log.warn("undoing the networks of a new pod failed", { pod: key, reason });
+    deps.log.warn("failed to undo the networks of a new pod", { pod: key, reason });
   }
 }
 

@@ -36,7 +36,7 @@ beforeEach(async () => {
   await bind();
 });
 
-test("ADD makes the default network and the annotation's, and tells of all before it answers", async () => {
+test("ADD attaches the default network and the annotation's, and writes the status before it returns", async () => {
   const { status, parsed } = await runtime.call("ADD");
   expect(status).toBe(200);
   expect(parsed).toMatchObject({
@@ -48,7 +48,7 @@ test("ADD makes the default network and the annotation's, and tells of all befor
   expect(world.openNamespaces).toBe(0);
 });
 
-test("the runtime's arguments and values go to the default network alone", async () => {
+test("passes the runtime's arguments and values to the default network only", async () => {
   const runtimeConfig = { portMappings: [{ hostPort: 1 }] };
   await runtime.call("ADD", { config: { runtimeConfig } });
   const [first, second] = world.requests.map(({ request }) => request);
@@ -62,7 +62,7 @@ test("the runtime's arguments and values go to the default network alone", async
   expect(second?.capabilityArgs).toEqual({});
 });
 
-test("what the pod's status said before is of no sandbox", async () => {
+test("ignores the status that an earlier sandbox left", async () => {
   const forged = JSON.stringify([{ name: "x", interface: "eth7", default: true }]);
   await world.putPod({
     networks: "a",
@@ -73,7 +73,7 @@ test("what the pod's status said before is of no sandbox", async () => {
   expect(await told()).toEqual(["everyone eth0 default", "ns1/a net1"]);
 });
 
-test("the loop takes what came with the pod for its own", async () => {
+test("lets the loop own what was attached at creation", async () => {
   await runtime.call("ADD");
   await world.putPod({});
   const before = world.cni.calls.length;
@@ -87,7 +87,7 @@ test("the loop takes what came with the pod for its own", async () => {
   expect(await told()).toEqual(["everyone eth0 default", "ns1/b net2", "ns1/c net3"]);
 });
 
-test("the default network's name is nobody else's", async () => {
+test("reserves the default network's interface name", async () => {
   await bind("a@eth0");
   const { parsed } = await runtime.call("ADD");
   expect(parsed).toMatchObject({ code: 999, msg: expect.stringContaining("eth0") as string });
@@ -95,7 +95,7 @@ test("the default network's name is nobody else's", async () => {
 });
 
 test.each(["a,missing", "[", "a@net1,b@net1"])(
-  "an annotation that cannot be met whole (%s) leaves nothing and says why",
+  "undoes everything when the annotation cannot be met (%s), and reports why",
   async (networks) => {
     await bind(networks);
     const { status, parsed } = await runtime.call("ADD");
@@ -108,7 +108,7 @@ test.each(["a,missing", "[", "a@net1,b@net1"])(
   },
 );
 
-test("what failed once is tried anew for the next sandbox", async () => {
+test("retries in the next sandbox without backoff", async () => {
   await bind("a,missing");
   await runtime.call("ADD");
   world.putNads("missing");
@@ -118,7 +118,7 @@ test("what failed once is tried anew for the next sandbox", async () => {
   expect(await world.errorReasons()).toEqual({});
 });
 
-test("a default network that fails is undone, with the plugin's own code", async () => {
+test("undoes a failed default network and returns the plugin's error code", async () => {
   world.cni.failNext(
     "add",
     new AppError("CNI_PLUGIN_FAILED", { ...FAILURE, cniCode: 107 }),
@@ -129,7 +129,7 @@ test("a default network that fails is undone, with the plugin's own code", async
   expect(await rows()).toEqual([]);
 });
 
-test("a second ADD harms nothing", async () => {
+test("a second ADD is harmless", async () => {
   await runtime.call("ADD");
   expect(await runtime.call("ADD")).toMatchObject({ status: 400 });
   expect(world.cni.attachments).toEqual(ALL);
@@ -138,14 +138,14 @@ test("a second ADD harms nothing", async () => {
 test.each([
   { name: "of another uid", uid: "uid-7" },
   { name: "that is not there", uid: "uid-1", isGone: true },
-])("a pod $name is asked for again", async ({ uid, isGone = false }) => {
+])("asks the runtime to retry for a pod $name", async ({ uid, isGone = false }) => {
   if (isGone) await world.deletePod();
   const CNI_ARGS = `K8S_POD_NAMESPACE=ns1;K8S_POD_NAME=pod;K8S_POD_UID=${uid}`;
   expect((await runtime.call("ADD", { env: { CNI_ARGS } })).parsed).toMatchObject({ code: 11 });
   expect(world.cni.calls).toEqual([]);
 });
 
-test("a static pod is known by its kubelet's uid", async () => {
+test("recognizes a static pod by its kubelet's uid", async () => {
   await world.putPod({
     networks: "a",
     phase: "Pending",
@@ -161,26 +161,26 @@ test("a static pod is known by its kubelet's uid", async () => {
 test.each([
   { name: "that is not there", env: { CNI_NETNS: "/run/netns/nobody" } },
   { name: "that is the host's", env: { CNI_NETNS: "/run/netns/host" } },
-])("nothing is attached to a namespace $name", async ({ env }) => {
+])("attaches nothing to a namespace $name", async ({ env }) => {
   world.swapNamespace("host", "inode-host");
   expect(await runtime.call("ADD", { env })).toMatchObject({ status: 400 });
   expect(world.cni.calls).toEqual([]);
 });
 
-test("a default network that calls us is refused", async () => {
+test("rejects a default network that calls patchbay-cni", async () => {
   runtime.network = { cniVersion: "1.0.0", name: "loop", plugins: [{ type: "patchbay-cni" }] };
   expect(await runtime.call("ADD")).toMatchObject({ status: 400 });
   expect(world.cni.calls).toEqual([]);
 });
 
-test("without default network nothing is made", async () => {
+test("attaches nothing without a default network", async () => {
   runtime.network = undefined;
   expect(await runtime.call("ADD")).toMatchObject({ status: 400 });
   expect((await runtime.call("STATUS")).parsed).toMatchObject({ code: 50 });
   expect(world.cni.calls).toEqual([]);
 });
 
-test("DEL takes all away, the last first, and again without complaint", async () => {
+test("DEL detaches everything in reverse order and may be repeated", async () => {
   await runtime.call("ADD");
   const before = world.cni.calls.length;
   const env = { CNI_NETNS: "" };
@@ -192,7 +192,7 @@ test("DEL takes all away, the last first, and again without complaint", async ()
   expect(world.cni.calls).toHaveLength(before + 3);
 });
 
-test("DEL needs neither the pod, nor its name, nor a definition", async () => {
+test("DEL needs neither the pod, its name nor a definition", async () => {
   await runtime.call("ADD");
   await world.deletePod();
   for (const nad of ["a", "b"]) world.dropNad(`ns1/${nad}`);
@@ -202,7 +202,7 @@ test("DEL needs neither the pod, nor its name, nor a definition", async () => {
   expect(await rows()).toEqual([]);
 });
 
-test("after a start of the node DEL names no namespace", async () => {
+test("DEL names no namespace after a reboot", async () => {
   await runtime.call("ADD");
   world.bootId = "boot-2";
   await runtime.call("DEL");
@@ -210,7 +210,7 @@ test("after a start of the node DEL names no namespace", async () => {
   expect(world.requests.at(-1)?.request).not.toHaveProperty("netnsPath");
 });
 
-test("a DEL that fails keeps no other from it, is told, and is made again", async () => {
+test("a failed DEL does not stop the others, is returned, and is retried", async () => {
   await runtime.call("ADD");
   world.cni.failNext("del", new AppError("CNI_PLUGIN_FAILED", FAILURE));
   expect((await runtime.call("DEL")).parsed).toMatchObject({ code: 999 });
@@ -229,7 +229,7 @@ test("DEL does not wait for the API server", async () => {
   expect(runtime.woken).toEqual(["ns1/pod"]);
 });
 
-test("the next sandbox takes over, and the late DEL of the former harms nothing", async () => {
+test("the next sandbox takes over, and the late DEL of the former one is harmless", async () => {
   await runtime.call("ADD");
   world.putSandbox("uid-1", "box-2");
   const env = { CNI_CONTAINERID: "box-2", CNI_NETNS: "/run/netns/box-2" };
@@ -242,7 +242,7 @@ test("the next sandbox takes over, and the late DEL of the former harms nothing"
   expect(await told()).toEqual(status);
 });
 
-test("what never gets its DEL goes with the pod, but not before its sandbox", async () => {
+test("detaches a default network without a DEL once pod and sandbox are gone", async () => {
   await runtime.call("ADD");
   await world.putPod({});
   await world.deletePod();
@@ -267,11 +267,11 @@ test("CHECK names what is missing", async () => {
   });
 });
 
-test("STATUS is silent where a pod can be attached", async () => {
+test("STATUS succeeds when pods can be attached", async () => {
   expect(await runtime.call("STATUS")).toMatchObject({ status: 200, body: "" });
 });
 
-test("GC releases what the runtime does not name, but for what is ready here", async () => {
+test("GC releases sandboxes that the runtime does not name, except those that are ready", async () => {
   await runtime.call("ADD");
   const config = (...ids: readonly string[]) => ({
     "cni.dev/valid-attachments": ids.map((containerID) => ({ containerID, ifname: "eth0" })),
@@ -286,7 +286,7 @@ test("GC releases what the runtime does not name, but for what is ready here", a
   expect(world.cni.attachments).toEqual([]);
 });
 
-test("wherever the agent dies in an ADD, the next sandbox works and nothing else is left", async () => {
+test("the next sandbox works without leftovers after a crash anywhere in ADD", async () => {
   let call = 1;
   for (; call < 50; call += 1) {
     world = new World();
@@ -314,11 +314,11 @@ test.each([
   { name: "health", sketch: { url: "/healthz", method: "GET" }, status: 200 },
   { name: "readiness", sketch: { url: "/readyz", method: "GET" }, status: 200 },
   { name: "no known command", sketch: { env: { CNI_COMMAND: "NO" } }, status: 400 },
-])("$name is answered with $status", async ({ sketch, status }) => {
+])("$name gets status $status", async ({ sketch, status }) => {
   expect(await runtime.call("ADD", sketch)).toMatchObject({ status });
 });
 
-test("Multus' own shim gets a result in its words", async () => {
+test("the Multus shim gets a result in its own format", async () => {
   const { parsed } = await runtime.call("ADD", { url: "/cni", config: { cniVersion: "0.4.0" } });
   expect(parsed).toMatchObject({ Result: { cniVersion: "1.0.0", interfaces: [{ name: "eth0" }] } });
 });

@@ -37,16 +37,20 @@ test.each([
     source: "/net.d/05-broken.conflist",
     why: /05-broken\.conflist: spec\.config/,
   },
-  { name: "an empty directory", source: "/empty", why: /none was found in \/empty/ },
-  { name: "our own name", source: "patchbay", why: /none was found .*; \/net\.d\/05-broken/ },
-])("$name is told", async ({ source, why }) => {
+  { name: "an empty directory", source: "/empty", why: /no usable configuration in \/empty/ },
+  {
+    name: "our own name",
+    source: "patchbay",
+    why: /no usable configuration .*; \/net\.d\/05-broken/,
+  },
+])("$name is reported", async ({ source, why }) => {
   await expect(readDefaultNetwork(files, { source, confDir: "/net.d" })).rejects.toMatchObject({
     code: "CNI_DEFAULT_NETWORK_MISSING",
     message: expect.stringMatching(why) as string,
   });
 });
 
-test("it is read anew each time", async () => {
+test("reads the file for each pod", async () => {
   const source = { source: "/net.d", confDir: "/net.d" };
   await files.writeAtomic("/net.d/01-new.conflist", JSON.stringify(list("new")));
   expect(await readDefaultNetwork(files, source)).toMatchObject({ name: "new" });

@@ -12,17 +12,17 @@ function isConfigFile(path: string): boolean {
   return ENDINGS.some((ending) => path.endsWith(ending));
 }
 
-function toMissingError(reason: string): AppError {
+function toMissingNetworkError(reason: string): AppError {
   return new AppError("CNI_DEFAULT_NETWORK_MISSING", { reason });
 }
 
 async function readConfig(files: Files, path: string): Promise<NetworkConfigList> {
   const text = await files.readText(path);
-  if (text === undefined) throw toMissingError(`${path} does not exist`);
+  if (text === undefined) throw toMissingNetworkError(`${path} does not exist`);
   const parsed = parseNetworkConfig(text, "");
   if (parsed.ok) return parsed.config;
   const causes = parsed.causes.map(({ field, message }) => `${field} ${message}`).join(", ");
-  throw toMissingError(`${path}: ${causes}`);
+  throw toMissingNetworkError(`${path}: ${causes}`);
 }
 
 /** Searches files in the order of container runtimes, and skips Patchbay's own. A broken file does not hide others. */
@@ -43,7 +43,7 @@ async function findInDirectory(
       problems.push(String(error.details["reason"]));
     }
   }
-  throw toMissingError([`none was found in ${directory}`, ...problems].join("; "));
+  throw toMissingNetworkError([`no usable configuration in ${directory}`, ...problems].join("; "));
 }
 
 /**

@@ -21,7 +21,7 @@ beforeEach(async () => {
   await world.putPod({ networks: "a@net1,b@net2" });
 });
 
-test("a network that the annotation asks for is made, and goes with the pod", async () => {
+test("attaches a network that the annotation requests, and detaches it with the pod", async () => {
   const { status, parsed } = await runtime.call("ADD", { url: URL, env, config });
   expect(status).toBe(200);
   expect(parsed).toMatchObject({ Result: { interfaces: [{ name: "net2" }] } });
@@ -31,7 +31,7 @@ test("a network that the annotation asks for is made, and goes with the pod", as
   expect(world.cni.attachments).toEqual([]);
 });
 
-test("it is removed by what the journal has of it", async () => {
+test("detaches with the journal's row", async () => {
   await runtime.call("ADD", { url: URL, env, config });
   const removal = { url: URL, env, config: { name: "other", type: "macvlan" } };
   expect(await runtime.call("DEL", removal)).toMatchObject({ status: 200, body: "" });
@@ -42,7 +42,7 @@ test("it is removed by what the journal has of it", async () => {
   expect(await runtime.call("CHECK", { url: URL, env, config })).toMatchObject({ status: 400 });
 });
 
-test("what another has made is removed by the configuration that comes along", async () => {
+test("detaches a foreign attachment with the configuration in the call", async () => {
   const removal = { url: URL, env: { CNI_IFNAME: "net9" }, config };
   expect(await runtime.call("DEL", removal)).toMatchObject({ status: 200 });
   expect(world.requests.at(-1)?.request).toMatchObject({
@@ -52,7 +52,7 @@ test("what another has made is removed by the configuration that comes along", a
   expect(await runtime.call("DEL", { ...removal, config: {} })).toMatchObject({ status: 400 });
 });
 
-test("what another has made is removed by what is remembered of it, whatever it names", async () => {
+test("detaches a foreign attachment with its cached configuration, whatever that names", async () => {
   world.policy = { ...world.policy, trustedNamespaces: [] };
   const made = { cniVersion: "1.0.0", name: "card", type: "host-device", device: "eth9" };
   const entry = {
@@ -71,7 +71,7 @@ test("what another has made is removed by what is remembered of it, whatever it 
   });
 });
 
-test("a definition that names what it may not is not run by a pod's status", async () => {
+test("does not run a forbidden definition from the pod's status", async () => {
   world.policy = { ...world.policy, trustedNamespaces: [] };
   const before = world.requests.length;
   const evil = { name: "evil", type: "host-device", device: "eth0" };
@@ -85,20 +85,20 @@ test.each([
   { name: "of a NIC that the annotation does not ask for", command: "ADD", nic: "net7" },
   { name: "of a NIC that is there", command: "ADD", nic: "net1" },
   { name: "of everything", command: "STATUS", nic: "net2" },
-])("$command $name is refused", async ({ command, nic }) => {
+])("rejects $command $name", async ({ command, nic }) => {
   const before = world.cni.calls.length;
   const call = { url: URL, env: { CNI_IFNAME: nic }, config };
   expect(await runtime.call(command, call)).toMatchObject({ status: 400 });
   expect(world.cni.calls).toHaveLength(before);
 });
 
-test("what a pod may not use is made for no controller", async () => {
+test("rejects a network that the pod may not use", async () => {
   world.policy = { ...world.policy, trustedNamespaces: [], plugins: ["!bridge"] };
   const { parsed } = await runtime.call("ADD", { url: URL, env, config });
   expect(parsed).toMatchObject({ msg: expect.stringContaining("policy") as string });
 });
 
-test("where the agent attaches by itself there is nothing to ask for", async () => {
+test("rejects calls when the agent attaches networks itself", async () => {
   world.mode = "multus";
   const { parsed } = await runtime.call("ADD", { url: URL, env, config });
   expect(parsed).toMatchObject({ msg: expect.stringContaining("--mode=multus-dynamic") as string });

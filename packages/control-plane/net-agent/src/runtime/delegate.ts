@@ -30,7 +30,7 @@ function reject(reason: string): never {
 function assertEnabled(deps: RuntimeDeps): void {
   if (deps.mode === "multus-dynamic") return;
   reject(
-    "net-agent attaches what annotations ask for itself; remove the dynamic networks controller, or start net-agent with --mode=multus-dynamic",
+    "net-agent itself attaches the networks of annotations; remove the dynamic networks controller, or start net-agent with --mode=multus-dynamic",
   );
 }
 
@@ -55,7 +55,7 @@ async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   const steps = plan.filter((step) => interfaceNameOf(step) === interfaceName);
   const isRequested = steps.some(({ kind }) => kind === "add");
   if (!isRequested) {
-    reject(`the annotation of pod ${facts.key} does not ask for a new ${interfaceName}`);
+    reject(`the annotation of pod ${facts.key} requests no new ${interfaceName}`);
   }
   const failures = createFailures(deps.clock);
   const { errors } = await act(steps, facts, { ...deps, failures });
@@ -96,8 +96,8 @@ async function removeForeign(
   for (const cache of [deps.resultCache, deps.multusCache]) {
     const cached = await cache.find(containerId, interfaceName);
     if (cached === undefined) continue;
-    const { result, ...how } = cached;
-    await deps.cni.del({ ...fromCall, ...how }, result);
+    const { result, ...settings } = cached;
+    await deps.cni.del({ ...fromCall, ...settings }, result);
     return;
   }
   await assertAllowed(`${namespace}/${fromCall.config.name}`, fromCall.config, deps);

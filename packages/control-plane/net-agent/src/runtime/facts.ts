@@ -61,13 +61,13 @@ export async function readFacts(
   source?: "live",
 ): Promise<PodFacts> {
   const { containerId, pod: calledPod, netnsPath = "" } = call;
-  if (calledPod === undefined) return reject("it is of no pod");
+  if (calledPod === undefined) return reject("CNI_ARGS name no pod");
   const { namespace, name, uid } = calledPod;
   const key = `${namespace}/${name}`;
   const pod = await findPod(calledPod, { deps, isLive: source === "live" });
-  const place = findNamespace(netnsPath, deps);
-  if (place === undefined) return reject(`CNI_NETNS ${netnsPath} is not a network namespace`);
-  const sandbox = { id: containerId, podUid: uid, pod: { namespace, name }, ...place };
+  const netns = findNamespace(netnsPath, deps);
+  if (netns === undefined) return reject(`CNI_NETNS ${netnsPath} is not a network namespace`);
+  const sandbox = { id: containerId, podUid: uid, pod: { namespace, name }, ...netns };
   const rows = await listRows({ uid, containerId }, deps);
   const secondary = rows.filter(({ isDefault }) => isDefault !== true);
   return {

@@ -25,7 +25,7 @@ beforeEach(async () => {
   await files.writeAtomic("/net.d/10-flannel.conflist", JSON.stringify(flannel));
 });
 
-test("the runtime finds the program by a configuration that names the socket", async () => {
+test("installs the program with a configuration that names the socket", async () => {
   await installPlugin(places, deps);
   expect(await files.readText("/bin/patchbay-cni")).toBe("program");
   expect(parseJson(await files.readText(OURS))).toMatchObject({
@@ -37,7 +37,7 @@ test("the runtime finds the program by a configuration that names the socket", a
   expect(log.lines.filter(({ level }) => level === "warn")).toEqual([]);
 });
 
-test("both go, and again without complaint; the cluster's own stays", async () => {
+test("removes both, may be repeated, and leaves the cluster's own configuration", async () => {
   await installPlugin(places, deps);
   await removePlugin(places, deps);
   await removePlugin(places, deps);
@@ -48,20 +48,17 @@ test("both go, and again without complaint; the cluster's own stays", async () =
 test.each([
   { name: "a list", file: "70-multus.conflist", config: { plugins: [{ type: "multus-shim" }] } },
   { name: "one plugin", file: "00-multus.conf", config: { type: "multus" } },
-])(
-  "where Multus is ($name) nothing is installed, and its file is named",
-  async ({ file, config }) => {
-    await files.writeAtomic(`/net.d/${file}`, JSON.stringify(config));
-    await expect(installPlugin(places, deps)).rejects.toMatchObject({
-      code: "CNI_RUNTIME_TAKEN",
-      message: expect.stringContaining(`/net.d/${file}`) as string,
-    });
-    expect(await files.exists(OURS)).toBe(false);
-    expect(await files.list("/bin")).toEqual([]);
-  },
-);
+])("installs nothing beside Multus ($name) and names its file", async ({ file, config }) => {
+  await files.writeAtomic(`/net.d/${file}`, JSON.stringify(config));
+  await expect(installPlugin(places, deps)).rejects.toMatchObject({
+    code: "CNI_RUNTIME_TAKEN",
+    message: expect.stringContaining(`/net.d/${file}`) as string,
+  });
+  expect(await files.exists(OURS)).toBe(false);
+  expect(await files.list("/bin")).toEqual([]);
+});
 
-test("a configuration that comes before ours is told", async () => {
+test("warns of a configuration that the runtime uses first", async () => {
   await files.writeAtomic("/net.d/00-a.conf", '{"type":"ptp"}');
   await files.writeAtomic("/net.d/00-broken.conf", "{");
   await files.writeAtomic("/net.d/00-notes.txt", '{"type":"multus"}');

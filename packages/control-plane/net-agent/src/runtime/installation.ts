@@ -49,7 +49,7 @@ function readTypes(text: string | undefined): readonly unknown[] {
   const config = parseJson(text);
   if (!isJsonObject(config)) return [];
   const plugins: readonly unknown[] = Array.isArray(config["plugins"]) ? config["plugins"] : [];
-  return [config, ...plugins].map((one) => (isJsonObject(one) ? one["type"] : undefined));
+  return [config, ...plugins].map((entry) => (isJsonObject(entry) ? entry["type"] : undefined));
 }
 
 async function assertNoMetaPlugin(
@@ -63,7 +63,7 @@ async function assertNoMetaPlugin(
     const plugin = META_PLUGINS.find((meta) => types.includes(meta));
     if (plugin !== undefined) throw new AppError("CNI_RUNTIME_TAKEN", { path, plugin });
     if (name < CONFIG_FILE && !types.includes(OWN_PLUGIN)) {
-      log.warn("the container runtime takes another configuration before ours", { path });
+      log.warn("the container runtime uses another configuration first", { path });
     }
   }
 }
@@ -80,7 +80,7 @@ export async function installPlugin(paths: PluginPaths, deps: InstallDeps): Prom
   const text = formatConfig(paths);
   if (text === (await deps.files.readText(path))) return;
   await deps.files.writeAtomic(path, text);
-  deps.log.info("the container runtime calls net-agent from now on", { path });
+  deps.log.info("installed patchbay-cni for the container runtime", { path });
 }
 
 /** Removes the configuration and then the program, so that new pods use the next configuration. May be repeated. */
@@ -88,5 +88,5 @@ export async function removePlugin(paths: PluginPaths, deps: InstallDeps): Promi
   const { binDir, configDir } = paths;
   await deps.files.remove(`${configDir}/${CONFIG_FILE}`);
   await deps.files.remove(`${binDir}/${OWN_PLUGIN}`);
-  deps.log.info("the container runtime calls net-agent no more");
+  deps.log.info("removed patchbay-cni from the container runtime");
 }

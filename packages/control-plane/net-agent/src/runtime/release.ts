@@ -66,11 +66,11 @@ export async function forgetRemoved(row: JournalRow, deps: RuntimeDeps): Promise
     return;
   }
   const pod = findLivePod(facts, deps);
-  const known: PodFacts = pod === undefined ? facts : { ...facts, pod };
+  const currentFacts: PodFacts = pod === undefined ? facts : { ...facts, pod };
   try {
-    await report(known, { errors: new Map(), againMs: undefined }, deps);
+    await report(currentFacts, { errors: new Map(), retryInMs: undefined }, deps);
   } catch (error) {
-    deps.log.warn("status of a pod will be written later", {
+    deps.log.warn("postponed writing a pod's status", {
       pod: facts.key,
       reason: messageOf(error),
     });
@@ -95,7 +95,7 @@ export async function releaseSandbox(
 
 /** Uids of the pods that may have the sandbox. Old calls may name no pod. */
 function listUids({ pod }: PluginCall, { tracked }: RuntimeDeps): readonly string[] {
-  const known = tracked.keys().flatMap((key) => tracked.uidsOf(key));
+  const known = tracked.keys().flatMap((key) => tracked.listUids(key));
   return [...new Set([...(pod === undefined ? [] : [pod.uid]), ...known])];
 }
 
@@ -140,7 +140,7 @@ async function freeIfSafe(network: UsableNetwork, deps: RuntimeDeps): Promise<vo
     await freeUnused(network, deps);
   } catch (error) {
     if (!isAppError(error, "CNI_GC_HELD")) throw error;
-    deps.log.debug("unused of network not freed now", {
+    deps.log.debug("postponed GC of a network", {
       network: network.name,
       reason: error.message,
     });

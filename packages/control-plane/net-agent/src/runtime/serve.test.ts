@@ -57,24 +57,24 @@ async function post(path: string, body: string): Promise<readonly [number | unde
   return [answer.statusCode, await text(answer)];
 }
 
-test("the socket and its directory are root's alone", () => {
+test("restricts the socket and its directory to root", () => {
   expect(statSync(socketPath).mode & 0o777).toBe(0o600);
   expect(statSync(join(directory, "run")).mode & 0o777).toBe(0o700);
 });
 
-test("calls are answered with their length, and each connection has one", async () => {
+test("answers with a content length and one call per connection", async () => {
   expect(await post("/healthz", "")).toEqual([200, ""]);
   const [status, body] = await post("/cni", "{}");
   expect(status).toBe(400);
   expect(JSON.parse(body)).toMatchObject({ code: 4 });
 });
 
-test("a request that is too long is refused", async () => {
+test("rejects an oversized request", async () => {
   const [status] = await post("/cni", "x".repeat(3 * 1024 * 1024));
   expect(status).toBe(413);
 });
 
-test("one that goes away in its midst harms nobody", async () => {
+test("survives a client that disconnects during its request", async () => {
   const socket = createConnection(socketPath);
   await once(socket, "connect");
   socket.write("POST /cni HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nx");
@@ -82,7 +82,7 @@ test("one that goes away in its midst harms nobody", async () => {
   expect(await post("/readyz", "")).toEqual([200, ""]);
 });
 
-test("another agent is told that the socket is taken", async () => {
+test("rejects a second agent on the same socket", async () => {
   await expect(serveRuntime(deps, createFiles(), stop.signal)).rejects.toMatchObject({
     code: "OS_PATH_REFUSED",
     message: expect.stringContaining("another process listens there") as string,
@@ -90,7 +90,7 @@ test("another agent is told that the socket is taken", async () => {
   expect(await post("/healthz", "")).toEqual([200, ""]);
 });
 
-test("the socket's file says each minute that somebody lives, and stays when nobody does", async () => {
+test("touches the socket each minute while it serves, and leaves it at the end", async () => {
   await eventually(() => clock.dueMs.length > 0, { withinMs: 5_000 });
   utimesSync(socketPath, 0, 0);
   await clock.advance(60_000);

@@ -46,7 +46,7 @@ function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
     const nics = new Set((await listLinks(facts, deps)).map(({ name }) => name));
     const missing = rows.filter(({ request }) => !nics.has(request.interfaceName));
     const names = missing.map(({ network, request }) => `${request.interfaceName} of ${network}`);
-    if (names.length > 0) reject(`the sandbox has lost ${names.join(", ")}`);
+    if (names.length > 0) reject(`the sandbox lacks ${names.join(", ")}`);
     if ((await findVmiOf(facts.pod, deps)) !== undefined) return;
     for (const row of rows) await checkAttachment(row, deps);
   });
@@ -110,16 +110,16 @@ async function answerCall(call: PluginCall, deps: RuntimeDeps): Promise<CniResul
   }
 }
 
-function toAnswer(
+function toResponse(
   result: CniResult | undefined,
   call: PluginCall,
   isPlugin: boolean,
 ): RuntimeResponse {
   if (result === undefined) return DONE;
-  const handleRequest = isPlugin
+  const body = isPlugin
     ? printResult(result, call.cniVersion)
     : { Result: printResult(result, MULTUS_VERSION) };
-  return { status: 200, body: JSON.stringify(handleRequest) };
+  return { status: 200, body: JSON.stringify(body) };
 }
 
 async function handleCall(
@@ -130,7 +130,7 @@ async function handleCall(
   let call: PluginCall | undefined;
   try {
     call = parsePluginCall(parseJson(body));
-    return toAnswer(await perform(call, deps), call, url.endsWith("?answer=plugin"));
+    return toResponse(await perform(call, deps), call, url.endsWith("?answer=plugin"));
   } catch (error) {
     const { command, containerId = "", pod } = call ?? {};
     const failure = toPluginFailure(error, call?.cniVersion);
@@ -168,7 +168,7 @@ const CONNECTIONS_MAX = 1024;
  * Interval for updating the socket's time stamp, milliseconds. After ten minutes without an update patchbay-cni takes the agent for
  * removed and not just restarting.
  */
-const ALIVE_INTERVAL_MS = 60_000;
+const SOCKET_TOUCH_INTERVAL_MS = 60_000;
 
 /** Undefined if the body is too long. */
 async function readBody(request: IncomingMessage): Promise<string | undefined> {
@@ -190,16 +190,16 @@ async function respond(
 ): Promise<void> {
   const { method = "", url = "" } = request;
   const body = await readBody(request);
-  const answered =
+  const result =
     body === undefined
       ? { status: 413, body: "" }
       : await handleRequest({ method, url, body }, deps);
-  response.writeHead(answered.status, {
+  response.writeHead(result.status, {
     "content-type": "application/json",
-    "content-length": String(Buffer.byteLength(answered.body)),
+    "content-length": String(Buffer.byteLength(result.body)),
     connection: "close",
   });
-  response.end(answered.body);
+  response.end(result.body);
 }
 
 async function listen(server: Server, socketPath: string): Promise<void> {
@@ -225,7 +225,7 @@ async function prepare(files: Files, socketPath: string): Promise<void> {
 async function touchSocket({ socketPath, clock }: RuntimeDeps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await touchFile(socketPath, clock.now());
-    await clock.sleep(ALIVE_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
+    await clock.sleep(SOCKET_TOUCH_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
   }
 }
 
@@ -243,7 +243,7 @@ export async function serveRuntime(
   const server = createHttpServer({ requestTimeout: REQUEST_TIMEOUT_MS }, (request, response) => {
     respond(request, response, deps).catch((error: unknown) => {
       // The client disconnected before it had sent its request.
-      log.debug("a call of the container runtime was cut off", { err: error });
+      log.debug("a client disconnected during its call", { err: error });
       response.destroy();
     });
   });

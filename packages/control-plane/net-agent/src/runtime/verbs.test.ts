@@ -33,7 +33,7 @@ beforeEach(async () => {
 });
 
 describe("CHECK", () => {
-  test("asks the plugins of each network that lets itself be checked", async () => {
+  test("runs the plugins of each network that can be checked", async () => {
     expect(await callsOf("CHECK")).toEqual({
       status: 200,
       parsed: undefined,
@@ -41,7 +41,7 @@ describe("CHECK", () => {
     });
   });
 
-  test("says what a plugin finds, with its code", async () => {
+  test("returns a plugin's error with its code", async () => {
     world.cni.failNext("check", failure(107));
     const { status, parsed } = await callsOf("CHECK");
     expect([status, parsed]).toMatchObject([
@@ -50,18 +50,18 @@ describe("CHECK", () => {
     ]);
   });
 
-  test("asks none where a NIC is missing", async () => {
+  test("runs no plugin when a NIC is missing", async () => {
     world.podNetwork.takeLink("inode-uid-1", "net2");
     expect(await callsOf("CHECK")).toMatchObject({ status: 400, calls: [] });
   });
 
-  test("asks none of a launcher, whose addresses its guest has", async () => {
+  test("runs no plugin for a launcher, whose addresses are on the guest", async () => {
     world.putVmi("vmi-1");
     await world.putPod({ networks: "a,b", launcherOf: "vmi-1" });
     expect(await callsOf("CHECK")).toMatchObject({ status: 200, calls: [] });
   });
 
-  test("of one network, for the controller that delegates, asks its plugins", async () => {
+  test("runs the plugins of one network for the dynamic networks controller", async () => {
     world.mode = "multus-dynamic";
     const call = { url: "/delegate", env: { CNI_IFNAME: "net1" } };
     expect(await callsOf("CHECK", call)).toMatchObject({
@@ -74,7 +74,7 @@ describe("CHECK", () => {
 });
 
 describe("STATUS", () => {
-  test("asks the plugins of the default network, and of no other", async () => {
+  test("runs the plugins of the default network only", async () => {
     expect(await callsOf("STATUS")).toEqual({
       status: 200,
       parsed: undefined,
@@ -86,7 +86,7 @@ describe("STATUS", () => {
     { name: "not available", code: 50, want: 50 },
     { name: "limited", code: 51, want: 51 },
     { name: "anything else", code: 999, want: 50 },
-  ])("a plugin that says $name", async ({ code, want }) => {
+  ])("a plugin that reports $name", async ({ code, want }) => {
     world.cni.failNext("status", failure(code));
     expect((await callsOf("STATUS")).parsed).toMatchObject({
       code: want,
@@ -106,35 +106,35 @@ describe("GC", () => {
     await world.files.writeAtomic("/cache/results/x-y-z", "{}");
   });
 
-  test("has the plugins of all networks free what is not there", async () => {
+  test("runs GC of all networks for attachments that are gone", async () => {
     expect(await callsOf("GC", naming("box-uid-1"))).toMatchObject({
       status: 200,
       calls: ["GC everyone box-uid-1/eth0", "GC a box-uid-1/net1", "GC b box-uid-1/net2"],
     });
   });
 
-  test("first releases what the runtime does not name", async () => {
+  test("first releases sandboxes that the runtime does not name", async () => {
     world.sandboxes.take("uid-1");
     const { calls } = await callsOf("GC", naming());
     expect(calls.filter((call) => call.startsWith("GC"))).toEqual(["GC everyone", "GC a", "GC b"]);
     expect(calls.findIndex((call) => call.startsWith("GC"))).toBe(3);
   });
 
-  test("what is not certain waits, and is no failure", async () => {
+  test("postpones an uncertain GC without an error", async () => {
     await world.files.writeAtomic("/cache/results/a-box-7-net1", "{");
     const { status, calls } = await callsOf("GC", naming("box-uid-1"));
     expect(status).toBe(200);
     expect(calls).toEqual(["GC everyone box-uid-1/eth0", "GC b box-uid-1/net2"]);
   });
 
-  test("a plugin that fails keeps no other from it, and is told", async () => {
+  test("continues after a failed plugin and returns its error", async () => {
     world.cni.failNext("gc", failure(107));
     const { parsed, calls } = await callsOf("GC", naming("box-uid-1"));
     expect(parsed).toMatchObject({ code: 107 });
     expect(calls).toHaveLength(3);
   });
 
-  test("without a default network the others are collected for", async () => {
+  test("collects for the other networks without a default network", async () => {
     runtime.network = undefined;
     const { status, calls } = await callsOf("GC", naming("box-uid-1"));
     expect([status, calls]).toEqual([200, ["GC a box-uid-1/net1", "GC b box-uid-1/net2"]]);

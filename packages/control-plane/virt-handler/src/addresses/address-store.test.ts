@@ -7,7 +7,7 @@ function row(podInterfaceName: string, index = 3) {
   return { podInterfaceName, index, addresses: ["10.9.0.5/24"], routes: [] };
 }
 
-test("what was written is there for the next process, until its NIC has gone", async () => {
+test("a new process reads what was written, until the NIC is gone", async () => {
   const files = createFakeFiles();
   const store = createAddressStore(files, "/s");
   await store.write("uid-1", row("eth0"));
@@ -18,14 +18,14 @@ test("what was written is there for the next process, until its NIC has gone", a
   expect(await createAddressStore(files, "/s").list("uid-1")).toEqual([row("pod1")]);
 });
 
-test("a NIC that was made anew takes the place of the one before", async () => {
+test("a recreated NIC replaces the previous one", async () => {
   const store = createAddressStore(createFakeFiles(), "/s");
   await store.write("uid-1", row("eth0", 3));
   await store.write("uid-1", row("eth0", 9));
   expect(await store.list("uid-1")).toEqual([row("eth0", 9)]);
 });
 
-test("pods that nobody has are forgotten", async () => {
+test("forgets pods that are not in use", async () => {
   const files = createFakeFiles();
   const store = createAddressStore(files, "/s");
   for (const uid of ["uid-1", "uid-2"]) await store.write(uid, row("eth0"));
@@ -36,13 +36,13 @@ test("pods that nobody has are forgotten", async () => {
   expect(await store.list("uid-2")).toEqual([]);
 });
 
-test.each(["../x", "a/b", ""])("%j is no name of a file", async (name) => {
+test.each(["../x", "a/b", ""])("rejects %j as a file name", async (name) => {
   const store = createAddressStore(createFakeFiles(), "/s");
   await expect(store.write("uid-1", row(name))).rejects.toMatchObject({ code: "OS_PATH_REFUSED" });
   await expect(store.list(name)).rejects.toMatchObject({ code: "OS_PATH_REFUSED" });
 });
 
-test.each(["", "{}", '{"podInterfaceName":"a"}'])("a file of %j is an error", async (text) => {
+test.each(["", "{}", '{"podInterfaceName":"a"}'])("rejects a file with %j", async (text) => {
   const files = createFakeFiles();
   await files.writeAtomic("/s/uid-1/eth0.json", text);
   const store = createAddressStore(files, "/s");

@@ -10,18 +10,18 @@ export interface AddressStore {
   list(podUid: string): Promise<readonly RememberedAddresses[]>;
   /** The row is on the disk when this resolves. */
   write(podUid: string, row: RememberedAddresses): Promise<void>;
-  retain(podUid: string, isKept: (row: RememberedAddresses) => boolean): Promise<void>;
+  retain(podUid: string, isRetained: (row: RememberedAddresses) => boolean): Promise<void>;
   forgetPod(podUid: string): Promise<void>;
   retainPods(podUids: ReadonlySet<string>): Promise<void>;
 }
 
 /** Uids of pods and names of NICs become file names here, and other components write both. */
-const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
+const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 const SUFFIX = ".json";
 const PRIVATE_DIRECTORY = 0o700;
 
 function checkName(name: string): string {
-  if (NAME.test(name)) return name;
+  if (NAME_PATTERN.test(name)) return name;
   throw new AppError("OS_PATH_REFUSED", { path: name, reason: "not a name" });
 }
 
@@ -47,19 +47,19 @@ class FileAddressStore implements AddressStore {
   }
 
   async list(podUid: string): Promise<readonly RememberedAddresses[]> {
-    return [...(await this.#rowsOf(podUid)).values()];
+    return [...(await this.#loadRows(podUid)).values()];
   }
 
   async write(podUid: string, row: RememberedAddresses): Promise<void> {
-    const rows = await this.#rowsOf(podUid);
+    const rows = await this.#loadRows(podUid);
     await this.#files.ensureDirectory(this.#podPath(podUid), PRIVATE_DIRECTORY);
     await this.#files.writeAtomic(this.#rowPath(podUid, row.podInterfaceName), JSON.stringify(row));
     rows.set(row.podInterfaceName, row);
   }
 
-  async retain(podUid: string, isKept: (row: RememberedAddresses) => boolean): Promise<void> {
-    const rows = await this.#rowsOf(podUid);
-    for (const row of [...rows.values()].filter((each) => !isKept(each))) {
+  async retain(podUid: string, isRetained: (row: RememberedAddresses) => boolean): Promise<void> {
+    const rows = await this.#loadRows(podUid);
+    for (const row of [...rows.values()].filter((each) => !isRetained(each))) {
       await this.#files.remove(this.#rowPath(podUid, row.podInterfaceName));
       rows.delete(row.podInterfaceName);
     }
@@ -84,7 +84,7 @@ class FileAddressStore implements AddressStore {
     return `${this.#podPath(podUid)}/${checkName(podInterfaceName)}${SUFFIX}`;
   }
 
-  #rowsOf(podUid: string): Promise<Map<string, RememberedAddresses>> {
+  #loadRows(podUid: string): Promise<Map<string, RememberedAddresses>> {
     const known = this.#pods.get(podUid);
     if (known !== undefined) return known;
     const reading = this.#read(podUid);

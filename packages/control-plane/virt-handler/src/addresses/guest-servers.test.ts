@@ -18,41 +18,41 @@ function aNode() {
 
 const OTHER = { ...SERVED_NIC, iface: "b", bridgeName: "k6t-beef", mac: "02:00:00:00:5e:02" };
 
-test("a NIC has one server at most, which its next one replaces", async () => {
+test("runs at most one server for a NIC, and replaces it", async () => {
   const { addressServers, node, ends, serving } = aNode();
   await node.serve("uid-1", serving);
   await node.serve("uid-1", { ...serving, nic: { ...SERVED_NIC, mtu: 1300 } });
   expect(addressServers.count).toBe(1);
-  expect(node.served("uid-1").map(({ mtu }) => mtu)).toEqual([1300]);
+  expect(node.listServed("uid-1").map(({ mtu }) => mtu)).toEqual([1300]);
   await node.stopAt("uid-1", SERVED_NIC.bridgeName);
-  expect([addressServers.count, node.served("uid-1"), ends]).toEqual([0, [], []]);
+  expect([addressServers.count, node.listServed("uid-1"), ends]).toEqual([0, [], []]);
 });
 
-test("NICs of a pod are served independently", async () => {
+test("serves a pod's NICs independently", async () => {
   const { addressServers, node, ends, serving } = aNode();
   await node.serve("uid-1", serving);
   addressServers.failNext(new Error("bad options"));
   await expect(node.serve("uid-1", { ...serving, nic: OTHER })).rejects.toThrow("bad options");
-  expect(node.served("uid-1")).toEqual([SERVED_NIC]);
+  expect(node.listServed("uid-1")).toEqual([SERVED_NIC]);
   await node.serve("uid-1", { ...serving, nic: OTHER });
   await node.stopAt("uid-1", SERVED_NIC.bridgeName);
-  expect([node.served("uid-1"), ends]).toEqual([[OTHER], []]);
+  expect([node.listServed("uid-1"), ends]).toEqual([[OTHER], []]);
 });
 
-test("a server that starts while its pod is stopped is stopped as well", async () => {
+test("stops a server that starts while its pod is stopped", async () => {
   const { addressServers, node, serving } = aNode();
   const started = node.serve("uid-1", serving);
   await node.stop("uid-1");
   await started;
-  expect([addressServers.count, node.served("uid-1")]).toEqual([0, []]);
+  expect([addressServers.count, node.listServed("uid-1")]).toEqual([0, []]);
 });
 
-test("one that dies is told of; after a short life the next try fails first", async () => {
+test("reports a server that ended; after a short life the next start fails first", async () => {
   const { addressServers, clock, node, ends, serving } = aNode();
   await node.serve("uid-1", serving);
   addressServers.kill("42");
   await Promise.resolve();
-  expect([node.served("uid-1"), ends]).toEqual([[], ["ended"]]);
+  expect([node.listServed("uid-1"), ends]).toEqual([[], ["ended"]]);
   await expect(node.serve("uid-1", serving)).rejects.toMatchObject({
     code: "PODNET_ADDRESS_SERVER_FAILED",
   });
@@ -64,7 +64,7 @@ test("one that dies is told of; after a short life the next try fails first", as
   expect(addressServers.count).toBe(1);
 });
 
-test("all are ended", async () => {
+test("stops all servers", async () => {
   const { addressServers, node, serving } = aNode();
   for (const uid of ["uid-1", "uid-2"]) await node.serve(uid, serving);
   await node.stopAll();

@@ -12,7 +12,7 @@ export interface Serving {
 }
 
 export interface GuestServers {
-  served(podUid: string): readonly ServedNic[];
+  listServed(podUid: string): readonly ServedNic[];
   /**
    * Starts the NIC's server, and replaces the one that listens on its bridge.
    * @throws AppError with PODNET_ADDRESS_SERVER_FAILED
@@ -34,7 +34,7 @@ interface Entry {
 
 interface PodServers {
   readonly entries: Map<string, Entry>;
-  readonly ends: Map<string, string>;
+  readonly endReasons: Map<string, string>;
 }
 
 class NodeGuestServers implements GuestServers {
@@ -49,13 +49,13 @@ class NodeGuestServers implements GuestServers {
     this.#log = log;
   }
 
-  served(podUid: string): readonly ServedNic[] {
+  listServed(podUid: string): readonly ServedNic[] {
     return [...(this.#pods.get(podUid)?.entries.values() ?? [])].map(({ nic }) => nic);
   }
 
   async serve(podUid: string, { netns, nic, onEnd }: Serving): Promise<void> {
-    const pod = this.#podOf(podUid);
-    const { entries, ends } = pod;
+    const pod = this.#ensurePod(podUid);
+    const { entries, endReasons: ends } = pod;
     const { bridgeName } = nic;
     const reason = ends.get(bridgeName);
     ends.delete(bridgeName);
@@ -69,11 +69,16 @@ class NodeGuestServers implements GuestServers {
     }
     const entry = { server, nic, sinceMs: this.#clock.monotonicMs() };
     entries.set(bridgeName, entry);
-    void server.ended.then((why) => {
+    void server.ended.then((endReason) => {
       if (entries.get(bridgeName) !== entry) return;
       entries.delete(bridgeName);
-      if (this.#clock.monotonicMs() - entry.sinceMs < SHORT_LIFE_MS) ends.set(bridgeName, why);
-      this.#log.warn("the DHCP server of a NIC ended", { uid: podUid, bridgeName, reason: why });
+      if (this.#clock.monotonicMs() - entry.sinceMs < SHORT_LIFE_MS)
+        ends.set(bridgeName, endReason);
+      this.#log.warn("the DHCP server of a NIC ended", {
+        uid: podUid,
+        bridgeName,
+        reason: endReason,
+      });
       onEnd();
     });
   }
@@ -81,7 +86,7 @@ class NodeGuestServers implements GuestServers {
   async stopAt(podUid: string, bridgeName: string): Promise<void> {
     const pod = this.#pods.get(podUid);
     const entry = pod?.entries.get(bridgeName);
-    pod?.ends.delete(bridgeName);
+    pod?.endReasons.delete(bridgeName);
     pod?.entries.delete(bridgeName);
     await entry?.server.stop();
   }
@@ -96,10 +101,10 @@ class NodeGuestServers implements GuestServers {
     await Promise.all([...this.#pods.keys()].map((podUid) => this.stop(podUid)));
   }
 
-  #podOf(podUid: string): PodServers {
+  #ensurePod(podUid: string): PodServers {
     const known = this.#pods.get(podUid);
     if (known !== undefined) return known;
-    const pod: PodServers = { entries: new Map(), ends: new Map() };
+    const pod: PodServers = { entries: new Map(), endReasons: new Map() };
     this.#pods.set(podUid, pod);
     return pod;
   }

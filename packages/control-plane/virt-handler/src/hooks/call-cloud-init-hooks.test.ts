@@ -4,7 +4,7 @@ import type { Volume } from "@patchbay/api";
 import { createFakeHookSidecars, type FakeHookSidecars } from "@patchbay/hooks/testing";
 import { aVmi } from "@patchbay/support";
 import { beforeEach, expect, test } from "vitest";
-import { callHooks, type Hooked } from "./call-hooks.ts";
+import { callHooks, type HookAnswers } from "./call-hooks.ts";
 
 const POD = { uid: "uid-1", namespace: "default", name: "virt-launcher-vm1" };
 const HOOK = "hook-sidecar-0";
@@ -27,7 +27,7 @@ function put(version: string, preCloudInitIso: Change = (given) => given): void 
   hooks.put(POD.uid, HOOK, { info, preCloudInitIso });
 }
 
-function ask(volume: Omit<Volume, "name"> | undefined): Promise<Hooked> {
+function ask(volume: Omit<Volume, "name"> | undefined): Promise<HookAnswers> {
   const vmi = aVmi();
   const volumes = volume === undefined ? [] : [{ name: "init", ...volume }];
   const spec = { ...vmi.spec, volumes };
@@ -38,7 +38,7 @@ function ask(volume: Omit<Volume, "name"> | undefined): Promise<Hooked> {
 }
 
 test.each(["v1alpha2", "v1alpha3"])(
-  "one that leaves it as it is was asked, twice, before the domain, in %s",
+  "calls a hook that changes nothing twice, before the domain, in %s",
   async (version) => {
     let told = "";
     put(version, (given) => {
@@ -63,13 +63,13 @@ test.each(["v1alpha2", "v1alpha3"])(
   },
 );
 
-test("what one makes of it is the guest's", async () => {
+test("uses the data that a hook returns", async () => {
   put("v1alpha2", (given) => ({ ...given, data: given.data.replace("password", "passwd") }));
   const { cloudInit } = await ask(DATA);
   expect(cloudInit.map(({ UserData }) => UserData)).toEqual([`passwd: ${PASSWORD}`]);
 });
 
-test("one that answers now this and now that is refused, and what it says is not told", async () => {
+test("rejects a hook with varying answers without quoting them", async () => {
   let calls = 0;
   put("v1alpha2", (given) => {
     calls += 1;
@@ -82,22 +82,22 @@ test("one that answers now this and now that is refused, and what it says is not
       hook: "users (hook-sidecar-0)",
       call: "PreCloudInitIso",
       reason:
-        "asked twice of the same data it answers differently; make what it does a function of what it is given",
+        "it returned different answers for the same data; make its answer depend only on its input",
     },
   });
   expect(String(error)).not.toContain(PASSWORD);
   expect(hooks.openCount).toBe(0);
 });
 
-test("so is one that answers something else", async () => {
+test("rejects a hook that returns other data", async () => {
   put("v1alpha2", () => ({ data: "", noCloudSource: "" }));
   await expect(ask(DATA)).rejects.toMatchObject({
     code: "HOOK_ANSWER_REFUSED",
-    details: { reason: "it is no data of cloud-init's" },
+    details: { reason: "it is not cloud-init data" },
   });
 });
 
-test("data of a Secret is not told to it, which is said", async () => {
+test("does not pass data of a Secret to a hook, and reports it", async () => {
   put("v1alpha3");
   await expect(ask({ cloudInitNoCloud: { secretRef: { name: "s" } } })).rejects.toMatchObject({
     code: "HOOK_FAILED",
@@ -105,7 +105,7 @@ test("data of a Secret is not told to it, which is said", async () => {
   });
 });
 
-test("it is asked nothing where there is none", async () => {
+test("does not call hooks without cloud-init data", async () => {
   put("v1alpha3");
   expect(await ask(undefined)).toEqual({ domainXml: DOMAIN, cloudInit: [] });
   expect(hooks.calls).not.toContain(`${HOOK} PreCloudInitIso`);

@@ -46,13 +46,13 @@ const withTitle =
   (xml: string): string =>
     xml.replace("<os>", `<title>${/<title>(.*)<\/title>/.exec(xml)?.[1] ?? ""}${text}</title><os>`);
 
-test("a domain is what its hook makes of it", async () => {
+test("uses the domain that a hook returns", async () => {
   put(FIRST, (xml) => xml.replace("</os>", "<smbios mode='sysinfo'/></os>"));
   expect(await ask(FIRST)).toBe(DOMAIN.replace("  </os>", '    <smbios mode="sysinfo"/>\n  </os>'));
   expect(hooks.openCount).toBe(0);
 });
 
-test("a hook is given the VMI too", async () => {
+test("passes the VMI to the hook", async () => {
   put(FIRST, (xml, vmi) => {
     const { metadata } = JSON.parse(vmi) as { metadata: { name: string } };
     return xml.replace("<os>", `<title>${metadata.name}</title><os>`);
@@ -60,7 +60,7 @@ test("a hook is given the VMI too", async () => {
   expect(await ask(FIRST)).toContain("<title>vm1</title>");
 });
 
-test("hooks are asked one after the other, the greater priority first, then by their names", async () => {
+test("calls hooks in sequence, by descending priority and then by name", async () => {
   const THIRD = "hook-sidecar-2";
   put(FIRST, (xml) => xml.replace("<os>", "<description>b</description><os>"), { name: "b" });
   put(SECOND, (xml) => xml.replace("<os>", "<pm/><os>"), { name: "a" });
@@ -77,7 +77,7 @@ test("hooks are asked one after the other, the greater priority first, then by t
   );
 });
 
-test("called five times, a hook makes the same of the same domain", async () => {
+test("a hook is idempotent over five calls", async () => {
   put(FIRST, withTitle("x"));
   const answers = [
     await ask(FIRST),
@@ -90,7 +90,7 @@ test("called five times, a hook makes the same of the same domain", async () => 
   expect(answers[0]).toContain("<title>x</title>");
 });
 
-test("a hook that wants to hear of the end only changes nothing", async () => {
+test("a hook that only subscribes to the end changes nothing", async () => {
   const info = {
     name: "end",
     versions: ["v1alpha3"],
@@ -100,7 +100,7 @@ test("a hook that wants to hear of the end only changes nothing", async () => {
   expect(await ask(FIRST)).toBe(DOMAIN);
 });
 
-describe("an answer is refused", () => {
+describe("rejects an answer", () => {
   test.each<{ name: string; answer: (xml: string, count: number) => string; says: string }>([
     {
       name: "without a NIC",
@@ -112,7 +112,7 @@ describe("an answer is refused", () => {
     {
       name: "that is no domain",
       answer: () => "<network/>",
-      says: "it is a network and no domain",
+      says: "its root element is network instead of domain",
     },
     {
       name: "of a gigabyte, if it got so far",
@@ -122,7 +122,7 @@ describe("an answer is refused", () => {
     {
       name: "that is another one each time",
       answer: (xml, count) => xml.replace("<os>", `<title>${String(count)}</title><os>`),
-      says: "asked twice of the same domain it answers differently at /domain/title",
+      says: "it returned different answers for the same domain at /domain/title",
     },
     {
       name: "with much that may not be, all of it counted",
@@ -161,7 +161,7 @@ describe("an answer is refused", () => {
   });
 });
 
-test("all hooks are there, or none is asked", async () => {
+test("calls no hook unless all are reachable", async () => {
   put(FIRST, (xml) => xml);
   await expect(ask(FIRST, SECOND)).rejects.toMatchObject({
     code: "HOOK_UNREACHABLE",
@@ -171,7 +171,7 @@ test("all hooks are there, or none is asked", async () => {
   expect(hooks.openCount).toBe(0);
 });
 
-test("the end is told to those that want to hear it, in the version that knows it", async () => {
+test("notifies the hooks that subscribe to the end, in a version that supports it", async () => {
   const told: string[] = [];
   const hook = (name: string, version: string, ...points: readonly string[]) => ({
     info: {

@@ -19,7 +19,7 @@ import { mergeDomain, readXml, writeXml, type XmlElement } from "@patchbay/domai
 
 const CALL = "PreCloudInitIso";
 const UNSTABLE_ANSWER =
-  "asked twice of the same data it answers differently; make what it does a function of what it is given";
+  "it returned different answers for the same data; make its answer depend only on its input";
 
 interface Request {
   readonly vmi: string;
@@ -32,29 +32,29 @@ function decode(base64: string): string {
 }
 
 async function callCloudInitHook(
-  given: HookedCloudInit,
+  input: HookedCloudInit,
   { hook, version, container }: Subscription,
   { vmi, sidecars }: Request,
 ): Promise<HookedCloudInit> {
-  const { UserData: userData, NetworkData: networkData } = given;
+  const { UserData: userData, NetworkData: networkData } = input;
   const answer = await sidecars.get(container)?.preCloudInitIso({
     version,
     vmi,
-    data: JSON.stringify(given),
+    data: JSON.stringify(input),
     noCloudSource: JSON.stringify({ userData, networkData }),
   });
-  const answered = answer && applyHookAnswer(given, answer);
-  if (answered !== undefined) return answered;
-  const reason = "it is no data of cloud-init's";
+  const changed = answer && applyHookAnswer(input, answer);
+  if (changed !== undefined) return changed;
+  const reason = "it is not cloud-init data";
   throw new AppError("HOOK_ANSWER_REFUSED", { hook, call: CALL, reason });
 }
 
 async function mutateCloudInitOnce(
-  given: HookedCloudInit,
+  input: HookedCloudInit,
   request: Request,
 ): Promise<readonly HookedCloudInit[]> {
   const answers: HookedCloudInit[] = [];
-  let last = given;
+  let last = input;
   for (const subscription of request.subscriptions) {
     last = await callCloudInitHook(last, subscription, request);
     answers.push(last);
@@ -63,12 +63,12 @@ async function mutateCloudInitOnce(
 }
 
 /** Calls each hook twice and rejects different answers, because a guest whose start is retried would change each time. */
-async function mutateCloudInit(given: HookedCloudInit, request: Request): Promise<HookedCloudInit> {
-  const first = await mutateCloudInitOnce(given, request);
-  const second = await mutateCloudInitOnce(given, request);
+async function mutateCloudInit(input: HookedCloudInit, request: Request): Promise<HookedCloudInit> {
+  const first = await mutateCloudInitOnce(input, request);
+  const second = await mutateCloudInitOnce(input, request);
   const other = first.findIndex((answer, index) => !isEqual(answer, second[index]));
   const unstable = request.subscriptions[other];
-  if (unstable === undefined) return first.at(-1) ?? given;
+  if (unstable === undefined) return first.at(-1) ?? input;
   const details = { hook: unstable.hook, call: CALL, reason: UNSTABLE_ANSWER };
   throw new AppError("HOOK_ANSWER_REFUSED", details);
 }
@@ -85,16 +85,16 @@ async function callCloudInitHooks(
   const [first] = subscriptions;
   if (first === undefined) return [];
   const request = { vmi: JSON.stringify(vmi), subscriptions, sidecars };
-  const answered: HookedCloudInit[] = [];
-  for (const given of cloudInitForHooks(vmi, decode)) {
-    if (given === undefined) {
+  const answers: HookedCloudInit[] = [];
+  for (const input of cloudInitForHooks(vmi, decode)) {
+    if (input === undefined) {
       const reason =
-        "a Secret says cloud-init's data, which no node reads: write it in the VM, or use a hook without that point";
+        "the cloud-init data is in a Secret, which nodes cannot read; put it in the VM, or use a hook that does not subscribe to PreCloudInitIso";
       throw new AppError("HOOK_FAILED", { hook: first.hook, call: CALL, reason });
     }
-    answered.push(await mutateCloudInit(given, request));
+    answers.push(await mutateCloudInit(input, request));
   }
-  return answered;
+  return answers;
 }
 
 export interface HookedPod {
@@ -110,7 +110,7 @@ export interface HookRequest extends HookedPod {
   readonly domainXml: string | undefined;
 }
 
-export interface Hooked {
+export interface HookAnswers {
   readonly domainXml: string;
   /** Data of the cloud-init disks that must be created again. */
   readonly cloudInit: readonly HookedCloudInit[];
@@ -123,21 +123,21 @@ type Sidecars = ReadonlyMap<string, HookSidecar>;
 /** Maximum number of rejected changes in an error text. */
 const LISTED_CHANGES_MAX = 5;
 
-function refused(hook: string, call: string, reason: string): AppError {
+function toRejection(hook: string, call: string, reason: string): AppError {
   return new AppError("HOOK_ANSWER_REFUSED", { hook, call, reason });
 }
 
 async function connectAll({ pod, sidecars }: HookedPod, hooks: HookSidecars): Promise<Sidecars> {
-  const reaching = sidecars.map(async (container) => {
+  const connections = sidecars.map(async (container) => {
     return [container, await hooks.connect(pod, container)] as const;
   });
-  const settled = await Promise.allSettled(reaching);
+  const settled = await Promise.allSettled(connections);
   const sidecarsByContainer = settled.flatMap((one) =>
     one.status === "fulfilled" ? [one.value] : [],
   );
   if (sidecarsByContainer.length === sidecars.length) return new Map(sidecarsByContainer);
   await Promise.all(sidecarsByContainer.map(([, sidecar]) => sidecar.close()));
-  await Promise.all(reaching); // throws the error of the failed connection
+  await Promise.all(connections); // throws the error of the failed connection
   return new Map();
 }
 
@@ -146,7 +146,7 @@ async function readSubscribers(sidecarsByContainer: Sidecars): Promise<readonly 
     [...sidecarsByContainer].map(async ([container, sidecar]) => {
       const info = await sidecar.info();
       const problem = subscriptionProblem(info);
-      if (problem !== undefined) throw refused(hookNameOf(container, info), "Info", problem);
+      if (problem !== undefined) throw toRejection(hookNameOf(container, info), "Info", problem);
       return { container, info };
     }),
   );
@@ -154,18 +154,22 @@ async function readSubscribers(sidecarsByContainer: Sidecars): Promise<readonly 
 
 function parseRoot(hook: string, xml: string): XmlElement {
   const read = readXml(xml);
-  if (!read.ok) throw refused(hook, "OnDefineDomain", read.reason);
+  if (!read.ok) throw toRejection(hook, "OnDefineDomain", read.reason);
   if (read.root.name === "domain") return read.root;
-  throw refused(hook, "OnDefineDomain", `it is a ${read.root.name.slice(0, 63)} and no domain`);
+  throw toRejection(
+    hook,
+    "OnDefineDomain",
+    `its root element is ${read.root.name.slice(0, 63)} instead of domain`,
+  );
 }
 
 /** Applies the hook's answer to the domain. Rejects all forbidden changes at once. */
 function applyAnswer(
   { hook }: Subscription,
-  { given, answered }: { readonly given: XmlElement; readonly answered: string },
+  { input, answer }: { readonly input: XmlElement; readonly answer: string },
   { vmi, hookNics }: HookRequest,
 ): XmlElement {
-  const { root, changes } = mergeDomain(given, parseRoot(hook, answered));
+  const { root, changes } = mergeDomain(input, parseRoot(hook, answer));
   const all = refusedChanges(changes, vmi.spec, new Set(hookNics));
   if (all.length === 0) return root;
   const listed = all
@@ -173,7 +177,7 @@ function applyAnswer(
     .map(({ where, message }) => `${where}: ${message}`);
   const more = all.length - listed.length;
   const reason = [...listed, more === 0 ? [] : `and ${String(more)} more`].flat().join("; ");
-  throw refused(hook, "OnDefineDomain", reason);
+  throw toRejection(hook, "OnDefineDomain", reason);
 }
 
 async function mutateDomainOnce(
@@ -183,13 +187,13 @@ async function mutateDomainOnce(
 ): Promise<readonly XmlElement[]> {
   const vmi = JSON.stringify(request.vmi);
   const domains: XmlElement[] = [];
-  let given = parseRoot("of ours", request.domainXml);
+  let input = parseRoot("of ours", request.domainXml);
   for (const subscription of subscriptions) {
     const { container, version } = subscription;
-    const asked = { version, domainXml: writeXml(given), vmi };
-    const answered = await sidecarsByContainer.get(container)?.onDefineDomain(asked);
-    given = applyAnswer(subscription, { given, answered: answered ?? "" }, request);
-    domains.push(given);
+    const hookRequest = { version, domainXml: writeXml(input), vmi };
+    const answer = await sidecarsByContainer.get(container)?.onDefineDomain(hookRequest);
+    input = applyAnswer(subscription, { input, answer: answer ?? "" }, request);
+    domains.push(input);
   }
   return domains;
 }
@@ -207,8 +211,8 @@ function checkStable(
     const isSame = writeXml(one) === writeXml(other);
     if (isSame) return;
     const where = change === undefined ? "" : ` at ${change.where}`;
-    const reason = `asked twice of the same domain it answers differently${where}; make what it does a function of what it is given`;
-    throw refused(hook, "OnDefineDomain", reason);
+    const reason = `it returned different answers for the same domain${where}; make its answer depend only on its input`;
+    throw toRejection(hook, "OnDefineDomain", reason);
   });
 }
 
@@ -231,7 +235,7 @@ async function mutateDomain(
  * Calls the guest's hooks, each twice; both answers must be the same.
  * @throws AppError with HOOK_UNREACHABLE, HOOK_TIMED_OUT, HOOK_FAILED, HOOK_ANSWER_REFUSED, OS_PATH_REFUSED
  */
-export async function callHooks(request: HookRequest, hooks: HookSidecars): Promise<Hooked> {
+export async function callHooks(request: HookRequest, hooks: HookSidecars): Promise<HookAnswers> {
   const sidecarsByContainer = await connectAll(request, hooks);
   try {
     const subscribers = await readSubscribers(sidecarsByContainer);

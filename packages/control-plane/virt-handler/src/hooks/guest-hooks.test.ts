@@ -20,7 +20,7 @@ function begin(slots: Slots, namespace: string): { isBegun: boolean; end: () => 
 
 const settled = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
 
-test("a namespace has two at once, whatever waits before others", async () => {
+test("runs two calls of a namespace at a time, without blocking other namespaces", async () => {
   const slots = new Slots();
   const hostile = Array.from({ length: 5 }, () => begin(slots, "hostile"));
   const other = begin(slots, "other");
@@ -32,7 +32,7 @@ test("a namespace has two at once, whatever waits before others", async () => {
   expect(hostile[2]?.isBegun).toBe(true);
 });
 
-test("the node has eight at once", async () => {
+test("runs eight calls of the node at a time", async () => {
   const slots = new Slots();
   const works = Array.from({ length: 9 }, (_unused, index) => begin(slots, String(index)));
   await settled();
@@ -42,7 +42,7 @@ test("the node has eight at once", async () => {
   expect(works[8]?.isBegun).toBe(true);
 });
 
-test("what fails makes room too", async () => {
+test("frees the slot of a failed call", async () => {
   const slots = new Slots();
   const fail = (): Promise<never> => Promise.reject(new Error("no"));
   for (let index = 0; index < 3; index += 1) {

@@ -5,15 +5,15 @@ import type { HookSidecars, LauncherPod } from "@patchbay/core/interfaces";
 import {
   callHooks,
   notifyEnd,
-  type Hooked,
+  type HookAnswers,
   type HookedPod,
   type HookRequest,
 } from "./call-hooks.ts";
 
 /** Maximum number of calls on the node at a time; each takes about 60 MiB. */
-const SLOTS_MAX = 8;
+const HOOK_CALLS_MAX = 8;
 /** Maximum for one namespace, so that its hanging hooks do not block those of other namespaces. */
-const SLOTS_PER_NAMESPACE = 2;
+const HOOK_CALLS_PER_NAMESPACE_MAX = 2;
 
 interface Waiting {
   readonly namespace: string;
@@ -32,24 +32,24 @@ export class Slots {
       resolve(undefined);
     };
     this.#waiting.push({ namespace, begin });
-    this.#fill();
+    this.#startWaiting();
     await promise;
     try {
       return await work();
     } finally {
       this.#running.splice(this.#running.indexOf(namespace), 1);
-      this.#fill();
+      this.#startWaiting();
     }
   }
 
-  #hasRoom(namespace: string): boolean {
+  #hasFreeSlot(namespace: string): boolean {
     const own = this.#running.filter((one) => one === namespace).length;
-    return this.#running.length < SLOTS_MAX && own < SLOTS_PER_NAMESPACE;
+    return this.#running.length < HOOK_CALLS_MAX && own < HOOK_CALLS_PER_NAMESPACE_MAX;
   }
 
-  #fill(): void {
+  #startWaiting(): void {
     for (const waiting of [...this.#waiting]) {
-      if (!this.#hasRoom(waiting.namespace)) continue;
+      if (!this.#hasFreeSlot(waiting.namespace)) continue;
       this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
       waiting.begin();
     }
@@ -59,11 +59,11 @@ export class Slots {
 /** Retry interval for a sidecar that does not listen yet, milliseconds. Source: KubeVirt pkg/hooks manager.go, 1 s. */
 const HOOK_RETRY_INTERVAL_MS = 500;
 /** Attempts before the call counts as failed; together one minute. */
-const ATTEMPTS_MAX = 120;
+const CALL_ATTEMPTS_MAX = 120;
 
 export type HookState =
-  | { readonly kind: "asking" }
-  | ({ readonly kind: "answered" } & Hooked)
+  | { readonly kind: "calling" }
+  | ({ readonly kind: "answered" } & HookAnswers)
   | { readonly kind: "failed"; readonly error: unknown };
 
 export interface GuestHooks {
@@ -105,7 +105,7 @@ class NodeGuestHooks implements GuestHooks {
     const known = this.#entries.get(pod.uid);
     if (known !== undefined && known.domainXml === domainXml) return known.state;
     known?.end.abort();
-    const entry: Entry = { domainXml, end: new AbortController(), state: { kind: "asking" } };
+    const entry: Entry = { domainXml, end: new AbortController(), state: { kind: "calling" } };
     this.#entries.set(pod.uid, entry);
     void this.#callHooks(request, entry, wake);
     return entry.state;
@@ -128,7 +128,7 @@ class NodeGuestHooks implements GuestHooks {
     this.#slots
       .run(namespace, () => notifyEnd(place, hooks))
       .catch((err: unknown) => {
-        log.warn("a hook does not hear that its guest has ended", { uid, err });
+        log.warn("failed to notify a hook of its guest's end", { uid, err });
       });
   }
 
@@ -139,17 +139,17 @@ class NodeGuestHooks implements GuestHooks {
 
   async #callHooks(request: HookRequest, entry: Entry, wake: () => void): Promise<void> {
     const { clock, log } = this.#options;
-    const begunMs = clock.monotonicMs();
-    const state = await this.#answer(request, entry.end.signal);
+    const startedMs = clock.monotonicMs();
+    const state = await this.#callWithRetries(request, entry.end.signal);
     if (entry.end.signal.aborted) return;
     entry.state = state;
-    const durationMs = Math.round(clock.monotonicMs() - begunMs);
+    const durationMs = Math.round(clock.monotonicMs() - startedMs);
     const { uid } = request.pod;
-    if (state.kind === "answered") log.info("asked the guest's hooks", { uid, durationMs });
+    if (state.kind === "answered") log.info("called the guest's hooks", { uid, durationMs });
     wake();
   }
 
-  async #answer(request: HookRequest, signal: AbortSignal): Promise<HookState> {
+  async #callWithRetries(request: HookRequest, signal: AbortSignal): Promise<HookState> {
     const { clock, hooks } = this.#options;
     const { namespace } = request.pod;
     for (let attempts = 1; ; attempts += 1) {
@@ -158,7 +158,7 @@ class NodeGuestHooks implements GuestHooks {
         return { kind: "answered", ...hooked };
       } catch (error) {
         const isUnreachable = isAppError(error, "HOOK_UNREACHABLE");
-        if (!isUnreachable || attempts === ATTEMPTS_MAX || signal.aborted)
+        if (!isUnreachable || attempts === CALL_ATTEMPTS_MAX || signal.aborted)
           return { kind: "failed", error };
       }
       await clock.sleep(HOOK_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the answer is no longer needed

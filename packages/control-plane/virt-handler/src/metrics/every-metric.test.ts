@@ -73,13 +73,13 @@ beforeEach(async () => {
 });
 afterEach(() => node.stop());
 
-test.each(NAMES)("%s moves", (name) => {
+test.each(NAMES)("%s changes", (name) => {
   const values = seen.map((text) => samplesIn(text, name).join("\n"));
   expect(values.at(-1)).not.toBe("");
   expect(new Set(values).size).toBeGreaterThan(1);
 });
 
-test("a plug while the guest ran is measured, and the boot is not", async () => {
+test("measures a plug while the guest runs, but not the boot", async () => {
   const [count] = samplesIn(await node.metrics.print(), "patchbay_plug_seconds").filter((line) =>
     line.includes("_count"),
   );

@@ -68,7 +68,7 @@ const IFACE_FAILURES = {
 
 interface PendingOperation {
   readonly type: HotplugType;
-  readonly atMs: number;
+  readonly startedMs: number;
   /** The guest ran at the start, so the operation is not part of a boot. */
   readonly isLive: boolean;
 }
@@ -87,7 +87,7 @@ function ageMs({ since }: PendingIface, clock: Clock): number {
   return since === undefined ? 0 : Math.max(0, clock.now() - parseTime(since));
 }
 
-function pendingAfter(
+function updatePending(
   vmi: VirtualMachineInstance,
   before: ReadonlyMap<string, PendingOperation> | undefined,
   clock: Clock,
@@ -99,7 +99,7 @@ function pendingAfter(
       const known = before?.get(iface.name);
       if (known?.type === iface.type) return [iface.name, known];
       const atMs = before === undefined ? nowMs - ageMs(iface, clock) : nowMs;
-      return [iface.name, { type: iface.type, atMs, isLive: isRunning(vmi) }];
+      return [iface.name, { type: iface.type, startedMs: atMs, isLive: isRunning(vmi) }];
     }),
   );
 }
@@ -124,13 +124,13 @@ export function measurePlugs(
   const record = (vmi: VirtualMachineInstance, previous?: VirtualMachineInstance): void => {
     const { uid = "" } = vmi.metadata;
     const before = pending.get(uid);
-    const after = pendingAfter(vmi, before, clock);
+    const after = updatePending(vmi, before, clock);
     pending.set(uid, after);
     for (const reason of newReasons(previous, vmi)) countFailure({ reason });
     if (previous !== undefined) measurePhases(previous, vmi);
     if (!isRunning(vmi)) return;
     const nowMs = clock.monotonicMs();
-    for (const [name, { type, atMs, isLive }] of before ?? []) {
+    for (const [name, { type, startedMs: atMs, isLive }] of before ?? []) {
       if (isLive && !after.has(name)) observePlug({ type }, (nowMs - atMs) / MS_PER_SECOND);
     }
   };
@@ -141,7 +141,7 @@ export function measurePlugs(
   });
   const oldestSeconds = (): number => {
     const begun = [...pending.values()].flatMap((ifaces) => [...ifaces.values()]);
-    const ages = begun.map(({ atMs }) => clock.monotonicMs() - atMs);
+    const ages = begun.map(({ startedMs: atMs }) => clock.monotonicMs() - atMs);
     return Math.max(0, ...ages) / MS_PER_SECOND;
   };
   return {

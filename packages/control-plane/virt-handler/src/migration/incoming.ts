@@ -42,14 +42,14 @@ function planPaths(vmi: VirtualMachineInstance, network: NetworkConfig): readonl
 interface Incoming {
   readonly vmi: VirtualMachineInstance;
   readonly migration: IncomingFacts["migration"];
-  readonly move: MigrationRun;
+  readonly run: MigrationRun;
   readonly place: LauncherContext;
   readonly deps: Deps;
 }
 
 /** Either the source's relay reports it, or virt-controller found that the source pod has ended. */
-function isOffAtSource({ migration, move }: Incoming): boolean {
-  return move.isOffAtSource || migration.sourceEndedTimestamp !== undefined;
+function isOffAtSource({ migration, run }: Incoming): boolean {
+  return run.isOffAtSource || migration.sourceEndedTimestamp !== undefined;
 }
 
 /** On the target, libvirt refuses job statistics during an incoming migration. Source: libvirt qemuDomainGetJobStats. */
@@ -66,88 +66,88 @@ async function isStillIncoming({ vmi, place }: Incoming): Promise<boolean> {
 }
 
 /** Expected paths without those of NICs. Hooks may add paths, so a guest with hooks is expected to have what it has. */
-function expectedPaths({ vmi, move, place, deps }: Incoming, arrived: readonly string[]) {
+function findExpectedPaths({ vmi, run, place, deps }: Incoming, actual: readonly string[]) {
   const { sidecars = [] } = place.session.launcher;
-  if (sidecars.length > 0) return arrived;
-  move.expectedPaths ??= planPaths(vmi, networkConfigOf(deps.kubevirts.list()[0]));
-  return move.expectedPaths;
+  if (sidecars.length > 0) return actual;
+  run.expectedPaths ??= planPaths(vmi, networkConfigOf(deps.kubevirts.list()[0]));
+  return run.expectedPaths;
 }
 
-async function findFaults(arrival: Incoming): Promise<readonly string[]> {
-  const { vmi, place, deps } = arrival;
+async function findFaults(incoming: Incoming): Promise<readonly string[]> {
+  const { vmi, place, deps } = incoming;
   const { nics, paths } = await readDomainFacts(domainNameOf(vmi), place.session.connection);
-  const arrived = nics.map(({ mac, tapName, socketPath, pciAddress }): IncomingNic => ({
+  const actual = nics.map(({ mac, tapName, socketPath, pciAddress }): IncomingNic => ({
     mac,
     tap: tapName ?? socketPath,
     pciAddress: pciAddress === undefined ? undefined : printPciAddress(pciAddress),
   }));
   const { bindings } = networkConfigOf(deps.kubevirts.list()[0]);
-  const wired = {
-    nics: listExpectedNics(vmi, bindings, arrived),
-    paths: expectedPaths(arrival, paths),
+  const expected = {
+    nics: listExpectedNics(vmi, bindings, actual),
+    paths: findExpectedPaths(incoming, paths),
   };
-  return findIncomingFaults({ nics: arrived, paths }, wired);
+  return findIncomingFaults({ nics: actual, paths }, expected);
 }
 
-async function readGuestNetwork({ vmi, move, place, deps }: Incoming): Promise<GuestNetwork> {
-  if (move.guestNetwork === undefined) {
+async function readGuestNetwork({ vmi, run, place, deps }: Incoming): Promise<GuestNetwork> {
+  if (run.guestNetwork === undefined) {
     const facts = await observeNodeVm(vmi, place, deps);
-    move.guestNetwork = { wirings: wiringsAfterArrival(facts), nics: listAnnouncedNics(facts) };
+    run.guestNetwork = { wirings: wiringsAfterArrival(facts), nics: listAnnouncedNics(facts) };
   }
-  return move.guestNetwork;
+  return run.guestNetwork;
 }
 
 /**
  * Reads the facts while memory is still being copied, because the guest waits for them afterwards. The definition exists already;
  * reading it again later is quick if it is unchanged. Errors are handled at that later read.
  */
-async function preloadFacts(arrival: Incoming): Promise<void> {
-  const { move, vmi, deps } = arrival;
-  if (move.guestNetwork !== undefined) return;
+async function preloadFacts(incoming: Incoming): Promise<void> {
+  const { run, vmi, deps } = incoming;
+  if (run.guestNetwork !== undefined) return;
   try {
-    await readGuestNetwork(arrival);
-    await findFaults(arrival);
+    await readGuestNetwork(incoming);
+    await findFaults(incoming);
   } catch (error) {
     const fields = { vmi: printKey(keyOf(vmi)), reason: messageOf(error) };
-    deps.log.debug("a guest that comes cannot be looked at yet", fields);
+    deps.log.debug("cannot read an incoming guest yet", fields);
   }
 }
 
 /** Reads only what the next decision needs, because the guest is paused meanwhile. */
 async function inspectGuest(
-  arrival: Incoming,
+  incoming: Incoming,
   domain: DomainInfo | undefined,
 ): Promise<Pick<IncomingFacts, "isComing" | "isOffAtSource" | "faults">> {
-  const isOff = isOffAtSource(arrival);
-  if (domain?.state === "paused" && !isOff) await preloadFacts(arrival);
+  const isOff = isOffAtSource(incoming);
+  if (domain?.state === "paused" && !isOff) await preloadFacts(incoming);
   if (domain?.state !== "paused" || !isOff) {
     return { isComing: false, isOffAtSource: isOff, faults: [] };
   }
-  const [isIncoming, faults] = await Promise.all([isStillIncoming(arrival), findFaults(arrival)]);
+  const [isIncoming, faults] = await Promise.all([isStillIncoming(incoming), findFaults(incoming)]);
   return { isComing: isIncoming, isOffAtSource: true, faults: isIncoming ? [] : faults };
 }
 
-function addressFields({ move, deps }: Incoming) {
+function buildAddressFields({ run, deps }: Incoming) {
   return {
     targetNodeAddress: deps.relays.address,
-    targetDirectMigrationNodePorts: formatPorts(move.relay?.ports ?? {}),
+    targetDirectMigrationNodePorts: formatPorts(run.relay?.ports ?? {}),
   };
 }
 
-function relayState(arrival: Incoming): IncomingFacts["relay"] {
-  const { migration, move } = arrival;
-  if (move.relay === undefined) return "none";
+function findRelayState(incoming: Incoming): IncomingFacts["relay"] {
+  const { migration, run } = incoming;
+  if (run.relay === undefined) return "none";
   const { targetNodeAddress, targetDirectMigrationNodePorts } = migration;
   const current = { targetNodeAddress, targetDirectMigrationNodePorts };
-  return isEqual(current, addressFields(arrival)) ? "told" : "untold";
+  return isEqual(current, buildAddressFields(incoming)) ? "told" : "untold";
 }
 
-async function startRelay(arrival: Incoming): Promise<void> {
-  const { place, move, deps } = arrival;
+async function startRelay(incoming: Incoming): Promise<void> {
+  const { place, run, deps } = incoming;
   // Computed now, because the guest waits for the comparison once it has arrived.
-  expectedPaths(arrival, []);
-  const relay = await deps.relays.receive(buildRelayRequest(arrival, place.session));
-  move.useRelay(relay, undefined, place.wake);
+  findExpectedPaths(incoming, []);
+  const relay = await deps.relays.receive(buildRelayRequest(incoming, place.session));
+  run.useRelay(relay, undefined, place.wake);
 }
 
 /** Performs one repair without letting its failure block others. Once this node owns the guest, the regular pass repairs the rest. */
@@ -156,7 +156,7 @@ async function tryRepair({ vmi, deps }: Incoming, act: () => Promise<void>): Pro
     await act();
   } catch (error) {
     const fields = { vmi: printKey(keyOf(vmi)), reason: messageOf(error) };
-    deps.log.warn("what is around a guest that has come is not whole yet", fields);
+    deps.log.warn("failed to repair the links of an incoming guest", fields);
   }
 }
 
@@ -164,24 +164,24 @@ async function tryRepair({ vmi, deps }: Incoming, act: () => Promise<void>): Pro
  * Wires the links as for a local guest, and announces the guest's MACs. QEMU announces them only some time after it resumes, and
  * until then switches would send frames to the source.
  */
-async function wireAndAnnounce(arrival: Incoming): Promise<void> {
-  const { place, deps } = arrival;
+async function wireAndAnnounce(incoming: Incoming): Promise<void> {
+  const { place, deps } = incoming;
   const { netns } = place.session.launcher;
-  const { wirings, nics } = await readGuestNetwork(arrival);
+  const { wirings, nics } = await readGuestNetwork(incoming);
   for (const wiring of wirings) {
-    await tryRepair(arrival, () => deps.podNetwork.wireTap(netns, wiring));
+    await tryRepair(incoming, () => deps.podNetwork.wireTap(netns, wiring));
   }
-  for (const nic of nics) await tryRepair(arrival, () => deps.podNetwork.announce(netns, nic));
+  for (const nic of nics) await tryRepair(incoming, () => deps.podNetwork.announce(netns, nic));
 }
 
 /** The source is off. Resuming and wiring run in parallel, because frames may arrive before the guest reads them. */
-async function resume(arrival: Incoming): Promise<void> {
-  const { vmi, place, deps } = arrival;
+async function resume(incoming: Incoming): Promise<void> {
+  const { vmi, place, deps } = incoming;
   await Promise.all([
     place.session.connection.resumeDomain(domainNameOf(vmi)),
-    wireAndAnnounce(arrival),
+    wireAndAnnounce(incoming),
   ]);
-  deps.log.info("a guest goes on here", { vmi: printKey(keyOf(vmi)) });
+  deps.log.info("resumed an incoming guest", { vmi: printKey(keyOf(vmi)) });
 }
 
 async function reportReady({ vmi, deps }: Incoming): Promise<void> {
@@ -193,27 +193,32 @@ async function reportFaults({ vmi, deps }: Incoming, faults: readonly string[]):
   await writeMigrationState(vmi, { targetNodeDomainFaults: [...faults] }, { deps });
   if (faults.length === 0) return;
   const fields = { vmi: printKey(keyOf(vmi)), faults };
-  deps.log.error("a guest that came stays paused: it is not what was made ready for it", fields);
+  deps.log.error(
+    "an incoming guest stays paused because its devices differ from what was prepared",
+    fields,
+  );
 }
 
-const PERFORM: Readonly<Partial<Record<IncomingStep["kind"], (of: Incoming) => Promise<void>>>> = {
+const STEP_HANDLERS: Readonly<
+  Partial<Record<IncomingStep["kind"], (migration: Incoming) => Promise<void>>>
+> = {
   startRelay,
-  reportAddress: (arrival) =>
-    writeMigrationState(arrival.vmi, addressFields(arrival), { deps: arrival.deps }),
+  reportAddress: (incoming) =>
+    writeMigrationState(incoming.vmi, buildAddressFields(incoming), { deps: incoming.deps }),
   reportDetected: ({ vmi, deps }) =>
     writeMigrationState(vmi, { targetNodeDomainDetected: true }, { deps }),
   resume,
   welcome: wireAndAnnounce,
   reportReady,
-  stopRelay: ({ move }) => {
-    move.stopRelay();
+  stopRelay: ({ run }) => {
+    run.stopRelay();
     return Promise.resolve();
   },
 };
 
-async function perform(step: IncomingStep, arrival: Incoming): Promise<void> {
-  if (step.kind === "reportFaults") await reportFaults(arrival, step.faults);
-  else await PERFORM[step.kind]?.(arrival);
+async function perform(step: IncomingStep, incoming: Incoming): Promise<void> {
+  if (step.kind === "reportFaults") await reportFaults(incoming, step.faults);
+  else await STEP_HANDLERS[step.kind]?.(incoming);
 }
 
 /**
@@ -221,24 +226,24 @@ async function perform(step: IncomingStep, arrival: Incoming): Promise<void> {
  * the guest waits for a person.
  */
 export async function receiveGuest(
-  arrival: Incoming,
+  incoming: Incoming,
   { domain, isWired }: Pick<IncomingFacts, "domain" | "isWired">,
 ): Promise<boolean> {
-  const { vmi, migration, deps } = arrival;
+  const { vmi, migration, deps } = incoming;
   const steps = planIncoming({
     migration,
     domain,
     isWired,
-    relay: relayState(arrival),
-    ...(await inspectGuest(arrival, domain)),
+    relay: findRelayState(incoming),
+    ...(await inspectGuest(incoming, domain)),
     staysPaused: staysPaused(vmi),
   });
   for (const step of steps) {
     try {
-      await perform(step, arrival);
+      await perform(step, incoming);
     } catch (error) {
       const fields = { vmi: printKey(keyOf(vmi)), step: step.kind, reason: messageOf(error) };
-      deps.log.warn("a step of a guest's arrival failed", fields);
+      deps.log.warn("a step of an incoming migration failed", fields);
       throw error;
     }
   }
@@ -258,9 +263,9 @@ function hasCloudInitHooks({ vmi, place }: Incoming): boolean {
  * Whether the cloud-init disks are ready. Otherwise the hooks are being called, and their answer wakes the loop. May be repeated.
  * @throws AppError of the failed hook call
  */
-export function ensureCloudInitDisks(arrival: Incoming): boolean {
-  if (!hasCloudInitHooks(arrival)) return true;
-  const { vmi, place, deps } = arrival;
+export function ensureCloudInitDisks(incoming: Incoming): boolean {
+  if (!hasCloudInitHooks(incoming)) return true;
+  const { vmi, place, deps } = incoming;
   const { pod, session, wake } = place;
   const { sidecars = [] } = session.launcher;
   const state = deps.guestHooks.ensureCalled(

@@ -28,7 +28,7 @@ async function heardAt(): Promise<readonly boolean[]> {
   );
 }
 
-test("the target's has it when the guest runs there, and the source's no longer", async () => {
+test("belongs to the target once the guest runs there, and no longer to the source", async () => {
   nodes.daemon("node1").holdsMoves = true;
   await nodes.open();
   await nodes.until(() => Promise.resolve(sent() === 1));
@@ -41,7 +41,7 @@ test("the target's has it when the guest runs there, and the source's no longer"
   expect(await heardAt()).toEqual([false, true]);
 });
 
-test("the source's keeps it when the guest stays, which networks are told before and afterwards", async () => {
+test("stays at the source when the guest stays, announced before and afterwards", async () => {
   nodes.daemon("node1").holdsMoves = true;
   await nodes.open();
   await nodes.until(() => Promise.resolve(sent() === 1));
@@ -53,7 +53,7 @@ test("the source's keeps it when the guest stays, which networks are told before
   expect(await heardAt()).toEqual([true, false]);
 });
 
-test("the source's lets go of it as long as it has to, also when all has been said", async () => {
+test("is released by the source until that succeeds, although everything else is done", async () => {
   nodes.daemon("node1").holdsMoves = true;
   await nodes.open();
   await nodes.until(() => Promise.resolve(sent() === 1));
@@ -65,7 +65,7 @@ test("the source's lets go of it as long as it has to, also when all has been sa
   expect(await nodes.migrationState()).not.toHaveProperty("targetNodeDomainReadyTimestamp");
 });
 
-test("a guest whose NIC cannot have it yet is here all the same, and the NIC gets it later", async () => {
+test("does not delay the guest when its NIC cannot have it yet; the NIC gets it later", async () => {
   nodes.daemon("node1").holdsMoves = true;
   await nodes.open();
   await nodes.until(() => Promise.resolve(sent() === 1));

@@ -31,7 +31,10 @@ async function tryOnLinks(
     return true;
   } catch (error) {
     const fields = { vmi: printKey(keyOf(vmi)), reason: messageOf(error) };
-    deps.log.warn("the macs of a guest that moves may be heard in another place", fields);
+    deps.log.warn(
+      "failed to update the macs of a migrating guest; switches may send its frames to the wrong node",
+      fields,
+    );
     return false;
   }
 }
@@ -89,84 +92,84 @@ interface PassContext {
 function findMigration(
   vmi: VirtualMachineInstance,
   { migrationRuns }: Pick<Deps, "migrationRuns">,
-): { readonly migration: MigrationState; readonly move: MigrationRun } | undefined {
+): { readonly migration: MigrationState; readonly run: MigrationRun } | undefined {
   const migration = openMigration(vmi);
-  const move = migrationRuns.of(vmi);
-  return migration === undefined || move === undefined ? undefined : { migration, move };
+  const run = migrationRuns.find(vmi);
+  return migration === undefined || run === undefined ? undefined : { migration, run };
 }
 
-async function passOutgoing(
+async function reconcileOutgoing(
   vmi: VirtualMachineInstance,
   place: LauncherContext,
   { deps, converge }: PassContext,
 ): Promise<Next> {
   const found = findMigration(vmi, deps);
   if (found === undefined) return (await converge()).next;
-  const { migration, move } = found;
+  const { migration, run } = found;
   const { session, wake } = place;
   const announce = (): Promise<void> => announceMacs(vmi, place, deps);
-  const hasLeft = await sendGuest({ vmi, migration, move, session, wake, announce, deps });
+  const hasLeft = await sendGuest({ vmi, migration, run, session, wake, announce, deps });
   if (hasLeft) {
-    move.isReleased ||= await releaseMacs(vmi, place, deps);
-    return move.isReleased ? done() : after(RELEASE_RETRY_INTERVAL_MS);
+    run.isReleased ||= await releaseMacs(vmi, place, deps);
+    return run.isReleased ? done() : after(RELEASE_RETRY_INTERVAL_MS);
   }
   const { next } = await converge();
-  return move.call === "running" || move.job !== undefined
+  return run.call === "running" || run.job !== undefined
     ? atMost(next, PROGRESS_INTERVAL_MS)
     : next;
 }
 
 /** Wires the links until the incoming domain appears, and changes nothing from then on. */
-async function passIncoming(
+async function reconcileIncoming(
   vmi: VirtualMachineInstance,
   place: LauncherContext,
   { deps, converge }: PassContext,
 ): Promise<Next> {
   const found = findMigration(vmi, deps);
   if (found === undefined) return done();
-  const { migration, move } = found;
+  const { migration, run } = found;
   const { session } = place;
   session.markObserved();
   const domain = await session.connection.findDomain(domainNameOf(vmi));
-  const arrival = { vmi, migration, move, place, deps };
+  const incoming = { vmi, migration, run, place, deps };
   if (domain !== undefined) {
-    const isHeld = await receiveGuest(arrival, { domain, isWired: true });
+    const isHeld = await receiveGuest(incoming, { domain, isWired: true });
     return isHeld ? after(HELD_CHECK_INTERVAL_MS) : done();
   }
   const { facts, next } = await converge();
-  await receiveGuest(arrival, {
+  await receiveGuest(incoming, {
     domain,
-    isWired: isWired(vmi, facts) && ensureCloudInitDisks(arrival),
+    isWired: isWired(vmi, facts) && ensureCloudInitDisks(incoming),
   });
   return next;
 }
 
 /** One pass over a migrating VMI. `converge` is the regular part of the pass. */
-export function passMigration(
+export function reconcileMigration(
   vmi: VirtualMachineInstance,
   place: LauncherContext,
   context: PassContext,
 ): Promise<Next> {
   return place.role === "owner"
-    ? passOutgoing(vmi, place, context)
-    : passIncoming(vmi, place, context);
+    ? reconcileOutgoing(vmi, place, context)
+    : reconcileIncoming(vmi, place, context);
 }
 
 /**
  * Completes the source's part after the guest has left, when its launcher may have ended. Returns true when nothing is left to do;
  * until the pod has released the guest's MACs, the target may be unable to use them.
  */
-export async function finishDeparture(
+export async function finishOutgoing(
   vmi: VirtualMachineInstance,
   wake: () => void,
   deps: Deps,
 ): Promise<boolean> {
   const migration = openMigration(vmi);
-  const move = deps.migrationRuns.of(vmi);
-  if (migration === undefined || move?.call !== "arrived") return false;
+  const run = deps.migrationRuns.find(vmi);
+  if (migration === undefined || run?.call !== "arrived") return false;
   // A relay to the target's new address must be created in the launcher's directory, which needs a session.
-  if (!move.leadsTo(targetEndpoint({ migration }))) return false;
+  if (!run.connectsTo(targetEndpoint({ migration }))) return false;
   const announce = (): Promise<void> => Promise.resolve();
-  await sendGuest({ vmi, migration, move, session: undefined, wake, announce, deps });
-  return move.isReleased;
+  await sendGuest({ vmi, migration, run, session: undefined, wake, announce, deps });
+  return run.isReleased;
 }

@@ -41,7 +41,7 @@ export class MigrationRun {
   /** Source only: the target's node has confirmed through the current relay that it knows of the departure. */
   isConfirmed = false;
   #relay: Relay | undefined;
-  #leadsTo: RelayEndpoint | undefined;
+  #endpoint: RelayEndpoint | undefined;
 
   constructor(migrationUid: string) {
     this.migrationUid = migrationUid;
@@ -52,15 +52,15 @@ export class MigrationRun {
   }
 
   /** Whether the running relay connects to that endpoint. */
-  leadsTo(endpoint: RelayEndpoint): boolean {
-    return this.#relay !== undefined && isEqual(this.#leadsTo, endpoint);
+  connectsTo(endpoint: RelayEndpoint): boolean {
+    return this.#relay !== undefined && isEqual(this.#endpoint, endpoint);
   }
 
   /** Uses this relay from now on. Calls `changed` when the relay ends or the source's node reports that the guest has left. */
-  useRelay(relay: Relay, leadsTo: RelayEndpoint | undefined, onChange: () => void): void {
+  useRelay(relay: Relay, endpoint: RelayEndpoint | undefined, onChange: () => void): void {
     this.stopRelay();
     this.#relay = relay;
-    this.#leadsTo = leadsTo;
+    this.#endpoint = endpoint;
     relay.onMessage(({ kind }) => {
       if (kind !== "gone") return;
       this.isOffAtSource = true;
@@ -76,7 +76,7 @@ export class MigrationRun {
   stopRelay(): void {
     this.#relay?.close();
     this.#relay = undefined;
-    this.#leadsTo = undefined;
+    this.#endpoint = undefined;
     this.isConfirmed = false;
   }
 }
@@ -84,38 +84,38 @@ export class MigrationRun {
 /** At most one migration for each VMI uid. */
 export interface MigrationRuns {
   /** State of the VMI's open migration; undefined without one. Drops the state of an earlier migration. */
-  of(vmi: VirtualMachineInstance): MigrationRun | undefined;
+  find(vmi: VirtualMachineInstance): MigrationRun | undefined;
   forget(uid: string): void;
   /** Job statistics of a guest that leaves this node; undefined without any. */
-  jobOf(uid: string): JobStats | undefined;
+  findJob(uid: string): JobStats | undefined;
   forgetAll(): void;
 }
 
 class TrackedRuns implements MigrationRuns {
-  readonly #moves = new Map<string, MigrationRun>();
+  readonly #runs = new Map<string, MigrationRun>();
 
-  of(vmi: VirtualMachineInstance): MigrationRun | undefined {
+  find(vmi: VirtualMachineInstance): MigrationRun | undefined {
     const { uid = "" } = vmi.metadata;
     const { migrationUid } = openMigration(vmi) ?? {};
-    const known = this.#moves.get(uid);
+    const known = this.#runs.get(uid);
     if (known?.migrationUid !== migrationUid) this.forget(uid);
     if (migrationUid === undefined) return undefined;
-    const move = this.#moves.get(uid) ?? new MigrationRun(migrationUid);
-    this.#moves.set(uid, move);
-    return move;
+    const run = this.#runs.get(uid) ?? new MigrationRun(migrationUid);
+    this.#runs.set(uid, run);
+    return run;
   }
 
   forget(uid: string): void {
-    this.#moves.get(uid)?.stopRelay();
-    this.#moves.delete(uid);
+    this.#runs.get(uid)?.stopRelay();
+    this.#runs.delete(uid);
   }
 
-  jobOf(uid: string): JobStats | undefined {
-    return this.#moves.get(uid)?.job;
+  findJob(uid: string): JobStats | undefined {
+    return this.#runs.get(uid)?.job;
   }
 
   forgetAll(): void {
-    for (const uid of [...this.#moves.keys()]) this.forget(uid);
+    for (const uid of [...this.#runs.keys()]) this.forget(uid);
   }
 }
 

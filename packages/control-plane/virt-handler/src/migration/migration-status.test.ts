@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { formatPorts, parsePorts } from "./migration-status.ts";
 
-test("ports are told by what is behind them, and read back", () => {
+test("maps ports to channels and back", () => {
   const ports = { libvirt: 40_001, memory: 40_002, disks: 40_003 };
   expect(formatPorts(ports)).toEqual({ "40001": 0, "40002": 49_152, "40003": 49_153 });
   expect(parsePorts(formatPorts(ports))).toEqual(ports);
@@ -12,6 +12,6 @@ test.each([
   { name: "nothing", told: undefined, want: {} },
   { name: "what is behind none", told: { "40001": 7 }, want: {} },
   { name: "what is no port", told: { x: 0, "0": 49_152, "70000": 49_153 }, want: {} },
-])("of $name there is no port", ({ told, want }) => {
+])("has no port for $name", ({ told, want }) => {
   expect(parsePorts(told)).toEqual(want);
 });

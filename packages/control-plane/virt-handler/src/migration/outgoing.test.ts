@@ -39,7 +39,7 @@ beforeEach(async () => {
 });
 afterEach(() => nodes.stopAll());
 
-test.each(NAMES)("%s moves, and goes with the move", async (name) => {
+test.each(NAMES)("%s changes, and is removed with the migration", async (name) => {
   expect(samplesIn(await nodes.metrics.print(), name)).toEqual([]);
   await goOn(10);
   const before = samplesIn(await nodes.metrics.print(), name);
@@ -52,7 +52,7 @@ test.each(NAMES)("%s moves, and goes with the move", async (name) => {
   expect(samplesIn(await nodes.metrics.print(), name)).toEqual([]);
 });
 
-test("it is told in the VMI", async () => {
+test("is in the VMI", async () => {
   await goOn(30);
   expect((await nodes.migrationState()).progress).toEqual({
     dataTotalBytes: 128 * MIB + 30,
@@ -62,11 +62,11 @@ test("it is told in the VMI", async () => {
   });
 });
 
-test("a move of which nothing comes over is ended, and the guest stays", async () => {
+test("aborts a migration without progress, and the guest stays", async () => {
   await goOn(10);
   await nodes.until(async () => (await nodes.migrationState()).failed === true);
   expect((await nodes.migrationState()).failureReason).toBe(
-    "nothing came over for 20 s (progressTimeout)",
+    "no data was transferred for 20 s (progressTimeout)",
   );
   expect(await nodes.stateOn("node1")).toBe("running");
 });
@@ -79,7 +79,7 @@ function limits(): readonly string[] {
     .map((call) => call.replace("setMaxDowntime default_vm1 ", ""));
 }
 
-test("a guest that has taken all its time, and may be disrupted, goes whatever is left of it", async () => {
+test("completes a guest that has exceeded its time and may be disrupted", async () => {
   const { migrationConfiguration } = await nodes.migrationState();
   const disrupted = { completionTimeoutPerGiB: 30, allowWorkloadDisruption: true };
   await nodes.writeMigration({
@@ -97,14 +97,14 @@ test("a guest that has taken all its time, and may be disrupted, goes whatever i
   expect([...new Set(limits())]).toEqual(["33", "2000000"]);
 });
 
-test("the guest may stand still for longer with each iteration, in the end for as long as it is said", async () => {
+test("raises the allowed downtime with each iteration up to the configured maximum", async () => {
   const daemon = nodes.daemon("node1");
   for (let iteration = 1; iteration <= 6; iteration += 1) daemon.iterate("default_vm1", iteration);
   await nodes.until(() => Promise.resolve(limits().at(-1) === "300"));
   expect([...new Set(limits())]).toEqual(["33", "75", "150", "300"]);
 });
 
-test("an emulated guest may stand still for as long as it is said at once", async () => {
+test("allows an emulated guest the maximum downtime at once", async () => {
   const configuration = { developerConfiguration: { useEmulation: true } };
   const of = { apiVersion: "kubevirt.io/v1", kind: "KubeVirt", metadata: { name: "kubevirt" } };
   nodes.kubevirts.put({ ...of, spec: { configuration } });

@@ -29,7 +29,7 @@ import { writeMigrationState, parsePorts } from "./migration-status.ts";
 interface Outgoing {
   readonly vmi: VirtualMachineInstance;
   readonly migration: OutgoingFacts["migration"];
-  readonly move: MigrationRun;
+  readonly run: MigrationRun;
   /** Undefined when the launcher does not answer or has ended. */
   readonly session: Session | undefined;
   readonly wake: () => void;
@@ -62,58 +62,58 @@ function buildMigration({ vmi, migration }: Outgoing): Migration {
 }
 
 function logOutcome({ log }: Deps, vmi: VirtualMachineInstance, outcome: object): void {
-  log.info("a guest's departure has come to its end", { vmi: printKey(keyOf(vmi)), ...outcome });
+  log.info("outgoing migration ended", { vmi: printKey(keyOf(vmi)), ...outcome });
 }
 
 /** If setting the limit fails, QEMU's default applies. */
 async function limitDowntime(
-  { vmi, migration, move, deps }: Outgoing,
+  { vmi, migration, run, deps }: Outgoing,
   connection: HypervisorConnection,
   iteration: number,
 ): Promise<void> {
   const { maxDowntimeMs } = migrationLimitsOf(migration);
   const isEmulated = usesEmulation(deps.kubevirts.list()[0]);
   const atMost = { maxDowntimeMs, isEmulated };
-  const limitMs = move.isDisrupted ? UNLIMITED_DOWNTIME_MS : downtimeAt(iteration, atMost);
+  const limitMs = run.isDisrupted ? UNLIMITED_DOWNTIME_MS : downtimeAt(iteration, atMost);
   try {
     await connection.setMaxDowntime(domainNameOf(vmi), limitMs);
   } catch (error) {
     const reason = messageOf(error);
-    deps.log.warn("the downtime of a move is not limited", { vmi: printKey(keyOf(vmi)), reason });
+    deps.log.warn("failed to limit the downtime of a migration", {
+      vmi: printKey(keyOf(vmi)),
+      reason,
+    });
   }
 }
 
 /** The reason of a failure, for people. libvirt reports a cancellation when this process aborted a stalled migration. */
-function describeFailure({ migration, move }: Outgoing, error: unknown): string {
-  if (!move.isStalled) return messageOf(error);
+function describeFailure({ migration, run }: Outgoing, error: unknown): string {
+  if (!run.isStalled) return messageOf(error);
   const seconds = migrationLimitsOf(migration).silenceMs / 1000;
-  return `nothing came over for ${String(seconds)} s (progressTimeout)`;
+  return `no data was transferred for ${String(seconds)} s (progressTimeout)`;
 }
 
 /** Runs the migration to its end. The guest then stays paused on the target until the target's node knows that it has left here. */
-async function awaitMigration(
-  departure: Outgoing,
-  connection: HypervisorConnection,
-): Promise<void> {
-  const { vmi, move, wake, deps } = departure;
+async function awaitMigration(outgoing: Outgoing, connection: HypervisorConnection): Promise<void> {
+  const { vmi, run, wake, deps } = outgoing;
   try {
-    await limitDowntime(departure, connection, 1);
+    await limitDowntime(outgoing, connection, 1);
     // This connection is busy until the migration ends, so the limit is set on the session's connection.
     connection.onEvent((event) => {
-      const { session } = departure;
+      const { session } = outgoing;
       if (event.kind !== "migrationIteration" || session === undefined) return;
-      void limitDowntime(departure, session.connection, event.iteration);
+      void limitDowntime(outgoing, session.connection, event.iteration);
     });
-    await connection.migrateDomain(domainNameOf(vmi), buildMigration(departure));
-    move.call = "arrived";
-    const { relay } = move;
+    await connection.migrateDomain(domainNameOf(vmi), buildMigration(outgoing));
+    run.call = "arrived";
+    const { relay } = run;
     await relay?.reportGone();
-    move.isConfirmed = relay !== undefined && relay === move.relay;
-    logOutcome(deps, vmi, { isHeard: move.isConfirmed });
+    run.isConfirmed = relay !== undefined && relay === run.relay;
+    logOutcome(deps, vmi, { isHeard: run.isConfirmed });
   } catch (error) {
-    const reason = describeFailure(departure, error);
-    // The next pass retries reporting the guest's departure.
-    if (move.call === "running") move.call = { failure: reason };
+    const reason = describeFailure(outgoing, error);
+    // The next pass retries reporting that the guest has left.
+    if (run.call === "running") run.call = { failure: reason };
     logOutcome(deps, vmi, { reason });
   }
   await connection.close();
@@ -121,32 +121,32 @@ async function awaitMigration(
 }
 
 /**
- * Starts the migration. Its outcome is recorded in `move`, and wakes the loop.
+ * Starts the migration. Its outcome is recorded in `run`, and wakes the loop.
  * @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT; nothing has started then
  */
-async function startMigration(departure: Outgoing, { launcher }: Session): Promise<void> {
-  const { move, deps } = departure;
+async function startMigration(outgoing: Outgoing, { launcher }: Session): Promise<void> {
+  const { run, deps } = outgoing;
   const connection = await deps.hypervisor.open({ kind: "socket", fd: launcher.socketFd });
-  move.call = "running";
-  void awaitMigration(departure, connection);
+  run.call = "running";
+  void awaitMigration(outgoing, connection);
 }
 
 /** Minimum interval between progress reports, milliseconds. */
 export const PROGRESS_INTERVAL_MS = 2_000;
 
-function recordJob({ migration, move, deps }: Outgoing, job: JobStats): void {
+function recordJob({ migration, run, deps }: Outgoing, job: JobStats): void {
   const isMoving = job.state === "running" && job.move === "out";
   const nowMs = deps.clock.monotonicMs();
-  if (move.progressMs === undefined || job.processedBytes !== move.job?.processedBytes) {
-    move.progressMs = nowMs;
+  if (run.progressMs === undefined || job.processedBytes !== run.job?.processedBytes) {
+    run.progressMs = nowMs;
   }
-  move.isStalled = isMoving && nowMs - move.progressMs >= migrationLimitsOf(migration).silenceMs;
-  move.job = isMoving ? job : undefined;
+  run.isStalled = isMoving && nowMs - run.progressMs >= migrationLimitsOf(migration).silenceMs;
+  run.job = isMoving ? job : undefined;
 }
 
 /** Writes the progress at most once in each interval. */
-async function reportProgress({ vmi, move, deps }: Outgoing): Promise<void> {
-  const { job, reportedMs } = move;
+async function reportProgress({ vmi, run, deps }: Outgoing): Promise<void> {
+  const { job, reportedMs } = run;
   const nowMs = deps.clock.monotonicMs();
   if (job === undefined || (reportedMs !== undefined && nowMs - reportedMs < PROGRESS_INTERVAL_MS))
     return;
@@ -157,7 +157,7 @@ async function reportProgress({ vmi, move, deps }: Outgoing): Promise<void> {
     ...(remainingBytes !== undefined && { dataRemainingBytes: remainingBytes }),
     ...(memoryBytesPerSecond !== undefined && { memoryBytesPerSecond }),
   };
-  move.reportedMs = nowMs;
+  run.reportedMs = nowMs;
   await writeMigrationState(vmi, { progress }, { deps });
 }
 
@@ -167,11 +167,11 @@ export function createMigrationMetrics({
   nodeName,
 }: Pick<Deps, "vmis" | "migrationRuns" | "nodeName">): () => Promise<readonly MetricFamily[]> {
   return () => {
-    const leaving = vmis.list().flatMap((vmi) => {
-      const job = migrationRuns.jobOf(vmi.metadata.uid ?? "");
+    const outgoing = vmis.list().flatMap((vmi) => {
+      const job = migrationRuns.findJob(vmi.metadata.uid ?? "");
       return job === undefined ? [] : [{ vmi, job }];
     });
-    return Promise.resolve(outgoingMigrationFamilies(leaving, nodeName));
+    return Promise.resolve(outgoingMigrationFamilies(outgoing, nodeName));
   };
 }
 
@@ -205,20 +205,20 @@ export function targetEndpoint({ migration }: Pick<Outgoing, "migration">): Rela
   return { address, ports: parsePorts(targetDirectMigrationNodePorts) };
 }
 
-async function startRelay(departure: Outgoing): Promise<void> {
-  const { session, move, wake, deps } = departure;
+async function startRelay(outgoing: Outgoing): Promise<void> {
+  const { session, run, wake, deps } = outgoing;
   if (session === undefined) return;
-  const to = targetEndpoint(departure);
-  move.useRelay(await deps.relays.send(buildRelayRequest(departure, session), to), to, wake);
+  const to = targetEndpoint(outgoing);
+  run.useRelay(await deps.relays.send(buildRelayRequest(outgoing, session), to), to, wake);
 }
 
-async function notifyTarget({ move }: Outgoing): Promise<void> {
+async function notifyTarget({ run }: Outgoing): Promise<void> {
   try {
-    await move.relay?.reportGone();
-    move.isConfirmed = move.relay !== undefined;
+    await run.relay?.reportGone();
+    run.isConfirmed = run.relay !== undefined;
   } catch (error) {
     // Another relay may listen at the old address by now.
-    move.stopRelay();
+    run.stopRelay();
     throw error;
   }
 }
@@ -231,7 +231,10 @@ async function reportFailed(
   await writeMigrationState(vmi, isAborted ? { ...failure, abortStatus: "Succeeded" } : failure, {
     deps,
   });
-  deps.log.warn("a guest that was to leave stays", { vmi: printKey(keyOf(vmi)), reason });
+  deps.log.warn("migration failed; the guest stays on this node", {
+    vmi: printKey(keyOf(vmi)),
+    reason,
+  });
 }
 
 async function reportStart({ vmi, deps }: Outgoing): Promise<void> {
@@ -240,19 +243,21 @@ async function reportStart({ vmi, deps }: Outgoing): Promise<void> {
 }
 
 /** Raises the allowed downtime so that QEMU pauses the guest at its next iteration. Later iterations do not lower it again. */
-async function disrupt({ vmi, move, session, deps }: Outgoing): Promise<void> {
+async function disrupt({ vmi, run, session, deps }: Outgoing): Promise<void> {
   if (session === undefined) return;
-  move.isDisrupted = true;
+  run.isDisrupted = true;
   await session.connection.setMaxDowntime(domainNameOf(vmi), UNLIMITED_DOWNTIME_MS);
   await writeMigrationState(vmi, { mode: "Paused" }, { deps });
-  deps.log.info("a guest stands still for the rest of its way", { vmi: printKey(keyOf(vmi)) });
+  deps.log.info("the guest is paused for the rest of its migration", { vmi: printKey(keyOf(vmi)) });
 }
 
-const PERFORM: Readonly<Partial<Record<OutgoingStep["kind"], (of: Outgoing) => Promise<void>>>> = {
+const STEP_HANDLERS: Readonly<
+  Partial<Record<OutgoingStep["kind"], (migration: Outgoing) => Promise<void>>>
+> = {
   startRelay,
   reportStart,
-  migrate: async (departure) => {
-    if (departure.session !== undefined) await startMigration(departure, departure.session);
+  migrate: async (outgoing) => {
+    if (outgoing.session !== undefined) await startMigration(outgoing, outgoing.session);
   },
   disrupt,
   abort: async ({ vmi, session }) => {
@@ -264,45 +269,45 @@ const PERFORM: Readonly<Partial<Record<OutgoingStep["kind"], (of: Outgoing) => P
   tellGone: notifyTarget,
   reportLeft: ({ vmi, deps }) => writeMigrationState(vmi, { sourceNodeDomainLeft: true }, { deps }),
   announceMacs: ({ announce }) => announce(),
-  stopRelay: ({ move }) => {
-    move.stopRelay();
+  stopRelay: ({ run }) => {
+    run.stopRelay();
     return Promise.resolve();
   },
 };
 
-async function perform(step: OutgoingStep, departure: Outgoing): Promise<void> {
-  if (step.kind === "reportFailed") await reportFailed(departure, step);
-  else await PERFORM[step.kind]?.(departure);
+async function perform(step: OutgoingStep, outgoing: Outgoing): Promise<void> {
+  if (step.kind === "reportFailed") await reportFailed(outgoing, step);
+  else await STEP_HANDLERS[step.kind]?.(outgoing);
 }
 
 /** One pass; safe to repeat. Failed steps are retried. Returns true when the guest has left this node and no further work is due. */
-export async function sendGuest(departure: Outgoing): Promise<boolean> {
-  const { migration, move } = departure;
-  const hasArrived = move.call === "arrived";
+export async function sendGuest(outgoing: Outgoing): Promise<boolean> {
+  const { migration, run } = outgoing;
+  const hasArrived = run.call === "arrived";
   const { domain, job } = hasArrived
     ? { domain: undefined, job: NO_JOB }
-    : await observeMigration(departure);
-  recordJob(departure, job);
+    : await observeMigration(outgoing);
+  recordJob(outgoing, job);
   const steps = planOutgoing({
     migration,
     domain,
     job,
-    call: move.call,
-    isHeard: move.isConfirmed,
-    isStalled: move.isStalled,
-    isLate: mayDisruptNow(migration, departure.vmi, departure.deps.clock.now()),
-    hasRelay: move.leadsTo(targetEndpoint(departure)),
+    call: run.call,
+    isHeard: run.isConfirmed,
+    isStalled: run.isStalled,
+    isLate: mayDisruptNow(migration, outgoing.vmi, outgoing.deps.clock.now()),
+    hasRelay: run.connectsTo(targetEndpoint(outgoing)),
   });
   for (const step of steps) {
     try {
-      await perform(step, departure);
+      await perform(step, outgoing);
     } catch (error) {
-      const { vmi, deps } = departure;
+      const { vmi, deps } = outgoing;
       const fields = { vmi: printKey(keyOf(vmi)), step: step.kind, reason: messageOf(error) };
-      deps.log.warn("a step of a guest's departure failed", fields);
+      deps.log.warn("a step of an outgoing migration failed", fields);
       throw error;
     }
   }
-  await reportProgress(departure);
+  await reportProgress(outgoing);
   return hasArrived || domain?.move === "left";
 }

@@ -43,7 +43,7 @@ function end(how: Parameters<ReturnType<TwoNodes["daemon"]>["endMove"]>[1]): voi
   nodes.daemon("node1").endMove("default_vm1", how);
 }
 
-test("it goes over, and is the other node's", async () => {
+test("moves the guest to the other node, which then owns it", async () => {
   await nodes.open();
   await nodes.until(isReady);
   expect(await states()).toEqual(["shutoff", "running"]);
@@ -60,7 +60,7 @@ test("it goes over, and is the other node's", async () => {
   expect(await states()).toEqual(["shutoff", "running"]);
 });
 
-test("nothing is begun before the target's node has told where it listens", async () => {
+test("starts nothing before the target's node has published its address", async () => {
   await nodes.stop("node2");
   await nodes.open();
   await nodes.clock.advance(10_000);
@@ -69,7 +69,7 @@ test("nothing is begun before the target's node has told where it listens", asyn
   await nodes.until(isReady);
 });
 
-test("the target's virt-handler dies when the guest is there: the next one is told again", async () => {
+test("notifies the target's new virt-handler when the old one dies after the arrival", async () => {
   await begin();
   await nodes.stop("node2");
   end("over");
@@ -80,7 +80,7 @@ test("the target's virt-handler dies when the guest is there: the next one is to
   expect([await states(), sent()]).toEqual([["shutoff", "running"], 1]);
 });
 
-test("the source's virt-handler dies on the way, and the guest arrives: the next one tells", async () => {
+test("notifies the target when the source's virt-handler dies and the guest arrives", async () => {
   await begin();
   await nodes.stop("node1");
   end("over");
@@ -91,7 +91,7 @@ test("the source's virt-handler dies on the way, and the guest arrives: the next
   expect([await states(), sent()]).toEqual([["shutoff", "running"], 1]);
 });
 
-test("the source's virt-handler dies on the way, and the guest stays: the next one says so", async () => {
+test("reports the failure when the source's virt-handler dies and the guest stays", async () => {
   await begin();
   await nodes.stop("node1");
   end("broken before");
@@ -100,7 +100,7 @@ test("the source's virt-handler dies on the way, and the guest stays: the next o
   expect([await states(), sent()]).toEqual([["running", undefined], 1]);
 });
 
-test("a way that breaks leaves the guest where it is, and what came of it there still", async () => {
+test("a broken relay leaves the guest on its node, and its partial copy is removed", async () => {
   await begin();
   end("broken after");
   await nodes.until(hasFailed);
@@ -109,7 +109,7 @@ test("a way that breaks leaves the guest where it is, and what came of it there 
   expect(nodes.relays.openCount).toBe(0);
 });
 
-test("it is cancelled on its way", async () => {
+test("is canceled during the transfer", async () => {
   await begin();
   await nodes.writeMigration({ abortRequested: true });
   await nodes.until(hasFailed);
@@ -117,7 +117,7 @@ test("it is cancelled on its way", async () => {
   expect(await states()).toEqual(["running", undefined]);
 });
 
-test("the source's pod has ended, and nobody has said anything: virt-controller's word is enough", async () => {
+test("starts the guest after virt-controller reports that the source pod has ended", async () => {
   await begin();
   await nodes.stop("node1");
   end("over");
@@ -126,7 +126,7 @@ test("the source's pod has ended, and nobody has said anything: virt-controller'
   expect(await states()).toEqual(["shutoff", "running"]);
 });
 
-describe("a guest whose hook says what is on its disk", () => {
+describe("a guest whose hook changes its cloud-init disk", () => {
   const HOOK = "hook-sidecar-0";
   const DISKS = [`${PODS.node1}/init.iso`, `${PODS.node2}/init.iso`];
   let isBroken = false;
@@ -159,7 +159,7 @@ describe("a guest whose hook says what is on its disk", () => {
       (bytes) => bytes && Buffer.from(bytes).toString("latin1"),
     );
 
-  test("has the same disk where it comes to", async () => {
+  test("has the same disk on the target", async () => {
     await nodes.open();
     await nodes.until(isReady);
     const [there, here] = disksHere();
@@ -168,7 +168,7 @@ describe("a guest whose hook says what is on its disk", () => {
     expect(await states()).toEqual(["shutoff", "running"]);
   });
 
-  test("does not leave while its hook there does not answer", async () => {
+  test("does not leave while the hook on the target does not answer", async () => {
     isBroken = true;
     await nodes.open();
     await nodes.until(() => Promise.resolve(nodes.hooks.calls.length > 6));
@@ -179,7 +179,7 @@ describe("a guest whose hook says what is on its disk", () => {
   });
 });
 
-test("what its user has paused stays paused", async () => {
+test("a guest that its user has paused stays paused", async () => {
   const conditions = [{ type: "Paused", status: "True", reason: "PausedByUser" }] as const;
   await begin();
   await nodes.stop("node1");
@@ -190,7 +190,7 @@ test("what its user has paused stays paused", async () => {
   expect(await states()).toEqual(["shutoff", "paused"]);
 });
 
-test("libvirt of the source dies at the last moment: it goes on there, and never at the target", async () => {
+test("resumes only at the source when its libvirt dies at the last moment", async () => {
   await begin();
   end("stranded");
   await nodes.until(hasFailed);
@@ -200,7 +200,7 @@ test("libvirt of the source dies at the last moment: it goes on there, and never
   expect((await nodes.migrationState()).failureReason).toContain("the guest goes on here");
 });
 
-test("a guest that is not what was made ready is held, and told of; it goes on when it is", async () => {
+test("holds and reports a guest that differs from what was prepared, until it matches", async () => {
   const faults = async () => (await nodes.migrationState()).targetNodeDomainFaults;
   const place = /(<interface[^]*?<address [^>]*bus=")0x[0-9a-f]+/;
   nodes.daemon("node1").forge = (xml) => xml.replace(place, "$10x1f");
@@ -218,7 +218,7 @@ test("a guest that is not what was made ready is held, and told of; it goes on w
   expect([await states(), await faults()]).toEqual([["shutoff", "running"], []]);
 });
 
-test("a guest that has left, and is nowhere when its migration is closed, has failed", async () => {
+test("a guest that is on no node when its migration is closed has failed", async () => {
   await begin();
   await nodes.stop("node2");
   end("over");
@@ -227,7 +227,7 @@ test("a guest that has left, and is nowhere when its migration is closed, has fa
   expect((await nodes.vmi()).status?.phase).toBe("Failed");
 });
 
-test("an unplug that is not answered goes along, and is done there", async () => {
+test("a pending unplug migrates along and completes on the target", async () => {
   nodes.daemon("node1").unplugPolicy = "hold";
   await nodes.edit((vmi) => without(vmi, "one"));
   const asked = (node: "node1" | "node2") =>
@@ -244,7 +244,7 @@ test("an unplug that is not answered goes along, and is done there", async () =>
   expect(nodes.daemon("node2").calls.filter((call) => call.startsWith("attach"))).toEqual([]);
 });
 
-test("a plug that waits for the move goes on there as the one that was asked for", async () => {
+test("a plug that waits for the migration completes on the target as requested", async () => {
   const operations = async () => {
     const { interfaceHistory = [] } = (await nodes.vmi()).status ?? {};
     return interfaceHistory.find(({ name }) => name === "two")?.operations ?? [];

@@ -9,10 +9,10 @@ import { DIRECTORY_TOKEN, type RelayCommand, type RelayMessage } from "./protoco
 /** Runs in the child after it has dropped its privileges. */
 export function main(channel: ChildChannel): void {
   let sender: Sender | undefined;
-  const report = (word: RelayMessage): void => {
-    channel.send(word);
+  const report = (message: RelayMessage): void => {
+    channel.send(message);
   };
-  const begin = async (order: Exclude<RelayCommand, { kind: "tellGone" }>): Promise<void> => {
+  const begin = async (order: Exclude<RelayCommand, { kind: "reportGone" }>): Promise<void> => {
     const { fd } = channel.takeDescriptor(DIRECTORY_TOKEN); // stays open as long as this process runs
     const directory = `/proc/self/fd/${String(fd)}`;
     if (order.kind === "receive") {
@@ -24,7 +24,7 @@ export function main(channel: ChildChannel): void {
   };
   channel.onMessage((message) => {
     const order = message as RelayCommand; // the parent is trusted
-    if (order.kind === "tellGone") {
+    if (order.kind === "reportGone") {
       if (sender !== undefined) void reportGone(sender, report);
       return;
     }

@@ -30,7 +30,7 @@ async function keep(commonName: string, organizations: readonly string[]): Promi
 
 const read = () => identityFromDirectory(files, "/relay", "node-1")();
 
-test("what is in the files now is given, each time", async () => {
+test("reads the files each time", async () => {
   await keep("node-1", [names.RELAY_GROUP]);
   const first = await read();
   expect(first.authorityPem).toBe(authority.certPem);
@@ -44,7 +44,7 @@ test.each([
   { name: "another node's", node: "node-2", groups: [names.RELAY_GROUP] },
   { name: "one for another use", node: "node-1", groups: [] },
   { name: "one of two groups", node: "node-1", groups: [names.RELAY_GROUP, "system:masters"] },
-])("$name is not shown to anybody", async ({ node, groups }) => {
+])("does not present $name", async ({ node, groups }) => {
   await keep(node, groups);
   await expect(read()).rejects.toThrow("the certificate for migrations does not name node node-1");
 });
@@ -52,18 +52,18 @@ test.each([
 test.each([
   { name: "a key that is another's", file: "tls.key", want: "do not belong together" },
   { name: "a certificate that is none", file: "tls.crt", want: "cannot be read" },
-])("$name is told", async ({ file, want }) => {
+])("reports $name", async ({ file, want }) => {
   await keep("node-1", [names.RELAY_GROUP]);
   const text = file === "tls.crt" ? "none" : authority.keyPem;
   await files.writeAtomic(`/relay/${file}`, text);
   await expect(read()).rejects.toThrow(want);
 });
 
-test("a node without a file says so", async () => {
-  await expect(read()).rejects.toThrow("there is no file /relay/tls.crt");
+test("reports a missing file", async () => {
+  await expect(read()).rejects.toThrow("file /relay/tls.crt does not exist");
 });
 
-test("what is wrong is told once at the start, and when it is right", async () => {
+test("reports a fault once at the start, and its end", async () => {
   const log = createFakeLogger();
   const done = waitForIdentity(read, { clock, log }, new AbortController().signal);
   for (let time = 0; time < 2; time += 1) {

@@ -27,7 +27,7 @@ function findProblem({ certPem, keyPem }: RelayIdentity, node: string): string |
     : "the certificate for migrations and its key do not belong together";
 }
 
-function checkedIdentity(identity: RelayIdentity, node: string): RelayIdentity {
+function checkIdentity(identity: RelayIdentity, node: string): RelayIdentity {
   let reason: string | undefined;
   try {
     reason = findProblem(identity, node);
@@ -41,7 +41,7 @@ function checkedIdentity(identity: RelayIdentity, node: string): RelayIdentity {
 async function readRequired(files: Files, path: string): Promise<string> {
   const text = await files.readText(path);
   if (text !== undefined) return text;
-  throw new AppError("RELAY_FAILED", { reason: `there is no file ${path}` });
+  throw new AppError("RELAY_FAILED", { reason: `file ${path} does not exist` });
 }
 
 export function identityFromDirectory(files: Files, directory: string, node: string): ReadIdentity {
@@ -49,7 +49,7 @@ export function identityFromDirectory(files: Files, directory: string, node: str
     const [certPem, keyPem, authorityPem] = await Promise.all(
       ["tls.crt", "tls.key", "ca.crt"].map((name) => readRequired(files, join(directory, name))),
     );
-    return checkedIdentity(
+    return checkIdentity(
       { certPem: certPem ?? "", keyPem: keyPem ?? "", authorityPem: authorityPem ?? "" },
       node,
     );
@@ -68,12 +68,12 @@ export async function waitForIdentity(
   while (!signal.aborted) {
     try {
       await read();
-      log.info("guests can leave this node and come to it by its certificate");
+      log.info("the certificate for migrations is valid");
       return;
     } catch (error) {
       const reason = messageOf(error);
       if (reason !== lastReason)
-        log.warn("no guest can leave this node or come to it yet", { reason });
+        log.warn("guests cannot migrate from or to this node yet", { reason });
       lastReason = reason;
       await clock.sleep(IDENTITY_RETRY_INTERVAL_MS, signal).catch(() => undefined); // aborted: the loop ends
     }
@@ -82,7 +82,7 @@ export async function waitForIdentity(
 
 const PATH = `/apis/${names.SUBRESOURCES_GROUP}/v1/${RELAY_CERTIFICATE}`;
 
-const makeKeys = promisify(generateKeyPair);
+const generateKeys = promisify(generateKeyPair);
 
 /** virt-api takes the node's name from the token of the request. */
 export function identityFromVirtApi(
@@ -90,7 +90,7 @@ export function identityFromVirtApi(
   node: string,
 ): ReadIdentity {
   return async () => {
-    const { publicKey, privateKey: keyPem } = await makeKeys("ec", {
+    const { publicKey, privateKey: keyPem } = await generateKeys("ec", {
       namedCurve: "P-256",
       publicKeyEncoding: { type: "spki", format: "pem" },
       privateKeyEncoding: { type: "pkcs8", format: "pem" },
@@ -99,9 +99,9 @@ export function identityFromVirtApi(
     const answer = parseJson(text);
     const { certificate, authorities } = isJsonObject(answer) ? answer : {};
     if (typeof certificate !== "string" || typeof authorities !== "string") {
-      const reason = "virt-api gave no certificate for migrations";
+      const reason = "virt-api returned no certificate for migrations";
       throw new AppError("RELAY_FAILED", { reason });
     }
-    return checkedIdentity({ certPem: certificate, keyPem, authorityPem: authorities }, node);
+    return checkIdentity({ certPem: certificate, keyPem, authorityPem: authorities }, node);
   };
 }

@@ -12,7 +12,7 @@ import {
 test.each<Greeting>([
   { migration: "m", channel: "memory" },
   { migration: "m", says: "gone" },
-])("a greeting is read as it was written: %j", (greeting) => {
+])("parses the greeting that it printed: %j", (greeting) => {
   expect(parseGreeting(printGreeting(greeting).trimEnd())).toEqual(greeting);
 });
 
@@ -23,7 +23,7 @@ test.each([
   '{"migration":1,"channel":"memory"}',
   '{"migration":"m","channel":"other"}',
   '{"migration":"m","says":"hello"}',
-])("no greeting: %s", (line) => {
+])("rejects the greeting %s", (line) => {
   expect(parseGreeting(line)).toBeUndefined();
 });
 
@@ -36,11 +36,11 @@ test.each<RelayMessage>([
   { kind: "gone" },
   { kind: "heard" },
   { kind: "unheard", reason: "r" },
-])("the relay's $kind is understood", (word) => {
+])("parses the relay's message $kind", (word) => {
   expect(parseRelayMessage(word)).toEqual(word);
 });
 
-test("what a relay says is cut, and nothing is taken from what is none of its words", () => {
+test("cuts long reasons and ignores unknown fields", () => {
   const long = { kind: "refused", reason: "x".repeat(5000) };
   expect(parseRelayMessage(long)).toEqual({ kind: "refused", reason: "x".repeat(300) });
   expect(parseRelayMessage({ kind: "listening", ports: { libvirt: "22", other: 1 } })).toEqual({

@@ -46,7 +46,7 @@ export type RelayCommand =
       readonly ports: Ports;
     }
   /** On the source: informs the target's node that the guest has left. */
-  | { readonly kind: "tellGone" };
+  | { readonly kind: "reportGone" };
 
 export type RelayMessage =
   /** The relay accepts connections; on the target, at these ports. */

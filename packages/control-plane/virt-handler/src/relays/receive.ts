@@ -19,13 +19,13 @@ import {
  * Maximum number of unauthenticated connections at a port. A new one closes the oldest: at a thousand new connections a second,
  * the peer has a quarter of a second for its handshake.
  */
-const STRANGERS_MAX = 256;
+const UNAUTHENTICATED_MAX = 256;
 
 interface Receiver {
   readonly order: RelayOptions;
   /** Path of the launcher's directory, by its descriptor. */
   readonly directory: string;
-  readonly send: (word: RelayMessage) => void;
+  readonly send: (message: RelayMessage) => void;
   /** Number of connections still expected for each channel. */
   readonly remaining: Map<Channel, number>;
 }
@@ -59,14 +59,14 @@ async function admit(
 ): Promise<string | undefined> {
   const { order, send } = receiver;
   const greeting = parseGreeting((await readLine(remote, order.greetingMs)) ?? "");
-  if (greeting === undefined) return "it did not say what it wants";
-  if (greeting.migration !== order.migrationUid) return "it is of another migration";
+  if (greeting === undefined) return "it sent no valid greeting";
+  if (greeting.migration !== order.migrationUid) return "it belongs to another migration";
   if ("says" in greeting) {
     send({ kind: "gone" });
     remote.end("heard\n");
     return undefined;
   }
-  if (greeting.channel !== port) return "it wants another channel";
+  if (greeting.channel !== port) return "it requested another channel";
   if (!claimConnection(receiver, port)) return `channel ${port} is taken`;
   await forward(receiver, port, remote);
   return undefined;
@@ -80,9 +80,9 @@ function serve(receiver: Receiver, channel: Channel): Server {
     handshakeTimeout: order.greetingMs,
     allowHalfOpen: true,
   });
-  const strangers = new UnauthenticatedConnections(STRANGERS_MAX);
+  const unauthenticated = new UnauthenticatedConnections(UNAUTHENTICATED_MAX);
   server.on("connection", (socket: Socket) => {
-    strangers.add(socket);
+    unauthenticated.add(socket);
   });
   server.on("tlsClientError", (error) => {
     send({ kind: "refused", reason: error.message });
@@ -97,7 +97,7 @@ function serve(receiver: Receiver, channel: Channel): Server {
       refuse(remote, `it is not node ${order.peerNode}`);
       return;
     }
-    strangers.know(remote);
+    unauthenticated.know(remote);
     void admit(receiver, channel, remote).then((reason) => {
       if (reason !== undefined) refuse(remote, reason);
     });
@@ -118,7 +118,7 @@ function listen(server: Server, address: string): Promise<number> {
 export async function receive(
   { order, listenAddress }: { readonly order: RelayOptions; readonly listenAddress: string },
   directory: string,
-  send: (word: RelayMessage) => void,
+  send: (message: RelayMessage) => void,
 ): Promise<void> {
   const channels = CHANNELS.filter((channel) => (order.connections[channel] ?? 0) > 0);
   const remaining = new Map(channels.map((channel) => [channel, order.connections[channel] ?? 0]));

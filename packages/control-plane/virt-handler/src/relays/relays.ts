@@ -84,7 +84,7 @@ class RunningRelay implements Relay {
   }
 
   async reportGone(): Promise<void> {
-    const message = await this.request({ kind: "tellGone" }, ["heard", "unheard"]);
+    const message = await this.request({ kind: "reportGone" }, ["heard", "unheard"]);
     if (message.kind !== "heard") throw toFailure(message);
   }
 
@@ -103,7 +103,7 @@ function toFailure(message: RelayMessage): AppError {
  * @throws AppError with RELAY_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT
  */
 export async function startRelay(
-  order: Exclude<RelayCommand, { kind: "tellGone" }>,
+  order: Exclude<RelayCommand, { kind: "reportGone" }>,
   directoryFd: number,
   { starter, user }: RelayDeps,
 ): Promise<Relay> {

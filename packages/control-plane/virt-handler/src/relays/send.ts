@@ -35,7 +35,7 @@ function open({ order, address, ports }: Sender, channel: Channel, greeting: Gre
     checkServerIdentity: (_host: string, certificate: PeerCertificate) =>
       isPeer(certificate, order.peerNode)
         ? undefined
-        : new Error(`who listens there is not node ${order.peerNode}`),
+        : new Error(`the peer is not node ${order.peerNode}`),
   };
   const remote: TLSSocket = connect(options);
   const onTimeout = (): void => {
@@ -57,7 +57,7 @@ function open({ order, address, ports }: Sender, channel: Channel, greeting: Gre
 async function forward(
   sender: Sender,
   { channel, local }: { readonly channel: Channel; readonly local: Socket },
-  report: (word: RelayMessage) => void,
+  report: (message: RelayMessage) => void,
 ): Promise<void> {
   const { migrationUid, silenceMs } = sender.order;
   local.pause();
@@ -75,7 +75,7 @@ async function forward(
 }
 
 /** Listens in the launcher's directory for the channel's number of connections, then removes the socket. */
-function serve(sender: Sender, channel: Channel, report: (word: RelayMessage) => void): Server {
+function serve(sender: Sender, channel: Channel, report: (message: RelayMessage) => void): Server {
   let remaining = sender.order.connections[channel] ?? 0;
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (local) => {
     if (remaining === 0) {
@@ -104,7 +104,7 @@ function listen(server: Server, path: string): Promise<void> {
 export async function send(
   sender: Sender,
   directory: string,
-  report: (word: RelayMessage) => void,
+  report: (message: RelayMessage) => void,
 ): Promise<void> {
   const { order, ports } = sender;
   for (const channel of CHANNELS.filter((one) => (order.connections[one] ?? 0) > 0)) {
@@ -118,7 +118,7 @@ export async function send(
 /** Informs the target node that the guest has left, and reports whether it confirmed that. */
 export async function reportGone(
   sender: Sender,
-  report: (word: RelayMessage) => void,
+  report: (message: RelayMessage) => void,
 ): Promise<void> {
   const { migrationUid, greetingMs } = sender.order;
   try {

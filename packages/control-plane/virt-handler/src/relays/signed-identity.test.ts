@@ -30,7 +30,7 @@ function virtApiOf(node: string, answerWith: (certificate: string) => object) {
 
 const whole = (certificate: string): object => ({ certificate, authorities: authority.certPem });
 
-test("a key is made, and signed, each time anew", async () => {
+test("generates and signs a new key each time", async () => {
   const { asked, read } = virtApiOf("node-1", whole);
   const [first, second] = [await read(), await read()];
   expect(asked).toEqual(Array(2).fill("PUT /apis/subresources.kubevirt.io/v1/relaycertificate"));
@@ -41,7 +41,7 @@ test("a key is made, and signed, each time anew", async () => {
 
 test.each([
   { name: "another node's", node: "node-2", answer: whole, says: "does not name node node-1" },
-  { name: "none", node: "node-1", answer: () => ({}), says: "gave no certificate" },
-])("$name is not taken", async ({ node, answer, says }) => {
+  { name: "none", node: "node-1", answer: () => ({}), says: "returned no certificate" },
+])("rejects $name", async ({ node, answer, says }) => {
   await expect(virtApiOf(node, answer).read()).rejects.toThrow(says);
 });

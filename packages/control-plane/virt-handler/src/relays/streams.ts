@@ -26,7 +26,7 @@ export function joinSockets({ local, remote }: Pair, silenceMs: number, onEnd: O
     remote.destroy();
   };
   remote.setTimeout(silenceMs, () => {
-    end(`nothing came or went for ${String(silenceMs)} ms`);
+    end(`no data was transferred for ${String(silenceMs)} ms`);
   });
   let openSides = 2;
   for (const [from, to] of [

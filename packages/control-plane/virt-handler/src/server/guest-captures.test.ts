@@ -53,7 +53,7 @@ async function link(): Promise<string> {
   return (await eventually(() => captures.running[0], SOON)).link;
 }
 
-test("packets of the tap are shown, until the time is over; the VMI tells who looks", async () => {
+test("shows the tap's packets until the time is over, and records who captures", async () => {
   const stream = await open(KEY, REQUEST);
   const length = lengthOf(stream);
   await captures.pass(await link(), new Uint8Array(60));
@@ -65,7 +65,7 @@ test("packets of the tap are shown, until the time is over; the VMI tells who lo
   );
 });
 
-test("it ends before the packet that is too much", async () => {
+test("ends before the packet that exceeds the limit", async () => {
   const order = { ...ORDER, bytes: FILE_HEADER + PACKET_HEADER + 100 };
   const stream = await open(KEY, { ...REQUEST, order });
   const length = lengthOf(stream);
@@ -74,7 +74,7 @@ test("it ends before the packet that is too much", async () => {
   expect(await length).toBe(FILE_HEADER + PACKET_HEADER + 60);
 });
 
-test("it ends with whoever reads it, and what is written to it is nobody's", async () => {
+test("ends with its reader, and drops what is written to it", async () => {
   const stream = await open(KEY, REQUEST);
   stream.write("hello");
   await link();
@@ -82,7 +82,7 @@ test("it ends with whoever reads it, and what is written to it is nobody's", asy
   await eventually(() => captures.running.length === 0, SOON);
 });
 
-test("an interface is looked at once at a time", async () => {
+test("allows one capture of an interface at a time", async () => {
   const first = await open(KEY, REQUEST);
   await expect(open(KEY, REQUEST)).rejects.toMatchObject({ code: "GUEST_STREAM_IN_USE" });
   first.destroy();
@@ -90,7 +90,7 @@ test("an interface is looked at once at a time", async () => {
   await open(KEY, REQUEST);
 });
 
-test("a capture that dies ends the stream", async () => {
+test("ends the stream when the capture dies", async () => {
   const length = lengthOf(await open(KEY, REQUEST));
   await link();
   captures.kill();
@@ -100,7 +100,7 @@ test("a capture that dies ends the stream", async () => {
 test.each([
   { iface: "three", reason: "the VM has no such interface" },
   { iface: "two", reason: /^it has no tap/ },
-])("interface $iface cannot be looked at", async ({ iface, reason }) => {
+])("rejects a capture of interface $iface", async ({ iface, reason }) => {
   await node.put(aScheduledVmi(["one", "two"]));
   const order = { ...ORDER, interface: iface };
   await expect(open(KEY, { ...REQUEST, order })).rejects.toMatchObject({
@@ -109,14 +109,14 @@ test.each([
   });
 });
 
-test("a filter that is none leaves nothing behind", async () => {
+test("leaves nothing behind after an invalid filter", async () => {
   const order = { ...ORDER, filter: "(" };
   const failing = open(KEY, { ...REQUEST, order });
   await expect(failing).rejects.toMatchObject({ code: "CAPTURE_FILTER_INVALID" });
   await open(KEY, REQUEST);
 });
 
-test("a guest of another node is not found", async () => {
+test("does not find a guest of another node", async () => {
   const of = { namespace: "default", name: "vm2" };
   await expect(open(of, REQUEST)).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
 });

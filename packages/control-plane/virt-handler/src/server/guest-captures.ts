@@ -49,8 +49,8 @@ class CaptureStream extends Duplex {
 function findTap(vmi: VirtualMachineInstance, iface: string, { taps }: Deps): string {
   const tap = taps.get(vmi.metadata.uid ?? "")?.get(iface);
   if (tap !== undefined) return tap;
-  const isThere = findByName(ifacesOf(vmi.spec), iface) !== undefined;
-  const reason = isThere
+  const isDeclared = findByName(ifacesOf(vmi.spec), iface) !== undefined;
+  const reason = isDeclared
     ? "it has no tap: it is not plugged, or its packets do not pass the kernel"
     : "the VM has no such interface";
   const { namespace = "", name } = vmi.metadata;
@@ -121,11 +121,11 @@ export function createOpenCapture(
     const slot = `${pod.uid} ${iface}`;
     claim(slot, printKey(key));
     const stream = new CaptureStream();
-    const over = new AbortController();
+    const ended = new AbortController();
     stream
       .on("error", () => stream.destroy())
       .once("close", () => {
-        over.abort(new Error("nobody reads it any more"));
+        ended.abort(new Error("the reader has disconnected"));
         inUse.delete(slot);
       });
     try {
@@ -135,7 +135,7 @@ export function createOpenCapture(
       );
       recordEvent(vmi, request, deps);
       const stop = (): Promise<void> => capture.stop();
-      void deps.clock.sleep(seconds * 1000, over.signal).then(stop, stop);
+      void deps.clock.sleep(seconds * 1000, ended.signal).then(stop, stop);
       return stream;
     } catch (error) {
       inUse.delete(slot); // at once, because the client may retry after the error

@@ -31,7 +31,7 @@ function hear(mac: string, ...addresses: readonly string[]): void {
   node.daemon.setAgent("default_vm1", [{ name: "eth0", mac, addresses }]);
 }
 
-test("a guest whose frames pass is dead nowhere", async () => {
+test("finds no fault when frames pass", async () => {
   hear(MACS.one, "10.9.0.1", "fe80::1");
   const report = await examine(KEY, "one");
   expect(report).toMatchObject({ vmi: "default/vm1", interface: "one" });
@@ -41,26 +41,26 @@ test("a guest whose frames pass is dead nowhere", async () => {
   ]);
 });
 
-test("a guest that nobody knows an address of is asked for by DHCP", async () => {
+test("probes a guest without a known address by DHCP", async () => {
   await examine(KEY, "one");
   expect(doctor.examined).toMatchObject([{ addresses: [], asksDhcp: true }]);
 });
 
-test("a guest with another MAC is told", async () => {
+test("reports a guest with another MAC", async () => {
   hear("02:00:00:00:00:77", "10.9.0.1");
   const { hops, firstDead } = await examine(KEY, "one");
   expect(firstDead).toBe("guest");
   expect(hops[0]).toMatchObject({ hop: "guest", reason: "WrongMacInGuest" });
 });
 
-test("an interface is examined once at a time, and some of a node", async () => {
+test("allows one examination of an interface and a few of a node at a time", async () => {
   const release = doctor.hold();
   const first = examine(KEY, "one");
   await expect(examine(KEY, "one")).rejects.toMatchObject({ code: "DOCTOR_BUSY" });
   const second = examine(KEY, "two");
   await expect(examine(KEY, "three")).rejects.toMatchObject({
     code: "DOCTOR_BUSY",
-    details: { reason: "its node examines 2 others" },
+    details: { reason: "its node already examines 2 interfaces" },
   });
   await expect(second).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
   release();
@@ -68,7 +68,7 @@ test("an interface is examined once at a time, and some of a node", async () => 
   await examine(KEY, "one");
 });
 
-test("it ends in time, whatever is waited for", async () => {
+test("ends at its time limit, whatever it waits for", async () => {
   const release = doctor.hold();
   const late = examine(KEY, "one").catch((error: unknown) => error);
   await eventually(() => doctor.examined.length > 0, SOON);
@@ -77,7 +77,7 @@ test("it ends in time, whatever is waited for", async () => {
   release();
 });
 
-test("a guest of another node is not found", async () => {
+test("does not find a guest of another node", async () => {
   await expect(examine({ namespace: "default", name: "vm2" }, "one")).rejects.toMatchObject({
     code: "KUBE_NOT_FOUND",
   });

@@ -34,9 +34,9 @@ const [PROBE_MAX_MS, PROBE_MIN_MS] = [4000, 1000];
 const RESERVED_MS = 600;
 
 /** The agent's answer; undefined when it does not answer, as without an agent. */
-async function orUndefined<T>(question: Promise<T>): Promise<T | undefined> {
+async function ignoreFailure<T>(query: Promise<T>): Promise<T | undefined> {
   try {
-    return await question;
+    return await query;
   } catch {
     return undefined;
   }
@@ -50,10 +50,10 @@ async function queryGuest(
 ): Promise<Pick<PathSources, "answer" | "routes">> {
   if (domain?.running !== true || !domain.facts.agentConnected) return {};
   const { connection } = session;
-  const answer = await orUndefined(connection.readGuestInterfaces(domainNameOf(vmi)));
+  const answer = await ignoreFailure(connection.readGuestInterfaces(domainNameOf(vmi)));
   if (answer === undefined) return {};
   if (!leadsOut) return { answer };
-  const routes = await orUndefined(connection.readGuestFacts(domainNameOf(vmi), "routes"));
+  const routes = await ignoreFailure(connection.readGuestFacts(domainNameOf(vmi), "routes"));
   return { answer, ...(routes === undefined ? {} : { routes }) };
 }
 
@@ -77,7 +77,7 @@ async function examine(
       object: `${name} of ${vmiKey}`,
     });
   }
-  const served = deps.guestServers.served(pod.uid);
+  const served = deps.guestServers.listServed(pod.uid);
   const localSources: PathSources = {
     iface,
     vmis: deps.vmis.list(),
@@ -88,10 +88,10 @@ async function examine(
   const { leadsOut } = collectPathFacts(localSources);
   const sources: PathSources = { ...localSources, ...(await queryGuest(place, known, leadsOut)) };
   const facts = collectPathFacts(sources);
-  const question = planProbes(sources, facts);
-  const leftMs = startedMs + EXAMINATION_TIMEOUT_MS - RESERVED_MS - deps.clock.monotonicMs();
-  const withinMs = Math.max(PROBE_MIN_MS, Math.min(PROBE_MAX_MS, leftMs));
-  const nic = question && { ...question, pod: session.launcher.netns, node, withinMs };
+  const query = planProbes(sources, facts);
+  const remainingMs = startedMs + EXAMINATION_TIMEOUT_MS - RESERVED_MS - deps.clock.monotonicMs();
+  const withinMs = Math.max(PROBE_MIN_MS, Math.min(PROBE_MAX_MS, remainingMs));
+  const nic = query && { ...query, pod: session.launcher.netns, node, withinMs };
   const diagnosis = diagnose(
     nic === undefined ? facts : { ...facts, seen: await doctor.examine(nic) },
   );
@@ -99,20 +99,20 @@ async function examine(
   return { vmi: vmiKey, interface: name, ...diagnosis, milliseconds };
 }
 
-/** Rejects with `late` at the time limit. */
+/** Rejects with `timeoutError` at the time limit. */
 async function withDeadline<T>(
   work: Promise<T>,
-  { deps, late }: { readonly deps: Deps; readonly late: AppError },
+  { deps, timeoutError }: { readonly deps: Deps; readonly timeoutError: AppError },
 ): Promise<T> {
-  const over = new AbortController();
-  const timer = deps.clock.sleep(EXAMINATION_TIMEOUT_MS, over.signal).then(
-    () => Promise.reject(late),
+  const done = new AbortController();
+  const timer = deps.clock.sleep(EXAMINATION_TIMEOUT_MS, done.signal).then(
+    () => Promise.reject(timeoutError),
     () => new Promise<never>(() => undefined), // the work has finished
   );
   try {
     return await Promise.race([work, timer]);
   } finally {
-    over.abort(new Error("it was answered"));
+    done.abort(new Error("it was answered"));
   }
 }
 
@@ -130,7 +130,7 @@ export function createExamineGuest(
   const claim = (place: string, about: { readonly iface: string; readonly vmi: string }): void => {
     const reason = inUse.has(place)
       ? "it is being examined"
-      : `its node examines ${String(EXAMINATIONS_MAX)} others`;
+      : `its node already examines ${String(EXAMINATIONS_MAX)} interfaces`;
     if (inUse.has(place) || inUse.size >= EXAMINATIONS_MAX) {
       throw new AppError("DOCTOR_BUSY", { ...about, reason });
     }
@@ -152,7 +152,10 @@ export function createExamineGuest(
         // The examination consumed events that the loop has not observed.
         listener.wake();
       });
-    const late = new AppError("DOCTOR_LATE", { ...about, seconds: EXAMINATION_TIMEOUT_MS / 1000 });
-    return withDeadline(work, { deps, late });
+    const timeoutError = new AppError("DOCTOR_LATE", {
+      ...about,
+      seconds: EXAMINATION_TIMEOUT_MS / 1000,
+    });
+    return withDeadline(work, { deps, timeoutError });
   };
 }

@@ -26,7 +26,7 @@ function conditions(): readonly string[] {
   return (node.vmi?.status?.conditions ?? []).map(({ type }) => type);
 }
 
-test("a guest stands still and goes on, and the loop tells of it", async () => {
+test("pauses and resumes a guest, and the loop reports it", async () => {
   expect(await node.request(KEY, "pause")).toEqual({});
   await eventually(() => conditions().includes("Paused"), SOON);
   expect(await node.request(KEY, "pause")).toEqual({});
@@ -37,12 +37,12 @@ test("a guest stands still and goes on, and the loop tells of it", async () => {
 test.each<{ request: GuestRequest; call: string }>([
   { request: "reset", call: "resetDomain" },
   { request: "softreboot", call: "rebootDomain" },
-])("$request is asked of libvirt once", async ({ request, call }) => {
+])("calls libvirt once for $request", async ({ request, call }) => {
   expect(await node.request(KEY, request)).toEqual({});
   expect(node.daemon.calls.filter((each) => each === `${call} ${DOMAIN}`)).toHaveLength(1);
 });
 
-test("what the agent knows is told, also where it does not know all questions", async () => {
+test("returns what the agent knows, although it does not support all queries", async () => {
   node.daemon.setAgent(DOMAIN, []);
   node.daemon.setGuestSystem(DOMAIN, { id: "debian" });
   node.daemon.setGuestFacts(DOMAIN, "users", { "user.count": "1", "user.0.name": "root" });
@@ -59,13 +59,13 @@ test("what the agent knows is told, also where it does not know all questions", 
   });
 });
 
-test("a guest without an agent says so", async () => {
+test("reports a guest without an agent", async () => {
   await expect(node.request(KEY, "guestosinfo")).rejects.toMatchObject({
     code: "LIBVIRT_AGENT_UNAVAILABLE",
   });
 });
 
-test("what went through its NICs is the node's word, as the guest sees it", async () => {
+test("returns the node's traffic counters from the guest's point of view", async () => {
   await expect(node.request(KEY, "interfacetraffic")).rejects.toMatchObject({
     code: "LAUNCHER_UNREACHABLE",
   });
@@ -79,7 +79,7 @@ test("what went through its NICs is the node's word, as the guest sees it", asyn
   });
 });
 
-test("a guest of another node is not found", async () => {
+test("does not find a guest of another node", async () => {
   const other = { ...KEY, name: "other" };
   await expect(node.request(other, "pause")).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
 });

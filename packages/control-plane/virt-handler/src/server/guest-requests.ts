@@ -26,9 +26,9 @@ export type RequestGuest = (key: ObjectKey, request: GuestRequest) => Promise<ob
 type Handler = (connection: HypervisorConnection, domain: string) => Promise<object>;
 
 /** An agent that does not support one query may support others. */
-async function ifSupported<T>(question: Promise<T>): Promise<T | undefined> {
+async function ifSupported<T>(query: Promise<T>): Promise<T | undefined> {
   try {
-    return await question;
+    return await query;
   } catch (error) {
     if (isAppError(error, "LIBVIRT_UNSUPPORTED") || isAppError(error, "LIBVIRT_REFUSED")) {
       return undefined;

@@ -56,14 +56,14 @@ async function isClosed(socket: Socket): Promise<boolean> {
   return eventually(() => socket.destroyed, SOON);
 }
 
-test("a console is opened, and heard", async () => {
+test("opens a console and forwards its output", async () => {
   const socket = await open(KEY, TAKES);
   const [words] = (await once(socket, "data")) as [Buffer];
   expect([String(words), asked]).toEqual(["login: ", ["serial0.sock"]]);
   socket.destroy();
 });
 
-test("the next one takes it, and the screen is another matter", async () => {
+test("a new client replaces the current one; screens are independent of consoles", async () => {
   const first = await open(KEY, TAKES);
   const screen = await open(KEY, { ...TAKES, stream: "vnc" });
   const second = await open(KEY, TAKES);
@@ -72,7 +72,7 @@ test("the next one takes it, and the screen is another matter", async () => {
   for (const socket of [screen, second]) socket.destroy();
 });
 
-test("a screen is looked at beside whoever has it", async () => {
+test("opens a screen beside its current client", async () => {
   const first = await open(KEY, { ...KEEPS, stream: "vnc" });
   const beside = await open(KEY, { ...KEEPS, stream: "vnc", isBeside: true });
   await once(beside, "data");
@@ -80,13 +80,13 @@ test("a screen is looked at beside whoever has it", async () => {
   for (const socket of [first, beside]) socket.destroy();
 });
 
-test("of two that come at once one has it", async () => {
+test("one of two concurrent clients gets the console", async () => {
   const both = await Promise.all([open(KEY, TAKES), open(KEY, TAKES)]);
   await eventually(() => both.filter(({ destroyed }) => destroyed).length === 1, SOON);
   for (const socket of both) socket.destroy();
 });
 
-test("who would not take it is told, until it is free", async () => {
+test("rejects a client that preserves the session, until the console is free", async () => {
   const first = await open(KEY, KEEPS);
   await expect(open(KEY, KEEPS)).rejects.toMatchObject({ code: "GUEST_STREAM_IN_USE" });
   expect(first.destroyed).toBe(false);
@@ -100,14 +100,14 @@ test.each([
   { errno: "ENOENT", code: "LAUNCHER_UNREACHABLE" },
   { errno: "ECONNREFUSED", code: "LAUNCHER_UNREACHABLE" },
   { errno: "EACCES", code: "OS_FILE_FAILED" },
-])("a socket that answers $errno is $code", async ({ errno, code }) => {
+])("maps $errno of the socket to $code", async ({ errno, code }) => {
   const failing = node.createOpenStream(() =>
     Promise.reject(new AppError("OS_FILE_FAILED", { call: "connect", path: "/x", errno })),
   );
   await expect(failing(KEY, TAKES)).rejects.toMatchObject({ code });
 });
 
-test("a guest of another node is not found", async () => {
+test("does not find a guest of another node", async () => {
   const other = { ...KEY, name: "other" };
   await expect(open(other, TAKES)).rejects.toMatchObject({ code: "KUBE_NOT_FOUND" });
 });

@@ -35,7 +35,7 @@ function pair(stream: "console" | "vnc"): { readonly guest: End; readonly client
   return { guest, client };
 }
 
-test.each(["console", "vnc"] as const)("bytes of a %s go both ways", async (stream) => {
+test.each(["console", "vnc"] as const)("copies bytes of a %s both ways", async (stream) => {
   const { guest, client } = pair(stream);
   guest.push("login: ");
   client.push("root\n");
@@ -43,7 +43,7 @@ test.each(["console", "vnc"] as const)("bytes of a %s go both ways", async (stre
   expect([guest.heard, client.heard]).toEqual([["root\n"], ["login: "]]);
 });
 
-test("a console goes on beside a reader who does not read, who is told what was dropped", async () => {
+test("reads a console beside a slow client, and reports what it dropped", async () => {
   const { guest, client } = pair("console");
   client.isDeaf = true;
   for (let index = 0; index < 4; index += 1) guest.push(Buffer.alloc(MIB / 2));
@@ -56,12 +56,12 @@ test("a console goes on beside a reader who does not read, who is told what was 
   guest.push("again");
   await turn();
   expect(client.heard.slice(-2)).toEqual([
-    expect.stringMatching(/^\r\n\[\d+ bytes of the console were not read\]\r\n$/),
+    expect.stringMatching(/^\r\n\[\d+ bytes of console output were dropped\]\r\n$/),
     "again",
   ]);
 });
 
-test("a screen waits for who looks at it", async () => {
+test("a screen waits for its client", async () => {
   const { guest, client } = pair("vnc");
   client.isDeaf = true;
   for (let index = 0; index < 4; index += 1) guest.push(Buffer.alloc(MIB));
@@ -81,7 +81,7 @@ test.each(["console", "vnc"] as const)("a %s ends with either side", async (stre
   expect(other.guest.destroyed).toBe(true);
 });
 
-test("a client that was told the end is heard until it ends itself, and then it is gone", async () => {
+test("reads from a client after its own end was sent, until the client ends", async () => {
   const { guest, client } = pair("vnc");
   guest.push(null);
   guest.destroy();

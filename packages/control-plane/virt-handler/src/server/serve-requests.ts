@@ -46,7 +46,7 @@ function drain(from: Duplex, to: Duplex): void {
       dropped += chunk.length;
       return;
     }
-    if (dropped > 0) to.write(`\r\n[${String(dropped)} bytes of the console were not read]\r\n`);
+    if (dropped > 0) to.write(`\r\n[${String(dropped)} bytes of console output were dropped]\r\n`);
     dropped = 0;
     to.write(chunk);
   });
@@ -124,7 +124,7 @@ function findOperation(url: string, method: string, deps: ServerDeps): Operation
   return { key, request, changes: method === "put", run: () => deps.request(key, request) };
 }
 
-async function answer(
+async function respond(
   { method = "", url = "" }: IncomingMessage,
   response: ServerResponse,
   deps: ServerDeps,
@@ -139,7 +139,7 @@ async function answer(
   const fields = { vmi: `${key.namespace}/${key.name}`, request };
   try {
     const body = await operation.run();
-    if (changes) log.info("did what virt-api asked of a guest", fields);
+    if (changes) log.info("performed a request of virt-api", fields);
     send(response, 200, body);
   } catch (error) {
     const { code, message } = toResponseError(error);
@@ -148,7 +148,7 @@ async function answer(
   }
 }
 
-function refuseUpgrade(socket: Duplex, code: number, message: string): void {
+function rejectUpgrade(socket: Duplex, code: number, message: string): void {
   const body = JSON.stringify({ message });
   const head = [
     `HTTP/1.1 ${String(code)} ${STATUS_CODES[code] ?? ""}`,
@@ -190,11 +190,11 @@ function connectStreams({ stream, guest, client }: StreamPair, signal: AbortSign
   joinStreams(stream, guest, client);
 }
 
-async function answerUpgrade(url: string, socket: Duplex, deps: ServerDeps): Promise<void> {
+async function handleUpgrade(url: string, socket: Duplex, deps: ServerDeps): Promise<void> {
   const { open, capture, log, signal } = deps;
   const operation = parseGuestStream(url) ?? parseCapturePath(url);
   if (operation === undefined) {
-    refuseUpgrade(socket, 404, "there is no such stream");
+    rejectUpgrade(socket, 404, "there is no such stream");
     return;
   }
   const { key, stream } = operation;
@@ -210,7 +210,7 @@ async function answerUpgrade(url: string, socket: Duplex, deps: ServerDeps): Pro
   } catch (error) {
     const { code, message } = toResponseError(error);
     log.warn("a stream of a guest cannot be opened", { ...fields, err: error });
-    refuseUpgrade(socket, code, message);
+    rejectUpgrade(socket, code, message);
   }
 }
 
@@ -224,13 +224,13 @@ export function serveRequests(settings: ServerSettings, deps: ServerDeps): Promi
   const clients = new ClientAuthority(trustInFile(files, { caFile, names: [clientName] }));
   const listen: RequestListener = (request, response) => {
     request.resume(); // no request has a relevant body
-    if (clients.vouchesFor(request)) void answer(request, response, deps);
+    if (clients.vouchesFor(request)) void respond(request, response, deps);
     else send(response, 401, { message: "Unauthorized" });
   };
   const onUpgrade = (request: IncomingMessage, socket: Duplex): void => {
     socket.on("error", () => socket.destroy());
-    if (clients.vouchesFor(request)) void answerUpgrade(request.url ?? "", socket, deps);
-    else refuseUpgrade(socket, 401, "Unauthorized");
+    if (clients.vouchesFor(request)) void handleUpgrade(request.url ?? "", socket, deps);
+    else rejectUpgrade(socket, 401, "Unauthorized");
   };
   const certificate = certificateInFiles(files, { certFile, keyFile });
   return startServer(

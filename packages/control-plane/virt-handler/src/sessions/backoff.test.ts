@@ -92,8 +92,8 @@ beforeEach(() => {
   sessions = withBackoff(inner, clock);
 });
 
-describe("a launcher that hangs up", () => {
-  test("is left alone for pauses that grow to half a minute", async () => {
+describe("a launcher that drops connections", () => {
+  test("is backed off from with delays that grow to half a minute", async () => {
     await outcome();
     const pauses: number[] = [];
     for (let turn = 0; turn < 11; turn += 1) pauses.push(await pauseAfterLoss());
@@ -105,14 +105,14 @@ describe("a launcher that hangs up", () => {
     }
   });
 
-  test("once in a while is not punished for what was long ago", async () => {
+  test("once in a while starts with the first delay again", async () => {
     await outcome();
     for (let turn = 0; turn < 5; turn += 1) await pauseAfterLoss();
     nowMs += MINUTE_MS;
     expect(await pauseAfterLoss()).toBeLessThanOrEqual(100);
   });
 
-  test("hinders no other", async () => {
+  test("does not delay others", async () => {
     await outcome();
     daemon.dropConnections("libvirt closed it");
     await settle();
@@ -129,7 +129,7 @@ describe("a launcher that hangs up", () => {
   });
 });
 
-test("a launcher that hangs is left alone", async () => {
+test("backs off from a launcher that hangs", async () => {
   daemon.failNext("findDomain", late);
   expect(await outcome()).toBe("LIBVIRT_TIMED_OUT");
   const before = daemon.calls.length;
@@ -139,7 +139,7 @@ test("a launcher that hangs is left alone", async () => {
   expect(await outcome()).toBe("seen");
 });
 
-test("a call that is late and the end of its connection are punished once", async () => {
+test("a timeout and the end of its connection count once", async () => {
   daemon.failNext("findDomain", late);
   const hang = sessions.use(POD, ignore, async (session) => {
     daemon.dropConnections("no answer");
@@ -150,13 +150,13 @@ test("a call that is late and the end of its connection are punished once", asyn
   expect(sessions.backoffMs(POD)).toBeLessThanOrEqual(100);
 });
 
-test("an error of one call costs the launcher nothing, and stays what it is", async () => {
+test("a failed call causes no backoff and is rethrown unchanged", async () => {
   daemon.failNext("findDomain", new AppError("LIBVIRT_BUSY", {}));
   expect(await outcome()).toBe("LIBVIRT_BUSY");
   expect(await outcome()).toBe("seen");
 });
 
-test("work that ended in time is not given up later", async () => {
+test("work that ended in time is not aborted later", async () => {
   let isLost = false;
   await sessions.use(POD, ignore, (session) => {
     void session.connection.closed.then(() => (isLost = true));
@@ -167,13 +167,13 @@ test("work that ended in time is not given up later", async () => {
   expect(isLost).toBe(false);
 });
 
-test("a session that we closed ourselves costs its launcher nothing", async () => {
+test("closing a session itself causes no backoff", async () => {
   await sessions.use(POD, ignore, (session) => session.connection.close());
   await settle();
   expect(await outcome()).toBe("seen");
 });
 
-test("work that takes too long in all loses its connection, and ends by that", async () => {
+test("closes the connection of work that exceeds its time limit", async () => {
   const work = sessions.use(POD, ignore, async (session) => {
     for (;;) {
       await look(session);

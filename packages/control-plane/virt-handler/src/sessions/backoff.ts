@@ -18,13 +18,13 @@ const PASS_TIMEOUT_MS = 90_000;
 class BackoffSessions implements Sessions {
   readonly #sessions: Sessions;
   readonly #clock: Clock;
-  readonly #pauses: StepBackoff<undefined>;
+  readonly #stepBackoff: StepBackoff<undefined>;
   readonly #known = new WeakSet<Session>();
 
   constructor(sessions: Sessions, clock: Clock) {
     this.#sessions = sessions;
     this.#clock = clock;
-    this.#pauses = createStepBackoff({ clock, range: BACKOFF_RANGE });
+    this.#stepBackoff = createStepBackoff({ clock, range: BACKOFF_RANGE });
   }
 
   async use<T>(
@@ -34,8 +34,8 @@ class BackoffSessions implements Sessions {
   ): Promise<T> {
     try {
       return await this.#sessions.use(pod, listener, (session) => {
-        this.#follow(pod, session);
-        return this.#inTime(session, work);
+        this.#watchConnection(pod, session);
+        return this.#withTimeout(session, work);
       });
     } catch (error) {
       if (isAppError(error, "LIBVIRT_TIMED_OUT")) this.#backOff(pod);
@@ -48,26 +48,26 @@ class BackoffSessions implements Sessions {
   }
 
   backoffMs(pod: LauncherPod): number {
-    return this.#pauses.findHeld(toStep(pod))?.pauseMs ?? 0;
+    return this.#stepBackoff.findHeld(toStep(pod))?.pauseMs ?? 0;
   }
 
   close(pod: LauncherPod): void {
     this.#sessions.close(pod);
-    this.#pauses.forget(podKey(pod));
+    this.#stepBackoff.forget(podKey(pod));
   }
 
   closeAll(): void {
     this.#sessions.closeAll();
   }
 
-  #follow(pod: LauncherPod, session: Session): void {
+  #watchConnection(pod: LauncherPod, session: Session): void {
     if (this.#known.has(session)) return;
     this.#known.add(session);
     const openedMs = this.#clock.monotonicMs();
     void session.connection.closed.then(({ by }) => {
       if (by !== "daemon") return;
       if (this.#clock.monotonicMs() - openedMs >= STABLE_CONNECTION_MS)
-        this.#pauses.forget(podKey(pod));
+        this.#stepBackoff.forget(podKey(pod));
       this.#backOff(pod);
     });
   }
@@ -76,10 +76,10 @@ class BackoffSessions implements Sessions {
   #backOff(pod: LauncherPod): void {
     if (this.backoffMs(pod) > 0) return;
     // Uses one code for all failures, so that a launcher gains nothing by alternating between them.
-    this.#pauses.fail(toStep(pod), { code: "launcher", shown: undefined });
+    this.#stepBackoff.fail(toStep(pod), { code: "launcher", shown: undefined });
   }
 
-  async #inTime<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {
+  async #withTimeout<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {
     const done = new AbortController();
     const deadline = new AbortController();
     this.#clock.sleep(PASS_TIMEOUT_MS, done.signal).then(

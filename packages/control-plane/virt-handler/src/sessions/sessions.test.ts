@@ -128,14 +128,14 @@ beforeEach(() => {
   heard = [];
 });
 
-test("a session is opened once and used again", async () => {
+test("opens a session once and reuses it", async () => {
   const first = await sessions.use(POD, listener, same);
   expect(await sessions.use(POD, listener, same)).toBe(first);
   expect(launchers.opened).toHaveLength(1);
   expect(launchers.watches).toBe(0);
 });
 
-test("the session of a pod is not given to a VMI whose launcher has another name", async () => {
+test("does not share a pod's session with a VMI whose launcher has another name", async () => {
   const first = await sessions.use(POD, listener, same);
   const foreign = { ...POD, namespace: "ns2" };
   sessions.close(foreign);
@@ -143,7 +143,7 @@ test("the session of a pod is not given to a VMI whose launcher has another name
   expect(await sessions.use(foreign, listener, same)).not.toBe(first);
 });
 
-test("libvirt is given longer each time that it does not answer", async () => {
+test("doubles libvirt's timeout after each timeout", async () => {
   const late = new AppError("LIBVIRT_TIMED_OUT", { call: "virConnectOpen", timeoutMs: 1 });
   const given = answeringBy(() => Promise.reject(late));
   for (let turn = 0; turn < 5; turn += 1) {
@@ -152,7 +152,7 @@ test("libvirt is given longer each time that it does not answer", async () => {
   expect(given).toEqual([5000, 10_000, 20_000, 30_000, 30_000]);
 });
 
-test("two that come at once share one", async () => {
+test("shares one session between concurrent users", async () => {
   const both = await Promise.all([
     sessions.use(POD, listener, same),
     sessions.use(POD, listener, same),
@@ -161,7 +161,7 @@ test("two that come at once share one", async () => {
   expect(launchers.opened).toHaveLength(1);
 });
 
-describe("descriptors that are in use", () => {
+describe("descriptors in use", () => {
   const losses = [
     {
       name: "the session is closed",
@@ -202,7 +202,7 @@ describe("descriptors that are in use", () => {
     });
   });
 
-  test("do not hold up the next session of the pod", async () => {
+  test("do not delay the next session of the pod", async () => {
     const one = longWork();
     const used = sessions.use(POD, listener, one.work);
     await settle();
@@ -243,7 +243,7 @@ describe("a session that is closed while it is opened", () => {
 });
 
 describe("a launcher that cannot be opened", () => {
-  test("is watched for, and opened at the next try", async () => {
+  test("is watched, and opened at the next attempt", async () => {
     launchers.error = new Error("not yet");
     await expect(sessions.use(POD, listener, same)).rejects.toThrow("not yet");
     expect(launchers.watches).toBe(1);
@@ -252,7 +252,7 @@ describe("a launcher that cannot be opened", () => {
     expect(launchers.watches).toBe(0);
   });
 
-  test("keeps no descriptor when its libvirt does not answer", async () => {
+  test("leaves no descriptor open when its libvirt does not answer", async () => {
     hypervisor.daemonAt({ kind: "socket", fd: 7 }).stop();
     await expect(sessions.use(POD, listener, same)).rejects.toMatchObject({
       code: "LIBVIRT_UNREACHABLE",
@@ -261,7 +261,7 @@ describe("a launcher that cannot be opened", () => {
   });
 });
 
-test("libvirt is given as long as at first again when it has answered once", async () => {
+test("resets libvirt's timeout after an answer", async () => {
   const late = new AppError("LIBVIRT_TIMED_OUT", { call: "virConnectOpen", timeoutMs: 1 });
   const given = answeringBy((address, attempt) =>
     attempt === 2 ? hypervisor.open(address) : Promise.reject(late),
@@ -274,7 +274,7 @@ test("libvirt is given as long as at first again when it has answered once", asy
   expect(given).toEqual([5_000, 10_000, 5_000]);
 });
 
-test("an error of another kind does not make libvirt's time longer", async () => {
+test("other errors do not raise libvirt's timeout", async () => {
   const given = answeringBy(() =>
     Promise.reject(new AppError("LIBVIRT_UNREACHABLE", { message: "no" })),
   );
@@ -284,7 +284,7 @@ test("an error of another kind does not make libvirt's time longer", async () =>
   expect(given).toEqual([5_000, 5_000]);
 });
 
-test("the log has each session's begin and its one end, with the reason", async () => {
+test("logs the begin and the end of each session with the reason", async () => {
   await sessions.use(POD, listener, same);
   launchers.opened[0]?.die();
   await settle();
@@ -302,7 +302,7 @@ test("the log has each session's begin and its one end, with the reason", async 
   ]);
 });
 
-test("an event of the domain wakes whoever works with the launcher", async () => {
+test("a domain event wakes the listener", async () => {
   const session = await sessions.use(POD, listener, same);
   await session.connection.defineDomain("<domain><name>vm</name></domain>");
   const before = wakes;
@@ -310,7 +310,7 @@ test("an event of the domain wakes whoever works with the launcher", async () =>
   expect(wakes).toBeGreaterThan(before);
 });
 
-test("what libvirt tells is heard at once, also by whoever is at work", async () => {
+test("delivers libvirt's events at once, also during work", async () => {
   await sessions.use(POD, listener, async ({ connection }) => {
     await connection.defineDomain("<domain><name>vm</name></domain>");
     await settle();
@@ -323,7 +323,7 @@ test("what libvirt tells is heard at once, also by whoever is at work", async ()
 describe("links of the launcher's namespace", () => {
   const tap = { index: 4, name: "tap1" };
 
-  test("wake while nobody is at work, and not for what a look has seen", async () => {
+  test("wake while no work runs, but not for observed changes", async () => {
     await sessions.use(POD, listener, async (session) => {
       linkWatch.tell("42", tap);
       await settle();
@@ -356,7 +356,7 @@ describe("links of the launcher's namespace", () => {
     expect(linkWatch.countOf("42")).toBe(0);
   });
 
-  test("that cannot be watched leave nothing open", async () => {
+  test("leave nothing open when they cannot be watched", async () => {
     linkWatch.failNext(new Error("no more"));
     await expect(sessions.use(POD, listener, same)).rejects.toThrow("no more");
     expect(launchers.opened[0]?.closed).toBe(1);
@@ -365,7 +365,7 @@ describe("links of the launcher's namespace", () => {
   });
 });
 
-test("sockets wake as long as they are the launcher's, and its session lasts", async () => {
+test("sockets wake while they are the launcher's and its session lasts", async () => {
   const wakesAfter = async (paths: readonly string[], put: string): Promise<number> => {
     await sessions.use(POD, listener, (session) => {
       session.watchSockets(paths);
@@ -386,7 +386,7 @@ test("sockets wake as long as they are the launcher's, and its session lasts", a
   expect(wakes).toBe(before);
 });
 
-test("closing all closes what is not used at once", async () => {
+test("closeAll closes unused sessions at once", async () => {
   await sessions.use(POD, listener, same);
   sessions.closeAll();
   await settle();

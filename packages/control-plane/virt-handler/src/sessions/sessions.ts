@@ -18,8 +18,8 @@ import { type Logger, AppError, isAppError } from "@patchbay/base";
 /** Filters libvirt and netlink events of one launcher: only changes that the last observation missed wake the loop. */
 export class WakeFilter {
   readonly #wake: () => void;
-  #isWorthLook: (changes: LinkChanges) => boolean = () => true;
-  #works = 0;
+  #isRelevant: (changes: LinkChanges) => boolean = () => true;
+  #activePasses = 0;
   /** True for a libvirt event that no observation has covered. */
   #hasEvent = false;
   #changes: LinkChanges[] = [];
@@ -30,12 +30,12 @@ export class WakeFilter {
 
   recordEvent(): void {
     this.#hasEvent = true;
-    this.#settle();
+    this.#wakeIfNeeded();
   }
 
   recordLinkChanges(changes: LinkChanges): void {
     this.#changes.push(changes);
-    this.#settle();
+    this.#wakeIfNeeded();
   }
 
   /** Marks the start of an observation, which covers all earlier events. */
@@ -51,25 +51,25 @@ export class WakeFilter {
 
   /** Restricts the link changes that wake the loop. */
   wakeOnlyFor(isRelevant: (changes: LinkChanges) => boolean): void {
-    this.#isWorthLook = isRelevant;
+    this.#isRelevant = isRelevant;
   }
 
   /** Delays wake-ups while a pass works with the launcher. */
   async during<T>(work: () => Promise<T>): Promise<T> {
-    this.#works += 1;
+    this.#activePasses += 1;
     try {
       return await work();
     } finally {
-      this.#works -= 1;
-      this.#settle();
+      this.#activePasses -= 1;
+      this.#wakeIfNeeded();
     }
   }
 
-  #settle(): void {
-    if (this.#works > 0) return;
-    const isNews = this.#hasEvent || this.#changes.some((changes) => this.#isWorthLook(changes));
+  #wakeIfNeeded(): void {
+    if (this.#activePasses > 0) return;
+    const isNew = this.#hasEvent || this.#changes.some((changes) => this.#isRelevant(changes));
     this.markObserved();
-    if (isNews) this.#wake();
+    if (isNew) this.#wake();
   }
 }
 
@@ -112,13 +112,13 @@ export interface Sessions {
   closeAll(): void;
 }
 
-type Reached = Pick<Session, "launcher" | "connection">;
+type OpenedLauncher = Pick<Session, "launcher" | "connection">;
 
 class SharedSession implements Session {
   readonly launcher: Launcher;
   readonly connection: HypervisorConnection;
-  readonly #attention: WakeFilter;
-  readonly #over = new AbortController();
+  readonly #wakeFilter: WakeFilter;
+  readonly #ended = new AbortController();
   readonly #links: WatchedLinks;
   readonly #vhostSockets: VhostSockets;
   /** Ends the watch, by path. */
@@ -127,39 +127,39 @@ class SharedSession implements Session {
 
   /** @throws AppError with OS_FILE_FAILED; nothing is closed then */
   constructor(
-    { launcher, connection }: Reached,
+    { launcher, connection }: OpenedLauncher,
     { linkWatch, vhostSockets }: Pick<SessionsOptions, "linkWatch" | "vhostSockets">,
     listener: Listener,
   ) {
     this.launcher = launcher;
     this.connection = connection;
     this.#vhostSockets = vhostSockets;
-    this.#attention = new WakeFilter(listener.wake);
+    this.#wakeFilter = new WakeFilter(listener.wake);
     this.#links = linkWatch.watch(
       launcher.netns,
       (changes) => {
-        this.#attention.recordLinkChanges(changes);
+        this.#wakeFilter.recordLinkChanges(changes);
       },
-      this.#over.signal,
+      this.#ended.signal,
     );
     connection.onEvent((event) => {
       listener.onEvent(event);
-      this.#attention.recordEvent();
+      this.#wakeFilter.recordEvent();
     });
   }
 
   markObserved(): void {
     this.#links.catchUp();
-    this.#attention.markObserved();
+    this.#wakeFilter.markObserved();
   }
 
   markLinksObserved(): void {
     this.#links.catchUp();
-    this.#attention.markLinksObserved();
+    this.#wakeFilter.markLinksObserved();
   }
 
   wakeOnlyFor(isRelevant: Parameters<WakeFilter["wakeOnlyFor"]>[0]): void {
-    this.#attention.wakeOnlyFor(isRelevant);
+    this.#wakeFilter.wakeOnlyFor(isRelevant);
   }
 
   watchSockets(paths: readonly string[]): void {
@@ -172,9 +172,9 @@ class SharedSession implements Session {
       if (this.#watchedSockets.has(path)) continue;
       const watch = new AbortController();
       const changed = (): void => {
-        this.#attention.recordEvent();
+        this.#wakeFilter.recordEvent();
       };
-      const signal = AbortSignal.any([this.#over.signal, watch.signal]);
+      const signal = AbortSignal.any([this.#ended.signal, watch.signal]);
       this.#vhostSockets.watch(path, changed, signal);
       this.#watchedSockets.set(path, watch);
     }
@@ -182,13 +182,13 @@ class SharedSession implements Session {
 
   /** @throws AppError with LAUNCHER_UNREACHABLE when the session has ended */
   async use<T>(pod: LauncherPod, work: (session: Session) => Promise<T>): Promise<T> {
-    if (this.#over.signal.aborted) {
+    if (this.#ended.signal.aborted) {
       const reason = "its session was closed meanwhile";
       throw new AppError("LAUNCHER_UNREACHABLE", { vmi: `pod ${pod.uid}`, reason });
     }
     this.#users += 1;
     try {
-      return await this.#attention.during(() => work(this));
+      return await this.#wakeFilter.during(() => work(this));
     } finally {
       this.#users -= 1;
       this.#closeUnused();
@@ -197,15 +197,15 @@ class SharedSession implements Session {
 
   /** Closes the connection at once, so that pending calls fail soon. Returns false when the session had ended before. */
   end(): boolean {
-    if (this.#over.signal.aborted) return false;
-    this.#over.abort(new Error("the session is over"));
+    if (this.#ended.signal.aborted) return false;
+    this.#ended.abort(new Error("the session is over"));
     void this.connection.close();
     this.#closeUnused();
     return true;
   }
 
   #closeUnused(): void {
-    if (this.#over.signal.aborted && this.#users === 0) this.launcher.close();
+    if (this.#ended.signal.aborted && this.#users === 0) this.launcher.close();
   }
 }
 
@@ -319,12 +319,12 @@ class LauncherSessions implements Sessions {
     return session;
   }
 
-  #share(reached: Reached, listener: Listener): SharedSession {
+  #share(opened: OpenedLauncher, listener: Listener): SharedSession {
     try {
-      return new SharedSession(reached, this.#options, listener);
+      return new SharedSession(opened, this.#options, listener);
     } catch (error) {
-      void reached.connection.close();
-      reached.launcher.close();
+      void opened.connection.close();
+      opened.launcher.close();
       throw error;
     }
   }
@@ -336,7 +336,7 @@ class LauncherSessions implements Sessions {
     this.#options.launchers.watch(pod, wake, entry.watch.signal);
   }
 
-  async #connect(pod: LauncherPod, { timeouts }: Entry): Promise<Reached> {
+  async #connect(pod: LauncherPod, { timeouts }: Entry): Promise<OpenedLauncher> {
     const launcher = await this.#options.launchers.open(pod);
     try {
       const address = { kind: "socket", fd: launcher.socketFd } as const;

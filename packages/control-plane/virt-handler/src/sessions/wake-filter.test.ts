@@ -13,14 +13,14 @@ beforeEach(() => {
   attention = new WakeFilter(() => (wakes += 1));
 });
 
-test("each event and each change wakes at once, while nobody works", () => {
+test("wakes at once for each event and change while no work runs", () => {
   attention.recordEvent();
   attention.recordLinkChanges(TAP);
   attention.recordLinkChanges("unknown");
   expect(wakes).toBe(3);
 });
 
-test("a change that is not worth a look wakes nobody, nor is it remembered", () => {
+test("neither wakes for nor remembers an irrelevant change", () => {
   attention.wakeOnlyFor((changes) => changes === TAP);
   attention.recordLinkChanges(OTHER);
   expect(wakes).toBe(0);
@@ -28,7 +28,7 @@ test("a change that is not worth a look wakes nobody, nor is it remembered", () 
   expect(wakes).toBe(1);
 });
 
-test("what happens during the work wakes once, at its end", async () => {
+test("wakes once at the end of the work", async () => {
   await attention.during(() => {
     attention.recordEvent();
     attention.recordLinkChanges(TAP);
@@ -38,7 +38,7 @@ test("what happens during the work wakes once, at its end", async () => {
   expect(wakes).toBe(1);
 });
 
-test("what a look has seen wakes nobody", async () => {
+test("does not wake for observed changes", async () => {
   await attention.during(() => {
     attention.recordEvent();
     attention.recordLinkChanges(TAP);
@@ -48,7 +48,7 @@ test("what a look has seen wakes nobody", async () => {
   expect(wakes).toBe(0);
 });
 
-test("what is worth a look is judged at the end of the work, by what was seen last", async () => {
+test("judges relevance at the end of the work, by the last observation", async () => {
   await attention.during(() => {
     attention.markObserved();
     attention.recordLinkChanges(OTHER);
@@ -58,7 +58,7 @@ test("what is worth a look is judged at the end of the work, by what was seen la
   expect(wakes).toBe(0);
 });
 
-test("two who work at a time are waited for, also when one of them fails", async () => {
+test("waits for concurrent work, also when one part fails", async () => {
   const first = Promise.withResolvers<undefined>();
   const second = Promise.withResolvers<undefined>();
   const works = [first, second].map(({ promise }) => attention.during(() => promise));
@@ -71,7 +71,7 @@ test("two who work at a time are waited for, also when one of them fails", async
   expect(wakes).toBe(1);
 });
 
-test("a look at links alone sees no event of libvirt", async () => {
+test("an observation of links does not cover libvirt events", async () => {
   await attention.during(() => {
     attention.recordEvent();
     attention.recordLinkChanges(TAP);

@@ -38,7 +38,7 @@ import type { Deps } from "../deps.ts";
 import { createGuestHooks } from "../hooks/guest-hooks.ts";
 import { createMemory } from "../memory.ts";
 import { createMigrationRuns } from "../migration/migration-runs.ts";
-import { inputsOf } from "../rate-limits.ts";
+import { serializeInputs } from "../rate-limits.ts";
 import { findLauncher, reconcileNodeVm } from "../reconcilers/vmi/index.ts";
 import { createSessions } from "../sessions/sessions.ts";
 import { createFakeRelays } from "./fake-relays.ts";
@@ -167,7 +167,7 @@ class MemoryBench implements Bench {
   /** No timer ends, so a pause is over when a wake finds that its time has passed. */
   readonly #queue = createQueue({
     clock: { ...this.#clock, sleep: () => new Promise(() => undefined) },
-    circumstancesOf: () => inputsOf(this.#vmis.find(KEY)),
+    circumstancesOf: () => serializeInputs(this.#vmis.find(KEY)),
   });
   readonly #vmis = createFakeCache<VirtualMachineInstance>();
   #process: Deps | undefined;

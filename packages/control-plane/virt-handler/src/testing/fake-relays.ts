@@ -7,7 +7,7 @@ import type { Ports, RelayMessage } from "../relays/protocol.ts";
 class FakeRelay implements Relay {
   readonly ports: Ports;
   readonly #end = Promise.withResolvers<string>();
-  readonly #listeners = new Set<(word: RelayMessage) => void>();
+  readonly #listeners = new Set<(message: RelayMessage) => void>();
   readonly #onReportGone: (() => void) | undefined;
   isOpen = true;
 
@@ -25,12 +25,12 @@ class FakeRelay implements Relay {
     return this.#end.promise;
   }
 
-  onMessage(listener: (word: RelayMessage) => void): void {
+  onMessage(listener: (message: RelayMessage) => void): void {
     this.#listeners.add(listener);
   }
 
-  send(word: RelayMessage): void {
-    for (const listener of this.#listeners) listener(word);
+  send(message: RelayMessage): void {
+    for (const listener of this.#listeners) listener(message);
   }
 
   reportGone(): Promise<void> {

@@ -17,7 +17,7 @@ import { createFakeCache, createFakeStore } from "@patchbay/kube/testing";
 import { createFakeFiles } from "@patchbay/os/testing";
 import { createSilentLogger } from "@patchbay/telemetry";
 import { beforeEach, expect, test } from "vitest";
-import { BY_NETWORK, requestedNetworks } from "../../wake.ts";
+import { BY_NETWORK, listRequestedNetworks } from "../../wake.ts";
 import type { DefinitionDeps, CheckedDefinition } from "./deps.ts";
 import { reconcileDefinition } from "./index.ts";
 import { createNodeView } from "./node-view.ts";
@@ -32,7 +32,7 @@ const LEASES = "/host/var/lib/cni/networks/blue";
 class Bench {
   readonly files = createFakeFiles();
   readonly store = createFakeStore();
-  readonly pods = createFakeCache<Pod>({ [BY_NETWORK]: requestedNetworks });
+  readonly pods = createFakeCache<Pod>({ [BY_NETWORK]: listRequestedNetworks });
   readonly nads = createFakeCache<NetworkAttachmentDefinition>();
   readonly notes: Note[] = [];
   readonly judged = new Map<string, CheckedDefinition>();
@@ -150,14 +150,14 @@ beforeEach(async () => {
 
 const MACVLAN = { cniVersion: "1.0.0", type: "macvlan", master: "eth0" };
 
-test("of one that can be used nothing is written", async () => {
+test("writes nothing for a usable definition", async () => {
   await bench.put(MACVLAN);
   expect(await bench.pass()).toEqual({ said: undefined });
   expect(bench.writes).toBe(0);
   expect(bench.notes).toEqual([]);
 });
 
-test("what is wrong is told once, in status and events, until it is mended", async () => {
+test("reports a problem once, in status and events, until it is fixed", async () => {
   await bench.put({ ...MACVLAN, master: "eth9" });
   expect(await bench.pass()).toEqual({ said: "NodeLinkUnfit" });
   expect(await bench.pass()).toEqual({ said: "NodeLinkUnfit" });
@@ -184,18 +184,18 @@ test.each([
   { name: "no configuration, and no file of its name", config: "", want: "DefinitionFileMissing" },
   { name: "a plugin that is missing", config: { type: "sriov" }, want: "PluginMissing" },
   { name: "what a tenant may not", config: { type: "host-device" }, want: "DefinitionForbidden" },
-])("one that names $name", async ({ config, want }) => {
+])("reports a definition that names $name", async ({ config, want }) => {
   await bench.put(config);
   expect(await bench.pass()).toEqual({ said: want });
 });
 
-test("an administrator's that names a plugin by a path, though the file is there", async () => {
+test("rejects an administrator's plugin path although the file exists", async () => {
   bench.policy = { ...DEFAULT_POLICY, trustedNamespaces: [KEY.namespace] };
   await bench.put({ type: "macvlan", ipam: { type: "more/macvlan" } });
   expect(await bench.pass()).toEqual({ said: "PluginMissing" });
 });
 
-test("what the policy only warns of is reported behind what keeps NICs from being made", async () => {
+test("lists policy warnings after the problems that prevent NICs", async () => {
   bench.isEnforced = false;
   await bench.put({ type: "bridge", bridge: "virbr0" });
   expect(await bench.pass()).toEqual({ said: "DefinitionTolerated" });
@@ -203,14 +203,14 @@ test("what the policy only warns of is reported behind what keeps NICs from bein
   expect(await bench.pass()).toEqual({ said: "PluginMissing" });
 });
 
-test("another policy allows what was forbidden", async () => {
+test("accepts a definition after a policy change allows it", async () => {
   await bench.put({ type: "bridge", bridge: "virbr0" });
   expect(await bench.pass()).toEqual({ said: "DefinitionForbidden" });
   bench.policy = { ...DEFAULT_POLICY, bridges: ["*"] };
   expect(await bench.pass()).toEqual({ said: undefined });
 });
 
-test("addresses are counted where the host keeps them", async () => {
+test("counts addresses in the host's lease directory", async () => {
   const ipam = { type: "host-local", subnet: "10.1.0.0/30" };
   await bench.put({ type: "bridge", bridge: "br1", ipam });
   expect(await bench.pass()).toEqual({ said: undefined });
@@ -229,7 +229,7 @@ test.each([
     path: "/host/boot/config-6.1",
     text: "CONFIG_BRIDGE=m\nCONFIG_BRIDGE_VLAN_FILTERING=y\n",
   },
-])("that bridges filter VLANs is told by $name", async ({ path, text }) => {
+])("detects VLAN filtering by $name", async ({ path, text }) => {
   await bench.files.writeAtomic("/proc/sys/kernel/osrelease", "6.1\n");
   await bench.files.writeAtomic(path, text);
   await bench.put({ type: "bridge", bridge: "br1", vlan: 5 });
@@ -240,7 +240,7 @@ test.each([
 test.each([
   { name: "a bridge", path: "/host/sys/class/net/br1/bridge/stp_state" },
   { name: "the kernel's configuration", path: "/host/boot/config-6.1" },
-])("that they cannot is told by $name", async ({ path }) => {
+])("detects missing VLAN filtering by $name", async ({ path }) => {
   await bench.files.writeAtomic("/proc/sys/kernel/osrelease", "6.1\n");
   await bench.files.ensureDirectory("/host/sys/class/net/br1");
   await bench.files.writeAtomic(path, "0");
@@ -249,7 +249,7 @@ test.each([
   expect(await bench.pass()).toEqual({ said: "VlanUnsupported" });
 });
 
-test("one that guests cannot use is told of when the launcher of a VM asks for it", async () => {
+test("reports a definition that guests cannot use when a launcher requests it", async () => {
   await bench.put({ ...MACVLAN, type: "ipvlan" });
   const metadata = { namespace: "ns", annotations: { [names.NETWORKS_ANNOTATION]: "blue" } };
   const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachineInstance", controller: true };
@@ -267,7 +267,7 @@ test("one that guests cannot use is told of when the launcher of a VM asks for i
   expect(await bench.pass()).toEqual({ said: "NetworkCannotCarryVm" });
 });
 
-test("where the kind keeps no status there is one event, and one try", async () => {
+test("records one event after one attempt when the kind has no status", async () => {
   bench.writeError = new AppError("KUBE_NOT_FOUND", { resource: "nad", object: "ns/blue" });
   await bench.put({ type: "sriov" });
   await bench.pass();
@@ -278,7 +278,7 @@ test("where the kind keeps no status there is one event, and one try", async () 
   expect([bench.notes.length, bench.writes]).toEqual([2, 2]);
 });
 
-test("who loses against another node comes again, and has told nothing", async () => {
+test("retries after a conflict with another node, without an event", async () => {
   bench.writeError = new AppError("KUBE_CONFLICT", { resource: "nad", object: "ns/blue" });
   await bench.put({ type: "sriov" });
   await expect(bench.pass()).rejects.toMatchObject({ code: "KUBE_CONFLICT" });
@@ -287,7 +287,7 @@ test("who loses against another node comes again, and has told nothing", async (
   expect(await bench.pass()).toEqual({ said: "PluginMissing" });
 });
 
-test("what a node said of an older text that does not come back is taken away after a while", async () => {
+test("removes an outdated entry of another node after a while", async () => {
   await bench.put(MACVLAN, 1);
   bench.putNode("silent");
   await bench.putEntry("silent", 1);
@@ -303,7 +303,7 @@ test("what a node said of an older text that does not come back is taken away af
   expect(bench.notes).toEqual([]);
 });
 
-test("what a node said that is no more is taken away, for which is asked once an hour", async () => {
+test("removes the entry of a deleted node, with one lookup an hour", async () => {
   await bench.put(MACVLAN);
   bench.putNode("other");
   await bench.putEntry("other", 1);
@@ -319,7 +319,7 @@ test("what a node said that is no more is taken away, for which is asked once an
   expect(bench.notes).toEqual([]);
 });
 
-test("who may not ask for nodes takes nothing away", async () => {
+test("removes no entries without permission to read nodes", async () => {
   await bench.put(MACVLAN);
   await bench.putEntry("other", 1);
   bench.findError = new AppError("KUBE_FORBIDDEN", { resource: "nodes", object: "other" });
@@ -327,7 +327,7 @@ test("who may not ask for nodes takes nothing away", async () => {
   expect(bench.writes).toBe(0);
 });
 
-test("of one that is gone nothing is remembered", async () => {
+test("forgets a deleted definition", async () => {
   await bench.put({ type: "sriov" });
   await bench.pass();
   await bench.store.delete(NETWORK_ATTACHMENT_DEFINITIONS, KEY);

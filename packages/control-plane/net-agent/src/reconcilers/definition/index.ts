@@ -41,11 +41,11 @@ async function isDeleted(name: string, { store }: DefinitionDeps): Promise<boole
 /** Finds deleted nodes with entries in the status, at most once an hour. They cannot remove their entries, so any agent does. */
 async function findDeletedNodes(
   nad: NetworkAttachmentDefinition,
-  before: CheckedDefinition | undefined,
+  previous: CheckedDefinition | undefined,
   deps: DefinitionDeps,
 ): Promise<OtherNodes> {
   const names = otherNodesIn(nad, deps.nodeName);
-  const lastMs = before?.nodesReadMs;
+  const lastMs = previous?.nodesReadMs;
   if (names.length === 0) return { deletedNodes: [], readMs: lastMs, nextMs: undefined };
   const nowMs = deps.clock.monotonicMs();
   const sinceMs = lastMs === undefined ? NODE_LOOKUP_INTERVAL_MS : nowMs - lastMs;
@@ -60,10 +60,10 @@ async function findDeletedNodes(
 /** Whether the kind has no status, or its status was written or up to date. */
 type ReportResult = "without status" | "written" | "known";
 
-function titleOf(reason: string): string {
+function describeProblemKind(reason: string): string {
   return reason === "DefinitionTolerated"
-    ? "network is used against the tenant policy"
-    : "network cannot be used";
+    ? "network violates the tenant policy"
+    : "network is unusable on this node";
 }
 
 /**
@@ -87,12 +87,12 @@ async function report(
     if (!isAppError(error, "KUBE_NOT_FOUND")) throw error;
     reported = "without status";
   }
-  const before = nad.status?.problems?.find(({ node }) => node === nodeName);
+  const previous = nad.status?.problems?.find(({ node }) => node === nodeName);
   const network = printKey(keyOf(nad));
   if (told === undefined) {
-    if (before !== undefined) log.info("network can be used", { network });
-  } else if (before?.message !== told.message) {
-    log.warn(titleOf(told.reason), { network, reason: told.message });
+    if (previous !== undefined) log.info("network is usable again on this node", { network });
+  } else if (previous?.message !== told.message) {
+    log.warn(describeProblemKind(told.reason), { network, reason: told.message });
     events.record(nad, { type: "Warning", ...told });
   }
   return reported;
@@ -115,12 +115,12 @@ interface StaleEntries {
 /** Whether outdated entries of other nodes should be removed. */
 function findStaleEntries(
   nad: NetworkAttachmentDefinition,
-  before: CheckedDefinition | undefined,
+  previous: CheckedDefinition | undefined,
   { nodeName, clock }: DefinitionDeps,
 ): StaleEntries {
   if (!hasStaleProblems(nad, nodeName)) return { sinceMs: undefined, isRemoving: false };
   const nowMs = clock.monotonicMs();
-  const sinceMs = before?.staleSinceMs ?? nowMs;
+  const sinceMs = previous?.staleSinceMs ?? nowMs;
   return { sinceMs, isRemoving: nowMs - sinceMs >= STALE_ENTRY_TIMEOUT_MS };
 }
 
@@ -131,12 +131,12 @@ async function reportChanges(
   nad: NetworkAttachmentDefinition,
   finding: StatusFinding,
   {
-    before,
+    previous,
     deps,
-  }: { readonly before: CheckedDefinition | undefined; readonly deps: DefinitionDeps },
+  }: { readonly previous: CheckedDefinition | undefined; readonly deps: DefinitionDeps },
 ): Promise<Pick<CheckedDefinition, "reported" | "isWithoutStatus">> {
   const text = finding.told && JSON.stringify(finding.told);
-  if (before?.isWithoutStatus === true && before.reported === text) return before;
+  if (previous?.isWithoutStatus === true && previous.reported === text) return previous;
   const reported = await report(nad, finding, deps);
   return { reported: text, isWithoutStatus: reported === "without status" };
 }
@@ -149,15 +149,15 @@ export async function reconcileDefinition(key: string, deps: DefinitionDeps): Pr
     return done();
   }
   const last = deps.checked.get(key);
-  const before = last?.uid === nad.metadata.uid ? last : undefined;
+  const previous = last?.uid === nad.metadata.uid ? last : undefined;
   const finding = await checkDefinition(key, deps);
   const told = summarizeProblems(key, finding.problems); // pure
-  const { sinceMs, isRemoving } = findStaleEntries(nad, before, deps);
-  const { deletedNodes, readMs, nextMs } = await findDeletedNodes(nad, before, deps);
+  const { sinceMs, isRemoving } = findStaleEntries(nad, previous, deps);
+  const { deletedNodes, readMs, nextMs } = await findDeletedNodes(nad, previous, deps);
   const written = await reportChanges(
     nad,
     { told, isTidying: isRemoving, gone: deletedNodes },
-    { before, deps },
+    { previous, deps },
   );
   deps.checked.set(key, {
     uid: nad.metadata.uid,

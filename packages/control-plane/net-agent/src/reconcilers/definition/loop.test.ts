@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
-import { problemsFamily } from "./loop.ts";
+import { buildProblemsFamily } from "./loop.ts";
 
 test.each([
   { name: "nothing is wrong", given: [[], []], want: [] },
@@ -10,7 +10,7 @@ test.each([
     want: ["PluginMissing 1", "DefinitionTolerated 2", "A 1"],
   },
 ])("$name", ({ given, want }) => {
-  const { samples } = problemsFamily(given.map((reasons) => ({ reasons })));
+  const { samples } = buildProblemsFamily(given.map((reasons) => ({ reasons })));
   expect(
     samples.map(({ labels, value }) => `${String(labels["reason"])} ${String(value)}`),
   ).toEqual(want);

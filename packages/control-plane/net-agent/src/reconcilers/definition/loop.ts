@@ -10,15 +10,17 @@ import { reconcileDefinition } from "./index.ts";
 import { watchLeases, wakeByDirectories, wakeByLinks, wakeByObjects } from "./wake.ts";
 
 /** Definitions with problems on this node, by reason. A definition counts once for each of its reasons. */
-export function problemsFamily(judged: Iterable<Pick<CheckedDefinition, "reasons">>): MetricFamily {
-  const reasons = [...judged].flatMap((each) => [...new Set(each.reasons)]);
+export function buildProblemsFamily(
+  checked: Iterable<Pick<CheckedDefinition, "reasons">>,
+): MetricFamily {
+  const reasons = [...checked].flatMap((each) => [...new Set(each.reasons)]);
   const samples = [...Map.groupBy(reasons, (reason) => reason)].map(([reason, all]) => ({
     labels: { reason },
     value: all.length,
   }));
   return {
     name: "patchbay_network_problems",
-    help: "Definitions of networks that have a problem on this node, by reason.",
+    help: "Network definitions with a problem on this node, by reason.",
     type: "gauge",
     samples,
   };
@@ -45,7 +47,7 @@ function watchHostLinks(
   try {
     linkWatch.watch(netns, onChange, signal);
   } catch (error) {
-    log.warn("links of the host are not watched", { reason: messageOf(error) });
+    log.warn("host links cannot be watched", { reason: messageOf(error) });
   } finally {
     netns.close();
   }
@@ -57,7 +59,7 @@ export async function runDefinitionLoop(
 ): Promise<void> {
   const { clock, log, files, directories, metrics } = parts;
   const checked = new Map<string, CheckedDefinition>();
-  metrics.addSource(() => Promise.resolve([problemsFamily(checked.values())]));
+  metrics.addSource(() => Promise.resolve([buildProblemsFamily(checked.values())]));
   const deps: DefinitionDeps = { ...parts, checked };
   const queue = createQueue({ clock });
   const leases = watchLeases(
@@ -81,7 +83,11 @@ export async function runDefinitionLoop(
   }
   const reconcile = async (key: string): Promise<Next> => {
     if (key === LINKS) {
-      wakeByLinks(queue, checked.size === 0 ? new Map() : await parts.node.linkKinds(), checked);
+      wakeByLinks(
+        queue,
+        checked.size === 0 ? new Map() : await parts.node.listLinkKinds(),
+        checked,
+      );
       return done();
     }
     const next = await reconcileDefinition(key, deps);

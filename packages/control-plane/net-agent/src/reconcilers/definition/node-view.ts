@@ -7,9 +7,9 @@ export interface NodeView {
   readonly pluginPath: string;
   hasPlugin(name: string): Promise<boolean>;
   /** Kinds of the host's links by name. */
-  linkKinds(): Promise<ReadonlyMap<string, string>>;
+  listLinkKinds(): Promise<ReadonlyMap<string, string>>;
   /** Whether bridges support VLAN filtering; undefined if neither a bridge nor the kernel's configuration tells. */
-  filtersVlans(): Promise<boolean | undefined>;
+  supportsVlanFiltering(): Promise<boolean | undefined>;
   /** Where plugin host-local stores a network's leases. */
   leaseDirectory(directory: string, networkName: string): string;
 }
@@ -25,7 +25,7 @@ export interface NodeViewDeps {
 const RELEASE = "/proc/sys/kernel/osrelease";
 const VLAN_OPTION = "CONFIG_BRIDGE_VLAN_FILTERING=y";
 
-class HostView implements NodeView {
+class HostNodeView implements NodeView {
   readonly #deps: NodeViewDeps;
   readonly pluginPath: string;
   /** Cached, because a running kernel does not change. */
@@ -46,12 +46,12 @@ class HostView implements NodeView {
     return false;
   }
 
-  async linkKinds(): Promise<ReadonlyMap<string, string>> {
+  async listLinkKinds(): Promise<ReadonlyMap<string, string>> {
     const links = await this.#deps.listHostLinks();
     return new Map(links.map(({ name, kind }) => [name, kind]));
   }
 
-  async filtersVlans(): Promise<boolean | undefined> {
+  async supportsVlanFiltering(): Promise<boolean | undefined> {
     this.#filtersVlans ??= (await this.#readBridge()) ?? (await this.#readConfiguration());
     return this.#filtersVlans;
   }
@@ -63,7 +63,7 @@ class HostView implements NodeView {
   /** The file exists if the kernel supports VLAN filtering. Source: linux/net/bridge/br_sysfs_br.c. */
   async #readBridge(): Promise<boolean | undefined> {
     const { files, hostRoot } = this.#deps;
-    for (const [name, kind] of await this.linkKinds()) {
+    for (const [name, kind] of await this.listLinkKinds()) {
       const settings = `${hostRoot}/sys/class/net/${name}/bridge`;
       if (kind !== "bridge" || !(await files.exists(settings))) continue;
       return files.exists(`${settings}/vlan_filtering`);
@@ -80,5 +80,5 @@ class HostView implements NodeView {
 }
 
 export function createNodeView(deps: NodeViewDeps): NodeView {
-  return new HostView(deps);
+  return new HostNodeView(deps);
 }

@@ -10,7 +10,7 @@ import {
 import type { NetworkConfigList } from "@patchbay/core/interfaces";
 import { BY_NETWORK } from "../../wake.ts";
 import { readDefinition, isUnusableDefinition } from "../pod/attachment/definition.ts";
-import { findForbidden, isRefusal } from "../pod/attachment/policy.ts";
+import { findForbidden, isRejection } from "../pod/attachment/policy.ts";
 import { findVmiOf } from "../pod/launcher.ts";
 import type { CheckDeps } from "./deps.ts";
 
@@ -38,7 +38,7 @@ async function findPlugins(
   return found;
 }
 
-function leaseDirectories(
+function listLeaseDirectories(
   { pools }: DefinitionNeeds,
   config: NetworkConfigList,
   { node }: CheckDeps,
@@ -46,7 +46,7 @@ function leaseDirectories(
   return pools.map(({ directory }) => node.leaseDirectory(directory, config.name));
 }
 
-async function factsOf(
+async function collectFacts(
   network: string,
   config: NetworkConfigList,
   deps: CheckDeps,
@@ -59,17 +59,17 @@ async function factsOf(
     needs,
     plugins: await findPlugins(needs, deps),
     pluginPath: node.pluginPath,
-    links: namesLinks ? await node.linkKinds() : undefined,
-    filtersVlans: needs.vlan === undefined ? undefined : await node.filtersVlans(),
+    links: namesLinks ? await node.listLinkKinds() : undefined,
+    filtersVlans: needs.vlan === undefined ? undefined : await node.supportsVlanFiltering(),
     leases: await Promise.all(
-      leaseDirectories(needs, config, deps).map((directory) => files.list(directory)),
+      listLeaseDirectories(needs, config, deps).map((directory) => files.list(directory)),
     ),
     isAskedForGuests:
       needs.unfitForGuests !== undefined && (await isRequestedForGuests(network, deps)),
   };
 }
 
-async function readOrProblem(
+async function readConfigOrProblem(
   network: string,
   deps: CheckDeps,
 ): Promise<NetworkConfigList | AppError> {
@@ -83,16 +83,16 @@ async function readOrProblem(
 
 /** Finds everything that keeps this node from creating NICs of the network, NAMESPACE/NAME. */
 export async function checkDefinition(network: string, deps: CheckDeps): Promise<Finding> {
-  const config = await readOrProblem(network, deps);
+  const config = await readConfigOrProblem(network, deps);
   if (isAppError(config)) return { problems: [config], exhausted: [] };
   const forbidden = await findForbidden(network, config, deps);
-  if (forbidden !== undefined && isRefusal(forbidden)) {
+  if (forbidden !== undefined && isRejection(forbidden)) {
     return { problems: [forbidden], exhausted: [] };
   }
-  const facts = await factsOf(network, config, deps);
+  const facts = await collectFacts(network, config, deps);
   const problems = findDefinitionProblems(facts); // pure
   const isExhausted = problems.some(({ code }) => code === "CNI_ADDRESSES_EXHAUSTED");
-  const exhausted = isExhausted ? leaseDirectories(facts.needs, config, deps) : [];
+  const exhausted = isExhausted ? listLeaseDirectories(facts.needs, config, deps) : [];
   const warnings = forbidden === undefined ? [] : [forbidden];
   return { problems: [...problems, ...warnings], facts, exhausted };
 }

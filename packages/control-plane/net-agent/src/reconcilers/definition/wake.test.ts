@@ -46,7 +46,7 @@ beforeEach(() => {
   woken.length = 0;
 });
 
-describe("what the API server tells wakes", () => {
+describe("changes of objects wake", () => {
   const nads = createFakeCache<NetworkAttachmentDefinition>();
   const pods = createFakeCache<Pod>();
   const checked = new Map<string, CheckedDefinition>();
@@ -69,22 +69,22 @@ describe("what the API server tells wakes", () => {
     woken.length = 0;
   });
 
-  test("its definition", () => {
+  test("the changed definition", () => {
     nads.put({ ...aNad("blue"), spec: { config: "x" } });
     expect(woken).toEqual(["ns/blue"]);
   });
 
-  test("all, by another policy", () => {
+  test("all definitions after a policy change", () => {
     for (const listener of policies) listener();
     expect(woken).toEqual(["ns/blue", "ns/red"]);
   });
 
-  test("nobody, by a pod whose networks are fine", () => {
+  test("no definition when the pod's networks have no problem", () => {
     pods.put(aPod("blue"));
     expect(woken).toEqual([]);
   });
 
-  test("the networks of a pod of which an attachment has failed, once", () => {
+  test("the networks of a pod whose attachment has failed, once", () => {
     pods.put(aPod("blue"));
     pods.put(aPod("blue", "{}"));
     pods.put(aPod("blue", "{}"));
@@ -94,7 +94,7 @@ describe("what the API server tells wakes", () => {
   test.each([
     { name: "of which a problem was told", more: { reported: "no" } },
     { name: "that guests cannot use", more: { isUnfitForGuests: true } },
-  ])("a network $name, when a pod asks for it, and no longer", ({ more }) => {
+  ])("a network $name, when a pod requests it, until that is resolved", ({ more }) => {
     checked.set("ns/blue", { ...NOTHING, ...more });
     pods.put(aPod("blue,red"));
     expect(woken).toEqual(["ns/blue"]);
@@ -103,7 +103,7 @@ describe("what the API server tells wakes", () => {
   });
 });
 
-test("what is installed wakes all, after a moment", async () => {
+test("wakes all definitions shortly after an installation", async () => {
   const nads = createFakeCache<NetworkAttachmentDefinition>();
   nads.put(aNad("blue"));
   const files = createFakeFiles();
@@ -118,7 +118,7 @@ test.each([
   { name: "comes", was: undefined, is: "", want: ["ns/blue"] },
   { name: "goes", was: "", is: undefined, want: ["ns/blue"] },
   { name: "becomes a bridge", was: "dummy", is: "bridge", want: ["ns/blue"] },
-])("a link that $name", ({ was, is, want }) => {
+])("wakes for a link that $name", ({ was, is, want }) => {
   const judged = new Map([
     ["ns/blue", { ...NOTHING, links: new Map([["eth1", was]]) }],
     ["ns/red", NOTHING],
@@ -127,7 +127,7 @@ test.each([
   expect(woken).toEqual(want);
 });
 
-test("addresses are waited for where none is left, and nowhere else", async () => {
+test("watches the leases of exhausted networks only", async () => {
   const files = createFakeFiles();
   const stop = new AbortController();
   const leases = watchLeases(files, queue.add, stop.signal);

@@ -3,7 +3,7 @@
 import type { Files, Cache, Change } from "@patchbay/core/interfaces";
 import { names, type Pod } from "@patchbay/api";
 import { keyOf, printKey, type Queue } from "@patchbay/kube";
-import { requestedNetworks } from "../../wake.ts";
+import { listRequestedNetworks } from "../../wake.ts";
 import type { DefinitionDeps, CheckedDefinition } from "./deps.ts";
 
 interface LeaseWatches {
@@ -48,7 +48,7 @@ type WakeQueue = Pick<Queue, "add" | "addAfter">;
 /** Delay until an installation, which adds file by file, is complete, milliseconds. */
 const SETTLE_MS = 1000;
 
-function attachmentErrors(pod: Pod | undefined): string | undefined {
+function readAttachmentErrors(pod: Pod | undefined): string | undefined {
   return pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
 }
 
@@ -56,18 +56,18 @@ function attachmentErrors(pod: Pod | undefined): string | undefined {
  * Networks whose check depends on the pod: those with a reported problem, those that guests cannot use, and those of a pod with a new
  * attachment error.
  */
-function affectedNetworks(
+function findAffectedNetworks(
   change: Change<Pod>,
-  judged: ReadonlyMap<string, CheckedDefinition>,
+  checked: ReadonlyMap<string, CheckedDefinition>,
 ): readonly string[] {
   const previous = change.kind === "added" ? undefined : change.previous;
   const current = change.kind === "deleted" ? undefined : change.current;
-  const requested = new Set([previous ?? [], current ?? []].flat().flatMap(requestedNetworks));
+  const requested = new Set([previous ?? [], current ?? []].flat().flatMap(listRequestedNetworks));
   const hasFailed =
-    attachmentErrors(current) !== undefined &&
-    attachmentErrors(current) !== attachmentErrors(previous);
+    readAttachmentErrors(current) !== undefined &&
+    readAttachmentErrors(current) !== readAttachmentErrors(previous);
   return [...requested].filter((network) => {
-    const { reported, isUnfitForGuests = false } = judged.get(network) ?? {};
+    const { reported, isUnfitForGuests = false } = checked.get(network) ?? {};
     return hasFailed || reported !== undefined || isUnfitForGuests;
   });
 }
@@ -91,7 +91,7 @@ export function wakeByObjects(
     wakeAll(queue, deps);
   });
   deps.pods.onChange((change) => {
-    for (const network of affectedNetworks(change, deps.checked)) queue.add(network);
+    for (const network of findAffectedNetworks(change, deps.checked)) queue.add(network);
   });
 }
 
@@ -120,9 +120,9 @@ export function wakeByDirectories(
 export function wakeByLinks(
   queue: Pick<WakeQueue, "add">,
   kinds: ReadonlyMap<string, string>,
-  judged: ReadonlyMap<string, CheckedDefinition>,
+  checked: ReadonlyMap<string, CheckedDefinition>,
 ): void {
-  for (const [key, { links }] of judged) {
+  for (const [key, { links }] of checked) {
     const hasChanged = [...links].some(([name, kind]) => kinds.get(name) !== kind);
     if (hasChanged) queue.add(key);
   }

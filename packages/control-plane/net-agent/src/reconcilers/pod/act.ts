@@ -8,7 +8,7 @@ import { runSteps, type FailedStep, type Step } from "@patchbay/kube";
 import { adopt } from "./attachment/adopt.ts";
 import { attach } from "./attachment/attach.ts";
 import { detach } from "./attachment/detach.ts";
-import { reportFailed, reportPlanError } from "./tell.ts";
+import { reportFailed, reportPlanError } from "./events.ts";
 
 /** An attachment that could not be removed. Its journal row is needed for the next attempt, so its interface name stays in use. */
 interface Holder {
@@ -36,7 +36,7 @@ export interface ActResult {
   /** By NIC in the pod, including steps that back off. */
   readonly errors: ReadonlyMap<string, AttachmentError>;
   /** Milliseconds until the first failed step may be retried; undefined without a failure. */
-  readonly againMs: number | undefined;
+  readonly retryInMs: number | undefined;
 }
 
 type Failed = FailedStep<Action, AttachmentError>;
@@ -90,7 +90,7 @@ export async function act(
   const { done, failed, againMs } = await runSteps<Action, AttachmentError>(
     actions,
     async (action) => {
-      await perform(action, facts, deps).finally(() => deps.progressed?.());
+      await perform(action, facts, deps).finally(() => deps.onProgress?.());
     },
     {
       pauses: deps.failures,
@@ -100,24 +100,24 @@ export async function act(
         const shown = findWaitReason(action, { facts, failed: before }, deps);
         return shown && { shown, pauseMs: undefined };
       },
-      tell: (one) => {
-        reportFailed(one, facts, deps);
+      tell: (failedStep) => {
+        reportFailed(failedStep, facts, deps);
       },
     },
   );
   return {
     errors: new Map(failed.map(({ action, shown }) => [interfaceNameOf(action), shown])),
     // The next pass may decide to detach what was adopted.
-    againMs: done.some(({ kind }) => kind === "adopt") ? 0 : againMs,
+    retryInMs: done.some(({ kind }) => kind === "adopt") ? 0 : againMs,
   };
 }
 
 /** The result while the container runtime is unavailable: every attach and detach waits for it. */
-export function blockAll(actions: readonly Action[], told: AttachmentError): ActResult {
-  const waits = actions.filter(({ kind }) => kind === "add" || kind === "del");
+export function blockAll(actions: readonly Action[], error: AttachmentError): ActResult {
+  const blocked = actions.filter(({ kind }) => kind === "add" || kind === "del");
   return {
-    errors: new Map(waits.map((action) => [interfaceNameOf(action), told])),
-    againMs: undefined,
+    errors: new Map(blocked.map((action) => [interfaceNameOf(action), error])),
+    retryInMs: undefined,
   };
 }
 

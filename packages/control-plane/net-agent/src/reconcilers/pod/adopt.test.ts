@@ -27,14 +27,14 @@ async function settle(): Promise<void> {
   await world.sync();
 }
 
-test("it is left as it is while it is wanted", async () => {
+test("stays unchanged while the annotation requests it", async () => {
   await settle();
   expect(world.cni.calls).toEqual([]);
   expect(world.store.calls.filter((call) => call.startsWith("patch"))).toEqual([]);
   expect(await world.networkStatus()).toEqual([DEFAULT, MADE, SIDE]);
 });
 
-test("the pod's default network is not ours to take, though it has the name of one that is asked for", async () => {
+test("does not adopt the default network, even if a requested network has its name", async () => {
   const main = { name: "ns1/a", interface: "eth0", mac: MAC, default: true, dns: {} };
   const link = { name: "eth0", kind: "veth", mac: MAC, mtu: 1500, up: true };
   world.podNetwork.putLink(inodeOf("uid-1"), link);
@@ -48,7 +48,7 @@ test("the pod's default network is not ours to take, though it has the name of o
   expect(await world.networkStatus()).toEqual([main]);
 });
 
-test("it goes by what libcni remembers of it", async () => {
+test("is detached with the configuration in libcni's cache", async () => {
   const config = { cniVersion: "1.0.0", name: "other", plugins: [{ type: "macvlan" }] };
   const entry = {
     kind: "cniCacheV1",
@@ -69,7 +69,7 @@ test("it goes by what libcni remembers of it", async () => {
   expect(await world.journal.listPods()).toEqual([]);
 });
 
-test("it goes by its definition where libcni remembers nothing", async () => {
+test("is detached with its definition when libcni's cache has no entry", async () => {
   await settle();
   await world.putPod({ networks: "" });
   await settle();
@@ -77,7 +77,7 @@ test("it goes by its definition where libcni remembers nothing", async () => {
   expect(world.podNetwork.findLink(inodeOf("uid-1"), "net1")).toBeUndefined();
 });
 
-test("it goes by force where nothing at all is known of it", async () => {
+test("is removed without a plugin when no configuration is known", async () => {
   world.dropNad("ns1/a");
   await settle();
   await world.putPod({ networks: "" });
@@ -88,7 +88,7 @@ test("it goes by force where nothing at all is known of it", async () => {
   expect(world.notes.map(({ reason }) => reason)).toContain("RemovedInterfaceByForce");
 });
 
-test("it is swapped for another network", async () => {
+test("is swapped for another network", async () => {
   await settle();
   await world.putPod({ networks: "b@net1" });
   await settle();
@@ -100,7 +100,7 @@ test("it is swapped for another network", async () => {
   ]);
 });
 
-test("its name is not another network's, which is told once; the rest is attached", async () => {
+test("blocks its interface name for another network, reported once; other networks are attached", async () => {
   await world.putPod({ networks: "b@net7,b@net2" });
   await settle();
   expect(world.cni.calls).toEqual(["ADD box-uid-1/net2"]);
@@ -116,7 +116,7 @@ test("its name is not another network's, which is told once; the rest is attache
   expect((await world.networkStatus()).map(({ name }) => name)).toContain("kube-system/side");
 });
 
-test("it is left to the runtime when the pod ends", async () => {
+test("is left to the runtime when the pod ends", async () => {
   await settle();
   await world.deletePod();
   await settle();
@@ -124,7 +124,7 @@ test("it is left to the runtime when the pod ends", async () => {
   expect(await world.journal.listPods()).toEqual([]);
 });
 
-test("in a new sandbox, where the runtime makes it again, it is adopted again", async () => {
+test("is adopted again in a new sandbox, where the runtime attaches it again", async () => {
   await settle();
   world.dropNamespace("box-uid-1");
   world.putSandbox("uid-1", "box-2");
@@ -136,7 +136,7 @@ test("in a new sandbox, where the runtime makes it again, it is adopted again", 
   expect(await world.errorReasons()).toEqual({});
 });
 
-test("what was hot-plugged and is made by the runtime in a new sandbox stays in the status", async () => {
+test("keeps the status entry of a hot-plugged network that the runtime attaches in a new sandbox", async () => {
   await world.putPod({ networks: "a@net1,b@net2" });
   await settle();
   expect(world.cni.calls).toEqual(["ADD box-uid-1/net2"]);
@@ -156,7 +156,7 @@ test("what was hot-plugged and is made by the runtime in a new sandbox stays in 
   expect(world.cni.calls).toEqual(["ADD box-uid-1/net2", "DEL box-uid-1/net2"]);
 });
 
-describe("what only libcni's cache records", () => {
+describe("an attachment that only libcni's cache records", () => {
   async function remember(result: object): Promise<void> {
     const config = { cniVersion: "1.0.0", name: "b", plugins: [{ type: "bridge" }] };
     const entry = {
@@ -171,7 +171,7 @@ describe("what only libcni's cache records", () => {
     await world.putPod({ networks: "a@net1,b@net2" });
   }
 
-  test("is not added a second time where it made no interface, and anew once it was removed", async () => {
+  test("is not added twice if it made no interface, and is added again after its removal", async () => {
     await remember({ cniVersion: "1.0.0", interfaces: [] });
     await settle();
     expect(world.cni.calls).toEqual([]);
@@ -184,7 +184,7 @@ describe("what only libcni's cache records", () => {
     expect(world.cni.calls).toEqual(["DEL box-uid-1/net2", "ADD box-uid-1/net2"]);
   });
 
-  test("gets the status entry that was lost", async () => {
+  test("restores the lost status entry", async () => {
     const mac = "02:00:00:00:00:0b";
     world.podNetwork.putLink(inodeOf("uid-1"), {
       name: "net2",
@@ -209,7 +209,7 @@ describe("what only libcni's cache records", () => {
   });
 });
 
-test("what cannot be written down is left alone for a while", async () => {
+test("backs off when the journal cannot be written", async () => {
   await world.continuePass(1);
   expect(await world.journal.list("uid-1")).toEqual([]);
   expect(await world.nextMs()).toBeGreaterThan(500);
@@ -221,7 +221,7 @@ test("what cannot be written down is left alone for a while", async () => {
 test.each([
   { name: "runs no plugin of a foreign network", count: 3, want: "RELEASE " },
   { name: "is not believed when it is more than a runtime writes", count: 4_000, want: undefined },
-])("what a pod's maker wrote into its status $name", async ({ count, want }) => {
+])("handles a status forged by the pod's author: $name", async ({ count, want }) => {
   world.putNads("other/secret");
   const status = Array.from({ length: count }, (_unused, index) => ({
     name: "other/secret",
@@ -239,7 +239,7 @@ test.each([
   { link: "net1", networks: "evil@net1" },
   { link: "pod0123456789a", networks: "" },
 ])(
-  "a definition that names what it may not is not run by a status that names $link",
+  "does not run a forbidden definition because a forged status names $link",
   async ({ link, networks }) => {
     world.policy = { ...world.policy, trustedNamespaces: ["default"] };
     world.putNad({ namespace: "ns1", name: "evil" }, { type: "host-device", device: "eth0" });
@@ -254,7 +254,7 @@ test.each([
   },
 );
 
-test("a launcher's NIC whose last network went from the list while nobody looked goes too", async () => {
+test("detaches a launcher's NIC when its last network left the list while the agent was down", async () => {
   const orphan = { ...MADE, interface: "pod0123456789a" };
   const link = { name: orphan.interface, kind: "veth", mac: MAC, mtu: 1500, up: true };
   world.podNetwork.putLink(inodeOf("uid-1"), link);

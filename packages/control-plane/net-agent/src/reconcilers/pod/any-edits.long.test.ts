@@ -233,7 +233,7 @@ async function expectModel({ world, wanted }: Story): Promise<void> {
   expect(world.cni.calls.filter((call) => call.includes(SIDE.interface))).toEqual([]);
 }
 
-test("whatever happens, the pod has in the end what was asked for last", async () => {
+test("converges to the last requested state after any sequence of events", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(happening, { maxLength: 16 }), async (happenings) => {
       await expectModel(await tell(happenings));
@@ -242,7 +242,7 @@ test("whatever happens, the pod has in the end what was asked for last", async (
   );
 });
 
-test("without any trouble an edit touches nothing that stays", async () => {
+test("does not touch retained attachments when nothing fails", async () => {
   await fc.assert(
     fc.asyncProperty(list, list, async (before, after) => {
       const story = await tell([{ what: "edit", text: before, isSeen: true }]);

@@ -238,7 +238,7 @@ async function expectEnd(world: World, story: Story): Promise<void> {
   expect(rows.map(({ state }) => state)).toEqual(end.map(() => "attached"));
 }
 
-test.each(STORIES)("$name ends the same, whenever the agent dies", async (story) => {
+test.each(STORIES)("$name converges to the same state after a crash at any call", async (story) => {
   let call = 1;
   for (; call < CALLS_MAX; call += 1) {
     const world = await begin(story);
@@ -252,7 +252,7 @@ test.each(STORIES)("$name ends the same, whenever the agent dies", async (story)
   expect(call).toBeGreaterThan(2);
 });
 
-test.each(STORIES)("$name ends the same when two agents die one after the other", async (story) => {
+test.each(STORIES)("$name converges to the same state after two crashes", async (story) => {
   for (let first = 1; first < 8; first += 1) {
     for (let second = 1; second < 8; second += 1) {
       const world = await begin(story);

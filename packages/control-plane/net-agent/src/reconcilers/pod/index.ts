@@ -72,6 +72,6 @@ async function runPass(key: string, uid: string, deps: Deps): Promise<number | u
   }
   const actResult = await act(plan, facts, deps);
   await report(facts, actResult, deps);
-  if (facts.isLeftToRuntime !== true) return actResult.againMs;
-  return Math.min(RUNTIME_DETACH_TIMEOUT_MS, actResult.againMs ?? RUNTIME_DETACH_TIMEOUT_MS);
+  if (facts.isLeftToRuntime !== true) return actResult.retryInMs;
+  return Math.min(RUNTIME_DETACH_TIMEOUT_MS, actResult.retryInMs ?? RUNTIME_DETACH_TIMEOUT_MS);
 }

@@ -24,7 +24,7 @@ import type { Deps } from "../../deps.ts";
 import type { JournalRow } from "@patchbay/cni";
 import { parseKey } from "@patchbay/kube";
 import { isKubeVirtLauncher } from "./launcher.ts";
-import { statusEntriesOf, selectRows, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
+import { buildStatusEntries, selectRows, toOwned, type OwnedRow } from "./attachment/owned-row.ts";
 
 /** The API server has a mirror of a static pod, with a different uid. Source: kubelet types, ConfigMirrorAnnotationKey. */
 const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
@@ -95,7 +95,7 @@ export interface PodFacts {
 const NOTHING: NetworksAnnotation = { ok: true, elements: [] };
 
 /** Returns `over` only when nothing in the pod can use a NIC any more. */
-function podStage(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
+function findPodStage(pod: Pod | undefined): AttachmentFacts<OwnedRow>["pod"] {
   if (pod === undefined || isPodFinished(pod)) return "over";
   if (pod.metadata.deletionTimestamp === undefined) return "alive";
   const containers = pod.status?.containerStatuses ?? [];
@@ -128,7 +128,7 @@ function listForeign(
   const own = new Set(
     rows.flatMap((row) => {
       const { interfaceName } = row.request;
-      return listInterfaces({ interfaceName, entries: statusEntriesOf(row) });
+      return listInterfaces({ interfaceName, entries: buildStatusEntries(row) });
     }),
   );
   const entries = parseNetworkStatus(pod?.metadata.annotations?.[names.NETWORK_STATUS_ANNOTATION]);
@@ -139,7 +139,7 @@ function listForeign(
   });
 }
 
-function hasWork(pod: Pod, rows: readonly JournalRow[]): boolean {
+function needsPass(pod: Pod, rows: readonly JournalRow[]): boolean {
   const networks = networksOf(pod);
   const errors = pod.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
   if (!networks.ok || networks.elements.length > 0 || errors !== undefined) return true;
@@ -160,7 +160,7 @@ export async function findByUid(key: string, uid: string, deps: Deps): Promise<P
 /** Uids to reconcile: the current pod, then former pods in the journal. */
 export function listUids(key: string, deps: Deps): readonly string[] {
   const pod = deps.pods.find(parseKey(key));
-  const tracked = deps.tracked.uidsOf(key);
+  const tracked = deps.tracked.listUids(key);
   const current = tracked.find((uid) => isPodOf(pod, uid)) ?? pod?.metadata.uid;
   const past = tracked.filter((uid) => uid !== current);
   return current === undefined ? past : [current, ...past];
@@ -186,8 +186,12 @@ async function findLocation(
 export async function observe(key: string, uid: string, deps: Deps): Promise<PodFacts | undefined> {
   const pod = await findByUid(key, uid, deps);
   const rows = await deps.journal.list(uid);
-  if (pod !== undefined && !hasWork(pod, selectRows(rows, false))) return undefined;
-  const location = await findLocation(key, uid, { pod, isOver: podStage(pod) === "over", deps });
+  if (pod !== undefined && !needsPass(pod, selectRows(rows, false))) return undefined;
+  const location = await findLocation(key, uid, {
+    pod,
+    isOver: findPodStage(pod) === "over",
+    deps,
+  });
   if (location === "none") return undefined;
   const isGone = pod === undefined;
   const isNothingLeft =
@@ -205,7 +209,7 @@ export async function observe(key: string, uid: string, deps: Deps): Promise<Pod
       owned: selected.map((row) => toOwned(row, { ...location, bootId: deps.bootId })),
       foreign: listForeign(pod, rows),
       mode: deps.mode,
-      pod: podStage(pod),
+      pod: findPodStage(pod),
     },
   };
 }

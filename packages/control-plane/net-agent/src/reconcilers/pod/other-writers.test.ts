@@ -19,7 +19,7 @@ async function interfacesOf(world: World): Promise<readonly string[]> {
 }
 
 describe("another writer of the pod", () => {
-  test("who is always faster makes the pass fail, and come again", async () => {
+  test("makes the pass fail and retry when it always writes first", async () => {
     const world = await aWorld("a");
     world.beforeEachWrite = () => {
       world.store.beforeNextWrite(() => {
@@ -33,7 +33,7 @@ describe("another writer of the pod", () => {
     expect(world.store.calls.filter((call) => call.startsWith("patch"))).toHaveLength(5);
   });
 
-  test("who deletes it meanwhile leaves nothing to be told", async () => {
+  test("may delete the pod during the pass", async () => {
     const world = await aWorld("a");
     world.store.beforeNextWrite(() => {
       void world.store.delete(PODS, { namespace: "ns1", name: "pod" });
@@ -43,7 +43,7 @@ describe("another writer of the pod", () => {
     expect(world.cni.attachments).toEqual([]);
   });
 
-  test("keeps what it wrote meanwhile", async () => {
+  test("loses none of its changes", async () => {
     const world = await aWorld("a");
     world.store.beforeNextWrite(() => {
       void world.putPod({

@@ -34,7 +34,7 @@ function adds(world: World): number {
   return world.cni.calls.filter((call) => call.startsWith("ADD")).length;
 }
 
-test("an attachment whose error has other words each time is left alone for longer and longer", async () => {
+test("backs off with growing delays although the error's text varies", async () => {
   const world = await aWorld("a");
   await wake(world, 60);
   expect(adds(world)).toBeGreaterThanOrEqual(5);
@@ -44,7 +44,7 @@ test("an attachment whose error has other words each time is left alone for long
   expect(await world.errorReasons()).toEqual({ net1: "CniFailed" });
 });
 
-test("it is tried again when its pause ends, by itself", async () => {
+test("retries by itself when the backoff ends", async () => {
   const world = await aWorld("a");
   world.cni.failNext("add", refusal("ADD"));
   await world.continuePass();
@@ -56,7 +56,7 @@ test("it is tried again when its pause ends, by itself", async () => {
   expect(await world.annotation(names.ATTACHMENT_ERRORS_ANNOTATION)).toBeUndefined();
 });
 
-test("another network of the pod does not wait for it", async () => {
+test("does not delay another network of the pod", async () => {
   const world = await aWorld("a");
   await wake(world, 20);
   await world.putPod({ networks: "a,b" });
@@ -64,7 +64,7 @@ test("another network of the pod does not wait for it", async () => {
   expect(world.cni.attachments).toEqual(["box-uid-1/net2"]);
 });
 
-test("a definition that is corrected is tried at once", async () => {
+test("retries at once when the definition is corrected", async () => {
   const world = await aWorld("a");
   await wake(world, 20);
   world.putNad({ namespace: "ns1", name: "a" }, { cniVersion: "1.0.0", type: "bridge", mtu: 1400 });
@@ -73,7 +73,7 @@ test("a definition that is corrected is tried at once", async () => {
   expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
 });
 
-test("what cannot be read is told once, however often the pod wakes", async () => {
+test("reports an unreadable annotation once, however often the pod wakes", async () => {
   const world = await aWorld("a,".repeat(33_000));
   for (let pass = 0; pass < 5; pass += 1) expect(await world.continuePass()).toBeUndefined();
   expect(world.notes).toMatchObject([

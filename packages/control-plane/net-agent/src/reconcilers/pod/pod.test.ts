@@ -20,7 +20,7 @@ async function interfacesOf(world: World): Promise<readonly string[]> {
 }
 
 describe("a running pod", () => {
-  test("gets what its annotation asks for, in order, and says so", async () => {
+  test("gets the requested networks in order, and reports them", async () => {
     const world = await aWorld(`[{"name":"b","interface":"net7","mac":"${MAC}"},{"name":"a"}]`);
     expect(await world.pass()).toBeUndefined();
     expect(world.cni.attachments).toEqual(["box-uid-1/net7", "box-uid-1/net2"]);
@@ -32,7 +32,7 @@ describe("a running pod", () => {
     expect(await world.errorReasons()).toEqual({});
   });
 
-  test("costs one write, and at rest none", async () => {
+  test("needs one write per change, and none at rest", async () => {
     const world = await aWorld("a,b");
     await world.pass();
     const before = world.store.calls.length;
@@ -43,7 +43,7 @@ describe("a running pod", () => {
     expect(world.cni.calls).toHaveLength(2);
   });
 
-  test("tells CNI which pod it is for", async () => {
+  test("is named in the plugins' arguments", async () => {
     const world = await aWorld(`[{"name":"a","mac":"${MAC}","cni-args":{"x":1}}]`);
     await world.pass();
     const [row] = await world.journal.list("uid-1");
@@ -58,7 +58,7 @@ describe("a running pod", () => {
     expect(row?.request.config.plugins[0]).toMatchObject({ args: { cni: { x: 1 } } });
   });
 
-  test("loses what it no longer asks for, and others' entries stay in their place", async () => {
+  test("loses networks that it no longer requests; foreign status entries stay in place", async () => {
     const status = JSON.stringify([...FOREIGN, { name: "x/y", interface: "foreign1" }]);
     const world = await aWorld();
     const annotations = { [names.NETWORK_STATUS_ANNOTATION]: status };
@@ -80,7 +80,7 @@ describe("a running pod", () => {
     expect(await interfacesOf(world)).toEqual(["ns1/b@net1"]);
   });
 
-  test("is left alone by an annotation that cannot be read", async () => {
+  test("stays unchanged when its annotation is unreadable", async () => {
     const world = await aWorld("a");
     await world.pass();
     await world.putPod({ networks: "[null]" });
@@ -97,7 +97,7 @@ describe("a running pod", () => {
       name: "being deleted and over: its containers have ended",
       sketch: { isDeleting: true, ended: [true, true] },
     },
-  ])("without a sandbox is left alone while it is $name", async ({ sketch }) => {
+  ])("stays unchanged without a sandbox while it is $name", async ({ sketch }) => {
     const world = await aWorld();
     await world.putPod({ networks: "a", ...sketch });
     world.sandboxes.take("uid-1");
@@ -106,7 +106,7 @@ describe("a running pod", () => {
     expect(await world.errorReasons()).toEqual({});
   });
 
-  test("in the network of its node is told so, sandbox or none", async () => {
+  test("gets an error when it uses the host network, with or without a sandbox", async () => {
     const world = await aWorld();
     await world.putPod({ networks: "a", hostNetwork: true });
     world.sandboxes.take("uid-1");
@@ -124,7 +124,7 @@ describe("a running pod", () => {
     expect(world.cni.calls).toEqual([]);
   });
 
-  test("waits for the runtime of its node, and says so once", async () => {
+  test("waits for the container runtime and reports it once", async () => {
     const world = await aWorld("a");
     const away = new AppError("CRI_UNAVAILABLE", { endpoint: "unix:///x", reason: "refused" });
     world.runtimeError = away;
@@ -146,7 +146,7 @@ describe("a running pod", () => {
     expect(await world.errorReasons()).toEqual({});
   });
 
-  test("keeps what it has while the runtime of its node is away, and says what waits for it", async () => {
+  test("keeps its attachments while the runtime is unavailable, and reports what waits", async () => {
     const world = await aWorld("a");
     await world.pass();
     const before = await interfacesOf(world);
@@ -163,7 +163,7 @@ describe("a running pod", () => {
     expect(world.cni.calls).toEqual(["ADD box-uid-1/net1"]);
   });
 
-  test("is nothing to a sandbox of its uid that was made for another", async () => {
+  test("ignores a sandbox with its uid that belongs to another pod", async () => {
     const world = await aWorld("a");
     const pod = { namespace: "ns1", name: "other" };
     const netns = { netnsPath: "/run/netns/box-uid-1", netnsInode: inodeOf("uid-1") };
@@ -172,7 +172,7 @@ describe("a running pod", () => {
     expect(world.cni.calls).toEqual([]);
   });
 
-  test("gets everything again in a new sandbox, and the old one's leases are freed", async () => {
+  test("gets everything again in a new sandbox, and the old leases are released", async () => {
     const world = await aWorld("a");
     await world.pass();
     world.dropNamespace("box-uid-1");
@@ -183,7 +183,7 @@ describe("a running pod", () => {
     expect(await world.journal.list("uid-1")).toHaveLength(1);
   });
 
-  test("gets everything again after the machine was started anew", async () => {
+  test("gets everything again after a reboot", async () => {
     const world = await aWorld("a");
     await world.pass();
     world.bootId = "boot-2";
@@ -197,14 +197,14 @@ describe("a running pod", () => {
   });
 });
 
-describe("an attachment that fails", () => {
+describe("a failed attachment", () => {
   const failed = new AppError("CNI_PLUGIN_FAILED", {
     plugin: "bridge",
     command: "ADD",
     message: "no more addresses",
   });
 
-  test("holds up no other, is undone, and says why", async () => {
+  test("does not block others, is undone, and reports its reason", async () => {
     const world = await aWorld("a,b");
     world.cni.failNext("add", failed, "half");
     expect(await world.pass()).toMatchObject({ code: failed.code });
@@ -215,7 +215,7 @@ describe("an attachment that fails", () => {
     expect(await world.journal.list("uid-1")).toHaveLength(1);
   });
 
-  test("is tried again, and the reason goes when it succeeds", async () => {
+  test("is retried, and its error is removed after a success", async () => {
     const world = await aWorld("a");
     world.cni.failNext("add", failed);
     await world.pass();
@@ -224,7 +224,7 @@ describe("an attachment that fails", () => {
     expect(await interfacesOf(world)).toEqual(["ns1/a@net1"]);
   });
 
-  test("whose undoing fails too is undone before the next try", async () => {
+  test("is undone before the next attempt if undoing failed", async () => {
     const world = await aWorld("a");
     world.cni.failNext("add", failed, "half");
     world.cni.failNext("del", failed);
@@ -234,7 +234,7 @@ describe("an attachment that fails", () => {
     expect(world.cni.calls.slice(2)).toEqual(["DEL box-uid-1/net1", "ADD box-uid-1/net1"]);
   });
 
-  test("because its network is not there yet is made when the network comes", async () => {
+  test("is retried when its missing network is created", async () => {
     const world = await aWorld("later,a");
     expect(await world.pass()).toMatchObject({ code: "CNI_NETWORK_NOT_FOUND" });
     expect(await world.errorReasons()).toEqual({ net1: "NetworkNotFound" });
@@ -244,7 +244,7 @@ describe("an attachment that fails", () => {
     expect(await world.errorReasons()).toEqual({});
   });
 
-  test("before anything was begun is forgotten when its pod is gone", async () => {
+  test("is forgotten with its pod if nothing was begun", async () => {
     const world = await aWorld("later");
     await world.continuePass();
     expect(world.lastAddReason("net1")).toBe("NetworkNotFound");
@@ -253,7 +253,7 @@ describe("an attachment that fails", () => {
     expect(world.lastAddReason("net1")).toBeUndefined();
   });
 
-  test("because the name is taken by another is not undone: that would harm the other", async () => {
+  test("is not undone when the interface name is in use, because DEL would destroy the other attachment", async () => {
     const world = await aWorld("a@net1");
     const link = { name: "net1", kind: "veth", mac: MAC, mtu: 1500, up: true };
     world.podNetwork.putLink(inodeOf("uid-1"), link);
@@ -263,7 +263,7 @@ describe("an attachment that fails", () => {
     expect(world.podNetwork.findLink(inodeOf("uid-1"), "net1")).toBeDefined();
   });
 
-  test("because another attachment of the same name is asked for leaves the first alone", async () => {
+  test("leaves an earlier attachment of the same name alone", async () => {
     const world = await aWorld("a@net1,b@net1");
     expect(await world.pass()).toBeUndefined();
     expect(await interfacesOf(world)).toEqual(["ns1/a@net1"]);
@@ -289,7 +289,7 @@ describe("an attachment that fails", () => {
       want: "RequestNotMet",
     },
     { name: "a configuration that is none", element: { name: "bad" }, want: "NetworkInvalid" },
-  ])("says what is wrong and leaves nothing: $name", async ({ element, want }) => {
+  ])("reports the reason and leaves nothing: $name", async ({ element, want }) => {
     const world = await aWorld(JSON.stringify([element]));
     world.putNad({ namespace: "ns1", name: "bad" }, { plugins: [] });
     expect(await world.pass()).toBeDefined();
@@ -297,7 +297,7 @@ describe("an attachment that fails", () => {
     expect(world.cni.attachments).toEqual([]);
   });
 
-  test("at DEL stays in the status and is tried again", async () => {
+  test("stays in the status after a failed DEL and is retried", async () => {
     const world = await aWorld("a");
     await world.pass();
     await world.putPod({ networks: "" });
@@ -309,8 +309,8 @@ describe("an attachment that fails", () => {
   });
 });
 
-describe("the end", () => {
-  test("of the network's definition: it is detached with the configuration of its attachment", async () => {
+describe("after the deletion", () => {
+  test("of the definition, DEL uses the configuration of ADD", async () => {
     const world = await aWorld("a");
     await world.pass();
     world.dropNad("ns1/a");
@@ -322,7 +322,7 @@ describe("the end", () => {
   test.each([
     { name: "a finished pod", end: (world: World) => world.putPod({ phase: "Succeeded" }) },
     { name: "a pod that is gone", end: (world: World) => world.deletePod() },
-  ])("of $name: everything of it goes, the last first", async ({ end }) => {
+  ])("of $name, everything is detached in reverse order", async ({ end }) => {
     const world = await aWorld("a,b");
     await world.pass();
     await end(world);
@@ -333,7 +333,7 @@ describe("the end", () => {
     expect(await interfacesOf(world)).toEqual([]);
   });
 
-  test("of a pod in whose place another one came: the old goes, the new gets its own", async () => {
+  test("of a pod that was replaced, the old one is detached and the new one attached", async () => {
     const world = await aWorld("a");
     await world.pass();
     await world.deletePod();
@@ -344,7 +344,7 @@ describe("the end", () => {
     expect(await world.journal.listPods()).toEqual(["uid-2"]);
   });
 
-  test("that only a cache believes in tears nothing down", async () => {
+  test("of a pod from a stale cache only, nothing is detached", async () => {
     const world = await aWorld("a");
     await world.pass();
     const pod = await world.store.list(PODS);
@@ -354,7 +354,7 @@ describe("the end", () => {
     expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
   });
 
-  test("of a pod that is being deleted waits for its processes, and nothing new is made", async () => {
+  test("of a pod has begun, it keeps its networks until its processes end, and gets no new ones", async () => {
     const world = await aWorld("a");
     await world.pass();
     await world.putPod({ networks: "a,b", isDeleting: true });
@@ -404,7 +404,7 @@ test.each([
       "DEL box-uid-1/net1",
     ],
   },
-])("after a swap beside a plug a pod of $program is on $networks", async (row) => {
+])("after a swap beside a plug, a pod of $program is on $networks", async (row) => {
   const swap = new World();
   swap.putNads("a", "b", "c");
   const launcherProgram = row.program;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { names, type AttachmentError, type NetworkStatus } from "@patchbay/api";
 import { expect, test } from "vitest";
-import { annotationPatch, changedAnnotations } from "./report.ts";
+import { buildAnnotationPatch, findChangedAnnotations } from "./report.ts";
 
 const STATUS = names.NETWORK_STATUS_ANNOTATION;
 const ERRORS = names.ATTACHMENT_ERRORS_ANNOTATION;
@@ -38,16 +38,18 @@ test.each([
     current: { [STATUS]: "[]", [ERRORS]: FAILED_TEXT },
     want: { [STATUS]: JSON.stringify([ENTRY]) },
   },
-])("changes: $name", ({ current, want }) => {
-  const changed = changedAnnotations(current, [ENTRY], FAILED);
+])("writes annotations that changed: $name", ({ current, want }) => {
+  const changed = findChangedAnnotations(current, [ENTRY], FAILED);
   expect(Object.keys(changed)).toEqual(Object.keys(want));
   expect(JSON.parse(changed[STATUS] ?? "[]")).toEqual(STATUS in want ? [ENTRY] : []);
   expect(changed[ERRORS]).toBe(want[ERRORS]);
 });
 
-test("errors that are over are taken away", () => {
+test("removes errors that are resolved", () => {
   const current = { [STATUS]: JSON.stringify([ENTRY]), [ERRORS]: FAILED_TEXT };
-  expect(changedAnnotations(current, [ENTRY], new Map())).toStrictEqual({ [ERRORS]: undefined });
+  expect(findChangedAnnotations(current, [ENTRY], new Map())).toStrictEqual({
+    [ERRORS]: undefined,
+  });
 });
 
 test.each([
@@ -94,6 +96,6 @@ test.each([
       { op: "remove", path: ERRORS_PATH },
     ],
   },
-])("the patch rests on what was read: $name", ({ annotations, changed, want }) => {
-  expect(annotationPatch({ ...POD, annotations }, changed)).toEqual(want);
+])("tests what it has read: $name", ({ annotations, changed, want }) => {
+  expect(buildAnnotationPatch({ ...POD, annotations }, changed)).toEqual(want);
 });

@@ -25,7 +25,7 @@ import { type PodFacts, isPodOf } from "./observe.ts";
 type Annotations = Readonly<Record<string, string | undefined>>;
 
 /** The annotations that must change. Text with the same meaning stays. */
-export function changedAnnotations(
+export function findChangedAnnotations(
   current: Annotations,
   entries: readonly NetworkStatus[],
   errors: ReadonlyMap<string, AttachmentError>,
@@ -42,7 +42,7 @@ export function changedAnnotations(
 }
 
 /** A JSON patch that fails if the pod is another one or if an annotation has changed. Source: RFC 6902. */
-export function annotationPatch(
+export function buildAnnotationPatch(
   pod: {
     readonly uid: string;
     readonly resourceVersion: string;
@@ -74,7 +74,7 @@ export function annotationPatch(
 }
 
 /** Attempts against concurrent writers. After that the pass fails and is retried. */
-const ATTEMPTS = 5;
+const WRITE_ATTEMPTS_MAX = 5;
 
 /** The current pod; undefined if it is deleted or replaced. */
 async function findCurrent(facts: PodFacts, deps: Deps): Promise<Pod | undefined> {
@@ -98,10 +98,10 @@ async function writeOnce(
   const now = { ...options.facts, bootId: deps.bootId };
   const owned = options.rows.map((row) => toOwned(row, now));
   const entries = mergeNetworkStatus(current, owned);
-  const changed = changedAnnotations(annotations ?? {}, entries, options.actResult.errors);
+  const changed = findChangedAnnotations(annotations ?? {}, entries, options.actResult.errors);
   if (Object.keys(changed).length === 0) return true;
   const { uid = "" } = pod.metadata;
-  const operations = annotationPatch({ uid, resourceVersion, annotations }, changed);
+  const operations = buildAnnotationPatch({ uid, resourceVersion, annotations }, changed);
   try {
     const patch = { type: "json", operations } as const;
     await deps.store.patch(PODS, parseKey(options.facts.key), patch, { subresource: "status" });
@@ -121,7 +121,7 @@ async function writeStatus(
   let pod = facts.pod;
   for (let attempt = 1; pod !== undefined; attempt += 1) {
     if (await writeOnce(pod, { facts, ...options }, deps)) return;
-    if (attempt === ATTEMPTS) {
+    if (attempt === WRITE_ATTEMPTS_MAX) {
       const object = facts.key;
       throw new AppError("KUBE_CONFLICT", { resource: "pods", object });
     }

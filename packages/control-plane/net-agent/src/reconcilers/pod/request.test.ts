@@ -57,7 +57,7 @@ describe("a network of another namespace", () => {
     expect(world.cni.attachments).toHaveLength(Object.keys(want).length === 0 ? 1 : 0);
   });
 
-  test("is refused where nobody knows KubeVirt's kinds", async () => {
+  test("is rejected without KubeVirt's kinds", async () => {
     const world = new World();
     world.putNads("other/a");
     world.hasKubeVirt = false;
@@ -68,7 +68,7 @@ describe("a network of another namespace", () => {
     expect(world.notes[0]?.message).toContain("ns1");
   });
 
-  test("waits while nobody can say what the VMI names", async () => {
+  test("waits while the VMI cannot be read", async () => {
     const world = new World();
     world.putNads("other/a");
     world.hasKubeVirt = false;
@@ -78,7 +78,7 @@ describe("a network of another namespace", () => {
     expect(await world.errorReasons()).toEqual({ net1: "CniFailed" });
   });
 
-  test("is given to everybody where pods are not isolated, and costs no read", async () => {
+  test("is allowed without isolation, and needs no read", async () => {
     const world = new World();
     world.putNads("other/a");
     world.isIsolated = false;
@@ -100,7 +100,7 @@ describe("a MAC that the plugin cannot set", () => {
     return world;
   }
 
-  test("fails the attachment of a pod for which a person asked for it", async () => {
+  test("fails the attachment of an ordinary pod", async () => {
     const world = aWorldWithPtp();
     await world.putPod({ networks });
     expect(await world.pass()).toMatchObject({ code: "CNI_REQUEST_NOT_MET" });
@@ -108,7 +108,7 @@ describe("a MAC that the plugin cannot set", () => {
     expect(world.cni.attachments).toEqual([]);
   });
 
-  test("is no fault for a launcher: the guest gets it by the wiring", async () => {
+  test("is accepted for a launcher, because virt-handler's wiring sets it", async () => {
     const world = aWorldWithPtp();
     await world.putPod({ networks, launcherOf: "vmi-1" });
     expect(await world.pass()).toBeUndefined();
@@ -121,7 +121,7 @@ describe("a MAC that the plugin cannot set", () => {
 test.each([
   { asked: "0200.0000.0001", given: MAC },
   { asked: "02-00-00-00-00-01", given: MAC },
-])("MAC $asked is the same as $given", async ({ asked, given }) => {
+])("treats MAC $asked as equal to $given", async ({ asked, given }) => {
   const world = new World();
   world.putNads("a");
   await world.putPod({ networks: `[{"name":"a","mac":"${asked}"}]` });
@@ -144,7 +144,7 @@ test.each([
     element: { portMappings: [{ hostPort: 80, containerPort: 80 }] },
     want: "RequestNotMet",
   },
-])("what nobody can give is refused, not dropped: $name", async ({ element, want }) => {
+])("rejects an unsupported request: $name", async ({ element, want }) => {
   const world = new World();
   world.putNads("a");
   await world.putPod({ networks: JSON.stringify([{ name: "a", ...element }]) });
@@ -153,7 +153,7 @@ test.each([
   expect(world.cni.calls).toEqual([]);
 });
 
-test("what a plugin declares to take is passed to it", async () => {
+test("passes what a plugin declares to support", async () => {
   const world = new World();
   const capabilities = { portMappings: true, bandwidth: true };
   world.putNad({ namespace: "ns1", name: "a" }, { type: "portmap", capabilities });
@@ -164,7 +164,7 @@ test("what a plugin declares to take is passed to it", async () => {
   expect(row?.request.capabilityArgs).toEqual(asked);
 });
 
-test("an attached element that asks for something else is told, stays, and is well again as it was", async () => {
+test("reports changes of an attached element, keeps it, and clears the error when they are reverted", async () => {
   const world = new World();
   world.putNads("a");
   const ask = async (more: object): Promise<void> => {

@@ -3,7 +3,7 @@
 import type { AttachmentAction } from "@patchbay/core/nics";
 import { parseKey, type Step } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
-import { deviceInputs } from "./attachment/device.ts";
+import { buildDeviceInputs } from "./attachment/device.ts";
 import type { OwnedRow } from "./attachment/owned-row.ts";
 import type { PodFacts } from "./observe.ts";
 
@@ -40,12 +40,12 @@ export function networkOf(action: Action): string | undefined {
 }
 
 /** The inputs of an action. When they change, an earlier failure no longer counts. */
-function inputsOf(action: Action, facts: PodFacts, deps: Deps): unknown {
+function listInputs(action: Action, facts: PodFacts, deps: Deps): unknown {
   switch (action.kind) {
     case "add": {
       const { network, selection } = action.wanted;
       const config = deps.nads.find(parseKey(network))?.spec?.config;
-      const device = deviceInputs(action.wanted, facts, deps);
+      const device = buildDeviceInputs(action.wanted, facts, deps);
       return [network, selection, config, facts.sandbox, deps.policy.current(), device];
     }
     case "del":
@@ -64,6 +64,6 @@ export function toStep(action: Action, facts: PodFacts, deps: Deps): Step {
   return {
     scope: facts.uid,
     name: `${action.kind} ${interfaceNameOf(action)}${what}`,
-    circumstances: JSON.stringify(inputsOf(action, facts, deps)),
+    circumstances: JSON.stringify(listInputs(action, facts, deps)),
   };
 }

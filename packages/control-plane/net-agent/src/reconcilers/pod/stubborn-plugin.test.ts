@@ -29,7 +29,7 @@ describe("a plugin that fails at every DEL", () => {
     return last;
   }
 
-  test("is given some tries; then the NIC is removed, the lease released, the name free", async () => {
+  test("is retried some times; then the NIC is removed, its lease released and its name freed", async () => {
     const world = await aWorld("a");
     await world.pass();
     expect(await passes(world, 4)).toMatchObject({ code: failed.code });
@@ -46,7 +46,7 @@ describe("a plugin that fails at every DEL", () => {
     });
   });
 
-  test("and whose addresses cannot be given back either is told, and goes all the same", async () => {
+  test("is reported with the addresses that cannot be released, and its NIC is removed all the same", async () => {
     const world = await aWorld("a");
     await world.pass();
     await passes(world, 4);
@@ -56,7 +56,7 @@ describe("a plugin that fails at every DEL", () => {
     expect(await world.journal.listPods()).toEqual([]);
   });
 
-  test("does not lend its error to the next network of that name", async () => {
+  test("does not pass its error to the next network with that interface name", async () => {
     const world = await aWorld("a@net1");
     await world.pass();
     world.cni.failNext("del", failed);
@@ -71,7 +71,7 @@ describe("a plugin that fails at every DEL", () => {
     expect(await world.errorReasons()).toEqual({});
   });
 
-  test("holds up the end of a pod for three tries in three seconds", async () => {
+  test("delays the end of a pod for three attempts in three seconds", async () => {
     const world = await aWorld("a");
     await world.pass();
     await world.deletePod();

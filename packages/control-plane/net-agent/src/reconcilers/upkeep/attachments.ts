@@ -55,10 +55,10 @@ async function checkOne(row: JournalRow, pod: Pod, deps: Deps): Promise<readonly
   } catch (error) {
     if (!isAppError(error)) throw error;
     if (!(await isStillAttached(row, deps))) return [];
-    const subject = `${link} of ${row.network} is not as it was attached`;
+    const subject = `${link} of ${row.network} has changed since it was attached`;
     const resolved = {
       reason: "InterfaceAsAttached",
-      message: `${link} is as it was attached again`,
+      message: `${link} matches its attachment again`,
     };
     const key = `check ${row.podUid} ${String(row.sequence)}`;
     return [
@@ -71,7 +71,7 @@ async function checkOne(row: JournalRow, pod: Pod, deps: Deps): Promise<readonly
 export async function checkAttachments(deps: Deps): Promise<readonly Finding[]> {
   const found: Finding[] = [];
   for (const key of deps.tracked.keys()) {
-    for (const uid of deps.tracked.uidsOf(key)) {
+    for (const uid of deps.tracked.listUids(key)) {
       const pod = await findCheckedPod(key, uid, deps);
       if (pod === undefined) continue;
       for (const row of await deps.journal.list(uid))

@@ -21,22 +21,22 @@ function toHeldError(network: string, reason: string): AppError {
 }
 
 /** Attachments in the journal. An unreadable row could be of any network. */
-async function listOwn(
+async function listOwnAttachments(
   { name, config }: UsableNetwork,
   { journal, tracked }: Deps,
 ): Promise<readonly AttachmentName[]> {
-  const [unread] = tracked.unreadable;
-  if (unread !== undefined)
-    throw toHeldError(config.name, `the journal of pod ${unread} cannot be read`);
+  const [unreadableUid] = tracked.unreadable;
+  if (unreadableUid !== undefined)
+    throw toHeldError(config.name, `the journal of pod ${unreadableUid} cannot be read`);
   const ownNames: AttachmentName[] = [];
-  for (const uid of new Set(tracked.keys().flatMap((key) => tracked.uidsOf(key)))) {
+  for (const uid of new Set(tracked.keys().flatMap((key) => tracked.listUids(key)))) {
     for (const { network, request, state } of await journal.list(uid)) {
       const { containerId, interfaceName } = request;
       // Without its configuration the network's name in CNI is unknown.
       if (request.config.plugins.length === 0 && network === name) {
         throw toHeldError(
           config.name,
-          `how ${interfaceName} of pod ${uid} was attached is not known`,
+          `the configuration of ${interfaceName} of pod ${uid} is unknown`,
         );
       }
       if (request.config.name !== config.name || state === "removed") continue;
@@ -47,14 +47,15 @@ async function listOwn(
 }
 
 /** Attachments in other components' caches. */
-async function listOthers(
+async function listOtherAttachments(
   { config }: UsableNetwork,
   { resultCache, multusCache, mode }: Deps,
 ): Promise<readonly AttachmentName[]> {
   const caches = [resultCache, multusCache];
   const isAvailable = await Promise.all(caches.map((cache) => cache.isKept()));
   if (mode !== "alone" && !isAvailable.includes(true)) {
-    const reason = "what others have attached cannot be seen: no --cni-cache-dir has results";
+    const reason =
+      "the attachments of other components are unknown: no --cni-cache-dir has results";
     throw toHeldError(config.name, reason);
   }
   return (await Promise.all(caches.map((cache) => cache.namesOf(config.name)))).flat();
@@ -67,10 +68,10 @@ async function listValid(network: UsableNetwork, deps: Deps): Promise<readonly A
   if (starting !== undefined) {
     throw toHeldError(config.name, `pod ${printKey(keyOf(starting))} is being started`);
   }
-  const ownNames = await listOwn(network, deps);
-  const others = await listOthers(network, deps);
+  const ownNames = await listOwnAttachments(network, deps);
+  const otherAttachments = await listOtherAttachments(network, deps);
   const known = new Set(ownNames.map(printName));
-  const foreign = others.filter((other) => !known.has(printName(other)));
+  const foreign = otherAttachments.filter((other) => !known.has(printName(other)));
   const { namespace = "" } = network.definition?.metadata ?? {};
   const isTrusted =
     network.definition === undefined || deps.policy.current().trustedNamespaces.includes(namespace);
@@ -91,7 +92,7 @@ function printName({ containerId, interfaceName }: AttachmentName): string {
  */
 export async function freeUnused(network: UsableNetwork, deps: Deps): Promise<void> {
   const isDone = await deps.cni.gc(network.config, () => listValid(network, deps));
-  deps.log.debug("unused of network freed", { network: network.name, isDone });
+  deps.log.debug("ran GC of a network", { network: network.name, isDone });
 }
 
 /** Runs GC for each network. Returns a finding for each that failed or was not safe. */
@@ -114,7 +115,7 @@ export async function collectUnused(
         subject: "on this node",
         resolved: {
           reason: "UnusedFreed",
-          message: "what nobody uses is freed again on this node",
+          message: "unused addresses are released again on this node",
         },
       });
     }

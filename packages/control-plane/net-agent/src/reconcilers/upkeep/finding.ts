@@ -35,7 +35,7 @@ export function reportChanges(
     const message = describeFinding(finding);
     const known = before.get(key);
     if (known !== undefined && describeFinding(known) === message) continue;
-    log.warn("upkeep has found something", {
+    log.warn("upkeep found a problem", {
       object: describeObject(finding),
       step: reason,
       reason: message,
@@ -45,7 +45,7 @@ export function reportChanges(
   for (const [key, finding] of before) {
     const { object, about, resolved } = finding;
     if (now.has(key)) continue;
-    log.info("what upkeep found is over", {
+    log.info("a problem that upkeep found is resolved", {
       object: describeObject(finding),
       step: resolved.reason,
       reason: resolved.message,

@@ -42,21 +42,21 @@ beforeEach(async () => {
   told();
 });
 
-describe("what nobody uses is freed", () => {
-  test("of all that is not the agent's own nor remembered by others", async () => {
+describe("unused addresses are released", () => {
+  test("of all attachments that neither the agent nor a cache records", async () => {
     await remember("blue-box-2-net7", { containerId: "box-2" });
     await remember("blue-box-3-net7", { containerId: "box-3", networkName: "blue-box" });
     expect(await round()).toContain("GC blue box-uid-1/net1 box-2/net7");
     expect(told()).toEqual([]);
   });
 
-  test("but not what is about to be removed, nor what was", async () => {
+  test("but not of attachments that are being removed or were removed", async () => {
     await world.putPod({ networks: "" });
     await world.continuePass();
     expect(await round()).toContain("GC blue");
   });
 
-  test("of no network that is older, or says no", async () => {
+  test("only for networks whose CNI version and configuration support GC", async () => {
     world.putNad({ namespace: "ns1", name: "blue" }, { ...NEWEST, cniVersion: "1.0.0" });
     world.putNad({ namespace: "ns1", name: "green" }, { ...NEWEST, disableGC: true });
     expect((await round()).filter((call) => call.startsWith("GC"))).toEqual([]);
@@ -81,7 +81,7 @@ describe("what nobody uses is freed", () => {
     {
       name: "nothing that others remember can be seen",
       prepare: () => world.files.remove(RESULTS),
-      why: "what others have attached cannot be seen: no --cni-cache-dir has results",
+      why: "the attachments of other components are unknown: no --cni-cache-dir has results",
     },
     {
       name: "a tenant's configuration has the name of what others have attached",
@@ -100,21 +100,21 @@ describe("what nobody uses is freed", () => {
     expect(told()).toEqual([]);
   });
 
-  test("unless a row of the journal cannot be read", async () => {
+  test("unless a journal row is unreadable", async () => {
     await world.files.writeAtomic("/state/journal/uid-9/box-9.net1.json", "{");
     await world.pass();
     expect((await round()).filter((call) => call.startsWith("GC"))).toEqual([]);
     expect(told().join()).toContain("the journal of pod uid-9 cannot be read");
   });
 
-  test("where nobody else attaches anything, whatever can be seen", async () => {
+  test("in mode alone, even if no cache is readable", async () => {
     world.mode = "alone";
     await world.files.remove(RESULTS);
     await world.pass();
     expect(await round()).toContain("GC blue box-uid-1/net1");
   });
 
-  test("of a network that fails later than of others, and its end is told too", async () => {
+  test("of other networks when one fails, and the recovery is reported too", async () => {
     world.putNad({ namespace: "ns1", name: "green" }, NEWEST);
     world.cni.failNext("gc", new AppError("CNI_PLUGIN_FAILED", { ...FAILURE, command: "GC" }));
     expect((await round()).filter((call) => call.startsWith("GC"))).toEqual([
@@ -125,17 +125,17 @@ describe("what nobody uses is freed", () => {
       "UnusedNotFreed: on this node: CNI plugin bridge failed on GC: no daemon",
     ]);
     await round();
-    expect(told()).toEqual(["UnusedFreed: what nobody uses is freed again on this node"]);
+    expect(told()).toEqual(["UnusedFreed: unused addresses are released again on this node"]);
   });
 });
 
-describe("networks that pods ask for are asked whether they work", () => {
-  test("and others are not", async () => {
+describe("STATUS is run for networks that pods request", () => {
+  test("and for no others", async () => {
     world.putNad({ namespace: "ns1", name: "green" }, NEWEST);
     expect((await round()).filter((call) => call.startsWith("STATUS"))).toEqual(["STATUS blue"]);
   });
 
-  test("what keeps one from it is told once, and its end", async () => {
+  test("and a failure is reported once, as is its end", async () => {
     const refuse = (message: string): void => {
       world.cni.failNext("status", new AppError("CNI_PLUGIN_FAILED", { ...FAILURE, message }));
     };
@@ -154,7 +154,7 @@ describe("networks that pods ask for are asked whether they work", () => {
     expect(told()).toEqual(["NetworkReady: this node can attach it again"]);
   });
 
-  test("a tenant's definition that may not be used is not run", async () => {
+  test("does not run a forbidden definition", async () => {
     world.policy = { ...DEFAULT_POLICY, plugins: ["!*"] };
     expect(await round()).toEqual(["CHECK box-uid-1/net1"]);
   });
@@ -166,17 +166,17 @@ describe("attachments are checked", () => {
     world.cni.failNext("check", new AppError("CNI_PLUGIN_FAILED", failure));
   };
 
-  test("and what is found is told once, and nothing is attached anew", async () => {
+  test("and a finding is reported once, without a new attachment", async () => {
     failCheck();
     await round();
     expect(told()).toEqual([
-      "InterfaceChanged: net1 of ns1/blue is not as it was attached: CNI plugin bridge failed on CHECK: no address",
+      "InterfaceChanged: net1 of ns1/blue has changed since it was attached: CNI plugin bridge failed on CHECK: no address",
     ]);
     failCheck();
     await round();
     expect(told()).toEqual([]);
     await round();
-    expect(told()).toEqual(["InterfaceAsAttached: net1 is as it was attached again"]);
+    expect(told()).toEqual(["InterfaceAsAttached: net1 matches its attachment again"]);
     expect(world.cni.calls.filter((call) => /^(ADD|DEL)/.test(call))).toEqual([
       "ADD box-uid-1/net1",
     ]);
@@ -200,7 +200,7 @@ describe("attachments are checked", () => {
         return Promise.resolve();
       },
     },
-  ])("but not of a pod that $name", async ({ change }) => {
+  ])("but not those of a pod that $name", async ({ change }) => {
     await change();
     expect((await round()).filter((call) => call.startsWith("CHECK"))).toEqual([]);
   });
@@ -216,7 +216,7 @@ test.each([
   },
   { name: "gets another sandbox", pod: { phase: "Running", attached: "False" }, want: true },
   { name: "uses the host's network", pod: { phase: "Pending", hostNetwork: true }, want: false },
-])("a pod that $name is being started: $want", ({ pod, want }) => {
+])("a pod that $name is starting: $want", ({ pod, want }) => {
   const {
     phase,
     attached,
@@ -238,14 +238,14 @@ test.each([
   expect(isStarting(made)).toBe(want);
 });
 
-describe("the default network, where the agent makes it,", () => {
+describe("the default network that the agent attaches", () => {
   const config = { cniVersion: "1.1.0", name: "everyone", plugins: [{ type: "bridge" }] };
 
   beforeEach(() => {
     world.readDefaultNetwork = () => Promise.resolve(config);
   });
 
-  test("is looked after as the others are, though no pod names it", async () => {
+  test("is checked like other networks, although no pod names it", async () => {
     await remember("everyone-box-4-eth0", {
       networkName: "everyone",
       containerId: "box-4",
@@ -257,13 +257,13 @@ describe("the default network, where the agent makes it,", () => {
     expect(told()).toEqual([]);
   });
 
-  test("has no definition whose events could tell: the log does", async () => {
+  test("has no definition for events, so findings are only logged", async () => {
     world.cni.failNext("status", new AppError("CNI_PLUGIN_FAILED", FAILURE));
     await round();
     expect(told()).toEqual([]);
     await round();
     expect(world.lines).toContainEqual({
-      message: "what upkeep found is over",
+      message: "a problem that upkeep found is resolved",
       fields: {
         object: "status everyone",
         step: "NetworkReady",
@@ -272,7 +272,7 @@ describe("the default network, where the agent makes it,", () => {
     });
   });
 
-  test("is nobody's to look after while it cannot be read", async () => {
+  test("is skipped while its file is unreadable", async () => {
     const missing = new AppError("CNI_DEFAULT_NETWORK_MISSING", { reason: "gone" });
     world.readDefaultNetwork = () => Promise.reject(missing);
     expect(await round()).toContain("GC blue box-uid-1/net1");

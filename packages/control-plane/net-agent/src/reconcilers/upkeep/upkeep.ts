@@ -2,7 +2,7 @@
 // Hourly checks of networks and attachments with CNI STATUS, GC and CHECK. Findings are reported and change nothing.
 import { isAppError } from "@patchbay/base";
 import type { Deps } from "../../deps.ts";
-import { requestedNetworks } from "../../wake.ts";
+import { listRequestedNetworks } from "../../wake.ts";
 import { type Finding, reportChanges } from "./finding.ts";
 import { type UsableNetwork, listNetworks } from "./networks.ts";
 import { checkAttachments } from "./attachments.ts";
@@ -17,7 +17,7 @@ async function checkStatus(
   networks: readonly UsableNetwork[],
   deps: Deps,
 ): Promise<readonly Finding[]> {
-  const requested = new Set(deps.pods.list().flatMap(requestedNetworks));
+  const requested = new Set(deps.pods.list().flatMap(listRequestedNetworks));
   const found: Finding[] = [];
   for (const { name, definition, config } of networks) {
     if (definition !== undefined && !requested.has(name)) continue;

@@ -11,10 +11,10 @@ import {
   isLost,
   type StepContext,
 } from "./steps/step-context.ts";
-import { ifaceStep, isOnDevice } from "./steps/iface-steps.ts";
-import { serveStep, stopServingStep } from "./steps/dhcp-steps.ts";
-import { isOnDomain, START_STEP, startStep } from "./steps/start-guest.ts";
-import { sweepStep } from "./steps/sweep-links.ts";
+import { buildIfaceStep, isOnDevice } from "./steps/iface-steps.ts";
+import { buildServeStep, buildStopServingStep } from "./steps/dhcp-steps.ts";
+import { isOnDomain, START_STEP, buildStartStep } from "./steps/start-guest.ts";
+import { buildSweepStep } from "./steps/sweep-links.ts";
 
 export interface NodePlanResult {
   readonly changed: boolean;
@@ -35,7 +35,7 @@ export function callsLibvirt(action: NodeAction): boolean {
 }
 
 /** Whether further calls on the domain would fail as well: it is busy, so that each would wait as long, or libvirt is lost. */
-function stopsOthers(error: unknown): error is AppError {
+function stopsDeviceSteps(error: unknown): error is AppError {
   return isLost(error) || isDomainBusy(error);
 }
 
@@ -62,17 +62,17 @@ function run(steps: readonly NodeStep[], { deps }: StepContext): Promise<Result>
     wait: (step, failed) =>
       failed.some((before) => dependsOn(step, before)) ? "skip" : step.wait?.(),
     tell: (failed) => {
-      if (stopsOthers(failed.error)) stop = failed.error;
+      if (stopsDeviceSteps(failed.error)) stop = failed.error;
       failed.action.log(failed);
     },
   });
 }
 
 /** Each server starts on its own, so that a slow or failed one does not delay the other NICs. */
-function serverSteps(plan: readonly NodeAction[], context: StepContext): readonly NodeStep[] {
+function buildServerSteps(plan: readonly NodeAction[], context: StepContext): readonly NodeStep[] {
   return plan.flatMap((action) => {
-    if (action.kind === "serveAddresses") return [serveStep(action, context)];
-    return action.kind === "stopServing" ? [stopServingStep(action, context)] : [];
+    if (action.kind === "serveAddresses") return [buildServeStep(action, context)];
+    return action.kind === "stopServing" ? [buildStopServingStep(action, context)] : [];
   });
 }
 
@@ -86,10 +86,10 @@ async function serveAndPlug(
 ): Promise<readonly Result[]> {
   const onIfaces = plan.filter((action) => "iface" in action);
   const isPlug = onIfaces.every(({ kind }) => kind === "attachDevice" || kind === "wait");
-  const servers = serverSteps(plan, context);
+  const servers = buildServerSteps(plan, context);
   const runIfaces = (): Promise<Result> =>
     run(
-      onIfaces.map((action) => ifaceStep(action, context)),
+      onIfaces.map((action) => buildIfaceStep(action, context)),
       context,
     );
   const serving = Promise.all(servers.map((step) => run([step], context)));
@@ -101,11 +101,13 @@ async function serveAndPlug(
 }
 
 /** Run last, so that leftovers of ifaces are removed before a guest starts. */
-function lastSteps(plan: readonly NodeAction[], context: StepContext): readonly NodeStep[] {
+function buildLastSteps(plan: readonly NodeAction[], context: StepContext): readonly NodeStep[] {
   const onDomain = plan.filter(isOnDomain);
   return [
-    ...plan.flatMap((action) => (action.kind === "sweepLinks" ? [sweepStep(action, context)] : [])),
-    ...(onDomain.length === 0 ? [] : [startStep(onDomain, context)]),
+    ...plan.flatMap((action) =>
+      action.kind === "sweepLinks" ? [buildSweepStep(action, context)] : [],
+    ),
+    ...(onDomain.length === 0 ? [] : [buildStartStep(onDomain, context)]),
   ];
 }
 
@@ -125,7 +127,7 @@ export async function actNodeVm(
 ): Promise<NodePlanResult> {
   const actions = (await reportFirst(plan, context)) ? plan : [];
   const first = await serveAndPlug(actions, context);
-  const last = await run(lastSteps(actions, context), context);
+  const last = await run(buildLastSteps(actions, context), context);
   const results = [...first, last];
   const failed = results.flatMap((result) => result.failed);
   const done = results.flatMap((result) => result.done);

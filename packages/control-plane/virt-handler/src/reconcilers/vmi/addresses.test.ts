@@ -45,7 +45,7 @@ async function isReady(bench: Bench): Promise<boolean> {
   return ifaces.find(({ name }) => name === "one")?.hotplug?.phase === "Ready";
 }
 
-test("they are taken from the pod NIC and given to the guest", async () => {
+test("move from the pod NIC to the guest", async () => {
   const bench = starting();
   await bench.run();
   expect(bench.podNetwork.findLink(NETNS, podInterfaceName)?.addresses).toEqual([]);
@@ -54,7 +54,7 @@ test("they are taken from the pod NIC and given to the guest", async () => {
 });
 
 test.each(Array.from({ length: 8 }, (_none, at) => at + 1))(
-  "they are not lost when the process dies at effect %i",
+  "survive a crash at effect %i",
   async (effect) => {
     for (const after of [false, true]) {
       const bench = starting();
@@ -65,7 +65,7 @@ test.each(Array.from({ length: 8 }, (_none, at) => at + 1))(
   },
 );
 
-test("the next process gives them again", async () => {
+test("are served by the next process again", async () => {
   const bench = starting();
   await bench.run();
   bench.addressServers.kill(NETNS);
@@ -74,7 +74,7 @@ test("the next process gives them again", async () => {
   expect(given(bench)).toBe(ADDRESS);
 });
 
-test("a server that cannot be started is told of, and tried again", async () => {
+test("report a server that cannot be started, and retry", async () => {
   const bench = starting();
   bench.addressServers.failNext(
     new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason: "no memory" }),
@@ -89,7 +89,7 @@ test("a server that cannot be started is told of, and tried again", async () => 
   expect(given(bench)).toBe(ADDRESS);
 });
 
-test("a server that does not start holds up its own NIC only", async () => {
+test("block only the NIC whose server does not start", async () => {
   const bench = startingTwins();
   bench.addressServers.failNext(
     new AppError("PODNET_ADDRESS_SERVER_FAILED", { reason: "bad options" }),

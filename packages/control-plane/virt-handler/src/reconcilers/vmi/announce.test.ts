@@ -4,7 +4,7 @@ import type { NodeVmStatus } from "@patchbay/core/status";
 import type { Note } from "@patchbay/kube";
 import { expect, test } from "vitest";
 import { aScheduledVmi } from "../../testing/scene.ts";
-import { announce } from "./announce.ts";
+import { announceChanges } from "./announce.ts";
 
 const since = "2026-01-01T00:00:00Z";
 
@@ -13,7 +13,7 @@ function toldOf(vmi: VirtualMachineInstance, next: NodeVmStatus, took?: string) 
   const told: { readonly on: KubeObject; readonly note: Note }[] = [];
   const record = (on: KubeObject, note: Note): void => void told.push({ on, note });
   const phaseTimings = { describe: () => took };
-  announce(vmi, next, { events: { record, flush: () => Promise.resolve() }, phaseTimings });
+  announceChanges(vmi, next, { events: { record, flush: () => Promise.resolve() }, phaseTimings });
   return told;
 }
 
@@ -105,27 +105,27 @@ test.each<{ name: string; before: IfaceStatus[]; after?: IfaceStatus[]; notes: N
     after: [iface({ reason: "WaitingForGuest", message: "it was asked" })],
     notes: [],
   },
-])("it tells $name", ({ before, after, notes }) => {
+])("reports $name", ({ before, after, notes }) => {
   const next = after === undefined ? {} : { interfaces: after };
   expect(notesOf({ interfaces: before }, next)).toEqual(notes);
 });
 
 test.each(["DomainBusy", "DomainMissing", "DomainNotRunning", "WaitingForMigration"])(
-  "%s ends by itself, and is no warning",
+  "%s ends on its own without a warning",
   (reason) => {
     const [note] = notesOf({}, { interfaces: [iface({ reason })] });
     expect(note).toMatchObject({ type: "Normal", reason });
   },
 );
 
-test("it tells of a VMI of which nothing was told before", () => {
+test("reports on a VMI without an earlier report", () => {
   const vmi = aScheduledVmi([]);
   Reflect.deleteProperty(vmi, "status");
   const told = toldOf(vmi, { hindrance: refused, interfaces: [READY] });
   expect(told.map(({ note }) => note.reason)).toEqual(["SyncFailed", "InterfacePlugged"]);
 });
 
-test("how long a NIC took is said, and where it is", () => {
+test("reports how long a NIC took, and its location", () => {
   const took = "after 0.84 s (pod 0.51 s, device 0.33 s)";
   const vmi = aScheduledVmi(["one"]);
   const swapped = { ...READY, podInterfaceName: "pod2" };
@@ -143,7 +143,7 @@ test("how long a NIC took is said, and where it is", () => {
   expect(messages([READY], [])).toEqual([`interface one is out of the VM and of its pod, ${took}`]);
 });
 
-test("NICs are told of on the VM that declares them, the guest on its VMI", () => {
+test("records NIC events on the VM that declares them, and guest events on the VMI", () => {
   const vmi = aScheduledVmi([]);
   const owner = { apiVersion: "kubevirt.io/v1", kind: "VirtualMachine", name: "vm1", uid: "u" };
   const ownerReferences = [{ ...owner, controller: true, blockOwnerDeletion: true }];
@@ -176,7 +176,7 @@ test.each<{ name: string; before: VmiStatus; next: NodeVmStatus; messages: reado
     name: "a guest that cannot be worked with",
     before: { hindrance: refused },
     next: { hindrance: { ...refused, reason: "LauncherUnreachable" } },
-    messages: ["SyncFailed the guest cannot be worked with: no kernel"],
+    messages: ["SyncFailed the guest cannot be managed: no kernel"],
   },
   {
     name: "nothing of a hindrance that was told before, in whatever words",
@@ -191,13 +191,13 @@ test.each<{ name: string; before: VmiStatus; next: NodeVmStatus; messages: reado
     messages: ["Started the guest runs"],
   },
   { name: "nothing of other phases", before: {}, next: { phase: "Scheduled" }, messages: [] },
-])("it tells $name", ({ before, next, messages }) => {
+])("reports $name", ({ before, next, messages }) => {
   expect(notesOf(before, next).map(({ reason, message }) => `${reason} ${message}`)).toEqual(
     messages,
   );
 });
 
-test("a VMI that is being deleted has no warnings of its NICs and its launcher", () => {
+test("records no warnings for a VMI that is being deleted", () => {
   const vmi = aScheduledVmi([], { interfaces: [READY] });
   const detaching = { phase: "Detaching", reason: "DetachFailed", message: "no" } as const;
   const hindrance = { reason: "LauncherUnreachable", message: "no", attempts: 3, since };

@@ -25,7 +25,7 @@ function isReady(status: IfaceStatus | undefined): boolean {
   return status?.hotplug?.phase === "Ready";
 }
 
-function blockedNote(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {
+function buildBlockedNote(before: IfaceStatus | undefined, after: IfaceStatus): Note | undefined {
   const reason = after.hotplug?.reason;
   if (reason === undefined || reason === before?.hotplug?.reason) return undefined;
   const type = eventTypeOf(reason);
@@ -44,7 +44,7 @@ function isSwapped(before: IfaceStatus | undefined, after: IfaceStatus): boolean
   );
 }
 
-function readyNote(
+function buildReadyNote(
   before: IfaceStatus | undefined,
   after: IfaceStatus,
   facts: NicFacts,
@@ -63,8 +63,8 @@ function readyNote(
 }
 
 function withTiming(note: Note, { vmi, phaseTimings }: NicFacts): Note {
-  const told = phaseTimings.describe(vmi, note.about ?? "");
-  return told === undefined ? note : { ...note, message: `${note.message}, ${told}` };
+  const timing = phaseTimings.describe(vmi, note.about ?? "");
+  return timing === undefined ? note : { ...note, message: `${note.message}, ${timing}` };
 }
 
 function buildNotes(
@@ -72,9 +72,9 @@ function buildNotes(
   after: IfaceStatus,
   facts: NicFacts,
 ): readonly Note[] {
-  const ready = isReady(after) ? readyNote(before, after, facts) : undefined;
-  const hindrance = blockedNote(before, after);
-  return [ready === undefined ? [] : withTiming(ready, facts), hindrance ?? []].flat();
+  const ready = isReady(after) ? buildReadyNote(before, after, facts) : undefined;
+  const blocked = buildBlockedNote(before, after);
+  return [ready === undefined ? [] : withTiming(ready, facts), blocked ?? []].flat();
 }
 
 type Notes = readonly Note[];
@@ -82,12 +82,12 @@ type Notes = readonly Note[];
 const START_REASONS: readonly string[] = ["GuestNotStarted", "HookFailed", "HookAnswerRefused"];
 
 /** One event for each reason that blocks the VMI as a whole, because messages may vary. Source of the reason: KubeVirt virt-handler. */
-function guestNotes({ status }: VirtualMachineInstance, { hindrance }: NodeVmStatus): Notes {
+function buildGuestNotes({ status }: VirtualMachineInstance, { hindrance }: NodeVmStatus): Notes {
   if (hindrance === undefined || hindrance.reason === status?.hindrance?.reason) return [];
   if (eventTypeOf(hindrance.reason) === undefined) return [];
   const summary = START_REASONS.includes(hindrance.reason)
     ? "the guest cannot be started"
-    : "the guest cannot be worked with";
+    : "the guest cannot be managed";
   const message = `${summary}: ${hindrance.message}`;
   return [{ type: "Warning", reason: "SyncFailed", message }];
 }
@@ -109,13 +109,13 @@ interface Reports {
   readonly after: readonly IfaceStatus[];
 }
 
-function pluggedNotes({ before, after }: Reports, facts: NicFacts): Notes {
+function buildPluggedNotes({ before, after }: Reports, facts: NicFacts): Notes {
   return after.flatMap((status) =>
     buildNotes(findByName(before, status.name ?? ""), status, facts),
   );
 }
 
-function unpluggedNotes({ before, after }: Reports, facts: NicFacts): Notes {
+function buildUnpluggedNotes({ before, after }: Reports, facts: NicFacts): Notes {
   return before
     .map(({ name = "" }) => name)
     .filter((name) => findByName(after, name) === undefined)
@@ -152,7 +152,7 @@ function isReportable(vmi: VirtualMachineInstance, { type }: Note): boolean {
   return type !== "Warning" || vmi.metadata.deletionTimestamp === undefined;
 }
 
-export function announce(
+export function announceChanges(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
   { events, phaseTimings }: Pick<Deps, "events"> & PhaseTimingTexts,
@@ -162,12 +162,12 @@ export function announce(
   const before = (vmi.status?.interfaces ?? []).filter(isDeclared);
   const reports = { before, after: (next.interfaces ?? before).filter(isDeclared) };
   const facts = { vmi, phaseTimings };
-  const guestNotesNow = [
+  const guestNotes = [
     next.phase === undefined ? [] : (PHASE_NOTES[next.phase] ?? []),
-    guestNotes(vmi, next).filter((note) => isReportable(vmi, note)),
+    buildGuestNotes(vmi, next).filter((note) => isReportable(vmi, note)),
   ].flat();
-  for (const note of guestNotesNow) events.record(vmi, note);
-  const nicNotes = [...pluggedNotes(reports, facts), ...unpluggedNotes(reports, facts)];
+  for (const note of guestNotes) events.record(vmi, note);
+  const nicNotes = [...buildPluggedNotes(reports, facts), ...buildUnpluggedNotes(reports, facts)];
   for (const note of nicNotes) {
     if (isReportable(vmi, note)) events.record(findDeclarer(vmi), note);
   }

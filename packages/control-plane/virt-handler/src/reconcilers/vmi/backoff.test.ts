@@ -23,21 +23,21 @@ function heldFor(
   return findDelayMs(VMI, POD, { passBudget, sessions });
 }
 
-test("a VMI whose launcher may be asked is not held back", () => {
+test("does not delay a VMI whose launcher is available", () => {
   expect(heldFor(0)).toBeUndefined();
 });
 
-test("a VMI is held back for as long as its launcher is to be left alone", () => {
+test("delays a VMI while its launcher backs off", () => {
   expect(heldFor(1_234)).toBe(1_234);
 });
 
-test("a VMI that has had enough passes is held back for a second", () => {
+test("delays a VMI for a second when its passes are used up", () => {
   const pace = createRateLimits(createFakeClock());
   while (pace.passBudget.take(VMI));
   expect(heldFor(0, pace)).toBe(1_000);
 });
 
-test("a launcher that is left alone costs the VMI no pass", () => {
+test("uses no pass while the launcher backs off", () => {
   const pace = createRateLimits(createFakeClock());
   for (let look = 0; look < 100; look += 1) heldFor(1, pace);
   expect(heldFor(0, pace)).toBeUndefined();

@@ -7,22 +7,22 @@ import type { GuestInterface, GuestSystem } from "@patchbay/core/interfaces";
 import type { Deps } from "../../deps.ts";
 import type { Session } from "../../sessions/sessions.ts";
 
-function macsOf({ ifaces }: NodeVmFacts): readonly string[] {
+function listMacs({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device }) => device?.mac ?? []);
 }
 
 /** Includes the network, because a guest gets other addresses when its NIC moves to another network. */
-function nicsOnNetworks({ ifaces }: NodeVmFacts): readonly string[] {
+function describeNicNetworks({ ifaces }: NodeVmFacts): readonly string[] {
   return ifaces.flatMap(({ device, podInterfaceName }) =>
     device === undefined ? [] : [`${device.mac}@${podInterfaceName}`],
   );
 }
 
 /** The NICs that the agent can report, with their networks; empty while no agent is connected. */
-function reportableNics(facts: NodeVmFacts): string {
+function describeReportableNics(facts: NodeVmFacts): string {
   const { domain } = facts;
   const isListening = domain?.running === true && domain.facts.agentConnected;
-  return isListening ? nicsOnNetworks(facts).join(" ") : "";
+  return isListening ? describeNicNetworks(facts).join(" ") : "";
 }
 
 async function readLinks(
@@ -36,7 +36,7 @@ async function readLinks(
     if (isAppError(error, "LIBVIRT_CONNECTION_LOST")) throw error;
     // An agent that does not answer is no failure: what is known stays.
     const reason = messageOf(error);
-    deps.log.debug("the guest's agent gave no answer", { vmi: printKey(keyOf(vmi)), reason });
+    deps.log.debug("the guest agent did not answer", { vmi: printKey(keyOf(vmi)), reason });
     const isTimeout = isAppError(error, "LIBVIRT_AGENT_UNAVAILABLE");
     return { links: undefined, ...(isTimeout && { isTimeout }) };
   }
@@ -53,7 +53,7 @@ async function readSystem(
   { connection }: Session,
   deps: Deps,
 ): Promise<GuestSystem | undefined> {
-  if (deps.guestAgents.systemOf(vmi.metadata.uid ?? "") !== undefined) return undefined;
+  if (deps.guestAgents.findSystem(vmi.metadata.uid ?? "") !== undefined) return undefined;
   try {
     return await connection.readGuestSystem(domainNameOf(vmi));
   } catch (error) {
@@ -73,11 +73,11 @@ export async function queryGuestAgent(
 ): Promise<number | undefined> {
   const { vmi } = facts;
   const uid = vmi.metadata.uid ?? "";
-  const inputs = reportableNics(facts);
+  const inputs = describeReportableNics(facts);
   const dueInMs = deps.guestAgents.queryDueInMs(uid, inputs);
   if (dueInMs !== 0) return earlier(dueInMs, deps.guestAgents.silenceReportDueInMs(uid));
   const answer = await readLinks(facts, session, deps);
   const system = answer.links === undefined ? undefined : await readSystem(facts, session, deps);
-  const isNew = deps.guestAgents.recordAnswer(vmi, { ...answer, macs: macsOf(facts), system });
+  const isNew = deps.guestAgents.recordAnswer(vmi, { ...answer, macs: listMacs(facts), system });
   return isNew ? 0 : deps.guestAgents.queryDueInMs(uid, inputs);
 }

@@ -73,15 +73,15 @@ async function wakes(
   return { writes: writes(bench) - begun.writes, questions: questions(bench) - begun.questions };
 }
 
-describe("what the guest says of its NICs", () => {
-  test("is unknown without an agent, which is not asked", async () => {
+describe("what the guest reports of its NICs", () => {
+  test("is unknown without an agent, which is not queried", async () => {
     const bench = await running();
     await later(bench, 100_000);
     expect(await guestNames(bench)).toEqual([undefined, undefined]);
     expect(questions(bench)).toBe(0);
   });
 
-  test("is told soon after an agent is there, with its source", async () => {
+  test("is in the status soon after an agent connects, with its source", async () => {
     const bench = await withAgent();
     expect(await guestNames(bench)).toEqual(["enp2s0", "enp3s0"]);
     expect((await interfacesOf(bench))[0]).toMatchObject({
@@ -92,7 +92,7 @@ describe("what the guest says of its NICs", () => {
     });
   });
 
-  test("is asked a few times after a change, and then at a slow pace", async () => {
+  test("is queried a few times after a change, and then rarely", async () => {
     const bench = await withAgent();
     for (const ms of [3_000, 15_000, 60_000]) await later(bench, ms);
     expect(questions(bench)).toBe(4);
@@ -107,7 +107,7 @@ describe("what the guest says of its NICs", () => {
     expect(questions(bench)).toBe(6);
   });
 
-  test("is told anew when the guest changes its mind", async () => {
+  test("is updated when the guest changes", async () => {
     const bench = await withAgent();
     say(bench, [nic("wan0", MACS.one.toUpperCase(), "10.0.0.9", "10.0.0.10", "10.0.0.11")]);
     await later(bench, 10_000);
@@ -124,7 +124,7 @@ describe("what the guest says of its NICs", () => {
     expect(await addresses(bench)).toEqual(["10.0.0.9", "fe80::1"]);
   });
 
-  test("is told to be its last word, once the agent has been silent for a minute", async () => {
+  test("is marked as outdated once the agent has been silent for a minute", async () => {
     const bench = await withAgent();
     say(bench, undefined);
     await later(bench, 1_000);
@@ -140,7 +140,7 @@ describe("what the guest says of its NICs", () => {
     expect((await interfacesOf(bench))[0]?.addressInfo?.silentSince).toBeUndefined();
   });
 
-  test("is asked on a connection that ends: the pass fails, and nothing is forgotten", async () => {
+  test("survives a connection that ends during the query: the pass fails", async () => {
     const bench = await withAgent();
     const lost = new AppError("LIBVIRT_CONNECTION_LOST", { message: "gone" });
     bench.daemon.failNext("readGuestInterfaces", lost);
@@ -149,11 +149,11 @@ describe("what the guest says of its NICs", () => {
     expect(await guestNames(bench)).toEqual(["enp2s0", "enp3s0"]);
   });
 
-  test("that an agent does not tell is said in the log only", async () => {
+  test("only causes a log line when an agent does not report it", async () => {
     const bench = await withAgent();
     bench.daemon.failNext("readGuestInterfaces", new AppError("LIBVIRT_REFUSED", { message: "?" }));
     await later(bench, 3_000);
-    const line = bench.log.lines.find(({ message }) => message.includes("gave no answer"));
+    const line = bench.log.lines.find(({ message }) => message.includes("did not answer"));
     expect(line?.fields).toMatchObject({ vmi: "default/vm1" });
     expect(line?.level).toBe("debug");
   });
@@ -174,10 +174,10 @@ describe("what the guest says of its NICs", () => {
   });
 });
 
-describe("links of the guest's own", () => {
+describe("links that the guest created", () => {
   const docker = nic("docker0", "06:00:00:00:00:01", "172.17.0.1");
 
-  test("are told without a name, and nobody is told that they are plugged or unplugged", async () => {
+  test("are reported without a name and cause no plug or unplug events", async () => {
     const bench = await withAgent([...FIRST, docker]);
     expect((await interfacesOf(bench))[2]).toEqual({
       infoSource: "guest-agent",
@@ -208,7 +208,7 @@ describe("links of the guest's own", () => {
     expect(await interfacesOf(bench)).toEqual(before);
   });
 
-  test("of which there are 2,000 are ten in the status, and a number", async () => {
+  test("are limited to ten in the status with a count, of 2,000", async () => {
     const many = Array.from({ length: 250 }, (_, index) =>
       nic(`veth${String(index)}`, `06:00:00:00:01:${index.toString(16).padStart(2, "0")}`),
     );
@@ -223,7 +223,7 @@ describe("links of the guest's own", () => {
   });
 });
 
-describe("that the agent is there, and the guest's system,", () => {
+describe("the agent's presence and the guest's system", () => {
   const SYSTEM = { id: "debian", kernelRelease: "6.1.0-9-amd64", machine: "x86_64" };
 
   async function conditions(bench: Bench): Promise<readonly string[]> {
@@ -234,7 +234,7 @@ describe("that the agent is there, and the guest's system,", () => {
     return bench.daemon.calls.filter((call) => call.startsWith("readGuestSystem")).length;
   }
 
-  test("are told, and the system is asked for once", async () => {
+  test("are reported, and the system is queried once", async () => {
     const bench = await running();
     bench.daemon.setGuestSystem(DOMAIN, { ...SYSTEM, name: "\u001b[2J" });
     say(bench, FIRST);
@@ -246,7 +246,7 @@ describe("that the agent is there, and the guest's system,", () => {
     expect(systemQuestions(bench)).toBe(1);
   });
 
-  test("are told anew when the agent comes back, of another system perhaps", async () => {
+  test("are queried again when the agent reconnects, perhaps from another system", async () => {
     const bench = await withAgent();
     say(bench, undefined);
     await later(bench, 0);
@@ -286,7 +286,7 @@ describe("that the agent is there, and the guest's system,", () => {
     expect((await interfacesOf(bench))[0]?.addressInfo?.silentSince).toBeUndefined();
   });
 
-  test("are no reason to ask again for an agent that does not know the question", async () => {
+  test("are not queried again from an agent that does not support the query", async () => {
     const bench = await running();
     bench.daemon.failAlways(
       "readGuestSystem",
@@ -302,7 +302,7 @@ describe("that the agent is there, and the guest's system,", () => {
 });
 
 describe("the status is not written", () => {
-  test("at rest, while libvirt tells events and the agent repeats itself in other words", async () => {
+  test("at rest, while libvirt sends events and the agent varies its wording", async () => {
     const bench = await withAgent([...FIRST, nic("docker0", "06:00:00:00:00:01", "172.17.0.1")]);
     await later(bench, 100_000);
     const answers: readonly (readonly GuestInterface[] | undefined)[] = [
@@ -322,7 +322,7 @@ describe("the status is not written", () => {
     expect(cost.questions).toBeGreaterThan(10);
   });
 
-  test("more often than the agent is asked, for a guest that never says the same twice", async () => {
+  test("more often than the agent is queried, for a guest whose answers always change", async () => {
     const bench = await withAgent();
     const cost = await wakes(bench, { everyMs: 3_000, forMs: 1_500_000 }, (turn) => {
       say(bench, [
@@ -334,7 +334,7 @@ describe("the status is not written", () => {
     expect(cost.questions).toBeLessThanOrEqual(4 + 1_500 / 120);
   });
 
-  test("more than once in ten seconds for a libvirt that never says the same twice", async () => {
+  test("more than once in ten seconds for a libvirt whose answers always change", async () => {
     const bench = await running();
     let turns = 0;
     bench.rewriteXml = (xml) =>

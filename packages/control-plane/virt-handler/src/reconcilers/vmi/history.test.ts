@@ -51,11 +51,11 @@ function linkOfOne(state: "up" | "down") {
 }
 
 describe("the history of a guest's NICs", () => {
-  test("has nothing of NICs that came with the guest", async () => {
+  test("has no entries for NICs that started with the guest", async () => {
     expect(await historyOf(await running(["one"]))).toEqual([]);
   });
 
-  test("has a plug with its phases, in the write that tells that the NIC is ready", async () => {
+  test("has a plug with its phases, in the write that reports the NIC as ready", async () => {
     const bench = await running(["one"]);
     const before = bench.store.calls.length;
     await plugTwo(bench);
@@ -84,7 +84,7 @@ describe("the history of a guest's NICs", () => {
     ]);
   });
 
-  test("goes on where the process that began it has died", async () => {
+  test("continues after the process that began it has died", async () => {
     const bench = await running(["one"]);
     await bench.edit(withTwo);
     await bench.resume();
@@ -113,7 +113,7 @@ describe("the history of a guest's NICs", () => {
     ]);
   });
 
-  test("closes what goes on when the guest ends", async () => {
+  test("closes open entries when the guest ends", async () => {
     const bench = await running(["one"]);
     await bench.edit(withTwo);
     await bench.resume();

@@ -19,7 +19,7 @@ async function phases(bench: Bench): Promise<readonly (string | undefined)[]> {
 }
 
 describe("a VM starts", () => {
-  test("when every iface has an outcome, with the NICs that are there", async () => {
+  test("when every iface has an outcome, with the available NICs", async () => {
     const bench = createBench(
       aScheduledVmi(["one", "two"], {
         attachments: [
@@ -44,7 +44,7 @@ describe("a VM starts", () => {
   });
 
   test.each(["Pending", "Scheduling"] as const)(
-    "nothing is asked while it is %s",
+    "without any query while it is %s",
     async (phase) => {
       const bench = createBench(aScheduledVmi(["one"], { phase }));
       putNic(bench, "one");
@@ -58,7 +58,7 @@ describe("the end of a guest", () => {
   test.each([
     { how: "stopped", phase: "Succeeded", says: "Stopped the guest has shut down" },
     { how: "crashed", phase: "Failed", says: "Stopped the guest has crashed" },
-  ] as const)("is told: $how", async ({ how, phase, says }) => {
+  ] as const)("is reported: $how", async ({ how, phase, says }) => {
     const bench = await running();
     bench.daemon.endDomain("default_vm1", how);
     await bench.resume();
@@ -69,7 +69,7 @@ describe("the end of a guest", () => {
 });
 
 describe("a VM whose guest cannot be started", () => {
-  test.each(["defineDomain", "startDomain"] as const)("says why: %s", async (call) => {
+  test.each(["defineDomain", "startDomain"] as const)("reports why: %s", async (call) => {
     const bench = createBench(aScheduledVmi(["one"]));
     putNic(bench, "one");
     const message = "'igb' is not a valid device model name";
@@ -116,7 +116,7 @@ describe("the link of a NIC", () => {
     expect(bench.daemon.calls.filter((call) => call.startsWith("updateDevice"))).toHaveLength(2);
   });
 
-  test("that libvirt does not change is told as it is, with the reason, and changed later", async () => {
+  test("is reported unchanged with the reason when libvirt rejects the change, and changed later", async () => {
     const bench = await running();
     await bench.edit((vmi) => withState(vmi, "down"));
     bench.daemon.failAlways("updateDevice", new AppError("LIBVIRT_REFUSED", { message: "no" }));
@@ -134,7 +134,7 @@ describe("the link of a NIC", () => {
 });
 
 describe("at rest", () => {
-  test("nothing is written and nothing is done", async () => {
+  test("writes nothing and does nothing", async () => {
     const bench = await running();
     const writes = bench.store.calls.length;
     const { effects } = bench;
@@ -146,8 +146,8 @@ describe("at rest", () => {
   });
 });
 
-describe("one iface that fails", () => {
-  test("blocks no other, and its reason is told", async () => {
+describe("a failed iface", () => {
+  test("blocks no other, and its reason is reported", async () => {
     const bench = createBench(aScheduledVmi([]));
     await bench.run();
     await bench.edit((vmi) => ({
@@ -166,7 +166,7 @@ describe("one iface that fails", () => {
 });
 
 describe("an unplug", () => {
-  test("waits for the guest, asks again after 10 s, and takes the links only then", async () => {
+  test("waits for the guest, is requested again after 10 s, and removes the links only then", async () => {
     const bench = await running();
     bench.daemon.unplugPolicy = "lose";
     await bench.edit((vmi) => without(vmi, "one"));
@@ -183,7 +183,7 @@ describe("an unplug", () => {
     expect(devicesOf(bench)).toEqual(["ua-two"]);
   });
 
-  test("of the same name soon after the last one is asked for at once", async () => {
+  test("of the same name soon after the last one is requested at once", async () => {
     const bench = await running();
     const before = await bench.vmi();
     await bench.edit((vmi) => without(vmi, "one"));
@@ -196,7 +196,7 @@ describe("an unplug", () => {
     expect(bench.daemon.calls.filter((call) => /^detachDevice .*live/.test(call))).toHaveLength(2);
   });
 
-  test("that the guest has not granted is taken back, and the device stays", async () => {
+  test("is canceled if the guest has not granted it, and the device stays", async () => {
     const bench = await running();
     bench.daemon.unplugPolicy = "hold";
     const before = await bench.vmi();
@@ -230,7 +230,7 @@ const CRASH_POINTS = Array.from({ length: 12 }, (_unused, index) => [
   { effect: index + 1, after: true },
 ]).flat();
 
-describe("the process dies and is started again", () => {
+describe("the process crashes and restarts", () => {
   test.each(CRASH_POINTS)("while the VM starts: effect $effect, done: $after", async (point) => {
     const bench = createBench(aScheduledVmi(["one", "two"]));
     putNic(bench, "one");
@@ -242,7 +242,7 @@ describe("the process dies and is started again", () => {
   });
 
   test.each(CRASH_POINTS)(
-    "while NICs go out and in: effect $effect, done: $after",
+    "while NICs are unplugged and plugged: effect $effect, done: $after",
     async (point) => {
       const bench = await running();
       const before = await bench.vmi();

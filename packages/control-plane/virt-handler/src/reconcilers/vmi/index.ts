@@ -19,16 +19,16 @@ import { done, keyOf, printKey, type Next, after, parseKey } from "@patchbay/kub
 import { PASS_REFILL_MS } from "../../rate-limits.ts";
 import { reportFailure, reportNodeVm } from "./report.ts";
 import { recordTaps } from "../../metrics/plugs.ts";
-import { passMigration, finishDeparture } from "../../migration/index.ts";
+import { reconcileMigration, finishOutgoing } from "../../migration/index.ts";
 import { actNodeVm, callsLibvirt, type NodePlanResult } from "./act.ts";
 import { announceDrift } from "./announce.ts";
 import type { Listener } from "../../sessions/sessions.ts";
 import { queryGuestAgent } from "./guest-agent.ts";
-import { observeNodeVm, type Known } from "./observe.ts";
-import { stepNameOf, stepNamesOf } from "./steps/iface-steps.ts";
+import { observeNodeVm, type KnownFacts } from "./observe.ts";
+import { stepNameOf, listStepNames } from "./steps/iface-steps.ts";
 import { serveStepName } from "./steps/dhcp-steps.ts";
 import { START_STEP } from "./steps/start-guest.ts";
-import { sweepStepNames } from "./steps/sweep-links.ts";
+import { listSweepStepNames } from "./steps/sweep-links.ts";
 import type { LauncherContext } from "./steps/step-context.ts";
 
 function releasePod(pod: LauncherPod, deps: Deps): void {
@@ -37,7 +37,7 @@ function releasePod(pod: LauncherPod, deps: Deps): void {
   guestHooks.forget(pod);
   const ending = Promise.all([guestServers.stop(pod.uid), addressStore.forgetPod(pod.uid)]);
   ending.catch((err: unknown) => {
-    log.warn("leftovers of a pod cannot be removed", { uid: pod.uid, err });
+    log.warn("failed to remove the state of a pod", { uid: pod.uid, err });
   });
 }
 
@@ -126,7 +126,7 @@ export function findLauncher(
 }
 
 /** Drifts that this pass repaired. Repairs fail while a guest shuts down, because its taps vanish. */
-function repairedDrifts(
+function findRepairedDrifts(
   plan: readonly NodeAction[],
   facts: NodeVmFacts,
   result: NodePlanResult,
@@ -136,7 +136,7 @@ function repairedDrifts(
 }
 
 /** Returns none when the guest has ended in the meantime. */
-function reportableDrifts(
+function selectReportableDrifts(
   drifts: readonly Drift[],
   { domain }: NodeVmFacts,
   { connectionError }: NodePlanResult,
@@ -149,7 +149,7 @@ async function converge(
   place: LauncherContext,
   deps: Deps,
 ): Promise<{ facts: NodeVmFacts; result: NodePlanResult }> {
-  let known: Known = {};
+  let known: KnownFacts = {};
   const drifts: Drift[] = [];
   for (let pass = 1; ; pass += 1) {
     const facts = await observeNodeVm(vmi, { ...place, ...known }, deps);
@@ -159,9 +159,10 @@ async function converge(
       deps.phaseTimings.observe(vmi, listStages(facts.ifaces, vmi.metadata.namespace ?? ""));
     }
     const result = await actNodeVm(plan, { ...place, facts, deps });
-    drifts.push(...repairedDrifts(plan, facts, result));
+    drifts.push(...findRepairedDrifts(plan, facts, result));
     if (!result.changed || result.connectionError !== undefined || pass === PASSES_MAX) {
-      for (const drift of reportableDrifts(drifts, facts, result)) announceDrift(vmi, drift, deps);
+      for (const drift of selectReportableDrifts(drifts, facts, result))
+        announceDrift(vmi, drift, deps);
       return { facts, result };
     }
     known = plan.some(callsLibvirt) ? {} : { domain: facts.domain };
@@ -176,10 +177,10 @@ function pruneRetryState(
 ): void {
   const unplugging = ifaces.filter(mustReleaseDevice).map(({ name }) => name);
   deps.unplugRequests.retain(vmi.metadata.uid ?? "", unplugging);
-  const blockedSteps = Object.keys(result.hindrances).flatMap(stepNamesOf);
+  const blockedSteps = Object.keys(result.hindrances).flatMap(listStepNames);
   deps.stepBackoff.retain(vmi.metadata.uid ?? "", [
     ...blockedSteps,
-    ...sweepStepNames(orphans),
+    ...listSweepStepNames(orphans),
     ...(domain?.running === true ? [] : [START_STEP]),
     ...ifaces.map(({ name }) => serveStepName(name)),
   ]);
@@ -251,8 +252,8 @@ async function reconcileWithSession(
   deps: Deps,
 ): Promise<Next> {
   const converge = (): ReturnType<typeof convergeAndReport> => convergeAndReport(vmi, place, deps);
-  if (deps.migrationRuns.of(vmi) === undefined) return (await converge()).next;
-  return passMigration(vmi, place, { deps, converge });
+  if (deps.migrationRuns.find(vmi) === undefined) return (await converge()).next;
+  return reconcileMigration(vmi, place, { deps, converge });
 }
 
 /** One pass over one VMI of this node. Safe to repeat. */
@@ -280,7 +281,7 @@ export async function reconcileNodeVm(
     wake(key);
   });
   try {
-    if (await finishDeparture(vmi, listener.wake, deps)) return done();
+    if (await finishOutgoing(vmi, listener.wake, deps)) return done();
     const next = await deps.sessions.use(pod, listener, (session) =>
       reconcileWithSession(vmi, { pod, role, session, wake: listener.wake }, deps),
     );

@@ -20,8 +20,8 @@ async function fail(bench: Bench, times: number, error: AppError = lost): Promis
   }
 }
 
-describe("a launcher that is not there", () => {
-  test("is waited for: its socket wakes the loop", async () => {
+describe("a launcher that does not exist yet", () => {
+  test("wakes the loop when its socket appears", async () => {
     const bench = createBench(aScheduledVmi([]));
     bench.launcher.stop();
     expect(await bench.resume()).toEqual([]);
@@ -34,7 +34,7 @@ describe("a launcher that is not there", () => {
     expect(await hindrance(bench)).toBeUndefined();
   });
 
-  test("is told of the ifaces that wait for it, and of no other", async () => {
+  test("is reported for the ifaces that wait for it only", async () => {
     const bench = await running();
     await bench.edit((vmi) => without(vmi, "one"));
     bench.launcher.stop();
@@ -47,7 +47,7 @@ describe("a launcher that is not there", () => {
     expect(hotplugs?.[1]).not.toHaveProperty("reason");
   });
 
-  test("is not told of a VMI that is being deleted", async () => {
+  test("is not reported for a VMI that is being deleted", async () => {
     const bench = await running();
     await bench.edit((vmi) => ({
       ...without(vmi, "one"),
@@ -59,7 +59,7 @@ describe("a launcher that is not there", () => {
     expect(await bench.vmi()).toEqual(before);
   });
 
-  test("is not told of the ifaces of a VMI that does not run yet", async () => {
+  test("is not reported for the ifaces of a VMI that does not run yet", async () => {
     const bench = createBench(aScheduledVmi(["one"]));
     bench.launcher.stop();
     await bench.resume();
@@ -67,7 +67,7 @@ describe("a launcher that is not there", () => {
   });
 });
 
-test("a libvirt whose XML is none is refused, with what is wrong", async () => {
+test("rejects invalid domain XML with its fault", async () => {
   const bench = await running();
   bench.rewriteXml = () => "<network/>";
   expect(await bench.resume()).toMatchObject([
@@ -75,15 +75,15 @@ test("a libvirt whose XML is none is refused, with what is wrong", async () => {
   ]);
 });
 
-describe("a launcher that fails", () => {
-  test("is told as a hindrance of the VMI from the third time on", async () => {
+describe("a failing launcher", () => {
+  test("blocks the VMI in the status from the third failure on", async () => {
     const bench = await running();
     await fail(bench, 2);
     expect(await hindrance(bench)).toBeUndefined();
     await fail(bench, 1);
     expect(await hindrance(bench)).toMatchObject({ reason: "LauncherUnreachable", attempts: 1 });
     const [note] = bench.notes.filter(({ reason }) => reason === "SyncFailed");
-    expect(note?.message).toMatch(/^the guest cannot be worked with: /);
+    expect(note?.message).toMatch(/^the guest cannot be managed: /);
     await fail(bench, 1);
     expect(bench.notes.filter(({ reason }) => reason === "SyncFailed")).toHaveLength(1);
     bench.nowMs += 60_000;
@@ -91,7 +91,7 @@ describe("a launcher that fails", () => {
     expect(await hindrance(bench)).toBeUndefined();
   });
 
-  test("because the container runtime does not tell where it is, is told as that", async () => {
+  test("reports a container runtime that does not find it", async () => {
     const bench = await running();
     await fail(bench, 3, new AppError("CRI_UNAVAILABLE", { endpoint: "unix:///x", reason: "no" }));
     expect(await hindrance(bench)).toMatchObject({
@@ -100,7 +100,7 @@ describe("a launcher that fails", () => {
     });
   });
 
-  test("begins anew after a success", async () => {
+  test("is counted afresh after a success", async () => {
     const bench = await running();
     await fail(bench, 2);
     bench.nowMs += 60_000;
@@ -109,7 +109,7 @@ describe("a launcher that fails", () => {
     expect(await hindrance(bench)).toBeUndefined();
   });
 
-  test("keeps what was told while it is away", async () => {
+  test("leaves the reported state while it is away", async () => {
     const bench = await running();
     await fail(bench, 3);
     const before = await hindrance(bench);
@@ -131,7 +131,7 @@ describe("a launcher that fails", () => {
 });
 
 test.each([new AppError("KUBE_UNREACHABLE", {}), new Error("a bug")])(
-  "%s is none of a launcher: it is thrown, and nothing is told",
+  "rethrows %s, which is no launcher error, without a report",
   async (error) => {
     const bench = await running();
     const before = await bench.vmi();

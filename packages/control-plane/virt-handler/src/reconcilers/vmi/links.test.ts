@@ -49,8 +49,8 @@ async function plugging(): Promise<Bench> {
 describe.each([
   { when: "a VM starts", set: starting },
   { when: "a NIC is plugged", set: plugging },
-])("a wiring that ends half way when $when", ({ set }) => {
-  test.each(WIRING_PARTS)("before the %s is finished, and not Ready before", async (part) => {
+])("a wiring that is interrupted when $when", ({ set }) => {
+  test.each(WIRING_PARTS)("before the %s is completed, and not Ready before", async (part) => {
     const bench = await set();
     bench.podNetwork.failBefore(part, new AppError("PODNET_FAILED", { message: "no memory" }));
     await bench.resume();
@@ -62,7 +62,7 @@ describe.each([
     expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
   });
 
-  test.each(WIRING_PARTS)("before the %s is finished by the next process", async (part) => {
+  test.each(WIRING_PARTS)("before the %s is completed by the next process", async (part) => {
     const bench = await set();
     bench.podNetwork.failBefore(part, new AppError("PODNET_FAILED", { message: "killed" }));
     await bench.resume();
@@ -72,7 +72,7 @@ describe.each([
   });
 });
 
-test("a wiring that loses its forwarding entry is mended under the running guest", async () => {
+test("repairs a wiring that loses its forwarding entry while the guest runs", async () => {
   const bench = await running(["one"]);
   bench.podNetwork.dropForwarding(NETNS, LINKS.tapName);
   expect(await isWired(bench)).toBe(false);
@@ -105,7 +105,7 @@ describe("a tap that is deleted under QEMU", () => {
     expect((await hotplug(bench))?.reason).toBeUndefined();
   });
 
-  test("is not Ready while the guest keeps the device, which is asked again", async () => {
+  test("is not Ready while the guest holds the device, which is requested again", async () => {
     const bench = await running(["one"]);
     bench.daemon.unplugPolicy = "lose";
     replace(bench);
@@ -126,7 +126,7 @@ describe("a tap that is deleted under QEMU", () => {
     expect(await hotplug(bench)).toMatchObject({ phase: "Attaching" });
   });
 
-  test("is not Ready where somebody else has the new one open", async () => {
+  test("is not Ready while another process has the new one open", async () => {
     const bench = await running(["one"]);
     bench.daemon.unplugPolicy = "lose";
     const tap = bench.podNetwork.findLink(NETNS, LINKS.tapName);
@@ -157,7 +157,7 @@ describe("a tap that is deleted under QEMU", () => {
   });
 });
 
-test("libvirt is asked once while links alone are mended", async () => {
+test("queries libvirt once while only links are repaired", async () => {
   const bench = await running(["one"]);
   bench.podNetwork.takeLink(NETNS, LINKS.bridgeName);
   const asked = (): number =>
@@ -181,7 +181,7 @@ describe("a launcher that deletes its tap again and again", () => {
     return made;
   };
 
-  test("has it mended ten times, then every 10 s, and is told so", async () => {
+  test("has it repaired ten times, then every 10 s, and is reported", async () => {
     const bench = await running(["one"]);
     expect(await spoil(bench, 40)).toBeLessThan(10);
     expect(await hotplug(bench)).toMatchObject({ phase: "Wiring", reason: "LinksRestless" });
@@ -192,7 +192,7 @@ describe("a launcher that deletes its tap again and again", () => {
     expect(await spoil(bench, 10)).toBe(0);
   });
 
-  test("has it mended at once when somebody changes the VM", async () => {
+  test("has it repaired at once when the VM changes", async () => {
     const bench = await running(["one"]);
     await spoil(bench, 40);
     await bench.edit((vmi) => ({ ...vmi, metadata: { ...vmi.metadata, generation: 7 } }));
@@ -211,7 +211,7 @@ describe("a launcher that deletes its tap again and again", () => {
   });
 });
 
-describe("links of ours that belong to nobody", () => {
+describe("Patchbay's links that belong to no iface", () => {
   const ORPHAN = "k6t-0123456789a";
   const put = (bench: Bench): void => {
     bench.podNetwork.putLink(NETNS, {
@@ -234,7 +234,7 @@ describe("links of ours that belong to nobody", () => {
     expect(await hotplug(bench)).toMatchObject({ phase: "Ready" });
   });
 
-  test("that stay are tried again later, and hinder nobody", async () => {
+  test("that cannot be removed are retried later and block no iface", async () => {
     const bench = await running(["one"]);
     put(bench);
     bench.podNetwork.failNext("unwireTap", new AppError("PODNET_FAILED", { message: "no" }));

@@ -43,7 +43,7 @@ function bridgeOfTap(bench: Bench): string | undefined {
   return bench.podNetwork.findLink(NETNS, tapName)?.master;
 }
 
-describe("a NIC whose network is another", () => {
+describe("a NIC whose network changes", () => {
   test("is swapped with its device, and leaves no bridge", async () => {
     const bench = await running(["one"]);
     const before = await status(bench);
@@ -67,7 +67,7 @@ describe("a NIC whose network is another", () => {
     expect(calls).toHaveLength(2);
   });
 
-  test("is asked of its addresses soon, as a new one is", async () => {
+  test("has its addresses queried soon, like a new NIC", async () => {
     const bench = await running(["one"]);
     const say = (address: string): void => {
       const nic = { name: "eth0", mac: "02:00:00:00:00:01", addresses: [address] };
@@ -89,7 +89,7 @@ describe("a NIC whose network is another", () => {
     expect((await status(bench))?.ipAddress).toBe("10.9.0.5");
   });
 
-  test("stays where it is while the pod has no other", async () => {
+  test("stays on its network while the pod has no other NIC", async () => {
     const bench = await running(["one"]);
     await ask(bench, OLD, { ...NEW, state: "Failed", reason: "CniFailed", message: "no address" });
     await bench.resume();
@@ -106,7 +106,7 @@ describe("a NIC whose network is another", () => {
     expect(bench.daemon.calls.some((call) => call.startsWith("updateDevice"))).toBe(false);
   });
 
-  test("keeps its link up where the other one cannot carry it", async () => {
+  test("keeps its link up when the other network cannot be wired", async () => {
     const bench = await running(["one"]);
     await ask(bench, OLD, NEW);
     const link = { name: NEW_NIC, kind: "ipvlan", mac: "02:00:00:00:00:09", mtu: 1500, up: true };
@@ -120,7 +120,7 @@ describe("a NIC whose network is another", () => {
     expect(bench.daemon.calls.some((call) => call.startsWith("updateDevice"))).toBe(false);
   });
 
-  test("goes back, with its link up, where its tap cannot be moved", async () => {
+  test("is restored with its link up when its tap cannot be moved", async () => {
     const bench = await running(["one"]);
     await ask(bench, OLD, NEW);
     putNew(bench);
@@ -138,7 +138,7 @@ describe("a NIC whose network is another", () => {
     expect(bridgeOfTap(bench)).toBe(NEW_BRIDGE);
   });
 
-  test("keeps the MTU that its guest was told, and says so", async () => {
+  test("keeps the MTU that its guest knows, and reports it", async () => {
     const bench = await running(["one"]);
     await ask(bench, OLD, NEW);
     putNew(bench, 1400);
@@ -159,7 +159,7 @@ describe("a NIC whose network is another", () => {
     expect(await status(bench)).toMatchObject({ linkState: "down" });
   });
 
-  test("that is wanted back before the pod has the other one was never away", async () => {
+  test("stays untouched when the swap is canceled before the pod has the other NIC", async () => {
     const bench = await running(["one"]);
     const before = (await bench.vmi()).spec;
     await ask(bench, OLD);

@@ -18,7 +18,7 @@ function connectionOf(...texts: readonly string[]) {
 
 const [FIRST, SECOND] = ["02:00:00:00:00:01", "02:00:00:00:00:02"] as const;
 
-test("a text that stayed is not read again, one that changed is", async () => {
+test("parses the XML again only when it changes", async () => {
   const connection = connectionOf(domain(FIRST), domain(FIRST), domain(FIRST, SECOND));
   const first = await readDomainFacts("a", connection);
   expect(await readDomainFacts("a", connection)).toBe(first);
@@ -26,12 +26,12 @@ test("a text that stayed is not read again, one that changed is", async () => {
   expect(third.nics.map(({ mac }) => mac)).toEqual([FIRST, SECOND]);
 });
 
-test("two connections do not share what was read", async () => {
+test("does not share the cache between connections", async () => {
   const first = await readDomainFacts("a", connectionOf(domain(FIRST)));
   expect(await readDomainFacts("a", connectionOf(domain(FIRST)))).not.toBe(first);
 });
 
-test("a text that is no domain is refused each time", async () => {
+test("rejects invalid XML each time", async () => {
   const connection = connectionOf("<domain", "<domain");
   for (let look = 0; look < 2; look += 1) {
     await expect(readDomainFacts("a", connection)).rejects.toMatchObject({

@@ -80,7 +80,7 @@ async function observeDomain(
 
 async function observeLinks(
   vmi: VirtualMachineInstance,
-  { session, domain }: LauncherContext & Known,
+  { session, domain }: LauncherContext & KnownFacts,
   deps: Deps,
 ): Promise<[DomainSnapshot | undefined, PodView]> {
   const { netns } = session.launcher;
@@ -111,9 +111,9 @@ function observeGuest(
 ): { view: GuestView; facts: Pick<NodeVmFacts, "guestLinks" | "silentSince" | "guestSystem"> } {
   if (domain?.running !== true) return { view: EMPTY_VIEW, facts: {} };
   guestAgents.recordConnected(vmi, domain.facts.agentConnected);
-  const view = guestAgents.viewOf(vmi);
+  const view = guestAgents.getView(vmi);
   const silentSince = guestAgents.silentSince(vmi);
-  const guestSystem = guestAgents.systemOf(vmi.metadata.uid ?? "");
+  const guestSystem = guestAgents.findSystem(vmi.metadata.uid ?? "");
   const facts = {
     guestLinks: view.others,
     ...(silentSince === undefined ? {} : { silentSince }),
@@ -131,7 +131,7 @@ async function observeAddresses(
   await addressStore.retain(podUid, (row) =>
     links.some(({ name, index }) => name === row.podInterfaceName && index === row.index),
   );
-  const served = guestServers.served(podUid);
+  const served = guestServers.listServed(podUid);
   return { remembered: await addressStore.list(podUid), facts: { served } };
 }
 
@@ -149,19 +149,19 @@ function observeSockets(
 }
 
 function markWired(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["ifaces"] {
-  const whole = expectedWirings(ifaces).filter((wiring) => view.isWired(wiring));
-  return withWired(ifaces, new Set(whole.map(({ tapName }) => tapName)));
+  const wired = expectedWirings(ifaces).filter((wiring) => view.isWired(wiring));
+  return withWired(ifaces, new Set(wired.map(({ tapName }) => tapName)));
 }
 
 /** The uid of the pod that waits for the guest, on a migration target. */
-function awaitedIn({ role, pod }: Pick<LauncherContext, "role" | "pod">): {
+function findAwaitedIn({ role, pod }: Pick<LauncherContext, "role" | "pod">): {
   readonly awaitedIn?: string;
 } {
   return role === "target" ? { awaitedIn: pod.uid } : {};
 }
 
 /** What the previous pass observed and nothing has changed since. */
-export interface Known {
+export interface KnownFacts {
   readonly domain?: DomainSnapshot | undefined;
 }
 
@@ -172,7 +172,7 @@ export interface Known {
  */
 export async function observeNodeVm(
   stored: VirtualMachineInstance,
-  place: LauncherContext & Known,
+  place: LauncherContext & KnownFacts,
   deps: Deps,
 ): Promise<NodeVmFacts> {
   const { pod, role, session } = place;
@@ -192,7 +192,7 @@ export async function observeNodeVm(
   const sockets = observeSockets(vmi, place, deps);
   const useEmulation = usesEmulation(kubevirt);
   const observed = { links, sockets, nics, isRunning, isEmulated: useEmulation };
-  const sources = { vmi, ...observed, bindings, security, ...reported, ...awaitedIn(place) };
+  const sources = { vmi, ...observed, bindings, security, ...reported, ...findAwaitedIn(place) };
   const ifaces = markWired(collectIfaceFacts(sources), view);
   deps.deviceTaps.set(uid, updateDeviceTaps(ifaces, deviceTaps));
   session.wakeOnlyFor(buildLinkFilter(ifaces, links));

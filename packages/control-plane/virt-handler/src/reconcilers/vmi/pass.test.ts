@@ -49,14 +49,14 @@ function waitMs({ next }: Bench): number {
   return next?.kind === "after" ? next.ms : -1;
 }
 
-describe("the next look", () => {
-  test("is not before something changes, at rest", async () => {
+describe("the next pass", () => {
+  test("waits for a change at rest", async () => {
     const bench = await running();
     await bench.resume();
     expect(bench.next).toEqual({ kind: "done" });
   });
 
-  test("is when the guest is to be asked again", async () => {
+  test("is due when the guest is to be asked again", async () => {
     const bench = await running();
     bench.daemon.unplugPolicy = "hold";
     await bench.edit((vmi) => without(vmi, "one"));
@@ -66,7 +66,7 @@ describe("the next look", () => {
     expect(bench.next).toEqual({ kind: "after", ms: 6_000 });
   });
 
-  test("is when the first of several steps may be tried again", async () => {
+  test("is due when the first of several steps may be retried", async () => {
     const bench = await plugging();
     bench.podNetwork.failNext("wireTap", new AppError("PODNET_FAILED", { message: "no" }));
     bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_UNSUPPORTED", {}));
@@ -82,14 +82,17 @@ describe("the next look", () => {
       call: "startDomain",
       set: () => Promise.resolve(createBench(aScheduledVmi([]))),
     },
-  ] as const)("at $name that only a change can mend is after a minute", async ({ call, set }) => {
-    const bench = await set();
-    bench.daemon.failAlways(call, new AppError("LIBVIRT_UNSUPPORTED", {}));
-    await bench.resume();
-    expect(waitMs(bench)).toBe(MINUTE_MS);
-  });
+  ] as const)(
+    "after $name that only a change can fix is due in a minute",
+    async ({ call, set }) => {
+      const bench = await set();
+      bench.daemon.failAlways(call, new AppError("LIBVIRT_UNSUPPORTED", {}));
+      await bench.resume();
+      expect(waitMs(bench)).toBe(MINUTE_MS);
+    },
+  );
 
-  test("is not before something changes when an iface waits for that", async () => {
+  test("waits for a change when an iface waits for one", async () => {
     const bench = createBench(aScheduledVmi(["one"], { attachments: [] }));
     await bench.resume();
     // That it waits is told in a moment, if it still does.
@@ -103,7 +106,7 @@ describe("the next look", () => {
 });
 
 describe("one pass", () => {
-  test("goes on as long as it makes something possible", async () => {
+  test("continues as long as a step enables another one", async () => {
     const bench = createBench(aScheduledVmi(["one"]));
     putNic(bench, "one");
     await bench.wake();
@@ -112,14 +115,14 @@ describe("one pass", () => {
     expect(callsOf(bench, "findDomain")).toBe(3);
   });
 
-  test("looks once at rest", async () => {
+  test("observes once at rest", async () => {
     const bench = await running();
     const before = callsOf(bench, "findDomain");
     await bench.wake();
     expect(callsOf(bench, "findDomain")).toBe(before + 1);
   });
 
-  test("ends after five looks whatever is left to do", async () => {
+  test("ends after five observations", async () => {
     const bench = await plugging();
     const before = callsOf(bench, "findDomain");
     bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_DEVICE_EXISTS", {}), "live");
@@ -127,7 +130,7 @@ describe("one pass", () => {
     expect(callsOf(bench, "findDomain")).toBe(before + 5);
   });
 
-  test("reports on a VMI of whose pod nothing was told", async () => {
+  test("reports on a VMI whose pod has no attachments", async () => {
     const bench = createBench(aScheduledVmi([]));
     const status = { phase: "Scheduled", activePods: { "pod-uid": "node1" } } as const;
     await bench.edit((vmi) => ({ ...vmi, status }));
@@ -138,7 +141,7 @@ describe("one pass", () => {
   test.each<{ name: string; status: VmiStatus }>([
     { name: "the attachments", status: { attachments: [attachment("one", "Failed")] } },
     { name: "the phase", status: { phase: "Failed" } },
-  ])("does not report what rests on $name that changed meanwhile", async ({ status }) => {
+  ])("does not write a report based on $name that changed meanwhile", async ({ status }) => {
     const bench = createBench(aScheduledVmi(["one"]));
     putNic(bench, "one");
     const vmi = await bench.vmi();
@@ -152,11 +155,11 @@ describe("one pass", () => {
   });
 });
 
-describe("the API server hears", () => {
+describe("the API server gets", () => {
   const writesOf = (bench: Bench): number =>
     bench.store.calls.filter((line) => line.startsWith("patch ")).length;
 
-  test("of a plug in one write, and of an unplug in two", async () => {
+  test("one write for a plug, and two for an unplug", async () => {
     const bench = await running([]);
     const start = writesOf(bench);
     const { spec } = aScheduledVmi(["one"]);
@@ -181,8 +184,8 @@ describe("the API server hears", () => {
   });
 });
 
-describe("what is over is forgotten", () => {
-  test("an unplug that was granted: the next one is asked for at once", async () => {
+describe("retry state is forgotten after", () => {
+  test("a granted unplug: the next one is requested at once", async () => {
     const bench = await running();
     const { spec } = await bench.vmi();
     const asked = (): number => callsOf(bench, "detachDevice default_vm1 ua-one live");
@@ -196,7 +199,7 @@ describe("what is over is forgotten", () => {
     expect(asked()).toBe(2);
   });
 
-  test("a plug that failed: the same one is tried at once when it is asked for anew", async () => {
+  test("a failed plug was withdrawn: the same plug is tried at once when requested again", async () => {
     const bench = await plugging();
     const { spec } = await bench.vmi();
     bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_UNSUPPORTED", {}));
@@ -211,7 +214,7 @@ describe("what is over is forgotten", () => {
   });
 });
 
-test("that an unplug is taken back is told before the links are made again", async () => {
+test("reports a canceled unplug before it repairs the links", async () => {
   const bench = await running();
   const { spec } = await bench.vmi();
   await bench.edit((vmi) => without(vmi, "one"));
@@ -227,7 +230,7 @@ test("that an unplug is taken back is told before the links are made again", asy
 });
 
 describe("a pass does nothing", () => {
-  test("when the VMI has gone", async () => {
+  test("when the VMI is gone", async () => {
     const bench = await running();
     const { name, namespace = "" } = (await bench.vmi()).metadata;
     await bench.store.delete(VIRTUAL_MACHINE_INSTANCES, { name, namespace });
@@ -236,7 +239,7 @@ describe("a pass does nothing", () => {
   });
 
   test.each<VmiPhase>(["Succeeded", "Failed"])(
-    "when the VMI is %s, but to let go of its launcher",
+    "when the VMI is %s, except for releasing its launcher",
     async (phase) => {
       const bench = await running();
       expect(bench.launcher.openCount).toBe(1);
@@ -257,7 +260,7 @@ describe("a pass does nothing", () => {
     expect(bench.daemon.calls).toEqual([]);
   });
 
-  test("for the pod of another node beside its own", async () => {
+  test("for another node's pod beside its own", async () => {
     const activePods = { other: "node2", "pod-uid": "node1" };
     const bench = createBench(aScheduledVmi([], { activePods }));
     await bench.resume();
@@ -275,7 +278,7 @@ describe("a pass does nothing", () => {
     expect(bench.daemon.calls).toHaveLength(length);
   });
 
-  test("before the watch has told of its own last write", async () => {
+  test("before the watch has delivered its own last write", async () => {
     const bench = createBench(aScheduledVmi([]));
     await bench.wake();
     bench.isBehind = true;
@@ -288,10 +291,10 @@ describe("a pass does nothing", () => {
   });
 });
 
-describe("a domain that is busy", () => {
+describe("a busy domain", () => {
   const busy = new AppError("LIBVIRT_BUSY", { message: "no" });
 
-  test("is not asked to let go of the next NIC either", async () => {
+  test("gets no request to release the next NIC", async () => {
     const bench = await running();
     await bench.edit((vmi) => withStates(vmi, "absent"));
     bench.daemon.failAlways("detachDevice", busy);
@@ -299,7 +302,7 @@ describe("a domain that is busy", () => {
     expect(callsOf(bench, "detachDevice")).toBe(1);
   });
 
-  test("is not asked to set the next link either", async () => {
+  test("gets no request to set the next link", async () => {
     const bench = await running();
     await bench.edit((vmi) => withStates(vmi, "down"));
     bench.daemon.failAlways("updateDevice", busy);
@@ -307,7 +310,7 @@ describe("a domain that is busy", () => {
     expect(callsOf(bench, "updateDevice")).toBe(1);
   });
 
-  test("is asked for the next NIC when one was refused for itself", async () => {
+  test("gets the next NIC when one was rejected for its own reason", async () => {
     const bench = await running();
     await bench.edit((vmi) => withStates(vmi, "down"));
     bench.daemon.failAlways("updateDevice", new AppError("LIBVIRT_REFUSED", {}));
@@ -316,15 +319,15 @@ describe("a domain that is busy", () => {
   });
 });
 
-describe("what a step asks of libvirt that is so already", () => {
-  test("is success: the device is there", async () => {
+describe("a libvirt call for a state that already exists", () => {
+  test("succeeds when the device exists", async () => {
     const bench = await plugging();
     bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_DEVICE_EXISTS", {}), "live");
     await bench.wake();
     expect(bench.log.lines.filter(({ level }) => level === "warn")).toEqual([]);
   });
 
-  test("is success: the device has gone meanwhile", async () => {
+  test("succeeds when the device has gone meanwhile", async () => {
     const bench = await running();
     await bench.edit((vmi) => without(vmi, "one"));
     bench.daemon.failAlways("detachDevice", new AppError("LIBVIRT_DEVICE_MISSING", {}));
@@ -340,7 +343,7 @@ describe("the log", () => {
   const linesOf = (bench: Bench, message: string): readonly unknown[] =>
     bench.log.lines.flatMap((line) => (line.message === message ? line.fields : []));
 
-  test("has each step that was performed", async () => {
+  test("has each performed step", async () => {
     const bench = await running(["one"]);
     const vmi = "default/vm1";
     expect(linesOf(bench, "performed step")).toEqual([
@@ -350,7 +353,7 @@ describe("the log", () => {
     ]);
   });
 
-  test("has each step that failed, once for each try", async () => {
+  test("has each failed step, once per attempt", async () => {
     const bench = await plugging();
     const err = new AppError("LIBVIRT_TAP_REFUSED", {});
     bench.daemon.failAlways("attachDevice", err);
@@ -362,14 +365,14 @@ describe("the log", () => {
     ]);
   });
 
-  test("has the error of a lost connection in no line of a step", async () => {
+  test("has no step line for a lost connection", async () => {
     const bench = await plugging();
     bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_CONNECTION_LOST", {}));
     await bench.resume();
     expect(linesOf(bench, "step failed")).toEqual([]);
   });
 
-  test("has why the guest cannot be started, and when it is tried again", async () => {
+  test("has why the guest cannot be started, and when it is retried", async () => {
     const bench = createBench(aScheduledVmi([]));
     const err = new AppError("LIBVIRT_UNSUPPORTED", {});
     bench.daemon.failAlways("startDomain", err);

@@ -29,7 +29,7 @@ function writesOf(bench: Bench): number {
 }
 
 describe("a guest that cannot be started", () => {
-  test("is started a few times in two minutes, told once, and runs when it can", async () => {
+  test("is tried a few times in two minutes, reported once, and runs when it can", async () => {
     const bench = starting();
     let attempts = 0;
     // Its words are other ones each time.
@@ -71,7 +71,7 @@ describe("a guest that cannot be started", () => {
 });
 
 describe("a libvirt that drops the connection at each read", () => {
-  test.each([{ set: starting }, { set: running }])("is asked a few times", async ({ set }) => {
+  test.each([{ set: starting }, { set: running }])("is called a few times", async ({ set }) => {
     const bench = await set();
     const before = callsOf(bench, "readDomainXml") + callsOf(bench, "findDomain");
     bench.daemon.failAlways("findDomain", new AppError("LIBVIRT_CONNECTION_LOST", { message: "" }));
@@ -88,7 +88,7 @@ describe("a libvirt that drops the connection at each read", () => {
     expect((await bench.vmi()).status?.hindrance).toBeUndefined();
   });
 
-  test("once is asked again within a second, and nothing is told of the guest", async () => {
+  test("once is called again within a second, without a report", async () => {
     const bench = await running();
     bench.daemon.failNext("findDomain", new AppError("LIBVIRT_CONNECTION_LOST", { message: "" }));
     const before = callsOf(bench, "findDomain");
@@ -98,7 +98,7 @@ describe("a libvirt that drops the connection at each read", () => {
   });
 });
 
-test("a libvirt whose XML is another at each read is looked at once a second in the long run", async () => {
+test("observes once a second at most when the domain's XML varies", async () => {
   const bench = await running();
   let reads = 0;
   bench.rewriteXml = (xml) => {

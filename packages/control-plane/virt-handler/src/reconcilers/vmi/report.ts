@@ -22,10 +22,10 @@ import type { NodeVmFacts } from "@patchbay/core/vm";
 import { keyOf, printTime } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 import { TRANSIENT_REPORT_DELAY_MS, WRITE_REFILL_MS } from "../../rate-limits.ts";
-import { announce } from "./announce.ts";
+import { announceChanges } from "./announce.ts";
 
 /** The report depends on the attachments that virt-controller wrote, and virt-controller also writes `phase`: the patch tests both. */
-function preconditions(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
+function buildPreconditions(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
   const { attachments, phase } = current;
   return [
     ...(attachments === undefined
@@ -43,7 +43,10 @@ const INTERFACES = "/status/interfaces";
 const TRANSIENT = ["hindrance", "unlistedGuestInterfaces"] as const;
 
 /** virt-controller writes conditions too, so the patch tests the old value and loses no concurrent write. */
-function conditionChanges(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
+function listConditionChanges(
+  current: VmiStatus,
+  next: NodeVmStatus,
+): readonly JsonPatchOperation[] {
   const [path, value] = ["/status/conditions", next.conditions];
   if (value === undefined || isEqual(current.conditions ?? [], value)) return [];
   return [
@@ -54,7 +57,7 @@ function conditionChanges(current: VmiStatus, next: NodeVmStatus): readonly Json
   ];
 }
 
-function changes(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
+function listChanges(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOperation[] {
   const changed = (
     ["phase", "pciePorts", "interfaces", "guestOSInfo", ...TRANSIENT] as const
   ).flatMap((field) =>
@@ -65,18 +68,18 @@ function changes(current: VmiStatus, next: NodeVmStatus): readonly JsonPatchOper
   const removed = TRANSIENT.filter(
     (field) => current[field] !== undefined && next[field] === undefined,
   ).map((field) => ({ op: "remove" as const, path: `/status/${field}` }));
-  return [...changed, ...removed, ...conditionChanges(current, next)];
+  return [...changed, ...removed, ...listConditionChanges(current, next)];
 }
 
 /** The history alone causes no write: it is written together with changes of NICs or of the guest's end. */
-function historyChanges(
+function listHistoryChanges(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
   { phaseTimings }: Deps,
 ): readonly JsonPatchOperation[] {
-  const { interfaces, interfaceHistory: told = [] } = vmi.status ?? {};
-  const history = phaseTimings.historyOf(vmi, { ...(interfaces && { interfaces }), ...next });
-  return isEqual(told, history)
+  const { interfaces, interfaceHistory: previous = [] } = vmi.status ?? {};
+  const history = phaseTimings.nextHistory(vmi, { ...(interfaces && { interfaces }), ...next });
+  return isEqual(previous, history)
     ? []
     : [{ op: "add", path: "/status/interfaceHistory", value: history }];
 }
@@ -93,7 +96,7 @@ function isRateLimited(
   return !writeBudget.take(vmi) && next.phase === undefined;
 }
 
-function transientDelayMs(
+function findTransientDelayMs(
   vmi: VirtualMachineInstance,
   next: NodeVmStatus,
   { transientSince, clock }: Deps,
@@ -113,9 +116,10 @@ async function write(
   deps: Deps,
 ): Promise<DelayMs> {
   const current = vmi.status ?? {};
-  const operations = changes(current, next);
-  const isOfIfaces = operations.length > 0 && operations.every(({ path }) => path === INTERFACES);
-  const delayMs = isOfIfaces ? transientDelayMs(vmi, next, deps) : 0;
+  const operations = listChanges(current, next);
+  const changesOnlyInterfaces =
+    operations.length > 0 && operations.every(({ path }) => path === INTERFACES);
+  const delayMs = changesOnlyInterfaces ? findTransientDelayMs(vmi, next, deps) : 0;
   if (delayMs > 0) return delayMs;
   deps.transientSince.delete(vmi.metadata.uid ?? "");
   if (operations.length === 0) return 0;
@@ -123,16 +127,16 @@ async function write(
   const patch = {
     type: "json",
     operations: [
-      ...preconditions(current, next),
+      ...buildPreconditions(current, next),
       ...operations,
-      ...historyChanges(vmi, next, deps),
+      ...listHistoryChanges(vmi, next, deps),
     ],
   } as const;
   const options = { subresource: "status" } as const;
   const written = await deps.store.patch(VIRTUAL_MACHINE_INSTANCES, keyOf(vmi), patch, options);
   deps.ownWrites.note(written);
   deps.phaseTimings.markWritten(vmi.metadata.uid ?? "");
-  announce(vmi, next, deps);
+  announceChanges(vmi, next, deps);
   return 0;
 }
 
@@ -147,18 +151,18 @@ export interface ReportExtras {
  */
 export async function reportNodeVm(
   facts: NodeVmFacts,
-  told: ReportExtras,
+  extras: ReportExtras,
   deps: Deps,
 ): Promise<DelayMs> {
   if (!mayNodeReport(facts)) return 0;
   const now = printTime(deps.clock.now());
-  return write(facts.vmi, buildNodeVmStatus(facts, { ...told, now }), deps);
+  return write(facts.vmi, buildNodeVmStatus(facts, { ...extras, now }), deps);
 }
 
 /** A restarted libvirt needs a moment, so the VMI as a whole is reported as blocked only from this failure on. */
 const REPORT_AFTER_FAILURES = 3;
 
-function hindranceAfter(
+function buildBlockedFields(
   vmi: VirtualMachineInstance,
   { error, failures }: { readonly error: unknown; readonly failures: number },
   now: string,
@@ -183,7 +187,7 @@ export async function reportFailure(
   // A report about a step that was just written is more precise.
   if (deps.ownWrites.isBehind(vmi)) return;
   const now = printTime(deps.clock.now());
-  const hindrance = hindranceAfter(vmi, failure, now);
+  const hindrance = buildBlockedFields(vmi, failure, now);
   const { bindings } = networkConfigOf(deps.kubevirts.list()[0]);
   const known = { now, bindings };
   const { phase, unlistedGuestInterfaces } = vmi.status ?? {};

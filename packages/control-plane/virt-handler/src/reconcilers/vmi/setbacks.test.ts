@@ -71,9 +71,9 @@ const LOST: readonly Row[] = [
   { code: "LIBVIRT_CONNECTION_LOST", attach: "LauncherUnreachable", detach: "LauncherUnreachable" },
 ];
 
-describe("a plug that libvirt refuses", () => {
+describe("a plug that libvirt rejects", () => {
   test.each([...LOCAL, ...LOST])(
-    "with $code tells $attach once, is left alone for a time, and is done later",
+    "with $code reports $attach once, backs off, and succeeds later",
     async ({ code, attach }) => {
       const bench = await plugging();
       bench.daemon.failAlways("attachDevice", new AppError(code, { message: "no" }));
@@ -95,7 +95,7 @@ describe("a plug that libvirt refuses", () => {
     },
   );
 
-  test("since the domain is busy is not tried for the other NICs either: each would wait as long", async () => {
+  test("because the domain is busy is not tried for other NICs, which would wait as long", async () => {
     const bench = await plugging();
     bench.daemon.failAlways("attachDevice", new AppError("LIBVIRT_BUSY", { message: "no" }));
     await bench.resume();
@@ -104,7 +104,7 @@ describe("a plug that libvirt refuses", () => {
     expect(linksOf(bench, "two")).toEqual([true, true]);
   });
 
-  test.each(LOST)("and ends in $code says so of the other NICs too", async ({ code, attach }) => {
+  test.each(LOST)("with $code is reported for the other NICs too", async ({ code, attach }) => {
     const bench = await plugging();
     bench.daemon.failAlways("attachDevice", new AppError(code, {}));
     expect(await bench.resume()).toMatchObject([{ code }]);
@@ -112,7 +112,7 @@ describe("a plug that libvirt refuses", () => {
     expect(await hotplugOf(bench, "two")).toMatchObject({ reason: attach, attempts: 1 });
   });
 
-  test("keeps its reason while another ends the connection", async () => {
+  test("keeps its reason while another step ends the connection", async () => {
     const bench = await plugging();
     const both = await bench.vmi();
     await bench.edit((vmi) => without(vmi, "two"));
@@ -125,7 +125,7 @@ describe("a plug that libvirt refuses", () => {
     expect(await hotplugOf(bench, "two")).toMatchObject({ reason: "LauncherUnreachable" });
   });
 
-  test("for want of a port is tried at once when another NIC has gone", async () => {
+  test("for lack of a port is tried at once when another NIC has gone", async () => {
     const bench = await plugging();
     bench.daemon.failNext("attachDevice", new AppError("LIBVIRT_NO_FREE_PORT", {}));
     await bench.resume();
@@ -134,9 +134,9 @@ describe("a plug that libvirt refuses", () => {
   });
 });
 
-describe("an unplug that libvirt refuses", () => {
+describe("an unplug that libvirt rejects", () => {
   test.each([...LOCAL, ...LOST])(
-    "with $code tells $detach, keeps the links, and is done later",
+    "with $code reports $detach, keeps the links, and succeeds later",
     async ({ code, detach }) => {
       const bench = await unplugging();
       bench.daemon.failAlways("detachDevice", new AppError(code, { message: "no" }));
@@ -156,7 +156,7 @@ describe("an unplug that libvirt refuses", () => {
   );
 
   test.each(["config", "live"] as const)(
-    "since the domain is busy counts as no request: it is asked as soon as that ends (%s)",
+    "because the domain is busy counts as no request, and is repeated as soon as that ends (%s)",
     async (target) => {
       const bench = await unplugging("hold");
       const busy = new AppError("LIBVIRT_BUSY", { message: "no" });
@@ -172,7 +172,7 @@ describe("an unplug that libvirt refuses", () => {
     },
   );
 
-  test("since an earlier one is with the guest counts, and is made again after 10 s", async () => {
+  test("because an earlier one is pending counts, and is repeated after 10 s", async () => {
     const bench = await unplugging("hold");
     const pending = new AppError("LIBVIRT_UNPLUG_PENDING", { device: "ua-one" });
     bench.daemon.failAlways("detachDevice", pending, "live");
@@ -189,7 +189,7 @@ describe("an unplug that libvirt refuses", () => {
     expect(await hotplugOf(bench, "one")).toMatchObject({ reason: "WaitingForGuest", attempts: 2 });
   });
 
-  test("in an unknown way may have been heard: the guest is asked again after 10 s", async () => {
+  test("in an unknown way may have reached the guest, which is asked again after 10 s", async () => {
     const bench = await unplugging("hold");
     const late = new AppError("LIBVIRT_TIMED_OUT", { call: "virDomainDetachDeviceAlias" });
     bench.daemon.failAlways("detachDevice", late, "live");
@@ -201,8 +201,8 @@ describe("an unplug that libvirt refuses", () => {
   });
 });
 
-describe("a libvirt that is away", () => {
-  test("is told of an iface that is to go or to come, and both are done when it is back", async () => {
+describe("an unavailable libvirt", () => {
+  test("is reported for ifaces to plug or unplug, and both are done when it is back", async () => {
     const bench = await unplugging();
     bench.daemon.stop();
     await bench.resume();
@@ -221,7 +221,7 @@ describe("a libvirt that is away", () => {
     expect(await hotplugOf(bench, "one")).toMatchObject({ phase: "PodDetaching" });
   });
 
-  test("is told of an iface that was asked for meanwhile", async () => {
+  test("is reported for an iface that was requested meanwhile", async () => {
     const bench = await plugging();
     bench.daemon.stop();
     await bench.resume();
@@ -236,9 +236,9 @@ describe("a libvirt that is away", () => {
   });
 });
 
-describe("a guest that does not let go", () => {
+describe("a guest that does not release a NIC", () => {
   test.each(["lose", "hold", "refuse"] as const)(
-    "and does %s is asked after pauses that grow to a minute, and without end",
+    "and does %s is asked after delays that grow to a minute, without end",
     async (policy) => {
       const bench = await unplugging(policy);
       const askedAt: number[] = [];
@@ -255,7 +255,7 @@ describe("a guest that does not let go", () => {
     },
   );
 
-  test("and says so has refused at once, and is asked again later all the same", async () => {
+  test("and refuses is reported at once, and asked again later all the same", async () => {
     const bench = await unplugging("refuse");
     await bench.resume();
     const told = await hotplugOf(bench, "one");
@@ -272,7 +272,7 @@ describe("a guest that does not let go", () => {
     expect(devicesOf(bench)).toEqual(["ua-two"]);
   });
 
-  test("is asked again by a new process, which goes on counting", async () => {
+  test("is asked again by a new process, which continues the count", async () => {
     const bench = await unplugging("lose");
     for (let asked = 1; asked <= 3; asked += 1) {
       await bench.resume();
@@ -284,7 +284,7 @@ describe("a guest that does not let go", () => {
     expect(await hotplugOf(bench, "one")).toMatchObject({ reason: "GuestRefused", attempts: 4 });
   });
 
-  test("is never asked twice in 10 s by one process, whatever happens, and in the end the NIC is gone", async () => {
+  test("is never asked twice in 10 s by one process, and in the end the NIC is gone", async () => {
     const happening = fc.record({
       waitMs: fc.integer({ min: 0, max: 15_000 }),
       policy: fc.constantFrom<UnplugPolicy>("lose", "hold", "refuse"),

@@ -31,7 +31,7 @@ async function hindrance(bench: Bench) {
   return (await bench.vmi()).status?.hindrance;
 }
 
-test("libvirt is given the domain as the hook wants it, with the NICs as they were", async () => {
+test("defines the domain that the hook returns, with unchanged NICs", async () => {
   const { promise: thought, resolve } = Promise.withResolvers<undefined>();
   const bench = hooked(async (xml) => {
     await thought;
@@ -52,7 +52,7 @@ test("libvirt is given the domain as the hook wants it, with the NICs as they we
   expect(bench.events.filter((event) => event.includes("Hook"))).toEqual([]);
 });
 
-test("cloud-init's disk is made of what the hook has answered, before the guest starts", async () => {
+test("creates the cloud-init disk from the hook's answer before the guest starts", async () => {
   const bench = createBench(withCloudInit(aScheduledVmi(["one"]), "#!/bin/sh\n# of its owner"));
   putNic(bench, "one");
   const hookPoints = [{ name: "PreCloudInitIso", priority: 0 }];
@@ -67,7 +67,7 @@ test("cloud-init's disk is made of what the hook has answered, before the guest 
   expect((await bench.vmi()).status?.phase).toBe("Running");
 });
 
-test("a guest that runs asks nobody again", async () => {
+test("does not call hooks for a running guest", async () => {
   const bench = hooked((xml) => xml);
   await settle(bench);
   const { length } = bench.hooks.calls;
@@ -76,7 +76,7 @@ test("a guest that runs asks nobody again", async () => {
   expect(bench.hooks.calls).toHaveLength(length);
 });
 
-test("a hook that takes away a NIC keeps the guest from starting, and it is said why", async () => {
+test("does not start a guest whose hook removes a NIC, and reports why", async () => {
   const bench = hooked((xml) => xml.replace(/<interface.*<\/interface>/s, ""));
   await settle(bench);
   expect(bench.daemon.xmlOf(DOMAIN, "config")).toBeUndefined();
@@ -90,7 +90,7 @@ test("a hook that takes away a NIC keeps the guest from starting, and it is said
   expect(bench.events).toEqual([expect.stringContaining(warned)]);
 });
 
-test("what failed is asked again after a pause, and the guest starts when it is mended", async () => {
+test("calls a failed hook again after a backoff, and the guest starts then", async () => {
   let isBroken = true;
   const bench = hooked((xml) => {
     if (isBroken) throw new Error("no board");
@@ -107,7 +107,7 @@ test("what failed is asked again after a pause, and the guest starts when it is 
   expect(parseDomain(bench.daemon.xmlOf(DOMAIN, "live") ?? "").ok).toBe(true);
 });
 
-test("the hooks hear once that the guest has ended", async () => {
+test("notifies the hooks once that the guest has ended", async () => {
   let ends = 0;
   const bench = hooked((xml) => xml);
   const info = {

@@ -48,7 +48,7 @@ beforeEach(() => {
   bench.kubevirts.put(KUBEVIRT);
 });
 
-test("a VM starts with it where the dataplane runs", async () => {
+test("a VM starts with it when the dataplane runs", async () => {
   bench.vhostSockets.put(PATH);
   await bench.run();
   expect(await hotplug()).toMatchObject({ phase: "Ready" });
@@ -59,7 +59,7 @@ test("a VM starts with it where the dataplane runs", async () => {
   expect(xml).toContain('<access mode="shared"/>');
 });
 
-test("without one it starts all the same, and the NIC comes with the socket", async () => {
+test("a VM starts without a dataplane, and gets the NIC with the socket", async () => {
   await bench.run();
   expect(await hotplug()).toMatchObject({ phase: "Wiring", reason: "BackendMissing" });
   expect(devicesOf(bench)).toEqual([]);
@@ -69,7 +69,7 @@ test("without one it starts all the same, and the NIC comes with the socket", as
   expect(devicesOf(bench)).toEqual(["ua-one"]);
 });
 
-test("a dataplane that goes is told of, and one that comes again gets a new device", async () => {
+test("reports a dataplane that stops, and gives a new one a new device", async () => {
   bench.vhostSockets.put(PATH);
   await bench.run();
   bench.vhostSockets.take(PATH);
@@ -83,7 +83,7 @@ test("a dataplane that goes is told of, and one that comes again gets a new devi
   expect(calls.map((call) => call.split(" ")[0])).toContain("detachDevice");
 });
 
-test("what the launcher made itself is refused", async () => {
+test("rejects a socket that the launcher created", async () => {
   bench.vhostSockets.put(PATH, { kind: "socket", uid: 107 });
   await bench.run();
   expect(await hotplug()).toMatchObject({ reason: "BackendRefused" });

@@ -8,10 +8,10 @@ import { messageOf } from "@patchbay/base";
 import { claimDefaultRoutes } from "./default-route.ts";
 import { detach } from "./detach.ts";
 import { recordNodeNics } from "./node-nics.ts";
-import { offerDeviceInfo, withDeviceInfo, type RequestWithDevice } from "./device.ts";
+import { prepareDeviceInfo, withDeviceInfo, type RequestWithDevice } from "./device.ts";
 
 /** Builds a row for the current sandbox. Its sequence is the highest of the pod, because later attachments may depend on earlier ones. */
-export async function newRow(
+export async function buildRow(
   { network }: { readonly network: string },
   options: {
     readonly facts: PodFacts;
@@ -41,7 +41,7 @@ export async function writeRow(row: JournalRow, facts: PodFacts, deps: Deps): Pr
 
 /** Writes the intent before ADD, because after a crash nothing else tells what ADD made. */
 export async function beginAttachment(
-  network: Parameters<typeof newRow>[0],
+  network: Parameters<typeof buildRow>[0],
   options: RequestWithDevice & {
     readonly facts: PodFacts;
     readonly sandbox: Sandbox;
@@ -52,7 +52,7 @@ export async function beginAttachment(
   deps: Deps,
 ): Promise<JournalRow> {
   const row: JournalRow = {
-    ...(await newRow(network, options, deps)),
+    ...(await buildRow(network, options, deps)),
     ...(options.isDefault === true && { isDefault: true }),
     ...(options.selection !== undefined && { selection: options.selection }),
     ...(options.defaultRoute !== undefined && { defaultRoute: options.defaultRoute }),
@@ -81,7 +81,7 @@ export async function addOrUndo(
   const { facts, check } = options;
   let row = begun;
   try {
-    await offerDeviceInfo(row, deps);
+    await prepareDeviceInfo(row, deps);
     const result = await deps.cni.add(row.request);
     row = await withDeviceInfo({ ...row, result }, deps);
     await check?.(result);
@@ -95,7 +95,7 @@ export async function addOrUndo(
     // If DEL fails too, the row stays "begun" and the next pass tries again. The first error is reported.
     await detach(row, facts, deps).catch((undoError: unknown) => {
       const reason = messageOf(undoError);
-      deps.log.warn("undoing an attachment failed", { pod: facts.key, reason });
+      deps.log.warn("failed to undo an attachment", { pod: facts.key, reason });
     });
     throw error;
   }

@@ -10,9 +10,9 @@ import { mayUse } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";
 import { readDefinition, isUnusableDefinition } from "./definition.ts";
 import { requireSandbox } from "./netns.ts";
-import { findForbidden, isRefusal } from "./policy.ts";
+import { findForbidden, isRejection } from "./policy.ts";
 import { buildPodArgs } from "./request.ts";
-import { newRow, writeRow } from "./add.ts";
+import { buildRow, writeRow } from "./add.ts";
 
 interface AttachmentConfig extends Pick<AttachmentRequest, "config" | "args" | "capabilityArgs"> {
   readonly result?: CniResult;
@@ -44,7 +44,7 @@ async function findUsableConfig(
     if (await mayUse(network, facts, deps)) {
       const config = await readDefinition(network, deps);
       const forbidden = await findForbidden(network, config, deps);
-      if (forbidden === undefined || !isRefusal(forbidden)) return config;
+      if (forbidden === undefined || !isRejection(forbidden)) return config;
     }
   } catch (error) {
     if (!isUnusableDefinition(error)) throw error;
@@ -64,11 +64,11 @@ export async function adopt(
   const sandbox = requireSandbox(facts);
   const cached = await deps.resultCache.find(sandbox.id, interfaceName);
   const source = cached ?? (await buildConfig(network, facts, { sandbox, deps }));
-  const { result, ...how } = source;
+  const { result, ...settings } = source;
   const { id: containerId, netnsPath } = sandbox;
-  const request = { containerId, netnsPath, interfaceName, ...how };
+  const request = { containerId, netnsPath, interfaceName, ...settings };
   const row: JournalRow = {
-    ...(await newRow({ network }, { facts, sandbox, request }, deps)),
+    ...(await buildRow({ network }, { facts, sandbox, request }, deps)),
     state: "attached",
     isAdopted: true,
     ...(result === undefined ? {} : { result }),

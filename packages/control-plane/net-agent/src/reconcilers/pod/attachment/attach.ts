@@ -14,12 +14,12 @@ import {
 import { addOrUndo, beginAttachment } from "./add.ts";
 import { adopt } from "./adopt.ts";
 import { readDefinition } from "./definition.ts";
-import { assertMayRoute, initialClaim } from "./default-route.ts";
+import { assertMayRoute, buildInitialClaim } from "./default-route.ts";
 import { addDevice } from "./device.ts";
 import { assertMayUse, findVmiOf } from "../launcher.ts";
 import { assertAllowed } from "./policy.ts";
 import type { PodFacts } from "../observe.ts";
-import { reportLostAddresses, reportAttached } from "../tell.ts";
+import { reportLostAddresses, reportAttached } from "../events.ts";
 import { listLinks, requireSandbox } from "./netns.ts";
 import { findMissing, buildRequest } from "./request.ts";
 
@@ -44,7 +44,7 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
   const withDevice = await addDevice(wanted, { facts, sandbox, request }, deps);
   const preferred = readPreferredAddresses(wanted.selection, withDevice.request);
   const intent = { facts, sandbox, ...withDevice, preferred };
-  const { row, result, refusal } = await addWithPreferred(wanted, intent, deps).catch(
+  const { row, result, rejection } = await addWithPreferred(wanted, intent, deps).catch(
     async (error: unknown) => {
       throw await explainFailure(error, wanted.network, deps);
     },
@@ -53,7 +53,7 @@ export async function attach(wanted: WantedAttachment, facts: PodFacts, deps: De
   const durationMs = Math.round(deps.clock.monotonicMs() - startMs);
   reportAttached(wanted, { facts, result, durationMs }, deps);
   if (preferred !== undefined)
-    reportLostAddresses(wanted, { facts, result, preferred, refusal }, deps);
+    reportLostAddresses(wanted, { facts, result, preferred, rejection }, deps);
 }
 
 /** Prefers a problem of the definition, because plugins say little about a missing link or kernel module. */
@@ -70,7 +70,7 @@ interface Added {
   readonly row: JournalRow;
   readonly result: CniResult;
   /** Why the previous addresses were rejected, if they were. */
-  readonly refusal?: string;
+  readonly rejection?: string;
 }
 
 async function addNew(wanted: WantedAttachment, intent: Intent, deps: Deps): Promise<Added> {
@@ -78,7 +78,7 @@ async function addNew(wanted: WantedAttachment, intent: Intent, deps: Deps): Pro
   const { selection } = wanted;
   const row = await beginAttachment(
     wanted,
-    { ...intent, selection, ...initialClaim(wanted) },
+    { ...intent, selection, ...buildInitialClaim(wanted) },
     deps,
   );
   const check = (result: CniResult): Promise<void> =>
@@ -97,11 +97,11 @@ async function addWithPreferred(
     return await addNew(wanted, { ...intent, request: preferred.request }, deps);
   } catch (error) {
     const rows = await deps.journal.list(intent.facts.uid);
-    const isLeft = rows.some(
+    const isLeftover = rows.some(
       ({ request, state }) => request.interfaceName === wanted.interfaceName && state !== "removed",
     );
-    if (isLeft || !mayBeRejection(error)) throw error;
-    return { ...(await addNew(wanted, intent, deps)), refusal: messageOf(error) };
+    if (isLeftover || !mayBeRejection(error)) throw error;
+    return { ...(await addNew(wanted, intent, deps)), rejection: messageOf(error) };
   }
 }
 

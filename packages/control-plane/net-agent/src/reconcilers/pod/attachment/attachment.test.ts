@@ -24,7 +24,7 @@ afterEach(() => {
   if (world.openNamespaces > 0) throw new Error("a namespace was left open");
 });
 
-describe("the namespace", () => {
+describe("the network namespace", () => {
   test("is never the host's own", async () => {
     await world.putPod({ networks: "a", uid: "host" });
     expect(inodeOf("host")).toBe("inode-host");
@@ -47,7 +47,7 @@ describe("the namespace", () => {
         world.swapNamespace("box-uid-1", "inode-other");
       },
     },
-  ])("that $name is none to attach to", async ({ change }) => {
+  ])("is rejected when it $name", async ({ change }) => {
     await world.putPod({ networks: "a" });
     change();
     expect(await world.pass()).toMatchObject({ code: "SANDBOX_NOT_FOUND" });
@@ -55,7 +55,7 @@ describe("the namespace", () => {
     expect(world.cni.calls).toEqual([]);
   });
 
-  test("is named at DEL while it is that of ADD", async () => {
+  test("is named at DEL while it is the one of ADD", async () => {
     await world.putPod({ networks: "a" });
     await world.pass();
     await world.putPod({ networks: "" });
@@ -89,7 +89,7 @@ describe("the namespace", () => {
     expect(world.requests.at(-1)?.request).not.toHaveProperty("netnsPath");
   });
 
-  test("that is another one loses no NIC to an attachment that is taken apart", async () => {
+  test("loses no NIC at detach when it is another one", async () => {
     await world.putPod({ networks: "a" });
     await world.pass();
     await world.putPod({ networks: "" });
@@ -105,7 +105,7 @@ describe("the namespace", () => {
   });
 });
 
-describe("a sandbox that was made anew", () => {
+describe("a new sandbox", () => {
   const TOLD = { name: "ns1/a", interface: "net1", mac: MAC.toUpperCase(), dns: {} };
 
   /** The runtime makes a sandbox with a NIC net1 and says `told` of it. */
@@ -122,7 +122,7 @@ describe("a sandbox that was made anew", () => {
     world.putSandbox("uid-1", "box-2");
   }
 
-  test("may have the attachment already, as the runtime says: it is adopted", async () => {
+  test("adopts an attachment that the runtime reports", async () => {
     await renew(TOLD);
     expect(await world.pass()).toBeUndefined();
     expect(world.cni.calls).toEqual(["ADD box-uid-1/net1", "DEL box-uid-1/net1"]);
@@ -143,7 +143,7 @@ describe("a sandbox that was made anew", () => {
     { name: "of another NIC", told: { ...TOLD, interface: "net2" } },
     { name: "with another MAC", told: { ...TOLD, mac: "02:00:00:00:00:02" } },
     { name: "without a MAC", told: { name: "ns1/a", interface: "net1" } },
-  ])("has a NIC in the way that the runtime tells nothing of: $name", async ({ told }) => {
+  ])("rejects an existing NIC that the runtime does not report: $name", async ({ told }) => {
     await renew(told);
     expect(await world.pass()).toMatchObject({ code: "CNI_NAME_TAKEN" });
     expect(world.notes.at(-1)?.message).toContain("net1");
@@ -151,7 +151,7 @@ describe("a sandbox that was made anew", () => {
   });
 });
 
-describe("what was asked for", () => {
+describe("the requested values", () => {
   function withIps(...addresses: readonly string[]): (result: CniResult) => CniResult {
     return (result) => ({
       ...result,
@@ -159,7 +159,7 @@ describe("what was asked for", () => {
     });
   }
 
-  test("is told to plugins as arguments, and as capabilities where they declare them", async () => {
+  test("are passed as arguments, and as capabilities if plugins declare them", async () => {
     const capabilities = { mac: true, ips: true };
     world.putNad({ namespace: "ns1", name: "a" }, { type: "static", capabilities });
     world.resultOf = withIps("10.0.0.9/24", "fd00::9/64");
@@ -178,7 +178,7 @@ describe("what was asked for", () => {
     });
   });
 
-  test("is no capability where nothing was asked for", async () => {
+  test("add no capability when nothing is requested", async () => {
     const capabilities = { mac: true, ips: true };
     world.putNad({ namespace: "ns1", name: "a" }, { type: "static", capabilities });
     await world.putPod({ networks: "a" });
@@ -195,7 +195,7 @@ describe("what was asked for", () => {
     expect(add?.request.config.plugins).toEqual([{ type: "static", capabilities }]);
   });
 
-  test("and is not given fails the attachment, and its DEL knows the result", async () => {
+  test("fail the attachment when they are not met, and DEL gets the result", async () => {
     world.resultOf = withIps("10.0.0.8/24");
     await world.putPod({
       networks: JSON.stringify([{ name: "a", ips: ["10.0.0.8", "10.0.0.9/24"] }]),
@@ -207,7 +207,7 @@ describe("what was asked for", () => {
     ]);
   });
 
-  test("is looked up in the pod where the result tells no MAC", async () => {
+  test("are compared with the NIC in the pod when the result has no MAC", async () => {
     const silent = ({ cniVersion }: CniResult): CniResult => ({ cniVersion });
     const link = { name: "net0", kind: "veth", mac: "02:00:00:00:00:02", mtu: 1500, up: true };
     world.podNetwork.putLink(inodeOf("uid-1"), link);
@@ -220,7 +220,7 @@ describe("what was asked for", () => {
     expect(world.notes.at(-1)?.message).toContain(`MAC ${MAC}; the interface has 02:fa:ce:`);
   });
 
-  test("cannot be found where neither result nor pod has a NIC of that name", async () => {
+  test("are not met when neither the result nor the pod has the NIC", async () => {
     world.resultOf = ({ cniVersion }) => {
       world.podNetwork.takeLink(inodeOf("uid-1"), "net1");
       return { cniVersion };
@@ -246,7 +246,7 @@ describe("what was asked for", () => {
       element: { bandwidth: { ingressRate: 1 } },
       want: ["bandwidth, which no plugin of the network supports"],
     },
-  ])("is refused in words that say what is wrong: $name", async ({ element, want }) => {
+  ])("are rejected with a reason: $name", async ({ element, want }) => {
     await world.putPod({ networks: JSON.stringify([{ name: "a", ...element }]) });
     await world.pass();
     for (const words of want) expect(world.notes[0]?.message).toContain(words);
@@ -257,10 +257,10 @@ describe("what was asked for", () => {
     {
       name: "has no spec, and no file",
       networks: "empty",
-      want: "ns1/empty has no spec.config, and no file in /definitions of the node defines a network named empty; no file there defines any; write the configuration",
+      want: "ns1/empty has no spec.config, and no file in /definitions of the node defines a network named empty; no file there defines a network; write the configuration",
     },
     { name: "is of others", networks: "other/secret", want: "other/secret" },
-  ])("is a network that $name", async ({ networks, want }) => {
+  ])("reject a network that $name", async ({ networks, want }) => {
     world.putNads("other/secret");
     world.putEmptyNad("empty");
     await world.putPod({ networks });
@@ -269,7 +269,7 @@ describe("what was asked for", () => {
   });
 });
 
-test("how long the plugins took is told", async () => {
+test("reports how long the plugins took", async () => {
   world.nowMs = 5000;
   world.resultOf = (result) => {
     world.nowMs += 40;
@@ -285,13 +285,13 @@ test("how long the plugins took is told", async () => {
   ]);
 });
 
-describe("a name that cannot be freed", () => {
+describe("an interface name that cannot be freed", () => {
   beforeEach(async () => {
     await world.putPod({ networks: "a@net1" });
     await world.pass();
   });
 
-  test("is told to whoever waits for it", async () => {
+  test("is reported to the attachment that waits for it", async () => {
     world.cni.failNext("del", FAILED);
     await world.putPod({ networks: "b@net1" });
     await world.continuePass();
@@ -302,7 +302,7 @@ describe("a name that cannot be freed", () => {
     expect(world.cni.calls).toHaveLength(2);
   });
 
-  test("is that of the network itself: its next attachment waits with the words of the failure", async () => {
+  test("reports its own failure when the same network requests it again", async () => {
     world.dropNamespace("box-uid-1");
     world.putSandbox("uid-1", "box-2");
     world.cni.failNext("del", FAILED);
@@ -313,7 +313,7 @@ describe("a name that cannot be freed", () => {
   });
 });
 
-test("an attachment whose undoing fails is told with its own failure, not with that of the undoing", async () => {
+test("reports the original failure when undoing an attachment fails too", async () => {
   world.resultOf = () => {
     throw new AppError("CNI_REQUEST_NOT_MET", { what: "MAC" });
   };
@@ -326,7 +326,7 @@ test("an attachment whose undoing fails is told with its own failure, not with t
   expect(await world.errorReasons()).toEqual({ net1: "RequestNotMet" });
 });
 
-test("a network that makes no interface has no entry in the status, and is attached once", async () => {
+test("a network without an interface has no status entry and is attached once", async () => {
   world.resultOf = ({ cniVersion }) => ({ cniVersion, interfaces: [] });
   await world.putPod({ networks: "a" });
   await world.pass();
@@ -338,7 +338,7 @@ test("a network that makes no interface has no entry in the status, and is attac
   expect(world.cni.calls).toEqual(["ADD box-uid-1/net1", "DEL box-uid-1/net1"]);
 });
 
-test("a network of a binding that makes no interface has an entry, for which virt-controller waits", async () => {
+test("a binding's network without an interface has the status entry that virt-controller waits for", async () => {
   world.resultOf = ({ cniVersion }) => ({ cniVersion, interfaces: [] });
   await world.putPod({ networks: "a@bnd0123456789a" });
   await world.pass();

@@ -30,14 +30,14 @@ function gateways(): readonly string[] {
   return world.defaultRoutes.gatewaysOf(INODE).toSorted();
 }
 
-test("it goes by the attachment, of its family alone, and the status says so", async () => {
+test("moves the route of its own address family only, and reports it in the status", async () => {
   await ask(element("a", "net1", "10.1.0.1"));
   expect(gateways()).toEqual(["10.1.0.1", "fd00::1"]);
   expect(await world.networkStatus()).toMatchObject([{ interface: "net1", gateway: ["10.1.0.1"] }]);
   expect(world.openNamespaces).toBe(0);
 });
 
-test("what gave way comes back when the attachment goes", async () => {
+test("restores the replaced route when the attachment is detached", async () => {
   await ask(element("a", "net1", "10.1.0.1", "fd01::1"));
   expect(gateways()).toEqual(["10.1.0.1", "fd01::1"]);
   await ask();
@@ -45,7 +45,7 @@ test("what gave way comes back when the attachment goes", async () => {
   expect(world.openNamespaces).toBe(0);
 });
 
-test("it is handed from one attachment to another, whichever goes first, and back to the cluster's", async () => {
+test("passes from one attachment to another in any order, and back to the cluster's network", async () => {
   await ask(element("a", "net1", "10.1.0.1"));
   await ask(element("b", "net2", "10.2.0.1"));
   expect(gateways()).toEqual(["10.2.0.1", "fd00::1"]);
@@ -53,23 +53,23 @@ test("it is handed from one attachment to another, whichever goes first, and bac
   expect(gateways()).toEqual(["10.0.0.1", "fd00::1"]);
 });
 
-test("a gateway that cannot be reached fails the attachment, and leaves the pod its route", async () => {
+test("an unreachable gateway fails the attachment and leaves the pod its route", async () => {
   const message = 'the kernel refused "route add default via 10.9.9.9 dev net1": ENETUNREACH';
   world.defaultRoutes.failNext("add", new AppError("PODNET_FAILED", { message }));
   expect(await ask(element("a", "net1", "10.9.9.9"))).toEqual({ code: "CNI_REQUEST_NOT_MET" });
   expect(world.cni.attachments).toEqual([]);
   expect(gateways()).toEqual(["10.0.0.1", "fd00::1"]);
   expect(world.notes[0]?.message).toMatch(
-    /a default route by 10\.9\.9\.9, which must be reached by an address of the NIC; the network gave net1 no address \(.*ENETUNREACH/,
+    /a default route by 10\.9\.9\.9, which must be reached by an address of the NIC; the network assigned net1 no address \(.*ENETUNREACH/,
   );
 });
 
-test("a failure that is not the route's is told as it is", async () => {
+test("reports failures that are not about routes unchanged", async () => {
   world.defaultRoutes.failNext("add", new AppError("OS_FILE_FAILED", { path: "netns" }));
   expect(await ask(element("a", "net1", "10.1.0.1"))).toEqual({ code: "OS_FILE_FAILED" });
 });
 
-test("a pod with more routes than anybody has is refused, and keeps them", async () => {
+test("rejects a pod with too many default routes and leaves them unchanged", async () => {
   for (let index = 0; index < 17; index += 1) {
     const gateway = `10.0.7.${String(index)}`;
     world.defaultRoutes.put(INODE, { version: 4, link: "eth0", gateway });
@@ -79,18 +79,18 @@ test("a pod with more routes than anybody has is refused, and keeps them", async
   expect(world.cni.attachments).toEqual([]);
 });
 
-test("a route that cannot come back holds up no unplug, and is told", async () => {
+test("a route that cannot be restored is reported and does not block the detach", async () => {
   await ask(element("a", "net1", "10.1.0.1"));
   world.podNetwork.takeLink(INODE, "eth0");
   await ask();
   expect(world.cni.attachments).toEqual([]);
   expect(world.notes.filter(({ reason }) => reason === "DefaultRouteLost")).toMatchObject([
-    { message: expect.stringContaining("default route by 10.0.0.1 at eth0") as string },
+    { message: expect.stringContaining("default route via 10.0.0.1 at eth0") as string },
   ]);
   expect(await world.errorReasons()).toEqual({});
 });
 
-test("a pod that is over has no routes to bring back", async () => {
+test("restores no routes in a pod that is over", async () => {
   await ask(element("a", "net1", "10.1.0.1"));
   world.defaultRoutes.failNext("list", new Error("nobody asks"));
   await world.deletePod();
@@ -98,17 +98,17 @@ test("a pod that is over has no routes to bring back", async () => {
   expect(world.cni.attachments).toEqual([]);
 });
 
-describe("it is refused", () => {
-  test("to a second element", async () => {
+describe("is rejected", () => {
+  test("for a second element", async () => {
     await ask(element("a", "net1", "10.1.0.1"), element("b", "net2", "fd01::1"));
     expect(await world.errorReasons()).toEqual({ net2: "RequestInvalid" });
     expect(world.notes.at(-1)?.message).toContain(
-      "default-route: only one element may ask for it, and that of a does already",
+      "default-route: only one element may request it, and the element of a already does",
     );
     expect(gateways()).toEqual(["10.1.0.1", "fd00::1"]);
   });
 
-  test("to the launcher of a VM, whose guest has its own", async () => {
+  test("for the launcher of a VM, whose guest has its own routes", async () => {
     world.putVmi("vmi-1", "a");
     const networks = JSON.stringify([element("a", "net1", "10.1.0.1")]);
     await world.putPod({ networks, launcherOf: "vmi-1" });
@@ -118,7 +118,7 @@ describe("it is refused", () => {
   });
 });
 
-test("an agent that dies at any call leaves the routes to the next one", async () => {
+test("a crash at any call leaves the routes to the next agent", async () => {
   for (let dieAt = 1; ; dieAt += 1) {
     await world.putPod({ networks: JSON.stringify([element("a", "net1", "10.1.0.1")]) });
     const died = await world.diesAt(dieAt);

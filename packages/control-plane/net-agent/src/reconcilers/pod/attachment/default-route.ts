@@ -16,7 +16,7 @@ import type { OpenNetns } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import { findVmiOf } from "../launcher.ts";
 import type { PodFacts } from "../observe.ts";
-import { reportRouteLost } from "../tell.ts";
+import { reportRouteLost } from "../events.ts";
 import { openRowNetns } from "./netns.ts";
 
 /** More than any ordinary pod has. Whoever may change the pod's routes could create any number. */
@@ -34,26 +34,26 @@ export async function assertMayRoute(
 ): Promise<void> {
   if (findGateways(wanted.selection).length === 0) return;
   const { networks } = facts.attachments;
-  const rival = networks.ok
+  const earlier = networks.ok
     ? findEarlierRouteRequest(networks.elements, wanted.selection)
     : undefined;
-  if (rival !== undefined) {
+  if (earlier !== undefined) {
     throw toRejection(
       wanted,
-      `only one element may ask for it, and that of ${rival.name} does already`,
+      `only one element may request it, and the element of ${earlier.name} already does`,
     );
   }
   if ((await findVmiOf(facts.pod, deps)) === undefined) return;
   // The launcher's own routes carry the guest's masqueraded traffic and the pod's probes.
-  const why = "the guest of a VM has routes of its own, and its launcher's must stay";
+  const why = "a launcher must keep its own default routes";
   throw toRejection(
     wanted,
-    `${why}; give the guest its gateway by the routes of the network's ipam`,
+    `${why}; configure the guest's gateway in the routes of the network's ipam`,
   );
 }
 
 /** The row's fields about default routes before ADD. */
-export function initialClaim({
+export function buildInitialClaim({
   selection,
 }: Pick<WantedAttachment, "selection">): Pick<JournalRow, "defaultRoute"> {
   const gateways = findGateways(selection);
@@ -65,7 +65,7 @@ function toClaim({ defaultRoute, request }: JournalRow): RouteClaim | undefined 
 }
 
 /** Route changes by other attachments of the same sandbox. */
-async function listOthers(row: JournalRow, deps: Deps): Promise<readonly RouteClaim[]> {
+async function listOtherClaims(row: JournalRow, deps: Deps): Promise<readonly RouteClaim[]> {
   const { containerId, interfaceName } = row.request;
   const rows = await deps.journal.list(row.podUid);
   return rows
@@ -76,7 +76,7 @@ async function listOthers(row: JournalRow, deps: Deps): Promise<readonly RouteCl
 
 function describeAddresses({ result, request }: JournalRow): string {
   const addresses = result?.ips?.map(({ address }) => address).join(", ") ?? "";
-  return `the network gave ${request.interfaceName} ${addresses === "" ? "no address" : addresses}`;
+  return `the network assigned ${request.interfaceName} ${addresses === "" ? "no address" : addresses}`;
 }
 
 async function setRoutes(
@@ -114,7 +114,7 @@ export async function claimDefaultRoutes(
   }
   try {
     const conflicting = findConflictingRoutes(await deps.defaultRoutes.list(netns), claim);
-    const replaced = routesToRemember(conflicting, claim, await listOthers(row, deps));
+    const replaced = routesToRemember(conflicting, claim, await listOtherClaims(row, deps));
     if (replaced.length > REPLACED_MAX) {
       const what = `the default routes of the pod, which has more than ${String(REPLACED_MAX)} already`;
       throw new AppError("CNI_REQUEST_NOT_MET", { what });
@@ -136,7 +136,7 @@ async function restore(
   deps: Deps,
 ): Promise<void> {
   const { row, facts, netns } = context;
-  for (const route of routesToRestore(claim, await listOthers(row, deps))) {
+  for (const route of routesToRestore(claim, await listOtherClaims(row, deps))) {
     try {
       await deps.defaultRoutes.restore(netns, route);
     } catch (error) {

@@ -18,7 +18,7 @@ async function putFile(name: string, config: unknown): Promise<void> {
   await world.files.writeAtomic(`${DEFINITIONS}/${name}`, text);
 }
 
-test("it is attached as the file says, whatever is broken beside it", async () => {
+test("attaches as the file says, although other files are broken", async () => {
   await putFile("00-broken.conf", "{");
   await putFile("10-blue.conflist", {
     cniVersion: "1.0.0",
@@ -34,14 +34,14 @@ test("it is attached as the file says, whatever is broken beside it", async () =
   expect(await world.errorReasons()).toEqual({});
 });
 
-test("its own configuration goes before the file", async () => {
+test("prefers spec.config to the file", async () => {
   await putFile("blue.conf", { name: "blue", type: "macvlan" });
   world.putNad({ namespace: "ns1", name: "blue" }, { cniVersion: "1.0.0", type: "bridge" });
   await world.pass();
   expect(world.requests[0]?.request.config.plugins).toMatchObject([{ type: "bridge" }]);
 });
 
-test("where no file defines it, who looks at it is told what there is and what to do", async () => {
+test("reports which networks the files define when none defines this one", async () => {
   await putFile("a.conf", { name: "green", type: "bridge" });
   await putFile("b.conf", "no JSON");
   await world.pass();
@@ -52,7 +52,7 @@ test("where no file defines it, who looks at it is told what there is and what t
   );
 });
 
-test("a message repeats no more than sixteen of many names", async () => {
+test("lists at most sixteen names in a message", async () => {
   for (let index = 10; index < 30; index += 1) {
     await putFile(`${String(index)}.conf`, { name: `n${String(index)}`, type: "bridge" });
   }
@@ -61,7 +61,7 @@ test("a message repeats no more than sixteen of many names", async () => {
   expect(world.notes[0]?.message).toContain("n25 and 4 more");
 });
 
-test("it is attached once a file defines it", async () => {
+test("attaches once a file defines it", async () => {
   await world.pass();
   await putFile("blue.conf", { name: "blue", cniVersion: "1.0.0", type: "bridge" });
   world.nowMs += 60_000;
@@ -69,7 +69,7 @@ test("it is attached once a file defines it", async () => {
   expect(world.cni.attachments).toEqual(["box-uid-1/net1"]);
 });
 
-test("a file that names no plugin is told with its path", async () => {
+test("reports a file without plugins by its path", async () => {
   await putFile("blue.conf", { name: "blue", plugins: [{}] });
   await world.pass();
   expect(await world.errorReasons()).toEqual({ net1: "NetworkInvalid" });
@@ -78,7 +78,7 @@ test("a file that names no plugin is told with its path", async () => {
   );
 });
 
-test("what a tenant's definition means by a file is limited as if the tenant had written it", async () => {
+test("applies the tenant policy to a file that a tenant's definition refers to", async () => {
   world.policy = DEFAULT_POLICY;
   await putFile("blue.conf", { name: "blue", type: "host-device", device: "eth0" });
   await world.pass();

@@ -12,7 +12,7 @@ function describeSearch({ names, unreadable }: DefinitionSearch): string {
   const listed = names.slice(0, NAMES_MAX).join(", ");
   const more = names.length > NAMES_MAX ? ` and ${String(names.length - NAMES_MAX)} more` : "";
   const there =
-    names.length === 0 ? "no file there defines any" : `files there define ${listed}${more}`;
+    names.length === 0 ? "no file there defines a network" : `files there define ${listed}${more}`;
   return [there, ...unreadable.slice(0, NAMES_MAX)].join("; ");
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { AttachmentRequest, CniResult } from "@patchbay/core/interfaces";
 import { expect, test } from "vitest";
-import { buildLentNic } from "./detach.ts";
+import { buildBorrowedNic } from "./detach.ts";
 
 const OWN_MAC = "02:00:00:00:00:0A";
 const GUEST_MAC = "02:00:00:00:00:01";
@@ -22,10 +22,10 @@ const REQUEST: AttachmentRequest = {
 };
 
 function lentBy(result: Omit<CniResult, "cniVersion">, request = REQUEST): unknown {
-  return buildLentNic(request, { cniVersion: "1.0.0", ...result });
+  return buildBorrowedNic(request, { cniVersion: "1.0.0", ...result });
 }
 
-test("a NIC had the MAC and the addresses of the result", () => {
+test("the NIC had the MAC and the addresses of the result", () => {
   const ips = [{ interface: 1, address: "10.0.0.2/24" }, { address: "fd00::2/64" }];
   expect(lentBy({ interfaces: [HOST_NIC, NIC, OTHER_NIC], ips })).toEqual({
     name: "net1",
@@ -51,15 +51,15 @@ test.each([
     name: "of another NIC, nor that one's address",
     result: { interfaces: [OTHER_NIC], ips: [{ interface: 0, address: "10.0.0.2/24" }] },
   },
-])("no MAC is known: one $name", ({ result }) => {
+])("the MAC is unknown: the result $name", ({ result }) => {
   expect(lentBy(result)).toEqual({ name: "net1", addresses: [] });
 });
 
-test("a MAC that nobody asked for is left as it is", () => {
+test("leaves a MAC unchanged that was not requested", () => {
   const args = REQUEST.args.slice(0, 1);
   expect(lentBy({ interfaces: [NIC] }, { ...REQUEST, args })).not.toHaveProperty("mac");
 });
 
-test("nothing is known without a result", () => {
-  expect(buildLentNic(REQUEST, undefined)).toEqual({ name: "net1", addresses: [] });
+test("knows only the name without a result", () => {
+  expect(buildBorrowedNic(REQUEST, undefined)).toEqual({ name: "net1", addresses: [] });
 });

@@ -12,9 +12,9 @@ import { findMovedNic, movesNodeNic } from "@patchbay/core/nics";
 import { messageOf } from "@patchbay/base";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
-import { reportDetached, reportRemovedByForce } from "../tell.ts";
+import { reportDetached, reportRemovedByForce } from "../events.ts";
 import { restoreRoutes } from "./default-route.ts";
-import { dropDeviceInfo } from "./device.ts";
+import { removeDeviceInfo } from "./device.ts";
 import { openRowNetns } from "./netns.ts";
 import { bringBackNic, isAlreadyBack, restoreNodeNics } from "./node-nics.ts";
 
@@ -32,13 +32,13 @@ function findNic(result: CniResult, interfaceName: string): Nic {
 }
 
 /** The NIC has another MAC than the request: the plugin did not set it. */
-function isOtherMac({ args }: AttachmentRequest, { mac }: Nic): boolean {
+function hasDifferentMac({ args }: AttachmentRequest, { mac }: Nic): boolean {
   const requested = args.find(([key]) => key === "MAC")?.[1];
   return requested !== undefined && isNicMac(mac) && normalizeMac(requested) !== normalizeMac(mac);
 }
 
 /** What the NIC had after ADD; only its name without a result. */
-export function buildLentNic(
+export function buildBorrowedNic(
   request: AttachmentRequest,
   result: CniResult | undefined,
 ): BorrowedNic {
@@ -48,7 +48,7 @@ export function buildLentNic(
   const addresses = (result.ips ?? [])
     .filter(({ interface: owner }) => owner === undefined || owner === nic.index)
     .map(({ address }) => address);
-  return { name, ...(isOtherMac(request, nic) && { mac: nic.mac }), addresses };
+  return { name, ...(hasDifferentMac(request, nic) && { mac: nic.mac }), addresses };
 }
 
 /**
@@ -66,17 +66,17 @@ async function restoreName(row: JournalRow, netns: OpenNetns, deps: Deps): Promi
   await deps.podNetwork.restoreName(netns, { name, before, ...(mac !== undefined && { mac }) });
 }
 
-async function giveBackSettings(
+async function restoreSettings(
   row: JournalRow,
   where: { readonly netns: OpenNetns; readonly facts: PodFacts },
   deps: Deps,
 ): Promise<void> {
   try {
-    await deps.podNetwork.giveBack(where.netns, buildLentNic(row.request, row.result));
+    await deps.podNetwork.giveBack(where.netns, buildBorrowedNic(row.request, row.result));
   } catch (error) {
     // DEL follows nevertheless: it may not need this, and it removes the NIC.
     const reason = messageOf(error);
-    deps.log.warn("giving back to a NIC failed", { pod: where.facts.key, reason });
+    deps.log.warn("failed to restore the settings of a NIC", { pod: where.facts.key, reason });
   }
 }
 
@@ -90,7 +90,7 @@ async function prepareRemoval(
   if (netns !== undefined) {
     try {
       await restoreName(row, netns, deps);
-      await giveBackSettings(row, { netns, facts }, deps);
+      await restoreSettings(row, { netns, facts }, deps);
     } finally {
       netns.close();
     }
@@ -185,7 +185,7 @@ export async function detach(row: JournalRow, facts: PodFacts, deps: Deps): Prom
   const removedRow = row.isUnmade === true ? row : await removeLinks(row, facts, deps);
   await restoreNodeNics(removedRow, facts, deps);
   await restoreRoutes(row, facts, deps);
-  await dropDeviceInfo(row, deps);
+  await removeDeviceInfo(row, deps);
   if (row.isAdopted === true) await forgetCached(row.request, deps);
   await deps.journal.write({ ...row, state: "removed" });
   reportDetached(row, facts, deps);

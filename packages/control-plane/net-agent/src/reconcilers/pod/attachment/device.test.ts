@@ -38,8 +38,8 @@ async function devices(): Promise<readonly string[]> {
   return rows.map(({ request, device }) => `${request.interfaceName} ${device?.id ?? "none"}`);
 }
 
-describe("of several attachments", () => {
-  test("each has another device, also after the agent has died", async () => {
+describe("several attachments", () => {
+  test("get different devices, also after a crash", async () => {
     await ask({});
     await world.pass();
     await ask({}, {});
@@ -47,7 +47,7 @@ describe("of several attachments", () => {
     expect(await devices()).toEqual(["net1 d1", "net2 d2"]);
   });
 
-  test("one for which none is left fails with a reason and an event, and is left alone", async () => {
+  test("report a missing device with a reason and an event, and back off", async () => {
     await ask({}, {}, {});
     expect(await world.pass()).toMatchObject({ code: "CNI_NO_DEVICE" });
     expect(await devices()).toEqual(["net1 d1", "net2 d2"]);
@@ -62,7 +62,7 @@ describe("of several attachments", () => {
     expect(world.podDevices.asked).toBe(asked);
   });
 
-  test("one that waits gets the device of one that goes, in the same pass", async () => {
+  test("reuse a detached attachment's device in the same pass", async () => {
     await ask({ interface: "net1" }, { interface: "net2" }, { interface: "net3" });
     await world.pass();
     await ask({ interface: "net2" }, { interface: "net3" });
@@ -71,7 +71,7 @@ describe("of several attachments", () => {
     expect(await world.errorReasons()).toEqual({});
   });
 
-  test("one that waits gets the device of one that goes late", async () => {
+  test("reuse a device that is detached late", async () => {
     world.podDevices.put(POD_KEY, NIC, ["d1"]);
     await ask({ interface: "net1" });
     await world.pass();
@@ -87,13 +87,13 @@ describe("of several attachments", () => {
     expect(await world.errorReasons()).toEqual({});
   });
 
-  test("one that names a device gets it, whatever stands before it", async () => {
+  test("get the device that the element names, regardless of their order", async () => {
     await ask({}, { deviceID: "d1" });
     await world.pass();
     expect(await devices()).toEqual(["net1 d2", "net2 d1"]);
   });
 
-  test("what the pod's runtime has attached has its device", async () => {
+  test("respect the devices of attachments that the runtime made", async () => {
     const config = { cniVersion: "1.0.0", name: "other", type: "sriov", deviceID: "d1" };
     await world.files.writeAtomic(
       "/cache/results/other-box-uid-1-net7",
@@ -113,7 +113,7 @@ describe("of several attachments", () => {
   });
 });
 
-test("every plugin is given the device, and those that declare it by runtimeConfig too", async () => {
+test("passes the device to every plugin, and as runtimeConfig to those that declare it", async () => {
   await ask({});
   await world.pass();
   const [{ request } = expect.fail("no request")] = world.requests;
@@ -124,7 +124,7 @@ test("every plugin is given the device, and those that declare it by runtimeConf
   expect(request.capabilityArgs).toEqual({ deviceID: "d1", CNIDeviceInfoFile: OWN_FILE });
 });
 
-test("a network of no resource asks no kubelet", async () => {
+test("does not query the kubelet for a network without a resource", async () => {
   world.podDevices.answer(false);
   world.putNads("plain");
   await world.putPod({ networks: "plain" });
@@ -132,7 +132,7 @@ test("a network of no resource asks no kubelet", async () => {
   expect(world.podDevices.asked).toBe(0);
 });
 
-test("without a kubelet the attachment fails in clear words, and is tried again", async () => {
+test("fails with a clear message without a kubelet, and retries", async () => {
   world.podDevices.answer(false);
   await ask({});
   expect(await world.pass()).toMatchObject({ code: "DEVICES_UNKNOWN" });
@@ -143,7 +143,7 @@ test("without a kubelet the attachment fails in clear words, and is tried again"
   expect(await devices()).toEqual(["net1 d1"]);
 });
 
-test("another resource in the definition is another try", async () => {
+test("retries when the definition names another resource", async () => {
   putFast("vhost-user.patchbay.io/sockets");
   await ask({});
   await world.pass();
@@ -172,7 +172,7 @@ describe("a network with a marker resource is attached without a device", () => 
     expect(await world.errorReasons()).toEqual({});
   });
 
-  test("when the pod is created, too", async () => {
+  test("also at pod creation", async () => {
     putFast(MARKER);
     await ask({});
     expect(await new FakeRuntime(world).call("ADD")).toMatchObject({ status: 200 });
@@ -180,20 +180,20 @@ describe("a network with a marker resource is attached without a device", () => 
   });
 });
 
-test("a device is not judged as what a tenant has written", async () => {
+test("does not apply the tenant policy to the device in the configuration", async () => {
   world.policy = { ...world.policy, trustedNamespaces: [], plugins: ["*"] };
   world.podDevices.put(POD_KEY, NIC, ["/dev/vfio/7"]);
   await ask({});
   expect(await world.pass()).toBeUndefined();
 });
 
-describe("what is told of a device", () => {
+describe("device information", () => {
   async function tell(): Promise<void> {
     const path = `${DEVICE_INFO}/dp/vendor.io-nic-d1-device.json`;
     await world.files.writeAtomic(path, JSON.stringify(INFO));
   }
 
-  test("is in the pod's status, also after the agent has died, until the attachment goes", async () => {
+  test("is in the pod's status until the detach, also after a crash", async () => {
     await tell();
     await ask({});
     await world.pass();
@@ -208,7 +208,7 @@ describe("what is told of a device", () => {
     expect(await world.files.list(`${DEVICE_INFO}/dp`)).toHaveLength(1);
   });
 
-  test("is what the plugins of ADD have left", async () => {
+  test("is what the plugins left after ADD", async () => {
     const told = { type: "vhost-user", version: "1.1.0", "vhost-user": { mode: "server" } };
     let copied: string | undefined;
     await tell();
@@ -223,7 +223,7 @@ describe("what is told of a device", () => {
     expect(await world.networkStatus()).toMatchObject([{ "device-info": told }]);
   });
 
-  test("is what a plugin tells of its own, where it declares the file and no device is asked for", async () => {
+  test("may come from a plugin that declares the file, without a requested device", async () => {
     const told = { type: "vhost-user", version: "1.1.0", "vhost-user": { mode: "client" } };
     const plugin = { type: "own", capabilities: { CNIDeviceInfoFile: true } };
     world.putNad({ namespace: "ns1", name: "own" }, { cniVersion: "1.0.0", plugins: [plugin] });
@@ -237,7 +237,7 @@ describe("what is told of a device", () => {
     expect(await devices()).toEqual(["net1 none"]);
   });
 
-  test("leaves nothing where ADD fails, or the agent dies at any call of it", async () => {
+  test("leaves no file when ADD fails or the agent crashes", async () => {
     await tell();
     const left: string[] = [];
     for (let dieAt = 1; ; dieAt += 1) {
@@ -252,8 +252,8 @@ describe("what is told of a device", () => {
   });
 });
 
-describe("when the pod is created", () => {
-  test("attachments have devices, and what is told of them goes with the sandbox", async () => {
+describe("at pod creation", () => {
+  test("attachments get devices, and their information is removed with the sandbox", async () => {
     const runtime = new FakeRuntime(world);
     await world.files.writeAtomic(
       `${DEVICE_INFO}/dp/vendor.io-nic-d1-device.json`,
@@ -267,7 +267,7 @@ describe("when the pod is created", () => {
     expect(await world.files.list(`${DEVICE_INFO}/cni`)).toEqual([]);
   });
 
-  test("the runtime hears it where there are too few", async () => {
+  test("too few devices fail the runtime's call", async () => {
     await ask({}, {}, {});
     const { status, parsed } = await new FakeRuntime(world).call("ADD");
     expect([status, parsed]).toMatchObject([

@@ -20,7 +20,7 @@ import { parseKey } from "@patchbay/kube";
 import type { AttachmentRequest, Sandbox } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
-import { deviceOfRow } from "./owned-row.ts";
+import { readDevice } from "./owned-row.ts";
 
 /** Capability whose value is the path of the device information file. Source: NPWG device information 1.1.0 section 5. */
 const INFO_FILE = "CNIDeviceInfoFile";
@@ -37,7 +37,7 @@ function readDeviceRequest(
 }
 
 /** Devices in use in the same sandbox. Those of a former sandbox count as free, even if their DEL is still pending. */
-async function listHeld(
+async function listUsedDevices(
   facts: PodFacts,
   sandbox: Sandbox,
   deps: Deps,
@@ -45,7 +45,7 @@ async function listHeld(
   const rows = (await deps.journal.list(facts.uid)).filter(
     ({ request, state }) => request.containerId === sandbox.id && state !== "removed",
   );
-  const own = rows.flatMap((row) => deviceOfRow(row) ?? []);
+  const own = rows.flatMap((row) => readDevice(row) ?? []);
   const others = facts.attachments.foreign.map(async ({ interfaceName: holder }) => {
     const cached = await deps.resultCache.find(sandbox.id, holder);
     const id = cached === undefined ? undefined : deviceIn(cached.config);
@@ -54,7 +54,7 @@ async function listHeld(
   return [...own, ...(await Promise.all(others)).flat()];
 }
 
-function listNamed(
+function listNamedDevices(
   { selection }: Pick<WantedAttachment, "selection">,
   { attachments: { networks } }: PodFacts,
 ): readonly string[] {
@@ -68,7 +68,7 @@ function listNamed(
  * The inputs of the device choice, so that a failed choice is retried when they change. Detaches run before attaches; a failed detach
  * frees its device later.
  */
-export function deviceInputs(
+export function buildDeviceInputs(
   wanted: WantedAttachment,
   facts: PodFacts,
   deps: Pick<Deps, "nads">,
@@ -141,8 +141,8 @@ export async function addDevice(
   const { network } = wanted;
   const choice = chooseDevice(deviceRequest, {
     given: await listPodDevices(deviceRequest, facts, deps),
-    held: await listHeld(facts, sandbox, deps),
-    named: listNamed(wanted, facts),
+    held: await listUsedDevices(facts, sandbox, deps),
+    named: listNamedDevices(wanted, facts),
   });
   if (!choice.ok) throw new AppError("CNI_NO_DEVICE", { network, reason: choice.reason });
   if (choice.id === undefined) return withInfoFile(wanted, request, deps);
@@ -159,7 +159,7 @@ export async function addDevice(
   };
 }
 
-export async function offerDeviceInfo({ device }: JournalRow, deps: Deps): Promise<void> {
+export async function prepareDeviceInfo({ device }: JournalRow, deps: Deps): Promise<void> {
   if (device?.id === undefined) return;
   const { id, infoPath, resource } = device;
   await deps.deviceInfo.prepare(infoPath, { id, ...(resource !== undefined && { resource }) });
@@ -172,6 +172,6 @@ export async function withDeviceInfo(row: JournalRow, deps: Deps): Promise<Journ
 }
 
 /** Removes the file after DEL. The device plugin's own file stays. */
-export async function dropDeviceInfo({ device }: JournalRow, deps: Deps): Promise<void> {
+export async function removeDeviceInfo({ device }: JournalRow, deps: Deps): Promise<void> {
   if (device !== undefined) await deps.deviceInfo.remove(device.infoPath);
 }

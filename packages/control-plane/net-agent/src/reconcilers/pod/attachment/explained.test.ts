@@ -43,7 +43,7 @@ test.each([
     reason: "CniFailed",
     says: "did not finish",
   },
-])("the judgement $name", async ({ error, problems, reason, says }) => {
+])("reports the definition's problem: $name", async ({ error, problems, reason, says }) => {
   world.problems = problems;
   world.cni.failNext("add", error);
   await world.pass();
@@ -51,7 +51,7 @@ test.each([
   expect(world.notes.map(({ message }) => message).join()).toContain(says);
 });
 
-test("a plugin that works is not doubted", async () => {
+test("does not check the definition when the plugin succeeds", async () => {
   world.problems = [MISSING];
   await world.pass();
   expect(await world.errorReasons()).toEqual({});

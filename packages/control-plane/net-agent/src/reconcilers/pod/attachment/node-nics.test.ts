@@ -65,23 +65,23 @@ function kernelGivesBack(name = "dev7"): void {
 const told = (): readonly string[] =>
   world.notes.filter(({ reason }) => reason === "NodeNicNotRestored").map((note) => note.message);
 
-test("what it was is on disk before its plugin runs", async () => {
+test("is recorded on disk before its plugin runs", async () => {
   await plug();
   expect((await world.journal.list("uid-1"))[0]?.nodeNics).toEqual([CARD]);
   expect(world.openNamespaces).toBe(0);
 });
 
-test("an unplug gives all of it back", async () => {
+test("is restored by an unplug", async () => {
   await plug();
   await world.putPod({ networks: "" });
   expect(await world.pass()).toBeUndefined();
   expect(host()).toEqual([CARD]);
   expect(await rows()).toBe(0);
-  expect(world.lines.map(({ message }) => message)).toContain("node's NIC restored");
+  expect(world.lines.map(({ message }) => message)).toContain("restored a NIC of the node");
   expect(world.openNamespaces).toBe(0);
 });
 
-test("so does the end of a pod, whose namespace has gone before", async () => {
+test("is restored when the pod ends and its namespace is gone already", async () => {
   await plug();
   await world.deletePod();
   world.sandboxes.take("uid-1");
@@ -91,7 +91,7 @@ test("so does the end of a pod, whose namespace has gone before", async () => {
   expect(host()).toEqual([{ ...CARD, index: 7 }]);
 });
 
-test("hardware that is not back yet is waited for", async () => {
+test("retries until hardware has returned to the node", async () => {
   await plug();
   await world.deletePod();
   world.sandboxes.take("uid-1");
@@ -104,7 +104,7 @@ test("hardware that is not back yet is waited for", async () => {
   expect(told()).toEqual([]);
 });
 
-test("a plugin that never takes it out does not keep it", async () => {
+test("is moved back without a plugin that always fails", async () => {
   await plug();
   await world.putPod({ networks: "" });
   for (let pass = 1; pass <= TRIES; pass += 1) {
@@ -116,7 +116,7 @@ test("a plugin that never takes it out does not keep it", async () => {
   expect(await rows()).toBe(0);
 });
 
-test("a plugin that does not find it in the pod has done its work where it is on the node", async () => {
+test("treats a plugin that does not find the NIC as done when the NIC is on the node", async () => {
   await plug();
   await world.putPod({ networks: "" });
   world.nodeNics.move(POD, HOST_INODE, { name: CARD.name });
@@ -125,15 +125,15 @@ test("a plugin that does not find it in the pod has done its work where it is on
   expect(host()).toEqual([CARD]);
 });
 
-test("an ADD that fails leaves it as it was", async () => {
+test("stays unchanged when ADD fails", async () => {
   await world.putPod({ networks: "card@net1" });
   world.cni.failNext("add", new AppError("CNI_PLUGIN_FAILED", { ...REFUSAL.details }), "half");
   expect(await world.pass()).toEqual({ code: "CNI_PLUGIN_FAILED" });
   expect(host()).toEqual([CARD]);
 });
 
-describe("what cannot be given back is told, and holds nothing up", () => {
-  test("an address that the kernel refuses, after some tries", async () => {
+describe("reports what cannot be restored, and does not block the detach:", () => {
+  test("an address that the kernel rejects, after some attempts", async () => {
     await plug();
     await world.putPod({ networks: "" });
     world.nodeNics.refused = ["10.9.1.2/24"];
@@ -143,12 +143,12 @@ describe("what cannot be given back is told, and holds nothing up", () => {
     expect(told()).toEqual([]);
     expect(await world.pass()).toBeUndefined();
     expect(told()).toEqual([
-      "net1 of ns1/card is gone, but not all of the node is as it was before: eth1 lacks 10.9.1.2/24; an administrator must configure the NIC on the node",
+      "net1 of ns1/card was detached, but the node's NIC was not fully restored: eth1 lacks 10.9.1.2/24; an administrator must configure the NIC on the node",
     ]);
     expect(await rows()).toBe(0);
   });
 
-  test("a link that the kernel has removed with the pod, at once", async () => {
+  test("a link that the kernel removed with the pod, at once", async () => {
     begin(VLAN);
     await plug();
     await world.deletePod();
@@ -156,11 +156,11 @@ describe("what cannot be given back is told, and holds nothing up", () => {
     world.dropNamespace("box-uid-1");
     world.nodeNics.drop(POD.inode);
     expect(await world.pass()).toBeUndefined();
-    expect(told().join("")).toContain("eth1 is gone: the kernel removed it with the pod");
+    expect(told().join("")).toContain("eth1 was removed by the kernel with the pod");
   });
 });
 
-test("a node that was started anew has configured it itself", async () => {
+test("is not restored after a reboot, because the node has configured it", async () => {
   await plug();
   world.bootId = "boot-2";
   world.nodeNics.drop(POD.inode);
@@ -171,7 +171,7 @@ test("a node that was started anew has configured it itself", async () => {
   expect(host()).toEqual([{ ...CARD, mtu: 1500 }]);
 });
 
-test("who takes it before another has given all of it back gives it back as that one had it", async () => {
+test("restores the first record when another attachment takes the NIC too early", async () => {
   await plug();
   const [row] = await world.journal.list("uid-1");
   if (row === undefined) throw new Error("there is no row");
@@ -184,7 +184,7 @@ test("who takes it before another has given all of it back gives it back as that
   expect((await world.journal.list("uid-1"))[0]?.nodeNics).toEqual(nodeNics);
 });
 
-test("an agent that dies at any call leaves it as it was in the end", async () => {
+test("is restored in the end after a crash at any call", async () => {
   let deaths = 0;
   for (let dieAt = 1; dieAt <= CALLS_MAX; dieAt += 1) {
     begin();

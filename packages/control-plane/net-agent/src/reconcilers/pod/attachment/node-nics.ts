@@ -7,7 +7,7 @@ import { isHostDeviceFailure, isSameNodeNic, listMovedNics } from "@patchbay/cor
 import type { AttachmentRequest, NodeNic, OpenNetns } from "@patchbay/core/interfaces";
 import type { Deps } from "../../../deps.ts";
 import type { PodFacts } from "../observe.ts";
-import { reportNicNotRestored } from "../tell.ts";
+import { reportNicNotRestored } from "../events.ts";
 
 /** Attempts until a person has to fix the NIC. Hardware returns from a deleted namespace with a delay. */
 const ATTEMPTS_MAX = 5;
@@ -27,7 +27,7 @@ async function listRecorded(
   except?: JournalRow,
 ): Promise<readonly NodeNic[]> {
   const recorded: NodeNic[] = [];
-  for (const uid of tracked.keys().flatMap((key) => tracked.uidsOf(key))) {
+  for (const uid of tracked.keys().flatMap((key) => tracked.listUids(key))) {
     for (const row of await journal.list(uid)) {
       const isOther = row.podUid !== except?.podUid || row.sequence !== except.sequence;
       if (isOther && row.state !== "removed" && row.bootId === bootId) {
@@ -97,7 +97,9 @@ async function restoreOne(
   // The other attachment that has it now restores it.
   if ((await listRecorded(deps, row)).some((other) => isSameNodeNic(other, nic))) return [];
   const isHardware = nic.kind === "";
-  const problem = isHardware ? "has not come back" : `is gone: the kernel removed it with the pod`;
+  const problem = isHardware
+    ? "has not returned to the node"
+    : "was removed by the kernel with the pod";
   return [{ message: `${nic.name} ${problem}`, isTransient: isHardware }];
 }
 
@@ -116,14 +118,14 @@ export async function restoreNodeNics(row: JournalRow, facts: PodFacts, deps: De
   });
   if (missing.length === 0) {
     const nics = nodeNics.map(({ name }) => name).join(", ");
-    deps.log.info("node's NIC restored", { pod: facts.key, nics });
+    deps.log.info("restored a NIC of the node", { pod: facts.key, nics });
     return;
   }
-  const message = missing.map((lack) => lack.message).join("; ");
+  const message = missing.map((setting) => setting.message).join("; ");
   if (missing.some(({ isTransient }) => isTransient) && failedRemovals + 1 < ATTEMPTS_MAX) {
     await deps.journal.write({ ...row, failedRemovals: failedRemovals + 1 });
     throw new AppError("PODNET_FAILED", {
-      message: `a NIC of the node is not as it was: ${message}`,
+      message: `a NIC of the node could not be restored: ${message}`,
     });
   }
   reportNicNotRestored(row, { facts, missing: message }, deps);

@@ -26,7 +26,7 @@ export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
  * Entries of a secondary network. A network that makes no interface gets an entry too if its interface name is Patchbay's own, because
  * virt-controller waits for the entry.
  */
-function secondaryEntriesOf(
+function buildSecondaryEntries(
   { network, request: { interfaceName }, defaultRoute }: JournalRow,
   result: NonNullable<JournalRow["result"]>,
 ): readonly NetworkStatus[] {
@@ -37,14 +37,14 @@ function secondaryEntriesOf(
 }
 
 /** Status entries of the row's NICs; none until ADD has succeeded. */
-export function statusEntriesOf(row: JournalRow): readonly NetworkStatus[] {
+export function buildStatusEntries(row: JournalRow): readonly NetworkStatus[] {
   const { result, network, request, deviceInfo } = row;
   if (result === undefined) return [];
   const { interfaceName } = request;
   const entries =
     row.isDefault === true
       ? defaultNetworkStatusesOf(result, network, interfaceName)
-      : secondaryEntriesOf(row, result);
+      : buildSecondaryEntries(row, result);
   if (deviceInfo === undefined) return entries;
   return entries.map((entry) =>
     entry.interface === interfaceName ? { ...entry, "device-info": deviceInfo } : entry,
@@ -52,7 +52,7 @@ export function statusEntriesOf(row: JournalRow): readonly NetworkStatus[] {
 }
 
 /** The device of a row. For adopted attachments it is in the configuration. */
-export function deviceOfRow({ device, request }: JournalRow): UsedDevice | undefined {
+export function readDevice({ device, request }: JournalRow): UsedDevice | undefined {
   const holder = request.interfaceName;
   if (device?.id !== undefined) {
     const { id, resource } = device;
@@ -91,16 +91,16 @@ function isStale(row: JournalRow, { sandbox, runtimeUnavailable, bootId }: Curre
 }
 
 /** Converts the row for plans, which only detach stale rows. */
-export function toOwned(row: JournalRow, now: CurrentPod): OwnedRow {
+export function toOwned(row: JournalRow, current: CurrentPod): OwnedRow {
   return {
     row,
     network: row.network,
     interfaceName: row.request.interfaceName,
     state: row.state,
-    isStale: isStale(row, now),
+    isStale: isStale(row, current),
     isAdopted: row.isAdopted === true,
-    hasDevice: deviceOfRow(row) !== undefined,
-    entries: statusEntriesOf(row),
+    hasDevice: readDevice(row) !== undefined,
+    entries: buildStatusEntries(row),
     ...(row.selection !== undefined && { asked: row.selection }),
   };
 }

@@ -15,7 +15,7 @@ beforeEach(async () => {
   world.putNad({ namespace: "default", name: "shared" }, { type: "bridge", bridge: "br0" });
 });
 
-test("it is refused with all that it names and the flags that would allow it; an administrator's is attached", async () => {
+test("rejects it with all violations and the flags that allow them; an administrator's is attached", async () => {
   const ipam = { type: "host-local", dataDir: "/etc" };
   world.putNad({ namespace: "ns1", name: "mine" }, { type: "bridge", bridge: "br0", ipam });
   await world.pass();
@@ -34,7 +34,7 @@ test("it is refused with all that it names and the flags that would allow it; an
   }
 });
 
-test("once it names nothing of that it is attached", async () => {
+test("attaches it once it violates nothing", async () => {
   world.putNad({ namespace: "ns1", name: "mine" }, { type: "host-device", device: "eth0" });
   await world.pass();
   expect(await world.errorReasons()).toEqual({ net1: "DefinitionForbidden" });
@@ -62,7 +62,7 @@ test.each([
     },
   },
   { name: "the pods' network", config: { name: "cbr0", ...blue, ipam } },
-])("one that would give addresses of $name is refused", async ({ config }) => {
+])("rejects a pool shared with $name", async ({ config }) => {
   world.readDefaultNetwork = () =>
     Promise.resolve({ cniVersion: "1.0.0", name: "cbr0", plugins: [{ type: "flannel" }] });
   world.putNad(
@@ -73,7 +73,7 @@ test.each([
   await world.pass();
   expect(await world.errorReasons()).toEqual({ net1: "DefinitionForbidden" });
   const told = world.notes.find(({ reason }) => reason === "DefinitionForbidden");
-  expect(told?.message).toContain(`name "${config.name}", under which `);
+  expect(told?.message).toContain(`name "${config.name}", which `);
 });
 
 test.each([
@@ -93,7 +93,7 @@ test.each([
     },
     theirs: { ipam },
   },
-])("one with $name is attached", async ({ config, theirs = {} }) => {
+])("attaches one with $name", async ({ config, theirs = {} }) => {
   world.readDefaultNetwork = () =>
     Promise.reject(new AppError("CNI_DEFAULT_NETWORK_MISSING", { reason: "none" }));
   world.putNad(
@@ -107,7 +107,7 @@ test.each([
   expect(await world.errorReasons()).toEqual({});
 });
 
-test("what was attached before goes when it is asked for no longer, whatever it names", async () => {
+test("detaches an existing attachment whatever its definition names now", async () => {
   world.policy = { ...DEFAULT_POLICY, trustedNamespaces: ["ns1", "default"] };
   world.putNad({ namespace: "ns1", name: "mine" }, { type: "host-device", device: "eth0" });
   await world.pass();
@@ -117,7 +117,7 @@ test("what was attached before goes when it is asked for no longer, whatever it 
   expect(world.cni.attachments).toEqual([]);
 });
 
-test("beside Multus it is attached nevertheless", async () => {
+test("attaches it nevertheless beside Multus", async () => {
   world.enforcesPolicy = false;
   world.putNad({ namespace: "ns1", name: "mine" }, { type: "bridge", bridge: "br0" });
   await world.pass();

@@ -56,7 +56,7 @@ function findSelfCall(network: string, { plugins }: NetworkConfigList): AppError
  * The plugin would wait for itself.
  * @throws AppError with CNI_PLUGIN_CALLS_ITSELF
  */
-export function assertNotOwn(network: string, config: NetworkConfigList): void {
+export function assertNotOwnPlugin(network: string, config: NetworkConfigList): void {
   const own = findSelfCall(network, config);
   if (own !== undefined) throw own;
 }
@@ -71,7 +71,7 @@ async function findNameProblems(
   if (owner === undefined) return [];
   const { flag } = POLICY_FIELDS.trustedNamespaces;
   return [
-    `name "${config.name}", under which ${owner} keeps its addresses; another name has others (${flag})`,
+    `name "${config.name}", which ${owner} uses for its address pool; choose another name (${flag})`,
   ];
 }
 
@@ -100,7 +100,7 @@ export async function findForbidden(
 }
 
 /** Whether the finding rejects the definition; otherwise it is only reported. */
-export function isRefusal({ code }: AppError): boolean {
+export function isRejection({ code }: AppError): boolean {
   return code !== "CNI_DEFINITION_TOLERATED";
 }
 
@@ -112,8 +112,8 @@ export async function assertAllowed(
 ): Promise<void> {
   const forbidden = await findForbidden(network, config, deps);
   if (forbidden === undefined) return;
-  if (isRefusal(forbidden)) throw forbidden;
-  deps.log.warn("network is attached against the tenant policy", {
+  if (isRejection(forbidden)) throw forbidden;
+  deps.log.warn("attaching a network that violates the tenant policy", {
     network,
     reason: forbidden.message,
   });

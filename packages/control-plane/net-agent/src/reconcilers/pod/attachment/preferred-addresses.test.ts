@@ -47,7 +47,7 @@ function asked(): readonly unknown[] {
 
 const BY_ARGS = { cni: { ips: IPS } };
 
-describe("a network is asked", () => {
+describe("previous addresses are requested", () => {
   test.each([
     { name: "by the plugin's arguments where it is host-local", plugin: HOST_LOCAL, want: BY_ARGS },
     {
@@ -76,12 +76,12 @@ describe("a network is asked", () => {
     { name: "dhcp, whose server decides", plugin: { ipam: { type: "dhcp" } } },
     { name: "that of a plugin that nobody knows", plugin: { ipam: { type: "own" } } },
     { name: "none at all", plugin: {} },
-  ])("not where IPAM is $name", async ({ plugin }) => {
+  ])("are not requested from IPAM plugin $name", async ({ plugin }) => {
     give("10.0.0.9");
     expect(await attach({ type: "bridge", ...plugin })).toBeUndefined();
     expect(asked()).toEqual([undefined]);
     expect(notKept()).toEqual([
-      "net1 of ns1/a did not get 10.0.0.5, fd00::5 again: this network does not take requests for addresses",
+      "net1 of ns1/a did not get 10.0.0.5, fd00::5 again: the network does not support requested addresses",
     ]);
   });
 
@@ -92,7 +92,7 @@ describe("a network is asked", () => {
       more: { "cni-args": { ips: ["10.0.0.9"] } },
       want: { cni: { ips: ["10.0.0.9"] } },
     },
-  ])("not beside $name that somebody has asked for", async ({ more, want }) => {
+  ])("are not requested when the element requests $name", async ({ more, want }) => {
     give("10.0.0.9");
     expect(await attach(HOST_LOCAL, more)).toBeUndefined();
     expect(asked()).toEqual([want]);
@@ -100,8 +100,8 @@ describe("a network is asked", () => {
   });
 });
 
-describe("what a network does not give again", () => {
-  test("is gone without: what was begun is undone, and why is told", async () => {
+describe("previous addresses that the network rejects", () => {
+  test("are replaced by others: the first attempt is undone and the reason reported", async () => {
     world.cni.failNext("add", REFUSED);
     give("10.0.0.9");
     expect(await attach(HOST_LOCAL)).toBeUndefined();
@@ -117,15 +117,15 @@ describe("what a network does not give again", () => {
     expect(await world.errorReasons()).toEqual({});
   });
 
-  test("is told where the network takes no notice", async () => {
+  test("are reported when the network ignores the request", async () => {
     give("10.0.0.5", "fd00::6");
     expect(await attach(HOST_LOCAL)).toBeUndefined();
     expect(notKept()).toEqual([
-      "net1 of ns1/a did not get fd00::5 again: the network gave other addresses and reported no error",
+      "net1 of ns1/a did not get fd00::5 again: the network assigned other addresses without an error",
     ]);
   });
 
-  test("is no excuse where it gives nothing: the last failure counts", async () => {
+  test("report the last failure when the network assigns no address at all", async () => {
     world.cni.failNext("add", REFUSED);
     world.resultOf = () => {
       throw new AppError("CNI_TIMED_OUT", {
@@ -139,7 +139,7 @@ describe("what a network does not give again", () => {
   });
 });
 
-describe("nothing is given up", () => {
+describe("the preference is retained", () => {
   test.each([
     {
       name: "that a plugin will give later",
@@ -155,7 +155,7 @@ describe("nothing is given up", () => {
     expect(asked()).toEqual([BY_ARGS, BY_ARGS]);
   });
 
-  test("while what was begun with the preference cannot be undone", async () => {
+  test("while the first attempt cannot be undone", async () => {
     world.cni.failNext("add", REFUSED);
     world.cni.failNext("del", REFUSED);
     expect(await attach(HOST_LOCAL)).toMatchObject({ code: "CNI_PLUGIN_FAILED" });

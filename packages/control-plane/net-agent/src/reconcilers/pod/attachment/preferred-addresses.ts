@@ -20,7 +20,7 @@ const UNSUPPORTED_IPAMS: readonly string[] = ["static", "dhcp"];
 /** IPAM plugin that accepts `args.cni.ips` without a declared capability. Source: CNI plugins, plugins/ipam/host-local. */
 const ARGS_IPAM = "host-local";
 
-function ipamsOf({ plugins }: NetworkConfigList): readonly unknown[] {
+function listIpamTypes({ plugins }: NetworkConfigList): readonly unknown[] {
   return plugins.flatMap(({ ipam }) => (isJsonObject(ipam) ? [ipam["type"]] : []));
 }
 
@@ -29,7 +29,7 @@ function withRequestedIps(
   ips: readonly string[],
 ): AttachmentRequest | undefined {
   const { config, capabilityArgs } = request;
-  const ipams = ipamsOf(config);
+  const ipams = listIpamTypes(config);
   if (ipams.some((ipam) => UNSUPPORTED_IPAMS.some((each) => each === ipam))) return undefined;
   if (hasCapability(config, "ips")) {
     return { ...request, capabilityArgs: { ...capabilityArgs, ips } };
@@ -44,10 +44,10 @@ export function readPreferredAddresses(
   selection: NetworkSelection,
   request: AttachmentRequest,
 ): PreferredAddresses | undefined {
-  const asked = selection.ips?.length ?? 0;
+  const requestedCount = selection.ips?.length ?? 0;
   const ips = parsePreferredIps(selection);
-  const hasOwn = asked > 0 || selection["cni-args"]?.["ips"] !== undefined;
-  if (hasOwn || ips.length === 0) return undefined;
+  const hasRequest = requestedCount > 0 || selection["cni-args"]?.["ips"] !== undefined;
+  if (hasRequest || ips.length === 0) return undefined;
   const preferredRequest = withRequestedIps(request, ips);
   return { ips, ...(preferredRequest === undefined ? {} : { request: preferredRequest }) };
 }

@@ -41,7 +41,10 @@ function assertValid({ network, selection }: WantedAttachment): void {
   throw new AppError("CNI_REQUEST_INVALID", { network, reason: causes.join("; ") });
 }
 
-async function configOf(wanted: WantedAttachment, deps: Deps): Promise<NetworkConfigList> {
+async function readRequestedConfig(
+  wanted: WantedAttachment,
+  deps: Deps,
+): Promise<NetworkConfigList> {
   const { network, selection } = wanted;
   assertValid(wanted);
   const config = await readDefinition(network, deps);
@@ -108,7 +111,7 @@ export async function buildRequest(
   deps: Deps,
 ): Promise<AttachmentRequest> {
   const { facts, sandbox } = target;
-  const config = await configOf(wanted, deps);
+  const config = await readRequestedConfig(wanted, deps);
   return {
     containerId: sandbox.id,
     netnsPath: sandbox.netnsPath,
@@ -127,17 +130,17 @@ function toCanonicalIp(text: string): string | undefined {
 
 /**
  * What was requested and is not in the result, because a network may ignore a request without an error. Values are compared in
- * canonical form. `seenMac` is the MAC of the NIC in the pod, for results without one. Source: NPWG 1.3 section 4.1.2.1.
+ * canonical form. `observedMac` is the MAC of the NIC in the pod, for results without one. Source: NPWG 1.3 section 4.1.2.1.
  */
 export function findMissing(
   wanted: WantedAttachment,
   result: CniResult,
-  seenMac: string | undefined,
+  observedMac: string | undefined,
 ): { readonly mac?: string; readonly ips?: string } {
   const { mac, ips = [] } = wanted.selection;
-  const given = findNetworkStatus(result, wanted.network, wanted.interfaceName);
-  const actualMac = given.mac ?? seenMac;
-  const has = new Set((given.ips ?? []).map(toCanonicalIp));
+  const assigned = findNetworkStatus(result, wanted.network, wanted.interfaceName);
+  const actualMac = assigned.mac ?? observedMac;
+  const has = new Set((assigned.ips ?? []).map(toCanonicalIp));
   const missing = ips.filter((ip) => !has.has(toCanonicalIp(ip)));
   return {
     ...(mac === undefined || normalizeMac(mac) === normalizeMac(actualMac ?? "")

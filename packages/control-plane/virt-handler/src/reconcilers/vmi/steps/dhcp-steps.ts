@@ -3,14 +3,14 @@
 import { blockedReasonOfFailure } from "@patchbay/core/status";
 import type { NodeAction } from "@patchbay/core/vm";
 import { keyOf, printKey } from "@patchbay/kube";
-import { timed, type StepContext, type NodeStep } from "./step-context.ts";
+import { performTimed, type StepContext, type NodeStep } from "./step-context.ts";
 
 export function serveStepName(iface: string): string {
   return `serveAddresses ${iface}`;
 }
 
 /** Only the served NIC shows the failure. */
-export function serveStep(
+export function buildServeStep(
   action: Extract<NodeAction, { kind: "serveAddresses" }>,
   context: StepContext,
 ): NodeStep {
@@ -23,16 +23,16 @@ export function serveStep(
     circumstances: JSON.stringify(action),
     ifaces: [iface],
     isOnDevice: false,
-    perform: () => timed(action, context, () => deps.guestServers.serve(pod.uid, serving)),
+    perform: () => performTimed(action, context, () => deps.guestServers.serve(pod.uid, serving)),
     explain: (error) => blockedReasonOfFailure("serveAddresses", error, undefined),
     log: ({ pauseMs: retryMs, error: err }) => {
       const vmi = printKey(keyOf(facts.vmi));
-      deps.log.warn("the DHCP server of a NIC does not start", { vmi, iface, retryMs, err });
+      deps.log.warn("failed to start the DHCP server of a NIC", { vmi, iface, retryMs, err });
     },
   };
 }
 
-export function stopServingStep(
+export function buildStopServingStep(
   action: Extract<NodeAction, { kind: "stopServing" }>,
   context: StepContext,
 ): NodeStep {
@@ -44,10 +44,11 @@ export function stopServingStep(
     circumstances: "",
     ifaces: [],
     isOnDevice: false,
-    perform: () => timed(action, context, () => deps.guestServers.stopAt(pod.uid, bridgeName)),
+    perform: () =>
+      performTimed(action, context, () => deps.guestServers.stopAt(pod.uid, bridgeName)),
     explain: (error) => blockedReasonOfFailure("serveAddresses", error, undefined),
     log: ({ error: err }) => {
-      deps.log.warn("the DHCP server of a NIC does not stop", { link: bridgeName, err });
+      deps.log.warn("failed to stop the DHCP server of a NIC", { link: bridgeName, err });
     },
   };
 }

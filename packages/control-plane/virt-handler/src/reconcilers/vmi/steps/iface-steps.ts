@@ -10,7 +10,7 @@ import {
 import { isAppError, type ErrorCode } from "@patchbay/base";
 import { LINKS_KEEP_CHANGING } from "@patchbay/core/reasons";
 import { keyOf, printKey, type Step } from "@patchbay/kube";
-import { type StepContext, isLost, timed, type NodeStep } from "./step-context.ts";
+import { type StepContext, isLost, performTimed, type NodeStep } from "./step-context.ts";
 import { WIRING_REFILL_MS } from "../../../rate-limits.ts";
 
 type SwapAction = Extract<NodeAction, { kind: "swapNetwork" }>;
@@ -38,14 +38,14 @@ async function restoreNetwork(
     try {
       await step();
     } catch (error) {
-      log.warn("a NIC could not go back to its network", { iface: action.iface, err: error });
+      log.warn("failed to restore the network of a NIC", { iface: action.iface, err: error });
     }
   }
 }
 
 type SetLink = (state: "up" | "down") => Promise<void>;
 
-function linkSetter({ link }: SwapAction, { facts, session }: StepContext): SetLink {
+function createLinkSetter({ link }: SwapAction, { facts, session }: StepContext): SetLink {
   return async (state) => {
     if (link === undefined) return;
     await session.connection.updateDevice(domainNameOf(facts.vmi), link[state], "live");
@@ -54,10 +54,11 @@ function linkSetter({ link }: SwapAction, { facts, session }: StepContext): SetL
 
 /** Moves the tap while the link is down, and long enough for the guest to notice. */
 async function moveTap(action: SwapAction, { session, deps }: StepContext): Promise<void> {
-  const begunMs = deps.clock.monotonicMs();
+  const startedMs = deps.clock.monotonicMs();
   await deps.podNetwork.wireTap(session.launcher.netns, action.to);
-  const leftMs = LINK_DOWN_MIN_MS - (deps.clock.monotonicMs() - begunMs);
-  if (action.link !== undefined && leftMs > 0) await deps.clock.sleep(leftMs, NEVER_ABORTED);
+  const remainingMs = LINK_DOWN_MIN_MS - (deps.clock.monotonicMs() - startedMs);
+  if (action.link !== undefined && remainingMs > 0)
+    await deps.clock.sleep(remainingMs, NEVER_ABORTED);
 }
 
 /**
@@ -66,9 +67,9 @@ async function moveTap(action: SwapAction, { session, deps }: StepContext): Prom
  */
 async function swapNetwork(action: SwapAction, context: StepContext): Promise<void> {
   const { session, deps, facts } = context;
-  const setLink = linkSetter(action, context);
+  const setLink = createLinkSetter(action, context);
   await deps.podNetwork.makeBridge(session.launcher.netns, action.to);
-  const begunMs = deps.clock.monotonicMs();
+  const startedMs = deps.clock.monotonicMs();
   try {
     await setLink("down");
     await moveTap(action, context);
@@ -80,7 +81,7 @@ async function swapNetwork(action: SwapAction, context: StepContext): Promise<vo
   deps.log.info("swapped the network of a NIC", {
     vmi: printKey(keyOf(facts.vmi)),
     iface: action.iface,
-    linkDownMs: Math.round(deps.clock.monotonicMs() - begunMs),
+    linkDownMs: Math.round(deps.clock.monotonicMs() - startedMs),
   });
 }
 
@@ -99,7 +100,7 @@ const KINDS: readonly EffectiveAction["kind"][] = [
   "removeBridge",
 ];
 
-export function stepNamesOf(iface: string): readonly string[] {
+export function listStepNames(iface: string): readonly string[] {
   return KINDS.map((kind) => `${kind} ${iface}`);
 }
 
@@ -156,7 +157,9 @@ async function storeAddresses(
 ): Promise<void> {
   const row = await deps.podNetwork.readAddresses(session.launcher.netns, podInterfaceName);
   if (ipv6GatewayOf(row) !== undefined && row.gatewayMac === undefined) {
-    deps.log.warn("the IPv6 gateway cannot be answered for", { link: podInterfaceName });
+    deps.log.warn("cannot answer for the IPv6 gateway, because its MAC is unknown", {
+      link: podInterfaceName,
+    });
   }
   await deps.addressStore.write(pod.uid, row);
 }
@@ -214,7 +217,7 @@ function limitRepairs(action: EffectiveAction, step: Step, { facts, deps }: Step
   return { shown: { ...LINKS_KEEP_CHANGING, attempts: 0 }, pauseMs: WIRING_REFILL_MS };
 }
 
-function waitingStep(
+function buildWaitingStep(
   action: Extract<IfaceAction, { kind: "wait" }>,
   { facts }: StepContext,
 ): NodeStep {
@@ -237,8 +240,8 @@ export function stepNameOf({ kind, iface }: Pick<IfaceAction, "kind" | "iface">)
 }
 
 /** Builds the step of an action. All NICs are part of its inputs, because unplugging another one may free what it needs. */
-export function ifaceStep(action: IfaceAction, context: StepContext): NodeStep {
-  if (action.kind === "wait") return waitingStep(action, context);
+export function buildIfaceStep(action: IfaceAction, context: StepContext): NodeStep {
+  if (action.kind === "wait") return buildWaitingStep(action, context);
   const { facts, deps } = context;
   const { kind, iface } = action;
   const nics = facts.domain?.facts.nics.map(({ alias }) => alias) ?? [];
@@ -252,7 +255,7 @@ export function ifaceStep(action: IfaceAction, context: StepContext): NodeStep {
     ...step,
     ifaces: [iface],
     isOnDevice: isOnDevice(action),
-    perform: () => timed(action, context, () => perform(action, context)),
+    perform: () => performTimed(action, context, () => perform(action, context)),
     explain: (error) => blockedReasonOfFailure(kind, error, reported),
     log: ({ shown: { attempts: attempt }, error: err }) => {
       // The pass as a whole reports a lost connection.

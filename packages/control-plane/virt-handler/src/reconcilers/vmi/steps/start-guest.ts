@@ -7,7 +7,7 @@ import { waitingForHooks } from "@patchbay/core/reasons";
 import { keyOf, printKey, type Step } from "@patchbay/kube";
 import { makeCloudInitDisks } from "../../../hooks/cloud-init-disks.ts";
 import type { HookState } from "../../../hooks/guest-hooks.ts";
-import { timed, type StepContext, type NodeStep } from "./step-context.ts";
+import { performTimed, type StepContext, type NodeStep } from "./step-context.ts";
 
 type DomainAction = Extract<NodeAction, { kind: "defineDomain" | "startDomain" | "resumeDomain" }>;
 
@@ -38,7 +38,7 @@ async function define(domainXml: string, context: StepContext): Promise<void> {
     context.deps.guestHooks.retry(context.pod);
     throw hookState.error;
   }
-  if (hookState.kind === "asking") return; // the step waits for the answers beforehand
+  if (hookState.kind === "calling") return; // the step waits for the answers beforehand
   makeCloudInitDisks(hookState.cloudInit, context);
   await context.session.connection.defineDomain(hookState.domainXml);
 }
@@ -68,14 +68,14 @@ function waitForHooks(
 ): { readonly shown: BlockedReason; readonly pauseMs: undefined } | undefined {
   if (context.deps.stepBackoff.findHeld(step) !== undefined) return undefined;
   const isCalling = actions.some(
-    (action) => action.kind === "defineDomain" && callHooks(action.xml, context).kind === "asking",
+    (action) => action.kind === "defineDomain" && callHooks(action.xml, context).kind === "calling",
   );
   if (!isCalling) return undefined;
   const shown = waitingForHooks(context.session.launcher.sidecars ?? []);
   return { shown, pauseMs: undefined };
 }
 
-export function startStep(actions: readonly DomainAction[], context: StepContext): NodeStep {
+export function buildStartStep(actions: readonly DomainAction[], context: StepContext): NodeStep {
   const { vmi } = context.facts;
   const step: Step = {
     scope: vmi.metadata.uid ?? "",
@@ -87,7 +87,8 @@ export function startStep(actions: readonly DomainAction[], context: StepContext
     ifaces: [],
     isOnDevice: false,
     perform: async () => {
-      for (const action of actions) await timed(action, context, () => perform(action, context));
+      for (const action of actions)
+        await performTimed(action, context, () => perform(action, context));
     },
     explain: (error) => guestBlockedReason(vmi, "GuestNotStarted", error),
     log: ({ shown, pauseMs: retryMs, error: err }) => {

@@ -28,7 +28,7 @@ export function isLost(error: unknown): error is AppError {
   return isAppError(error, "LIBVIRT_CONNECTION_LOST") || isAppError(error, "LIBVIRT_TIMED_OUT");
 }
 
-export async function timed(
+export async function performTimed(
   action: NodeAction,
   { facts, deps }: StepContext,
   perform: () => Promise<void>,

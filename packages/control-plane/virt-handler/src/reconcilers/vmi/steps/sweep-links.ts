@@ -18,11 +18,14 @@ function stepName({ podInterfaceName }: Wiring): string {
   return `${STEP} ${podInterfaceName}`;
 }
 
-export function sweepStepNames(orphans: readonly Wiring[] = []): readonly string[] {
+export function listSweepStepNames(orphans: readonly Wiring[] = []): readonly string[] {
   return orphans.map(stepName);
 }
 
-export function sweepStep(action: SweepAction, { facts, session, deps }: StepContext): NodeStep {
+export function buildSweepStep(
+  action: SweepAction,
+  { facts, session, deps }: StepContext,
+): NodeStep {
   const where = { vmi: printKey(keyOf(facts.vmi)), link: action.wiring.podInterfaceName };
   return {
     scope: facts.vmi.metadata.uid ?? "",
@@ -32,11 +35,11 @@ export function sweepStep(action: SweepAction, { facts, session, deps }: StepCon
     isOnDevice: false,
     perform: async () => {
       await deps.podNetwork.unwireTap(session.launcher.netns, action.wiring);
-      deps.log.warn("removed links that belonged to no iface", where);
+      deps.log.warn("removed links that belong to no iface", where);
     },
     explain: () => UNREPORTED,
     log: ({ error: err }) => {
-      deps.log.warn("links that belong to no iface stay", { ...where, err });
+      deps.log.warn("failed to remove links that belong to no iface", { ...where, err });
     },
   };
 }

@@ -26,15 +26,15 @@ export function reportAttached(
   deps.events.record(facts.pod, { type: "Normal", reason: "AddedInterface", message, about: link });
 }
 
-function describeRefusal({
+function describeRejection({
   preferred,
-  refusal,
+  rejection,
 }: {
   preferred: PreferredAddresses;
-  refusal: string | undefined;
+  rejection: string | undefined;
 }): string {
-  if (preferred.request === undefined) return "this network does not take requests for addresses";
-  return refusal ?? "the network gave other addresses and reported no error";
+  if (preferred.request === undefined) return "the network does not support requested addresses";
+  return rejection ?? "the network assigned other addresses without an error";
 }
 
 /** Reports that an attachment lost some of its previous addresses. It works nevertheless. */
@@ -44,7 +44,7 @@ export function reportLostAddresses(
     facts: PodFacts;
     result: CniResult;
     preferred: PreferredAddresses;
-    refusal: string | undefined;
+    rejection: string | undefined;
   },
   deps: Deps,
 ): void {
@@ -52,8 +52,13 @@ export function reportLostAddresses(
   const has = normalizeAddresses(findNetworkStatus(result, network, link).ips);
   const lost = preferred.ips.filter((ip) => !has.includes(ip)).join(", ");
   if (lost === "" || facts.pod === undefined) return;
-  const message = `${link} of ${network} did not get ${lost} again: ${describeRefusal(what)}`;
-  deps.log.info("addresses were not kept", { pod: facts.key, network, link, reason: message });
+  const message = `${link} of ${network} did not get ${lost} again: ${describeRejection(what)}`;
+  deps.log.info("previous addresses were not assigned again", {
+    pod: facts.key,
+    network,
+    link,
+    reason: message,
+  });
   const reason = "AddressNotKept";
   deps.events.record(facts.pod, { type: "Warning", reason, message, about: link });
 }
@@ -101,8 +106,8 @@ export function reportNicNotRestored(
   deps: Deps,
 ): void {
   const link = row.request.interfaceName;
-  deps.log.warn("node's NIC not restored", { pod: facts.key, link, reason: missing });
-  const message = `${link} of ${row.network} is gone, but not all of the node is as it was before: ${missing}; an administrator must configure the NIC on the node`;
+  deps.log.warn("failed to restore a NIC of the node", { pod: facts.key, link, reason: missing });
+  const message = `${link} of ${row.network} was detached, but the node's NIC was not fully restored: ${missing}; an administrator must configure the NIC on the node`;
   const reason = "NodeNicNotRestored";
   deps.events.record(podReference(row, facts), { type: "Warning", reason, message, about: link });
 }
@@ -114,10 +119,10 @@ export function reportRouteLost(
 ): void {
   const { facts, route, reason } = what;
   const link = row.request.interfaceName;
-  deps.log.warn("default route not brought back", { pod: facts.key, link, reason });
+  deps.log.warn("failed to restore a default route", { pod: facts.key, link, reason });
   if (facts.pod === undefined) return;
   const by = route.gateway === undefined ? route.link : `${route.gateway} at ${route.link}`;
-  const message = `${link} is gone, but the default route by ${by} that the pod had before could not be set again: ${reason}; restart the pod if it needs one`;
+  const message = `${link} was detached, but the pod's previous default route via ${by} could not be restored: ${reason}; restart the pod if it needs one`;
   deps.events.record(facts.pod, {
     type: "Warning",
     reason: "DefaultRouteLost",
