@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each operation of CNI is counted by what became of it, and has the outcome that it has without.
+// CNI operations are counted by result, and return it unchanged.
 import { createFakeCni } from "@patchbay/cni/testing";
 import { AppError, type LogFields } from "@patchbay/base";
 import type { AttachmentRequest, Cni } from "@patchbay/core/interfaces";
@@ -22,7 +22,7 @@ const REQUEST: AttachmentRequest = {
 const OLD = { ...REQUEST.config, cniVersion: "0.3.1" };
 const RESULT = { cniVersion: "1.1.0" };
 
-/** `add` is done before each, so that there is something. */
+/** `add` runs before each, so that an attachment exists. */
 const ROWS: readonly {
   readonly command: string;
   readonly call: (cni: Cni, config: AttachmentRequest["config"]) => Promise<unknown>;
@@ -93,7 +93,7 @@ function setUp(waiting: { count: number }) {
   return { told, clock, cni, spell };
 }
 
-/** Two networks for each pod, of which the last is worked on when nothing waits any more. */
+/** Two networks for each pod; the queue is empty during the last pass. */
 async function attachAll(
   spell: BatchStats,
   pods: readonly string[],

@@ -7,7 +7,6 @@ import { wrapCni } from "@patchbay/cni";
 
 type Command = "ADD" | "DEL" | "CHECK" | "STATUS" | "GC" | "RELEASE";
 
-/** Counts operations as `patchbay_cni_operations_total`. */
 export function countOperations(cni: Cni, metrics: Pick<Metrics, "addCounter">): Cni {
   const count = metrics.addCounter({
     name: "patchbay_cni_operations_total",
@@ -54,7 +53,6 @@ interface Batch {
 
 type CountedAs = "attached" | "detached";
 
-/** Counts a success by its kind, and a failure. */
 type Count = <T>(operation: Promise<T>, as: CountedAs) => Promise<T>;
 
 function countInBatch(cni: Cni, count: Count): Cni {

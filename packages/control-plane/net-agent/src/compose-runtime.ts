@@ -19,7 +19,6 @@ interface RuntimeAdapters {
   readonly pods: Cache<Pod>;
 }
 
-/** Whether the annotation on the agent's own pod says that the agent is being uninstalled. */
 function isUninstalling({ ownPod }: Flags, { pods }: RuntimeAdapters): boolean {
   const pod = ownPod === undefined ? undefined : pods.find(parseKey(ownPod));
   return pod?.metadata.annotations?.[names.UNINSTALL_PLUGIN_ANNOTATION] === "true";

@@ -81,7 +81,6 @@ function openLinks(
   };
 }
 
-/** Files of this node: caches of other CNI users, definitions and device information. */
 function openFiles(
   deps: { readonly files: Files; readonly log: Logger },
   { cniCacheDir, multusDir, definitionDir, deviceInfoDir }: Flags,

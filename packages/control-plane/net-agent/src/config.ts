@@ -20,7 +20,6 @@ import {
 } from "@patchbay/daemon";
 import type { PolicyMode } from "./policy.ts";
 
-/** Parses a comma-separated list and checks its entries. */
 function parseListOf(name: PolicyFieldName): (text: string) => readonly string[] {
   return (text) => {
     const entries = text
@@ -47,7 +46,6 @@ export function addPolicyFlags(command: Command): Command {
 
 export function parsePolicyLists(command: Command): ClusterTenantPolicy {
   const entries = POLICY_FIELD_NAMES.flatMap((name) => {
-    // the result of `parseListOf`
     const list = command.getOptionValue(buildOption(name).attributeName()) as
       | readonly string[]
       | undefined;
@@ -66,7 +64,6 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly definitionDir: string;
   /** Result caches of container runtimes; their files are in `results`. */
   readonly cniCacheDir: readonly string[];
-  /** Result cache of Multus; its files are in `results`. */
   readonly multusDir: string;
   /** Absolute path of the kubelet's pod-resources socket; `none` if the node has no device plugins. */
   readonly podResourcesSocket: string;
@@ -74,7 +71,6 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly deviceInfoDir: string;
   /** Whether pods may use only networks of their own namespace, of `default` and of their VMI. */
   readonly namespaceIsolation: boolean;
-  /** Bridges that belong to the node regardless of their ports. */
   readonly ownBridge: readonly string[];
   /** What tenants' definitions may use, as far as flags set it. */
   readonly tenantPolicy: ClusterTenantPolicy;
@@ -89,7 +85,6 @@ export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly installPlugin?: string;
   /** NAMESPACE/NAME of the agent's own pod; unset outside a cluster. */
   readonly ownPod?: string;
-  /** Number of pods reconciled at a time. Each pod has one operation at a time. */
   readonly concurrency: number;
 }
 

@@ -27,12 +27,8 @@ export interface Deps {
   readonly store: Store;
   readonly pods: Cache<Pod>;
   readonly nads: Cache<NetworkAttachmentDefinition>;
-  /** Configurations for definitions without `spec.config`. */
   readonly definitionFiles: DefinitionFiles;
-  /**
-   * Reads the pods' current default network, if the agent attaches it.
-   * @throws AppError with CNI_DEFAULT_NETWORK_MISSING
-   */
+  /** @throws AppError with CNI_DEFAULT_NETWORK_MISSING */
   readonly readDefaultNetwork?: () => Promise<NetworkConfigList>;
   readonly sandboxes: Sandboxes;
   /** Devices that the kubelet has assigned to pods. */
@@ -43,16 +39,11 @@ export interface Deps {
   readonly defaultRoutes: DefaultRoutes;
   /** The node's own NICs, which plugins may move into pods. */
   readonly nodeNics: NodeNics;
-  /**
-   * Opens the host's namespace; the caller closes it.
-   * @throws AppError with OS_PATH_REFUSED
-   */
+  /** The caller closes it. @throws AppError with OS_PATH_REFUSED */
   readonly openHostNetns: () => OpenNetns;
   readonly cni: Cni;
   readonly journal: Journal;
-  /** What runtimes recorded about their attachments. */
   readonly resultCache: ResultCache;
-  /** What Multus recorded about its attachments. */
   readonly multusCache: ResultCache;
   readonly tracked: TrackedPods;
   /** Serializes the work on a pod, by uid, because calls of the container runtime may arrive during a pass. */
@@ -72,7 +63,6 @@ export interface Deps {
   readonly listOwnBridges: () => Promise<ReadonlySet<string>>;
   /** Why this node cannot create NICs of a network, NAMESPACE/NAME. Called after a plugin failed. */
   readonly findProblems: (network: string) => Promise<readonly AppError[]>;
-  /** Which other components attach networks. */
   readonly mode: AgentMode;
   /** Whether pods may use only networks of their own namespace, of `default` and of their VMI. */
   readonly isIsolated: boolean;

@@ -32,7 +32,7 @@ function refusedWith(details: {
   return new AppError("CNI_PLUGIN_FAILED", { ...REFUSED.details, ...details });
 }
 
-/** The step has failed: the words for it, and for how long it is left alone, milliseconds. */
+/** Fails the step. Returns the reported error and the backoff in milliseconds. */
 function fail(
   failures: Failures,
   step: Step,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backoff and reports of failed attachment steps. The agent's own writes wake the pod, and a plugin may vary its messages; neither
-// may cause more retries or events.
+// Backoff and reports of failed attachment steps, also when the agent's own writes wake the pod or plugins vary their messages.
 import type { AttachmentError } from "@patchbay/api";
 import { isAppError, type Clock } from "@patchbay/base";
 import { reasonOf, messageWithAdvice } from "@patchbay/core/reasons";

@@ -25,7 +25,6 @@ export interface LoopParts extends Omit<Deps, "failures" | "tracked" | "podMutex
   readonly metrics?: ReconcileMetrics;
   readonly watch?: LoopWatch;
   readonly concurrency: number;
-  /** Serves the container runtime until the signal is aborted. Unset to serve none. */
   readonly serveRuntime?: (
     deps: Deps & { readonly wake: (key: string) => void },
     signal: AbortSignal,

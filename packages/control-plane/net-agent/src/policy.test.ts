@@ -19,7 +19,7 @@ function kubevirtWith(tenantPolicy?: ClusterTenantPolicy, phase = "Deployed"): K
   };
 }
 
-/** A policy that is followed, and what it tells. */
+/** A watched policy with its reports. */
 function follow(flags: ClusterTenantPolicy = {}) {
   const kubevirts = createFakeCache<KubeVirt>();
   const notes: Note[] = [];
@@ -74,7 +74,7 @@ test("reports an invalid policy on the object and retains the previous policy", 
       ) as string,
     },
   ]);
-  // Its status says nothing new of it.
+  // A status change does not affect the policy.
   kubevirts.put(kubevirtWith({ masters: ["e*1"], plugins: [] }, "Deploying"));
   expect(notes).toHaveLength(1);
   kubevirts.put(kubevirtWith({ masters: ["eth2"] }));

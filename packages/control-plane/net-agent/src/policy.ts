@@ -14,7 +14,6 @@ import type { Cache } from "@patchbay/core/interfaces";
 
 export interface CurrentPolicy {
   current(): TenantPolicy;
-  /** Whether violations are rejected; otherwise they are attached with a warning. */
   readonly isEnforced: boolean;
   /** Ending of a hint that names a flag: the field that sets the policy for the cluster. Empty without such a field. */
   setting(): string;
@@ -95,10 +94,7 @@ export function followPolicy(deps: PolicyDeps): CurrentPolicy {
 
 export type PolicyMode = "auto" | "warn" | "enforce";
 
-/**
- * Whether the policy is enforced. Beside Multus it is no security boundary, because Multus attaches in the next pod what this agent
- * rejects. It is one if the agent makes all attachments.
- */
+/** Beside Multus the policy is no security boundary, because Multus attaches in the next pod what this agent rejects. */
 export function isPolicyEnforced({
   tenantPolicyMode,
   mode,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two agents of one directory, which are two descriptors of this process: the kernel keeps them apart all the same.
+// Two agents with one directory. The kernel distinguishes two descriptors of the same process.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(directory, { recursive: true }));
 
-/** `sleep`: what happens while the second one waits. */
+/** `sleep` runs while the second agent waits. */
 function hold(signal: AbortSignal, sleep: () => void = () => undefined) {
   const log = { ...createSilentLogger(), warn: (message: string) => told.push(message) };
   const clock = {

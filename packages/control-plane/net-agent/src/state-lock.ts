@@ -7,10 +7,7 @@ import { acquireFileLock, type FileLock } from "@patchbay/os";
 /** Interval between attempts. The process polls, because waiting for a lock would block it. */
 const LOCK_RETRY_INTERVAL_MS = 2_000;
 
-/**
- * Takes the lock; the kernel releases it when the process ends. Logs once if another process has it, and waits. Undefined when the
- * signal is aborted first.
- */
+/** Waits while another process has the lock. Undefined when the signal is aborted first. The kernel releases the lock at the end. */
 export async function lockState(
   directory: string,
   deps: { readonly files: Files; readonly clock: Clock; readonly log: Logger },

@@ -23,10 +23,7 @@ export function serializeInputs(pod: Pod | undefined): string {
   return `${specVersionOf(pod)} ${pod?.metadata.annotations?.[names.NETWORKS_ANNOTATION] ?? ""}`;
 }
 
-/**
- * Wakes pods from now on. A new or deleted network wakes the pods that request it, and a new policy wakes all pods that request
- * networks. `pods` must be indexed {@link BY_NETWORK}.
- */
+/** Wakes the pods that request a changed network, and all with networks for a new policy. `pods` must be indexed {@link BY_NETWORK}. */
 export function wakePods(
   queue: Pick<Queue, "add">,
   {

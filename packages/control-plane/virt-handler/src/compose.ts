@@ -80,7 +80,6 @@ const POD_RESOURCES_SOCKET = "pod-resources/kubelet.sock";
 /** Interval for asking the kubelet which socket directories pods still use, milliseconds. */
 const SWEEP_INTERVAL_MS = 30_000;
 
-/** User of the child processes that connect to launchers. */
 const LAUNCHERS_USER = { uid: names.LAUNCHER_UID, gid: names.LAUNCHER_UID };
 
 function watchVmis(
@@ -141,7 +140,6 @@ function openPodNetwork({ hostProcess }: Flags): PodNetwork {
   });
 }
 
-/** Reads the certificate from a directory, or has virt-api sign one. */
 function openIdentity(
   { client }: DaemonContext,
   { relayCertificates: directory, nodeName }: Flags,
@@ -276,10 +274,7 @@ async function serveVirtApi(
   }
 }
 
-/**
- * Ready when the caches are synced and the container runtime has answered. Resolves after an abort, when libvirt's child process has
- * ended and all events are written.
- */
+/** Ready when the caches are synced and the runtime has answered. Resolves after libvirt's child has ended and events are written. */
 export async function runHandler(context: DaemonContext, flags: Flags): Promise<void> {
   const { client, clock, log, metrics, health, signal } = context;
   const { nodeName, concurrency } = flags;

@@ -17,20 +17,17 @@ import { Command, InvalidArgumentError } from "commander";
 export interface Flags extends CommonFlags, HostFlags, CriFlags {
   readonly nodeName: string;
   readonly podsDir: string;
-  /** Directory of the kubelet that devices are offered to; unset to offer none. */
   readonly kubeletDir?: string;
   /** Group of a dataplane that does not run as root; 0 when it does. */
   readonly dataplaneGroup: number;
   readonly stateDir: string;
   readonly concurrency: number;
   readonly listenAddress: string;
-  /** Port for virt-api's requests; unset to serve none. */
   readonly port?: number;
   readonly tlsCertFile: string;
   readonly tlsPrivateKeyFile: string;
   readonly clientCaFile: string;
   readonly clientName: string;
-  /** Directory of the certificate for migrations; unset to have virt-api sign one. */
   readonly relayCertificates?: string;
   readonly relayAddress: string;
 }

@@ -43,6 +43,6 @@ export interface Deps extends NodeParts, Memory {
   readonly guestHooks: GuestHooks;
   readonly ownWrites: MutationCache;
   readonly migrationRuns: MigrationRuns;
-  /** The last known launcher of each VMI, by the VMI's uid. */
+  /** By VMI uid. */
   readonly knownLaunchers: Map<string, LauncherPod>;
 }

@@ -12,7 +12,7 @@ beforeEach(() => {
   release = new Map();
 });
 
-/** Takes its time to end, until `release`. */
+/** Ends after `release`. */
 function offer(device: { readonly resource: string }, signal: AbortSignal): Promise<void> {
   const name = device.resource.replace(/^[^/]*\//, "");
   events.push(`+${name}`);

@@ -6,7 +6,7 @@ import type { Cache } from "@patchbay/core/interfaces";
 
 export interface OfferOptions {
   readonly kubevirts: Cache<KubeVirt>;
-  /** Offers one resource until aborted; resolves when the offer is withdrawn completely. */
+  /** Resolves when the signal is aborted and the offer is withdrawn completely. */
   offer(one: NodeOffer, signal: AbortSignal): Promise<void>;
 }
 
@@ -15,7 +15,7 @@ interface Offer {
   readonly ended: Promise<void>;
 }
 
-/** Offers what the configuration demands until aborted; resolves when all offers are withdrawn. */
+/** Resolves when the signal is aborted and all offers are withdrawn. */
 export async function offerNodeDevices(parts: OfferOptions, signal: AbortSignal): Promise<void> {
   const { kubevirts } = parts;
   const offered = new Map<string, Offer>();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What guest agents last reported, and when to query them next. After a restart the agents are queried again; until then the
-// VMI's status stays as it is.
+// Guest agents' last reports and next queries. After a restart the VMI's status stays until the agents are queried again.
 import type { GuestOsInfo, VirtualMachineInstance } from "@patchbay/api";
 import { AGENT_CONNECTED } from "@patchbay/core/status";
 import {
@@ -22,7 +21,6 @@ interface AgentAnswer {
   readonly isTimeout?: boolean;
   /** MACs of the VM's NICs, lower case with colons. */
   readonly macs: readonly string[];
-  /** Undefined when the agent was not queried or did not answer. */
   readonly system?: GuestSystem | undefined;
 }
 
@@ -30,12 +28,9 @@ export interface GuestAgents {
   getView(vmi: VirtualMachineInstance): GuestView;
   /** Undefined when the agent must be queried for it. An agent that reconnects may run in another system. */
   findSystem(uid: string): GuestOsInfo | undefined;
-  /**
-   * Milliseconds until the next query, 0 for now; undefined to wait for a change. `inputs` names the NICs and networks that the
-   * agent would report; a different text counts as a change.
-   */
+  /** Milliseconds, 0 for now; undefined to wait for a change. `inputs` names the reportable NICs; a different text is a change. */
   queryDueInMs(uid: string, inputs: string): number | undefined;
-  /** Records a query and its answer. Returns true when the answer contains something new. */
+  /** Returns true when the answer contains something new. */
   recordAnswer(vmi: VirtualMachineInstance, answer: AgentAnswer): boolean;
   /** Records whether an agent has the channel open. An agent that does not answer counts as not connected. */
   recordConnected(vmi: VirtualMachineInstance, isListening: boolean): void;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop as it runs on a node: what it works on unasked, what wakes it, and what it leaves behind.
+// The loop as on a node: initial work, wake-ups and shutdown.
 import { AppError } from "@patchbay/base";
 import { settle } from "@patchbay/os/testing";
 import { eventually } from "@patchbay/support";
@@ -134,7 +134,7 @@ describe("a running VM with its NIC", () => {
     return isRunning() && iface?.hotplug?.phase === "Ready" && tap?.carrier === true;
   }
 
-  /** Nothing is left to be done: neither is anything queued, nor does a timer run. */
+  /** Nothing is queued and no timer runs. */
   async function rest(): Promise<number> {
     await eventually(isReady, SOON);
     await settle();

@@ -49,7 +49,6 @@ interface LoopMetrics extends ReconcileMetrics, PlugMetrics {
 
 export interface GuestAccess {
   readonly request: RequestGuest;
-  /** Builds the function that opens guest streams, from one that connects to sockets of pods. */
   readonly createOpenStream: (connect: ConnectToPod) => OpenGuestStream;
   readonly createCapture: (captures: PacketCaptures) => OpenCapture;
   readonly createExamine: (doctor: NodeDoctor) => ExamineGuest;
@@ -64,7 +63,6 @@ interface LoopParts extends NodeParts {
   readonly metrics: LoopMetrics;
   readonly watch?: LoopWatch;
   readonly concurrency: number;
-  /** Called as soon as the loop runs. */
   readonly onGuestAccess?: (access: GuestAccess) => void;
 }
 
@@ -85,15 +83,11 @@ function buildDeps(parts: LoopParts): Deps {
   };
 }
 
-/** Uids of the pods that VMIs of this node still use. */
 function listActivePodUids(vmis: readonly VirtualMachineInstance[]): ReadonlySet<string> {
   return new Set(vmis.flatMap(({ status }) => Object.keys(status?.activePods ?? {})));
 }
 
-/**
- * Reconciles each VMI of the node when the VMI, its launcher or its guest changes. Resolves when the signal is aborted and all
- * sessions are closed.
- */
+/** Resolves when the signal is aborted and all sessions are closed. */
 export async function runLoop(parts: LoopParts, signal: AbortSignal): Promise<void> {
   const { clock, concurrency, metrics, vmis } = parts;
   const deps = buildDeps(parts);

@@ -16,7 +16,7 @@ function vmiOf(uid: string): ReturnType<typeof aScheduledVmi> {
   return { ...vmi, metadata: { ...vmi.metadata, uid } };
 }
 
-/** Everything that can be remembered of a VMI happens to it. */
+/** Creates all state that can exist for a VMI. */
 function live(uid: string, memory: Memory): void {
   const shown = { reason: "AttachFailed", message: "no", attempts: 1 } as const;
   memory.stepBackoff.fail(stepOf(uid), { code: "LIBVIRT_REFUSED", shown });
@@ -32,7 +32,7 @@ function live(uid: string, memory: Memory): void {
   memory.guestAgents.recordAnswer(vmiOf(uid), { links, macs: [mac] });
 }
 
-/** Which of it is remembered. */
+/** The kinds of state that exist. */
 function remembered(uid: string, memory: Memory): Readonly<Record<string, boolean>> {
   return {
     step: memory.stepBackoff.findHeld(stepOf(uid)) !== undefined,

@@ -25,7 +25,6 @@ export interface PhaseTimings {
   observe(vmi: VirtualMachineInstance, now: readonly IfaceStage[]): void;
   /** Describes how long the NIC took to reach its phase; undefined when that is unknown. */
   describe(vmi: VirtualMachineInstance, iface: string): string | undefined;
-  /** The history to write to the status together with `next`. */
   nextHistory(vmi: VirtualMachineInstance, next: NextStatus): IfaceHistory;
   markWritten(uid: string): void;
   forget(uid: string): void;
@@ -63,12 +62,8 @@ export function createPhaseTimings(clock: Clock): PhaseTimings {
   };
 }
 
-/** Unplug requests, by VMI uid and iface. */
 interface UnplugRequests {
-  /**
-   * Records a request before it is made, because the guest's refusal may arrive before libvirt's reply. `before` is the number of
-   * requests that earlier processes made. The returned function undoes the record when the request was not made.
-   */
+  /** Records before the call, because the guest may refuse before libvirt replies. `before` counts earlier processes. Returns the undo. */
   record(uid: string, iface: string, before: number): () => void;
   /** Records that libvirt reported the last request as failed. Does nothing without a request. */
   recordRefusal(uid: string, iface: string): void;
@@ -122,7 +117,7 @@ export function createUnplugRequests(clock: Clock): UnplugRequests {
 export interface Memory extends RateLimits {
   readonly unplugRequests: UnplugRequests;
   readonly guestAgents: GuestAgents;
-  /** Taps that devices were observed with, by VMI uid. */
+  /** By VMI uid. */
   readonly deviceTaps: Map<string, DeviceTaps>;
   readonly taps: Taps;
   readonly phaseTimings: PhaseTimings;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which plugs and unplugs have a beginning that was seen, and how long they are told to have taken.
+// Reported durations of plugs and unplugs whose start was observed.
 import type { IfacePhase, IfaceStatus, VirtualMachineInstance, VmiPhase } from "@patchbay/api";
 import type { IfaceStage } from "@patchbay/core/nics";
 import { createFakeClock } from "@patchbay/os/testing";
@@ -15,7 +15,7 @@ beforeEach(() => {
   stories = createPhaseTimings(clock);
 });
 
-/** The VMI, of which that phase of its NIC was told last. */
+/** The VMI with this last reported phase of its NIC. */
 function vmiWith(told?: IfacePhase, phase: VmiPhase = "Running"): VirtualMachineInstance {
   const since = "2026-01-01T00:00:00Z";
   const interfaces: IfaceStatus[] =

@@ -12,7 +12,7 @@ let clock: FakeClock;
 let passBudget: Budget;
 let writeBudget: Budget;
 
-/** How many passes the VMI gets now. */
+/** The number of passes that the VMI gets now. */
 function burst(vmi = VMI, budget = passBudget): number {
   let taken = 0;
   while (budget.take(vmi)) taken += 1;

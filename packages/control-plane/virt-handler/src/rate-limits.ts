@@ -14,7 +14,7 @@ import type { Clock } from "@patchbay/base";
 
 /** A restart loses all of it, so that the new process tries everything at once. */
 export interface RateLimits {
-  /** Steps that failed, by VMI uid. */
+  /** By VMI uid. */
   readonly stepBackoff: StepBackoff<BlockedReason>;
   readonly passBudget: Budget;
   readonly writeBudget: Budget;
@@ -55,7 +55,7 @@ const WRITES = { burst: 20, refillMs: WRITE_REFILL_MS };
 /** Delay before the status shows that a plug waits for its pod or for the guest, milliseconds. Most of these waits end sooner. */
 export const TRANSIENT_REPORT_DELAY_MS = 1_000;
 
-/** A limited number of operations for each VMI, by its uid. */
+/** By VMI uid. */
 export interface Budget {
   /** Uses up one operation; false when none is left. A change of the VMI's inputs refills the budget. */
   take(vmi: VirtualMachineInstance): boolean;
@@ -86,7 +86,6 @@ export const WIRING_REFILL_MS = 10_000;
 const WIRINGS = { burst: 10, refillMs: WIRING_REFILL_MS };
 
 interface WiringBudget {
-  /** Uses up one operation; false when none is left. A change of the VMI's inputs refills the budget. */
   take(vmi: VirtualMachineInstance, iface: string): boolean;
   forget(uid: string): void;
 }

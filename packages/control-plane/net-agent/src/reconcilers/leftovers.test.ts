@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Multus and its dynamic networks controller remember of pods, and nobody takes away.
+// Attachments that Multus and its dynamic networks controller recorded and did not remove.
 import type { Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import type { Change } from "@patchbay/core/interfaces";

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Releases attachments that Multus left behind. Multus removes what it attached at pod creation, but not what its dynamic networks
-// controller requested later, and nothing while its daemon is down.
+// Releases attachments that Multus left behind: those of its dynamic networks controller, and all while its daemon was down.
 import { isPodFinished, PODS, type Pod } from "@patchbay/api";
 import type { RememberedAttachment } from "@patchbay/cni";
 import { messageOf } from "@patchbay/base";
@@ -26,10 +25,7 @@ function isAlive(pod: Pod | undefined, uid: string): boolean {
   return pod !== undefined && pod.metadata.uid === uid && !isPodFinished(pod);
 }
 
-/**
- * Whether nothing in the pod can use the attachment any more: the API server has it deleted or finished, and it has no ready sandbox.
- * A finished pod's object may exist for days.
- */
+/** The pod is deleted or finished, and has no ready sandbox. A finished pod's object may exist for days. */
 async function isOver({ uid, ...key }: Owner, deps: Deps): Promise<boolean> {
   if (isAlive(deps.pods.find(key), uid)) return false;
   if (isAlive(await deps.store.find(PODS, key), uid)) return false;
@@ -55,10 +51,7 @@ async function release(leftover: RememberedAttachment, owner: Owner, deps: Deps)
   }
 }
 
-/**
- * Runs DEL for Multus' attachments of finished or deleted pods, and drops its records. Failed ones are retried next time. `uid`
- * restricts this to one pod.
- */
+/** Failed releases are retried next time. `uid` restricts this to one pod. */
 export async function sweepLeftovers(deps: Deps, uid?: string): Promise<void> {
   for (const entry of await deps.multusCache.list()) {
     const owner = parseOwner(entry);
@@ -73,7 +66,6 @@ const SWEEP_INTERVAL_MS = 3_600_000;
 /** Delay after a pod's end, because Multus may still be removing its attachments, milliseconds. */
 const SETTLE_MS = 10_000;
 
-/** The uid of a pod that ends with this change. */
 export function findEndedPod(change: Change<Pod>): string | undefined {
   if (change.kind === "deleted") return change.previous.metadata.uid;
   const before = change.kind === "updated" ? change.previous : undefined;

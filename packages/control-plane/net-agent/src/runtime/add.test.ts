@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default network that a pod's annotation names in place of every pod's.
+// Default networks that a pod's annotation names.
 import { names } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { beforeEach, describe, expect, test } from "vitest";

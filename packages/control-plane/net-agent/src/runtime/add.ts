@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches the networks of a new sandbox: the default network, then those of the pod's annotation. If one fails, all are undone, and the
-// kubelet creates another sandbox.
+// Attaches the networks of a new sandbox. If one fails, all are undone, and the kubelet creates another sandbox.
 import { AppError, messageOf } from "@patchbay/base";
 import { type WantedAttachment, planAttachmentActions } from "@patchbay/core/nics";
 import type { CniResult, AttachmentRequest } from "@patchbay/core/interfaces";
@@ -25,14 +24,10 @@ import { releaseRows, releaseSandbox, forgetRemoved } from "./release.ts";
 interface DefaultNetwork extends RequestWithDevice {
   /** The name in the pod's status. */
   readonly network: string;
-  /** Throws if the result does not meet the request. */
   readonly check?: (result: CniResult) => Promise<void>;
 }
 
-/**
- * Attaches the default network. Its row is used for the runtime's DEL.
- * @throws AppError of the plugins and the sandbox, CNI_NAME_TAKEN
- */
+/** @throws AppError of the plugins and the sandbox, CNI_NAME_TAKEN */
 async function attachDefault(
   { network, check, ...requestWithDevice }: DefaultNetwork,
   facts: PodFacts,
@@ -196,7 +191,7 @@ function assertAllAttached({ key }: PodFacts, { errors }: ActResult): void {
   throw new AppError("CNI_POD_NOT_ATTACHED", { pod: key, reasons: reasons.join("; ") });
 }
 
-/** Releases everything of a sandbox that the runtime will delete, and writes the reason to the pod's status. The caller rethrows the error. */
+/** Writes the reason to the pod's status. The caller rethrows the error. */
 async function undoAll(
   facts: PodFacts,
   actResult: ActResult | undefined,

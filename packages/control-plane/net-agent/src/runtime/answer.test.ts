@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a container runtime gets for its calls, and what is on the node and in the pod's status afterwards.
+// Answers to the container runtime's calls, with the resulting state of node and pod.
 import { AppError } from "@patchbay/base";
 import { beforeEach, expect, test } from "vitest";
 import { FakeRuntime } from "../testing/runtime.ts";
@@ -10,7 +10,7 @@ const ALL = ["box-uid-1/eth0", "box-uid-1/net1", "box-uid-1/net2"];
 let world: World;
 let runtime: FakeRuntime;
 
-/** The pod has just been bound; its runtime tells nobody of the sandbox before it is made. */
+/** The pod has just been bound; its sandbox is unknown until it is created. */
 async function bind(networks = "a,b"): Promise<void> {
   await world.putPod({ networks, phase: "Pending" });
   world.putSandbox("uid-1", "box-uid-1");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which file is the pods' default network?
+// Selection of the pods' default network.
 import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { beforeEach, expect, test } from "vitest";
 import { readDefaultNetwork } from "./default-network.ts";

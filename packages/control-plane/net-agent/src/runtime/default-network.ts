@@ -46,11 +46,7 @@ async function findInDirectory(
   throw toMissingNetworkError([`no usable configuration in ${directory}`, ...problems].join("; "));
 }
 
-/**
- * Reads the default network. `where` is the absolute path of a file, of a directory whose first configuration is used, or the name of a
- * network in `confDir`.
- * @throws AppError with CNI_DEFAULT_NETWORK_MISSING
- */
+/** `source`: a file, a directory, or a network's name in `confDir`. @throws AppError with CNI_DEFAULT_NETWORK_MISSING */
 export function readDefaultNetwork(
   files: Files,
   { source, confDir }: { readonly source: string; readonly confDir: string },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Multus' dynamic networks controller gets from us, and what becomes of it at the pod's end.
+// Calls of Multus' dynamic networks controller.
 import { beforeEach, expect, test } from "vitest";
 import { FakeRuntime } from "../testing/runtime.ts";
 import { World } from "../testing/world.ts";

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attaches and detaches single networks of running pods for Multus' dynamic networks controller. The journal stores them, because the
-// controller has no storage, and they are detached with the pod. Source: Multus pkg/server, "delegate".
+// Serves Multus' dynamic networks controller. The journal stores the attachments. Source: Multus pkg/server, "delegate".
 import {
   CNI_CODES,
   parseNetworkConfig,
@@ -44,10 +43,7 @@ async function findRow(
   );
 }
 
-/**
- * Attaches the annotation's element with the NIC's name. The configuration and attributes in the call are ignored: they are copies from
- * the definition by a component that does not check what the pod may use.
- */
+/** Ignores the call's configuration: it is a copy of the definition by a component that does not check what the pod may use. */
 async function add(call: PluginCall, deps: RuntimeDeps): Promise<CniResult> {
   const { interfaceName } = call;
   const facts = await readFacts(call, deps, "live");
@@ -82,10 +78,7 @@ function buildRemoval(call: PluginCall): AttachmentRequest {
   };
 }
 
-/**
- * Detaches what another component attached, with its cached configuration or else with the one in the call. The policy applies to the
- * latter: the controller takes it from the pod's status, into which pod authors can write any network of their namespace.
- */
+/** Applies the policy to the call's configuration: it is from the pod's status, into which pod authors can write any network. */
 async function removeForeign(
   call: PluginCall,
   { namespace }: CalledPod,
@@ -121,10 +114,7 @@ async function check(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   if ((await findVmiOf(pod, deps)) === undefined) await checkAttachment(row, deps);
 }
 
-/**
- * Answers ADD, DEL and CHECK of one network.
- * @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_POD_NOT_ATTACHED, and the errors of plugins
- */
+/** @throws AppError with CNI_CALL_INVALID, CNI_POD_UNKNOWN, CNI_POD_NOT_ATTACHED, and the errors of plugins */
 export async function delegate(
   call: PluginCall,
   deps: RuntimeDeps,

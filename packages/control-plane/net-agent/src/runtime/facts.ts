@@ -51,10 +51,7 @@ export async function listRows(
   return rows.filter(({ request }) => request.containerId === containerId);
 }
 
-/**
- * The facts that a pass would find, for a sandbox that only the runtime knows yet. `live` reads the annotation from the API server.
- * @throws AppError with CNI_CALL_INVALID, or CNI_POD_UNKNOWN, after which the runtime retries
- */
+/** `live` reads the API server. @throws AppError with CNI_CALL_INVALID, or CNI_POD_UNKNOWN, after which the runtime retries */
 export async function readFacts(
   call: PluginCall,
   deps: RuntimeDeps,

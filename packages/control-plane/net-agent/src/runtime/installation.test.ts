@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in the runtime's directories, and in which order does it come there?
+// Installation into the container runtime's directories.
 import { parseJson } from "@patchbay/api";
 import { createFakeFiles, type FakeFiles } from "@patchbay/os/testing";
 import { createFakeLogger, type FakeLogger } from "@patchbay/telemetry/testing";
@@ -16,7 +16,7 @@ beforeEach(async () => {
   files = createFakeFiles();
   log = createFakeLogger();
   const copyProgram = async (path: string): Promise<void> => {
-    // Nobody is called before it is there.
+    // The program must exist before the configuration.
     expect(await files.exists(OURS)).toBe(false);
     await files.writeAtomic(path, "program");
   };

@@ -28,10 +28,7 @@ function toFacts({ podUid: uid, podNamespace: namespace, podName: name }: Journa
   };
 }
 
-/**
- * Runs DEL for each row, the last one first. A failure does not stop the others.
- * @throws the first error
- */
+/** The last row first. A failure does not stop the others. @throws the first error */
 export async function releaseRows(rows: readonly JournalRow[], deps: RuntimeDeps): Promise<void> {
   const failures: unknown[] = [];
   for (const row of rows.toReversed()) {
@@ -53,10 +50,7 @@ function findLivePod(facts: PodFacts, deps: RuntimeDeps): Pod | undefined {
   return pod.metadata.deletionTimestamp === undefined ? pod : undefined;
 }
 
-/**
- * Deletes rows of removed attachments. If none is left, updates the pod's status; otherwise a newer sandbox's ADD has written it. The
- * runtime must not wait for the API server, so a failed write is left to a pass.
- */
+/** Updates the pod's status if no row is left. The runtime must not wait for the API server, so a pass repeats a failed write. */
 export async function forgetRemoved(row: JournalRow, deps: RuntimeDeps): Promise<void> {
   const facts = toFacts(row);
   const rows = await deps.journal.list(facts.uid);
@@ -99,10 +93,7 @@ function listUids({ pod }: PluginCall, { tracked }: RuntimeDeps): readonly strin
   return [...new Set([...(pod === undefined ? [] : [pod.uid]), ...known])];
 }
 
-/**
- * Answers DEL.
- * @throws the errors of the networks' plugins
- */
+/** @throws the errors of the networks' plugins */
 export async function removePod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
   for (const uid of listUids(call, deps)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may ask at the socket, how much, and for how long?
+// Access to the socket, and limits of requests.
 import { once } from "node:events";
 import { mkdtempSync, rmSync, statSync, utimesSync } from "node:fs";
 import { request, type IncomingMessage } from "node:http";

@@ -30,10 +30,7 @@ function reject(reason: string): never {
   throw new AppError("CNI_CALL_INVALID", { reason, cniCode: CNI_CHECK_FAILED });
 }
 
-/**
- * Answers CHECK. The NICs of a launcher only need to exist, because their addresses are on the guest and plugins would miss them.
- * @throws AppError with CNI_CALL_INVALID, which names what is missing, and the errors of plugins
- */
+/** A launcher's NICs only need to exist: their addresses are on the guest. @throws AppError with CNI_CALL_INVALID, and plugins' errors */
 function checkPod(call: PluginCall, deps: RuntimeDeps): Promise<void> {
   const { containerId, pod } = call;
   const uid = pod?.uid ?? "";
@@ -58,11 +55,7 @@ function toReadinessCode(error: unknown): number {
   return isLimited ? CNI_CODES.limitedConnectivity : CNI_CODES.notAvailable;
 }
 
-/**
- * Answers STATUS for the default network, without which no pod starts. Problems of other networks are only events: a tenant's network must
- * not keep all pods from the node.
- * @throws AppError with CNI_CALL_INVALID, whose code says that no pod can be attached
- */
+/** Checks only the default network: a tenant's network must not keep all pods from the node. @throws AppError with CNI_CALL_INVALID */
 async function checkReady(deps: RuntimeDeps): Promise<void> {
   try {
     await deps.cni.status(await deps.readDefaultNetwork());
@@ -164,10 +157,7 @@ const BODY_MAX = 2 * 1024 * 1024;
 const REQUEST_TIMEOUT_MS = 10_000;
 /** Maximum number of concurrent calls. After a reboot each pod has one. */
 const CONNECTIONS_MAX = 1024;
-/**
- * Interval for updating the socket's time stamp, milliseconds. After ten minutes without an update patchbay-cni takes the agent for
- * removed and not just restarting.
- */
+/** Milliseconds. After ten minutes without an update patchbay-cni takes the agent for removed and not just restarting. */
 const SOCKET_TOUCH_INTERVAL_MS = 60_000;
 
 /** Undefined if the body is too long. */
@@ -229,10 +219,7 @@ async function touchSocket({ socketPath, clock }: RuntimeDeps, signal: AbortSign
   }
 }
 
-/**
- * Serves until the signal is aborted. Completes calls that have begun.
- * @throws AppError with OS_PATH_REFUSED if another process listens there, OS_FILE_FAILED
- */
+/** Completes calls that have begun. @throws AppError with OS_PATH_REFUSED if another process listens there, OS_FILE_FAILED */
 export async function serveRuntime(
   deps: RuntimeDeps,
   files: Files,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CHECK, STATUS and GC of the container runtime go on to the plugins of the networks.
+// CHECK, STATUS and GC of the container runtime run the networks' plugins.
 import { AppError } from "@patchbay/base";
 import { beforeEach, describe, expect, test } from "vitest";
 import { FakeRuntime } from "../testing/runtime.ts";
@@ -14,7 +14,7 @@ function failure(cniCode: number): AppError {
   return new AppError("CNI_PLUGIN_FAILED", { plugin: "bridge", command: "X", message, cniCode });
 }
 
-/** What the plugins were called for by one call of the runtime. */
+/** Plugin calls caused by one call of the runtime. */
 async function callsOf(...call: Parameters<FakeRuntime["call"]>) {
   const before = world.cni.calls.length;
   const { status, parsed } = await runtime.call(...call);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses taken over from pod NICs, on disk: the kernel no longer has them, and the guest gets them again after each restart.
-// One file for each NIC, in a directory for each pod.
+// Addresses taken over from pod NICs, on disk, because the kernel no longer has them. One file per NIC, one directory per pod.
 import { isJsonObject, parseJson } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import type { RememberedAddresses } from "@patchbay/core/nics";
@@ -8,7 +7,7 @@ import type { Files } from "@patchbay/core/interfaces";
 
 export interface AddressStore {
   list(podUid: string): Promise<readonly RememberedAddresses[]>;
-  /** The row is on the disk when this resolves. */
+  /** Resolves when the row is on the disk. */
   write(podUid: string, row: RememberedAddresses): Promise<void>;
   retain(podUid: string, isRetained: (row: RememberedAddresses) => boolean): Promise<void>;
   forgetPod(podUid: string): Promise<void>;
@@ -38,7 +37,7 @@ function isRow(value: unknown): value is RememberedAddresses {
 class FileAddressStore implements AddressStore {
   readonly #files: Files;
   readonly #directory: string;
-  /** Content of the disk, for the pods that were requested. */
+  /** Only pods that were read. */
   readonly #pods = new Map<string, Promise<Map<string, RememberedAddresses>>>();
 
   constructor(files: Files, directory: string) {

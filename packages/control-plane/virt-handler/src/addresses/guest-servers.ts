@@ -7,16 +7,12 @@ import type { AddressServer, AddressServers, NetnsHandle } from "@patchbay/core/
 export interface Serving {
   readonly netns: NetnsHandle;
   readonly nic: ServedNic;
-  /** Called when the server ends on its own. */
   readonly onEnd: () => void;
 }
 
 export interface GuestServers {
   listServed(podUid: string): readonly ServedNic[];
-  /**
-   * Starts the NIC's server, and replaces the one that listens on its bridge.
-   * @throws AppError with PODNET_ADDRESS_SERVER_FAILED
-   */
+  /** Replaces the server on the NIC's bridge. @throws AppError with PODNET_ADDRESS_SERVER_FAILED */
   serve(podUid: string, serving: Serving): Promise<void>;
   stopAt(podUid: string, bridgeName: string): Promise<void>;
   stop(podUid: string): Promise<void>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks that are asked for cloud-init's data: what they make of it, and who is refused.
+// Hooks that change cloud-init data.
 import type { Volume } from "@patchbay/api";
 import { createFakeHookSidecars, type FakeHookSidecars } from "@patchbay/hooks/testing";
 import { aVmi } from "@patchbay/support";

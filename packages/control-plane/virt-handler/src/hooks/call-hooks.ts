@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls to hook sidecars before a guest starts and after it ends. Cloud-init disks exist before the sidecars run, so the disks of
-// guests with a PreCloudInitIso hook are created again from the hooks' answers.
+// Calls to hook sidecars. Cloud-init disks exist before the sidecars run, so disks of guests with such hooks are created again.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import {
   applyHookAnswer,
@@ -73,10 +72,7 @@ async function mutateCloudInit(input: HookedCloudInit, request: Request): Promis
   throw new AppError("HOOK_ANSWER_REFUSED", details);
 }
 
-/**
- * Calls the hooks for each cloud-init disk; returns nothing without subscribed hooks.
- * @throws AppError with HOOK_ANSWER_REFUSED, or HOOK_FAILED when the data is in a Secret
- */
+/** @throws AppError with HOOK_ANSWER_REFUSED, or HOOK_FAILED when the data is in a Secret */
 async function callCloudInitHooks(
   vmi: VirtualMachineInstance,
   subscriptions: readonly Subscription[],
@@ -120,7 +116,6 @@ type DomainRequest = HookRequest & { readonly domainXml: string };
 
 type Sidecars = ReadonlyMap<string, HookSidecar>;
 
-/** Maximum number of rejected changes in an error text. */
 const LISTED_CHANGES_MAX = 5;
 
 function toRejection(hook: string, call: string, reason: string): AppError {
@@ -163,7 +158,6 @@ function parseRoot(hook: string, xml: string): XmlElement {
   );
 }
 
-/** Applies the hook's answer to the domain. Rejects all forbidden changes at once. */
 function applyAnswer(
   { hook }: Subscription,
   { input, answer }: { readonly input: XmlElement; readonly answer: string },
@@ -253,10 +247,7 @@ export async function callHooks(request: HookRequest, hooks: HookSidecars): Prom
   }
 }
 
-/**
- * Notifies the hooks that subscribed to the guest's end.
- * @throws AppError as {@link callHooks}
- */
+/** @throws AppError as {@link callHooks} */
 export async function notifyEnd(place: HookedPod, hooks: HookSidecars): Promise<void> {
   const sidecarsByContainer = await connectAll(place, hooks);
   try {

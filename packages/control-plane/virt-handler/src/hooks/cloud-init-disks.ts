@@ -3,10 +3,7 @@
 import { cloudInitDiskOf, isoImage, type HookedCloudInit } from "@patchbay/core/hooks";
 import type { LauncherDisks, LauncherPod } from "@patchbay/core/interfaces";
 
-/**
- * May be repeated.
- * @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED
- */
+/** May be repeated. @throws AppError with OS_PATH_REFUSED, OS_FILE_FAILED */
 export function makeCloudInitDisks(
   cloudInit: readonly HookedCloudInit[],
   {

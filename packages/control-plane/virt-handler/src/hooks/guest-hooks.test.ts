@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { Slots } from "./guest-hooks.ts";
 
-/** Work that ends when it is told to. */
+/** Work that ends on request. */
 function begin(slots: Slots, namespace: string): { isBegun: boolean; end: () => void } {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const work = {

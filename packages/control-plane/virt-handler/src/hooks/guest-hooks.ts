@@ -72,7 +72,7 @@ export interface GuestHooks {
   /** Forgets a reported failure, so that the next `ensureCalled` calls the hooks again. */
   retry(pod: LauncherPod): void;
   started(pod: LauncherPod): void;
-  /** The guest has ended. Notifies its hooks once, if they are reachable. */
+  /** Notifies the hooks of the guest's end once, if they are reachable. */
   ended(place: HookedPod): void;
   forget(pod: LauncherPod): void;
 }
@@ -92,7 +92,6 @@ interface GuestHooksOptions {
 class NodeGuestHooks implements GuestHooks {
   readonly #options: GuestHooksOptions;
   readonly #entries = new Map<string, Entry>();
-  /** Pods whose hooks were notified of the guest's end. */
   readonly #notified = new Set<string>();
   readonly #slots = new Slots();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does each number that the docs say virt-handler tells move, while a NIC comes late, is unplugged, and traffic flows?
+// Each documented metric of virt-handler changes during a late plug, an unplug and traffic.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { eventually, metricNamesOf, samplesIn } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { aScheduledVmi, attachment, linkNamesOf, putNicAt, without } from "../te
 const SOON = { withinMs: 5_000 };
 /** Counted where the program's client is made: packages/common/daemon. */
 const BY_ITS_CLIENT = "patchbay_api_requests_total";
-/** Of guests that leave: packages/control-plane/virt-handler/src/migration/outgoing.test.ts. */
+/** Of outgoing migrations: packages/control-plane/virt-handler/src/migration/outgoing.test.ts. */
 const OF_MOVES = /^kubevirt_vmi_migration_/;
 const NAMES = metricNamesOf("virt-handler").filter(
   (name) => name !== BY_ITS_CLIENT && !OF_MOVES.test(name),
@@ -24,7 +24,7 @@ async function look(): Promise<void> {
   seen.push(await node.metrics.print());
 }
 
-/** As somebody else changes it. */
+/** A change by another component. */
 async function edit(
   change: (vmi: VirtualMachineInstance) => VirtualMachineInstance,
 ): Promise<void> {
@@ -53,7 +53,7 @@ beforeEach(async () => {
   flow(100);
   await edit((vmi) => ({ ...vmi, spec: aScheduledVmi(["one", "two"]).spec }));
   await look();
-  // Its NIC is not there yet: a reason is told.
+  // Its NIC does not exist yet, so a reason is reported.
   await edit((vmi) => ({
     ...vmi,
     status: { ...vmi.status, attachments: [attachment("one"), attachment("two")] },

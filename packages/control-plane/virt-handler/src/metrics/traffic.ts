@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics of the node's NICs and of the traffic through their taps. The counters are read from the kernel at each scrape,
-// because libvirt belongs to the launcher.
+// Metrics of the traffic through taps, read from the kernel at each scrape, because libvirt belongs to the launcher.
 import type { VirtualMachineInstance } from "@patchbay/api";
 import { AppError, messageOf } from "@patchbay/base";
 import {
@@ -15,15 +14,12 @@ import type { LinkCounters } from "@patchbay/core/interfaces";
 import type { Deps } from "../deps.ts";
 import { findLauncher } from "../reconcilers/vmi/index.ts";
 
-/** Maximum age of a reading that scrapes share, milliseconds. */
+/** Scrapes share a reading for this long. */
 const READING_MAX_AGE_MS = 1_000;
 
 type TrafficDeps = Pick<Deps, "vmis" | "sessions" | "taps" | "nodeName" | "clock" | "log">;
 
-/**
- * Traffic of one guest's NICs, as a response for virt-api.
- * @throws AppError with LAUNCHER_UNREACHABLE while it cannot be read
- */
+/** @throws AppError with LAUNCHER_UNREACHABLE while the counters cannot be read */
 export async function readTraffic(
   vmi: VirtualMachineInstance,
   { linkCounters, ...deps }: TrafficDeps & { readonly linkCounters: LinkCounters },

@@ -29,10 +29,7 @@ import { makeCloudInitDisks } from "../hooks/cloud-init-disks.ts";
 /** Does not affect the domain's paths. */
 const PLACEHOLDERS = { useEmulation: true, uuid: "00000000-0000-4000-8000-000000000000" };
 
-/**
- * Files and sockets of the domain as this node would define it, without those of its NICs.
- * @throws AppError with DOMAIN_XML_INVALID for a VMI that cannot be started
- */
+/** As this node would define the domain, without NICs. @throws AppError with DOMAIN_XML_INVALID for a VMI that cannot be started */
 function planPaths(vmi: VirtualMachineInstance, network: NetworkConfig): readonly string[] {
   const parsed = parseDomain(printDomain(planDomain(vmi, [], { ...PLACEHOLDERS, network })));
   if (!parsed.ok) throw new AppError("DOMAIN_XML_INVALID", { reason: parsed.reason });
@@ -97,10 +94,7 @@ async function readGuestNetwork({ vmi, run, place, deps }: Incoming): Promise<Gu
   return run.guestNetwork;
 }
 
-/**
- * Reads the facts while memory is still being copied, because the guest waits for them afterwards. The definition exists already;
- * reading it again later is quick if it is unchanged. Errors are handled at that later read.
- */
+/** Reads during the memory copy, because the guest waits for later reads, which are quick if nothing changed and report errors. */
 async function preloadFacts(incoming: Incoming): Promise<void> {
   const { run, vmi, deps } = incoming;
   if (run.guestNetwork !== undefined) return;
@@ -113,7 +107,7 @@ async function preloadFacts(incoming: Incoming): Promise<void> {
   }
 }
 
-/** Reads only what the next decision needs, because the guest is paused meanwhile. */
+/** The guest is paused meanwhile, so this reads only what the next decision needs. */
 async function inspectGuest(
   incoming: Incoming,
   domain: DomainInfo | undefined,
@@ -160,10 +154,7 @@ async function tryRepair({ vmi, deps }: Incoming, act: () => Promise<void>): Pro
   }
 }
 
-/**
- * Wires the links as for a local guest, and announces the guest's MACs. QEMU announces them only some time after it resumes, and
- * until then switches would send frames to the source.
- */
+/** Wires the links and announces the MACs. QEMU announces them later, and until then switches send frames to the source. */
 async function wireAndAnnounce(incoming: Incoming): Promise<void> {
   const { place, deps } = incoming;
   const { netns } = place.session.launcher;
@@ -221,10 +212,7 @@ async function perform(step: IncomingStep, incoming: Incoming): Promise<void> {
   else await STEP_HANDLERS[step.kind]?.(incoming);
 }
 
-/**
- * One pass; safe to repeat. `isWired` tells whether all NICs that the guest brings along have their links here. Returns true when
- * the guest waits for a person.
- */
+/** Safe to repeat. `isWired`: all NICs that migrate along have their links here. Returns true when the guest waits for a person. */
 export async function receiveGuest(
   incoming: Incoming,
   { domain, isWired }: Pick<IncomingFacts, "domain" | "isWired">,
@@ -259,10 +247,7 @@ function hasCloudInitHooks({ vmi, place }: Incoming): boolean {
   return sidecars.length > 0 && disks.some((disk) => disk !== undefined);
 }
 
-/**
- * Whether the cloud-init disks are ready. Otherwise the hooks are being called, and their answer wakes the loop. May be repeated.
- * @throws AppError of the failed hook call
- */
+/** False while hooks are called; their answer wakes the loop. @throws AppError of the failed hook call */
 export function ensureCloudInitDisks(incoming: Incoming): boolean {
   if (!hasCloudInitHooks(incoming)) return true;
   const { vmi, place, deps } = incoming;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// At which pod NIC is a guest's MAC while it moves? At one, and networks are told where they may have heard it elsewhere.
+// A migrating guest's MAC is at one pod NIC at a time, and is announced when networks may know another place.
 import { AppError } from "@patchbay/base";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { NETNS } from "../testing/bench.ts";
@@ -57,7 +57,7 @@ test("is released by the source until that succeeds, although everything else is
   nodes.daemon("node1").holdsMoves = true;
   await nodes.open();
   await nodes.until(() => Promise.resolve(sent() === 1));
-  // The target has heard it, and waits.
+  // The target has received it, and waits.
   nodes.daemon("node2").failAlways("resumeDomain", new AppError("LIBVIRT_TIMED_OUT", {}));
   nodes.network("node1").failNext("wireTap", new AppError("PODNET_FAILED", { message: "no" }));
   nodes.daemon("node1").endMove("default_vm1", "over");

@@ -50,10 +50,7 @@ async function announceMacs(
   });
 }
 
-/**
- * Detaches the pod from its guest's MACs: two macvlans of one parent cannot share a MAC, and switches must not learn it here. May
- * be repeated. Returns whether it succeeded.
- */
+/** Two macvlans of one parent cannot share a MAC, and switches must not learn it here. May be repeated. Returns whether it succeeded. */
 function releaseMacs(
   vmi: VirtualMachineInstance,
   place: LauncherContext,
@@ -73,7 +70,6 @@ const RELEASE_RETRY_INTERVAL_MS = 500;
 
 type Converge = () => Promise<{ readonly facts: NodeVmFacts; readonly next: Next }>;
 
-/** Whether the links of all NICs that the guest brings along are wired here. */
 function isWired(vmi: VirtualMachineInstance, { ifaces }: NodeVmFacts): boolean {
   return listMigratingIfaces(vmi).every(
     ({ name = "" }) => findByName(ifaces, name)?.links.wired === true,
@@ -144,7 +140,7 @@ async function reconcileIncoming(
   return next;
 }
 
-/** One pass over a migrating VMI. `converge` is the regular part of the pass. */
+/** `converge` is the regular part of the pass. */
 export function reconcileMigration(
   vmi: VirtualMachineInstance,
   place: LauncherContext,
@@ -155,10 +151,7 @@ export function reconcileMigration(
     : reconcileIncoming(vmi, place, context);
 }
 
-/**
- * Completes the source's part after the guest has left, when its launcher may have ended. Returns true when nothing is left to do;
- * until the pod has released the guest's MACs, the target may be unable to use them.
- */
+/** Runs even if the launcher has ended. Returns true when done: until then the target may be unable to use the guest's MACs. */
 export async function finishOutgoing(
   vmi: VirtualMachineInstance,
   wake: () => void,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process's state of migrations from and to this node. A restart loses it together with the relays; the new process reads the
-// domains and starts nothing twice.
+// State of this node's migrations. A restart loses it with the relays; the new process reads the domains and starts nothing twice.
 import { isEqual } from "@patchbay/base";
 import {
   openMigration,
@@ -51,12 +50,11 @@ export class MigrationRun {
     return this.#relay;
   }
 
-  /** Whether the running relay connects to that endpoint. */
   connectsTo(endpoint: RelayEndpoint): boolean {
     return this.#relay !== undefined && isEqual(this.#endpoint, endpoint);
   }
 
-  /** Uses this relay from now on. Calls `changed` when the relay ends or the source's node reports that the guest has left. */
+  /** Calls `onChange` when the relay ends or the source's node reports that the guest has left. */
   useRelay(relay: Relay, endpoint: RelayEndpoint | undefined, onChange: () => void): void {
     this.stopRelay();
     this.#relay = relay;
@@ -83,10 +81,9 @@ export class MigrationRun {
 
 /** At most one migration for each VMI uid. */
 export interface MigrationRuns {
-  /** State of the VMI's open migration; undefined without one. Drops the state of an earlier migration. */
+  /** Undefined without an open migration. Drops the state of an earlier migration. */
   find(vmi: VirtualMachineInstance): MigrationRun | undefined;
   forget(uid: string): void;
-  /** Job statistics of a guest that leaves this node; undefined without any. */
   findJob(uid: string): JobStats | undefined;
   forgetAll(): void;
 }

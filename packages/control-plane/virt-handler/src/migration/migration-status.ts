@@ -18,10 +18,7 @@ const STATUS_PORT_NUMBERS: Readonly<Record<Channel, number>> = {
 
 type StatusPorts = NonNullable<MigrationState["targetDirectMigrationNodePorts"]>;
 
-/**
- * Converts the relay's ports to the status format.
- * Source: KubeVirt pkg/virt-handler/migration-proxy, which defines the numbers.
- */
+/** Source of the numbers: KubeVirt pkg/virt-handler/migration-proxy. */
 export function formatPorts(ports: Ports): StatusPorts {
   return Object.fromEntries(
     CHANNELS.flatMap((channel) => {
@@ -55,10 +52,7 @@ function buildTest(current: MigrationState, tested: Tested): JsonPatchOperation 
     : { op: "test", path: `${PATH}/migrationUid`, value: current.migrationUid };
 }
 
-/**
- * Writes once.
- * @throws AppError with KUBE_CONFLICT when the tested part of the migration state has changed
- */
+/** @throws AppError with KUBE_CONFLICT when the tested part of the migration state has changed */
 export async function writeMigrationState(
   vmi: VirtualMachineInstance,
   fields: Partial<MigrationState>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a guest is that leaves is told in its VMI and by metrics, and a move that stands still is ended.
+// Progress of outgoing migrations in VMI and metrics, and the end of stalled ones.
 import { metricNamesOf, samplesIn } from "@patchbay/support";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { TwoNodes } from "../testing/two-nodes.ts";
@@ -11,7 +11,7 @@ const NAMES = metricNamesOf("virt-handler").filter((name) =>
 
 let nodes: TwoNodes;
 
-/** Looked at again: so much has gone over. */
+/** Observes again after this amount was transferred. */
 async function goOn(mib: number): Promise<void> {
   nodes.daemon("node1").moveStats = {
     totalBytes: 128 * MIB + mib,
@@ -71,7 +71,7 @@ test("aborts a migration without progress, and the guest stays", async () => {
   expect(await nodes.stateOn("node1")).toBe("running");
 });
 
-/** How long QEMU was told that the guest may stand still, one after the other. */
+/** The downtimes that QEMU was allowed, in order. */
 function limits(): readonly string[] {
   return nodes
     .daemon("node1")

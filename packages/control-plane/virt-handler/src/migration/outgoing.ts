@@ -120,10 +120,7 @@ async function awaitMigration(outgoing: Outgoing, connection: HypervisorConnecti
   wake();
 }
 
-/**
- * Starts the migration. Its outcome is recorded in `run`, and wakes the loop.
- * @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT; nothing has started then
- */
+/** The outcome wakes the loop. @throws AppError with LIBVIRT_UNREACHABLE, LIBVIRT_TIMED_OUT; nothing has started then */
 async function startMigration(outgoing: Outgoing, { launcher }: Session): Promise<void> {
   const { run, deps } = outgoing;
   const connection = await deps.hypervisor.open({ kind: "socket", fd: launcher.socketFd });
@@ -131,7 +128,6 @@ async function startMigration(outgoing: Outgoing, { launcher }: Session): Promis
   void awaitMigration(outgoing, connection);
 }
 
-/** Minimum interval between progress reports, milliseconds. */
 export const PROGRESS_INTERVAL_MS = 2_000;
 
 function recordJob({ migration, run, deps }: Outgoing, job: JobStats): void {
@@ -144,7 +140,6 @@ function recordJob({ migration, run, deps }: Outgoing, job: JobStats): void {
   run.job = isMoving ? job : undefined;
 }
 
-/** Writes the progress at most once in each interval. */
 async function reportProgress({ vmi, run, deps }: Outgoing): Promise<void> {
   const { job, reportedMs } = run;
   const nowMs = deps.clock.monotonicMs();

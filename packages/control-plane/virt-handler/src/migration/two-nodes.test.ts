@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest goes from one node to another, whoever dies meanwhile: it runs in one place at most, and its call is made once.
+// Migrations between two nodes with crashes: the guest runs in one place at most, and libvirt is called once.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { aScheduledVmi, attachment, putNicAt, withCloudInit, without } from "../testing/scene.ts";
 import { PODS, TwoNodes } from "../testing/two-nodes.ts";
@@ -27,12 +27,12 @@ async function hasFailed(): Promise<boolean> {
   return (await nodes.migrationState()).failed === true;
 }
 
-/** Calls that send it away. */
+/** Migration calls. */
 function sent(): number {
   return nodes.daemon("node1").calls.filter((call) => call.startsWith("migrateDomain")).length;
 }
 
-/** A migration is opened, and its guest is on its way. */
+/** Opens a migration whose guest is being transferred. */
 async function begin(): Promise<void> {
   nodes.daemon("node1").holdsMoves = true;
   await nodes.open();

@@ -6,7 +6,6 @@ import { receive } from "./receive.ts";
 import { send, reportGone, type Sender } from "./send.ts";
 import { DIRECTORY_TOKEN, type RelayCommand, type RelayMessage } from "./protocol.ts";
 
-/** Runs in the child after it has dropped its privileges. */
 export function main(channel: ChildChannel): void {
   let sender: Sender | undefined;
   const report = (message: RelayMessage): void => {

@@ -10,13 +10,9 @@ import { promisify } from "node:util";
 import { isJsonObject, names, parseJson } from "@patchbay/api";
 import type { KubeClient } from "@patchbay/kube";
 
-/**
- * Reads the current certificate.
- * @throws AppError with RELAY_FAILED when other nodes would not accept it
- */
+/** @throws AppError with RELAY_FAILED when other nodes would not accept the certificate */
 export type ReadIdentity = () => Promise<RelayIdentity>;
 
-/** Why other nodes would reject the certificate; undefined when they accept it. */
 function findProblem({ certPem, keyPem }: RelayIdentity, node: string): string | undefined {
   const certificate = new X509Certificate(certPem);
   if (!isPeer(certificate.toLegacyObject(), node)) {

@@ -19,7 +19,6 @@ export interface RelayIdentity {
 export interface RelayOptions {
   readonly migrationUid: string;
   readonly identity: RelayIdentity;
-  /** The only node that may connect. */
   readonly peerNode: string;
   /** Number of connections of each channel. Each is used once; a missing channel has none. */
   readonly connections: Readonly<Partial<Record<Channel, number>>>;
@@ -51,13 +50,10 @@ export type RelayCommand =
 export type RelayMessage =
   /** The relay accepts connections; on the target, at these ports. */
   | { readonly kind: "listening"; readonly ports: Ports }
-  /** The relay could not execute the command. */
   | { readonly kind: "failed"; readonly reason: string }
   | { readonly kind: "joined"; readonly channel: Channel }
   | { readonly kind: "ended"; readonly channel: Channel; readonly reason: string }
-  /** The relay rejected a connection. */
   | { readonly kind: "refused"; readonly reason: string }
-  /** The source's node reports that the guest has left. */
   | { readonly kind: "gone" }
   /** The target's node has confirmed that, or has not. */
   | { readonly kind: "heard" }

@@ -15,10 +15,7 @@ import {
   type RelayMessage,
 } from "./protocol.ts";
 
-/**
- * Maximum number of unauthenticated connections at a port. A new one closes the oldest: at a thousand new connections a second,
- * the peer has a quarter of a second for its handshake.
- */
+/** A new connection closes the oldest: at a thousand a second, the peer has a quarter of a second for its handshake. */
 const UNAUTHENTICATED_MAX = 256;
 
 interface Receiver {
@@ -26,11 +23,9 @@ interface Receiver {
   /** Path of the launcher's directory, by its descriptor. */
   readonly directory: string;
   readonly send: (message: RelayMessage) => void;
-  /** Number of connections still expected for each channel. */
   readonly remaining: Map<Channel, number>;
 }
 
-/** Claims one of the channel's expected connections; false when none is left. */
 function claimConnection({ remaining }: Receiver, channel: Channel): boolean {
   const count = remaining.get(channel) ?? 0;
   if (count === 0) return false;

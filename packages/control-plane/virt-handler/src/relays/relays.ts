@@ -26,10 +26,7 @@ export interface Relay {
   /** Ports where the target's relay listens, on either node. */
   readonly ports: Ports;
   onMessage(listener: (message: RelayMessage) => void): void;
-  /**
-   * On the source: informs the target's node that the guest has left. May be repeated.
-   * @throws AppError with RELAY_FAILED when the target's node does not confirm it
-   */
+  /** Source only. May be repeated. @throws AppError with RELAY_FAILED when the target's node does not confirm it */
   reportGone(): Promise<void>;
   /** Resolves with the reason when the process, and with it all its connections, has ended. */
   readonly ended: Promise<string>;
@@ -38,7 +35,6 @@ export interface Relay {
 
 interface RelayDeps {
   readonly starter: ChildStarter;
-  /** The launchers' user. */
   readonly user: ProcessIdentity;
 }
 
@@ -98,10 +94,7 @@ function toFailure(message: RelayMessage): AppError {
   return new AppError("RELAY_FAILED", { reason });
 }
 
-/**
- * Starts a relay. Resolves when the relay accepts connections. `directoryFd` is the directory of the launcher's sockets.
- * @throws AppError with RELAY_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT
- */
+/** Resolves when the relay accepts connections. @throws AppError with RELAY_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT */
 export async function startRelay(
   order: Exclude<RelayCommand, { kind: "reportGone" }>,
   directoryFd: number,
@@ -151,7 +144,6 @@ export interface RelayEndpoint {
 
 /** Starts relays. All methods throw AppError with RELAY_FAILED, OS_FILE_FAILED, OS_PROGRAM_FAILED, OS_TIMED_OUT. */
 export interface Relays {
-  /** Address on which this node's relays listen. */
   readonly address: string;
   receive(request: RelayRequest): Promise<Relay>;
   send(request: RelayRequest, to: RelayEndpoint): Promise<Relay>;

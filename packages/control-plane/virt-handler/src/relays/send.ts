@@ -22,7 +22,6 @@ export interface Sender {
   readonly ports: Ports;
 }
 
-/** Connects to the target node, verifies its certificate and sends the greeting. */
 function open({ order, address, ports }: Sender, channel: Channel, greeting: Greeting) {
   const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
   // The types of Node.js lack `allowHalfOpen`, which it passes to net.connect.
@@ -115,7 +114,6 @@ export async function send(
   report({ kind: "listening", ports });
 }
 
-/** Informs the target node that the guest has left, and reports whether it confirmed that. */
 export async function reportGone(
   sender: Sender,
   report: (message: RelayMessage) => void,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes of asking virt-api for the certificate of this node?
+// Certificates that virt-api signs for this node.
 import { isJsonObject, names } from "@patchbay/api";
 import type { KubeClient } from "@patchbay/kube";
 import { createFakeClock } from "@patchbay/os/testing";
@@ -9,7 +9,7 @@ import { identityFromVirtApi } from "./node-identity.ts";
 
 const authority = await createAuthority("own", createFakeClock());
 
-/** A virt-api that knows who asks. */
+/** A virt-api that knows the requesting node. */
 function virtApiOf(node: string, answerWith: (certificate: string) => object) {
   const asked: unknown[] = [];
   const requestRaw: KubeClient["requestRaw"] = async ({ method, path, body }) => {

@@ -4,7 +4,6 @@ import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { GREETING_MAX } from "./protocol.ts";
 
-/** Called with the reason, as text for people. */
 type OnEnd = (reason: string) => void;
 
 interface Pair {
@@ -12,10 +11,7 @@ interface Pair {
   readonly remote: TLSSocket;
 }
 
-/**
- * Copies in both directions. When one side ends, the other may still send.
- * @param silenceMs - closes both after this time without traffic, milliseconds; 0 for never
- */
+/** When one side ends, the other may still send. `silenceMs`: closes both without traffic for this long; 0 for never. */
 export function joinSockets({ local, remote }: Pair, silenceMs: number, onEnd: OnEnd): void {
   let reason = "both sides have ended";
   let hasEnded = false;
@@ -46,10 +42,7 @@ export function joinSockets({ local, remote }: Pair, silenceMs: number, onEnd: O
   }
 }
 
-/**
- * Reads the first line of a connection; undefined when it is too long or does not arrive. Leaves the rest unread.
- * @param withinMs - time limit, milliseconds
- */
+/** Undefined when the line is too long or takes longer than `withinMs`. Leaves the rest unread. */
 export function readLine(socket: TLSSocket, withinMs: number): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   let received = Buffer.alloc(0);

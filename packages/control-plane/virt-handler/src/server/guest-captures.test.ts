@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who sees packets of a guest, how many, and who is told?
+// Packet captures of guests.
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import { eventually } from "@patchbay/support";
@@ -13,7 +13,7 @@ const KEY = { namespace: "default", name: "vm1" };
 const SOON = { withinMs: 5_000 };
 const ORDER = { interface: "one", filter: "", seconds: 5, bytes: 10_000 };
 const REQUEST = { stream: "capture", order: ORDER, by: "jane" } as const;
-/** Of the file, and of each packet. */
+/** Header lengths of the file and of each packet. */
 const [FILE_HEADER, PACKET_HEADER] = [24, 16];
 
 let node: LoopNode;
@@ -41,7 +41,7 @@ afterEach(async () => {
   await node.stop();
 });
 
-/** Reads to the end; how many bytes there were. */
+/** Reads to the end and returns the number of bytes. */
 async function lengthOf(stream: Duplex): Promise<number> {
   let length = 0;
   stream.on("data", (chunk: Buffer) => (length += chunk.length));

@@ -34,7 +34,6 @@ class CaptureStream extends Duplex {
     done();
   }
 
-  /** Resolves when the reader accepts more data or has ended. */
   async pushWhenReady(bytes: Uint8Array): Promise<void> {
     if (this.destroyed || this.readableEnded || this.push(bytes)) return;
     const { promise, resolve } = Promise.withResolvers<undefined>();
@@ -74,7 +73,6 @@ interface CaptureSource {
   readonly link: string;
 }
 
-/** Starts the capture, and ends the stream at the byte limit. */
 async function run(
   stream: CaptureStream,
   { order }: CaptureRequest,

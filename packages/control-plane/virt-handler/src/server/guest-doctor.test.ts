@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is told where frames of a guest die, from what, and how many at once?
+// Diagnosis of lost frames of guests.
 import { eventually } from "@patchbay/support";
 import { createFakeNicDoctor, type FakeNicDoctor } from "@patchbay/podnet/testing";
 import { afterEach, beforeEach, expect, test } from "vitest";

@@ -33,7 +33,6 @@ const [PROBE_MAX_MS, PROBE_MIN_MS] = [4000, 1000];
 /** Time reserved for the work after the probes, and for kernel delays, milliseconds. */
 const RESERVED_MS = 600;
 
-/** The agent's answer; undefined when it does not answer, as without an agent. */
 async function ignoreFailure<T>(query: Promise<T>): Promise<T | undefined> {
   try {
     return await query;
@@ -99,7 +98,6 @@ async function examine(
   return { vmi: vmiKey, interface: name, ...diagnosis, milliseconds };
 }
 
-/** Rejects with `timeoutError` at the time limit. */
 async function withDeadline<T>(
   work: Promise<T>,
   { deps, timeoutError }: { readonly deps: Deps; readonly timeoutError: AppError },

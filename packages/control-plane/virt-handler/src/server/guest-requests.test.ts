@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of what virt-api asks of a guest of this node.
+// virt-api's requests to guests of this node.
 import { AppError } from "@patchbay/base";
 import type { GuestRequest } from "@patchbay/core/guest";
 import { eventually } from "@patchbay/support";

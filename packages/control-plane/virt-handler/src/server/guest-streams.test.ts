@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has the console of a guest, and who loses it?
+// Clients of guests' consoles and screens.
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
@@ -23,7 +23,7 @@ let server: Server;
 let open: OpenGuestStream;
 let asked: string[];
 
-/** A QEMU that listens at one socket, which is all of them. */
+/** A QEMU whose one socket serves all streams. */
 const connectHere: ConnectToPod = async (_pod, socket) => {
   asked.push(socket);
   const made: Socket = connect(join(directory, "qemu.sock"));

@@ -13,7 +13,6 @@ import { findGuest } from "./find-guest.ts";
 /** Opens a stream of a guest of this node. The stream is paused until it is read. */
 export type OpenGuestStream = (key: ObjectKey, request: StreamRequest) => Promise<Socket>;
 
-/** Socket names in the launcher's volume. */
 const SOCKETS: Readonly<Record<GuestStream, string>> = {
   console: names.CONSOLE_SOCKET,
   vnc: names.VNC_SOCKET,
@@ -22,7 +21,6 @@ const SOCKETS: Readonly<Record<GuestStream, string>> = {
 /** Connects to a pod's socket without following symlinks that the pod created. */
 export type ConnectToPod = (pod: LauncherPod, socket: string) => Promise<Socket>;
 
-/** Connects through the pod's directory below `podsDir`. */
 export function connectInPodsDir(podsDir: string): ConnectToPod {
   return ({ uid }, socket) => {
     const path = [uid, names.EMPTY_DIR_VOLUMES, names.LAUNCHER_VOLUME, socket].join("/");

@@ -4,14 +4,14 @@ import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { joinStreams } from "./serve-requests.ts";
 
-/** One end: what it says is pushed, what it is told is kept; a deaf one takes nothing. */
+/** One end of a stream. Records what it receives; a deaf one accepts nothing. */
 class End extends Duplex {
   readonly heard: string[] = [];
   isDeaf = false;
   #pending: (() => void) | undefined;
 
   override _read(): void {
-    // What it says is pushed when it says it.
+    // Data is pushed by the test.
   }
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {

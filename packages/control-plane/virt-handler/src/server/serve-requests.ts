@@ -214,10 +214,7 @@ async function handleUpgrade(url: string, socket: Duplex, deps: ServerDeps): Pro
   }
 }
 
-/**
- * Serves until the signal is aborted. A client without the right certificate fails in the TLS handshake or gets a 401.
- * @throws AppError with OS_FILE_FAILED while there is no certificate
- */
+/** A client without the right certificate gets a TLS error or a 401. @throws AppError with OS_FILE_FAILED without a certificate */
 export function serveRequests(settings: ServerSettings, deps: ServerDeps): Promise<RunningServer> {
   const { listenAddress, port, certFile, keyFile, clientCaFile: caFile, clientName } = settings;
   const files = createFiles();

@@ -59,7 +59,7 @@ function look(session: Session): Promise<unknown> {
   return session.connection.findDomain("vm1");
 }
 
-/** The code with which a look at the domain ends, unless its launcher is to be left alone. */
+/** The error code of a call; undefined while the launcher backs off. */
 async function outcome(pod = POD): Promise<string> {
   if (sessions.backoffMs(pod) > 0) return "left alone";
   return sessions.use(pod, ignore, look).then(
@@ -68,7 +68,7 @@ async function outcome(pod = POD): Promise<string> {
   );
 }
 
-/** Loses the session, and counts the milliseconds until the launcher is asked again. */
+/** Loses the session, and returns the milliseconds until the launcher is used again. */
 async function pauseAfterLoss(): Promise<number> {
   daemon.dropConnections("libvirt closed it");
   await settle();

@@ -9,10 +9,7 @@ import type { Listener, Session, Sessions } from "./sessions.ts";
 const BACKOFF_RANGE = { firstMs: 100, maxMs: 30_000, jitter: 0.2 };
 /** When a connection lasted this long, its end counts as a first failure. */
 const STABLE_CONNECTION_MS = 60_000;
-/**
- * Time limit for one pass with a session, milliseconds. Longer than one call that waits for a busy domain (30 s) and the calls
- * around it. Stops a libvirt that is slow in every call.
- */
+/** Milliseconds. Longer than one call that waits for a busy domain (30 s); stops a libvirt that is slow in every call. */
 const PASS_TIMEOUT_MS = 90_000;
 
 class BackoffSessions implements Sessions {

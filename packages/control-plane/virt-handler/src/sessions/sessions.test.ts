@@ -16,7 +16,7 @@ import { createFakeVhostSockets, type FakeVhostSockets } from "@patchbay/os/test
 
 const POD = { uid: "pod-uid", namespace: "ns1", name: "launcher" };
 
-/** A launcher that tells whether its descriptors are open. */
+/** A launcher that shows whether its descriptors are open. */
 class WatchedLauncher implements Launcher {
   readonly socketFd = 7;
   readonly directoryFd = 9;
@@ -34,11 +34,11 @@ class WatchedLauncher implements Launcher {
   }
 }
 
-/** Launchers that answer when they are told to. */
+/** Launchers that open on request. */
 class HeldLaunchers implements Launchers {
   readonly opened: WatchedLauncher[] = [];
   watches = 0;
-  /** Lets an opening end. */
+  /** Completes an opening. */
   release: () => void = () => undefined;
   error: Error | undefined;
   isHeld = false;
@@ -61,7 +61,7 @@ class HeldLaunchers implements Launchers {
   }
 }
 
-/** Work that goes on until it is told to end. */
+/** Work that continues until requested to end. */
 function longWork(): { readonly work: (session: Session) => Promise<Session>; end(): void } {
   const gate = Promise.withResolvers<undefined>();
   return {
@@ -75,7 +75,7 @@ function longWork(): { readonly work: (session: Session) => Promise<Session>; en
   };
 }
 
-/** Lets everything that is due happen. */
+/** Runs everything that is due. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
 }
@@ -100,7 +100,7 @@ const listener = {
 };
 const same = (session: Session): Promise<Session> => Promise.resolve(session);
 
-/** From now on libvirt answers so, the first attempt is 1; how long it is given each time, milliseconds. */
+/** Sets libvirt's answers by attempt, from 1. Returns the timeout of each attempt, milliseconds. */
 function answeringBy(
   open: (
     address: Parameters<Hypervisor["open"]>[0],

@@ -220,10 +220,7 @@ interface Entry {
   timeouts: number;
 }
 
-/**
- * Timeout of the first attempt to open libvirt, milliseconds. A new libvirt probes QEMU, which took 8 s when measured. The
- * probe continues between attempts, and each attempt waits twice as long as the previous one.
- */
+/** Milliseconds, doubled for each attempt. A new libvirt probes QEMU, also between attempts, which took 8 s when measured. */
 const FIRST_OPEN_TIMEOUT_MS = 5000;
 const MAX_OPEN_TIMEOUT_MS = 30_000;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Definitions are judged when they change or what they name does, on fakes; what is told is told once.
+// Checks of definitions after changes, on fakes. Each problem is reported once.
 import {
   names,
   NETWORK_ATTACHMENT_DEFINITIONS,
@@ -42,7 +42,7 @@ class Bench {
   isEnforced = true;
   writes = 0;
   writeError: AppError | undefined;
-  /** What asking for an object fails with. */
+  /** Error of the lookup of objects. */
   findError: AppError | undefined;
 
   async put(config: unknown, generation = 1): Promise<void> {
@@ -79,7 +79,7 @@ class Bench {
     else this.nads.put(nad);
   }
 
-  /** One pass; what the status says of this node afterwards, and when it comes again, milliseconds. */
+  /** Runs one pass. Returns this node's status entry and the milliseconds until the next pass. */
   async pass(): Promise<{ readonly said: string | undefined; readonly againMs?: number }> {
     const next = await reconcileDefinition("ns/blue", this.#deps());
     await this.sync();

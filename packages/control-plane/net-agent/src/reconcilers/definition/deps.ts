@@ -20,7 +20,6 @@ export interface DefinitionDeps extends CheckDeps, Pick<Deps, "events" | "clock"
 
 export interface CheckedDefinition {
   readonly uid: string | undefined;
-  /** Reasons of all findings, including policy warnings. */
   readonly reasons: readonly string[];
   /** Kinds of the links that the definition names, by link name; undefined for a missing link. */
   readonly links: ReadonlyMap<string, string | undefined>;
@@ -28,7 +27,6 @@ export interface CheckedDefinition {
   readonly isUnfitForGuests: boolean;
   /** Lease directories that are full, where a lease must be released before a NIC can be created. */
   readonly exhausted: readonly string[];
-  /** The reported problem; undefined for none. */
   readonly reported: string | undefined;
   /** The kind has no status subresource, like Multus' own CRD. */
   readonly isWithoutStatus: boolean;

@@ -57,7 +57,6 @@ async function findDeletedNodes(
   return { deletedNodes, readMs: nowMs, nextMs: NODE_LOOKUP_INTERVAL_MS };
 }
 
-/** Whether the kind has no status, or its status was written or up to date. */
 type ReportResult = "without status" | "written" | "known";
 
 function describeProblemKind(reason: string): string {
@@ -66,10 +65,7 @@ function describeProblemKind(reason: string): string {
     : "network is unusable on this node";
 }
 
-/**
- * Writes the finding.
- * @throws AppError with KUBE_CONFLICT if another node has written first; the caller reads again
- */
+/** @throws AppError with KUBE_CONFLICT if another node has written first; the caller reads again */
 async function report(
   nad: NetworkAttachmentDefinition,
   finding: Omit<NodeFinding, "node">,
@@ -112,7 +108,6 @@ interface StaleEntries {
   readonly isRemoving: boolean;
 }
 
-/** Whether outdated entries of other nodes should be removed. */
 function findStaleEntries(
   nad: NetworkAttachmentDefinition,
   previous: CheckedDefinition | undefined,
@@ -141,7 +136,6 @@ async function reportChanges(
   return { reported: text, isWithoutStatus: reported === "without status" };
 }
 
-/** One pass over the definition with that key. Safe to repeat. */
 export async function reconcileDefinition(key: string, deps: DefinitionDeps): Promise<Next> {
   const nad = deps.nads.find(parseKey(key));
   if (nad === undefined) {

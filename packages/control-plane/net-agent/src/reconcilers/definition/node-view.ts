@@ -3,10 +3,8 @@
 import type { Files, Link } from "@patchbay/core/interfaces";
 
 export interface NodeView {
-  /** Directories of plugins, as text for people. */
   readonly pluginPath: string;
   hasPlugin(name: string): Promise<boolean>;
-  /** Kinds of the host's links by name. */
   listLinkKinds(): Promise<ReadonlyMap<string, string>>;
   /** Whether bridges support VLAN filtering; undefined if neither a bridge nor the kernel's configuration tells. */
   supportsVlanFiltering(): Promise<boolean | undefined>;

@@ -16,9 +16,7 @@ import type { CheckDeps } from "./deps.ts";
 
 export interface Finding {
   readonly problems: readonly AppError[];
-  /** Unset if the definition is unreadable or forbidden. */
   readonly facts?: DefinitionFacts;
-  /** Lease directories that are full, where a lease must be released before a NIC can be created. */
   readonly exhausted: readonly string[];
 }
 

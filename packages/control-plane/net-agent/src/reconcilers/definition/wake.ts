@@ -7,7 +7,6 @@ import { listRequestedNetworks } from "../../wake.ts";
 import type { DefinitionDeps, CheckedDefinition } from "./deps.ts";
 
 interface LeaseWatches {
-  /** Watches exactly these directories for the definition. */
   set(key: string, directories: readonly string[]): void;
 }
 
@@ -52,10 +51,7 @@ function readAttachmentErrors(pod: Pod | undefined): string | undefined {
   return pod?.metadata.annotations?.[names.ATTACHMENT_ERRORS_ANNOTATION];
 }
 
-/**
- * Networks whose check depends on the pod: those with a reported problem, those that guests cannot use, and those of a pod with a new
- * attachment error.
- */
+/** Networks with a reported problem, networks that guests cannot use, and those of a pod with a new attachment error. */
 function findAffectedNetworks(
   change: Change<Pod>,
   checked: ReadonlyMap<string, CheckedDefinition>,
@@ -116,7 +112,6 @@ export function wakeByDirectories(
   }
 }
 
-/** Wakes the definitions whose named links have changed since the last check. */
 export function wakeByLinks(
   queue: Pick<WakeQueue, "add">,
   kinds: ReadonlyMap<string, string>,

@@ -14,7 +14,6 @@ import { reportFailed, reportPlanError } from "./events.ts";
 interface Holder {
   /** NAMESPACE/NAME of its network. */
   readonly network: string;
-  /** Why it could not be removed. */
   readonly message: string;
 }
 
@@ -41,7 +40,6 @@ export interface ActResult {
 
 type Failed = FailedStep<Action, AttachmentError>;
 
-/** Finds the attachment that still uses the name because it could not be removed. */
 function findHolder(interfaceName: string, failed: readonly Failed[]): Holder | undefined {
   for (const { action, shown } of failed) {
     if (action.kind !== "del" || action.owned.interfaceName !== interfaceName) continue;
@@ -50,7 +48,6 @@ function findHolder(interfaceName: string, failed: readonly Failed[]): Holder | 
   return undefined;
 }
 
-/** Reports an error from the plan that only a change of the pod can fix. */
 function handlePlanError(
   { reason, message, interfaceName: about }: Extract<Action, { readonly kind: "reportError" }>,
   { step, facts }: { readonly step: Step; readonly facts: PodFacts },
@@ -61,7 +58,6 @@ function handlePlanError(
   return error;
 }
 
-/** Returns why an action must wait, apart from its own backoff. */
 function findWaitReason(
   action: Action,
   { facts, failed }: { readonly facts: PodFacts; readonly failed: readonly Failed[] },
@@ -76,7 +72,7 @@ function findWaitReason(
     : undefined;
 }
 
-/** Executes the actions in order, except for those that back off. Attachment errors are returned and not thrown. */
+/** Attachment errors are returned and not thrown. */
 export async function act(
   actions: readonly Action[],
   facts: PodFacts,

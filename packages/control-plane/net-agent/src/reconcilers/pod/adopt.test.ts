@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can a NIC be unplugged that the pod's runtime made when the pod was created?
+// Adoption of NICs that the pod's runtime attached at pod creation.
 import { names } from "@patchbay/api";
 import { beforeEach, describe, expect, test } from "vitest";
 import { inodeOf, World } from "../../testing/world.ts";
@@ -11,7 +11,7 @@ const MADE = { name: "ns1/a", interface: "net1", mac: MAC, ips: ["10.0.0.9"], dn
 
 let world: World;
 
-/** As Multus leaves it: NIC and status, and nothing in the agent's journal. */
+/** Like after Multus: NIC and status exist, and the agent's journal is empty. */
 beforeEach(async () => {
   world = new World();
   world.putNads("a", "b");
@@ -21,7 +21,7 @@ beforeEach(async () => {
   await world.putPod({ networks: "a@net1", annotations });
 });
 
-/** Lets the agent look until it has nothing more to do by itself. */
+/** Runs passes until the agent waits for a change. */
 async function settle(): Promise<void> {
   while ((await world.nextMs()) !== undefined) await world.sync();
   await world.sync();

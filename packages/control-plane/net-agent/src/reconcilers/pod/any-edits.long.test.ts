@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever is asked for, fails, dies, is lost or replaced, and in whatever order: in the end the pod has what a model says
-// that it has, which knows nothing of journals, names of unnamed NICs or passes.
+// Random sequences of edits, failures, crashes and replacements. In the end the pod has what a model without journal,
+// interface names of unnamed NICs and passes predicts.
 import { names, type NetworkSelection } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import * as fc from "fast-check";
@@ -8,13 +8,13 @@ import { expect, test } from "vitest";
 import { World } from "../../testing/world.ts";
 
 const FAILED = new AppError("CNI_PLUGIN_FAILED", { plugin: "bridge", command: "any" });
-/** After so many passes without new trouble everything has come to its end. */
+/** Passes after which the state is stable if nothing else fails. */
 const PASSES = 15;
-/** Attached to every pod by somebody else. */
+/** Attached to every pod by another component. */
 const SIDE = { name: "kube-system/side", interface: "side0", dns: {} };
 
 type Happening =
-  /** The annotation changes; `isSeen`: the agent is woken before anything else happens. */
+  /** The annotation changes; `isSeen`: the agent runs before the next event. */
   | { readonly what: "edit"; readonly text: string; readonly isSeen: boolean }
   | { readonly what: "fail"; readonly command: "add" | "del"; readonly isHalf: boolean }
   | { readonly what: "die"; readonly at: number }
@@ -55,7 +55,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   fc.constant({ what: "pod" } as const),
 );
 
-/** What the text asks for; undefined: it cannot be read. */
+/** The requested networks; undefined if the text is invalid. */
 function read(text: string): readonly NetworkSelection[] | undefined {
   if (text === "") return [];
   if (!text.startsWith("[")) {
@@ -76,7 +76,7 @@ function read(text: string): readonly NetworkSelection[] | undefined {
   }
 }
 
-/** What a pod has: NICs that were named, and how many of each network were not. */
+/** A pod's named NICs, and the number of unnamed ones by network. */
 interface Model {
   readonly named: ReadonlyMap<string, string>;
   readonly unnamed: readonly string[];
@@ -87,7 +87,7 @@ function modelOf(elements: readonly NetworkSelection[]): Model {
   const unnamed: string[] = [];
   for (const { name, interface: nic } of elements) {
     if (nic === undefined) unnamed.push(`ns1/${name}`);
-    // The first that asks for a name has it.
+    // The first element with a name gets it.
     else if (!named.has(nic)) named.set(nic, `ns1/${name}`);
   }
   const isDefined = (network: string): boolean => network !== "ns1/nowhere";
@@ -97,14 +97,14 @@ function modelOf(elements: readonly NetworkSelection[]): Model {
   };
 }
 
-/** A world, and what of its annotation the agent may have read last. */
+/** A world with the annotation that the agent may have read last. */
 class Story {
   readonly world = new World();
   #uid = "uid-1";
   #box = "box-uid-1";
   #made = 1;
   #text = "";
-  /** What the last text that could be read asked for, while an agent looked. */
+  /** Networks of the last valid annotation that an agent read. */
   #asked: readonly NetworkSelection[] = [];
 
   async begin(): Promise<void> {
@@ -116,7 +116,7 @@ class Story {
     const { world } = this;
     switch (happening.what) {
       case "edit":
-        // What an agent that died has begun is no matter of the model: it ends before nothing can be read any more.
+        // The model does not cover work of a crashed agent, so that work ends before the annotation becomes invalid.
         if (read(happening.text) === undefined) await this.settle();
         this.#text = happening.text;
         await world.putPod({ networks: this.#text, uid: this.#uid });
@@ -141,7 +141,7 @@ class Story {
         await this.#look(() => world.continuePass());
         return;
       case "sandbox":
-        // Into a new one nothing is put again while nothing can be read.
+        // A new sandbox gets nothing while the annotation is invalid.
         if (read(this.#text) !== undefined) this.#replaceSandbox();
         return;
       case "status":
@@ -153,7 +153,7 @@ class Story {
     }
   }
 
-  /** Until an agent finds nothing to do. */
+  /** Runs agents until one finds nothing to do. */
   async settle(): Promise<void> {
     const { world } = this;
     world.cni.heal();
@@ -166,12 +166,12 @@ class Story {
       throw new Error(`it is not at rest: ${world.cni.calls.join(", ")}`);
   }
 
-  /** What the pod must have, and where. */
+  /** The expected NICs and their sandbox. */
   get wanted(): { readonly model: Model; readonly uid: string; readonly box: string } {
     return { model: modelOf(this.#asked), uid: this.#uid, box: this.#box };
   }
 
-  /** What an agent that comes now reads; an annotation that cannot be read changes nothing. */
+  /** Records what the next agent reads; an invalid annotation changes nothing. */
   async #look(agent: () => Promise<unknown>): Promise<void> {
     this.#asked = read(this.#text) ?? this.#asked;
     await agent();
@@ -192,7 +192,7 @@ class Story {
     this.world.putSandbox(this.#uid, this.#box);
   }
 
-  /** The pod goes, and another one gets its name. */
+  /** Replaces the pod by another one of the same name. */
   async #replacePod(): Promise<void> {
     await this.world.deletePod();
     this.world.dropNamespace(this.#box);
@@ -215,7 +215,7 @@ async function tell(happenings: readonly Happening[]): Promise<Story> {
   return story;
 }
 
-/** Links, journal, status and what plugins know are what the model says. */
+/** Checks that links, journal, status and plugins match the model. */
 async function expectModel({ world, wanted }: Story): Promise<void> {
   const { named, unnamed } = wanted.model;
   const entries = (await world.networkStatus()).filter(({ name }) => name !== SIDE.name);

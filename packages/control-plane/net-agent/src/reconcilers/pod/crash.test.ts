@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent dies before each of its calls that change something outside (journal, plugins, links, the pod's status); a new
-// one must bring everything to the same end. The calls are counted, so that one more is one more death.
+// The agent crashes before each of its calls with outside effects (journal, plugins, links, the pod's status); a new
+// agent must reach the same state. The calls are counted, so that new ones are covered too.
 import { names } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { expect, test } from "vitest";
 import { inodeOf, World } from "../../testing/world.ts";
 
 const MAC = "02:00:00:00:00:0a";
-/** What KubeVirt calls net1 once it has moved it. */
+/** KubeVirt's new name for net1. */
 const MOVED = "net1-nic";
 const FAILED = new AppError("CNI_PLUGIN_FAILED", { plugin: "bridge", command: "any" });
-/** More calls than any story has: one that never ends is cut here. */
+/** More calls than any scenario has, as a limit for endless ones. */
 const CALLS_MAX = 60;
-/** After so many passes everything has come to its end, failed removals included. */
+/** Passes after which the state is stable, including failed removals. */
 const PASSES = 12;
 
 interface Story {
   readonly name: string;
-  /** What the pod's runtime made when the pod was created: network a at net1. */
+  /** The runtime attached network a at net1 at pod creation. */
   readonly isMade?: boolean;
-  /** From a pod that has network a at net1 and c at net3. */
+  /** Starts with network a at net1 and c at net3. */
   readonly change: (world: World) => Promise<void> | void;
-  /** What holds before each pass of an agent. */
+  /** Applied before each pass of an agent. */
   readonly always?: (world: World) => void;
-  /** NICs in the pod, and what the status tells of them. */
+  /** NICs in the pod and in its status. */
   readonly end: readonly string[];
-  /** Where the pod lives in the end. */
+  /** The pod's sandbox at the end. */
   readonly box?: string;
-  /** What is lost with a plugin that never works: addresses, and what else it knows of. */
+  /** Lost with a plugin that never works: addresses and the plugin's own state. */
   readonly lost?: readonly string[];
   /** NICs that are left to the runtime. */
   readonly theirs?: readonly string[];
@@ -42,7 +42,7 @@ function newSandbox(world: World): void {
   world.putSandbox("uid-1", "box-2");
 }
 
-/** KubeVirt's virt-handler gives the NIC another name, and its own to a dummy. */
+/** KubeVirt's virt-handler renames the NIC and gives its name to a dummy. */
 function move(world: World): void {
   const inode = inodeOf("uid-1");
   const nic = world.podNetwork.findLink(inode, "net1");
@@ -188,7 +188,7 @@ const STORIES: readonly Story[] = [
   },
 ];
 
-/** As Multus leaves it: a NIC and a status, and nothing in the agent's journal. */
+/** Like after Multus: NIC and status exist, and the agent's journal is empty. */
 async function letRuntimeMake(world: World): Promise<void> {
   const link = { name: "net1", kind: "macvlan", mac: MAC, mtu: 1500, up: true };
   world.podNetwork.putLink(inodeOf("uid-1"), link);
@@ -208,7 +208,7 @@ async function begin({ isMade = false, change }: Story): Promise<World> {
   return world;
 }
 
-/** Agents come, one after the other, until one finds nothing to do; the number of passes has an end. */
+/** Runs agents in sequence until one finds nothing to do, up to a limit. */
 async function settle(world: World, always: Story["always"] = () => undefined): Promise<void> {
   let before: number | undefined;
   for (let pass = 0; pass < PASSES && before !== world.effects; pass += 1) {
@@ -248,7 +248,7 @@ test.each(STORIES)("$name converges to the same state after a crash at any call"
     if (!died) break;
   }
   expect(call).toBeLessThan(CALLS_MAX);
-  // Each story has several calls at which it can be cut.
+  // Each scenario has several calls.
   expect(call).toBeGreaterThan(2);
 });
 

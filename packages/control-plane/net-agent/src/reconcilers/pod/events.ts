@@ -12,7 +12,6 @@ import type { PreferredAddresses } from "./attachment/preferred-addresses.ts";
 import type { PodFacts } from "./observe.ts";
 import { interfaceNameOf, type Action } from "./step.ts";
 
-/** @param durationMs - time that the plugins took */
 export function reportAttached(
   { network, interfaceName: link }: WantedAttachment,
   { facts, result, durationMs }: { facts: PodFacts; result: CniResult; durationMs: number },
@@ -80,7 +79,6 @@ function podReference(row: JournalRow, { pod }: PodFacts) {
   return pod ?? { apiVersion: "v1", kind: "Pod", metadata };
 }
 
-/** @param released - what happened to the addresses, as text */
 export function reportRemovedByForce(
   row: JournalRow,
   { facts, cause, released }: { facts: PodFacts; cause: string; released: string },
@@ -99,7 +97,6 @@ export function reportRemovedByForce(
   deps.events.record(podReference(row, facts), { type: "Warning", reason, message, about: link });
 }
 
-/** @param missing - settings that could not be restored, as text */
 export function reportNicNotRestored(
   row: JournalRow,
   { facts, missing }: { facts: PodFacts; missing: string },
@@ -164,7 +161,6 @@ function reportOnDefinition(
   if (nad !== undefined) deps.events.record(nad, { type: "Warning", ...shown });
 }
 
-/** Reports an error that only a change of the pod can fix. */
 export function reportPlanError(
   { reason, message }: AttachmentError,
   { facts, about }: { facts: PodFacts; about: string },

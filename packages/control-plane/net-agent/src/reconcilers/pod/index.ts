@@ -31,7 +31,6 @@ function toError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(messageOf(thrown));
 }
 
-/** Defers events until the pod's status is written. */
 async function recordEventsLast<T>(
   { events, ...deps }: Deps,
   work: (deps: Deps) => Promise<T>,

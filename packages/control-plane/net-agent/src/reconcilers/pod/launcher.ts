@@ -27,10 +27,7 @@ export function isKubeVirtLauncher(pod: Pod | undefined): boolean {
   );
 }
 
-/**
- * Finds the VMI of a launcher pod. It is read live, because it may be newer than the caches when the pod attaches. The VMI itself must
- * exist in the pod's namespace, because pod authors can forge labels and owner references. Undefined also without KubeVirt's kinds.
- */
+/** Reads the VMI live: it may be newer than the caches. Pod authors can forge owner references, so the VMI must exist with this uid. */
 export async function findVmiOf(
   pod: Pod | undefined,
   deps: Pick<Deps, "store">,
@@ -62,10 +59,7 @@ interface PodOfNamespace {
   readonly attachments: { readonly namespace: string };
 }
 
-/**
- * Whether the pod may use the network: one of its own namespace or of `default`, or for a launcher one that its VMI names. The author
- * of the VMI needed permission to read that network.
- */
+/** A launcher may also use the networks that its VMI names, because the VMI's author needed permission to read them. */
 export async function mayUse(network: string, facts: PodOfNamespace, deps: Deps): Promise<boolean> {
   const { namespace } = facts.attachments;
   const owner = parseKey(network).namespace;

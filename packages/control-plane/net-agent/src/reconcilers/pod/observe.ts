@@ -29,10 +29,7 @@ import { buildStatusEntries, selectRows, toOwned, type OwnedRow } from "./attach
 /** The API server has a mirror of a static pod, with a different uid. Source: kubelet types, ConfigMirrorAnnotationKey. */
 const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
 
-/**
- * Whether the pod has the uid, or mirrors a static pod that has it. Pod authors can forge the annotation, so the uid must belong to the
- * pod's namespace and name.
- */
+/** Accepts mirrors of static pods too. Pod authors can forge that annotation: check that uid, namespace and name belong together. */
 export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
   if (pod === undefined) return false;
   return pod.metadata.uid === uid || pod.metadata.annotations?.[MIRROR_ANNOTATION] === uid;
@@ -40,7 +37,7 @@ export function isPodOf(pod: Pod | undefined, uid: string): pod is Pod {
 
 interface RuntimeUnavailable {
   readonly error: unknown;
-  /** The report: the message of the first failure. */
+  /** The message of the first failure. */
   readonly report: AttachmentError;
 }
 
@@ -76,7 +73,6 @@ async function findSandbox(
   throw new AppError("SANDBOX_NOT_FOUND", { pod: key });
 }
 
-/** One pod, or the remains of one. */
 export interface PodFacts {
   /** NAMESPACE/NAME. */
   readonly key: string;

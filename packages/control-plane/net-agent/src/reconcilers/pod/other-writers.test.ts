@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pod's annotations have other writers: what does each find afterwards?
+// Concurrent writers of the pod's annotations.
 import { names, PODS } from "@patchbay/api";
 import { describe, expect, test } from "vitest";
 import { World } from "../../testing/world.ts";

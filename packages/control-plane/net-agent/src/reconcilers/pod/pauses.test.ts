@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often is an attachment tried and told that fails each time in other words, while its own writes wake the pod?
+// Backoff of attachments whose error text varies while the agent's own writes wake the pod.
 import { names } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { World } from "../../testing/world.ts";
 
 let words = 0;
 
-/** As ptp, which names a new random MAC each time. */
+/** Like ptp, whose error names a new random MAC each time. */
 function refusal(command: "ADD" | "DEL"): AppError {
   words += 1;
   const message = `the interface has ${String(words)}`;
@@ -21,7 +21,7 @@ async function aWorld(networks: string): Promise<World> {
   return world;
 }
 
-/** Wakes the agent twice a second for so long; each ADD fails. */
+/** Wakes the agent twice a second for this time; each ADD fails. */
 async function wake(world: World, seconds: number): Promise<void> {
   for (const end = world.nowMs + seconds * 1000; world.nowMs < end; world.nowMs += 500) {
     world.cni.failNext("add", refusal("ADD"));

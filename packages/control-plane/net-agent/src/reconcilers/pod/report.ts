@@ -21,7 +21,6 @@ import type { ActResult } from "./act.ts";
 import { toOwned } from "./attachment/owned-row.ts";
 import { type PodFacts, isPodOf } from "./observe.ts";
 
-/** Text by annotation name; undefined if it is missing or to be removed. */
 type Annotations = Readonly<Record<string, string | undefined>>;
 
 /** The annotations that must change. Text with the same meaning stays. */
@@ -76,13 +75,12 @@ export function buildAnnotationPatch(
 /** Attempts against concurrent writers. After that the pass fails and is retried. */
 const WRITE_ATTEMPTS_MAX = 5;
 
-/** The current pod; undefined if it is deleted or replaced. */
 async function findCurrent(facts: PodFacts, deps: Deps): Promise<Pod | undefined> {
   const pod = await deps.store.find(PODS, parseKey(facts.key));
   return isPodOf(pod, facts.uid) ? pod : undefined;
 }
 
-/** One attempt. Returns true when the pod has the right annotations or is gone. */
+/** Returns true when the pod has the right annotations or is gone. */
 async function writeOnce(
   pod: Pod,
   options: {
@@ -129,7 +127,7 @@ async function writeStatus(
   }
 }
 
-/** Writes `network-status` and `attachment-errors`. Rows of removed attachments are deleted once the status no longer shows them. */
+/** Deletes rows of removed attachments once the status no longer shows them. */
 export async function report(facts: PodFacts, actResult: ActResult, deps: Deps): Promise<void> {
   const rows = await deps.journal.list(facts.uid);
   await writeStatus(facts, { rows, actResult }, deps);

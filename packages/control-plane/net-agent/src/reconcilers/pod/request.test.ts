@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod may ask for: networks of others, a MAC that its plugin cannot set, and what nobody can give.
+// Requests of pods: networks of other namespaces, MACs that plugins cannot set, and unsupported attributes.
 import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { World } from "../../testing/world.ts";

@@ -39,7 +39,6 @@ export function networkOf(action: Action): string | undefined {
   }
 }
 
-/** The inputs of an action. When they change, an earlier failure no longer counts. */
 function listInputs(action: Action, facts: PodFacts, deps: Deps): unknown {
   switch (action.kind) {
     case "add": {
@@ -58,7 +57,7 @@ function listInputs(action: Action, facts: PodFacts, deps: Deps): unknown {
   }
 }
 
-/** Builds the step that tracks failures of an action. For reported errors the message is part of the step's name. */
+/** For reported errors the message is part of the step's name. */
 export function toStep(action: Action, facts: PodFacts, deps: Deps): Step {
   const what = action.kind === "reportError" ? `: ${action.message}` : "";
   return {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For how long may a plugin that fails at every DEL hold a NIC, its addresses and its name?
+// Plugins that fail at every DEL must not hold a NIC, its addresses and its name for ever.
 import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { inodeOf, World } from "../../testing/world.ts";

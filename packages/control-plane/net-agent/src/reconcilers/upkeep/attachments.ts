@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks this agent's attachments with CNI CHECK. Findings are only reported: plugins find fault with their own results, and a new
-// attachment would cut off the guest.
+// Runs CNI CHECK. Findings are only reported: plugins find fault with their own results, and a new attachment would cut off the guest.
 import { isPodFinished, type Pod } from "@patchbay/api";
 import type { JournalRow } from "@patchbay/cni";
 import { isAppError } from "@patchbay/base";
@@ -38,10 +37,7 @@ async function isStillAttached({ podUid, sequence }: JournalRow, deps: Deps): Pr
   return rows.some((row) => row.sequence === sequence && row.state === "attached");
 }
 
-/**
- * Runs CHECK, if this agent made the attachment and its namespace exists.
- * @throws AppError of the plugins
- */
+/** Runs CHECK if this agent made the attachment and its namespace exists. @throws AppError of the plugins */
 export async function checkAttachment(row: JournalRow, deps: Deps): Promise<void> {
   const result = findResult(row, deps);
   if (result !== undefined) await deps.cni.check(row.request, result);
@@ -67,7 +63,6 @@ async function checkOne(row: JournalRow, pod: Pod, deps: Deps): Promise<readonly
   }
 }
 
-/** Checks all attachments that this agent made, except those of launchers. */
 export async function checkAttachments(deps: Deps): Promise<readonly Finding[]> {
   const found: Finding[] = [];
   for (const key of deps.tracked.keys()) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Garbage collection with CNI GC. An attachment that is missing in the list of valid ones loses its addresses while in use, so if
-// anything is uncertain, nothing is collected and a finding is reported.
+// Runs CNI GC. An attachment missing in the list of valid ones would lose its addresses, so uncertain networks are skipped and reported.
 import { isPodFinished, type Pod } from "@patchbay/api";
 import { AppError, isAppError } from "@patchbay/base";
 import { keyOf, printKey } from "@patchbay/kube";
@@ -20,7 +19,7 @@ function toHeldError(network: string, reason: string): AppError {
   return new AppError("CNI_GC_HELD", { network, reason });
 }
 
-/** Attachments in the journal. An unreadable row could be of any network. */
+/** An unreadable row could be of any network. */
 async function listOwnAttachments(
   { name, config }: UsableNetwork,
   { journal, tracked }: Deps,
@@ -46,7 +45,6 @@ async function listOwnAttachments(
   return ownNames;
 }
 
-/** Attachments in other components' caches. */
 async function listOtherAttachments(
   { config }: UsableNetwork,
   { resultCache, multusCache, mode }: Deps,
@@ -86,16 +84,13 @@ function printName({ containerId, interfaceName }: AttachmentName): string {
   return `${containerId} ${interfaceName}`;
 }
 
-/**
- * Runs GC for one network.
- * @throws AppError with CNI_GC_HELD if the valid attachments are uncertain, and the errors of plugins
- */
+/** @throws AppError with CNI_GC_HELD if the valid attachments are uncertain, and the errors of plugins */
 export async function freeUnused(network: UsableNetwork, deps: Deps): Promise<void> {
   const isDone = await deps.cni.gc(network.config, () => listValid(network, deps));
   deps.log.debug("ran GC of a network", { network: network.name, isDone });
 }
 
-/** Runs GC for each network. Returns a finding for each that failed or was not safe. */
+/** Returns a finding for each network whose GC failed or was not safe. */
 export async function collectUnused(
   networks: readonly UsableNetwork[],
   deps: Deps,

@@ -6,7 +6,6 @@ import { keyOf, printKey } from "@patchbay/kube";
 import type { Deps } from "../../deps.ts";
 
 export interface Finding {
-  /** Identifies the finding across rounds. */
   readonly key: string;
   /** The object for the event; unset to log only. */
   readonly object?: KubeObject;

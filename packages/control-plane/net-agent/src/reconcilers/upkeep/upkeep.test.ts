@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds over networks and attachments: what is asked, what is freed, and what is told.
+// Upkeep rounds over networks and attachments.
 import type { Pod } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { DEFAULT_POLICY } from "@patchbay/core/nics";
@@ -19,14 +19,14 @@ function remember(name: string, more: Readonly<Record<string, unknown>> = {}): P
   return world.files.writeAtomic(`${RESULTS}/${name}`, JSON.stringify(entry));
 }
 
-/** What was told, as `reason: message`. */
+/** Recorded events, as `reason: message`. */
 function told(): readonly string[] {
   const notes = world.notes.filter(({ reason }) => !reason.endsWith("edInterface"));
   world.notes.length = 0;
   return notes.map(({ reason, message }) => `${reason}: ${message}`);
 }
 
-/** Calls of a round. */
+/** CNI calls of one round. */
 async function round(): Promise<readonly string[]> {
   const before = world.cni.calls.length;
   await world.upkeep();

@@ -9,10 +9,7 @@ import { checkAttachments } from "./attachments.ts";
 import { collectUnused } from "./collect.ts";
 import { after, createQueue, runReconciler, type Next } from "@patchbay/kube";
 
-/**
- * Runs STATUS for the default network and for each network in use. ADD does not depend on it, because ADD itself fails if the network is
- * not ready, and an hour-old answer may be wrong.
- */
+/** ADD does not depend on the result: it fails itself if the network is not ready, and an hour-old answer may be wrong. */
 async function checkStatus(
   networks: readonly UsableNetwork[],
   deps: Deps,
@@ -39,7 +36,7 @@ async function checkStatus(
   return found;
 }
 
-/** Creates a function that runs one round. It compares findings with those of the previous round. */
+/** Compares findings with those of the previous round. */
 export function createUpkeep(deps: Deps): () => Promise<void> {
   let reported: ReadonlyMap<string, Finding> = new Map();
   return async () => {
@@ -55,7 +52,6 @@ export function createUpkeep(deps: Deps): () => Promise<void> {
   };
 }
 
-/** The only queue key. */
 const ALL = "*";
 const UPKEEP_INTERVAL_MS = 3_600_000;
 

@@ -20,16 +20,13 @@ export interface NodePlanResult {
   readonly changed: boolean;
   readonly done: ReadonlySet<string>;
   readonly hindrances: Readonly<Record<string, BlockedReason>>;
-  /** Why the guest is not started. */
   readonly guest: BlockedReason | undefined;
-  /** When to reconcile again if no event arrives before. */
   readonly retryInMs: number | undefined;
   readonly connectionError: AppError | undefined;
 }
 
 type Result = StepsResult<NodeStep, BlockedReason>;
 
-/** Whether the step may change the domain. */
 export function callsLibvirt(action: NodeAction): boolean {
   return isOnDevice(action) || isOnDomain(action);
 }
@@ -76,10 +73,7 @@ function buildServerSteps(plan: readonly NodeAction[], context: StepContext): re
   });
 }
 
-/**
- * Starts the DHCP servers first, but in parallel with attaching devices, which takes longer: the guest requests an address
- * later, and repeats its request.
- */
+/** Serves first, but in parallel with attaching devices, which takes longer: the guest requests an address later, and repeats it. */
 async function serveAndPlug(
   plan: readonly NodeAction[],
   context: StepContext,
@@ -120,7 +114,6 @@ async function reportFirst(
   return (await reportNodeVm(facts, { hindrances: {} }, deps)) === 0;
 }
 
-/** Executes the plan. Skips steps that depend on a failed one or that back off. */
 export async function actNodeVm(
   plan: readonly NodeAction[],
   context: StepContext,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The addresses of a pod NIC become the guest's, and stay the guest's whoever dies.
+// The addresses of a pod NIC become the guest's and survive crashes.
 import { AppError } from "@patchbay/base";
 import { expect, test } from "vitest";
 import { createBench, NETNS, type Bench } from "../../testing/bench.ts";

@@ -8,7 +8,7 @@ import { announceChanges } from "./announce.ts";
 
 const since = "2026-01-01T00:00:00Z";
 
-/** What is told of the VMI, and on which object. */
+/** Events about the VMI, with their object. */
 function toldOf(vmi: VirtualMachineInstance, next: NodeVmStatus, took?: string) {
   const told: { readonly on: KubeObject; readonly note: Note }[] = [];
   const record = (on: KubeObject, note: Note): void => void told.push({ on, note });

@@ -35,7 +35,6 @@ function buildBlockedNote(before: IfaceStatus | undefined, after: IfaceStatus): 
   return { type, reason, message, about };
 }
 
-/** The same device is now connected to another NIC of the pod. */
 function isSwapped(before: IfaceStatus | undefined, after: IfaceStatus): boolean {
   return (
     before?.pciAddress !== undefined &&
@@ -137,7 +136,7 @@ function findDeclarer(vmi: VirtualMachineInstance): KubeObject {
   return { apiVersion, kind, metadata: { namespace, name, uid } };
 }
 
-/** Records that a NIC differed from its configuration and was repaired, one event for each kind of drift. */
+/** One event for each kind of drift. */
 export function announceDrift(
   vmi: VirtualMachineInstance,
   { message }: Drift,

@@ -8,7 +8,7 @@ import { findDelayMs } from "./index.ts";
 const VMI = aScheduledVmi([]);
 const POD = { uid: "pod-uid", namespace: "default", name: "launcher" };
 
-/** What holds the VMI back while its launcher is to be left alone for so long. */
+/** The VMI's delay while its launcher backs off for this time. */
 function heldFor(
   backoffMs: number,
   { passBudget } = createRateLimits(createFakeClock()),

@@ -62,10 +62,7 @@ async function readSystem(
   }
 }
 
-/**
- * Queries the agent when that is due. Returns the milliseconds until the next query or report, 0 when there is something to
- * report now, undefined to wait for a change.
- */
+/** Returns the milliseconds until the next query or report, 0 when there is news to report, undefined to wait for a change. */
 export async function queryGuestAgent(
   facts: NodeVmFacts,
   session: Session,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the guest says of its links is in the status as soon as it says so, stays there when it falls silent, and costs no
-// more than it is worth.
+// The guest's reports about its links reach the status soon, stay there when the agent is silent, and cost few queries
+// and writes.
 import type { IfaceStatus } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import type { GuestInterface } from "@patchbay/core/interfaces";
@@ -41,7 +41,7 @@ function say(bench: Bench, links: readonly GuestInterface[] | undefined): void {
   bench.daemon.setAgent(DOMAIN, links);
 }
 
-/** A running VM whose guest's agent knows its NICs. */
+/** A running VM whose guest agent knows its NICs. */
 async function withAgent(links: readonly GuestInterface[] = FIRST): Promise<Bench> {
   const bench = await running();
   say(bench, links);
@@ -58,7 +58,7 @@ function writes(bench: Bench): number {
   return bench.store.calls.filter((call) => call.startsWith("patch")).length;
 }
 
-/** Wakes the loop every so often for so long, as events of libvirt do, and what happens before each. */
+/** Wakes the loop at intervals for some time, like libvirt events, and calls a function before each. */
 async function wakes(
   bench: Bench,
   { everyMs, forMs }: { readonly everyMs: number; readonly forMs: number },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done with a NIC stands in the VMI's history, and costs no write of its own.
+// The VMI's history records operations on NICs, without writes of its own.
 import type { IfaceHistory, VirtualMachineInstance } from "@patchbay/api";
 import { ifacesOf } from "@patchbay/core/nics";
 import { aVmi } from "@patchbay/support";
@@ -14,7 +14,7 @@ async function historyOf(bench: Bench): Promise<IfaceHistory> {
   return (await bench.vmi()).status?.interfaceHistory ?? [];
 }
 
-/** The user has asked for another NIC; virt-controller knows nothing of it yet. */
+/** The user has requested another NIC; virt-controller has not handled it yet. */
 function withTwo(vmi: VirtualMachineInstance): VirtualMachineInstance {
   const { spec } = aVmi({ nics: [{ name: "one" }, { name: "two", mac: MAC }] });
   const [, added] = ifacesOf(spec);

@@ -224,7 +224,7 @@ describe("an unplug", () => {
   });
 });
 
-/** Every effect of starting, plugging and unplugging is a point where the process dies, before or after it. */
+/** The process crashes before or after each effect of starting, plugging and unplugging. */
 const CRASH_POINTS = Array.from({ length: 12 }, (_unused, index) => [
   { effect: index + 1, after: false },
   { effect: index + 1, after: true },

@@ -86,7 +86,7 @@ function resetFailures({ metadata }: VirtualMachineInstance, { failedPasses }: D
   failedPasses.delete(metadata.uid ?? "");
 }
 
-/** Reports why a launcher cannot be used, and rethrows, so that the queue backs off. */
+/** Rethrows, so that the queue backs off. */
 async function handleFailedPass(
   vmi: VirtualMachineInstance,
   error: unknown,
@@ -101,8 +101,7 @@ async function handleFailedPass(
     throw error;
   }
   await reportFailure(vmi, { error, failures: 0 }, deps);
-  // The launcher is not there yet or is gone, and the watch on its socket wakes this key. When the socket exists but nobody
-  // listens on it, the loop gets no event, so those errors are rethrown above.
+  // The watch on the socket wakes this key. A socket on which nobody listens causes no event, so those errors are rethrown above.
   deps.log.debug("launcher is not reachable", { vmi: printKey(keyOf(vmi)), reason: error.message });
   return done();
 }
@@ -112,10 +111,7 @@ const PHASES_BEFORE_LAUNCHER: readonly (string | undefined)[] = ["Pending", "Sch
 /** Remember addresses, wire, attach and check once more: each pass does what the previous one made possible. */
 const PASSES_MAX = 5;
 
-/**
- * The launcher of a VMI on this node, with the uid from the VMI's status and the name that virt-controller assigns. Undefined
- * when the guest has left the node.
- */
+/** With the uid from the status and the name that virt-controller assigns. Undefined when the guest has left the node. */
 export function findLauncher(
   vmi: VirtualMachineInstance,
   { nodeName }: Pick<Deps, "nodeName">,
@@ -135,7 +131,6 @@ function findRepairedDrifts(
   return findDrift(repairs, facts);
 }
 
-/** Returns none when the guest has ended in the meantime. */
 function selectReportableDrifts(
   drifts: readonly Drift[],
   { domain }: NodeVmFacts,
@@ -256,7 +251,6 @@ async function reconcileWithSession(
   return reconcileMigration(vmi, place, { deps, converge });
 }
 
-/** One pass over one VMI of this node. Safe to repeat. */
 export async function reconcileNodeVm(
   key: string,
   deps: Deps,

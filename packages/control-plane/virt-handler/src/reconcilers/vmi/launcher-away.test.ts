@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is told of a VMI whose launcher cannot be worked with, and from when on.
+// Reports about VMIs whose launcher is unavailable.
 import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { createBench, type Bench } from "../../testing/bench.ts";
@@ -11,7 +11,7 @@ async function hindrance(bench: Bench): Promise<unknown> {
   return (await bench.vmi()).status?.hindrance;
 }
 
-/** Passes that fail since libvirt drops the connection at the first call. */
+/** Passes that fail because libvirt drops the connection at the first call. */
 async function fail(bench: Bench, times: number, error: AppError = lost): Promise<void> {
   for (let pass = 0; pass < times; pass += 1) {
     bench.daemon.failNext("findDomain", error);

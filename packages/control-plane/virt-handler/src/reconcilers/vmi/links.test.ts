@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC is Ready when all of its links are there and QEMU has its tap open, wherever an earlier attempt ended.
+// A NIC is Ready when all its links exist and QEMU has its tap open, wherever an earlier attempt ended.
 import type { IfaceStatus } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { WIRING_PARTS } from "@patchbay/podnet/testing";
@@ -36,7 +36,7 @@ function starting(): Promise<Bench> {
   return Promise.resolve(bench);
 }
 
-/** A node whose running VM is to get its NIC. */
+/** A node whose running VM shall get its NIC. */
 async function plugging(): Promise<Bench> {
   const bench = await running([]);
   const { spec } = aScheduledVmi(["one"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network of a running guest's NIC is swapped, or the NIC stays where it is and says why.
+// Network swaps of a running guest's NIC.
 import type { IfaceStatus, VirtualMachineInstance } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
@@ -21,7 +21,7 @@ function onRed(vmi: VirtualMachineInstance): VirtualMachineInstance {
   };
 }
 
-/** The user has asked, and virt-controller tells of the pod. */
+/** The user has requested the swap, and virt-controller reports the pod. */
 async function ask(bench: Bench, ...attachments: readonly (typeof OLD)[]): Promise<void> {
   await bench.edit((vmi) => ({
     ...onRed(vmi),
@@ -29,7 +29,7 @@ async function ask(bench: Bench, ...attachments: readonly (typeof OLD)[]): Promi
   }));
 }
 
-/** CNI has made the other NIC. */
+/** CNI has created the other NIC. */
 function putNew(bench: Bench, mtu = 1500): void {
   const link = { name: NEW_NIC, kind: "veth", mac: "02:00:00:00:00:09", mtu, up: true };
   bench.podNetwork.putLink(NETNS, link);

@@ -10,7 +10,7 @@ function domain(...macs: readonly string[]): string {
   return `<domain type='kvm'><name>a</name><devices>${macs.map(nic).join("")}</devices></domain>`;
 }
 
-/** A connection whose domain has these texts, one after the other. */
+/** A connection that returns these XML texts in sequence. */
 function connectionOf(...texts: readonly string[]) {
   const left = [...texts];
   return { readDomainXml: () => Promise.resolve(left.shift() ?? "") };

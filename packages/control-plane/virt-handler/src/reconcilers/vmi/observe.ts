@@ -39,10 +39,7 @@ interface ParsedXml {
 /** By connection, because each has only one domain. */
 const lastRead = new WeakMap<DomainReader, ParsedXml>();
 
-/**
- * Reads the domain's live definition.
- * @throws AppError with DOMAIN_XML_INVALID, and the errors of the connection
- */
+/** @throws AppError with DOMAIN_XML_INVALID, and the errors of the connection */
 export async function readDomainFacts(
   name: string,
   connection: DomainReader,
@@ -122,7 +119,7 @@ function observeGuest(
   return { view, facts };
 }
 
-/** Reads the addresses taken over from pod NICs and the served NICs. Forgets the addresses of NICs that no longer exist. */
+/** Forgets the addresses of NICs that no longer exist. */
 async function observeAddresses(
   podUid: string,
   links: readonly Link[],
@@ -153,7 +150,6 @@ function markWired(ifaces: NodeVmFacts["ifaces"], view: PodView): NodeVmFacts["i
   return withWired(ifaces, new Set(wired.map(({ tapName }) => tapName)));
 }
 
-/** The uid of the pod that waits for the guest, on a migration target. */
 function findAwaitedIn({ role, pod }: Pick<LauncherContext, "role" | "pod">): {
   readonly awaitedIn?: string;
 } {

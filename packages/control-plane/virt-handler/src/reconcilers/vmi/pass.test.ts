@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one pass answers, when it does nothing, and what it writes into the log.
+// Results, effects and log lines of one pass.
 import {
   VIRTUAL_MACHINE_INSTANCES,
   type VirtualMachineInstance,
@@ -95,7 +95,7 @@ describe("the next pass", () => {
   test("waits for a change when an iface waits for one", async () => {
     const bench = createBench(aScheduledVmi(["one"], { attachments: [] }));
     await bench.resume();
-    // That it waits is told in a moment, if it still does.
+    // The wait is reported a moment later, if it continues.
     expect(bench.next).toEqual({ kind: "after", ms: TRANSIENT_REPORT_DELAY_MS });
     expect((await bench.vmi()).status?.interfaces).toBeUndefined();
     bench.nowMs += TRANSIENT_REPORT_DELAY_MS;
@@ -111,7 +111,7 @@ describe("one pass", () => {
     putNic(bench, "one");
     await bench.wake();
     expect((await bench.vmi()).status?.phase).toBe("Running");
-    // Wires; starts; sees that nothing is left.
+    // Wires, starts, and finds nothing left.
     expect(callsOf(bench, "findDomain")).toBe(3);
   });
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fails is left alone for a growing time, whatever wakes the loop meanwhile.
+// Backoff of failures, whatever wakes the loop.
 import { AppError } from "@patchbay/base";
 import { describe, expect, test } from "vitest";
 import { createBench, type Bench } from "../../testing/bench.ts";
@@ -32,7 +32,7 @@ describe("a guest that cannot be started", () => {
   test("is tried a few times in two minutes, reported once, and runs when it can", async () => {
     const bench = starting();
     let attempts = 0;
-    // Its words are other ones each time.
+    // Its text varies.
     const error = new AppError("LIBVIRT_REFUSED", {});
     Object.defineProperty(error, "message", { get: () => `no kernel ${String((attempts += 1))}` });
     bench.daemon.failAlways("startDomain", error);

@@ -84,7 +84,7 @@ function listHistoryChanges(
     : [{ op: "add", path: "/status/interfaceHistory", value: history }];
 }
 
-/** How long a change is held back, milliseconds; 0 when it was written. */
+/** Milliseconds; 0 when the change was written. */
 export type DelayMs = number;
 
 /** A changed phase is written at once, because it changes only a few times in a life. */
@@ -145,10 +145,7 @@ export interface ReportExtras {
   readonly guest?: BlockedReason | undefined;
 }
 
-/**
- * Writes the status at most once.
- * @throws AppError with KUBE_CONFLICT when the attachments changed in the meantime; the facts must be read again.
- */
+/** @throws AppError with KUBE_CONFLICT when the attachments changed in the meantime; the facts must be read again */
 export async function reportNodeVm(
   facts: NodeVmFacts,
   extras: ReportExtras,

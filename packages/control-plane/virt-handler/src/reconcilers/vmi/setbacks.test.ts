@@ -129,7 +129,7 @@ describe("a plug that libvirt rejects", () => {
     const bench = await plugging();
     bench.daemon.failNext("attachDevice", new AppError("LIBVIRT_NO_FREE_PORT", {}));
     await bench.resume();
-    // The second NIC came after the first had failed: other circumstances.
+    // The second NIC was added after the first had failed, so the inputs differ.
     expect(devicesOf(bench)).toEqual(["ua-two", "ua-one"]);
   });
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest whose hooks are asked before it starts: what libvirt is given, what is told meanwhile, and what is not repeated.
+// Starts of guests with hooks.
 import { parseDomain } from "@patchbay/domain/parse";
 import { expect, test, vi } from "vitest";
 import { createBench, type Bench } from "../../testing/bench.ts";
@@ -18,7 +18,7 @@ function hooked(onDefineDomain: (xml: string) => string | Promise<string>): Benc
   return bench;
 }
 
-/** Passes until the hooks have answered: they are asked beside the loop. */
+/** Runs passes until the hooks have answered in the background. */
 async function settle(bench: Bench): Promise<void> {
   await bench.run();
   await vi.waitFor(() => {

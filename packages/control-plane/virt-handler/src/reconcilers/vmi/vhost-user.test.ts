@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC that speaks vhost-user on the node in memory: its socket is shared, it is plugged, and it follows its dataplane.
+// vhost-user NICs on the node in memory.
 import { createHash } from "node:crypto";
 import type { KubeVirt, VirtualMachineInstance } from "@patchbay/api";
 import { beforeEach, expect, test } from "vitest";
@@ -22,7 +22,7 @@ const KUBEVIRT: KubeVirt = {
 
 let bench: Bench;
 
-/** NIC "one" speaks vhost-user at that socket. */
+/** NIC "one" uses vhost-user at that socket. */
 function aFastVmi(): VirtualMachineInstance {
   const vmi = aScheduledVmi(["one"]);
   const [iface] = vmi.spec.domain.devices?.interfaces ?? [];

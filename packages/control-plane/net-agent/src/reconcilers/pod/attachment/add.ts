@@ -69,10 +69,7 @@ interface Added {
   readonly result: CniResult;
 }
 
-/**
- * A failed ADD may leave a NIC and a lease, so DEL always follows, even if only `check` or the default routes failed.
- * Source: CNI SPEC 1.1, "Lifecycle & Ordering".
- */
+/** A failed ADD may leave a NIC and a lease, so DEL follows every failure. Source: CNI SPEC 1.1, "Lifecycle & Ordering". */
 export async function addOrUndo(
   begun: JournalRow,
   options: { readonly facts: PodFacts; readonly check?: (result: CniResult) => Promise<void> },

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records an attachment that the pod's runtime made, for example Multus at pod creation, so that it can be detached. The
-// configuration comes from libcni's cache or else from the network's definition. NIC and status stay as they are.
+// Records an attachment that the runtime made, with libcni's cached configuration or else with the network's definition.
 import type { JournalRow } from "@patchbay/cni";
 import type { ForeignAttachment } from "@patchbay/core/nics";
 import { parseKey } from "@patchbay/kube";
@@ -18,10 +17,7 @@ interface AttachmentConfig extends Pick<AttachmentRequest, "config" | "args" | "
   readonly result?: CniResult;
 }
 
-/**
- * Without a definition no plugin can run, so a detach only removes the NIC from the pod. The same holds for networks that the pod may
- * not use and for forbidden definitions, because pod authors can write any status into their pod.
- */
+/** Without a usable configuration a detach only removes the NIC. Forbidden ones are not used, because pod authors can forge the status. */
 async function buildConfig(
   network: string,
   facts: PodFacts,
@@ -52,10 +48,7 @@ async function findUsableConfig(
   return { cniVersion: "1.0.0", name: parseKey(network).name, plugins: [] };
 }
 
-/**
- * Writes a row for an existing attachment.
- * @throws AppError with SANDBOX_NOT_FOUND
- */
+/** @throws AppError with SANDBOX_NOT_FOUND */
 export async function adopt(
   { network, interfaceName }: ForeignAttachment,
   facts: PodFacts,

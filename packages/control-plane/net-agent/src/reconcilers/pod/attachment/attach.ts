@@ -69,7 +69,6 @@ type Intent = Parameters<typeof beginAttachment>[1];
 interface Added {
   readonly row: JournalRow;
   readonly result: CniResult;
-  /** Why the previous addresses were rejected, if they were. */
   readonly rejection?: string;
 }
 
@@ -105,10 +104,7 @@ async function addWithPreferred(
   }
 }
 
-/**
- * Whether the pod's runtime has already made this attachment with a plugin that creates no interface, so that neither the pod nor
- * its status shows it. A second ADD would be an error. Source: CNI SPEC 1.1 section 2, "ADD".
- */
+/** A plugin that makes no interface leaves no trace in pod and status. A second ADD would fail. Source: CNI SPEC 1.1 section 2, "ADD". */
 async function isAttachedWithoutInterface(
   { containerId, interfaceName, config }: AttachmentRequest,
   { mode, resultCache }: Deps,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an attachment rests on: the sandbox's own namespace, a free name, and a result that gives what was asked for.
+// Preconditions of an attachment: the sandbox's own namespace, a free name, and a result that meets the request.
 import { names } from "@patchbay/api";
 import { AppError } from "@patchbay/base";
 import type { CniResult } from "@patchbay/core/interfaces";
@@ -108,7 +108,7 @@ describe("the network namespace", () => {
 describe("a new sandbox", () => {
   const TOLD = { name: "ns1/a", interface: "net1", mac: MAC.toUpperCase(), dns: {} };
 
-  /** The runtime makes a sandbox with a NIC net1 and says `told` of it. */
+  /** The runtime creates a sandbox with NIC net1 and reports `told`. */
   async function renew(told: object): Promise<void> {
     await world.putPod({ networks: "a@net1" });
     await world.pass();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default routes of a pod go by the attachment that asks for it, and come back when it goes.
+// Default routes move to an attachment that requests them, and are restored when it is detached.
 import { AppError } from "@patchbay/base";
 import { beforeEach, describe, expect, test } from "vitest";
 import { inodeOf, World } from "../../../testing/world.ts";

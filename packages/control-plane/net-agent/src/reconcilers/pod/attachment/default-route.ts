@@ -52,7 +52,6 @@ export async function assertMayRoute(
   );
 }
 
-/** The row's fields about default routes before ADD. */
 export function buildInitialClaim({
   selection,
 }: Pick<WantedAttachment, "selection">): Pick<JournalRow, "defaultRoute"> {
@@ -64,7 +63,6 @@ function toClaim({ defaultRoute, request }: JournalRow): RouteClaim | undefined 
   return defaultRoute && { interfaceName: request.interfaceName, ...defaultRoute };
 }
 
-/** Route changes by other attachments of the same sandbox. */
 async function listOtherClaims(row: JournalRow, deps: Deps): Promise<readonly RouteClaim[]> {
   const { containerId, interfaceName } = row.request;
   const rows = await deps.journal.list(row.podUid);
@@ -126,10 +124,7 @@ export async function claimDefaultRoutes(
   }
 }
 
-/**
- * Restores replaced routes. Failures are only reported, because the detach itself has succeeded: the NIC may be gone, or the pod may
- * have other addresses.
- */
+/** Failures are only reported: the detach itself succeeded, and the pod may no longer have the route's NIC or address. */
 async function restore(
   claim: RouteClaim,
   context: { readonly row: JournalRow; readonly facts: PodFacts; readonly netns: OpenNetns },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A definition without a configuration of its own means the one that a file of the node has.
+// Definitions without spec.config use a file of the node.
 import { DEFAULT_POLICY } from "@patchbay/core/nics";
 import { beforeEach, expect, test } from "vitest";
 import { DEFINITIONS } from "../../../testing/node-files.ts";

@@ -18,7 +18,6 @@ function describeSearch({ names, unreadable }: DefinitionSearch): string {
 
 interface ConfigText {
   readonly text: string;
-  /** Where the text is from. */
   readonly source: string;
 }
 
@@ -37,10 +36,7 @@ async function findText(network: string, deps: Definitions): Promise<ConfigText>
   throw new AppError("CNI_DEFINITION_FILE_MISSING", { network, directory, name, seen: searched });
 }
 
-/**
- * The configuration of a network, NAMESPACE/NAME.
- * @throws AppError with CNI_NETWORK_NOT_FOUND, CNI_DEFINITION_FILE_MISSING, CNI_CONFIG_INVALID
- */
+/** @throws AppError with CNI_NETWORK_NOT_FOUND, CNI_DEFINITION_FILE_MISSING, CNI_CONFIG_INVALID */
 export async function readDefinition(
   network: string,
   deps: Definitions,

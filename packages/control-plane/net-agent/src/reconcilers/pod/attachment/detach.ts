@@ -31,7 +31,6 @@ function findNic(result: CniResult, interfaceName: string): Nic {
   return { index, mac: nics[index]?.mac ?? "" };
 }
 
-/** The NIC has another MAC than the request: the plugin did not set it. */
 function hasDifferentMac({ args }: AttachmentRequest, { mac }: Nic): boolean {
   const requested = args.find(([key]) => key === "MAC")?.[1];
   return requested !== undefined && isNicMac(mac) && normalizeMac(requested) !== normalizeMac(mac);
@@ -51,10 +50,7 @@ export function buildBorrowedNic(
   return { name, ...(hasDifferentMac(request, nic) && { mac: nic.mac }), addresses };
 }
 
-/**
- * Number of failed DELs after which an attachment is removed without its plugin; lower once the pod is over. Until then the plugin
- * may still clean up what only it knows of.
- */
+/** Failed DELs until removal without the plugin, which may clean up what only it knows; fewer once the pod is over. */
 const FAILED_REMOVALS_MAX = { alive: 5, ending: 5, over: 3 } as const;
 
 /** Restores the NIC's name. The plugin looks the NIC up by name, and KubeVirt has given that name to another link. */
@@ -116,7 +112,6 @@ async function removeNic(row: JournalRow, deps: Deps): Promise<void> {
   }
 }
 
-/** Releases the addresses through their IPAM plugins alone, and describes the result. */
 async function releaseAddresses(row: JournalRow, deps: Deps): Promise<string> {
   try {
     await deps.cni.releaseAddresses(row.request);
@@ -139,7 +134,7 @@ async function removeWithoutPlugin(
   reportRemovedByForce(row, { facts, cause, released }, deps);
 }
 
-/** Runs DEL. Returns undefined on success, or why the plugin is not called again. */
+/** Returns undefined on success, or why the plugin is not called again. */
 async function runDel(row: JournalRow, facts: PodFacts, deps: Deps): Promise<string | undefined> {
   try {
     const request = await prepareRemoval(row, facts, deps);
@@ -157,7 +152,6 @@ async function runDel(row: JournalRow, facts: PodFacts, deps: Deps): Promise<str
   }
 }
 
-/** Removes what the plugins made, and returns the updated row. */
 async function removeLinks(row: JournalRow, facts: PodFacts, deps: Deps): Promise<JournalRow> {
   const cause = await runDel(row, facts, deps);
   if (cause !== undefined) await removeWithoutPlugin(row, { facts, cause }, deps);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attachments that have devices of their own: which ones, what plugins are given, and what is told of them.
+// Devices of attachments: selection, plugin arguments and device information.
 import { names } from "@patchbay/api";
 import { beforeEach, describe, expect, test } from "vitest";
 import { FakeRuntime } from "../../../testing/runtime.ts";
@@ -17,7 +17,7 @@ beforeEach(() => {
   world.podDevices.put(POD_KEY, NIC, ["d1", "d2"]);
 });
 
-/** The network `fast`, of that resource. */
+/** The network `fast` with this resource. */
 function putFast(resource = NIC, plugin: object = {}): void {
   const config = {
     cniVersion: "1.0.0",

@@ -64,10 +64,7 @@ function listNamedDevices(
   );
 }
 
-/**
- * The inputs of the device choice, so that a failed choice is retried when they change. Detaches run before attaches; a failed detach
- * frees its device later.
- */
+/** The inputs of the device choice, so that a failed choice is retried when they change, or when a failed detach frees a device. */
 export function buildDeviceInputs(
   wanted: WantedAttachment,
   facts: PodFacts,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin has failed: what is known of the definition is told in place of the plugin's few words.
+// After a plugin failure the definition's problem is reported instead of the plugin's error.
 import { AppError } from "@patchbay/base";
 import { beforeEach, expect, test } from "vitest";
 import { World } from "../../../testing/world.ts";

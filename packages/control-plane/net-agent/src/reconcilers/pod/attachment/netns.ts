@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Access to pods' network namespaces. Work happens only in the namespace of the pod's sandbox or of ADD, never in another one that is
-// at the same path now, and never in the host's own.
+// Access to pods' network namespaces: only to that of the sandbox or of ADD, never to another at the same path or to the host's.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import type { Link, OpenNetns, Sandbox } from "@patchbay/core/interfaces";
@@ -13,10 +12,7 @@ export function requireSandbox({ sandbox, key }: PodFacts): Sandbox {
   return sandbox;
 }
 
-/**
- * The NICs in the sandbox.
- * @throws AppError with SANDBOX_NOT_FOUND when its namespace is not the one that the runtime named, OS_PATH_REFUSED
- */
+/** @throws AppError with SANDBOX_NOT_FOUND when its namespace is not the one that the runtime named, OS_PATH_REFUSED */
 export async function listLinks(facts: PodFacts, deps: Deps): Promise<readonly Link[]> {
   const sandbox = requireSandbox(facts);
   const netns = deps.namespaces.open(sandbox.netnsPath);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC of the node that plugin host-device has moved into a pod is as it was when the pod has gone, however it goes.
+// NICs of the node that plugin host-device moved into a pod are restored after the pod's end.
 import { AppError } from "@patchbay/base";
 import type { NodeNic } from "@patchbay/core/interfaces";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -18,7 +18,7 @@ const CARD: NodeNic = {
   addresses: ["10.9.1.2/24", "fd09:1::2/64"],
   routes: ["default via 10.9.1.1"],
 };
-/** As {@link CARD}, of a kind that goes with its namespace. */
+/** Like {@link CARD}, but the kernel deletes this kind with its namespace. */
 const VLAN: NodeNic = { ...CARD, kind: "vlan" };
 const REFUSAL = new AppError("CNI_PLUGIN_FAILED", {
   plugin: "host-device",
@@ -26,7 +26,7 @@ const REFUSAL = new AppError("CNI_PLUGIN_FAILED", {
   message: "no",
   cniCode: 999,
 });
-/** More calls than any story has. */
+/** More calls than any scenario has. */
 const CALLS_MAX = 40;
 const TRIES = 5;
 
@@ -57,7 +57,7 @@ async function rows(): Promise<number> {
   return (await world.journal.list("uid-1")).length;
 }
 
-/** What the kernel does with hardware of a namespace that has gone. */
+/** Returns the hardware of a deleted namespace to the host, like the kernel. */
 function kernelGivesBack(name = "dev7"): void {
   world.nodeNics.move(POD, HOST_INODE, { name, index: 7 });
 }
@@ -175,7 +175,7 @@ test("restores the first record when another attachment takes the NIC too early"
   await plug();
   const [row] = await world.journal.list("uid-1");
   if (row === undefined) throw new Error("there is no row");
-  // A pod of before, which is not done with it.
+  // A former pod that has not fully restored it.
   const nodeNics = [{ ...CARD, mtu: 1400 }];
   await world.journal.write({ ...row, podUid: "uid-0", podName: "before", nodeNics });
   await world.putPod({ networks: "" });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NICs of the node that an attachment takes. They are recorded before ADD and restored after DEL, because a plugin restores at most
-// the name, and a deleted namespace returns hardware under any name, down and without addresses.
+// The node's NICs in pods. Plugins restore at most the name, and a deleted namespace returns NICs renamed, down and without addresses.
 import type { JournalRow } from "@patchbay/cni";
 import { AppError } from "@patchbay/base";
 import { isHostDeviceFailure, isSameNodeNic, listMovedNics } from "@patchbay/core/nics";
@@ -21,7 +20,6 @@ async function withHostNetns<T>(deps: Deps, work: (host: OpenNetns) => Promise<T
   }
 }
 
-/** NICs that attachments of this node have recorded and not restored. */
 async function listRecorded(
   { journal, tracked, bootId }: Deps,
   except?: JournalRow,
@@ -58,7 +56,6 @@ export async function recordNodeNics(
   });
 }
 
-/** Moves a NIC of the node out of a pod without its plugin. */
 export async function bringBackNic(netns: OpenNetns, name: string, deps: Deps): Promise<void> {
   await withHostNetns(deps, (host) => deps.nodeNics.bringBack(netns, name, host));
 }

@@ -22,10 +22,7 @@ export interface OwnedRow extends OwnedAttachment, ReportedAttachment {
   readonly hasDevice: boolean;
 }
 
-/**
- * Entries of a secondary network. A network that makes no interface gets an entry too if its interface name is Patchbay's own, because
- * virt-controller waits for the entry.
- */
+/** A network without an interface gets an entry too if its interface name is Patchbay's own: virt-controller waits for it. */
 function buildSecondaryEntries(
   { network, request: { interfaceName }, defaultRoute }: JournalRow,
   result: NonNullable<JournalRow["result"]>,
@@ -36,7 +33,6 @@ function buildSecondaryEntries(
   return isAwaited ? [findNetworkStatus(result, network, interfaceName)] : entries;
 }
 
-/** Status entries of the row's NICs; none until ADD has succeeded. */
 export function buildStatusEntries(row: JournalRow): readonly NetworkStatus[] {
   const { result, network, request, deviceInfo } = row;
   if (result === undefined) return [];
@@ -62,10 +58,7 @@ export function readDevice({ device, request }: JournalRow): UsedDevice | undefi
   return id === undefined ? undefined : { id, holder };
 }
 
-/**
- * The rows that a pass decides on. The runtime detaches the default network before it removes the sandbox. If the runtime has forgotten
- * the sandbox, that call never comes, so the agent detaches it once nothing of the pod is left.
- */
+/** The runtime detaches the default network. If it has forgotten the sandbox, the agent does so once nothing of the pod is left. */
 export function selectRows(
   rows: readonly JournalRow[],
   isNothingLeft: boolean,
@@ -80,7 +73,6 @@ interface CurrentPod {
   readonly bootId: string;
 }
 
-/** Whether the row is from another boot or namespace. */
 function isStale(row: JournalRow, { sandbox, runtimeUnavailable, bootId }: CurrentPod): boolean {
   if (runtimeUnavailable !== undefined) return false;
   return (

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A definition of a tenant that names what it may not: nothing is run, and both who asked and who looks at it are told.
+// Forbidden definitions of tenants: no plugin runs, and events on pod and definition report it.
 import { AppError } from "@patchbay/base";
 import { DEFAULT_POLICY } from "@patchbay/core/nics";
 import { beforeEach, expect, test } from "vitest";

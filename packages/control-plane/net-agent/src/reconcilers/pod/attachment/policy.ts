@@ -20,10 +20,7 @@ async function readIfUsable<T>(read: () => Promise<T> | undefined): Promise<T | 
   }
 }
 
-/**
- * Describes the administrator's network whose address pool this configuration would share; undefined if there is none. The pods' default
- * network is compared by name only, because its plugin may choose the IPAM plugin itself. Source: plugin flannel.
- */
+/** Compares the default network by name only, because its plugin may choose the IPAM plugin itself. Source: plugin flannel. */
 async function findPoolOwner(
   config: NetworkConfigList,
   deps: PoolOwners,
@@ -52,10 +49,7 @@ function findSelfCall(network: string, { plugins }: NetworkConfigList): AppError
   return new AppError("CNI_PLUGIN_CALLS_ITSELF", { network, plugin: OWN_PLUGIN });
 }
 
-/**
- * The plugin would wait for itself.
- * @throws AppError with CNI_PLUGIN_CALLS_ITSELF
- */
+/** The plugin would wait for itself. @throws AppError with CNI_PLUGIN_CALLS_ITSELF */
 export function assertNotOwnPlugin(network: string, config: NetworkConfigList): void {
   const own = findSelfCall(network, config);
   if (own !== undefined) throw own;
@@ -75,10 +69,7 @@ async function findNameProblems(
   ];
 }
 
-/**
- * Why the definition is rejected (CNI_PLUGIN_CALLS_ITSELF, CNI_DEFINITION_FORBIDDEN), or what the policy only warns of
- * (CNI_DEFINITION_TOLERATED), with all violations; undefined if it may run.
- */
+/** Why the definition is rejected, or CNI_DEFINITION_TOLERATED if the policy only warns; undefined if it may run. */
 export async function findForbidden(
   network: string,
   config: NetworkConfigList,
@@ -99,7 +90,6 @@ export async function findForbidden(
   return new AppError(code, { network, namespace, named: problems.join(", "), setting });
 }
 
-/** Whether the finding rejects the definition; otherwise it is only reported. */
 export function isRejection({ code }: AppError): boolean {
   return code !== "CNI_DEFINITION_TOLERATED";
 }

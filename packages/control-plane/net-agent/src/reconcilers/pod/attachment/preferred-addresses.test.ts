@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NIC is given what it had before where the network can be asked, and is there without it where not.
+// Previous addresses of a NIC are requested from networks that support it, and are never required.
 import { AppError } from "@patchbay/base";
 import type { CniResult } from "@patchbay/core/interfaces";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -37,7 +37,7 @@ function notKept(): readonly string[] {
   return world.notes.filter(({ reason }) => reason === "AddressNotKept").map((n) => n.message);
 }
 
-/** What the ADDs asked for, by either way. */
+/** Addresses that the ADDs requested, as capability or as argument. */
 function asked(): readonly unknown[] {
   return world.requests.map(({ request: { config, capabilityArgs } }) => {
     const [plugin] = config.plugins;

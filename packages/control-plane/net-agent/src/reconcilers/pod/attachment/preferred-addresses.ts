@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests the addresses that a NIC had before. They are a preference that never fails an attachment, so only IPAM plugins that track
-// their leases are asked.
+// Requests a NIC's previous addresses. This preference never fails an attachment, so only IPAM plugins with leases are asked.
 import { isJsonObject, parsePreferredIps, type NetworkSelection } from "@patchbay/api";
 import { hasCapability, withCniArgs } from "@patchbay/cni";
 import { isAppError } from "@patchbay/base";
@@ -12,10 +11,7 @@ export interface PreferredAddresses {
   readonly request?: AttachmentRequest;
 }
 
-/**
- * IPAM plugins that assign any requested address without a check, or ask a server that knows the NIC by its MAC.
- * Source: CNI plugins, plugins/ipam/static, plugins/ipam/dhcp.
- */
+/** They assign any address without a check, or by the NIC's MAC. Source: CNI plugins, plugins/ipam/static, plugins/ipam/dhcp. */
 const UNSUPPORTED_IPAMS: readonly string[] = ["static", "dhcp"];
 /** IPAM plugin that accepts `args.cni.ips` without a declared capability. Source: CNI plugins, plugins/ipam/host-local. */
 const ARGS_IPAM = "host-local";
@@ -39,7 +35,7 @@ function withRequestedIps(
     : undefined;
 }
 
-/** The preferred addresses of a selection. Undefined if it requests addresses, which take precedence. */
+/** Undefined if the selection requests addresses, which take precedence. */
 export function readPreferredAddresses(
   selection: NetworkSelection,
   request: AttachmentRequest,
@@ -55,7 +51,6 @@ export function readPreferredAddresses(
 /** CNI error code for a transient failure. Source: CNI SPEC 1.1, "Error". */
 const CNI_TRY_AGAIN_LATER = 11;
 
-/** Whether the failure may be a rejection of the preferred addresses, and not a transient error. */
 export function mayBeRejection(error: unknown): boolean {
   return isAppError(error, "CNI_PLUGIN_FAILED") && error.details["cniCode"] !== CNI_TRY_AGAIN_LATER;
 }

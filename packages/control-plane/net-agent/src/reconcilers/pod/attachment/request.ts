@@ -101,10 +101,7 @@ function buildCapabilityArgs(
   };
 }
 
-/**
- * Builds the request of ADD.
- * @throws AppError with the errors of {@link readDefinition}, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET
- */
+/** @throws AppError with the errors of {@link readDefinition}, CNI_REQUEST_INVALID, CNI_REQUEST_NOT_MET */
 export async function buildRequest(
   wanted: WantedAttachment,
   target: { readonly facts: PodFacts; readonly sandbox: Sandbox },
@@ -122,16 +119,12 @@ export async function buildRequest(
   };
 }
 
-/** The address in canonical form without its prefix; undefined if it is invalid. */
 function toCanonicalIp(text: string): string | undefined {
   const ip = parseIp(text);
   return ip && printAddress(ip);
 }
 
-/**
- * What was requested and is not in the result, because a network may ignore a request without an error. Values are compared in
- * canonical form. `observedMac` is the MAC of the NIC in the pod, for results without one. Source: NPWG 1.3 section 4.1.2.1.
- */
+/** Networks may ignore requests without an error. `observedMac` is used for results without a MAC. Source: NPWG 1.3 section 4.1.2.1. */
 export function findMissing(
   wanted: WantedAttachment,
   result: CniResult,

@@ -15,10 +15,7 @@ import { WIRING_REFILL_MS } from "../../../rate-limits.ts";
 
 type SwapAction = Extract<NodeAction, { kind: "swapNetwork" }>;
 
-/**
- * Minimum time for which the link is down, milliseconds. If the guest finds the link up again when it checks, it does not
- * request a new address.
- */
+/** Milliseconds. A guest that finds the link up again when it checks does not request a new address. */
 const LINK_DOWN_MIN_MS = 50;
 /** The wait is too short to need a cancellation. */
 const NEVER_ABORTED = new AbortController().signal;
@@ -61,10 +58,7 @@ async function moveTap(action: SwapAction, { session, deps }: StepContext): Prom
     await deps.clock.sleep(remainingMs, NEVER_ABORTED);
 }
 
-/**
- * Prepares everything first, so that the link is down only for the swap itself.
- * @throws AppError of the step that failed; the device is back on its old network then, as far as possible.
- */
+/** @throws AppError of the step that failed; the device is back on its old network then, as far as possible */
 async function swapNetwork(action: SwapAction, context: StepContext): Promise<void> {
   const { session, deps, facts } = context;
   const setLink = createLinkSetter(action, context);
@@ -128,7 +122,6 @@ async function attach(alias: string, xml: string, { facts, session }: StepContex
   await tolerate(connection.attachDevice(name, xml, "live"), "LIBVIRT_DEVICE_EXISTS");
 }
 
-/** Removes the device from the definition, then asks the running guest to release it. */
 async function detach(
   iface: string,
   alias: string,
@@ -210,7 +203,6 @@ export function isOnDevice({ kind }: NodeAction): boolean {
 
 type StepWait = ReturnType<NonNullable<NodeStep["wait"]>>;
 
-/** Limits how often a wiring is repaired that breaks each time. */
 function limitRepairs(action: EffectiveAction, step: Step, { facts, deps }: StepContext): StepWait {
   if (action.kind !== "wireTap" || deps.stepBackoff.findHeld(step) !== undefined) return undefined;
   if (deps.wiringBudget.take(facts.vmi, action.iface)) return undefined;

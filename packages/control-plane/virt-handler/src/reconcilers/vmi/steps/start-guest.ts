@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step that defines and starts the domain, modified by the guest's hooks. libvirt's events and the hooks' answers wake the
-// loop.
+// The step that defines and starts the domain. libvirt's events and the hooks' answers wake the loop.
 import { domainNameOf, type NodeAction } from "@patchbay/core/vm";
 import { guestBlockedReason, type BlockedReason } from "@patchbay/core/status";
 import { waitingForHooks } from "@patchbay/core/reasons";
@@ -60,7 +59,7 @@ async function perform(action: DomainAction, context: StepContext): Promise<void
   }
 }
 
-/** Waits until the hooks have answered. A failed start backs off first. */
+/** A failed start backs off first. */
 function waitForHooks(
   actions: readonly DomainAction[],
   step: Step,

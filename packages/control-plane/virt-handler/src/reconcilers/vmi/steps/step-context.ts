@@ -11,7 +11,6 @@ import type { Session } from "../../../sessions/sessions.ts";
 
 export interface LauncherContext {
   readonly pod: LauncherPod;
-  /** The node's role for the VMI: owner of the guest or migration target. */
   readonly role: NodeRole;
   readonly session: Session;
   /** Called when something changes that no pass has observed. */
@@ -23,7 +22,6 @@ export interface StepContext extends LauncherContext {
   readonly deps: Deps;
 }
 
-/** Whether libvirt is unusable for this VMI, so that further steps make no sense. */
 export function isLost(error: unknown): error is AppError {
   return isAppError(error, "LIBVIRT_CONNECTION_LOST") || isAppError(error, "LIBVIRT_TIMED_OUT");
 }

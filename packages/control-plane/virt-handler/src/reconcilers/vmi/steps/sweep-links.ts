@@ -9,7 +9,6 @@ type SweepAction = Extract<NodeAction, { kind: "sweepLinks" }>;
 
 const STEP = "sweepLinks";
 
-/** Not shown anywhere. */
 const UNREPORTED: BlockedReason = { reason: "UnwiringFailed", message: "", attempts: 0 };
 
 type Wiring = SweepAction["wiring"];
